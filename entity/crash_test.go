@@ -292,7 +292,7 @@ const crashWriters = 6
 // batch after its commit. A batch is a row with as many lines as its size. One of three
 // batches is deleted with its lines, another one renamed.
 func crashUnderLoad(dir, round string) {
-	st, err := store.Open(store.Options{Dir: dir, Window: 64})
+	st, err := store.Open(store.Options{Dir: dir})
 	if err != nil {
 		panic(err)
 	}

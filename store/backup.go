@@ -91,10 +91,14 @@ func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte,
 func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) error {
 	tx := &Tx{store: s, ctx: ctx, snap: seq, txn: s.db.NewTransactionAt(uint64(seq), false)}
 	defer tx.end()
+	floor, err := logFloor(tx)
+	if err != nil {
+		return err
+	}
 	it := tx.txn.NewIterator(badger.IteratorOptions{AllVersions: true})
 	defer it.Close()
 	it.Rewind()
-	keys := backupReader{tx: tx, it: it}
+	keys := backupReader{tx: tx, it: it, floor: floor}
 	for pace := newPacer(ctx); ; pace.pause() {
 		list, err := keys.next()
 		if err != nil {
@@ -113,14 +117,40 @@ func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) erro
 	return s.scrubber.first() // damage that the reads above do not detect
 }
 
-// backupReader reads what a backup has: the newest version of each key, and the log's
-// records of the window. Older versions are for transactions that are open.
+// logFloor returns the floor of the window as of the snapshot of tx.
+func logFloor(tx *Tx) (_ Seq, err error) {
+	r := tx.reading()
+	defer r.done(&err)
+	item, err := tx.txn.Get(logKey)
+	if err != nil {
+		return 0, err
+	}
+	var newest logRecord
+	err = item.Value(newest.decode)
+	return newest.floor, err
+}
+
+// backupReader reads what a backup has: the newest version of each key, and what restores the
+// window, which is the log's records and the keys deleted. Older versions are for transactions
+// that are open.
 type backupReader struct {
 	tx    *Tx
 	it    *badger.Iterator
+	floor Seq    // of the window
 	key   []byte // the key read last
-	floor Seq    // of the window, when key is the log's
 	list  []byte
+}
+
+// needs reports whether the backup has that version, older than another one of the same key
+// or not.
+func (b *backupReader) needs(item *badger.Item, older bool) bool {
+	switch inWindow := Seq(item.Version()) > b.floor; {
+	case older:
+		return inWindow && bytes.Equal(b.key, logKey)
+	case item.IsDeletedOrExpired():
+		return inWindow && b.key[0] == spaceData
+	}
+	return true
 }
 
 // next returns the next list of versions, which is valid until the next call; an empty one
@@ -135,19 +165,11 @@ func (b *backupReader) next() (_ []byte, err error) {
 		if !older {
 			b.key = item.KeyCopy(b.key)
 		}
-		isLog := bytes.Equal(b.key, logKey)
-		if item.IsDeletedOrExpired() || older && (!isLog || Seq(item.Version()) <= b.floor) {
+		if !b.needs(item, older) {
 			continue
 		}
 		err := item.Value(func(value []byte) error {
-			if isLog && !older {
-				var newest logRecord
-				if err := newest.decode(value); err != nil {
-					return err
-				}
-				b.floor = newest.floor
-			}
-			v := files.Version{Key: b.key, Seq: item.Version(), UserMeta: item.UserMeta(), Value: value}
+			v := files.Version{Key: b.key, Seq: item.Version(), Deleted: item.IsDeletedOrExpired(), UserMeta: item.UserMeta(), Value: value}
 			b.list = v.Append(b.list)
 			return nil
 		})
@@ -272,7 +294,7 @@ func readFrames(in *frame.Reader, keys func(list []byte) error, blob func(name D
 // The context is for the wait until Restore may begin; that of the reader ends it.
 func (s *Store) Restore(ctx context.Context, in *frame.Reader) error {
 	var err error
-	if waiting := s.local.between(ctx, func() { err = s.restore(in) }); waiting != nil {
+	if waiting := s.sequencer.between(ctx, func() { err = s.restore(in) }); waiting != nil {
 		return waiting
 	}
 	if err != nil {
@@ -305,18 +327,17 @@ func (s *Store) restore(in *frame.Reader) error {
 	if e := s.openTables(data); e != nil {
 		return errors.Join(err, e)
 	}
-	var newest logRecord
+	var records []logRecord
 	if err == nil {
-		newest, _, err = audit(s.db, 0)
+		records, _, err = audit(s.db, 0)
+	}
+	if err == nil {
+		err = s.resume(s.machine.window.Size(), records)
 	}
 	if err != nil {
-		newest = logRecord{}
-		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
+		err = errors.Join(err, s.db.DropAll(), s.space.Attach(), s.resume(s.machine.window.Size(), nil))
 	}
-	s.machine = newMachine(s.db, mark, s.machine.window.size, newest)
-	s.applied.set(newest.seq)
-	s.discard()
-	return errors.Join(err, mark.Set(newest.position()))
+	return errors.Join(err, mark.Set(datadir.Position{Seq: uint64(s.machine.applied), Chain: s.machine.chain}))
 }
 
 // load reads frames into the blobs, and into the tables of the database in dir, which is

@@ -40,7 +40,7 @@ func queued(s *store.Store, n int) {
 }
 
 func TestQueuedCommitsBecomeOneEntry(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		open1 := gate(t, s)
 		const writers = 64
@@ -253,7 +253,7 @@ func TestALongScanEndsWithItsContext(t *testing.T) {
 }
 
 func TestFollowersGetEachChangeInOrderBeforeItIsReadable(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "k0", "before")
 		var heard []string

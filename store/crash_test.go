@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // acknowledged. An operation increments a counter, writes its own key and sometimes a value
 // of several pieces; all contain the name of the operation.
 func crashChild(dir, round string) {
-	s, err := store.Open(store.Options{Dir: dir, Window: 50})
+	s, err := store.OpenWindow(store.Options{Dir: dir}, 50)
 	if err != nil {
 		fmt.Println("error", err)
 		os.Exit(1)
@@ -89,7 +89,7 @@ func TestNoAcknowledgedCommitIsLostWhenTheProcessIsKilled(t *testing.T) {
 		for _, op := range acks {
 			acked[op] = true
 		}
-		s, err := store.Open(store.Options{Dir: dir, Window: 50})
+		s, err := store.OpenWindow(store.Options{Dir: dir}, 50)
 		if err != nil {
 			t.Fatalf("round %d, killed after %d acknowledged: %v", round, len(acks), err)
 		}

@@ -148,7 +148,7 @@ func change(path string, at int64, how func([]byte), n int) error {
 func stoppedStore(t *testing.T) string {
 	dir := t.TempDir()
 	for range 7 {
-		s := mustOpen(t, store.Options{Dir: dir, Window: 20})
+		s := mustOpen(t, store.Options{Dir: dir}, 20)
 		fill(t, s)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

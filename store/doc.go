@@ -6,15 +6,20 @@
 //	Update(fn) ─► Tx: reads of one snapshot, writes buffered
 //	   │ proposal {snapshot, read keys, read ranges, writes}
 //	   ▼
-//	log: puts queued proposals into one entry and gives it the next number
+//	sequencer: puts queued proposals into one entry, and appends it to the log
 //	   ▼
-//	apply(seq, entry): decides each proposal, one Badger transaction at
-//	   version seq, one sync ─► followers (OnApply) ─► readable ─► Update returns
+//	log: decides the order of entries, and delivers them to the sequencer
+//	   ▼
+//	apply(entry): gives it the next number, decides each proposal, one Badger transaction
+//	   at this version, one sync ─► followers (OnApply) ─► readable ─► Update returns
 //
-// A log decides the order of commits; its sequence number is Badger's commit
-// version. Applying an entry reads no clock, no randomness and no map order: its
-// effect depends only on the entries before it. A single node uses the local log,
-// whose entries become durable as Badger transactions.
+// The number of an entry is Badger's commit version. Each entry takes one, also one that
+// commits nothing. Applying an entry reads no clock, no randomness and no map order: its
+// effect depends only on the entries before it (see package commitlog). So stores that share a
+// log have the same content at the same number, and the same chain of hashes of entries and
+// verdicts. A single node uses the local log, whose entries become durable as Badger
+// transactions. A log that several stores share may have an entry twice; the second one
+// changes nothing.
 //
 // # Invariants
 //
@@ -23,7 +28,8 @@
 //   - A commit that Update acknowledged is synced to disk as a whole, after all
 //     commits with smaller numbers, and is visible to every transaction begun
 //     afterwards.
-//   - The memory for detecting conflicts is bounded (see window). A
+//   - The memory for detecting conflicts is bounded (see commitlog.Window), and restored at
+//     Open from the versions in Badger. A
 //     transaction with an older snapshot gets a newer one if Badger has no
 //     later version of what it read, and conflicts otherwise. Badger keeps all
 //     versions inside the window, and those that an open transaction can see, and
@@ -52,6 +58,7 @@
 //
 //	<dir>/lock                 flock and the holder's process id
 //	<dir>/commit-mark          the newest commit; Open compares the log with it
-//	<dir>/badger/              keys below: d<key> data, p… pieces, m… the log's state
+//	<dir>/cluster-node         it belongs to a node of a cluster, see SetNode
+//	<dir>/badger/              keys below: d<key> data, p… pieces, mlog the log's records
 //	<dir>/blobs/<sha256 hex>   immutable files
 package store

@@ -26,6 +26,8 @@ var (
 	ErrUnknown error = fault.New(fault.Unavailable, "it is not known whether the change was stored")
 	// ErrLocked: another process, or another Store of this one, has the data directory.
 	ErrLocked = datadir.ErrLocked
+	// ErrNode: the data directory belongs to a node of a cluster, see SetNode.
+	ErrNode error = fault.New(fault.Unavailable, "the data directory belongs to a node of a cluster: only the server of that node may open it")
 	// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
 	// The error that wraps it names the file. Such a store must not be served: keep the
 	// data directory unchanged, and restore a backup into a new one.

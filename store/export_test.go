@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
 
+	"runner.example/store/commitlog"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
 )
@@ -43,7 +44,7 @@ func (s *Store) CloseBadger() error { return s.db.Close() }
 
 // ForgeEntry replaces the log's record of entry seq with another one.
 func (s *Store) ForgeEntry(seq Seq) error {
-	r := logRecord{seq: seq, entry: digest{1}, chain: digest{2}}
+	r := logRecord{Record: commitlog.Record{Seq: seq}, digest: commitlog.Digest{1}, chain: commitlog.Digest{2}}
 	return s.commitAt(seq, logKey, r.encode())
 }
 
@@ -52,8 +53,8 @@ func (s *Store) WriteVersion(seq Seq) error { return s.commitAt(seq, dataKey(nil
 
 // SkipTo writes the record of entry seq, which is not the next.
 func (s *Store) SkipTo(seq Seq) error {
-	r := logRecord{seq: seq, floor: s.machine.window.floor, entry: digest{1}}
-	r.chain = link(s.machine.chain, r.entry)
+	r := logRecord{Record: commitlog.Record{Seq: seq}, floor: s.machine.window.Floor(), digest: commitlog.Digest{1}}
+	r.chain = commitlog.Link(s.machine.chain, r.digest)
 	return s.commitAt(seq, logKey, r.encode())
 }
 
@@ -74,7 +75,7 @@ func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &datadi
 
 // betweenEntries runs fn on the goroutine that uses the machine.
 func (s *Store) betweenEntries(fn func()) {
-	if err := s.local.between(context.Background(), fn); err != nil {
+	if err := s.sequencer.between(context.Background(), fn); err != nil {
 		panic(err)
 	}
 }
@@ -83,7 +84,7 @@ func (s *Store) betweenEntries(fn func()) {
 func (s *Store) MarkNext() (err error) {
 	s.betweenEntries(func() {
 		m := s.machine
-		err = m.mark.Advance(datadir.Position{Seq: uint64(m.applied) + 1, Chain: digest{1}})
+		err = m.mark.Advance(datadir.Position{Seq: uint64(m.applied) + 1, Chain: commitlog.Digest{1}})
 	})
 	return err
 }
@@ -109,4 +110,9 @@ func InChecksum(path string, at int64) (bool, error) {
 // UseLargeMemtable makes memtables as large as those of earlier versions.
 func (s *Store) UseLargeMemtable() {
 	s.betweenEntries(func() { setMemTableBytes(s.db, files.MemTableBytes) })
+}
+
+// OpenWindow is Open with another size of the window.
+func OpenWindow(o Options, entries int) (*Store, error) {
+	return open(o, setup{windowEntries: entries})
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"runner.example/store/commitlog"
 )
 
 // Change is what a commit did to one key. Its bytes are borrowed: valid until
@@ -52,31 +54,28 @@ func (f *followers) remove(old *follower) {
 }
 
 // notify calls the followers for entry seq, and then readable.
-func (f *followers) notify(seq Seq, e *entry, readable func()) {
+func (f *followers) notify(seq Seq, e *commitlog.Entry, readable func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer readable()
 	if len(f.all) == 0 {
 		return
 	}
-	for _, p := range e.proposals {
-		if p.verdict.outcome != committed {
-			continue
-		}
-		for i := range p.writes {
-			f.notifyWrite(seq, &p.writes[i])
+	for p := range e.Committed {
+		for i := range p.Writes {
+			f.notifyWrite(seq, &p.Writes[i])
 		}
 	}
 }
 
-func (f *followers) notifyWrite(seq Seq, w *write) {
+func (f *followers) notifyWrite(seq Seq, w *commitlog.Write) {
 	var c Change
 	for _, one := range f.all {
-		if !strings.HasPrefix(w.key, one.prefix) {
+		if !strings.HasPrefix(w.Key, one.prefix) {
 			continue
 		}
 		if c.Key == nil {
-			c = Change{[]byte(w.key), w.value, w.deleted}
+			c = Change{[]byte(w.Key), w.Value, w.Deleted}
 		}
 		one.fn(seq, c)
 	}

@@ -97,7 +97,7 @@ func (d *disk) empty() {
 func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
 
 func (d *disk) open() (*store.Store, error) {
-	return store.Open(store.Options{Dir: filepath.Join(d.dir, "store"), Window: 50})
+	return store.OpenWindow(store.Options{Dir: filepath.Join(d.dir, "store")}, 50)
 }
 
 func (d *disk) mustOpen() *store.Store {

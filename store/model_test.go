@@ -18,7 +18,7 @@ import (
 func TestRandomTransactionsMatchAMap(t *testing.T) {
 	for kind, dir := range map[string]string{"disk": t.TempDir(), "memory": ""} {
 		t.Run(kind, func(t *testing.T) {
-			p := program{fatal: t.Fatal, options: store.Options{Dir: dir, Window: 5}}
+			p := program{fatal: t.Fatal, options: store.Options{Dir: dir}}
 			p.open()
 			rapid.Check(t, func(rt *rapid.T) {
 				p.t, p.fatal, p.model = rt, rt.Fatal, map[string]string{}
@@ -48,7 +48,7 @@ type program struct {
 }
 
 func (p *program) open() {
-	s, err := store.Open(p.options)
+	s, err := store.OpenWindow(p.options, 5)
 	if err != nil {
 		p.fatal(err)
 	}

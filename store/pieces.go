@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/commitlog"
 )
 
 // Badger moves values of 1 MiB and more to its value log, which needs separate garbage
@@ -51,25 +53,25 @@ func readValue(txn *badger.Txn, item *badger.Item) ([]byte, error) {
 
 // stage adds w to the Badger transaction and deletes the pieces of the value that it
 // replaces; split has the number of pieces of each key with a value in pieces.
-func stage(txn *badger.Txn, w *write, split map[string]int) error {
-	n, was := pieces(w.value), split[w.key]
+func stage(txn *badger.Txn, w *commitlog.Write, split map[string]int) error {
+	n, was := pieces(w.Value), split[w.Key]
 	for i := n; i < was; i++ {
-		if err := txn.Delete(pieceKey(nil, w.key, i)); err != nil {
+		if err := txn.Delete(pieceKey(nil, w.Key, i)); err != nil {
 			return err
 		}
 	}
-	delete(split, w.key)
-	key := dataKey(make([]byte, 0, 1+len(w.key)), w.key)
+	delete(split, w.Key)
+	key := dataKey(make([]byte, 0, 1+len(w.Key)), w.Key)
 	switch {
-	case w.deleted:
+	case w.Deleted:
 		return txn.Delete(key)
 	case n == 0:
-		return txn.Set(key, w.value)
+		return txn.Set(key, w.Value)
 	}
-	split[w.key] = n
+	split[w.Key] = n
 	for i := range n {
-		piece := w.value[i*pieceBytes : min((i+1)*pieceBytes, len(w.value))]
-		if err := txn.Set(pieceKey(nil, w.key, i), piece); err != nil {
+		piece := w.Value[i*pieceBytes : min((i+1)*pieceBytes, len(w.Value))]
+		if err := txn.Set(pieceKey(nil, w.Key, i), piece); err != nil {
 			return err
 		}
 	}
@@ -77,8 +79,8 @@ func stage(txn *badger.Txn, w *write, split map[string]int) error {
 }
 
 // stagedKeys returns how many keys of Badger stage writes or deletes, at most.
-func stagedKeys(w *write, split map[string]int) int {
-	return 1 + max(pieces(w.value), split[w.key])
+func stagedKeys(w *commitlog.Write, split map[string]int) int {
+	return 1 + max(pieces(w.Value), split[w.Key])
 }
 
 // loadSplit finds the keys with values in pieces.

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/commitlog"
 )
 
 // maxRenewals is how often one run of a transaction gets a newer snapshot before it counts
@@ -12,8 +14,8 @@ import (
 // reads are looked up.
 const maxRenewals = 5
 
-// renew returns proposal p, whose snapshot is older than the window, with the newest commit
-// as its snapshot, to be decided before all queued ones. That is correct if no key and no
+// renew returns proposal p, whose snapshot or entry is older than the window, with the newest
+// commit as its snapshot, to be decided before all queued ones. That is correct if no key and no
 // range that p read was written in between. If one was, the verdict of the returned
 // proposal is a conflict.
 //
@@ -21,6 +23,11 @@ const maxRenewals = 5
 // deletions. Deciding the renewed proposal still depends on the log alone. The goroutine of
 // the transaction does all of it.
 func (t *Tx) renew(p *proposal) (*proposal, error) {
+	renewed := &proposal{Proposal: p.Proposal, bytes: p.bytes, try: t.attempt + maxTries}
+	renewed.Verdict = commitlog.Verdict{}
+	if !t.holds { // it read nothing
+		return renewed, nil
+	}
 	fresh, ok := t.store.snapshots.acquire(t.store.appliedSeq)
 	if !ok {
 		return nil, errClosed
@@ -32,16 +39,9 @@ func (t *Tx) renew(p *proposal) (*proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	renewed := &proposal{
-		snap:   fresh,
-		reads:  p.reads,
-		spans:  p.spans,
-		writes: p.writes,
-		bytes:  p.bytes,
-		try:    t.attempt + maxTries,
-	}
+	renewed.Snapshot = fresh
 	if clash != nil {
-		renewed.verdict = verdict{conflict, string(clash)}
+		renewed.Verdict = commitlog.Verdict{Outcome: commitlog.Conflict, Clash: string(clash)}
 	}
 	return renewed, nil
 }
@@ -53,8 +53,8 @@ func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 	defer r.done(&err)
 	txn := t.store.db.NewTransactionAt(uint64(last), false)
 	defer txn.Discard()
-	o := badger.IteratorOptions{SinceTs: uint64(p.snap), AllVersions: true}
-	for i, key := range p.reads {
+	o := badger.IteratorOptions{SinceTs: uint64(p.Snapshot), AllVersions: true}
+	for i, key := range p.Reads {
 		if i%ctxEvery == 0 && t.ctx.Err() != nil {
 			return nil, unavailable(context.Cause(t.ctx))
 		}
@@ -63,7 +63,7 @@ func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 			return []byte(key), nil
 		}
 	}
-	for i, r := range p.spans {
+	for i, r := range p.Spans {
 		if i%ctxEvery == 0 && t.ctx.Err() != nil {
 			return nil, unavailable(context.Cause(t.ctx))
 		}
@@ -83,7 +83,7 @@ func wroteKey(txn *badger.Txn, key []byte, o badger.IteratorOptions) bool {
 }
 
 // wroteIn returns the first key in r with a version that o selects, nil if there is none.
-func wroteIn(txn *badger.Txn, r span, o badger.IteratorOptions) []byte {
+func wroteIn(txn *badger.Txn, r commitlog.Span, o badger.IteratorOptions) []byte {
 	from, to := dataKeys(r)
 	o.Prefix = commonPrefix(from, to)
 	it := txn.NewIterator(o)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/store/commitlog"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
 	"runner.example/store/space"
@@ -136,9 +137,9 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 		return nil, err
 	}
 	newest := v.newest + 1 // dropPieces writes there
-	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: newWindow(1, newest, newest)}
-	s.applied.set(newest)
-	s.local = startLocalLog(s)
+	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
+	s.applied.set(newest, 0)
+	startSequencer(s, nil)
 	return &Salvaged{Store: s, Newest: v.newest, Acknowledged: v.acknowledged, Losses: v.losses}, nil
 }
 
@@ -179,7 +180,7 @@ func (v *salvage) put(e *files.Version) error {
 // record remembers a record of the log.
 func (v *salvage) record(version Seq, value []byte) {
 	var r logRecord
-	if r.decode(value) == nil && r.seq == version {
+	if r.decode(value) == nil && r.Seq == version {
 		v.seen[version] = true
 		v.floor = max(v.floor, r.floor)
 	}

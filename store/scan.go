@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/commitlog"
 )
 
 // Item is one key with its value. Its bytes are borrowed: they are valid until the next step
@@ -99,12 +101,12 @@ type cursor struct {
 	tx      *Tx
 	it      *badger.Iterator
 	reverse bool
-	all     span // the range asked for
+	all     commitlog.Span // the range asked for
 	// The rest of the range: from lo up to and without hi, nil for no bound. The bound
 	// that moves is a buffer of the cursor.
 	lo, hi []byte
-	read   *span  // the range consumed, part of the read set; nil before the first step
-	key    []byte // buffer for the keys of own writes
+	read   *commitlog.Span // the range consumed, part of the read set; nil before the first step
+	key    []byte          // buffer for the keys of own writes
 }
 
 func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
@@ -114,7 +116,7 @@ func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
-	c := &cursor{tx: t, reverse: reverse, all: span{lo, hi}, lo: slices.Clone(lo), hi: slices.Clone(hi)}
+	c := &cursor{tx: t, reverse: reverse, all: commitlog.Span{Lo: lo, Hi: hi}, lo: slices.Clone(lo), hi: slices.Clone(hi)}
 	from, to := dataKeys(c.all)
 	c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: commonPrefix(from, to), Reverse: reverse})
 	t.iters = append(t.iters, c.it)
@@ -127,11 +129,11 @@ func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
 }
 
 // dataKeys returns the bounds of r as keys of Badger.
-func dataKeys(r span) (from, to []byte) {
-	if r.hi == nil {
-		return dataKey(nil, r.lo), []byte{spaceData + 1}
+func dataKeys(r commitlog.Span) (from, to []byte) {
+	if r.Hi == nil {
+		return dataKey(nil, r.Lo), []byte{spaceData + 1}
 	}
-	return dataKey(nil, r.lo), dataKey(nil, r.hi)
+	return dataKey(nil, r.Lo), dataKey(nil, r.Hi)
 }
 
 // commonPrefix returns the common prefix of a and b, which every key from a to b has. With
@@ -162,12 +164,12 @@ func (c *cursor) next() (Item, bool, error) {
 		}
 		key := c.peek()
 		if w := c.own(key); w != nil {
-			c.passed([]byte(w.key))
-			if w.deleted {
+			c.passed([]byte(w.Key))
+			if w.Deleted {
 				continue
 			}
-			c.key = append(c.key[:0], w.key...)
-			return Item{Key: c.key, Value: w.value}, true, nil
+			c.key = append(c.key[:0], w.Key...)
+			return Item{Key: c.key, Value: w.Value}, true, nil
 		}
 		if key == nil {
 			c.passedAll()
@@ -203,16 +205,16 @@ func (c *cursor) peek() []byte {
 
 // own returns the transaction's write that comes before the next key of Badger or replaces
 // it; nil if there is none. A nil key means that Badger has no next key.
-func (c *cursor) own(key []byte) *write {
+func (c *cursor) own(key []byte) *commitlog.Write {
 	if c.reverse {
 		w := c.tx.writes.last(c.lo, c.hi)
-		if w == nil || key != nil && w.key < string(key) {
+		if w == nil || key != nil && w.Key < string(key) {
 			return nil
 		}
 		return w
 	}
 	w := c.tx.writes.first(c.lo, c.hi)
-	if w == nil || key != nil && w.key > string(key) {
+	if w == nil || key != nil && w.Key > string(key) {
 		return nil
 	}
 	return w
@@ -223,11 +225,11 @@ func (c *cursor) passed(key []byte) {
 	c.begun()
 	if c.reverse {
 		c.hi = append(c.hi[:0], key...)
-		c.read.lo = c.hi
+		c.read.Lo = c.hi
 		return
 	}
 	c.lo = append(append(c.lo[:0], key...), 0)
-	c.read.hi = c.lo
+	c.read.Hi = c.lo
 }
 
 // passedAll extends the read set to the whole range.

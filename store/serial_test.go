@@ -152,7 +152,7 @@ func TestATransactionRunsAgainIfWhatItReadWasWritten(t *testing.T) {
 		{"own deletion passed over, then one put next to it", both(deleter("p/2"), scanner(false, "", 0)), setter("p/25", ""), again},
 		{"own key yielded in reverse, then one put after it", both(setter("p/5", ""), scanner(true, "", 1)), setter("p/6", ""), again},
 	}
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		for _, row := range rows {
 			update(t, s, clearAll)
@@ -249,8 +249,8 @@ func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *te
 		{"two keys consumed, then one put right after", scanner(false, "", 2), setter("p/2\x00", ""), 1},
 		{"all keys scanned, then a last one put", func(tx *store.Tx) error { scan(tx, "", "", false); return nil }, setter("\xff", ""), 2},
 	}
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
-		s := open(store.Options{Window: window})
+	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+		s := open(store.Options{}, window)
 		for _, row := range rows {
 			update(t, s, clearAll)
 			put(t, s, "k", "1", "p/1", "", "p/2", "", "p/3", "", "p/4", "")
@@ -325,29 +325,31 @@ func TestLongTransactionsSurviveBulkCommitsOfOtherKeys(t *testing.T) {
 }
 
 func TestNoIncrementIsLost(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	const writers, rounds = 16, 40
-	var done sync.WaitGroup
-	for range writers {
-		done.Go(func() {
-			for range rounds {
-				for {
-					_, err := s.Update(t.Context(), increment)
-					if err == nil {
-						break
-					}
-					if !errors.Is(err, store.ErrConflict) {
-						t.Error(err)
-						return
+	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+		s := open(store.Options{})
+		const writers, rounds = 16, 40
+		var done sync.WaitGroup
+		for range writers {
+			done.Go(func() {
+				for range rounds {
+					for {
+						_, err := s.Update(t.Context(), increment)
+						if err == nil {
+							break
+						}
+						if !errors.Is(err, store.ErrConflict) {
+							t.Error(err)
+							return
+						}
 					}
 				}
-			}
-		})
-	}
-	done.Wait()
-	if got := read(t, s, "n"); got != fmt.Sprint(writers*rounds) {
-		t.Errorf("counter is %s after %d increments", got, writers*rounds)
-	}
+			})
+		}
+		done.Wait()
+		if got := read(t, s, "n"); got != fmt.Sprint(writers*rounds) {
+			t.Errorf("counter is %s after %d increments", got, writers*rounds)
+		}
+	})
 }
 
 func increment(tx *store.Tx) error {
@@ -363,8 +365,8 @@ func increment(tx *store.Tx) error {
 }
 
 func TestTransfersKeepTheTotal(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
-		s := open(store.Options{Window: 64})
+	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+		s := open(store.Options{}, 64)
 		random := newRandom(t)
 		const accounts, each = 10, 100
 		account := func(i int) string { return fmt.Sprintf("acc%d", i) }
@@ -434,8 +436,8 @@ type act struct {
 // concurrently, and then one by one on a map, in the order of the log. Each must read the
 // same again.
 func TestRandomHistoriesAreSerializable(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
-		s := open(store.Options{Window: 2})
+	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+		s := open(store.Options{}, 2)
 		random := newRandom(t)
 		var order []string
 		stop := s.OnApply([]byte("id/"), func(_ store.Seq, c store.Change) { order = append(order, string(c.Key)) })

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/dgraph-io/ristretto/v2/z"
 
 	"runner.example/internal/telemetry"
+	"runner.example/store/commitlog"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
 	"runner.example/store/space"
@@ -24,7 +26,7 @@ import (
 
 // Seq is the number of a commit: that of the log's entry in which a transaction was
 // committed. It begins with 1; transactions committed together share one.
-type Seq uint64
+type Seq = commitlog.Seq
 
 // Options configure a store. The zero value is a store in memory.
 type Options struct {
@@ -35,22 +37,16 @@ type Options struct {
 	Clock func() time.Time
 	// Logger gets the log lines of Badger and of the store; nil discards them.
 	Logger *slog.Logger
-	// Window is how many entries of the log are kept in memory to decide commits; 0 is
-	// 16,384. The reads of a transaction with an older snapshot are looked up in Badger
-	// first, which takes longer. It may change from one start to the next.
-	Window int
+	// Node permits a data directory that belongs to a node of a cluster, see SetNode.
+	Node bool
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
 
-const defaultWindow = 16_384
-
-// Validate returns an error if the options are not valid.
-func (o Options) Validate() error {
-	if o.Window < 0 {
-		return fmt.Errorf("window is %d entries: it must not be negative", o.Window)
-	}
-	return nil
+// setup is what Options do not change.
+type setup struct {
+	windowEntries int
+	openLog       openLog // nil: the local log
 }
 
 // Store is an open store. It is safe for concurrent use.
@@ -64,7 +60,7 @@ type Store struct {
 	scrubber  *scrubber // nil in memory
 	mark      *datadir.Mark
 	machine   *machine
-	local     *localLog
+	sequencer *sequencer
 	space     space.Reserver
 	snapshots snapshots
 	followers followers
@@ -83,17 +79,14 @@ type Store struct {
 // ErrLocked says that another process, or another Store of this one, has the data
 // directory.
 func Open(o Options) (*Store, error) {
-	s, err := open(o)
+	s, err := open(o, setup{windowEntries: commitlog.MaxWindowEntries})
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", o.Dir, err)
 	}
 	return s, nil
 }
 
-func open(o Options) (_ *Store, err error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
+func open(o Options, with setup) (_ *Store, err error) {
 	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: newTurns()}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -101,39 +94,68 @@ func open(o Options) (_ *Store, err error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if o.Window == 0 {
-		o.Window = defaultWindow
-	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
 		}
 	}()
-	if err := s.openFiles(); err != nil {
+	if err := s.openFiles(o.Node || with.openLog != nil); err != nil {
 		return nil, err
 	}
-	before := mismatches.Load()
-	newest, marked, err := audit(s.db, Seq(s.mark.Seq()))
-	if err == nil {
-		err = s.checkMark(newest, marked)
-	}
-	if err == nil {
-		s.machine = newMachine(s.db, s.mark, o.Window, newest)
-	}
-	if s.scrubber != nil && mismatches.Load() != before { // in a table that files.Inspect did not read in whole
-		err = cmp.Or(s.scrubber.first(), err)
-	}
-	if err != nil {
+	if err := s.replay(with.windowEntries); err != nil {
 		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
-	s.applied.set(s.machine.applied)
-	s.discard()
-	s.local = startLocalLog(s)
+	if with.openLog != nil && s.dir != "" { // from now on there may be commits of other nodes
+		if err := s.SetNode(true); err != nil {
+			return nil, err
+		}
+	}
+	startSequencer(s, with.openLog)
 	return s, nil
 }
 
+// replay audits the log, compares it with the mark, and prepares to continue it.
+func (s *Store) replay(windowEntries int) (err error) {
+	before := mismatches.Load()
+	faults := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(faults)
+		cause := recover()
+		if cause != nil {
+			err = fmt.Errorf("a table cannot be read: %v", cause)
+		}
+		if s.scrubber != nil && (cause != nil || mismatches.Load() != before) { // in a table that files.Inspect did not read in whole
+			err = cmp.Or(s.scrubber.first(), err)
+		}
+	}()
+	records, marked, err := audit(s.db, Seq(s.mark.Seq()))
+	if err != nil {
+		return err
+	}
+	var newest logRecord
+	if len(records) > 0 {
+		newest = records[0]
+	}
+	if err := s.checkMark(newest, marked); err != nil {
+		return err
+	}
+	return s.resume(windowEntries, records)
+}
+
+// resume continues the log after the newest of the records.
+func (s *Store) resume(windowEntries int, records []logRecord) error {
+	m, err := newMachine(s.db, s.mark, windowEntries, records)
+	if err != nil {
+		return err
+	}
+	s.machine = m
+	s.applied.set(s.machine.applied, s.machine.revision)
+	s.discard()
+	return nil
+}
+
 // openFiles creates the data directory, locks it and opens the files in it.
-func (s *Store) openFiles() (err error) {
+func (s *Store) openFiles(node bool) (err error) {
 	s.mark = &datadir.Mark{}
 	if s.dir == "" {
 		s.db, err = openBadger("", s.log, func() {}, func() {})
@@ -144,6 +166,9 @@ func (s *Store) openFiles() (err error) {
 	}
 	if s.lock, err = datadir.Acquire(s.dir); err != nil {
 		return err
+	}
+	if is, err := datadir.IsNode(s.dir); err != nil || is && !node {
+		return cmp.Or(err, ErrNode)
 	}
 	if err := s.blobs.Open(filepath.Join(s.dir, "blobs")); err != nil {
 		return err
@@ -211,11 +236,21 @@ func (s *Store) checkMark(newest, marked logRecord) error {
 		}
 		return err
 	}
-	old := !newest.marked && uint64(newest.seq) > s.mark.Seq() // a version without marks wrote the last commits
-	if !old && !s.mark.Fits(uint64(newest.seq), marked.position()) {
-		return files.Damaged(s.mark.Path(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.Seq(), newest.seq)
+	old := !newest.marked && uint64(newest.Seq) > s.mark.Seq() // a version without marks wrote the last commits
+	if !old && !s.mark.Fits(uint64(newest.Seq), marked.position()) {
+		return files.Damaged(s.mark.Path(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.Seq(), newest.Seq)
 	}
 	return s.mark.Set(newest.position())
+}
+
+// SetNode records on disk that the data directory belongs to a node of a cluster, or that it
+// does no longer. While it does, Open refuses it with ErrNode, unless Options.Node is set:
+// commits that the other nodes do not know would be lost. A store in memory has no directory.
+func (s *Store) SetNode(node bool) error {
+	if s.dir == "" {
+		return errors.New("the store is in memory: it cannot be part of a cluster")
+	}
+	return datadir.SetNode(s.dir, node)
 }
 
 // release closes the files.
@@ -273,7 +308,7 @@ func (s *Store) closeBadger() error {
 // closeWait is how long Close waits for open transactions.
 const closeWait = 10 * time.Second
 
-// Close refuses new transactions, commits the queued ones, waits up to ten seconds until
+// Close refuses new transactions, commits the queued ones within ten seconds, waits as long until
 // open ones end, and closes the files. If some do not end it returns an error and leaves
 // the files open and locked: Close may be called again, and ending the process then loses
 // no acknowledged commit. It also returns an error if the data directory was removed or
@@ -284,7 +319,7 @@ func (s *Store) Close() error {
 	if s.released {
 		return nil
 	}
-	s.local.close()
+	s.sequencer.close()
 	err := s.snapshots.close(closeWait)
 	if err == nil {
 		s.released = true
@@ -336,16 +371,16 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 		if p == nil || err != nil {
 			return 0, err
 		}
-		switch p.verdict.outcome {
-		case committed:
+		switch p.outcome() {
+		case commitlog.Committed:
 			return p.seq, nil
-		case tooLarge:
+		case commitlog.TooLarge:
 			return 0, ErrTooLarge
 		}
 		if attempt == maxTries {
 			return 0, ErrConflict
 		}
-		s.turns.take(ctx, &held, p.verdict.clash)
+		s.turns.take(ctx, &held, p.Verdict.Clash)
 	}
 }
 
@@ -371,10 +406,10 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 	if s.metrics != nil {
 		defer func(began time.Time) { s.metrics.Commit(outcomeOf(p, failed), time.Since(began)) }(time.Now())
 	}
-	err := s.local.propose(ctx, p)
-	for n := 0; err == nil && p.verdict.outcome == tooOld && n < maxRenewals; n++ {
-		if p, err = tx.renew(p); err == nil && p.verdict.outcome == committed {
-			err = s.local.propose(ctx, p)
+	err := s.sequencer.propose(ctx, p)
+	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {
+		if p, err = tx.renew(p); err == nil && p.outcome() == commitlog.Committed {
+			err = s.sequencer.propose(ctx, p)
 		}
 	}
 	return p, err
@@ -385,31 +420,31 @@ func outcomeOf(p *proposal, err error) string {
 	switch {
 	case err != nil || p == nil:
 		return telemetry.Unavailable
-	case p.verdict.outcome == committed:
+	case p.outcome() == commitlog.Committed:
 		return telemetry.Committed
-	case p.verdict.outcome == tooLarge:
+	case p.outcome() == commitlog.TooLarge:
 		return telemetry.TooLarge
 	}
 	return telemetry.Conflict
 }
 
 // publish notifies followers of the entry committed as seq, then makes it readable.
-func (s *Store) publish(seq Seq, e *entry) {
-	s.followers.notify(seq, e, func() { s.applied.set(seq) })
+func (s *Store) publish(seq Seq, revision uint64, e *commitlog.Entry) {
+	s.followers.notify(seq, e, func() { s.applied.set(seq, revision) })
 	s.discard()
 }
 
 // discard lets Badger drop the versions that neither the window nor an open transaction
 // needs.
 func (s *Store) discard() {
-	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.floor)))
+	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.Floor())))
 }
 
 func (s *Store) appliedSeq() Seq { return s.applied.get() }
 
 func (s *Store) isClosed() bool {
 	select {
-	case <-s.local.closing:
+	case <-s.sequencer.closing:
 		return true
 	default:
 		return false
@@ -419,8 +454,13 @@ func (s *Store) isClosed() bool {
 // WaitFor returns when commit seq and all before it can be read here. The
 // error matches ErrUnavailable if ctx ends or the store is closed first.
 func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
+	return s.waitUntil(ctx, func() bool { return s.appliedSeq() >= seq })
+}
+
+// waitUntil returns when reached, which depends on what is applied, is true.
+func (s *Store) waitUntil(ctx context.Context, reached func() bool) error {
 	for {
-		grown := s.applied.wait(seq)
+		grown := s.applied.wait(reached)
 		if grown == nil {
 			return nil
 		}
@@ -428,8 +468,8 @@ func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
 		case <-grown:
 		case <-ctx.Done():
 			return unavailable(context.Cause(ctx))
-		case <-s.local.stopped:
-			if s.appliedSeq() >= seq {
+		case <-s.sequencer.stopped:
+			if reached() {
 				return nil
 			}
 			return errClosed
@@ -437,32 +477,33 @@ func (s *Store) WaitFor(ctx context.Context, seq Seq) error {
 	}
 }
 
-// applied is the newest commit that can be read.
+// applied is the newest entry that can be read: its number, and its revision in the log.
 type applied struct {
-	seq atomic.Uint64
+	seq, revision atomic.Uint64
 
 	mu    sync.Mutex
-	grown chan struct{} // closed when seq grows; nil without a waiter
+	grown chan struct{} // closed when they grow; nil without a waiter
 }
 
 func (a *applied) get() Seq { return Seq(a.seq.Load()) }
 
 // set makes the versions up to seq readable and wakes the waiters.
-func (a *applied) set(seq Seq) {
+func (a *applied) set(seq Seq, revision uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seq.Store(uint64(seq))
+	a.revision.Store(revision)
 	if a.grown != nil {
 		close(a.grown)
 		a.grown = nil
 	}
 }
 
-// wait returns nil if seq is applied, otherwise a channel that is closed when more is.
-func (a *applied) wait(seq Seq) <-chan struct{} {
+// wait returns nil if reached is true, otherwise a channel that is closed when more is applied.
+func (a *applied) wait(reached func() bool) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.get() >= seq {
+	if reached() {
 		return nil
 	}
 	if a.grown == nil {
@@ -471,9 +512,10 @@ func (a *applied) wait(seq Seq) <-chan struct{} {
 	return a.grown
 }
 
-// Barrier returns when a View begun afterwards sees every commit that any node has
-// acknowledged. A single node acknowledges only readable commits, so it does not wait. The
-// error matches ErrUnavailable if ctx has ended or the store is closed.
+// Barrier returns when a View begun afterwards sees every commit that any node acknowledged
+// before the call. A single node acknowledges only readable commits, so it does not wait. The
+// error matches ErrUnavailable if ctx ends first, the store is closed, or the other nodes
+// cannot be reached.
 func (s *Store) Barrier(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return unavailable(context.Cause(ctx))
@@ -481,25 +523,34 @@ func (s *Store) Barrier(ctx context.Context) error {
 	if s.isClosed() {
 		return errClosed
 	}
-	return nil
+	revision, err := s.sequencer.log.tip(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	return s.waitUntil(ctx, func() bool { return s.applied.revision.Load() >= revision })
 }
 
 // Health is the state of a store.
 type Health struct {
-	Applied   Seq           // the newest commit that can be read
-	Staleness time.Duration // how far reads may lag behind; always 0 on a single node
-	Writable  bool          // whether commits are possible
-	Reason    error         // why they are not, or what cannot be read; else nil
-	Waiting   int           // queued commits
-	Snapshots uint64        // snapshots taken since Open
+	Applied Seq // the newest commit that can be read
+	// Staleness is how far reads may lag behind: all that any node had acknowledged so long ago
+	// can be read. It is 0 on a single node, and the longest Duration until it is known.
+	Staleness time.Duration
+	Writable  bool   // whether commits are possible
+	Reason    error  // why they are not, or what cannot be read; else nil
+	Waiting   int    // queued commits
+	Snapshots uint64 // snapshots taken since Open
 }
 
 // Health returns the state of the store; it never waits.
 func (s *Store) Health() Health {
 	h := Health{
 		Applied:   s.appliedSeq(),
-		Waiting:   len(s.local.queue) + len(s.local.renewed),
+		Waiting:   len(s.sequencer.queue) + len(s.sequencer.renewed),
 		Snapshots: s.snapshots.count(),
+	}
+	if f := s.sequencer.fresh; f != nil {
+		h.Staleness = f.staleness(s.applied.revision.Load())
 	}
 	if err := s.space.Reason(); err != nil {
 		h.Reason = unavailable(err)

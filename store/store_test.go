@@ -11,23 +11,43 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/store"
+	"runner.example/store/commitlog"
 )
 
-// each runs test on a store on disk and on one in memory.
-func each(t *testing.T, test func(t *testing.T, open func(store.Options) *store.Store)) {
+// each runs test on a store on disk and on one in memory. open is as mustOpen.
+func each(t *testing.T, test func(t *testing.T, open func(o store.Options, window ...int) *store.Store)) {
 	for _, kind := range []string{"disk", "memory"} {
 		t.Run(kind, func(t *testing.T) {
-			test(t, func(o store.Options) *store.Store {
+			test(t, func(o store.Options, window ...int) *store.Store {
 				if kind == "disk" {
 					o.Dir = t.TempDir()
 				}
-				return mustOpen(t, o)
+				return mustOpen(t, o, window...)
 			})
 		})
 	}
+}
+
+// eachLog is each, and runs test on a store with a simulated log with faults, too: in a
+// synctest bubble, so test must not wait for the store in a busy loop. There an entry may take
+// several numbers.
+func eachLog(t *testing.T, test func(t *testing.T, open func(o store.Options, window ...int) *store.Store)) {
+	each(t, test)
+	t.Run("simulated", func(t *testing.T) {
+		random := newRandom(t)
+		synctest.Test(t, func(t *testing.T) {
+			test(t, func(o store.Options, window ...int) *store.Store {
+				log := store.NewSimLog(random())
+				t.Cleanup(log.Close)
+				s, err := log.Open(o, windowOf(window))
+				return opened(t, s, err)
+			})
+		})
+	})
 }
 
 // sequential skips a test with -short, which the race detector runs: the test has no
@@ -39,10 +59,24 @@ func sequential(t *testing.T) {
 	}
 }
 
-// mustOpen opens a store and closes it when the test ends, if the test did not.
-func mustOpen(t testing.TB, o store.Options) *store.Store {
+// mustOpen opens a store and closes it when the test ends, if the test did not. The size of
+// the window, in entries, may be given.
+func mustOpen(t testing.TB, o store.Options, window ...int) *store.Store {
 	t.Helper()
-	s, err := store.Open(o)
+	s, err := store.OpenWindow(o, windowOf(window))
+	return opened(t, s, err)
+}
+
+func windowOf(given []int) int {
+	if len(given) > 0 {
+		return given[0]
+	}
+	return commitlog.MaxWindowEntries
+}
+
+// opened closes a store when the test ends.
+func opened(t testing.TB, s *store.Store, err error) *store.Store {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +151,7 @@ func scanAll(t testing.TB, s *store.Store, prefix string) (out string) {
 }
 
 func TestAcknowledgedWritesAreReadable(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		if seq := put(t, s, "a", "1", "b", ""); seq != 1 {
 			t.Errorf("first commit is number %d", seq)
@@ -140,7 +174,7 @@ func TestAcknowledgedWritesAreReadable(t *testing.T) {
 }
 
 func TestKeysOfUsersDoNotCollideWithInternalOnes(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		keys := []string{"\x00", "\x00log", "!badger!txn", "d", "mlog", "log", "p\x00\x01x\x00\x00", "\xff", "\xff\xff\xff",
 			strings.Repeat("k", 64_000)}
@@ -169,7 +203,7 @@ func TestKeysOfUsersDoNotCollideWithInternalOnes(t *testing.T) {
 }
 
 func TestScanYieldsExactlyItsRange(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "a", "0", "b", "1", "b/", "2", "b/1", "3", "b/2", "4", "b/\xff", "5", "b0", "6", "c", "7", "\xff\xff", "8")
 		rows := []struct {
@@ -211,7 +245,7 @@ func TestScanYieldsExactlyItsRange(t *testing.T) {
 }
 
 func TestATransactionSeesItsOwnWrites(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "k1", "a", "k3", "b", "k5", "c")
 		update(t, s, func(tx *store.Tx) error {
@@ -284,7 +318,7 @@ func TestAScanSeesWritesOfItsLoopAheadOfIt(t *testing.T) {
 }
 
 func TestItemsHaveTheVersionOfTheirCommit(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		first := put(t, s, "a", "1", "b", "1")
 		second := put(t, s, "b", "2")
@@ -308,7 +342,7 @@ func TestItemsHaveTheVersionOfTheirCommit(t *testing.T) {
 
 func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 	sequential(t)
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		lengths := []int{8<<20 - 1, 512<<10 + 1, 3 << 20, 512 << 10, 1 << 20, 0, 2 << 20}
 		for _, n := range lengths {
@@ -333,7 +367,7 @@ func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 
 func TestSetReturnsTooLarge(t *testing.T) {
 	sequential(t)
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		update(t, s, func(tx *store.Tx) error {
 			if err := tx.Set([]byte("k"), make([]byte, 8<<20)); !errors.Is(err, store.ErrTooLarge) {
@@ -387,7 +421,7 @@ func TestSetReturnsTooLarge(t *testing.T) {
 }
 
 func TestAnErrorOfTheFunctionWritesNothing(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		mine := errors.New("mine")
 		seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
@@ -409,7 +443,7 @@ func TestAnErrorOfTheFunctionWritesNothing(t *testing.T) {
 }
 
 func TestAPanicInTheFunctionLeavesTheStoreUsable(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "a", "1", "b", "2")
 		runs := map[string]func(func(*store.Tx) error){
@@ -530,7 +564,7 @@ func TestATransactionFailsAfterItsFunctionReturned(t *testing.T) {
 }
 
 func TestBytesAreCopiedOnSetAndOnGet(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		key, value := []byte("key"), []byte("value")
 		update(t, s, func(tx *store.Tx) error {
@@ -565,7 +599,7 @@ func TestReopenedStoresHaveAllData(t *testing.T) {
 	want := ""
 	long := strings.Repeat("long", 300_000)
 	for round := range 4 {
-		s := mustOpen(t, store.Options{Dir: dir, Window: 3})
+		s := mustOpen(t, store.Options{Dir: dir}, 3)
 		if got := scanAll(t, s, "r"); got != want {
 			t.Fatalf("round %d: %q, want %q", round, got, want)
 		}
@@ -656,7 +690,7 @@ func copyDescriptors(t *testing.T, dir string) (n int) {
 }
 
 func TestAClosedStoreIsUnavailable(t *testing.T) {
-	each(t, func(t *testing.T, open func(store.Options) *store.Store) {
+	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
 		s := open(store.Options{})
 		put(t, s, "k", "v")
 		for range 2 {

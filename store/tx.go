@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"runner.example/store/commitlog"
 )
 
 // Tx is a transaction: one snapshot of the store and, in an Update, the transaction's
@@ -31,7 +33,7 @@ type Tx struct {
 
 	writes writeSet
 	reads  []string
-	spans  []*span
+	spans  []*commitlog.Span
 }
 
 // Get returns the value of key; the bytes belong to the caller. The error is ErrNotFound if
@@ -41,10 +43,10 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	if w := t.writes.get(key); w != nil {
-		if w.deleted {
+		if w.Deleted {
 			return nil, ErrNotFound
 		}
-		return append([]byte{}, w.value...), nil
+		return append([]byte{}, w.Value...), nil
 	}
 	if err := t.begin(); err != nil {
 		return nil, err
@@ -78,13 +80,13 @@ func (t *Tx) read(key []byte) (value []byte, err error) {
 // copied. A key has 1 to 64,000 bytes. A transaction writes at most 8 MiB of keys and
 // values, and 50,000 keys; beyond that Set returns ErrTooLarge and sets nothing.
 func (t *Tx) Set(key, value []byte) error {
-	return t.put(key, write{key: string(key), value: append([]byte{}, value...)})
+	return t.put(key, commitlog.Write{Key: string(key), Value: append([]byte{}, value...)})
 }
 
 // Delete removes key when the transaction commits. The key need not exist. It counts
 // against the limits of Set.
 func (t *Tx) Delete(key []byte) error {
-	return t.put(key, write{key: string(key), deleted: true})
+	return t.put(key, commitlog.Write{Key: string(key), Deleted: true})
 }
 
 // Fits reports whether that many more keys, with that many bytes of keys and values, can be
@@ -117,7 +119,7 @@ func (t *Tx) Snapshot() (Seq, error) {
 // Attempt returns the number of this run of an Update's function, from 1; 0 in a View.
 func (t *Tx) Attempt() int { return t.attempt }
 
-func (t *Tx) put(key []byte, w write) error {
+func (t *Tx) put(key []byte, w commitlog.Write) error {
 	if err := t.check(key); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
@@ -188,15 +190,10 @@ func (t *Tx) stop() {
 
 // proposal returns the proposal of the ended transaction.
 func (t *Tx) proposal() *proposal {
-	p := &proposal{
-		snap:   t.snap,
-		reads:  t.reads,
-		writes: t.writes.sorted(),
-		bytes:  t.writes.bytes,
-		try:    t.attempt,
-	}
+	p := &proposal{bytes: t.writes.bytes, try: t.attempt}
+	p.Snapshot, p.Reads, p.Writes = t.snap, t.reads, t.writes.sorted()
 	for _, s := range t.spans {
-		p.spans = append(p.spans, *s)
+		p.Spans = append(p.Spans, *s)
 	}
 	return p
 }

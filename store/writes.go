@@ -1,13 +1,10 @@
 package store
 
-import "sort"
+import (
+	"sort"
 
-// write is one change of one key. Key and value belong to the write.
-type write struct {
-	key     string
-	value   []byte
-	deleted bool
-}
+	"runner.example/store/commitlog"
+)
 
 // chunkLen is how many writes a chunk of a writeSet holds before it is split.
 const chunkLen = 128
@@ -16,7 +13,7 @@ const chunkLen = 128
 // order: chunks of at most chunkLen writes, none empty, so that an insertion
 // moves few bytes. The zero value is empty.
 type writeSet struct {
-	chunks [][]write
+	chunks [][]commitlog.Write
 	keys   int
 	bytes  int // of keys and values
 }
@@ -25,19 +22,19 @@ type writeSet struct {
 // belongs.
 func (s *writeSet) find(key string) (chunk, i int, found bool) {
 	chunk = sort.Search(len(s.chunks), func(c int) bool {
-		return s.chunks[c][len(s.chunks[c])-1].key >= key
+		return s.chunks[c][len(s.chunks[c])-1].Key >= key
 	})
 	if chunk == len(s.chunks) {
 		return chunk, 0, false
 	}
 	ws := s.chunks[chunk]
-	i = sort.Search(len(ws), func(i int) bool { return ws[i].key >= key })
-	return chunk, i, ws[i].key == key
+	i = sort.Search(len(ws), func(i int) bool { return ws[i].Key >= key })
+	return chunk, i, ws[i].Key == key
 }
 
 // get returns the pending write of key, nil if there is none; valid until the
 // next put.
-func (s *writeSet) get(key []byte) *write {
+func (s *writeSet) get(key []byte) *commitlog.Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -50,12 +47,12 @@ func (s *writeSet) get(key []byte) *write {
 
 // put adds w or replaces the write of the same key. If the set would exceed the limits of a
 // transaction, it changes nothing and returns false.
-func (s *writeSet) put(w write) bool {
-	c, i, found := s.find(w.key)
-	keys, bytes := s.keys+1, s.bytes+len(w.key)+len(w.value)
+func (s *writeSet) put(w commitlog.Write) bool {
+	c, i, found := s.find(w.Key)
+	keys, bytes := s.keys+1, s.bytes+len(w.Key)+len(w.Value)
 	if found {
 		old := &s.chunks[c][i]
-		keys, bytes = s.keys, s.bytes+len(w.value)-len(old.value)
+		keys, bytes = s.keys, s.bytes+len(w.Value)-len(old.Value)
 	}
 	if keys > maxTxKeys || bytes > maxTxBytes {
 		return false
@@ -69,9 +66,9 @@ func (s *writeSet) put(w write) bool {
 	return true
 }
 
-func (s *writeSet) insert(c, i int, w write) {
+func (s *writeSet) insert(c, i int, w commitlog.Write) {
 	if len(s.chunks) == 0 {
-		s.chunks = [][]write{{w}}
+		s.chunks = [][]commitlog.Write{{w}}
 		return
 	}
 	if c == len(s.chunks) { // after the last key
@@ -81,7 +78,7 @@ func (s *writeSet) insert(c, i int, w write) {
 	if len(s.chunks[c]) == chunkLen {
 		c, i = s.split(c, i)
 	}
-	ws := append(s.chunks[c], write{})
+	ws := append(s.chunks[c], commitlog.Write{})
 	copy(ws[i+1:], ws[i:])
 	ws[i] = w
 	s.chunks[c] = ws
@@ -94,7 +91,7 @@ func (s *writeSet) split(c, i int) (int, int) {
 	if i == chunkLen {
 		at = chunkLen
 	}
-	rest := append(make([]write, 0, chunkLen), s.chunks[c][at:]...)
+	rest := append(make([]commitlog.Write, 0, chunkLen), s.chunks[c][at:]...)
 	s.chunks = append(s.chunks, nil)
 	copy(s.chunks[c+2:], s.chunks[c+1:])
 	clear(s.chunks[c][at:])
@@ -107,7 +104,7 @@ func (s *writeSet) split(c, i int) (int, int) {
 
 // first returns the write of the smallest key in [lo, hi); a nil hi is no
 // bound.
-func (s *writeSet) first(lo, hi []byte) *write {
+func (s *writeSet) first(lo, hi []byte) *commitlog.Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -116,14 +113,14 @@ func (s *writeSet) first(lo, hi []byte) *write {
 		return nil
 	}
 	w := &s.chunks[c][i]
-	if hi != nil && w.key >= string(hi) {
+	if hi != nil && w.Key >= string(hi) {
 		return nil
 	}
 	return w
 }
 
 // last returns the write of the largest key in [lo, hi); a nil hi means unbounded.
-func (s *writeSet) last(lo, hi []byte) *write {
+func (s *writeSet) last(lo, hi []byte) *commitlog.Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -139,18 +136,18 @@ func (s *writeSet) last(lo, hi []byte) *write {
 		i = len(s.chunks[c])
 	}
 	w := &s.chunks[c][i-1]
-	if w.key < string(lo) {
+	if w.Key < string(lo) {
 		return nil
 	}
 	return w
 }
 
 // sorted returns all writes in key order in one slice.
-func (s *writeSet) sorted() []write {
+func (s *writeSet) sorted() []commitlog.Write {
 	if len(s.chunks) == 1 {
 		return s.chunks[0]
 	}
-	all := make([]write, 0, s.keys)
+	all := make([]commitlog.Write, 0, s.keys)
 	for _, ws := range s.chunks {
 		all = append(all, ws...)
 	}

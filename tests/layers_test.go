@@ -42,6 +42,7 @@ var plan = map[string]layeredPackage{
 	"internal/wasm/opcode": {0, nil},
 	"hostabi/abi":          {0, nil},
 	"internal/atomicio":    {0, nil},
+	"store/commitlog":      {0, nil},
 	"store/datadir":        {0, nil},
 	"store/frame":          {0, nil},
 	"store/space":          {0, []string{"github.com/dgraph-io/badger"}},
@@ -51,7 +52,7 @@ var plan = map[string]layeredPackage{
 	"sdk/typescript":       {0, nil}, // sources, embedded for build
 	"sdk/assemblyscript":   {0, nil}, // placed beside an app
 	"sdk/rust":             {0, nil}, // placed beside an app
-	"store":                {1, []string{"github.com/dgraph-io/badger", "github.com/nats-io"}},
+	"store":                {1, []string{"github.com/dgraph-io/badger", "go.etcd.io/etcd"}},
 	"keystore/credtime":    {1, nil},
 	"internal/settings":    {1, []string{"github.com/BurntSushi/toml"}},
 	"internal/console":     {1, nil},

@@ -356,6 +356,25 @@ func TestACommandFailsWhenTheStoreStaysLocked(t *testing.T) {
 	}
 }
 
+func TestOnlyTheNodeOfAClusterOpensItsDataDirectory(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	st, err := store.Open(store.Options{Dir: filepath.Join(app, "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.SetNode(true), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"api-keys", "list"}, {"audit", "list"}, {"backup", filepath.Join(t.TempDir(), "b")}, {"serve", "--listen", "127.0.0.1:0"}} {
+		cmd := exec.Command("runner", append(args, "--app", app)...)
+		out, _ := cmd.CombinedOutput() // the state has the result
+		if got := cmd.ProcessState.ExitCode(); got != console.StatusUnreachable || !bytes.Contains(out, []byte("belongs to a node of a cluster")) {
+			t.Errorf("%v: status %d, %s", args, got, out)
+		}
+	}
+}
+
 func TestACommandWaitsForALockedStore(t *testing.T) {
 	app := t.TempDir()
 	write(t, filepath.Join(app, "a.schema"), keysSchema)

@@ -1,0 +1,169 @@
+package commitlog
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"sort"
+)
+
+// Seq is the number of an entry of the log, from 1. Each entry takes one, also one that
+// commits nothing.
+type Seq uint64
+
+// ID identifies an entry. A proposer has a random number, and it numbers its entries from 1.
+// It adds an entry to the log again until it sees it there, and makes the next one only then.
+type ID struct{ Proposer, Batch uint64 }
+
+// Entry is one element of the log: proposals that are decided in this order and committed
+// as one version.
+type Entry struct {
+	ID
+	Base      Seq // the newest entry that the proposer had applied
+	Proposals []*Proposal
+}
+
+// Proposal is what a transaction asks to commit.
+type Proposal struct {
+	Snapshot Seq // what was read; no meaning without reads
+	Reads    []string
+	Spans    []Span
+	Writes   []Write // ascending by key, one for each key
+
+	Verdict Verdict // when decided
+}
+
+// Write is one change of one key. Key and value belong to the write.
+type Write struct {
+	Key     string
+	Value   []byte
+	Deleted bool
+}
+
+// Span is a range of keys that was read: from Lo up to and without Hi; a nil
+// Hi is the end of all keys.
+type Span struct{ Lo, Hi []byte }
+
+// below reports whether key is before the end of the span.
+func (r Span) below(key string) bool { return r.Hi == nil || key < string(r.Hi) }
+
+// at returns the index of p's first write at or after key.
+func (p *Proposal) at(key string) int {
+	return sort.Search(len(p.Writes), func(i int) bool { return p.Writes[i].Key >= key })
+}
+
+// Verdict is the decision about a proposal.
+type Verdict struct {
+	Outcome Outcome
+	Clash   string // with Conflict: a key written after the snapshot
+}
+
+// Outcome is the kind of a verdict. The numbers are part of the hash of the log.
+type Outcome byte
+
+// The outcomes.
+const (
+	Committed Outcome = iota
+	Conflict
+	TooOld    // the snapshot, or the base of the entry, is from before the window
+	TooLarge  // it does not fit into one commit together with those before it
+	Duplicate // the log had the entry already
+)
+
+// Committed returns the proposals that commit, once they are decided.
+func (e *Entry) Committed(yield func(*Proposal) bool) {
+	for _, p := range e.Proposals {
+		if p.Verdict.Outcome == Committed && !yield(p) {
+			return
+		}
+	}
+}
+
+// setAll sets the verdict of every proposal.
+func (e *Entry) setAll(o Outcome) {
+	for _, p := range e.Proposals {
+		p.Verdict = Verdict{Outcome: o}
+	}
+}
+
+// committedKeys returns the keys that e writes, ascending and unique.
+func (e *Entry) committedKeys() []string {
+	var keys []string
+	for p := range e.Committed {
+		for i := range p.Writes {
+			keys = append(keys, p.Writes[i].Key)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// format is the first byte of an encoded entry.
+const format = 2
+
+// Encode appends the canonical form of e to b:
+//
+//	format | proposer | batch | base | n | n × proposal
+//	proposal = snapshot | reads | keys | spans | (lo, hi+1 or 0) | writes | (key, 0 or value+1)
+//
+// Numbers are varints, and byte strings begin with their length. Where absent differs from
+// empty, absent is 0 and a length is one more. Verdicts are not encoded.
+func (e *Entry) Encode(b []byte) []byte {
+	b = append(b, format)
+	b = binary.AppendUvarint(b, e.Proposer)
+	b = binary.AppendUvarint(b, e.Batch)
+	b = binary.AppendUvarint(b, uint64(e.Base))
+	b = binary.AppendUvarint(b, uint64(len(e.Proposals)))
+	for _, p := range e.Proposals {
+		b = binary.AppendUvarint(b, uint64(p.Snapshot))
+		b = binary.AppendUvarint(b, uint64(len(p.Reads)))
+		for _, k := range p.Reads {
+			b = appendBytes(b, k, 0)
+		}
+		b = binary.AppendUvarint(b, uint64(len(p.Spans)))
+		for _, r := range p.Spans {
+			b = appendBytes(b, r.Lo, 0)
+			b = appendOptional(b, r.Hi, r.Hi != nil)
+		}
+		b = binary.AppendUvarint(b, uint64(len(p.Writes)))
+		for i := range p.Writes {
+			w := &p.Writes[i]
+			b = appendBytes(b, w.Key, 0)
+			b = appendOptional(b, w.Value, !w.Deleted)
+		}
+	}
+	return b
+}
+
+func appendBytes[T string | []byte](b []byte, s T, more uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s))+more)
+	return append(b, s...)
+}
+
+func appendOptional(b, s []byte, present bool) []byte {
+	if !present {
+		return binary.AppendUvarint(b, 0)
+	}
+	return appendBytes(b, s, 1)
+}
+
+// Digest is the SHA-256 of a decided entry or of a chain of them.
+type Digest = [sha256.Size]byte
+
+// Digest returns the hash of the entry and of its verdicts, each a byte. It uses buf, and
+// returns it for the next call.
+func (e *Entry) Digest(buf []byte) (Digest, []byte) {
+	buf = e.Encode(buf[:0])
+	for _, p := range e.Proposals {
+		buf = append(buf, byte(p.Verdict.Outcome))
+	}
+	return sha256.Sum256(buf), buf
+}
+
+// Link returns the hash of a chain with hash prev after an entry with that digest is added.
+func Link(prev, entry Digest) Digest {
+	var both [2 * sha256.Size]byte
+	copy(both[:], prev[:])
+	copy(both[sha256.Size:], entry[:])
+	return sha256.Sum256(both[:])
+}

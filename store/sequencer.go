@@ -1,0 +1,319 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner.example/store/commitlog"
+)
+
+// sequencer puts the queued proposals into one entry, appends it to the log, and applies what
+// the log delivers. While one entry is under way, the next proposals queue up: this is the
+// group commit.
+type sequencer struct {
+	store   *Store
+	log     log
+	fresh   *freshness // nil if the log is local
+	queue   chan *proposal
+	renewed chan *proposal // taken first, see Tx.renew
+	closing chan struct{}  // no more proposals are accepted
+	closed  sync.Once
+	stopped chan struct{}   // run has returned
+	ctx     context.Context // ends when Close no longer waits for the log
+	abort   context.CancelFunc
+	held    *proposal             // taken from the queue, did not fit in the last entry
+	newest  commitlog.ID          // of the entry made last
+	pending atomic.Pointer[batch] // appended and not delivered
+	// applying is full while an entry is being applied.
+	applying chan struct{}
+}
+
+const (
+	queueLen          = 1024
+	maxEntryProposals = 512
+)
+
+// startSequencer opens the log and begins to apply. A nil open is the local log.
+func startSequencer(s *Store, open openLog) {
+	q := &sequencer{
+		store:    s,
+		queue:    make(chan *proposal, queueLen),
+		renewed:  make(chan *proposal, queueLen),
+		closing:  make(chan struct{}),
+		stopped:  make(chan struct{}),
+		applying: make(chan struct{}, 1),
+	}
+	q.ctx, q.abort = context.WithCancel(context.Background())
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	q.newest.Proposer = binary.BigEndian.Uint64(random[:])
+	s.sequencer = q
+	if open == nil {
+		q.log = localLog{q}
+	} else {
+		q.log = open(s.machine.revision, q)
+		q.fresh = startFreshness(q)
+	}
+	go q.run()
+}
+
+// propose queues p and waits until it is decided. An error says whether p was not decided
+// (ErrUnavailable) or may have been (ErrUnknown).
+func (q *sequencer) propose(ctx context.Context, p *proposal) error {
+	p.done = make(chan struct{})
+	queue := q.queue
+	if p.try > maxTries { // see Tx.renew
+		queue = q.renewed
+	}
+	select {
+	case queue <- p:
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	case <-q.closing:
+		return errClosed
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		if p.withdraw() {
+			return unavailable(context.Cause(ctx))
+		}
+	case <-q.stopped:
+		if p.withdraw() {
+			return errClosed
+		}
+	}
+	select { // taken: it may be decided by now
+	case <-p.done:
+		return p.err
+	default:
+		return unknown(context.Cause(ctx))
+	}
+}
+
+// between runs fn while no entry is being applied.
+func (q *sequencer) between(ctx context.Context, fn func()) error {
+	if q.store.isClosed() {
+		return errClosed
+	}
+	select {
+	case q.applying <- struct{}{}:
+		defer func() { <-q.applying }()
+		fn()
+		return nil
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	case <-q.closing:
+		return errClosed
+	}
+}
+
+// close refuses further proposals, and returns when the queued ones are applied. Those that are
+// not applied within closeWait fail. Nothing is applied afterwards.
+func (q *sequencer) close() {
+	q.closed.Do(func() {
+		close(q.closing)
+		limit := time.AfterFunc(closeWait, q.abort)
+		<-q.stopped
+		limit.Stop()
+		q.abort()
+		q.log.close()
+		q.applying <- struct{}{} // what between runs has ended
+		if q.fresh != nil {
+			<-q.fresh.stopped
+		}
+	})
+}
+
+func (q *sequencer) run() {
+	defer close(q.stopped)
+	for {
+		select {
+		case q.held = <-q.renewed:
+			q.commit()
+		case q.held = <-q.queue:
+			q.commit()
+		case <-q.closing:
+			q.held = q.next()
+			q.commit()
+			return
+		}
+	}
+}
+
+// commit makes entries until the queue is empty.
+func (q *sequencer) commit() {
+	for q.held != nil {
+		if b := q.gather(); len(b.proposals) > 0 {
+			q.append(b)
+		}
+	}
+}
+
+// gather builds an entry of the held proposal and the queued ones, up to the limits of an
+// entry. Retried ones come first, so that they do not lose again.
+func (q *sequencer) gather() *batch {
+	b := &batch{decided: make(chan struct{})}
+	var taken []*proposal
+	keys, bytes, retried := 0, 0, false
+	for p := q.held; p != nil; p = q.next() {
+		q.held = nil
+		if n := len(taken); n > 0 &&
+			(n == maxEntryProposals || keys+len(p.Writes) > maxEntryKeys || bytes+p.cost() > maxEntryBytes) {
+			q.held = p
+			break
+		}
+		if !p.take() {
+			continue
+		}
+		taken = append(taken, p)
+		keys, bytes = keys+len(p.Writes), bytes+p.cost()
+		retried = retried || p.try > 1
+	}
+	if retried {
+		slices.SortStableFunc(taken, func(a, b *proposal) int { return b.try - a.try })
+	}
+	for _, p := range taken {
+		b.add(p)
+	}
+	return b
+}
+
+// next returns a queued proposal, nil if there is none.
+func (q *sequencer) next() *proposal {
+	select {
+	case p := <-q.renewed:
+		return p
+	default:
+	}
+	select {
+	case p := <-q.queue:
+		return p
+	default:
+		return nil
+	}
+}
+
+// append appends the entry of b until the log has delivered it.
+func (q *sequencer) append(b *batch) {
+	if q.ctx.Err() != nil {
+		b.finish(0, errClosed)
+		return
+	}
+	if cause := q.store.failure.Load(); cause != nil {
+		b.finish(0, unavailable(*cause))
+		return
+	}
+	q.newest.Batch++
+	b.entry.ID, b.entry.Base = q.newest, q.store.appliedSeq()
+	q.pending.Store(b)
+	for try := 1; ; try++ {
+		err := q.log.append(q.ctx, &b.entry)
+		select {
+		case <-b.decided:
+			return
+		default:
+		}
+		if err != nil && try == 1 {
+			q.store.log.Warn("entry not appended", "cause", err)
+		}
+		again := time.NewTimer(resendAfter)
+		select {
+		case <-b.decided:
+		case <-q.ctx.Done():
+			q.giveUp(unknown(errClosed))
+		case <-again.C:
+			cause := q.store.failure.Load()
+			if cause == nil {
+				continue
+			}
+			q.giveUp(unknown(*cause))
+		}
+		again.Stop()
+		return
+	}
+}
+
+// giveUp fails what is under way.
+func (q *sequencer) giveUp(err error) {
+	if b := q.pending.Swap(nil); b != nil {
+		b.finish(0, err)
+	}
+}
+
+// receive is deliver for an encoded entry. One that cannot be decoded stops the store.
+func (q *sequencer) receive(revision uint64, encoded []byte) error {
+	e, err := commitlog.Decode(encoded)
+	if err != nil {
+		return q.store.stopWrites(fmt.Errorf("entry at revision %d: %w", revision, err))
+	}
+	return q.deliver(revision, e)
+}
+
+// deliver applies the next entry of the log. The revision is its place there, or 0: then the entry
+// gets its place by being applied. An entry whose revision is applied already is ignored. After
+// an error the log does not have the entry, or it must deliver no more.
+func (q *sequencer) deliver(revision uint64, e *commitlog.Entry) error {
+	q.applying <- struct{}{}
+	defer func() { <-q.applying }()
+	if revision > 0 && revision <= q.store.machine.revision {
+		return nil
+	}
+	own := q.pending.Load()
+	if own == nil || own.entry.ID != e.ID {
+		own = nil
+	} else {
+		e = &own.entry // whose verdicts are waited for
+	}
+	seq, err := q.apply(revision, e)
+	if own != nil && q.pending.CompareAndSwap(own, nil) {
+		own.finish(seq, err)
+	}
+	return err
+}
+
+func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
+	s, refused := q.store, unavailable
+	if revision > 0 {
+		refused = unknown // the log has it: it is applied after a restart
+	}
+	if cause := s.failure.Load(); cause != nil {
+		return 0, refused(*cause)
+	}
+	for {
+		s.machine.decide(e)
+		err := s.space.Admit(diskUse(e, s.machine.split))
+		if err == nil {
+			break
+		}
+		if revision == 0 {
+			return 0, refused(err)
+		}
+		select {
+		case <-time.After(resendAfter):
+		case <-q.ctx.Done():
+			return 0, refused(err)
+		}
+	}
+	seq, err := s.machine.commit(revision, e)
+	if err != nil {
+		return 0, unknown(s.stopWrites(fmt.Errorf("commit %d: %w", seq, err)))
+	}
+	s.publish(seq, revision, e)
+	return seq, nil
+}
+
+// stopWrites stops the store and returns why.
+func (s *Store) stopWrites(cause error) error {
+	err := fmt.Errorf("writes stopped, restart to recover: %w", cause)
+	s.log.Error("store writes stopped", "cause", err)
+	s.failure.Store(&err)
+	return err
+}
