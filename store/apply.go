@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -25,55 +26,53 @@ type machine struct {
 	buf      []byte         // for encoding entries
 }
 
-// newMachine continues after the newest of the records, which audit has found.
-func newMachine(db *badger.DB, mark *datadir.Mark, windowEntries int, records []logRecord) (*machine, error) {
-	var newest logRecord
-	if len(records) > 0 {
-		newest = records[0]
-	}
-	window, err := loadWindow(db, windowEntries, newest.windowFloor(), records)
-	if err != nil {
-		return nil, err
-	}
+// newMachine continues after the newest of the records, which audit has found. Its window is not
+// restored.
+func newMachine(db *badger.DB, mark *datadir.Mark, windowEntries int, records []logRecord) *machine {
+	newest := newestOf(records)
 	return &machine{
 		db:       db,
 		mark:     mark,
 		applied:  newest.Seq,
 		revision: newest.revision,
 		chain:    newest.chain,
-		window:   window,
+		window:   commitlog.NewWindow(windowEntries, newest.windowFloor()),
 		split:    loadSplit(db, newest.Seq),
-	}, nil
+	}
 }
 
-// loadWindow restores the window above floor, from the records of the log and the versions of
-// keys. The records begin with the newest. Badger keeps at least the newest version of each key,
-// also a deletion, which is all that decides.
-func loadWindow(db *badger.DB, size int, floor Seq, records []logRecord) (*commitlog.Window, error) {
-	window := commitlog.NewWindow(size, floor)
-	end := slices.IndexFunc(records, func(r logRecord) bool { return r.Seq <= floor })
-	if end >= 0 {
+// restoreWindow restores the window, from the records of the log, the newest first, and the
+// versions of keys above its floor. Badger keeps at least the newest version of each key, also a
+// deletion, which is all that decides. It may have to read all tables.
+func (s *Store) restoreWindow(ctx context.Context, records []logRecord) (err error) {
+	window := s.machine.window
+	floor := window.Floor()
+	if end := slices.IndexFunc(records, func(r logRecord) bool { return r.Seq <= floor }); end >= 0 {
 		records = records[:end]
 	}
 	if len(records) == 0 {
-		return window, nil
+		return nil
 	}
-	keys := make([][]string, len(records)) // of entry floor+1, and so on
-	txn := db.NewTransactionAt(math.MaxUint64, false)
-	defer txn.Discard()
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceData}, AllVersions: true, SinceTs: uint64(floor)})
+	tx := &Tx{store: s, ctx: ctx, txn: s.db.NewTransactionAt(uint64(records[0].Seq), false)}
+	defer tx.end()
+	reading := tx.reading()
+	defer reading.done(&err)
+	it := tx.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceData}, AllVersions: true, SinceTs: uint64(floor)})
 	defer it.Close()
-	for it.Rewind(); it.Valid(); it.Next() {
-		n := Seq(it.Item().Version()) - floor - 1
-		if n >= Seq(len(keys)) {
-			return nil, fmt.Errorf("data of version %d without its entry", it.Item().Version())
+	keys := make([][]string, len(records)) // of entry floor+1, and so on
+	it.Rewind()
+	for n := 1; it.Valid(); n++ {
+		if n%ctxEvery == 0 && ctx.Err() != nil {
+			return unavailable(context.Cause(ctx))
 		}
-		keys[n] = append(keys[n], string(it.Item().Key()[1:]))
+		i := Seq(it.Item().Version()) - floor - 1
+		keys[i] = append(keys[i], string(it.Item().Key()[1:]))
+		it.Next()
 	}
-	for i := len(records) - 1; i >= 0; i-- {
-		window.Restore(records[i].Record, keys[records[i].Seq-floor-1])
+	for i, r := range slices.Backward(records) {
+		window.Restore(r.Record, keys[len(records)-1-i])
 	}
-	return window, nil
+	return nil
 }
 
 // audit checks that every entry down to the window's floor exists and follows from the one

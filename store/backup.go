@@ -332,10 +332,12 @@ func (s *Store) restore(in *frame.Reader) error {
 		records, _, err = audit(s.db, 0)
 	}
 	if err == nil {
-		err = s.resume(s.machine.window.Size(), records)
+		s.resume(s.machine.window.Size(), records)
+		err = s.restoreWindow(context.Background(), records)
 	}
 	if err != nil {
-		err = errors.Join(err, s.db.DropAll(), s.space.Attach(), s.resume(s.machine.window.Size(), nil))
+		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
+		s.resume(s.machine.window.Size(), nil)
 	}
 	return errors.Join(err, mark.Set(datadir.Position{Seq: uint64(s.machine.applied), Chain: s.machine.chain}))
 }

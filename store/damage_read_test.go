@@ -38,7 +38,9 @@ func inTables(t testing.TB, dir string, n int, log *slog.Logger) *store.Store {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return mustOpen(t, store.Options{Dir: dir, Logger: log})
+	s = mustOpen(t, store.Options{Dir: dir, Logger: log})
+	s.WaitRestored()
+	return s
 }
 
 // lines is a log that is safe for concurrent use.
@@ -210,6 +212,7 @@ func TestADamagedBlockDoesNotBringAnOlderValueBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, store.Options{Dir: dir})
+	s.WaitRestored()
 	if all := tables(t, dir); len(all) != 2 {
 		t.Fatalf("tables: %q", all)
 	}
@@ -297,6 +300,7 @@ func TestACompactionKeepsDamagedTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.WaitRestored()
 	before := tables(t, dir)
 	if len(before) != 2 {
 		t.Fatalf("tables: %q", before)
@@ -417,4 +421,28 @@ func TestNoByteOfAnOpenTableHidesAKey(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d reads refused", refused, tries*keys)
+}
+
+// Open does not read all blocks of a large table. To decide a commit, the store reads its newest
+// keys in the background.
+func TestAStoreThatCannotReadItsNewestKeysRefusesWrites(t *testing.T) {
+	sequential(t)
+	dir := t.TempDir()
+	wrote(t, dir, 0, func(s *store.Store) {
+		for i := range 60 {
+			put(t, s, fmt.Sprintf("k%02d", i), strings.Repeat(fmt.Sprintf("value%02d", i), 50_000))
+		}
+	})
+	damageBytes(t, tables(t, dir)[0], "value30")
+	s := mustOpen(t, store.Options{Dir: dir})
+	_, err := s.Update(t.Context(), setter("k", ""))
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a commit: %v", err)
+	}
+	if h := s.Health(); h.Writable || !errors.Is(h.Reason, store.ErrDamaged) || !strings.Contains(h.Reason.Error(), tables(t, dir)[0]) {
+		t.Errorf("health is %+v", h)
+	}
+	if got := read(t, s, "k10"); !strings.HasPrefix(got, "value10") {
+		t.Errorf("a readable key reads %.10s", got)
+	}
 }

@@ -13,6 +13,9 @@ import (
 	"runner.example/store/files"
 )
 
+// WaitRestored waits until the window is complete, or cannot be: then Open reads no more tables.
+func (s *Store) WaitRestored() { <-s.sequencer.restored }
+
 // Pieces returns how many pieces of values can be read now.
 func (s *Store) Pieces() int {
 	n := 0

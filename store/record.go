@@ -72,6 +72,14 @@ func (r *logRecord) decode(b []byte) error {
 	return nil
 }
 
+// newestOf returns the first record, zero in an empty store.
+func newestOf(records []logRecord) (newest logRecord) {
+	if len(records) > 0 {
+		newest = records[0]
+	}
+	return newest
+}
+
 // windowFloor returns the floor of the window after r. Records of the first format do not have
 // what restores a window: it begins after them.
 func (r *logRecord) windowFloor() Seq {

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,6 +32,8 @@ type sequencer struct {
 	held    *proposal             // taken from the queue, did not fit in the last entry
 	newest  commitlog.ID          // of the entry made last
 	pending atomic.Pointer[batch] // appended and not delivered
+	// restored is closed when the window is complete, or the store cannot write.
+	restored chan struct{}
 	// applying is full while an entry is being applied.
 	applying chan struct{}
 }
@@ -39,14 +43,16 @@ const (
 	maxEntryProposals = 512
 )
 
-// startSequencer opens the log and begins to apply. A nil open is the local log.
-func startSequencer(s *Store, open openLog) {
+// startSequencer opens the log and begins to apply. A nil open is the local log. The window is
+// restored from the records in the background: reads do not wait for it.
+func startSequencer(s *Store, open openLog, records []logRecord) {
 	q := &sequencer{
 		store:    s,
 		queue:    make(chan *proposal, queueLen),
 		renewed:  make(chan *proposal, queueLen),
 		closing:  make(chan struct{}),
 		stopped:  make(chan struct{}),
+		restored: make(chan struct{}),
 		applying: make(chan struct{}, 1),
 	}
 	q.ctx, q.abort = context.WithCancel(context.Background())
@@ -54,6 +60,7 @@ func startSequencer(s *Store, open openLog) {
 	_, _ = rand.Read(random[:]) // it never fails
 	q.newest.Proposer = binary.BigEndian.Uint64(random[:])
 	s.sequencer = q
+	go q.restore(records)
 	if open == nil {
 		q.log = localLog{q}
 	} else {
@@ -61,6 +68,21 @@ func startSequencer(s *Store, open openLog) {
 		q.fresh = startFreshness(q)
 	}
 	go q.run()
+}
+
+func (q *sequencer) restore(records []logRecord) {
+	defer close(q.restored)
+	err := q.store.restoreWindow(q.ctx, records)
+	if q.store.scrubber != nil && errors.Is(err, ErrDamaged) {
+		err = cmp.Or(q.store.scrubber.first(), err) // it names the file
+	}
+	switch {
+	case err == nil:
+	case q.ctx.Err() != nil: // closed meanwhile
+		q.store.failure.Store(&err)
+	default:
+		_ = q.store.stopWrites(fmt.Errorf("restore the window: %w", err)) // for Health, and what waits
+	}
 }
 
 // propose queues p and waits until it is decided. An error says whether p was not decided
@@ -100,6 +122,7 @@ func (q *sequencer) propose(ctx context.Context, p *proposal) error {
 
 // between runs fn while no entry is being applied.
 func (q *sequencer) between(ctx context.Context, fn func()) error {
+	<-q.restored
 	if q.store.isClosed() {
 		return errClosed
 	}
@@ -125,6 +148,7 @@ func (q *sequencer) close() {
 		limit.Stop()
 		q.abort()
 		q.log.close()
+		<-q.restored
 		q.applying <- struct{}{} // what between runs has ended
 		if q.fresh != nil {
 			<-q.fresh.stopped
@@ -284,6 +308,7 @@ func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
 	if revision > 0 {
 		refused = unknown // the log has it: it is applied after a restart
 	}
+	<-q.restored
 	if cause := s.failure.Load(); cause != nil {
 		return 0, refused(*cause)
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,7 +101,18 @@ func open(o Options, with setup) (_ *Store, err error) {
 	if err := s.openFiles(o.Node || with.openLog != nil); err != nil {
 		return nil, err
 	}
-	if err := s.replay(with.windowEntries); err != nil {
+	before := mismatches.Load()
+	records, marked, err := audit(s.db, Seq(s.mark.Seq()))
+	if err == nil {
+		err = s.checkMark(newestOf(records), marked)
+	}
+	if err == nil {
+		s.resume(with.windowEntries, records)
+	}
+	if s.scrubber != nil && mismatches.Load() != before { // in a table that files.Inspect did not read in whole
+		err = cmp.Or(s.scrubber.first(), err)
+	}
+	if err != nil {
 		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
 	if with.openLog != nil && s.dir != "" { // from now on there may be commits of other nodes
@@ -110,48 +120,15 @@ func open(o Options, with setup) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	startSequencer(s, with.openLog)
+	startSequencer(s, with.openLog, records)
 	return s, nil
 }
 
-// replay audits the log, compares it with the mark, and prepares to continue it.
-func (s *Store) replay(windowEntries int) (err error) {
-	before := mismatches.Load()
-	faults := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(faults)
-		cause := recover()
-		if cause != nil {
-			err = fmt.Errorf("a table cannot be read: %v", cause)
-		}
-		if s.scrubber != nil && (cause != nil || mismatches.Load() != before) { // in a table that files.Inspect did not read in whole
-			err = cmp.Or(s.scrubber.first(), err)
-		}
-	}()
-	records, marked, err := audit(s.db, Seq(s.mark.Seq()))
-	if err != nil {
-		return err
-	}
-	var newest logRecord
-	if len(records) > 0 {
-		newest = records[0]
-	}
-	if err := s.checkMark(newest, marked); err != nil {
-		return err
-	}
-	return s.resume(windowEntries, records)
-}
-
 // resume continues the log after the newest of the records.
-func (s *Store) resume(windowEntries int, records []logRecord) error {
-	m, err := newMachine(s.db, s.mark, windowEntries, records)
-	if err != nil {
-		return err
-	}
-	s.machine = m
+func (s *Store) resume(windowEntries int, records []logRecord) {
+	s.machine = newMachine(s.db, s.mark, windowEntries, records)
 	s.applied.set(s.machine.applied, s.machine.revision)
 	s.discard()
-	return nil
 }
 
 // openFiles creates the data directory, locks it and opens the files in it.
