@@ -28,8 +28,8 @@
 //   - A commit that Update acknowledged is synced to disk as a whole, after all
 //     commits with smaller numbers, and is visible to every transaction begun
 //     afterwards.
-//   - The memory for detecting conflicts is bounded (see commitlog.Window), and restored at
-//     Open from the versions in Badger. A
+//   - The memory for detecting conflicts is bounded (see commitlog.Window). After Open it is
+//     restored from the versions in Badger, and commits wait for that. A
 //     transaction with an older snapshot gets a newer one if Badger has no
 //     later version of what it read, and conflicts otherwise. Badger keeps all
 //     versions inside the window, and those that an open transaction can see, and
@@ -39,7 +39,7 @@
 //   - Damaged data is an error (ErrUnavailable), never an absent key or an older
 //     value, and compactions do not drop it; see reading.go and scrub.go.
 //   - A commit that does not fit on the disk is refused as a whole; reads still
-//     work (see package space).
+//     work (see package space). One that a shared log already has waits for space.
 //   - An Update or View that neither reads nor writes opens nothing.
 //
 // # What the store never does

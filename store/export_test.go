@@ -51,6 +51,11 @@ func (s *Store) ForgeEntry(seq Seq) error {
 	return s.commitAt(seq, logKey, r.encode())
 }
 
+// WriteNewerRecord replaces the log's record of entry seq with one of a later format.
+func (s *Store) WriteNewerRecord(seq Seq) error {
+	return s.commitAt(seq, logKey, []byte{recordFormat + 1, 1, 2, 3})
+}
+
 // WriteVersion writes a key without the log.
 func (s *Store) WriteVersion(seq Seq) error { return s.commitAt(seq, dataKey(nil, "x"), nil) }
 

@@ -377,3 +377,44 @@ func waitForCommits(t *testing.T, s *store.Store, n int) {
 	defer cancel()
 	_ = s.WaitFor(ctx, s.Health().Applied+store.Seq(n))
 }
+
+// What other nodes have committed cannot be refused: the node waits until there is space.
+func TestANodeWithAFullDiskAppliesLater(t *testing.T) {
+	sequential(t)
+	onSmallDisks(t, smallDisks[:1], 64<<20, func(t *testing.T, d *disk) {
+		log := store.NewSimLog(nil)
+		defer log.Close()
+		full, err := log.Open(store.Options{Dir: filepath.Join(d.dir, "store")}, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := log.Open(store.Options{}, 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, other, "k", "1")
+		if err := full.WaitFor(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		d.fill()
+		seq := put(t, other, "k", "2")
+		refused(t, full)
+		if got := full.Health().Applied; got != 1 {
+			t.Errorf("on a full disk it has commit %d", got)
+		}
+		d.empty()
+		if err := full.WaitFor(t.Context(), seq); err != nil {
+			t.Fatal(err)
+		}
+		put(t, full, "l", "")
+		if err := other.WaitFor(t.Context(), 3); err != nil || full.Chain() != other.Chain() {
+			t.Errorf("the nodes differ: %v", err)
+		}
+		if got := scanAll(t, full, ""); got != "k=2 l=" {
+			t.Errorf("it has %s", got)
+		}
+		if err := errors.Join(full.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

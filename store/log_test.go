@@ -143,24 +143,13 @@ func TestNodesThatShareALogAgree(t *testing.T) {
 		done.Wait()
 		time.Sleep(2 * time.Minute) // the late entries come
 		c.agree()
-		model := map[string]string{}
-		for i, id := range order {
-			plan, acknowledged := history[id]
-			if !acknowledged {
-				plan = unknown[id]
+		possible := maps.Clone(unknown)
+		maps.Copy(possible, history)
+		replay(t, order, possible)
+		for id := range history {
+			if !slices.Contains(order, id) {
+				t.Errorf("%s was acknowledged, but is not in the log", id)
 			}
-			delete(history, id)
-			if plan == nil {
-				t.Fatalf("transaction %d, %s, is in the log, but its Update failed", i, id)
-			}
-			for _, a := range plan {
-				if saw := a.on(model); saw != a.saw {
-					t.Fatalf("transaction %d, %s: %+v would have seen %q", i, id, a, saw)
-				}
-			}
-		}
-		if len(history) > 0 {
-			t.Errorf("acknowledged, but not in the log: %v", slices.Sorted(maps.Keys(history)))
 		}
 		if len(order) < 60 {
 			t.Errorf("only %d transactions committed", len(order))
@@ -244,7 +233,7 @@ func TestANodeThatIsCutOffBecomesStaleAndDoesNotWrite(t *testing.T) {
 			t.Errorf("a commit that was sent: %v", err)
 		}
 		log.Cut(s, false)
-		time.Sleep(5 * time.Second)
+		time.Sleep(10 * time.Second)
 		if got := s.Health().Staleness; got > time.Second {
 			t.Errorf("connected again it is stale for %v", got)
 		}
@@ -259,11 +248,12 @@ func TestANodeWithoutAConnectionCloses(t *testing.T) {
 	inBubble(t, func(t *testing.T, log *store.SimLog) {
 		c := startNodes(t, log, 2, 100)
 		log.Cut(c.stores[0], true)
-		results := make(chan error)
-		for i := range 2 {
+		var results [2]chan error
+		for i := range results {
+			results[i] = make(chan error, 1)
 			go func() {
 				_, err := c.stores[0].Update(t.Context(), setter(fmt.Sprint(i), ""))
-				results <- err
+				results[i] <- err
 			}()
 			synctest.Wait()
 		}
@@ -271,7 +261,7 @@ func TestANodeWithoutAConnectionCloses(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.stores[0].Close() }()
 		for n, want := range []error{store.ErrUnknown, store.ErrUnavailable} {
-			if err := <-results; !errors.Is(err, want) {
+			if err := <-results[n]; !errors.Is(err, want) {
 				t.Errorf("commit %d: %v, want %v", n, err, want)
 			}
 		}

@@ -35,8 +35,17 @@ func (p *proposal) withdraw() bool {
 	return p.stage.CompareAndSwap(proposalWaiting, proposalWithdrawn)
 }
 
-// cost returns what a proposal adds to the size of an entry.
-func (p *proposal) cost() int { return p.bytes + 16*len(p.Writes) }
+// cost returns what a proposal adds to the size of an entry, at most.
+func (p *proposal) cost() int {
+	n := p.bytes + 16*(1+len(p.Reads)+len(p.Spans)+len(p.Writes))
+	for _, k := range p.Reads {
+		n += len(k)
+	}
+	for _, r := range p.Spans {
+		n += len(r.Lo) + len(r.Hi)
+	}
+	return n
+}
 
 // outcome returns the outcome of a decided proposal.
 func (p *proposal) outcome() commitlog.Outcome { return p.Verdict.Outcome }
@@ -46,11 +55,6 @@ type batch struct {
 	entry     commitlog.Entry
 	proposals []*proposal // those of the entry
 	decided   chan struct{}
-}
-
-func (b *batch) add(p *proposal) {
-	b.proposals = append(b.proposals, p)
-	b.entry.Proposals = append(b.entry.Proposals, &p.Proposal)
 }
 
 // finish tells the transactions that the entry was decided as seq, or that it failed.

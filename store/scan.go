@@ -207,13 +207,13 @@ func (c *cursor) peek() []byte {
 // it; nil if there is none. A nil key means that Badger has no next key.
 func (c *cursor) own(key []byte) *commitlog.Write {
 	if c.reverse {
-		w := c.tx.writes.last(c.lo, c.hi)
+		w := c.tx.writes.Last(c.lo, c.hi)
 		if w == nil || key != nil && w.Key < string(key) {
 			return nil
 		}
 		return w
 	}
-	w := c.tx.writes.first(c.lo, c.hi)
+	w := c.tx.writes.First(c.lo, c.hi)
 	if w == nil || key != nil && w.Key > string(key) {
 		return nil
 	}

@@ -185,11 +185,10 @@ func (q *sequencer) commit() {
 // entry. Retried ones come first, so that they do not lose again.
 func (q *sequencer) gather() *batch {
 	b := &batch{decided: make(chan struct{})}
-	var taken []*proposal
 	keys, bytes, retried := 0, 0, false
 	for p := q.held; p != nil; p = q.next() {
 		q.held = nil
-		if n := len(taken); n > 0 &&
+		if n := len(b.proposals); n > 0 &&
 			(n == maxEntryProposals || keys+len(p.Writes) > maxEntryKeys || bytes+p.cost() > maxEntryBytes) {
 			q.held = p
 			break
@@ -197,15 +196,16 @@ func (q *sequencer) gather() *batch {
 		if !p.take() {
 			continue
 		}
-		taken = append(taken, p)
+		b.proposals = append(b.proposals, p)
 		keys, bytes = keys+len(p.Writes), bytes+p.cost()
 		retried = retried || p.try > 1
 	}
 	if retried {
-		slices.SortStableFunc(taken, func(a, b *proposal) int { return b.try - a.try })
+		slices.SortStableFunc(b.proposals, func(a, b *proposal) int { return b.try - a.try })
 	}
-	for _, p := range taken {
-		b.add(p)
+	b.entry.Proposals = make([]*commitlog.Proposal, len(b.proposals))
+	for i, p := range b.proposals {
+		b.entry.Proposals[i] = &p.Proposal
 	}
 	return b
 }
@@ -234,6 +234,12 @@ func (q *sequencer) append(b *batch) {
 	if cause := q.store.failure.Load(); cause != nil {
 		b.finish(0, unavailable(*cause))
 		return
+	}
+	if q.fresh != nil { // it could not apply the entry, and could not take it back
+		if err := q.store.space.Reason(); err != nil {
+			b.finish(0, unavailable(err))
+			return
+		}
 	}
 	q.newest.Batch++
 	b.entry.ID, b.entry.Base = q.newest, q.store.appliedSeq()

@@ -470,14 +470,7 @@ func TestRandomHistoriesAreSerializable(t *testing.T) {
 		if len(order) != len(history) || len(history) < 100 {
 			t.Fatalf("%d transactions acknowledged, %d in the log", len(history), len(order))
 		}
-		model := map[string]string{}
-		for i, id := range order {
-			for _, a := range history[id] {
-				if saw := a.on(model); saw != a.saw {
-					t.Fatalf("transaction %d, %s: %+v would have seen %q", i, id, a, saw)
-				}
-			}
-		}
+		model := replay(t, order, history)
 		var want []string
 		for _, k := range slices.Sorted(maps.Keys(model)) {
 			want = append(want, k+"="+model[k])
@@ -486,6 +479,25 @@ func TestRandomHistoriesAreSerializable(t *testing.T) {
 			t.Errorf("store holds %s, want %v", got, want)
 		}
 	})
+}
+
+// replay runs the transactions on a map, in the order of the log, and returns it. Each must
+// read the same again.
+func replay(t *testing.T, order []string, history map[string][]act) map[string]string {
+	t.Helper()
+	model := map[string]string{}
+	for i, id := range order {
+		plan, ok := history[id]
+		if !ok {
+			t.Fatalf("transaction %d, %s, is in the log, but its Update failed", i, id)
+		}
+		for _, a := range plan {
+			if saw := a.on(model); saw != a.saw {
+				t.Fatalf("transaction %d, %s: %+v would have seen %q", i, id, a, saw)
+			}
+		}
+	}
+	return model
 }
 
 func randomActs(r *rand.Rand, id string) []act {

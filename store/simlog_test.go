@@ -130,7 +130,7 @@ func (n *simNode) append(_ context.Context, e *commitlog.Entry) error {
 	if l.cut[n.q.store] {
 		return errSim
 	}
-	if l.chance(20) {
+	if l.chance(8) {
 		l.lost++
 		return errSim
 	}
@@ -138,7 +138,7 @@ func (n *simNode) append(_ context.Context, e *commitlog.Entry) error {
 		l.put(encoded)
 		l.has[e.ID] = true
 	}
-	if l.chance(10) {
+	if l.chance(8) {
 		l.doubles++
 		l.put(encoded)
 	}

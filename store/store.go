@@ -112,6 +112,9 @@ func open(o Options, with setup) (_ *Store, err error) {
 	if s.scrubber != nil && mismatches.Load() != before { // in a table that files.Inspect did not read in whole
 		err = cmp.Or(s.scrubber.first(), err)
 	}
+	if errors.Is(err, commitlog.ErrFormat) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
 	}
@@ -370,7 +373,7 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 		return nil, err
 	}
 	tx.stop()
-	if tx.writes.keys == 0 {
+	if tx.writes.Len() == 0 {
 		return nil, nil
 	}
 	if ctx.Err() != nil {

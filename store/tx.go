@@ -31,7 +31,7 @@ type Tx struct {
 	key    []byte // scratch for Badger keys
 	iters  []*badger.Iterator
 
-	writes writeSet
+	writes commitlog.WriteSet
 	reads  []string
 	spans  []*commitlog.Span
 }
@@ -42,7 +42,7 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 	if err := t.check(key); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
-	if w := t.writes.get(key); w != nil {
+	if w := t.writes.Get(key); w != nil {
 		if w.Deleted {
 			return nil, ErrNotFound
 		}
@@ -92,7 +92,7 @@ func (t *Tx) Delete(key []byte) error {
 // Fits reports whether that many more keys, with that many bytes of keys and values, can be
 // written without ErrTooLarge.
 func (t *Tx) Fits(keys, bytes int) bool {
-	return t.writes.keys+keys <= maxTxKeys && t.writes.bytes+bytes <= maxTxBytes
+	return t.writes.Len()+keys <= maxTxKeys && t.writes.Bytes()+bytes <= maxTxBytes
 }
 
 // Now returns the time of the clock at the first call in this run of the function. It opens
@@ -129,7 +129,7 @@ func (t *Tx) put(key []byte, w commitlog.Write) error {
 	if len(key) > maxKeyBytes {
 		return fmt.Errorf("%w: key of %d bytes, the limit is %d", ErrTooLarge, len(key), maxKeyBytes)
 	}
-	if !t.writes.put(w) {
+	if !t.writes.Put(w, maxTxKeys, maxTxBytes) {
 		return fmt.Errorf("%w: the limits are %d bytes and %d keys", ErrTooLarge, maxTxBytes, maxTxKeys)
 	}
 	return nil
@@ -190,8 +190,8 @@ func (t *Tx) stop() {
 
 // proposal returns the proposal of the ended transaction.
 func (t *Tx) proposal() *proposal {
-	p := &proposal{bytes: t.writes.bytes, try: t.attempt}
-	p.Snapshot, p.Reads, p.Writes = t.snap, t.reads, t.writes.sorted()
+	p := &proposal{bytes: t.writes.Bytes(), try: t.attempt}
+	p.Snapshot, p.Reads, p.Writes = t.snap, t.reads, t.writes.Sorted()
 	for _, s := range t.spans {
 		p.Spans = append(p.Spans, *s)
 	}

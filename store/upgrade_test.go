@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"runner.example/store"
+	"runner.example/store/commitlog"
 )
 
 // firstFormat extracts a data directory and a backup of the version before entries had
@@ -108,6 +109,19 @@ func TestAStoreAndABackupOfTheFirstFormatOpen(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestAStoreOfANewerVersionIsRefusedAndNotDamaged(t *testing.T) {
+	dir := t.TempDir()
+	wrote(t, dir, 3, func(s *store.Store) {
+		if err := s.WriteNewerRecord(3); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := store.Open(store.Options{Dir: dir})
+	if !errors.Is(err, commitlog.ErrFormat) || errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "entry 3: a newer version of the runner wrote it") {
+		t.Errorf("opened %v, %v", s, err)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// ErrFormat means that an entry has a format that this version does not know.
-var ErrFormat = errors.New("a newer version wrote the entry")
+// ErrFormat means that an entry, or its record, has a format that this version does not know.
+var ErrFormat = errors.New("a newer version of the runner wrote it; use that one")
 
 var errLayout = errors.New("the bytes are not an entry")
 

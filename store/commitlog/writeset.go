@@ -1,26 +1,27 @@
-package store
+package commitlog
 
-import (
-	"sort"
+import "sort"
 
-	"runner.example/store/commitlog"
-)
-
-// chunkLen is how many writes a chunk of a writeSet holds before it is split.
+// chunkLen is how many writes a chunk of a WriteSet holds before it is split.
 const chunkLen = 128
 
-// writeSet holds the pending writes of a transaction, one per key, in key
-// order: chunks of at most chunkLen writes, none empty, so that an insertion
-// moves few bytes. The zero value is empty.
-type writeSet struct {
-	chunks [][]commitlog.Write
+// WriteSet collects the writes of a proposal, one per key, in key order. The zero value is empty.
+// It is for one goroutine.
+type WriteSet struct {
+	chunks [][]Write // of at most chunkLen writes, none empty, so that an insertion moves few bytes
 	keys   int
 	bytes  int // of keys and values
 }
 
+// Len returns the number of keys.
+func (s *WriteSet) Len() int { return s.keys }
+
+// Bytes returns the size of all keys and values.
+func (s *WriteSet) Bytes() int { return s.bytes }
+
 // find returns the position of key: the chunk, and the index in it, where key is or
 // belongs.
-func (s *writeSet) find(key string) (chunk, i int, found bool) {
+func (s *WriteSet) find(key string) (chunk, i int, found bool) {
 	chunk = sort.Search(len(s.chunks), func(c int) bool {
 		return s.chunks[c][len(s.chunks[c])-1].Key >= key
 	})
@@ -32,9 +33,8 @@ func (s *writeSet) find(key string) (chunk, i int, found bool) {
 	return chunk, i, ws[i].Key == key
 }
 
-// get returns the pending write of key, nil if there is none; valid until the
-// next put.
-func (s *writeSet) get(key []byte) *commitlog.Write {
+// Get returns the write of key, nil if there is none; valid until the next Put.
+func (s *WriteSet) Get(key []byte) *Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -45,16 +45,16 @@ func (s *writeSet) get(key []byte) *commitlog.Write {
 	return &s.chunks[c][i]
 }
 
-// put adds w or replaces the write of the same key. If the set would exceed the limits of a
-// transaction, it changes nothing and returns false.
-func (s *writeSet) put(w commitlog.Write) bool {
+// Put adds w or replaces the write of the same key. If the set would have more than maxKeys keys
+// or maxBytes bytes, it changes nothing and returns false.
+func (s *WriteSet) Put(w Write, maxKeys, maxBytes int) bool {
 	c, i, found := s.find(w.Key)
 	keys, bytes := s.keys+1, s.bytes+len(w.Key)+len(w.Value)
 	if found {
 		old := &s.chunks[c][i]
 		keys, bytes = s.keys, s.bytes+len(w.Value)-len(old.Value)
 	}
-	if keys > maxTxKeys || bytes > maxTxBytes {
+	if keys > maxKeys || bytes > maxBytes {
 		return false
 	}
 	s.keys, s.bytes = keys, bytes
@@ -66,9 +66,9 @@ func (s *writeSet) put(w commitlog.Write) bool {
 	return true
 }
 
-func (s *writeSet) insert(c, i int, w commitlog.Write) {
+func (s *WriteSet) insert(c, i int, w Write) {
 	if len(s.chunks) == 0 {
-		s.chunks = [][]commitlog.Write{{w}}
+		s.chunks = [][]Write{{w}}
 		return
 	}
 	if c == len(s.chunks) { // after the last key
@@ -78,7 +78,7 @@ func (s *writeSet) insert(c, i int, w commitlog.Write) {
 	if len(s.chunks[c]) == chunkLen {
 		c, i = s.split(c, i)
 	}
-	ws := append(s.chunks[c], commitlog.Write{})
+	ws := append(s.chunks[c], Write{})
 	copy(ws[i+1:], ws[i:])
 	ws[i] = w
 	s.chunks[c] = ws
@@ -86,12 +86,12 @@ func (s *writeSet) insert(c, i int, w commitlog.Write) {
 
 // split halves the full chunk c and returns the new position of its index i. A chunk that
 // grows at its end, as with ascending keys, is left full.
-func (s *writeSet) split(c, i int) (int, int) {
+func (s *WriteSet) split(c, i int) (int, int) {
 	at := chunkLen / 2
 	if i == chunkLen {
 		at = chunkLen
 	}
-	rest := append(make([]commitlog.Write, 0, chunkLen), s.chunks[c][at:]...)
+	rest := append(make([]Write, 0, chunkLen), s.chunks[c][at:]...)
 	s.chunks = append(s.chunks, nil)
 	copy(s.chunks[c+2:], s.chunks[c+1:])
 	clear(s.chunks[c][at:])
@@ -102,9 +102,9 @@ func (s *writeSet) split(c, i int) (int, int) {
 	return c, i
 }
 
-// first returns the write of the smallest key in [lo, hi); a nil hi is no
+// First returns the write of the smallest key in [lo, hi), nil if there is none; a nil hi is no
 // bound.
-func (s *writeSet) first(lo, hi []byte) *commitlog.Write {
+func (s *WriteSet) First(lo, hi []byte) *Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -119,8 +119,9 @@ func (s *writeSet) first(lo, hi []byte) *commitlog.Write {
 	return w
 }
 
-// last returns the write of the largest key in [lo, hi); a nil hi means unbounded.
-func (s *writeSet) last(lo, hi []byte) *commitlog.Write {
+// Last returns the write of the largest key in [lo, hi), nil if there is none; a nil hi is no
+// bound.
+func (s *WriteSet) Last(lo, hi []byte) *Write {
 	if s.keys == 0 {
 		return nil
 	}
@@ -142,12 +143,12 @@ func (s *writeSet) last(lo, hi []byte) *commitlog.Write {
 	return w
 }
 
-// sorted returns all writes in key order in one slice.
-func (s *writeSet) sorted() []commitlog.Write {
+// Sorted returns all writes in key order. The set must not be used any more.
+func (s *WriteSet) Sorted() []Write {
 	if len(s.chunks) == 1 {
 		return s.chunks[0]
 	}
-	all := make([]commitlog.Write, 0, s.keys)
+	all := make([]Write, 0, s.keys)
 	for _, ws := range s.chunks {
 		all = append(all, ws...)
 	}
