@@ -40,7 +40,7 @@ func queued(s *store.Store, n int) {
 }
 
 func TestQueuedCommitsBecomeOneEntry(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		open1 := gate(t, s)
 		const writers = 64
@@ -183,28 +183,30 @@ func TestACancelledQueuedTransactionWritesNothing(t *testing.T) {
 }
 
 func TestATransactionCancelledDuringItsCommitIsUnknown(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	reached, goOn := make(chan struct{}), make(chan struct{})
-	s.OnApply(nil, func(store.Seq, store.Change) { close(reached); <-goOn })
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error)
-	go func() {
-		_, err := s.Update(ctx, setter("k", "1"))
-		result <- err
-	}()
-	<-reached
-	cancel()
-	err := <-result
-	if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("error is %v", err)
-	}
-	close(goOn)
-	if err := s.WaitFor(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, s, "k"); got != "1" {
-		t.Errorf("k reads %q, want what was under way", got)
-	}
+	eachLog(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		reached, goOn := make(chan struct{}), make(chan struct{})
+		s.OnApply(nil, func(store.Seq, store.Change) { close(reached); <-goOn })
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error)
+		go func() {
+			_, err := s.Update(ctx, setter("k", "1"))
+			result <- err
+		}()
+		<-reached
+		cancel()
+		err := <-result
+		if !errors.Is(err, store.ErrUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("error is %v", err)
+		}
+		close(goOn)
+		if err := s.WaitFor(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, s, "k"); got != "1" {
+			t.Errorf("k reads %q, want what was under way", got)
+		}
+	})
 }
 
 func TestAnEndedContextReadsAndWritesNothing(t *testing.T) {
@@ -253,7 +255,7 @@ func TestALongScanEndsWithItsContext(t *testing.T) {
 }
 
 func TestFollowersGetEachChangeInOrderBeforeItIsReadable(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		put(t, s, "k0", "before")
 		var heard []string
@@ -298,59 +300,61 @@ func TestAFollowerThatRegistersDuringACommitGetsOrReadsIt(t *testing.T) {
 }
 
 func TestAFollowerThatRegistersAndThenReadsMissesNothing(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	const rounds = 200
-	writing := make(chan struct{})
-	go func() {
-		defer close(writing)
-		for i := range rounds * 5 {
-			put(t, s, fmt.Sprintf("k%d", i%7), fmt.Sprint(i))
-		}
-	}()
-	for range rounds {
-		var mu sync.Mutex
-		newest := map[string]store.Seq{}
-		cache := map[string]string{}
-		learn := func(seq store.Seq, key, value string) {
-			mu.Lock()
-			defer mu.Unlock()
-			if seq >= newest[key] {
-				newest[key], cache[key] = seq, value
+	eachLog(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		const rounds = 200
+		writing := make(chan struct{})
+		go func() {
+			defer close(writing)
+			for i := range rounds * 5 {
+				put(t, s, fmt.Sprintf("k%d", i%7), fmt.Sprint(i))
 			}
-		}
-		stop := s.OnApply(nil, func(seq store.Seq, c store.Change) { learn(seq, string(c.Key), string(c.Value)) })
-		err := s.View(t.Context(), func(tx *store.Tx) error {
-			for item, err := range tx.Scan(nil, nil, false) {
-				if err != nil {
-					return err
-				}
-				learn(item.Version, string(item.Key), string(item.Value))
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = s.View(t.Context(), func(tx *store.Tx) error {
-			get(tx, "k0") // takes the snapshot, all of which was read or reported
-			stop()
-			mu.Lock()
-			defer mu.Unlock()
-			for item, err := range tx.Scan(nil, nil, false) {
-				if err != nil {
-					return err
-				}
-				if key := string(item.Key); newest[key] < item.Version {
-					t.Errorf("cache has %s of commit %d, the store of %d", key, newest[key], item.Version)
+		}()
+		for range rounds {
+			var mu sync.Mutex
+			newest := map[string]store.Seq{}
+			cache := map[string]string{}
+			learn := func(seq store.Seq, key, value string) {
+				mu.Lock()
+				defer mu.Unlock()
+				if seq >= newest[key] {
+					newest[key], cache[key] = seq, value
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+			stop := s.OnApply(nil, func(seq store.Seq, c store.Change) { learn(seq, string(c.Key), string(c.Value)) })
+			err := s.View(t.Context(), func(tx *store.Tx) error {
+				for item, err := range tx.Scan(nil, nil, false) {
+					if err != nil {
+						return err
+					}
+					learn(item.Version, string(item.Key), string(item.Value))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.View(t.Context(), func(tx *store.Tx) error {
+				get(tx, "k0") // takes the snapshot, all of which was read or reported
+				stop()
+				mu.Lock()
+				defer mu.Unlock()
+				for item, err := range tx.Scan(nil, nil, false) {
+					if err != nil {
+						return err
+					}
+					if key := string(item.Key); newest[key] < item.Version {
+						t.Errorf("cache has %s of commit %d, the store of %d", key, newest[key], item.Version)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	<-writing
+		<-writing
+	})
 }
 
 func TestCloseCommitsQueuedTransactionsAndWaitsForOpenOnes(t *testing.T) {

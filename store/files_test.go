@@ -48,7 +48,7 @@ func readBlob(t *testing.T, s *store.Store, d store.Digest) string {
 }
 
 func TestBlobsAreReadByTheirDigest(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		for _, content := range []string{"", "module", strings.Repeat("long", 1<<20), "module"} {
 			d := putBlob(t, s, content)
@@ -101,7 +101,7 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestABlobWithAnotherDigestOrSizeIsNotStored(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		want, size := store.Digest(sha256.Sum256([]byte("module"))), int64(len("module"))
 		for sent, reason := range map[string]string{
@@ -129,7 +129,7 @@ func TestABlobWithAnotherDigestOrSizeIsNotStored(t *testing.T) {
 }
 
 func TestBlobsAreListedAndDeleted(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		before := time.Now().Add(-time.Minute)
 		module, empty := putBlob(t, s, "module"), putBlob(t, s, "")
@@ -274,7 +274,7 @@ func restore(t *testing.T, s *store.Store, backup io.Reader) error {
 }
 
 func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{}, 5)
 		fill(t, s)
 		saved := backup(t, s)

@@ -49,7 +49,7 @@ func TestAMemtableTakesAtMost32MiB(t *testing.T) {
 
 // A memtable that is nearly full still takes the largest transaction.
 func TestTheLargestTransactionsFitIntoAMemtable(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		const keys = 50_000
 		value := []byte(strings.Repeat("v", 8<<20/keys-len("00000000")))

@@ -152,7 +152,7 @@ func TestATransactionRunsAgainIfWhatItReadWasWritten(t *testing.T) {
 		{"own deletion passed over, then one put next to it", both(deleter("p/2"), scanner(false, "", 0)), setter("p/25", ""), again},
 		{"own key yielded in reverse, then one put after it", both(setter("p/5", ""), scanner(true, "", 1)), setter("p/6", ""), again},
 	}
-	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	eachLog(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		for _, row := range rows {
 			update(t, s, clearAll)
@@ -177,56 +177,62 @@ func clearAll(tx *store.Tx) error {
 }
 
 func TestWriteSkewCannotHappen(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	put(t, s, "alice", "on call", "bob", "on call")
-	leave := func(who string) func(*store.Tx) error {
-		return func(tx *store.Tx) error {
-			if get(tx, "alice") == "on call" && get(tx, "bob") == "on call" {
-				return tx.Set([]byte(who), []byte("off"))
+	eachLog(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		put(t, s, "alice", "on call", "bob", "on call")
+		leave := func(who string) func(*store.Tx) error {
+			return func(tx *store.Tx) error {
+				if get(tx, "alice") == "on call" && get(tx, "bob") == "on call" {
+					return tx.Set([]byte(who), []byte("off"))
+				}
+				return nil
 			}
-			return nil
 		}
-	}
-	nothing := func(*store.Tx) error { return nil }
-	between(t, s, leave("alice"), leave("bob"), nothing)
-	if got := scanAll(t, s, ""); got != "alice=on call bob=off" {
-		t.Errorf("on duty: %s", got)
-	}
+		nothing := func(*store.Tx) error { return nil }
+		between(t, s, leave("alice"), leave("bob"), nothing)
+		if got := scanAll(t, s, ""); got != "alice=on call bob=off" {
+			t.Errorf("on duty: %s", got)
+		}
+	})
 }
 
 func TestATransactionThatWroteNothingNeverConflicts(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	put(t, s, "k", "1")
-	runs := 0
-	seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
-		runs++
-		before := get(tx, "k")
-		put(t, s, "k", "2")
-		if after := get(tx, "k"); before != "1" || after != "1" {
-			t.Errorf("reads %s, then %s, of one snapshot", before, after)
+	eachLog(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		put(t, s, "k", "1")
+		runs := 0
+		seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
+			runs++
+			before := get(tx, "k")
+			put(t, s, "k", "2")
+			if after := get(tx, "k"); before != "1" || after != "1" {
+				t.Errorf("reads %s, then %s, of one snapshot", before, after)
+			}
+			return nil
+		})
+		if runs != 1 || seq != 0 || err != nil {
+			t.Errorf("%d runs, commit %d, error %v", runs, seq, err)
 		}
-		return nil
 	})
-	if runs != 1 || seq != 0 || err != nil {
-		t.Errorf("%d runs, commit %d, error %v", runs, seq, err)
-	}
 }
 
 func TestAfterFiveTriesAConflictIsReported(t *testing.T) {
-	s := mustOpen(t, store.Options{})
-	runs := 0
-	seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
-		runs++
-		get(tx, "k")
-		put(t, s, "k", fmt.Sprint(runs))
-		return tx.Set([]byte("mine"), nil)
+	eachLog(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		runs := 0
+		seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
+			runs++
+			get(tx, "k")
+			put(t, s, "k", fmt.Sprint(runs))
+			return tx.Set([]byte("mine"), nil)
+		})
+		if runs != 5 || seq != 0 || !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%d runs, commit %d, error %v", runs, seq, err)
+		}
+		if got := scanAll(t, s, ""); got != "k=5" {
+			t.Errorf("store holds %q", got)
+		}
 	})
-	if runs != 5 || seq != 0 || !errors.Is(err, store.ErrConflict) {
-		t.Errorf("%d runs, commit %d, error %v", runs, seq, err)
-	}
-	if got := scanAll(t, s, ""); got != "k=5" {
-		t.Errorf("store holds %q", got)
-	}
 }
 
 func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *testing.T) {
@@ -249,7 +255,7 @@ func TestATransactionOlderThanTheWindowRunsAgainOnlyIfWhatItReadWasWritten(t *te
 		{"two keys consumed, then one put right after", scanner(false, "", 2), setter("p/2\x00", ""), 1},
 		{"all keys scanned, then a last one put", func(tx *store.Tx) error { scan(tx, "", "", false); return nil }, setter("\xff", ""), 2},
 	}
-	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	eachLog(t, func(t *testing.T, open opener) {
 		s := open(store.Options{}, window)
 		for _, row := range rows {
 			update(t, s, clearAll)
@@ -325,7 +331,7 @@ func TestLongTransactionsSurviveBulkCommitsOfOtherKeys(t *testing.T) {
 }
 
 func TestNoIncrementIsLost(t *testing.T) {
-	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	eachLog(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		const writers, rounds = 16, 40
 		var done sync.WaitGroup
@@ -365,7 +371,7 @@ func increment(tx *store.Tx) error {
 }
 
 func TestTransfersKeepTheTotal(t *testing.T) {
-	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	eachLog(t, func(t *testing.T, open opener) {
 		s := open(store.Options{}, 64)
 		random := newRandom(t)
 		const accounts, each = 10, 100
@@ -436,7 +442,7 @@ type act struct {
 // concurrently, and then one by one on a map, in the order of the log. Each must read the
 // same again.
 func TestRandomHistoriesAreSerializable(t *testing.T) {
-	eachLog(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	eachLog(t, func(t *testing.T, open opener) {
 		s := open(store.Options{}, 2)
 		random := newRandom(t)
 		var order []string

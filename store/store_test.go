@@ -18,8 +18,11 @@ import (
 	"runner.example/store/commitlog"
 )
 
-// each runs test on a store on disk and on one in memory. open is as mustOpen.
-func each(t *testing.T, test func(t *testing.T, open func(o store.Options, window ...int) *store.Store)) {
+// opener opens a store as mustOpen does.
+type opener func(o store.Options, window ...int) *store.Store
+
+// each runs test on a store on disk and on one in memory.
+func each(t *testing.T, test func(t *testing.T, open opener)) {
 	for _, kind := range []string{"disk", "memory"} {
 		t.Run(kind, func(t *testing.T) {
 			test(t, func(o store.Options, window ...int) *store.Store {
@@ -35,7 +38,7 @@ func each(t *testing.T, test func(t *testing.T, open func(o store.Options, windo
 // eachLog is each, and runs test on a store with a simulated log with faults, too: in a
 // synctest bubble, so test must not wait for the store in a busy loop. There an entry may take
 // several numbers.
-func eachLog(t *testing.T, test func(t *testing.T, open func(o store.Options, window ...int) *store.Store)) {
+func eachLog(t *testing.T, test func(t *testing.T, open opener)) {
 	each(t, test)
 	t.Run("simulated", func(t *testing.T) {
 		random := newRandom(t)
@@ -151,7 +154,7 @@ func scanAll(t testing.TB, s *store.Store, prefix string) (out string) {
 }
 
 func TestAcknowledgedWritesAreReadable(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		if seq := put(t, s, "a", "1", "b", ""); seq != 1 {
 			t.Errorf("first commit is number %d", seq)
@@ -174,7 +177,7 @@ func TestAcknowledgedWritesAreReadable(t *testing.T) {
 }
 
 func TestKeysOfUsersDoNotCollideWithInternalOnes(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		keys := []string{"\x00", "\x00log", "!badger!txn", "d", "mlog", "log", "p\x00\x01x\x00\x00", "\xff", "\xff\xff\xff",
 			strings.Repeat("k", 64_000)}
@@ -203,7 +206,7 @@ func TestKeysOfUsersDoNotCollideWithInternalOnes(t *testing.T) {
 }
 
 func TestScanYieldsExactlyItsRange(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		put(t, s, "a", "0", "b", "1", "b/", "2", "b/1", "3", "b/2", "4", "b/\xff", "5", "b0", "6", "c", "7", "\xff\xff", "8")
 		rows := []struct {
@@ -245,7 +248,7 @@ func TestScanYieldsExactlyItsRange(t *testing.T) {
 }
 
 func TestATransactionSeesItsOwnWrites(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		put(t, s, "k1", "a", "k3", "b", "k5", "c")
 		update(t, s, func(tx *store.Tx) error {
@@ -318,7 +321,7 @@ func TestAScanSeesWritesOfItsLoopAheadOfIt(t *testing.T) {
 }
 
 func TestItemsHaveTheVersionOfTheirCommit(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		first := put(t, s, "a", "1", "b", "1")
 		second := put(t, s, "b", "2")
@@ -342,7 +345,7 @@ func TestItemsHaveTheVersionOfTheirCommit(t *testing.T) {
 
 func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 	sequential(t)
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		lengths := []int{8<<20 - 1, 512<<10 + 1, 3 << 20, 512 << 10, 1 << 20, 0, 2 << 20}
 		for _, n := range lengths {
@@ -367,7 +370,7 @@ func TestValuesMayBeAsLongAsATransaction(t *testing.T) {
 
 func TestSetReturnsTooLarge(t *testing.T) {
 	sequential(t)
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		update(t, s, func(tx *store.Tx) error {
 			if err := tx.Set([]byte("k"), make([]byte, 8<<20)); !errors.Is(err, store.ErrTooLarge) {
@@ -421,7 +424,7 @@ func TestSetReturnsTooLarge(t *testing.T) {
 }
 
 func TestAnErrorOfTheFunctionWritesNothing(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		mine := errors.New("mine")
 		seq, err := s.Update(t.Context(), func(tx *store.Tx) error {
@@ -443,7 +446,7 @@ func TestAnErrorOfTheFunctionWritesNothing(t *testing.T) {
 }
 
 func TestAPanicInTheFunctionLeavesTheStoreUsable(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		put(t, s, "a", "1", "b", "2")
 		runs := map[string]func(func(*store.Tx) error){
@@ -564,7 +567,7 @@ func TestATransactionFailsAfterItsFunctionReturned(t *testing.T) {
 }
 
 func TestBytesAreCopiedOnSetAndOnGet(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		key, value := []byte("key"), []byte("value")
 		update(t, s, func(tx *store.Tx) error {
@@ -690,7 +693,7 @@ func copyDescriptors(t *testing.T, dir string) (n int) {
 }
 
 func TestAClosedStoreIsUnavailable(t *testing.T) {
-	each(t, func(t *testing.T, open func(o store.Options, window ...int) *store.Store) {
+	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		put(t, s, "k", "v")
 		for range 2 {
