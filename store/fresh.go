@@ -64,7 +64,7 @@ func (f *freshness) ask(q *sequencer) {
 	}
 }
 
-// settle forgets the tips that are applied.
+// settle drops the tips that are applied.
 func (f *freshness) settle(applied uint64) {
 	n := 0
 	for ; n < len(f.tips) && f.tips[n].revision <= applied; n++ {

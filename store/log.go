@@ -26,7 +26,8 @@ type log interface {
 type openLog func(revision uint64, q *sequencer) log
 
 // localLog is the log of a store alone. An entry gets its place by being applied, and becomes
-// durable as a Badger transaction.
+// durable as a Badger transaction. One that commits nothing gets none: so a conflict costs no
+// sync of the disk.
 type localLog struct{ q *sequencer }
 
 func (l localLog) append(_ context.Context, e *commitlog.Entry) error { return l.q.deliver(0, e) }

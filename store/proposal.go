@@ -53,8 +53,8 @@ func (p *proposal) outcome() commitlog.Outcome { return p.Verdict.Outcome }
 // batch is an entry of this store, with the transactions that wait for it.
 type batch struct {
 	entry     commitlog.Entry
-	proposals []*proposal // those of the entry
-	decided   chan struct{}
+	proposals []*proposal   // those of the entry
+	decided   chan struct{} // closed by finish; nil if append delivers the entry
 }
 
 // finish tells the transactions that the entry was decided as seq, or that it failed.
@@ -63,7 +63,9 @@ func (b *batch) finish(seq Seq, err error) {
 		p.seq, p.err = seq, err
 		close(p.done)
 	}
-	close(b.decided)
+	if b.decided != nil {
+		close(b.decided)
+	}
 }
 
 // diskUse returns how much of Badger's files e takes; split is as for stage.

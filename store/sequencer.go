@@ -184,7 +184,7 @@ func (q *sequencer) commit() {
 // gather builds an entry of the held proposal and the queued ones, up to the limits of an
 // entry. Retried ones come first, so that they do not lose again.
 func (q *sequencer) gather() *batch {
-	b := &batch{decided: make(chan struct{})}
+	b := &batch{}
 	keys, bytes, retried := 0, 0, false
 	for p := q.held; p != nil; p = q.next() {
 		q.held = nil
@@ -235,21 +235,21 @@ func (q *sequencer) append(b *batch) {
 		b.finish(0, unavailable(*cause))
 		return
 	}
-	if q.fresh != nil { // it could not apply the entry, and could not take it back
+	if q.fresh != nil { // a shared log
+		// Without disk space the store could not apply the entry, and could not take it back.
 		if err := q.store.space.Reason(); err != nil {
 			b.finish(0, unavailable(err))
 			return
 		}
+		b.decided = make(chan struct{})
 	}
 	q.newest.Batch++
 	b.entry.ID, b.entry.Base = q.newest, q.store.appliedSeq()
 	q.pending.Store(b)
 	for try := 1; ; try++ {
 		err := q.log.append(q.ctx, &b.entry)
-		select {
-		case <-b.decided:
-			return
-		default:
+		if q.pending.Load() != b {
+			return // delivered
 		}
 		if err != nil && try == 1 {
 			q.store.log.Warn("entry not appended", "cause", err)
@@ -320,6 +320,9 @@ func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
 	}
 	for {
 		s.machine.decide(e)
+		if revision == 0 && !e.Commits() { // the local log has no entry that changes nothing
+			return 0, nil
+		}
 		err := s.space.Admit(diskUse(e, s.machine.split))
 		if err == nil {
 			break

@@ -79,6 +79,14 @@ func (e *Entry) Committed(yield func(*Proposal) bool) {
 	}
 }
 
+// Commits reports whether a proposal commits, once they are decided.
+func (e *Entry) Commits() bool {
+	for range e.Committed {
+		return true
+	}
+	return false
+}
+
 // setAll sets the verdict of every proposal.
 func (e *Entry) setAll(o Outcome) {
 	for _, p := range e.Proposals {

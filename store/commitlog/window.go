@@ -121,7 +121,7 @@ func (w *Window) Restore(r Record, keys []string) {
 	}
 	w.entries = append(w.entries, e)
 	w.bytes += int(r.Bytes)
-	if r.Batch >= w.newest[r.Proposer].batch {
+	if at, ok := w.newest[r.Proposer]; !ok || r.Batch >= at.batch {
 		w.newest[r.Proposer] = position{r.Batch, r.Seq}
 	}
 }
