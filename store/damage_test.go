@@ -198,7 +198,7 @@ func TestADamagedStoreIsRefusedOrReadWithErrors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	tries := 25
+	tries := 12
 	if os.Getenv("RUNNER_SOAK") != "" {
 		tries = 500
 	}
