@@ -1,0 +1,351 @@
+package etcdlog_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/store/commitlog"
+	"runner.example/store/etcdlog"
+)
+
+const memberEnv = "RUNNER_TEST_LOG_SERVER"
+
+// TestMain runs a server of the log if the environment says so.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(memberEnv); text != "" {
+		var o etcdlog.ServerOptions
+		err := json.Unmarshal([]byte(text), &o)
+		if err == nil {
+			var s *etcdlog.Server
+			if s, err = etcdlog.StartServer(context.Background(), o); err == nil {
+				fmt.Println("ready")
+				<-s.Stopped()
+			}
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// options returns the options of so many servers of a new cluster on free ports.
+func options(t *testing.T, dir string, servers int) (all []etcdlog.ServerOptions) {
+	t.Helper()
+	var held []net.Listener // so that each port is another one
+	defer func() {
+		for _, ln := range held {
+			ln.Close()
+		}
+	}()
+	address := func() string {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, ln)
+		return "http://" + ln.Addr().String()
+	}
+	var members []etcdlog.Member
+	for i := range servers {
+		members = append(members, etcdlog.Member{Name: fmt.Sprintf("n%d", i+1), Peers: address()})
+	}
+	for _, m := range members {
+		all = append(all, etcdlog.ServerOptions{
+			Dir: filepath.Join(dir, m.Name), Self: m, Members: members, Clients: address(),
+			Election: time.Second, ReadyWait: time.Minute,
+		})
+	}
+	return all
+}
+
+// cluster is three servers in processes of their own, and a node with a client for each.
+type cluster struct {
+	t       *testing.T
+	options []etcdlog.ServerOptions
+	servers []*exec.Cmd
+	nodes   []*node
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{t: t, options: options(t, t.TempDir(), 3), servers: make([]*exec.Cmd, 3)}
+	t.Cleanup(func() {
+		for i := range c.servers {
+			c.kill(i)
+		}
+	})
+	c.start(0, 1, 2)
+	for i := range c.options {
+		c.nodes = append(c.nodes, open(t, c.addresses(i), 0))
+	}
+	return c
+}
+
+// addresses returns the addresses of all servers, that of server i first.
+func (c *cluster) addresses(i int) (all []string) {
+	for k := range c.options {
+		all = append(all, c.options[(i+k)%len(c.options)].Clients)
+	}
+	return all
+}
+
+// start starts servers, and waits until they are ready.
+func (c *cluster) start(servers ...int) {
+	c.t.Helper()
+	var ready []*bufio.Reader
+	for _, i := range servers {
+		text, err := json.Marshal(c.options[i])
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), memberEnv+"="+string(text))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.servers[i] = cmd
+		ready = append(ready, bufio.NewReader(out))
+	}
+	for i, r := range ready {
+		if line, err := r.ReadString('\n'); line != "ready\n" {
+			c.t.Fatalf("server %d: %q, %v", servers[i], line, err)
+		}
+	}
+}
+
+func (c *cluster) signal(i int, s syscall.Signal) {
+	if err := c.servers[i].Process.Signal(s); err != nil {
+		c.t.Error(err)
+	}
+}
+
+func (c *cluster) kill(i int) {
+	if c.servers[i] != nil {
+		_ = c.servers[i].Process.Kill()
+		_ = c.servers[i].Wait()
+		c.servers[i] = nil
+	}
+}
+
+// leader returns the server that leads the others.
+func (c *cluster) leader() int {
+	c.t.Helper()
+	client, err := etcdlog.Dial(c.addresses(0))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer client.Close()
+	for range 100 {
+		for i, o := range c.options {
+			ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+			status, err := client.Status(ctx, o.Clients)
+			cancel()
+			if err == nil && status.Leader == status.Header.MemberId {
+				return i
+			}
+		}
+	}
+	c.t.Fatal("no server leads")
+	return 0
+}
+
+// writers append entries on all nodes until stop is called. Each appends the next one when it got
+// the one before.
+type writers struct {
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	total   atomic.Int64
+	seen    sync.Mutex
+	last    time.Time     // when an entry of any writer arrived
+	longest time.Duration // without one
+	batches []uint64      // that each writer got
+}
+
+func (c *cluster) write(seed uint64) *writers {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &writers{stop: stop, last: time.Now(), batches: make([]uint64, len(c.nodes))}
+	for i, n := range c.nodes {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		proposer := random.Uint64()
+		w.done.Go(func() {
+			at := 0
+			for batch := uint64(1); ctx.Err() == nil; batch++ {
+				entry := make([]byte, 16, 16<<10)
+				binary.BigEndian.PutUint64(entry, uint64(i))
+				binary.BigEndian.PutUint64(entry[8:], batch)
+				entry = entry[:16+random.IntN(cap(entry)-16)]
+				for !n.append(ctx, commitlog.ID{Proposer: proposer, Batch: batch}, entry, &at) {
+					if ctx.Err() != nil {
+						return
+					}
+				}
+				w.batches[i] = batch
+				w.arrived()
+			}
+		})
+	}
+	return w
+}
+
+// append appends an entry, and reports whether it arrived within a second. at is where the node's
+// entries were not searched yet.
+func (n *node) append(ctx context.Context, id commitlog.ID, entry []byte, at *int) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = n.Append(ctx, id, entry) // after an error it may have been appended
+	for {
+		n.mu.Lock()
+		got, grown := n.got[*at:], n.grown
+		n.mu.Unlock()
+		for _, d := range got {
+			*at++
+			if d.entry[:16] == string(entry[:16]) {
+				return true
+			}
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (w *writers) arrived() {
+	w.total.Add(1)
+	w.seen.Lock()
+	defer w.seen.Unlock()
+	w.longest = max(w.longest, time.Since(w.last))
+	w.last = time.Now()
+}
+
+// gap returns the longest time without an entry since the last call.
+func (w *writers) gap() time.Duration {
+	w.seen.Lock()
+	defer w.seen.Unlock()
+	longest := max(w.longest, time.Since(w.last))
+	w.longest = 0
+	return longest
+}
+
+// more waits for so many entries more.
+func (w *writers) more(t *testing.T, entries int64) {
+	t.Helper()
+	end := time.Now().Add(2 * time.Minute)
+	for want := w.total.Load() + entries; w.total.Load() < want; {
+		if time.Now().After(end) {
+			t.Fatalf("%d entries of %d arrived in two minutes", w.total.Load(), want)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// check stops the writers and compares what the nodes got.
+func (c *cluster) check(w *writers) {
+	c.t.Helper()
+	w.stop()
+	w.done.Wait()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	tip, err := c.nodes[0].Tip(ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var all [][]delivered
+	for _, n := range c.nodes {
+		all = append(all, n.wait(c.t, func(got []delivered) bool { return len(got) > 0 && got[len(got)-1].revision >= tip }))
+	}
+	next := make([]uint64, len(c.nodes))
+	revision := uint64(0)
+	for _, d := range all[0] {
+		if d.revision <= revision {
+			c.t.Fatalf("revision %d comes after %d", d.revision, revision)
+		}
+		revision = d.revision
+		writer, batch := binary.BigEndian.Uint64([]byte(d.entry)), binary.BigEndian.Uint64([]byte(d.entry[8:]))
+		if next[writer]++; batch != next[writer] {
+			c.t.Fatalf("batch %d of writer %d is in the place of %d", batch, writer, next[writer])
+		}
+	}
+	for i := range all {
+		if !slices.Equal(all[i], all[0]) {
+			c.t.Errorf("node %d got %d entries, node 0 got %d, and they differ", i, len(all[i]), len(all[0]))
+		}
+		if next[i] < w.batches[i] {
+			c.t.Errorf("%d batches of writer %d had arrived, and %d are in the log", w.batches[i], i, next[i])
+		}
+	}
+	c.t.Logf("%d entries", len(all[0]))
+}
+
+// No entry that arrived is lost, doubled or moved by faults of the servers.
+func TestFaultsOfServersLoseNoEntry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	c := startCluster(t)
+	w := c.write(seed)
+	w.more(t, 100)
+	faults := []string{"kill the leader"}
+	if os.Getenv("RUNNER_SOAK") != "" {
+		faults = strings.Split(strings.Repeat("kill the leader,kill a follower,pause the leader,pause a follower,kill the leader and a follower,kill all,", 5), ",")
+		faults = faults[:len(faults)-1]
+	}
+	for _, fault := range faults {
+		w.gap()
+		leader := c.leader()
+		follower := (leader + 1) % 3
+		switch fault {
+		case "kill the leader":
+			c.kill(leader)
+			w.more(t, 20)
+			c.start(leader)
+		case "kill a follower":
+			c.kill(follower)
+			w.more(t, 20)
+			c.start(follower)
+		case "pause the leader":
+			c.signal(leader, syscall.SIGSTOP)
+			w.more(t, 20)
+			c.signal(leader, syscall.SIGCONT)
+		case "pause a follower":
+			c.signal(follower, syscall.SIGSTOP)
+			w.more(t, 20)
+			c.signal(follower, syscall.SIGCONT)
+		case "kill the leader and a follower":
+			c.kill(leader)
+			c.kill(follower)
+			c.start(leader, follower)
+		case "kill all":
+			for i := range c.servers {
+				c.kill(i)
+			}
+			c.start(0, 1, 2)
+		}
+		w.more(t, 100)
+		t.Logf("%s: %s without an entry, %d entries in all", fault, w.gap().Round(10*time.Millisecond), w.total.Load())
+	}
+	c.check(w)
+}
