@@ -38,6 +38,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Node permits a data directory that belongs to a node of a cluster, see SetNode.
 	Node bool
+	// Log opens the log of a cluster, whose node the data directory then belongs to; nil: the store
+	// decides alone.
+	Log OpenSharedLog
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
@@ -78,7 +81,11 @@ type Store struct {
 // ErrLocked says that another process, or another Store of this one, has the data
 // directory.
 func Open(o Options) (*Store, error) {
-	s, err := open(o, setup{windowEntries: commitlog.MaxWindowEntries})
+	with := setup{windowEntries: commitlog.MaxWindowEntries}
+	if o.Log != nil {
+		with.openLog = o.Log.open
+	}
+	s, err := open(o, with)
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", o.Dir, err)
 	}

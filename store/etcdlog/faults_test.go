@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -73,12 +72,58 @@ func options(t *testing.T, dir string, servers int) (all []etcdlog.ServerOptions
 	return all
 }
 
-// cluster is three servers in processes of their own, and a node with a client for each.
+// cluster is three servers in processes of their own.
 type cluster struct {
 	t       *testing.T
 	options []etcdlog.ServerOptions
 	servers []*exec.Cmd
-	nodes   []*node
+}
+
+// faults are what the tests do with servers, each several times in the long form.
+func faults() (all []string) {
+	if os.Getenv("RUNNER_SOAK") == "" {
+		return []string{"kill the leader"}
+	}
+	for range 5 {
+		all = append(all, "kill the leader", "kill a follower", "pause the leader", "pause a follower", "kill the leader and a follower", "kill all")
+	}
+	return all
+}
+
+// fail does something with the servers, and calls meanwhile while a majority of them works.
+func (c *cluster) fail(fault string, meanwhile func()) {
+	c.t.Helper()
+	leader := c.leader()
+	follower := (leader + 1) % 3
+	switch fault {
+	case "kill the leader":
+		c.kill(leader)
+		meanwhile()
+		c.start(leader)
+	case "kill a follower":
+		c.kill(follower)
+		meanwhile()
+		c.start(follower)
+	case "pause the leader":
+		c.signal(leader, syscall.SIGSTOP)
+		meanwhile()
+		c.signal(leader, syscall.SIGCONT)
+	case "pause a follower":
+		c.signal(follower, syscall.SIGSTOP)
+		meanwhile()
+		c.signal(follower, syscall.SIGCONT)
+	case "kill the leader and a follower":
+		c.kill(leader)
+		c.kill(follower)
+		c.start(leader, follower)
+	case "kill all":
+		for i := range c.servers {
+			c.kill(i)
+		}
+		c.start(0, 1, 2)
+	default:
+		c.t.Fatalf("there is no fault %q", fault)
+	}
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -90,9 +135,6 @@ func startCluster(t *testing.T) *cluster {
 		}
 	})
 	c.start(0, 1, 2)
-	for i := range c.options {
-		c.nodes = append(c.nodes, open(t, c.addresses(i), 0))
-	}
 	return c
 }
 
@@ -169,12 +211,42 @@ func (c *cluster) leader() int {
 	return 0
 }
 
+// progress counts what writers have done.
+type progress struct {
+	done  *atomic.Int64
+	moved chan struct{} // has an element when done has changed
+}
+
+func newProgress() progress { return progress{new(atomic.Int64), make(chan struct{}, 1)} }
+
+func (p progress) add() {
+	p.done.Add(1)
+	select {
+	case p.moved <- struct{}{}:
+	default:
+	}
+}
+
+// more waits until so many more are done.
+func (p progress) more(t *testing.T, count int64) {
+	t.Helper()
+	late := time.After(2 * time.Minute)
+	for want := p.done.Load() + count; p.done.Load() < want; {
+		select {
+		case <-p.moved:
+		case <-late:
+			t.Fatalf("%d of %d are done after two minutes", p.done.Load(), want)
+		}
+	}
+}
+
 // writers append entries on all nodes until stop is called. Each appends the next one when it got
 // the one before.
 type writers struct {
-	stop    context.CancelFunc
-	done    sync.WaitGroup
-	total   atomic.Int64
+	nodes []*node
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+	progress
 	seen    sync.Mutex
 	last    time.Time     // when an entry of any writer arrived
 	longest time.Duration // without one
@@ -183,11 +255,13 @@ type writers struct {
 
 func (c *cluster) write(seed uint64) *writers {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &writers{stop: stop, last: time.Now(), batches: make([]uint64, len(c.nodes))}
-	for i, n := range c.nodes {
+	w := &writers{stop: stop, progress: newProgress(), last: time.Now(), batches: make([]uint64, len(c.servers))}
+	for i := range c.servers {
+		n := open(c.t, c.addresses(i), 0)
+		w.nodes = append(w.nodes, n)
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		proposer := random.Uint64()
-		w.done.Go(func() {
+		w.ended.Go(func() {
 			at := 0
 			for batch := uint64(1); ctx.Err() == nil; batch++ {
 				entry := make([]byte, 16, 16<<10)
@@ -232,7 +306,7 @@ func (n *node) append(ctx context.Context, id commitlog.ID, entry []byte, at *in
 }
 
 func (w *writers) arrived() {
-	w.total.Add(1)
+	w.add()
 	w.seen.Lock()
 	defer w.seen.Unlock()
 	w.longest = max(w.longest, time.Since(w.last))
@@ -248,54 +322,42 @@ func (w *writers) gap() time.Duration {
 	return longest
 }
 
-// more waits for so many entries more.
-func (w *writers) more(t *testing.T, entries int64) {
-	t.Helper()
-	end := time.Now().Add(2 * time.Minute)
-	for want := w.total.Load() + entries; w.total.Load() < want; {
-		if time.Now().After(end) {
-			t.Fatalf("%d entries of %d arrived in two minutes", w.total.Load(), want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // check stops the writers and compares what the nodes got.
-func (c *cluster) check(w *writers) {
-	c.t.Helper()
+func (w *writers) check(t *testing.T) {
+	t.Helper()
 	w.stop()
-	w.done.Wait()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	w.ended.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	tip, err := c.nodes[0].Tip(ctx)
+	tip, err := w.nodes[0].Tip(ctx)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	var all [][]delivered
-	for _, n := range c.nodes {
-		all = append(all, n.wait(c.t, func(got []delivered) bool { return len(got) > 0 && got[len(got)-1].revision >= tip }))
+	for _, n := range w.nodes {
+		all = append(all, n.wait(t, func(got []delivered) bool { return len(got) > 0 && got[len(got)-1].revision >= tip }))
 	}
-	next := make([]uint64, len(c.nodes))
+	next := make([]uint64, len(w.nodes))
 	revision := uint64(0)
 	for _, d := range all[0] {
 		if d.revision <= revision {
-			c.t.Fatalf("revision %d comes after %d", d.revision, revision)
+			t.Fatalf("revision %d comes after %d", d.revision, revision)
 		}
 		revision = d.revision
 		writer, batch := binary.BigEndian.Uint64([]byte(d.entry)), binary.BigEndian.Uint64([]byte(d.entry[8:]))
 		if next[writer]++; batch != next[writer] {
-			c.t.Fatalf("batch %d of writer %d is in the place of %d", batch, writer, next[writer])
+			t.Fatalf("batch %d of writer %d is in the place of %d", batch, writer, next[writer])
 		}
 	}
 	for i := range all {
 		if !slices.Equal(all[i], all[0]) {
-			c.t.Errorf("node %d got %d entries, node 0 got %d, and they differ", i, len(all[i]), len(all[0]))
+			t.Errorf("node %d got %d entries, node 0 got %d, and they differ", i, len(all[i]), len(all[0]))
 		}
 		if next[i] < w.batches[i] {
-			c.t.Errorf("%d batches of writer %d had arrived, and %d are in the log", w.batches[i], i, next[i])
+			t.Errorf("%d batches of writer %d had arrived, and %d are in the log", w.batches[i], i, next[i])
 		}
 	}
-	c.t.Logf("%d entries", len(all[0]))
+	t.Logf("%d entries", len(all[0]))
 }
 
 // No entry that arrived is lost, doubled or moved by faults of the servers.
@@ -308,44 +370,11 @@ func TestFaultsOfServersLoseNoEntry(t *testing.T) {
 	c := startCluster(t)
 	w := c.write(seed)
 	w.more(t, 100)
-	faults := []string{"kill the leader"}
-	if os.Getenv("RUNNER_SOAK") != "" {
-		faults = strings.Split(strings.Repeat("kill the leader,kill a follower,pause the leader,pause a follower,kill the leader and a follower,kill all,", 5), ",")
-		faults = faults[:len(faults)-1]
-	}
-	for _, fault := range faults {
+	for _, fault := range faults() {
 		w.gap()
-		leader := c.leader()
-		follower := (leader + 1) % 3
-		switch fault {
-		case "kill the leader":
-			c.kill(leader)
-			w.more(t, 20)
-			c.start(leader)
-		case "kill a follower":
-			c.kill(follower)
-			w.more(t, 20)
-			c.start(follower)
-		case "pause the leader":
-			c.signal(leader, syscall.SIGSTOP)
-			w.more(t, 20)
-			c.signal(leader, syscall.SIGCONT)
-		case "pause a follower":
-			c.signal(follower, syscall.SIGSTOP)
-			w.more(t, 20)
-			c.signal(follower, syscall.SIGCONT)
-		case "kill the leader and a follower":
-			c.kill(leader)
-			c.kill(follower)
-			c.start(leader, follower)
-		case "kill all":
-			for i := range c.servers {
-				c.kill(i)
-			}
-			c.start(0, 1, 2)
-		}
+		c.fail(fault, func() { w.more(t, 20) })
 		w.more(t, 100)
-		t.Logf("%s: %s without an entry, %d entries in all", fault, w.gap().Round(10*time.Millisecond), w.total.Load())
+		t.Logf("%s: %s without an entry, %d entries in all", fault, w.gap().Round(10*time.Millisecond), w.done.Load())
 	}
-	c.check(w)
+	w.check(t)
 }
