@@ -52,7 +52,8 @@ var plan = map[string]layeredPackage{
 	"sdk/typescript":       {0, nil}, // sources, embedded for build
 	"sdk/assemblyscript":   {0, nil}, // placed beside an app
 	"sdk/rust":             {0, nil}, // placed beside an app
-	"store":                {1, []string{"github.com/dgraph-io/badger", "go.etcd.io/etcd"}},
+	"store":                {1, []string{"github.com/dgraph-io/badger"}},
+	"store/etcdlog":        {1, []string{"go.etcd.io/etcd", "go.uber.org/zap"}},
 	"keystore/credtime":    {1, nil},
 	"internal/settings":    {1, []string{"github.com/BurntSushi/toml"}},
 	"internal/console":     {1, nil},
