@@ -102,6 +102,8 @@ part "black box: all of it, against a binary with the race detector" \
   env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,sandbox,languages,operations,docs}
 part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
+part "store: a shared log, and faults of its servers" \
+  go test -count=1 -v -timeout 40m ./store/etcdlog
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
