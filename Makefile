@@ -65,7 +65,7 @@ lint:
 
 unit:
 	$(GO_TEST) $$(go list ./... | grep -v /tests/)
-	$(GO_TEST) -race -short ./store/... ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
+	$(GO_TEST) -race -short $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 

@@ -71,6 +71,9 @@ func TestAnIndexLargerThanItsRowsIsBuilt(t *testing.T) {
 
 // A stopped activation leaves more than one transaction can remove.
 func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	h := newFixture(t, longTexts(""))
 	fillLong(h, 1500, strings.Repeat("p", 15000))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,6 +104,9 @@ func TestAStoppedActivationDoesNotBlockWriters(t *testing.T) {
 // Rows written during the build of a unique index are included, however long their texts
 // are, also if they replace others.
 func TestLongRowsWrittenDuringAnActivationAreIncluded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	h := newFixture(t, longTexts(""))
 	pad := strings.Repeat("p", 15000)
 	fillLong(h, 600, pad)

@@ -52,10 +52,10 @@ type Activator struct {
 	remote   *remote       // nil: no admin listener
 	swept    chan struct{} // asks for a sweep
 
-	mu      sync.Mutex   // held during an activation
-	app     *app.App     // with the settings in force
-	content *app.Content // nil: nothing is served
-	id      string       // of the release that is served
+	mu      sync.Mutex              // held during an activation
+	app     *app.App                // with the settings in force
+	digests map[string]store.Digest // of what is served, by name, see digestsOf
+	id      string                  // of the release that is served
 }
 
 // NewActivator returns an activator for the node.
@@ -137,7 +137,7 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 
 // serving records what was activated.
 func (v *Activator) serving(now candidate) {
-	v.content, v.id = now.content, now.id
+	v.digests, v.id = digestsOf(now.content), now.id
 	select {
 	case v.swept <- struct{}{}:
 	default: // one is asked for already

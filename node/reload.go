@@ -17,6 +17,7 @@ import (
 	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/store"
 )
 
 // Begin reloads at each SIGHUP, and deletes what old releases leave, until end is called. Both have
@@ -95,7 +96,7 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if v.remote != nil && certificate != nil {
 		v.remote.server.SetCertificate(certificate)
 	}
-	changed := append(changedContent(v.content, latest.content), settings...)
+	changed := append(changedContent(v.digests, digestsOf(latest.content)), settings...)
 	before, after := v.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
 	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
 		changed = append(changed, "the TLS certificate")
@@ -129,8 +130,7 @@ func (v *Activator) changedSettings(next *app.App) (changed []string, err error)
 }
 
 // changedContent names the files and the secrets that differ.
-func changedContent(before, after *app.Content) []string {
-	old, now := digests(before), digests(after)
+func changedContent(old, now map[string]store.Digest) []string {
 	changed := []string{}
 	for name, sum := range now {
 		if was, ok := old[name]; !ok {
@@ -148,9 +148,9 @@ func changedContent(before, after *app.Content) []string {
 	return changed
 }
 
-// digests returns the digests of the files and secrets; nothing of nil.
-func digests(c *app.Content) map[string][sha256.Size]byte {
-	all := map[string][sha256.Size]byte{}
+// digestsOf returns the digests of the files and secrets; nothing of nil.
+func digestsOf(c *app.Content) map[string]store.Digest {
+	all := map[string]store.Digest{}
 	if c == nil {
 		return all
 	}

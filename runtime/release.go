@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,8 +100,8 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		r.retire(old)
 	} else {
 		// Loading left several times the size of the modules as garbage, and a server may not
-		// allocate enough for a long time to collect it.
-		r.background.Go(debug.FreeOSMemory)
+		// allocate enough for a long time to collect it. The caller still has their files.
+		r.background.Go(r.returnMemory)
 	}
 	r.limiter.Retain(rel.limits())
 	r.startBackground(rel, app.Sources)

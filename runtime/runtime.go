@@ -205,8 +205,8 @@ func (r *Runtime) retire(rel *release) {
 // busyTime is the CPU time in a second from which on the process counts as busy.
 const busyTime = 200 * time.Millisecond
 
-// returnMemory frees what a replaced release has left: the collector unmaps the code of its modules.
-// The free memory is returned to the system in the first second in which the process is not busy: a
+// returnMemory frees what loading and a replaced release have left: the collector unmaps the code of
+// modules that are closed. The free memory is returned to the system in the first second in which the process is not busy: a
 // busy one needs it again at once, and each page costs it a fault. One call at a time waits for that.
 func (r *Runtime) returnMemory() {
 	goruntime.GC()

@@ -49,6 +49,9 @@ func TestAMemtableTakesAtMost32MiB(t *testing.T) {
 
 // A memtable that is nearly full still takes the largest transaction.
 func TestTheLargestTransactionsFitIntoAMemtable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		const keys = 50_000
@@ -78,6 +81,9 @@ func TestTheLargestTransactionsFitIntoAMemtable(t *testing.T) {
 // Earlier versions had memtables of 64 MiB. Their logs are as long, and may still be there when
 // this version opens the store.
 func TestALogOfALargeMemtableIsRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	dir := t.TempDir()
 	s := mustOpen(t, store.Options{Dir: dir})
 	s.UseLargeMemtable()
