@@ -20,8 +20,8 @@ comes before it.
 
 Errors of the app are reported before anything is sent. Files that the node has are not sent again,
 so a deployment that was cut short can be repeated. Then the difference from the active release is
-shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight finish on the release that
-they began with. "runner rollback" returns to the previous release.
+shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight
+finish on the release that they began with. "runner rollback" returns to the previous release.
 
 With --sign the release is signed, which a node with [release] trusted_keys needs. The file has an
 Ed25519 private key in PEM form, as "openssl genpkey -algorithm ed25519" writes it, and only its

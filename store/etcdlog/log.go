@@ -88,7 +88,7 @@ func (l *Log) Err() error {
 }
 
 // Append adds an entry, unless the log has one with this id. After an error that is not ErrFull it
-// may have been added. The server may keep the bytes until Append returns.
+// may have been added. It does not keep the bytes after it returned.
 func (l *Log) Append(ctx context.Context, id commitlog.ID, entry []byte) error {
 	key := fmt.Sprintf("%s%016x/%016x", prefixEntry, id.Proposer, id.Batch)
 	_, err := l.opt.Client.Txn(ctx).

@@ -15,7 +15,7 @@ import (
 )
 
 // Steps are the system calls with which a server changes the files of a directory, in order. The
-// kernel stops the server before each of them (ptrace). Changes of mapped files are no system calls,
+// kernel stops the server before each of them (ptrace). Changes of mapped files are not system calls,
 // except the one that writes them to the disk.
 type Steps struct {
 	server *Server
