@@ -103,26 +103,30 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 			t.Fatal(made)
 		}
 	}
-	for _, row := range []struct{ name, op, args string }{
-		{"keys", "apiKeys.list", `{"scope":"admin"}`},
-		{"a digest", "digest", `{"algorithm":"SHA-512","data":"` + strings.Repeat("a", 2*mega-100) + `"}`},
-		{"a signature of base64", "hmac", `{"algorithm":"SHA-384","key":"k","data":{"base64":"` + strings.Repeat("aaaa", mega/2-100) + `"}}`},
-		{"a long key", "hmac", `{"algorithm":"SHA-512","data":"k","key":"` + strings.Repeat("a", 2*mega-100) + `"}`},
-		{"escapes", "digest", `{"algorithm":"SHA-256","data":"` + strings.Repeat(`\u0061`, mega/3-50) + `"}`},
-		{"texts that are compared", "timingSafeEqual", `{"a":"` + strings.Repeat("a", mega-50) + `","b":"` + strings.Repeat("a", mega-50) + `"}`},
-		{"a domain", "domainToASCII", `{"domain":"` + different(340) + `"}`},
-		{"brackets", "digest", `{"data":[` + strings.Repeat("[],", 2*mega/3-100) + `0]}`},
-		{"members", "digest", `{` + strings.Join(members, ",") + `}`},
-		{"members within", "digest", `{"data":{` + strings.Join(members, ",") + `}}`},
-		{"headers", "fetch", `{"url":"https://a","headers":[` + strings.Repeat(`["",""],`, 7000) + `["a","b"]]}`},
-		{"members of a row", "insert", `{"into":"Thing","values":{` + strings.Join(members[:10_000], ",") + `}}`},
-		{"brackets in a row", "insert", `{"into":"Thing","values":{"n":[` + strings.Repeat("[],", 80_000) + `0]}}`},
-		{"rows", "insert", `{"into":"Thing","values":[` + strings.Join(wide, ",") + `]}`},
-		{"an update", "update", `{"in":"Thing","set":{"n":1},"where":[["n","<",500]]}`},
-		{"conditions", "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","in",[`+numbers+`]]`, 100) + `]]}`},
-		{"a count", "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","=",-1]`, 250) + `]]}`},
-		{"a page", "query", `{"from":"Thing","orderBy":[["n","desc"]],"limit":1000}`},
-		{"a delete", "delete", `{"from":"Thing","where":[["n",">",100]]}`},
+	for _, row := range []struct {
+		name     string
+		least    int // pieces
+		op, args string
+	}{
+		{"keys", 7, "apiKeys.list", `{"scope":"admin"}`},
+		{"a digest", 67, "digest", `{"algorithm":"SHA-512","data":"` + strings.Repeat("a", 2*mega-100) + `"}`},
+		{"a signature of base64", 55, "hmac", `{"algorithm":"SHA-384","key":"k","data":{"base64":"` + strings.Repeat("aaaa", mega/2-100) + `"}}`},
+		{"a long key", 67, "hmac", `{"algorithm":"SHA-512","data":"k","key":"` + strings.Repeat("a", 2*mega-100) + `"}`},
+		{"escapes", 14, "digest", `{"algorithm":"SHA-256","data":"` + strings.Repeat(`\u0061`, mega/3-50) + `"}`},
+		{"texts that are compared", 6, "timingSafeEqual", `{"a":"` + strings.Repeat("a", mega-50) + `","b":"` + strings.Repeat("a", mega-50) + `"}`},
+		{"a domain", 2, "domainToASCII", `{"domain":"` + different(340) + `"}`},
+		{"brackets", 2796, "digest", `{"data":[` + strings.Repeat("[],", 2*mega/3-100) + `0]}`},
+		{"members", 2, "digest", `{` + strings.Join(members, ",") + `}`},
+		{"members within", 36, "digest", `{"data":{` + strings.Join(members, ",") + `}}`},
+		{"headers", 30, "fetch", `{"url":"https://a","headers":[` + strings.Repeat(`["",""],`, 7000) + `["a","b"]]}`},
+		{"members of a row", 3, "insert", `{"into":"Thing","values":{` + strings.Join(members[:10_000], ",") + `}}`},
+		{"brackets in a row", 4, "insert", `{"into":"Thing","values":{"n":[` + strings.Repeat("[],", 80_000) + `0]}}`},
+		{"rows", 78, "insert", `{"into":"Thing","values":[` + strings.Join(wide, ",") + `]}`},
+		{"an update", 150, "update", `{"in":"Thing","set":{"n":1},"where":[["n","<",500]]}`},
+		{"conditions", 455, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","in",[`+numbers+`]]`, 100) + `]]}`},
+		{"a count", 433, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","=",-1]`, 250) + `]]}`},
+		{"a page", 451, "query", `{"from":"Thing","orderBy":[["n","desc"]],"limit":1000}`},
+		{"a delete", 140, "delete", `{"from":"Thing","where":[["n",">",100]]}`},
 	} {
 		// What the collector and others do to the thread may spoil one measurement.
 		worst, count := time.Hour, 0
@@ -135,7 +139,10 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d pieces, the longest takes %s", row.name, count, worst)
-		if limit := map[bool]time.Duration{false: 100 * time.Millisecond, true: 10 * time.Millisecond}[soak]; worst > limit { // the short form runs beside others
+		if count < row.least {
+			t.Errorf("%s: %d pieces, want %d at least", row.name, count, row.least)
+		}
+		if soak && worst > 10*time.Millisecond { // a quiet machine: a hypervisor that gives the processor to others counts it as ours
 			t.Errorf("%s: a piece takes %s", row.name, worst)
 		}
 		if count < 4 {
