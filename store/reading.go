@@ -25,7 +25,7 @@ import (
 //
 // These do not detect damage to the length of a checksum, for which Badger has another
 // error: scrubber finds it. Badger does not check the index of a table again once the
-// table is open, so indexes are in memory: see pins.
+// table is open, so indexes are in memory: see files.Pins.
 
 // mismatches counts blocks with a wrong checksum.
 var mismatches atomic.Uint64

@@ -17,6 +17,7 @@ import (
 	"runner.example/store/commitlog"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
+	"runner.example/store/retry"
 	"runner.example/store/space"
 )
 
@@ -104,7 +105,7 @@ type salvage struct {
 
 func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	v.readMark(o.Dir)
-	s := &Store{dir: o.Into, clock: time.Now, log: slog.New(slog.DiscardHandler), turns: newTurns(), mark: &datadir.Mark{}}
+	s := &Store{dir: o.Into, clock: time.Now, log: slog.New(slog.DiscardHandler), turns: retry.New(), mark: &datadir.Mark{}}
 	data := filepath.Join(o.Into, badgerName)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type scrubber struct {
 	// opened is closed when db is set: compactions may begin before.
 	opened chan struct{}
 	db     *badger.DB
-	pins   pins
+	pins   files.Pins
 
 	compactions sync.Mutex
 	checked     time.Time     // when the last check of a compaction's tables began
@@ -48,7 +48,7 @@ const (
 
 func newScrubber(s *Store, dir string) *scrubber {
 	return &scrubber{
-		store: s, dir: dir, pins: pins{},
+		store: s, dir: dir, pins: files.Pins{},
 		wake: make(chan struct{}, 1), settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 		opened: make(chan struct{}), stuck: make(chan struct{}),
 	}
@@ -57,7 +57,7 @@ func newScrubber(s *Store, dir string) *scrubber {
 // start starts the checks of the tables of db.
 func (c *scrubber) start(db *badger.DB) {
 	c.db = db
-	c.pins.update(db, c.dir)
+	c.pins.Update(db, c.dir)
 	close(c.opened)
 	go c.run()
 }
@@ -95,7 +95,7 @@ func (c *scrubber) run() {
 		case <-tick.C:
 			budget = min(budget, 0) + scrubBytes
 		}
-		c.pins.update(c.db, c.dir)
+		c.pins.Update(c.db, c.dir)
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *scrubber) first() error {
 
 // ids returns the ids of the tables, in order.
 func (c *scrubber) ids() []uint64 {
-	ids := tableIDs(c.db)
+	ids := files.TableIDs(c.db)
 	slices.Sort(ids)
 	return ids
 }
@@ -157,7 +157,7 @@ func (c *scrubber) check(id uint64) (int64, error) {
 func (c *scrubber) compacting() {
 	select {
 	case <-c.opened:
-		releaseBlocks(c.db)
+		files.ReleaseBlocks(c.db)
 	default:
 	}
 }
@@ -173,7 +173,7 @@ func (c *scrubber) compacted() {
 		return
 	}
 	began := time.Now()
-	for _, id := range compacting(c.db) {
+	for _, id := range files.Compacting(c.db) {
 		if err := c.checkUntilRead(id); err != nil {
 			stop := fmt.Errorf("writes stopped, tables cannot be compacted: %w", err)
 			c.store.failure.CompareAndSwap(nil, &stop)

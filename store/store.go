@@ -20,6 +20,7 @@ import (
 	"runner.example/store/commitlog"
 	"runner.example/store/datadir"
 	"runner.example/store/files"
+	"runner.example/store/retry"
 	"runner.example/store/space"
 )
 
@@ -66,7 +67,7 @@ type Store struct {
 	space     space.Reserver
 	snapshots snapshots
 	followers followers
-	turns     *turns
+	turns     *retry.Turns
 	blobs     datadir.Blobs
 
 	applied applied
@@ -93,7 +94,7 @@ func Open(o Options) (*Store, error) {
 }
 
 func open(o Options, with setup) (_ *Store, err error) {
-	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: newTurns()}
+	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: retry.New()}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -351,8 +352,8 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	if s.isClosed() {
 		return 0, errClosed
 	}
-	var held turn
-	defer held.release()
+	var held retry.Turn
+	defer held.Release()
 	for attempt := 1; ; attempt++ {
 		p, err := s.propose(ctx, fn, attempt)
 		if p == nil || err != nil {
@@ -367,7 +368,7 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 		if attempt == maxTries {
 			return 0, ErrConflict
 		}
-		s.turns.take(ctx, &held, p.Verdict.Clash)
+		s.turns.Take(ctx, &held, p.Verdict.Clash)
 	}
 }
 

@@ -10,6 +10,8 @@
 // A list of versions is how the keys of a backup are written. TableWriter makes the tables of a
 // restored store from them.
 //
+// Pins keeps the indexes of the tables of an open database in memory.
+//
 // Except for RemoveEmptyLogs and TableWriter the package changes no file. It knows Badger's formats; what
 // it knows of the store's formats are the fields of Salvage.
 package files

@@ -1,4 +1,4 @@
-package store
+package files
 
 import (
 	"os"
@@ -11,25 +11,25 @@ import (
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
-
-	"runner.example/store/files"
 )
 
+// This file reaches the tables that an open database uses.
+//
 // Badger checks the index of a table when it opens the table, and later reads it from the
 // mapped file without a check. A byte that changes later, for example in the bloom filter,
 // would hide keys without an error. So the pages of the index are replaced by a checked
 // copy in memory, at the same addresses: later changes on the disk have no effect.
 
 // maxPinned bounds the memory for indexes. They are about 3 % of the tables, so it is
-// enough for 2 GB. Damage of further indexes is found only by scrubber.
+// enough for 2 GB. Damage of further indexes is found only by CheckTable.
 const maxPinned = 64 << 20
 
-// pins has the tables with indexes in memory, and their sizes in bytes. It is for one
+// Pins has the tables with indexes in memory, and their sizes in bytes. It is for one
 // goroutine.
-type pins map[uint64]int
+type Pins map[uint64]int
 
-// update pins the indexes of new tables, and removes those of deleted ones.
-func (p pins) update(db *badger.DB, dir string) {
+// Update pins the indexes of new tables of the database in dir, and removes those of deleted ones.
+func (p Pins) Update(db *badger.DB, dir string) {
 	tables := heldTables(db)
 	total := 0
 	for id, n := range p {
@@ -40,9 +40,9 @@ func (p pins) update(db *badger.DB, dir string) {
 	}
 	for _, t := range tables {
 		if _, ok := p[t.ID()]; !ok {
-			// An error means that the file is damaged, which the scrubber reports, or that
+			// An error means that the file is damaged, which CheckTable reports, or that
 			// memory is short: then the index is not pinned.
-			if n, err := pinIndex(t, files.TablePath(dir, t.ID()), maxPinned-total); err == nil {
+			if n, err := pinIndex(t, TablePath(dir, t.ID()), maxPinned-total); err == nil {
 				p[t.ID()] = n
 				total += n
 			}
@@ -72,7 +72,7 @@ func heldTables(db *badger.DB) (all []*table.Table) {
 // pinIndex replaces the pages of the index of t if they are at most limit bytes, and
 // returns their size.
 func pinIndex(t *table.Table, path string, limit int) (int, error) {
-	file, err := files.OpenTable(path)
+	file, err := OpenTable(path)
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func pinIndex(t *table.Table, path string, limit int) (int, error) {
 		return 0, err
 	}
 	if size > limit || info.Size() != int64(len(t.Data)) {
-		return 0, files.ErrShort
+		return 0, ErrShort
 	}
 	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -109,8 +109,8 @@ func pinIndex(t *table.Table, path string, limit int) (int, error) {
 // reads their indexes. So both are read from Badger's private fields; a test fails if
 // these change.
 
-// compacting returns the ids of the tables that are being compacted.
-func compacting(db *badger.DB) (ids []uint64) {
+// Compacting returns the ids of the tables that are being compacted.
+func Compacting(db *badger.DB) (ids []uint64) {
 	status := controller(db).FieldByName("cstatus")
 	defer readLock(status).RUnlock()
 	for _, id := range status.FieldByName("tables").MapKeys() {
@@ -119,10 +119,10 @@ func compacting(db *badger.DB) (ids []uint64) {
 	return ids
 }
 
-// releaseBlocks unmaps the pages of the blocks of the tables that are being compacted. Those
+// ReleaseBlocks unmaps the pages of the blocks of the tables that are being compacted. Those
 // of the indexes may be pinned.
-func releaseBlocks(db *badger.DB) {
-	ids := compacting(db)
+func ReleaseBlocks(db *badger.DB) {
+	ids := Compacting(db)
 	for _, t := range heldTables(db) {
 		if slices.Contains(ids, t.ID()) {
 			end := int(reflect.ValueOf(t).Elem().FieldByName("indexStart").Int())
@@ -132,8 +132,8 @@ func releaseBlocks(db *badger.DB) {
 	}
 }
 
-// tableIDs returns the ids of all tables.
-func tableIDs(db *badger.DB) (ids []uint64) {
+// TableIDs returns the ids of all tables.
+func TableIDs(db *badger.DB) (ids []uint64) {
 	levels := controller(db).FieldByName("levels")
 	for i := range levels.Len() {
 		ids = append(ids, levelIDs(levels.Index(i).Elem())...)
