@@ -176,6 +176,9 @@ func (m *machine) commit(revision uint64, e *commitlog.Entry) (Seq, error) {
 	return seq, nil
 }
 
+// position returns the newest entry.
+func (m *machine) position() (Seq, uint64, commitlog.Digest) { return m.applied, m.revision, m.chain }
+
 // meta returns the user byte of the log's record, which says whether commits write the mark.
 func (m *machine) meta() byte {
 	if !m.mark.Exists() {

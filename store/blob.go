@@ -63,8 +63,25 @@ func (s *Store) putBlob(ctx context.Context, r io.Reader, check func(Digest) err
 }
 
 // Blob opens a blob, which the caller must close. Its bytes have been checked
-// against the digest. The error is ErrNotFound if there is no such blob.
+// against the digest. A blob that this node lacks is fetched from another one first, and stored
+// here, see Options.FetchBlob. The error is ErrNotFound if no node has it, and matches
+// ErrUnavailable if that is not known.
 func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	r, err := s.LocalBlob(ctx, d)
+	if err != ErrNotFound || s.blobs.Fetch == nil {
+		return r, err
+	}
+	switch err := s.blobs.FetchOnce(ctx, d); {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("fetch blob %v: %w", d, unavailable(err))
+	}
+	return s.LocalBlob(ctx, d)
+}
+
+// LocalBlob is Blob for blobs that this node has: with it, a node answers another one.
+func (s *Store) LocalBlob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
@@ -78,8 +95,8 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// HasBlob describes a blob, whose bytes are not read. The error is ErrNotFound if there is no such
-// blob.
+// HasBlob describes a blob that this node has. Its bytes are not read. The error is ErrNotFound if
+// this node does not have it.
 func (s *Store) HasBlob(d Digest) (BlobInfo, error) {
 	if s.isClosed() {
 		return BlobInfo{}, errClosed
@@ -91,7 +108,7 @@ func (s *Store) HasBlob(d Digest) (BlobInfo, error) {
 	return info, err
 }
 
-// Blobs returns all blobs, in the order of their digests.
+// Blobs returns all blobs that this node has, in the order of their digests.
 func (s *Store) Blobs() (all []BlobInfo, err error) {
 	if s.isClosed() {
 		return nil, errClosed
@@ -113,7 +130,7 @@ func (s *Store) Blobs() (all []BlobInfo, err error) {
 	return all, nil
 }
 
-// DeleteBlob removes a blob; if there is none it does nothing. While a backup is being written
+// DeleteBlob removes a blob of this node; if there is none it does nothing. While a backup is being written
 // it removes nothing, and the error matches ErrUnavailable. The caller makes sure that no key
 // names the blob.
 func (s *Store) DeleteBlob(d Digest) error {

@@ -41,6 +41,9 @@
 //   - A commit that does not fit on the disk is refused as a whole; reads still
 //     work (see package space). One that a shared log already has waits for space.
 //   - An Update or View that neither reads nor writes opens nothing.
+//   - One node of a cluster is its owner, and does the background work that changes keys for all.
+//     Each transaction of such work calls Tx.CheckOwner, and so excludes those of other nodes.
+//   - A blob that a node lacks is fetched from another node when it is read; see Store.Blob.
 //
 // # What the store never does
 //

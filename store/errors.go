@@ -28,6 +28,10 @@ var (
 	ErrLocked = datadir.ErrLocked
 	// ErrNode: the data directory belongs to a node of a cluster, see SetNode.
 	ErrNode error = fault.New(fault.Unavailable, "the data directory belongs to a node of a cluster: only the server of that node may open it")
+	// ErrNotOwner: this node does not own the background work of its cluster, see Tx.CheckOwner.
+	ErrNotOwner error = fault.New(fault.Unavailable, "another node of the cluster does this")
+	// ErrDiverged: this store differs from another one of its cluster, see Store.StopDiverged.
+	ErrDiverged = errors.New("diverged")
 	// ErrDamaged means that a file of the store is missing, or is not as the store wrote it.
 	// The error that wraps it names the file. Such a store must not be served: keep the
 	// data directory unchanged, and restore a backup into a new one.

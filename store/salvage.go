@@ -139,7 +139,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 	}
 	newest := v.newest + 1 // dropPieces writes there
 	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
-	s.applied.set(newest, 0)
+	s.applied.set(s.machine.position())
 	startSequencer(s, nil, nil)
 	return &Salvaged{Store: s, Newest: v.newest, Acknowledged: v.acknowledged, Losses: v.losses}, nil
 }

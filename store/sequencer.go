@@ -340,7 +340,7 @@ func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
 	if err != nil {
 		return 0, unknown(s.stopWrites(fmt.Errorf("commit %d: %w", seq, err)))
 	}
-	s.publish(seq, revision, e)
+	s.publish(seq, e)
 	return seq, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -42,6 +43,12 @@ type Options struct {
 	// Log opens the log of a cluster, whose node the data directory then belongs to; nil: the store
 	// decides alone.
 	Log OpenSharedLog
+	// Name is that of the node in its cluster. Empty: the store is alone, as it must be for a Restore.
+	Name string
+	// FetchBlob gets a blob that this store lacks from another node; the store checks and closes
+	// it. The error matches ErrNotFound if no node has the blob. It may be called by several
+	// goroutines, and once at a time for one digest. Nil: there are no other nodes.
+	FetchBlob func(ctx context.Context, d Digest) (io.ReadCloser, error)
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
@@ -69,13 +76,16 @@ type Store struct {
 	followers followers
 	turns     *retry.Turns
 	blobs     datadir.Blobs
+	owner     owner
 
 	applied applied
 	failure atomic.Pointer[error] // why writing stopped
 	damage  atomic.Pointer[error] // what cannot be read
 
-	closeMu  sync.Mutex
-	released bool // files are closed
+	closing struct {
+		sync.Mutex
+		released bool // files are closed
+	}
 }
 
 // Open opens the store, creating it if needed, and audits it. An error that matches
@@ -95,6 +105,7 @@ func Open(o Options) (*Store, error) {
 
 func open(o Options, with setup) (_ *Store, err error) {
 	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: retry.New()}
+	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -131,6 +142,9 @@ func open(o Options, with setup) (_ *Store, err error) {
 			return nil, err
 		}
 	}
+	if err := s.followOwner(); err != nil {
+		return nil, err
+	}
 	startSequencer(s, with.openLog, records)
 	return s, nil
 }
@@ -138,7 +152,7 @@ func open(o Options, with setup) (_ *Store, err error) {
 // resume continues the log after the newest of the records.
 func (s *Store) resume(windowEntries int, records []logRecord) {
 	s.machine = newMachine(s.db, s.mark, windowEntries, records)
-	s.applied.set(s.machine.applied, s.machine.revision)
+	s.applied.set(s.machine.position())
 	s.discard()
 }
 
@@ -302,15 +316,15 @@ const closeWait = 10 * time.Second
 // no acknowledged commit. It also returns an error if the data directory was removed or
 // cannot be written to. After it returned nil, further calls do nothing.
 func (s *Store) Close() error {
-	s.closeMu.Lock()
-	defer s.closeMu.Unlock()
-	if s.released {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closing.released {
 		return nil
 	}
 	s.sequencer.close()
 	err := s.snapshots.close(closeWait)
 	if err == nil {
-		s.released = true
+		s.closing.released = true
 		err = s.release()
 	}
 	if err != nil {
@@ -417,8 +431,8 @@ func outcomeOf(p *proposal, err error) string {
 }
 
 // publish notifies followers of the entry committed as seq, then makes it readable.
-func (s *Store) publish(seq Seq, revision uint64, e *commitlog.Entry) {
-	s.followers.notify(seq, e, func() { s.applied.set(seq, revision) })
+func (s *Store) publish(seq Seq, e *commitlog.Entry) {
+	s.followers.notify(seq, e, func() { s.applied.set(s.machine.position()) })
 	s.discard()
 }
 
@@ -470,15 +484,17 @@ type applied struct {
 	seq, revision atomic.Uint64
 
 	mu    sync.Mutex
-	grown chan struct{} // closed when they grow; nil without a waiter
+	chain commitlog.Digest // up to that entry
+	grown chan struct{}    // closed when they grow; nil without a waiter
 }
 
 func (a *applied) get() Seq { return Seq(a.seq.Load()) }
 
 // set makes the versions up to seq readable and wakes the waiters.
-func (a *applied) set(seq Seq, revision uint64) {
+func (a *applied) set(seq Seq, revision uint64, chain commitlog.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.chain = chain
 	a.seq.Store(uint64(seq))
 	a.revision.Store(revision)
 	if a.grown != nil {

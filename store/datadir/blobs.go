@@ -50,6 +50,9 @@ type Blobs struct {
 	dir string
 	mu  sync.Mutex
 	mem map[Digest]memBlob // without a directory
+	// Fetch gets a blob from another place; see FetchOnce.
+	Fetch    func(context.Context, Digest) (io.ReadCloser, error)
+	fetching map[Digest]*fetch
 	// kept is read-locked while no blob may be removed.
 	kept sync.RWMutex
 }

@@ -1,0 +1,198 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"runner.example/internal/fault"
+	"runner.example/store"
+)
+
+// openNode opens the store of a node that shares log.
+func openNode(t *testing.T, log *store.SimLog, name, dir string) *store.Store {
+	t.Helper()
+	s, err := log.Open(store.Options{Name: name, Dir: dir}, 100)
+	return opened(t, s, err)
+}
+
+func becomeOwner(t *testing.T, s *store.Store) {
+	t.Helper()
+	if err := s.BecomeOwner(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkOwner returns what CheckOwner says about what s has applied.
+func checkOwner(t *testing.T, s *store.Store) error {
+	t.Helper()
+	var owner error
+	if err := s.View(t.Context(), func(tx *store.Tx) error { owner = tx.CheckOwner(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return owner
+}
+
+// catchUp waits until s has applied what the log has.
+func catchUp(t *testing.T, s *store.Store) {
+	t.Helper()
+	if err := s.Barrier(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneNodeIsTheOwner(t *testing.T) {
+	random := newRandom(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewSimLog(random())
+		t.Cleanup(log.Close)
+		dir := t.TempDir()
+		a, b := openNode(t, log, "a", dir), openNode(t, log, "b", "")
+		expect := func(when string, owner *store.Store) {
+			t.Helper()
+			for name, s := range map[string]*store.Store{"a": a, "b": b} {
+				catchUp(t, s)
+				err := checkOwner(t, s)
+				if is := s.IsOwner(); is != (s == owner) || (err == nil) != is {
+					t.Errorf("%s: %s is the owner: %v, checked: %v", when, name, is, err)
+				}
+				if err != nil && (!errors.Is(err, store.ErrNotOwner) || fault.CodeOf(err) != fault.Unavailable) {
+					t.Errorf("%s: %v", when, err)
+				}
+			}
+		}
+		expect("at first", nil)
+		becomeOwner(t, a)
+		expect("after an election", a)
+		becomeOwner(t, b)
+		expect("after another one", b)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		becomeOwner(t, b) // again
+		a = openNode(t, log, "a", dir)
+		expect("opened again", b)
+		becomeOwner(t, a)
+		expect("after a third one", a)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		a = openNode(t, log, "a", dir)
+		if !a.IsOwner() {
+			t.Error("a was the owner when it was closed, and is not when it is opened")
+		}
+		expect("opened as the owner", a)
+	})
+}
+
+// The former owner has read that it is the owner, and has not committed yet.
+func TestAFormerOwnerCommitsNothing(t *testing.T) {
+	random := newRandom(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewSimLog(random())
+		t.Cleanup(log.Close)
+		a, b := openNode(t, log, "a", ""), openNode(t, log, "b", "")
+		becomeOwner(t, a)
+		runs := 0
+		_, err := a.Update(t.Context(), func(tx *store.Tx) error {
+			runs++
+			if err := tx.CheckOwner(); err != nil {
+				return err
+			}
+			becomeOwner(t, b)
+			return tx.Set([]byte("k"), []byte("of a"))
+		})
+		if !errors.Is(err, store.ErrNotOwner) || runs < 2 {
+			t.Errorf("after %d runs: %v", runs, err)
+		}
+		update(t, b, func(tx *store.Tx) error {
+			if err := tx.CheckOwner(); err != nil {
+				return err
+			}
+			return tx.Set([]byte("other"), []byte("of b"))
+		})
+		if got := read(t, b, "k") + read(t, b, "other"); got != "<none>of b" {
+			t.Errorf("k and other read %q", got)
+		}
+		// The node is the owner again, but not the transaction that began before.
+		becomeOwner(t, a)
+		runs = 0
+		update(t, a, func(tx *store.Tx) error {
+			if err := tx.CheckOwner(); err != nil {
+				return err
+			}
+			if runs++; runs == 1 {
+				becomeOwner(t, b)
+				becomeOwner(t, a)
+			}
+			return tx.Set([]byte("k"), fmt.Append(nil, runs))
+		})
+		if got := read(t, a, "k"); got != "2" {
+			t.Errorf("committed by run %s, want the second", got)
+		}
+	})
+}
+
+func TestAStoreAloneIsTheOwner(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	becomeOwner(t, s)
+	if seq := s.Health().Applied; seq != 0 {
+		t.Errorf("it wrote commit %d", seq)
+	}
+	if err := s.WaitOwner(t.Context()); err != nil || !s.IsOwner() {
+		t.Errorf("it is the owner: %v, waited: %v", s.IsOwner(), err)
+	}
+	before := s.Health().Snapshots
+	if err := checkOwner(t, s); err != nil {
+		t.Error(err)
+	}
+	if n := s.Health().Snapshots - before; n != 0 {
+		t.Errorf("CheckOwner took %d snapshots", n)
+	}
+}
+
+func TestWaitOwnerReturnsWhenTheNodeIsTheOwner(t *testing.T) {
+	random := newRandom(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewSimLog(random())
+		t.Cleanup(log.Close)
+		a, b := openNode(t, log, "a", ""), openNode(t, log, "b", "")
+		waited := make(chan error, 1)
+		wait := func(s *store.Store, ctx context.Context) {
+			err := s.WaitOwner(ctx)
+			if err == nil {
+				err = checkOwner(t, s)
+			}
+			waited <- err
+		}
+		go wait(b, t.Context())
+		becomeOwner(t, a)
+		catchUp(t, b)
+		synctest.Wait()
+		if len(waited) > 0 {
+			t.Errorf("b waited until another node was the owner: %v", <-waited)
+		}
+		becomeOwner(t, b)
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+		catchUp(t, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		go wait(a, ctx)
+		synctest.Wait()
+		cancel()
+		if err := <-waited; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		go wait(a, t.Context())
+		synctest.Wait()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waited; !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
