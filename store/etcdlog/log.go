@@ -33,7 +33,7 @@ var ErrFull = errors.New("the log is full")
 // Options configure a Log.
 type Options struct {
 	// Client is connected to the servers. The caller closes it after the log.
-	Client *clientv3.Client
+	Client *Client
 	// After is the revision of the newest entry that is not delivered.
 	After uint64
 	// Deliver gets each entry with its revision: in order, one at a time. It owns the bytes.
@@ -91,7 +91,7 @@ func (l *Log) Err() error {
 // may have been added. It does not keep the bytes after it returned.
 func (l *Log) Append(ctx context.Context, id commitlog.ID, entry []byte) error {
 	key := fmt.Sprintf("%s%016x/%016x", prefixEntry, id.Proposer, id.Batch)
-	_, err := l.opt.Client.Txn(ctx).
+	_, err := l.opt.Client.etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, string(entry)), clientv3.OpPut(keyTip, "")).
 		Commit()
@@ -106,21 +106,12 @@ func (l *Log) Append(ctx context.Context, id commitlog.ID, entry []byte) error {
 
 // Tip returns the revision of the newest entry, 0 if there is none: at least that of each entry that
 // was in the log when Tip was called. A server that is cut off from the others does not answer.
-func (l *Log) Tip(ctx context.Context) (uint64, error) {
-	got, err := l.opt.Client.Get(ctx, keyTip)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("read the tip of the log: %w", err)
-	case len(got.Kvs) == 0:
-		return 0, nil
-	}
-	return uint64(got.Kvs[0].ModRevision), nil
-}
+func (l *Log) Tip(ctx context.Context) (uint64, error) { return l.opt.Client.tip(ctx) }
 
 // Truncate deletes the entries up to a revision, and gives their space to new ones. It may be
 // called again, and by any node. A node that has applied less can then no longer follow the log.
 func (l *Log) Truncate(ctx context.Context, revision uint64) error {
-	c := l.opt.Client
+	c := l.opt.Client.etcd
 	for {
 		old, err := c.Get(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithMaxModRev(int64(revision)), clientv3.WithLimit(deleteBatch))
@@ -149,7 +140,7 @@ func (l *Log) Truncate(ctx context.Context, revision uint64) error {
 
 // endAlarms lets servers that were full take entries again, if there are any.
 func (l *Log) endAlarms(ctx context.Context) error {
-	c := l.opt.Client
+	c := l.opt.Client.etcd
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for full servers of the log: %w", err)
@@ -196,7 +187,7 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	// A server that is cut off from the others ends the watch, and the client asks another one.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for part := range l.opt.Client.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
+	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
 			return fmt.Errorf("%w: it begins after revision %d, and the next one of this node is %d", ErrTruncated, part.CompactRevision, *next)
 		}
