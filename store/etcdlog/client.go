@@ -1,6 +1,7 @@
 package etcdlog
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -148,18 +149,37 @@ func (c *Client) Check(ctx context.Context, applied uint64) error {
 	case tip == applied:
 		return nil
 	}
-	_, err = c.etcd.Get(ctx, keyTip, clientv3.WithRev(int64(applied)+1))
-	switch {
-	case errors.Is(err, rpctypes.ErrCompacted):
-		return fmt.Errorf("%w: this node has applied revision %d", ErrTruncated, applied)
-	case err != nil:
-		return fmt.Errorf("look for old entries of the log: %w", err)
+	next := int64(applied) + 1
+	if _, err = c.etcd.Get(ctx, keyTip, clientv3.WithRev(next)); err == nil {
+		return nil
 	}
-	return nil
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		defer cancel()
+		for part := range c.etcd.Watch(ctx, keyTip, clientv3.WithRev(next)) {
+			if part.CompactRevision != 0 {
+				return c.lacksNone(ctx, uint64(next), part.CompactRevision)
+			}
+			err = cmp.Or(part.Err(), err)
+		}
+		err = cmp.Or(context.Cause(ctx), err)
+	}
+	return fmt.Errorf("look for old entries of the log: %w", err)
 }
 
-func (c *Client) tip(ctx context.Context) (uint64, error) {
-	got, err := c.etcd.Get(ctx, keyTip)
+// lacksNone returns an error that matches ErrTruncated if entries from next on are before the revision
+// at which the history begins.
+func (c *Client) lacksNone(ctx context.Context, next uint64, begins int64) error {
+	tip, err := c.tip(ctx, clientv3.WithRev(begins))
+	if err == nil && tip >= next {
+		return fmt.Errorf("%w: its history begins at revision %d, and the next one of this node is %d", ErrTruncated, begins, next)
+	}
+	return err
+}
+
+// tip returns the revision of the newest entry.
+func (c *Client) tip(ctx context.Context, options ...clientv3.OpOption) (uint64, error) {
+	got, err := c.etcd.Get(ctx, keyTip, options...)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("read the tip of the log: %w", err)

@@ -250,12 +250,8 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	defer cancel()
 	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
-			tip, err := l.Tip(ctx)
-			switch {
-			case err != nil:
+			if err := l.opt.Client.lacksNone(ctx, uint64(*next), part.CompactRevision); err != nil {
 				return err
-			case tip >= uint64(*next):
-				return fmt.Errorf("%w: it begins after revision %d, and the next one of this node is %d", ErrTruncated, part.CompactRevision, *next)
 			}
 			*next = part.CompactRevision // no entry was in what was compacted
 			return errors.New("the history was compacted")
