@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"runner.example/internal/fault"
 )
@@ -32,6 +35,8 @@ const (
 	tick = 10
 	// startPause is the pause before a server that did not start is started again.
 	startPause = time.Second
+	// memberWait limits the wait for a member's answer before a server joins.
+	memberWait = 5 * time.Second
 	// stopWait limits the wait for a server that is stopped.
 	stopWait = 10 * time.Second
 )
@@ -209,6 +214,9 @@ type started struct {
 // serve starts the server and returns when it has ended, or why it could not be started.
 func (s *Server) serve(ctx context.Context) error {
 	c, err := s.config()
+	if err == nil && s.opt.Joins && !wal.Exist(filepath.Join(c.Dir, "member", "wal")) {
+		err = findMember(ctx, c) // so that Close need not wait for etcd, which asks each for 10 s
+	}
 	if err != nil {
 		return err
 	}
@@ -257,6 +265,37 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	stopWithin(func() { stopEtcd(e) })
 	return fmt.Errorf("run the server of the log: %w", s.log.explain(err))
+}
+
+// findMember returns nil if another server answers.
+func findMember(ctx context.Context, c *embed.Config) error {
+	client := &http.Client{Timeout: memberWait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if !c.PeerTLSInfo.Empty() {
+		config, err := c.PeerTLSInfo.ClientConfig()
+		if err != nil {
+			return fmt.Errorf("read the certificates for the log: %w", err)
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		client.Transport = transport
+	}
+	err := errors.New("it has no address of one")
+	for _, member := range strings.Split(c.InitialCluster, ",") {
+		name, address, _ := strings.Cut(member, "=")
+		if name == c.Name {
+			continue
+		}
+		var request *http.Request
+		if request, err = http.NewRequestWithContext(ctx, http.MethodGet, address+"/members", nil); err != nil {
+			continue
+		}
+		var answer *http.Response
+		if answer, err = client.Do(request); err == nil {
+			answer.Body.Close()
+			return nil
+		}
+	}
+	return fmt.Errorf("no server of the log answers: %w", err)
 }
 
 var errStopped = errors.New("it has stopped")
