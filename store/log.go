@@ -13,7 +13,7 @@ import (
 type log interface {
 	// append adds e to the log, unless the log has an entry with its ID. It may return
 	// before e is delivered, and waits at most resendAfter. The store calls it again until e
-	// is delivered.
+	// is delivered, unless the first call returned an error as of SharedLog.Append.
 	append(ctx context.Context, e *commitlog.Entry) error
 	// tip returns the revision of the newest entry: at least that of each entry which any
 	// store had applied when tip was called.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/store/commitlog"
 )
 
@@ -32,6 +33,7 @@ type sequencer struct {
 	held    *proposal             // taken from the queue, did not fit in the last entry
 	newest  commitlog.ID          // of the entry made last
 	pending atomic.Pointer[batch] // appended and not delivered
+	full    bool                  // the log refused the last entry, and that was logged
 	// restored is closed when the window is complete, or the store cannot write.
 	restored chan struct{}
 	// applying is full while an entry is being applied.
@@ -249,7 +251,11 @@ func (q *sequencer) append(b *batch) {
 	for try := 1; ; try++ {
 		err := q.log.append(q.ctx, &b.entry)
 		if q.pending.Load() != b {
+			q.full = false
 			return // delivered
+		}
+		if try == 1 && q.refuse(b, err) {
+			return
 		}
 		if err != nil && try == 1 {
 			q.store.log.Warn("entry not appended", "cause", err)
@@ -257,6 +263,7 @@ func (q *sequencer) append(b *batch) {
 		again := time.NewTimer(resendAfter)
 		select {
 		case <-b.decided:
+			q.full = false
 		case <-q.ctx.Done():
 			q.giveUp(unknown(errClosed))
 		case <-again.C:
@@ -269,6 +276,30 @@ func (q *sequencer) append(b *batch) {
 		again.Stop()
 		return
 	}
+}
+
+// refuse ends b if err says that the log does not have its entry, and reports whether it did. What is
+// too large for one entry is appended in several.
+func (q *sequencer) refuse(b *batch, err error) bool {
+	code := fault.CodeOf(err)
+	if code != fault.TooLarge && code != fault.Unavailable || !q.pending.CompareAndSwap(b, nil) {
+		return false
+	}
+	switch {
+	case code == fault.Unavailable:
+		if !q.full {
+			q.store.log.Warn("log takes no entries", "cause", err)
+		}
+		q.full = true
+		b.finish(0, unavailable(err))
+	case len(b.proposals) == 1:
+		b.finish(0, fmt.Errorf("%w: %w", ErrTooLarge, err))
+	default:
+		for _, p := range b.proposals {
+			q.append(&batch{proposals: []*proposal{p}, entry: commitlog.Entry{Proposals: []*commitlog.Proposal{&p.Proposal}}})
+		}
+	}
+	return true
 }
 
 // giveUp fails what is under way.

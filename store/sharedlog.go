@@ -9,8 +9,9 @@ import (
 
 // SharedLog is a log to which the stores of several nodes append.
 type SharedLog interface {
-	// Append adds an encoded entry, unless the log has one with this id. After an error it may have
-	// been added. It does not keep the bytes after it returned.
+	// Append adds an encoded entry, unless the log has one with this id. An error with the code
+	// fault.TooLarge or fault.Unavailable means that this call did not add it and will not; after
+	// another one it may have been added. It does not keep the bytes after it returned.
 	Append(ctx context.Context, id commitlog.ID, entry []byte) error
 	// Tip returns the revision of the newest entry: at least that of each entry that was in the
 	// log when Tip was called.

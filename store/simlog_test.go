@@ -26,6 +26,7 @@ type SimLog struct {
 	doubles   int
 	lost      int
 	redeliver int
+	refuse    func(encoded []byte) error
 }
 
 type simEntry struct {
@@ -63,6 +64,14 @@ func (l *SimLog) Cut(s *Store, off bool) {
 	l.cut[s] = off
 	close(l.grown)
 	l.grown = make(chan struct{})
+}
+
+// Refuse makes the log add no entry for which refuse, called with it encoded, returns an error; nil: it
+// adds all.
+func (l *SimLog) Refuse(refuse func(encoded []byte) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refuse = refuse
 }
 
 // Faults returns how many entries were appended twice and not at all, and how many revisions were
@@ -129,6 +138,11 @@ func (n *simNode) append(_ context.Context, e *commitlog.Entry) error {
 	defer l.mu.Unlock()
 	if l.cut[n.q.store] {
 		return errSim
+	}
+	if l.refuse != nil {
+		if err := l.refuse(encoded); err != nil {
+			return err
+		}
 	}
 	if l.chance(8) {
 		l.lost++

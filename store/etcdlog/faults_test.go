@@ -42,30 +42,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options returns the options of so many servers of a new cluster on free ports.
-func options(t *testing.T, dir string, servers int) (all []etcdlog.ServerOptions) {
+// freeAddresses returns addresses with free ports.
+func freeAddresses(t *testing.T, scheme string, count int) (all []string) {
 	t.Helper()
-	var held []net.Listener // so that each port is another one
-	defer func() {
-		for _, ln := range held {
-			ln.Close()
-		}
-	}()
-	address := func() string {
+	for range count {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		held = append(held, ln)
-		return "http://" + ln.Addr().String()
+		defer ln.Close() // when all are found, so that each port is another one
+		all = append(all, scheme+"://"+ln.Addr().String())
 	}
+	return all
+}
+
+// options returns the options of so many servers of a new cluster on free ports.
+func options(t *testing.T, dir string, servers int) (all []etcdlog.ServerOptions) {
+	t.Helper()
+	addresses := freeAddresses(t, "http", 2*servers)
 	var members []etcdlog.Member
 	for i := range servers {
-		members = append(members, etcdlog.Member{Name: fmt.Sprintf("n%d", i+1), Peers: address()})
+		members = append(members, etcdlog.Member{Name: fmt.Sprintf("n%d", i+1), Peers: addresses[servers+i]})
 	}
-	for _, m := range members {
+	for i, m := range members {
 		all = append(all, etcdlog.ServerOptions{
-			Dir: filepath.Join(dir, m.Name), Self: m, Members: members, Clients: address(),
+			Dir: filepath.Join(dir, m.Name), Self: m, Members: members, Clients: addresses[i],
 			Election: time.Second, ReadyWait: time.Minute,
 		})
 	}
@@ -192,7 +193,7 @@ func (c *cluster) kill(i int) {
 // leader returns the server that leads the others.
 func (c *cluster) leader() int {
 	c.t.Helper()
-	client, err := etcdlog.Dial(c.addresses(0))
+	client, err := etcdlog.Dial(c.addresses(0), nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func (c *cluster) leader() int {
 	for range 100 {
 		for i, o := range c.options {
 			ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
-			status, err := client.Status(ctx, o.Clients)
+			status, err := client.Etcd().Status(ctx, o.Clients)
 			cancel()
 			if err == nil && status.Leader == status.Header.MemberId {
 				return i

@@ -47,14 +47,14 @@ func TestCommitsAreAsFastAsTheLog(t *testing.T) {
 	}
 	c := startCluster(t)
 	s := openStore(t, t.TempDir(), c.addresses(0))
-	client, err := etcdlog.Dial(c.addresses(0))
+	client, err := etcdlog.Dial(c.addresses(0), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	value := strings.Repeat("v", 200)
 	put := func(w, n int) error {
-		_, err := client.Put(context.Background(), fmt.Sprintf("put/%d/%d", w, n), value)
+		_, err := client.Etcd().Put(context.Background(), fmt.Sprintf("put/%d/%d", w, n), value)
 		return err
 	}
 	commit := func(w, n int) error {

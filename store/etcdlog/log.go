@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"runner.example/internal/fault"
 	"runner.example/store/commitlog"
 )
 
@@ -27,13 +29,18 @@ const (
 // applied. The node needs a backup of another node.
 var ErrTruncated = errors.New("the log does not have all entries that this node lacks")
 
-// ErrFull means that the servers have no space for an entry until the log is truncated.
-var ErrFull = errors.New("the log is full")
+// What Append returns if the log does not have the entry, and will not have it.
+var (
+	// ErrFull means that the servers have no space for an entry until the log is truncated.
+	ErrFull error = fault.New(fault.Unavailable, "the log is full")
+	// ErrTooLarge means that an entry has more than MaxEntryBytes, or more than the servers accept.
+	ErrTooLarge error = fault.New(fault.TooLarge, "the entry is too large for the log")
+)
 
 // Options configure a Log.
 type Options struct {
 	// Client is connected to the servers. The caller closes it after the log.
-	Client *clientv3.Client
+	Client *Client
 	// After is the revision of the newest entry that is not delivered.
 	After uint64
 	// Deliver gets each entry with its revision: in order, one at a time. It owns the bytes.
@@ -87,85 +94,130 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// Append adds an entry, unless the log has one with this id. After an error that is not ErrFull it
-// may have been added. It does not keep the bytes after it returned.
+// Append adds an entry, unless the log has one with this id. After an error that is not ErrFull or
+// ErrTooLarge it may have been added. It does not keep the bytes after it returned.
 func (l *Log) Append(ctx context.Context, id commitlog.ID, entry []byte) error {
-	key := fmt.Sprintf("%s%016x/%016x", prefixEntry, id.Proposer, id.Batch)
-	_, err := l.opt.Client.Txn(ctx).
+	if len(entry) > MaxEntryBytes {
+		return ErrTooLarge
+	}
+	c := l.opt.Client.etcd
+	key := entryKey(id)
+	_, err := c.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, string(entry)), clientv3.OpPut(keyTip, "")).
 		Commit()
 	if errors.Is(err, rpctypes.ErrNoSpace) {
-		return ErrFull
+		// A server that notices it while it adds the entry has added it.
+		var got *clientv3.GetResponse
+		if got, err = c.Get(ctx, key, clientv3.WithCountOnly()); err == nil && got.Count == 0 {
+			return ErrFull
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("append to the log: %w", err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrRequestTooLarge),
+		strings.Contains(err.Error(), "message larger than max"): // of the connection
+		return ErrTooLarge
 	}
-	return nil
+	return fmt.Errorf("append to the log: %w", err)
+}
+
+func entryKey(id commitlog.ID) string {
+	return fmt.Sprintf("%s%016x/%016x", prefixEntry, id.Proposer, id.Batch)
 }
 
 // Tip returns the revision of the newest entry, 0 if there is none: at least that of each entry that
 // was in the log when Tip was called. A server that is cut off from the others does not answer.
-func (l *Log) Tip(ctx context.Context) (uint64, error) {
-	got, err := l.opt.Client.Get(ctx, keyTip)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("read the tip of the log: %w", err)
-	case len(got.Kvs) == 0:
-		return 0, nil
-	}
-	return uint64(got.Kvs[0].ModRevision), nil
-}
+func (l *Log) Tip(ctx context.Context) (uint64, error) { return l.opt.Client.tip(ctx) }
 
 // Truncate deletes the entries up to a revision, and gives their space to new ones. It may be
 // called again, and by any node. A node that has applied less can then no longer follow the log.
+// If servers are full, that may be so for each node that lacks an entry.
 func (l *Log) Truncate(ctx context.Context, revision uint64) error {
-	c := l.opt.Client
-	for {
-		old, err := c.Get(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-			clientv3.WithMaxModRev(int64(revision)), clientv3.WithLimit(deleteBatch))
-		if err != nil {
-			return fmt.Errorf("list old entries of the log: %w", err)
-		}
-		if len(old.Kvs) == 0 {
-			break
-		}
-		var deletes []clientv3.Op
-		for _, kv := range old.Kvs {
-			deletes = append(deletes, clientv3.OpDelete(string(kv.Key)))
-		}
-		if _, err := c.Txn(ctx).Then(deletes...).Commit(); err != nil {
-			return fmt.Errorf("delete old entries of the log: %w", err)
-		}
+	c := l.opt.Client.etcd
+	newest, err := l.deleteUpTo(ctx, int64(revision))
+	if err != nil {
+		return err
 	}
-	// The history keeps their bytes until the deletes are compacted too, by the next call: compacting
-	// them now would end the watches of nodes that have applied less than that.
-	_, err := c.Compact(ctx, int64(revision), clientv3.WithCompactPhysical())
-	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-		return fmt.Errorf("compact the log: %w", err)
-	}
-	return l.endAlarms(ctx)
-}
-
-// endAlarms lets servers that were full take entries again, if there are any.
-func (l *Log) endAlarms(ctx context.Context) error {
-	c := l.opt.Client
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for full servers of the log: %w", err)
 	}
-	if len(alarms.Alarms) == 0 {
-		return nil
+	full := len(alarms.Alarms) > 0
+	// The history keeps their bytes until the deletes are compacted too, by the next call: compacting
+	// them now would end the watches of nodes that have applied less than that. But in servers that
+	// are full no next entry comes, so that call would not free the bytes.
+	upTo := int64(revision)
+	if full {
+		upTo = newest
 	}
-	for _, server := range c.Endpoints() { // their files keep their size otherwise
-		if _, err := c.Defragment(ctx, server); err != nil {
-			return fmt.Errorf("free space on %s: %w", server, err)
-		}
+	_, err = c.Compact(ctx, upTo, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compact the log: %w", err)
 	}
-	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-		return fmt.Errorf("let full servers of the log take entries: %w", err)
+	if full {
+		return l.endAlarms(ctx)
 	}
 	return nil
+}
+
+// deleteUpTo deletes the entries up to a revision, and returns one that is not before the deletes.
+func (l *Log) deleteUpTo(ctx context.Context, revision int64) (newest int64, err error) {
+	c := l.opt.Client.etcd
+	// A proposer's entries are in the order of their keys. So a page of them tells where those of the
+	// next proposer begin, and the servers read no others.
+	from, end := prefixEntry, clientv3.GetPrefixRangeEnd(prefixEntry)
+	for {
+		page, err := c.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(deleteBatch))
+		if err != nil {
+			return 0, fmt.Errorf("list old entries of the log: %w", err)
+		}
+		newest = page.Header.Revision
+		var deletes []clientv3.Op
+		next := ""
+		for _, kv := range page.Kvs {
+			key := string(kv.Key)
+			switch {
+			case key < next: // of a proposer whose rest is newer
+			case kv.ModRevision <= revision:
+				deletes = append(deletes, clientv3.OpDelete(key))
+				next = key + "\x00"
+			default:
+				next = clientv3.GetPrefixRangeEnd(key[:strings.LastIndexByte(key, '/')+1])
+			}
+		}
+		if len(deletes) > 0 {
+			done, err := c.Txn(ctx).Then(deletes...).Commit()
+			if err != nil {
+				return 0, fmt.Errorf("delete old entries of the log: %w", err)
+			}
+			newest = done.Header.Revision
+		}
+		if !page.More {
+			return newest, nil
+		}
+		from = next
+	}
+}
+
+// endAlarms lets servers that were full take entries again.
+func (l *Log) endAlarms(ctx context.Context) error {
+	c := l.opt.Client.etcd
+	var failed []error
+	for _, server := range c.Endpoints() { // their files keep their size otherwise
+		if _, err := c.Defragment(ctx, server); err != nil {
+			failed = append(failed, fmt.Errorf("free space on %s: %w", server, err))
+		}
+	}
+	if len(failed) == len(c.Endpoints()) {
+		return errors.Join(failed...)
+	}
+	// A server that could not be reached gives the alarm again.
+	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		failed = append(failed, fmt.Errorf("let full servers of the log take entries: %w", err))
+	}
+	return errors.Join(failed...)
 }
 
 // tail delivers the entries after the revision in the options. It returns nil when ctx ends.
@@ -196,9 +248,13 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	// A server that is cut off from the others ends the watch, and the client asks another one.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	for part := range l.opt.Client.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
+	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
-			return fmt.Errorf("%w: it begins after revision %d, and the next one of this node is %d", ErrTruncated, part.CompactRevision, *next)
+			if err := l.opt.Client.lacksNone(ctx, uint64(*next), part.CompactRevision); err != nil {
+				return err
+			}
+			*next = part.CompactRevision // no entry was in what was compacted
+			return errors.New("the history was compacted")
 		}
 		if err := part.Err(); err != nil {
 			return err

@@ -30,7 +30,7 @@ type node struct {
 // open opens the log of a node that has applied a revision.
 func open(t *testing.T, servers []string, after uint64) *node {
 	t.Helper()
-	client, err := etcdlog.Dial(servers)
+	client, err := etcdlog.Dial(servers, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

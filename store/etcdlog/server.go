@@ -2,15 +2,21 @@ package etcdlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.uber.org/zap"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"runner.example/internal/fault"
 )
@@ -27,7 +33,28 @@ const (
 	snapshotEvery, catchUp = 1000, 200
 	// tick is the part of the election time after which servers hear from their leader.
 	tick = 10
+	// startPause is the pause before a server that did not start is started again.
+	startPause = time.Second
+	// memberWait limits the wait for a member's answer before a server joins.
+	memberWait = 5 * time.Second
+	// stopWait limits the wait for a server that is stopped.
+	stopWait = 10 * time.Second
 )
+
+// ErrRemoved means that the server was removed from the cluster. It does not start again.
+var ErrRemoved = errors.New("the server was removed from the log's cluster")
+
+// TLS names files in PEM: a certificate with its key, and the certificate of the authority that
+// has signed those of all servers and nodes. The certificate and the key are read again for each
+// connection, so they may be replaced; the one of the authority is read once.
+type TLS struct{ CertFile, KeyFile, CAFile string }
+
+func (t *TLS) info() transport.TLSInfo {
+	return transport.TLSInfo{
+		CertFile: t.CertFile, KeyFile: t.KeyFile, TrustedCAFile: t.CAFile,
+		ClientCertAuth: true, SkipClientSANVerify: true, // a node may have another address behind NAT
+	}
+}
 
 // Member is a server of the cluster.
 type Member struct {
@@ -40,93 +67,317 @@ type Member struct {
 type ServerOptions struct {
 	// Dir is its data directory.
 	Dir string
-	// Self is this server, and Members are all servers of a new cluster, with this one.
+	// Self is this server, and Members are all servers of a new cluster, with this one; with Joins,
+	// those that AddLearner returned. A server that has its data directory does not need them.
 	Self    Member
 	Members []Member
 	// Clients is the address for nodes.
 	Clients string
+	// ListenPeers and ListenClients are the IP addresses with ports where the server listens; empty:
+	// those in the addresses for others.
+	ListenPeers, ListenClients string
+	// TLS is required of the other servers and of nodes, whose certificates its authority has signed;
+	// nil: connections are neither encrypted nor authenticated.
+	TLS *TLS
 	// Joins: the server was added to a cluster that exists.
 	Joins bool
 	// Election is after how long without a leader the servers elect another one.
 	Election time.Duration
 	// ReadyWait is how long StartServer waits until the server has found the others.
 	ReadyWait time.Duration
+	// QuotaBytes limits the file of the server; 0: 2 GiB.
+	QuotaBytes int64
+	// Logger gets etcd's warnings and errors; nil: they are discarded.
+	Logger *slog.Logger
 }
 
-// Server is a server of etcd in this process.
-type Server struct{ etcd *embed.Etcd }
+// Server is a server of etcd in this process. Any goroutine may call its methods.
+type Server struct {
+	opt     ServerOptions
+	log     *etcdLog
+	stop    context.CancelFunc
+	ready   chan struct{}
+	failed  chan struct{} // closed when an attempt failed
+	stopped chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+// RunServer starts a server in the background, and tries again until it runs: with Joins it needs
+// one of the others. The server is ready when a majority of all is there. Close it.
+func RunServer(opt ServerOptions) (*Server, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Server{
+		opt: opt, log: newEtcdLog(opt.Logger), stop: stop,
+		ready: make(chan struct{}), failed: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	if _, err := s.config(); err != nil {
+		stop()
+		return nil, err
+	}
+	go s.run(ctx)
+	return s, nil
+}
 
 // StartServer starts a server, and waits until it has found a majority of the servers. Close it.
 func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
-	c := embed.NewConfig()
-	c.Name, c.Dir = opt.Self.Name, opt.Dir
-	var err error
-	parse := func(text string) []url.URL {
-		u, failed := url.Parse(text)
-		if failed != nil || u.Host == "" {
-			err = fault.New(fault.Invalid, "the address %q of a server of the log is not valid: it is http or https, a host and a port", text)
-			return nil
-		}
-		return []url.URL{*u}
-	}
-	c.ListenPeerUrls, c.ListenClientUrls = parse(opt.Self.Peers), parse(opt.Clients)
-	c.AdvertisePeerUrls, c.AdvertiseClientUrls = c.ListenPeerUrls, c.ListenClientUrls
+	s, err := RunServer(opt)
 	if err != nil {
 		return nil, err
 	}
-	var members []string
-	for _, m := range opt.Members {
-		members = append(members, m.Name+"="+m.Peers)
-	}
-	slices.Sort(members)
-	c.InitialCluster, c.InitialClusterToken = strings.Join(members, ","), "runner"
-	if opt.Joins {
-		c.ClusterState = embed.ClusterStateFlagExisting
-	}
-	c.TickMs, c.ElectionMs = uint(opt.Election.Milliseconds()/tick), uint(opt.Election.Milliseconds())
-	c.MaxRequestBytes, c.MaxTxnOps, c.QuotaBackendBytes = maxRequestBytes, deleteBatch, quota
-	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUp
-	c.EnableGRPCGateway = false
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		return nil, fmt.Errorf("start the server of the log: %w", err)
-	}
-	s := &Server{e}
 	late := time.NewTimer(opt.ReadyWait)
 	defer late.Stop()
 	select {
-	case <-e.Server.ReadyNotify():
+	case <-s.ready:
 		return s, nil
-	case err = <-e.Err():
+	case <-s.failed:
+		err = s.Err()
 	case <-late.C:
 		err = fault.New(fault.Unavailable, "a majority of the servers of the log could not be reached in %s", opt.ReadyWait)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	e.Server.Stop() // before Close, which else waits until the server is ready
 	s.Close()
 	return nil, err
 }
 
-// Stopped is closed when the server has ended.
-func (s *Server) Stopped() <-chan struct{} { return s.etcd.Server.StopNotify() }
+// Ready is closed when the server has found a majority of the servers for the first time.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Close stops the server.
-func (s *Server) Close() { s.etcd.Close() }
+// Stopped is closed when the server has ended: after Close, or because it cannot run any more.
+func (s *Server) Stopped() <-chan struct{} { return s.stopped }
 
-// Dial returns a client of the servers at the addresses for nodes. Without a connection it tries
-// again. Close it.
-func Dial(addresses []string) (*clientv3.Client, error) {
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints:            addresses,
-		DialKeepAliveTime:    time.Second,
-		DialKeepAliveTimeout: time.Second,
-		MaxCallSendMsgSize:   maxRequestBytes,
-		Logger:               zap.NewNop(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("dial the servers of the log: %w", err)
+// Err returns why the server does not run, nil if it runs or was closed. It matches ErrRemoved if
+// the server was removed from its cluster.
+func (s *Server) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Close stops the server, also one that is being started. It may be called twice. A server that does
+// not end in 10 seconds is left behind: then its directory must not be used until the process ends.
+func (s *Server) Close() {
+	s.stop()
+	<-s.stopped
+}
+
+// setErr sets what Err returns, and reports whether it is another cause than before.
+func (s *Server) setErr(err error) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = err != nil && (s.err == nil || s.err.Error() != err.Error())
+	s.err = err
+	return changed
+}
+
+func (s *Server) run(ctx context.Context) {
+	defer close(s.stopped)
+	for {
+		err := s.serve(ctx)
+		if ctx.Err() != nil {
+			s.setErr(nil)
+			return
+		}
+		final := errors.Is(err, ErrRemoved) || errors.Is(err, errFatal)
+		switch changed := s.setErr(err); {
+		case final:
+			s.opt.Logger.Error("log server stopped", "cause", err)
+		case changed:
+			s.opt.Logger.Warn("log server does not run; trying again", "cause", err)
+		}
+		select {
+		case <-s.failed:
+		default:
+			close(s.failed)
+		}
+		if final {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(startPause):
+		}
 	}
+}
+
+// started is what an attempt to start a server ended with.
+type started struct {
+	etcd *embed.Etcd
+	err  error
+}
+
+// serve starts the server and returns when it has ended, or why it could not be started.
+func (s *Server) serve(ctx context.Context) error {
+	c, err := s.config()
+	if err == nil && s.opt.Joins && !wal.Exist(filepath.Join(c.Dir, "member", "wal")) {
+		err = findMember(ctx, c) // so that Close need not wait for etcd, which asks each for 10 s
+	}
+	if err != nil {
+		return err
+	}
+	result := make(chan started, 1)
+	go func() {
+		r := started{err: errFatal} // etcd may end the goroutine: see etcdLog
+		defer func() { result <- r }()
+		r.etcd, r.err = embed.StartEtcd(c)
+	}()
+	var e *embed.Etcd
+	select {
+	case r := <-result:
+		if r.err != nil {
+			return fmt.Errorf("start the server of the log: %w", s.log.explain(r.err))
+		}
+		e = r.etcd
+	case <-ctx.Done():
+		stopWithin(func() {
+			if r := <-result; r.etcd != nil {
+				stopEtcd(r.etcd)
+			}
+		})
+		return ctx.Err()
+	}
+	ready := e.Server.ReadyNotify()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			s.setErr(nil)
+			select {
+			case <-s.ready:
+			default:
+				close(s.ready)
+			}
+			continue
+		case err = <-e.Err():
+		case <-e.Server.StopNotify():
+			err = errStopped
+		case <-s.log.fatal:
+			err = errFatal
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		break
+	}
+	stopWithin(func() { stopEtcd(e) })
+	return fmt.Errorf("run the server of the log: %w", s.log.explain(err))
+}
+
+// findMember returns nil if another server answers.
+func findMember(ctx context.Context, c *embed.Config) error {
+	client := &http.Client{Timeout: memberWait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if !c.PeerTLSInfo.Empty() {
+		config, err := c.PeerTLSInfo.ClientConfig()
+		if err != nil {
+			return fmt.Errorf("read the certificates for the log: %w", err)
+		}
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		client.Transport = transport
+	}
+	err := errors.New("it has no address of one")
+	for _, member := range strings.Split(c.InitialCluster, ",") {
+		name, address, _ := strings.Cut(member, "=")
+		if name == c.Name {
+			continue
+		}
+		var request *http.Request
+		if request, err = http.NewRequestWithContext(ctx, http.MethodGet, address+"/members", nil); err != nil {
+			continue
+		}
+		var answer *http.Response
+		if answer, err = client.Do(request); err == nil {
+			answer.Body.Close()
+			return nil
+		}
+	}
+	return fmt.Errorf("no server of the log answers: %w", err)
+}
+
+var errStopped = errors.New("it has stopped")
+
+func stopEtcd(e *embed.Etcd) {
+	e.Server.Stop() // before Close, which else waits until the server is ready
+	e.Close()
+}
+
+// stopWithin waits for stop, but not longer than stopWait.
+func stopWithin(stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stop()
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopWait):
+	}
+}
+
+// config returns the configuration of etcd.
+func (s *Server) config() (*embed.Config, error) {
+	opt := s.opt
+	c := embed.NewConfig()
+	c.Name, c.Dir = opt.Self.Name, opt.Dir
+	peers, err := parseAddress(opt.Self.Peers, opt.TLS)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := parseAddress(opt.Clients, opt.TLS)
+	if err != nil {
+		return nil, err
+	}
+	listen := func(advertised url.URL, at string) []url.URL {
+		if at != "" {
+			advertised.Host = at
+		}
+		return []url.URL{advertised}
+	}
+	c.AdvertisePeerUrls, c.AdvertiseClientUrls = []url.URL{peers}, []url.URL{clients}
+	c.ListenPeerUrls, c.ListenClientUrls = listen(peers, opt.ListenPeers), listen(clients, opt.ListenClients)
+	var members []string
+	for _, m := range opt.Members {
+		if m.Name != opt.Self.Name {
+			members = append(members, m.Name+"="+m.Peers)
+		}
+	}
+	members = append(members, opt.Self.Name+"="+opt.Self.Peers)
+	slices.Sort(members)
+	c.InitialCluster, c.InitialClusterToken = strings.Join(members, ","), "runner"
+	if opt.Joins {
+		c.ClusterState = embed.ClusterStateFlagExisting
+	}
+	if opt.TLS != nil {
+		c.PeerTLSInfo, c.ClientTLSInfo = opt.TLS.info(), opt.TLS.info()
+		c.TlsMinVersion = "TLS1.3"
+	}
+	c.TickMs, c.ElectionMs = uint(opt.Election.Milliseconds()/tick), uint(opt.Election.Milliseconds())
+	c.MaxRequestBytes, c.MaxTxnOps = maxRequestBytes, deleteBatch
+	if c.QuotaBackendBytes = opt.QuotaBytes; opt.QuotaBytes == 0 {
+		c.QuotaBackendBytes = quota
+	}
+	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUp
+	c.EnableGRPCGateway = false
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap())
 	return c, nil
+}
+
+// parseAddress reads the address of a server of the log. It is https with TLS only.
+func parseAddress(text string, tls *TLS) (url.URL, error) {
+	scheme := "http"
+	if tls != nil {
+		scheme = "https"
+	}
+	u, err := url.Parse(text)
+	if err == nil && u.Scheme == scheme {
+		_, err = types.NewURLs([]string{text})
+	}
+	if err != nil || u.Scheme != scheme || u.Host == "" {
+		return url.URL{}, fault.New(fault.Invalid, "the address %q of a server of the log is not valid: it must be %s://, a host and a port", text, scheme)
+	}
+	return *u, nil
 }

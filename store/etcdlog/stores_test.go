@@ -19,7 +19,7 @@ import (
 // openStore opens a store whose log is that of the servers.
 func openStore(t *testing.T, dir string, servers []string) *store.Store {
 	t.Helper()
-	client, err := etcdlog.Dial(servers)
+	client, err := etcdlog.Dial(servers, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,120 @@
+package etcdlog_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/store/etcdlog"
+)
+
+func dial(t *testing.T, tls *etcdlog.TLS, addresses ...string) *etcdlog.Client {
+	t.Helper()
+	c, err := etcdlog.Dial(addresses, tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func start(t *testing.T, o etcdlog.ServerOptions) *etcdlog.Server {
+	t.Helper()
+	s, err := etcdlog.StartServer(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// join adds a server to the cluster of a client, and makes it a voter.
+func join(t *testing.T, c *etcdlog.Client, name string, tls *etcdlog.TLS) *etcdlog.Server {
+	t.Helper()
+	scheme := "http"
+	if tls != nil {
+		scheme = "https"
+	}
+	addresses := freeAddresses(t, scheme, 2)
+	_, _, err := c.AddLearner(t.Context(), addresses[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, members, err := c.AddLearner(t.Context(), addresses[0]) // again, as after a lost answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, etcdlog.ServerOptions{
+		Dir: filepath.Join(t.TempDir(), name), Self: etcdlog.Member{Name: name, Peers: addresses[0]}, Members: members,
+		Clients: addresses[1], TLS: tls, Joins: true, Election: time.Second, ReadyWait: time.Minute,
+	})
+	for {
+		err := c.Promote(t.Context(), id)
+		if err == nil {
+			return s
+		}
+		if !errors.Is(err, etcdlog.ErrNotInSync) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAClientFollowsTheServersWithMutualTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	t.Parallel()
+	a := newAuthority(t)
+	addresses := freeAddresses(t, "https", 2)
+	one := etcdlog.Member{Name: "n1", Peers: addresses[0]}
+	first := start(t, etcdlog.ServerOptions{
+		Dir: filepath.Join(t.TempDir(), "n1"), Self: one, Members: []etcdlog.Member{one}, Clients: addresses[1],
+		TLS: a.issue("n1", "127.0.0.1"), Election: time.Second, ReadyWait: time.Minute,
+	})
+	c := dial(t, a.issue("client", "192.0.2.1"), addresses[1]) // a client behind NAT
+	for i := range 2 {
+		name := fmt.Sprintf("n%d", i+2)
+		join(t, c, name, a.issue(name, "127.0.0.1"))
+	}
+	members, err := c.Members(t.Context())
+	if err != nil || len(members) != 3 {
+		t.Fatalf("the members are %+v, %v", members, err)
+	}
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gone etcdlog.MemberInfo
+	known := false
+	for _, m := range members {
+		known = known || m.ID == leader
+		if m.Learner || len(m.Peers) != 1 || len(m.Clients) != 1 {
+			t.Errorf("a member is %+v", m)
+		}
+		if m.Name == "n1" {
+			gone = m
+		}
+	}
+	if !known {
+		t.Errorf("the leader is %x, the members are %+v", leader, members)
+	}
+	if err := c.Sync(t.Context()); err != nil || len(c.Addresses()) != 3 {
+		t.Fatalf("the addresses are %q, %v", c.Addresses(), err)
+	}
+	if err := c.Remove(t.Context(), gone.ID); err != nil {
+		t.Fatal(err)
+	}
+	<-first.Stopped()
+	if err := first.Err(); !errors.Is(err, etcdlog.ErrRemoved) {
+		t.Errorf("the removed server ended with %v", err)
+	}
+	if err := c.Claim(t.Context(), "a"); err != nil {
+		t.Errorf("a client whose first server is gone gets %v", err)
+	}
+	if err := c.Remove(t.Context(), gone.ID); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("a member was removed twice: %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package etcdlog
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// warnEvery is after how long the same warning of etcd is logged again.
+const warnEvery = time.Minute
+
+// errFatal is around the reason why etcd cannot run any more.
+var errFatal = errors.New("etcd has ended")
+
+// etcdLog is the logger of a server of etcd. It hands warnings and errors on. Where etcd would end
+// the process or panic, only the goroutine ends: this node still serves reads, and other servers the
+// log.
+type etcdLog struct {
+	logger *slog.Logger
+	fatal  chan struct{} // closed when etcd has ended so
+
+	mu      sync.Mutex
+	reason  error                // why fatal is closed
+	removed bool                 // the server was removed from its cluster
+	told    map[string]*repeated // by the text of a warning
+}
+
+// repeated is a warning that was logged.
+type repeated struct {
+	at   time.Time
+	more int // times since then
+}
+
+func newEtcdLog(logger *slog.Logger) *etcdLog {
+	return &etcdLog{logger: logger, fatal: make(chan struct{}), told: map[string]*repeated{}}
+}
+
+func (l *etcdLog) zap() *zap.Logger {
+	return zap.New(l, zap.WithFatalHook(ender{l}), zap.WithPanicHook(ender{l}))
+}
+
+// ender ends the goroutine that logged a fatal error.
+type ender struct{ log *etcdLog }
+
+// OnWrite is called by zap.
+func (e ender) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	e.log.end(fmt.Errorf("%w: %s", errFatal, describe(entry.Entry, fields)))
+	runtime.Goexit()
+}
+
+func (l *etcdLog) end(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reason == nil {
+		l.reason = reason
+		close(l.fatal)
+	}
+}
+
+// explain returns a better reason than err if there is one.
+func (l *etcdLog) explain(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.removed:
+		return ErrRemoved
+	case l.reason != nil:
+		return l.reason
+	}
+	return err
+}
+
+// Enabled, With, Check, Write and Sync are called by zap.
+func (l *etcdLog) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
+
+// With returns the same logger: etcd adds only what the node knows.
+func (l *etcdLog) With([]zapcore.Field) zapcore.Core { return l }
+
+// Check adds the logger to what is written.
+func (l *etcdLog) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if l.Enabled(entry.Level) {
+		return checked.AddCore(entry, l)
+	}
+	return checked
+}
+
+// Write logs a warning or an error, the same text once in a minute.
+func (l *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	text := describe(entry, fields)
+	if strings.Contains(text, "permanently removed from the cluster") {
+		l.mu.Lock()
+		l.removed = true
+		l.mu.Unlock()
+	}
+	if slices.Contains(usual, entry.Message) {
+		return nil
+	}
+	if more, ok := l.due(entry); ok {
+		l.logger.Warn("etcd warning", "text", text, "repeated", more)
+	}
+	return nil
+}
+
+// Sync does nothing.
+func (l *etcdLog) Sync() error { return nil }
+
+// due reports whether a warning is logged, and how many like it were not since the last one.
+func (l *etcdLog) due(entry zapcore.Entry) (more int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := l.told[entry.Message]
+	if last == nil {
+		if len(l.told) > 1000 { // texts with something that varies in them
+			clear(l.told)
+		}
+		l.told[entry.Message] = &repeated{at: entry.Time}
+		return 0, true
+	}
+	if entry.Time.Sub(last.at) < warnEvery {
+		last.more++
+		return 0, false
+	}
+	more, last.more, last.at = last.more, 0, entry.Time
+	return more, true
+}
+
+// usual are warnings about what the runner does on purpose.
+var usual = []string{
+	"exceeded recommended request limit",
+	"simple token is not cryptographically signed",
+}
+
+// describe returns a text with its fields, without what requests contain.
+func describe(entry zapcore.Entry, fields []zapcore.Field) string {
+	values := zapcore.NewMapObjectEncoder()
+	var b strings.Builder
+	b.WriteString(entry.Message)
+	for _, f := range fields {
+		if f.Type == zapcore.SkipType || strings.Contains(f.Key, "request") || strings.Contains(f.Key, "response") {
+			continue
+		}
+		f.AddTo(values)
+		if v, ok := values.Fields[f.Key]; ok {
+			fmt.Fprintf(&b, ", %s %v", f.Key, v)
+		}
+	}
+	return b.String()
+}
