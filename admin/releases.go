@@ -102,11 +102,11 @@ func (l *Local) getRelease(ctx context.Context, _ keystore.Authority, args Relea
 	return found, allFaults(err)
 }
 
-func (l *Local) missingFiles(_ context.Context, _ keystore.Authority, m release.Manifest) (MissingFiles, error) {
+func (l *Local) missingFiles(ctx context.Context, _ keystore.Authority, m release.Manifest) (MissingFiles, error) {
 	if err := m.Check(); err != nil {
 		return MissingFiles{}, allFaults(err)
 	}
-	missing, err := l.Releases.Missing(m)
+	missing, err := l.Releases.Missing(ctx, m)
 	return MissingFiles{append([]release.File{}, missing...)}, err
 }
 

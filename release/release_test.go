@@ -140,7 +140,7 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 	if _, err := st.PutBlob(t.Context(), strings.NewReader("one")); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := r.Missing(m); err != nil || len(missing) != 1 || missing[0].Name != "app.schema" {
+	if missing, err := r.Missing(t.Context(), m); err != nil || len(missing) != 1 || missing[0].Name != "app.schema" {
 		t.Errorf("missing %v, %v", missing, err)
 	}
 	if all, _, err := r.List(t.Context()); err != nil || len(all) != 0 {

@@ -113,10 +113,27 @@ type Pointer struct {
 	By       audit.Actor     `json:"by"`
 }
 
-// Missing returns the files of a manifest whose contents the store does not have.
-func (r *Releases) Missing(m Manifest) ([]File, error) { return r.filesStoredBefore(m, time.Time{}) }
+// Missing returns the files of a manifest whose contents this node does not have, after it has fetched
+// those that another node of the cluster has.
+func (r *Releases) Missing(ctx context.Context, m Manifest) ([]File, error) {
+	missing, err := r.filesStoredBefore(m, time.Time{})
+	if len(missing) == 0 || err != nil {
+		return nil, err
+	}
+	for _, f := range missing {
+		blob, err := r.store.Blob(ctx, f.Digest)
+		switch {
+		case err == nil:
+			_ = blob.Close()
+		case ctx.Err() != nil:
+			return nil, err
+		default: // it is sent to this node instead, also if the others cannot be asked
+		}
+	}
+	return r.filesStoredBefore(m, time.Time{})
+}
 
-// filesStoredBefore returns the files whose contents the store does not have, or has stored before
+// filesStoredBefore returns the files whose contents this node does not have, or has stored before
 // oldest.
 func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File, err error) {
 	for _, f := range m.Files {
@@ -135,14 +152,17 @@ func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File
 // nil: without one. A release that was added before counts as new from then on, and keeps its other
 // signatures. The error is that of TrustedKeys.Add if the signature is not valid, or if a signature
 // of a trusted key is needed and neither this one is nor one that is stored. If contents are
-// missing, it is a fault with the code Conflict that names them. Then nothing is stored.
+// missing on this node and cannot be fetched, it is a fault with the code Conflict that names them. Then nothing is stored.
 func (r *Releases) Add(ctx context.Context, m Manifest, signature *Signature, by Author) (rel Release, err error) {
 	if err := m.Check(); err != nil {
 		return rel, err
 	}
+	if _, err := r.Missing(ctx, m); err != nil { // which fetches without the lock
+		return rel, err
+	}
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	missing, err := r.Missing(m)
+	missing, err := r.filesStoredBefore(m, time.Time{})
 	if err != nil {
 		return rel, err
 	}

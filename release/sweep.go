@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,11 +16,27 @@ const blobAge = time.Hour
 
 // Sweep deletes the records of all releases but those that are kept, and then the blobs that no
 // record names. now is the time that the age of blobs ends with. While a backup is written no blob
-// is deleted; the next Sweep does it.
+// is deleted; the next Sweep does it. In a cluster the owner deletes the records, and each node its
+// blobs.
 func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
+	if r.store.IsOwner() {
+		if err := r.sweepRecords(ctx); err != nil && !errors.Is(err, store.ErrNotOwner) {
+			return fmt.Errorf("sweep releases: %w", err)
+		}
+	}
+	if err := r.sweepBlobs(ctx, now); err != nil {
+		return fmt.Errorf("sweep blobs of releases: %w", err)
+	}
+	return nil
+}
+
+func (r *Releases) sweepRecords(ctx context.Context) error {
 	var dropped []string
 	_, err := r.store.Update(ctx, func(tx *store.Tx) error {
 		dropped = nil
+		if err := tx.CheckOwner(); err != nil {
+			return err
+		}
 		all, active, err := list(tx)
 		if err != nil {
 			return err
@@ -42,18 +59,18 @@ func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("sweep releases: %w", err)
+		return err
 	}
 	for _, id := range dropped {
 		r.opt.Logger.Info("release deleted", "release", id)
-	}
-	if err := r.sweepBlobs(ctx, now); err != nil {
-		return fmt.Errorf("sweep blobs of releases: %w", err)
 	}
 	return nil
 }
 
 func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
+	if err := r.store.Barrier(ctx); err != nil { // the records of other nodes count too
+		return err
+	}
 	r.adding.Lock()
 	defer r.adding.Unlock()
 	blobs, err := r.store.Blobs()

@@ -14,25 +14,44 @@ const ownerKey = "cluster/owner"
 type owner struct {
 	name string // of this node; empty: alone
 
-	mu    sync.Mutex
-	since Seq           // the commit that made this node the owner; 0: it is not
-	begun chan struct{} // closed while this node is the owner
+	mu      sync.Mutex
+	since   Seq           // the commit that made this node the owner; 0: it is not
+	changed chan struct{} // closed when since changes
 }
+
+// alone is when a store that is alone became the owner.
+const alone Seq = 1
+
+// Node returns the name of the node in its cluster; empty in a store that is alone.
+func (t *Tx) Node() string { return t.store.owner.name }
 
 // CheckOwner returns nil if this node is the owner of its cluster: the node that does the background
 // work for all. Otherwise it returns ErrNotOwner. It reads the owner in the transaction, so that an
 // Update conflicts with a change of the owner; winning an election alone excludes nothing. In a
 // store that is alone it returns nil, and reads nothing.
 func (t *Tx) CheckOwner() error {
+	_, err := t.Tenure()
+	return err
+}
+
+// Tenure is CheckOwner, and returns the commit that made this node the owner. Work of several
+// transactions that depend on each other compares it: another owner may have undone the first ones
+// in between.
+func (t *Tx) Tenure() (Seq, error) {
 	name := t.store.owner.name
 	if name == "" {
-		return nil
+		return alone, nil
 	}
-	is, err := t.Get([]byte(ownerKey))
-	if errors.Is(err, ErrNotFound) || err == nil && string(is) != name {
-		return ErrNotOwner
+	for item, err := range t.Scan([]byte(ownerKey), nil, false) {
+		switch {
+		case err != nil:
+			return 0, err
+		case string(item.Key) == ownerKey && string(item.Value) == name:
+			return item.Version, nil
+		}
+		break
 	}
-	return err
+	return 0, ErrNotOwner
 }
 
 // BecomeOwner makes this node the owner of its cluster, after it has won the election. After it
@@ -54,70 +73,73 @@ func (s *Store) BecomeOwner(ctx context.Context) error {
 // that is alone. It reads nothing, and may be out of date: it says whether background work is
 // worth a try.
 func (s *Store) IsOwner() bool {
-	if s.owner.name == "" {
-		return true
-	}
 	since, _ := s.owner.state()
 	return since > 0
 }
 
-// WaitOwner returns nil when this node is the owner of its cluster, and CheckOwner says so; at once
-// in a store that is alone. The error matches ErrUnavailable if ctx ends or the store is closed
-// first.
-func (s *Store) WaitOwner(ctx context.Context) error {
-	if s.owner.name == "" {
-		return nil
-	}
+// WaitOwner returns when this node is the owner of its cluster by a later commit than after, which
+// is the one that WaitOwner returned last, or 0. It returns that commit, and Tenure does too from
+// then on. A store that is alone becomes the owner once, when it is opened. The error matches
+// ErrUnavailable if ctx ends or the store is closed first.
+func (s *Store) WaitOwner(ctx context.Context, after Seq) (since Seq, err error) {
 	for {
-		since, begun := s.owner.state()
-		if since > 0 {
-			return s.WaitFor(ctx, since)
+		since, changed := s.owner.state()
+		if since > after {
+			if changed == nil { // alone
+				return since, nil
+			}
+			return since, s.WaitFor(ctx, since)
 		}
 		select {
-		case <-begun:
+		case <-changed:
 		case <-ctx.Done():
-			return unavailable(context.Cause(ctx))
+			return 0, unavailable(context.Cause(ctx))
 		case <-s.sequencer.stopped:
-			return errClosed
+			return 0, errClosed
 		}
 	}
 }
 
-func (o *owner) state() (since Seq, begun <-chan struct{}) {
+func (o *owner) state() (since Seq, changed <-chan struct{}) {
+	if o.name == "" {
+		return alone, nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.since, o.begun
+	return o.since, o.changed
 }
 
-// follow records the owner as of a commit.
+// set records since which commit this node is the owner; 0: it is not.
+func (o *owner) set(since Seq) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.changed)
+	o.since, o.changed = since, make(chan struct{})
+}
+
+// follow follows the key of the owner.
 func (o *owner) follow(seq Seq, c Change) {
-	if string(c.Key) != ownerKey {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch is, was := string(c.Value) == o.name, o.since > 0; {
-	case is && !was:
-		o.since = seq
-		close(o.begun)
-	case was && !is:
-		o.since, o.begun = 0, make(chan struct{})
+	switch {
+	case string(c.Key) != ownerKey:
+	case string(c.Value) == o.name:
+		o.set(seq)
+	default:
+		o.set(0)
 	}
 }
 
-// followOwner reads the owner, and follows it from now on. No entry is applied yet.
+// followOwner reads the owner, and follows it from now on. No entry is applied meanwhile.
 func (s *Store) followOwner() error {
 	if s.owner.name == "" {
 		return nil
 	}
-	s.owner.begun = make(chan struct{})
 	tx := &Tx{store: s, ctx: context.Background()}
 	defer tx.end()
-	name, err := tx.Get([]byte(ownerKey))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	since, err := tx.Tenure()
+	if err != nil && !errors.Is(err, ErrNotOwner) {
 		return err
 	}
-	s.owner.follow(max(1, s.appliedSeq()), Change{Key: []byte(ownerKey), Value: name})
+	s.owner.since, s.owner.changed = since, make(chan struct{})
 	s.OnApply([]byte(ownerKey), s.owner.follow)
 	return nil
 }

@@ -141,8 +141,14 @@ func TestAStoreAloneIsTheOwner(t *testing.T) {
 	if seq := s.Health().Applied; seq != 0 {
 		t.Errorf("it wrote commit %d", seq)
 	}
-	if err := s.WaitOwner(t.Context()); err != nil || !s.IsOwner() {
+	since, err := s.WaitOwner(t.Context(), 0)
+	if err != nil || !s.IsOwner() {
 		t.Errorf("it is the owner: %v, waited: %v", s.IsOwner(), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.WaitOwner(ctx, since); !errors.Is(err, context.Canceled) {
+		t.Errorf("it became the owner again: %v", err)
 	}
 	before := s.Health().Snapshots
 	if err := checkOwner(t, s); err != nil {
@@ -153,46 +159,64 @@ func TestAStoreAloneIsTheOwner(t *testing.T) {
 	}
 }
 
-func TestWaitOwnerReturnsWhenTheNodeIsTheOwner(t *testing.T) {
+func TestWaitOwnerReturnsEachTimeThatTheNodeBecomesTheOwner(t *testing.T) {
 	random := newRandom(t)
 	synctest.Test(t, func(t *testing.T) {
 		log := store.NewSimLog(random())
 		t.Cleanup(log.Close)
 		a, b := openNode(t, log, "a", ""), openNode(t, log, "b", "")
-		waited := make(chan error, 1)
-		wait := func(s *store.Store, ctx context.Context) {
-			err := s.WaitOwner(ctx)
-			if err == nil {
-				err = checkOwner(t, s)
-			}
-			waited <- err
+		type waited struct {
+			since store.Seq
+			err   error
 		}
-		go wait(b, t.Context())
+		results := make(chan waited, 1)
+		wait := func(ctx context.Context, s *store.Store, after store.Seq) {
+			since, err := s.WaitOwner(ctx, after)
+			if err == nil {
+				err = s.View(ctx, func(tx *store.Tx) error {
+					tenure, err := tx.Tenure()
+					if tenure != since {
+						t.Errorf("the tenure began at %d, and not at %d", tenure, since)
+					}
+					return err
+				})
+			}
+			results <- waited{since, err}
+		}
+		notYet := func(when string) {
+			t.Helper()
+			synctest.Wait()
+			if len(results) > 0 {
+				t.Errorf("%s the wait ended: %+v", when, <-results)
+			}
+		}
+		go wait(t.Context(), b, 0)
 		becomeOwner(t, a)
 		catchUp(t, b)
-		synctest.Wait()
-		if len(waited) > 0 {
-			t.Errorf("b waited until another node was the owner: %v", <-waited)
-		}
+		notYet("when another node became the owner")
 		becomeOwner(t, b)
-		if err := <-waited; err != nil {
-			t.Error(err)
+		first := <-results
+		go wait(t.Context(), b, first.since)
+		notYet("in the same tenure")
+		becomeOwner(t, b) // it won another election
+		if second := <-results; first.err != nil || second.err != nil || second.since <= first.since {
+			t.Errorf("waited %+v, then %+v", first, second)
 		}
 		catchUp(t, a)
 		ctx, cancel := context.WithCancel(t.Context())
-		go wait(a, ctx)
-		synctest.Wait()
+		go wait(ctx, a, 0)
+		notYet("after another node won")
 		cancel()
-		if err := <-waited; !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+		if got := <-results; !errors.Is(got.err, store.ErrUnavailable) || !errors.Is(got.err, context.Canceled) {
+			t.Errorf("cancelled: %v", got.err)
 		}
-		go wait(a, t.Context())
-		synctest.Wait()
+		go wait(t.Context(), a, 0)
+		notYet("again")
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-waited; !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("closed: %v", err)
+		if got := <-results; !errors.Is(got.err, store.ErrUnavailable) {
+			t.Errorf("closed: %v", got.err)
 		}
 	})
 }

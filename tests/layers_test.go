@@ -54,6 +54,7 @@ var plan = map[string]layeredPackage{
 	"sdk/assemblyscript":   {0, nil}, // placed beside an app
 	"sdk/rust":             {0, nil}, // placed beside an app
 	"store":                {1, []string{"github.com/dgraph-io/badger"}},
+	"store/storetest":      {2, nil}, // for tests
 	"store/etcdlog":        {1, []string{"go.etcd.io/etcd", "go.uber.org/zap"}},
 	"keystore/credtime":    {1, nil},
 	"internal/settings":    {1, []string{"github.com/BurntSushi/toml"}},

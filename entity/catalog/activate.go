@@ -47,7 +47,8 @@ type Options struct {
 // built by BuildIndexes. If values of rows must be checked, transactions of the old schema fail with
 // ErrOutdated for the last moment of it, even if the change is refused then. Activations of one
 // store must not run at the same time. When ctx ends, the activation ends too, unless its change
-// is already being committed: then it succeeds.
+// is already being committed: then it succeeds. In a cluster only the owner activates: the error matches
+// store.ErrNotOwner if this node is not the owner, or another one was meanwhile.
 //
 // Kept fields and entities that the schema declares again are usual ones from then on. Their
 // values are as they were, and are checked like those of any changed schema.
@@ -55,11 +56,15 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, opt Option
 	if opt.Also == nil {
 		opt.Also = func(*store.Tx) error { return nil }
 	}
-	if err := errors.Join(thaw(ctx, st), dropAbandoned(ctx, st)); err != nil {
+	owner, err := beginTenure(ctx, st)
+	if err == nil {
+		err = owner.takeOver(ctx)
+	}
+	if err != nil {
 		return nil, false, fmt.Errorf("activate schema: %w", err)
 	}
 	for try := 1; ; try++ {
-		a := activation{store: st, schema: s, opt: opt}
+		a := activation{tenure: owner, schema: s, opt: opt}
 		c, err := a.run(ctx)
 		var refused *ChangeError
 		switch {
@@ -75,7 +80,7 @@ func Activate(ctx context.Context, st *store.Store, s *schema.Schema, opt Option
 
 // activation is one attempt.
 type activation struct {
-	store   *store.Store
+	tenure
 	schema  *schema.Schema
 	opt     Options
 	changed bool // the catalog has changed
@@ -135,7 +140,7 @@ func (a *activation) run(ctx context.Context) (c *Catalog, err error) {
 // change are marked, so that they are dropped if the change fails.
 func (a *activation) reserve(ctx context.Context, m *migration) error {
 	var first uint32
-	_, err := a.store.Update(ctx, func(tx *store.Tx) error {
+	_, err := a.update(ctx, func(tx *store.Tx) error {
 		next, err := readNumber(tx, layout.KeyNext)
 		if err != nil {
 			return err
@@ -202,7 +207,7 @@ func (a *activation) buildOne(ctx context.Context, view *store.Tx, s *survey, x 
 		if len(batch) == 0 {
 			return nil
 		}
-		_, err := a.store.Update(ctx, func(tx *store.Tx) error {
+		_, err := a.update(ctx, func(tx *store.Tx) error {
 			for _, e := range batch {
 				if err := tx.Set(e.key, e.tail); err != nil {
 					return err
@@ -240,7 +245,7 @@ func (a *activation) catchUp(ctx context.Context, view *store.Tx, m *migration) 
 			left += len(keys)
 			for some := range slices.Chunk(keys, takeBatch(len(s.ahead))) {
 				var step catchUpStep
-				_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
+				_, err := a.update(ctx, func(tx *store.Tx) (err error) {
 					step, err = a.updateEntries(tx, view, s, some)
 					return err
 				})
@@ -358,10 +363,14 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 	if len(m.surveys) > 0 {
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, unfreeze(context.WithoutCancel(ctx), a.store))
+				left := a.unfreeze(context.WithoutCancel(ctx))
+				if errors.Is(left, store.ErrNotOwner) { // the next owner does it
+					left = nil
+				}
+				err = errors.Join(err, left)
 			}
 		}()
-		if err := freeze(ctx, a.store, m.old.Generation); err != nil {
+		if err := a.freeze(ctx, m.old.Generation); err != nil {
 			return err
 		}
 	}
@@ -399,7 +408,7 @@ func (a *activation) decide(ctx context.Context, do func(*store.Tx) error) error
 	if err := a.store.Barrier(ctx); err != nil { // ctx counts for the last time here
 		return err
 	}
-	_, err := a.store.Update(context.WithoutCancel(ctx), do)
+	_, err := a.update(context.WithoutCancel(ctx), do)
 	return err
 }
 
@@ -410,14 +419,14 @@ func (a *activation) addRest(ctx context.Context, view *store.Tx, s *survey) err
 	keys := a.takeWritten(s.table)
 	batch := takeBatch(len(s.ahead))
 	for some := range slices.Chunk(keys, batch) {
-		_, err := a.store.Update(ctx, func(tx *store.Tx) error { return a.removeEntries(tx, view, s, some) })
+		_, err := a.update(ctx, func(tx *store.Tx) error { return a.removeEntries(tx, view, s, some) })
 		if err != nil {
 			return err
 		}
 	}
 	for some := range slices.Chunk(keys, batch) {
 		var step catchUpStep
-		_, err := a.store.Update(ctx, func(tx *store.Tx) (err error) {
+		_, err := a.update(ctx, func(tx *store.Tx) (err error) {
 			step, err = a.enter(tx, s, some)
 			return err
 		})
@@ -432,30 +441,18 @@ func (a *activation) addRest(ctx context.Context, view *store.Tx, s *survey) err
 }
 
 // freeze stops writers; the rows have that generation.
-func freeze(ctx context.Context, st *store.Store, generation uint64) error {
-	_, err := st.Update(ctx, func(tx *store.Tx) error { return writeGeneration(tx, generation|frozen) })
+func (a *activation) freeze(ctx context.Context, generation uint64) error {
+	_, err := a.update(ctx, func(tx *store.Tx) error { return writeGeneration(tx, generation|frozen) })
 	return err
 }
 
 // unfreeze ends freeze, whose outcome may be unknown: it writes the generation in any case,
 // so that it conflicts with a freeze that is being committed, and then sees it. A change
 // that was committed although its activation failed is kept.
-func unfreeze(ctx context.Context, st *store.Store) error {
-	_, err := st.Update(ctx, func(tx *store.Tx) error {
+func (a *activation) unfreeze(ctx context.Context) error {
+	_, err := a.update(ctx, func(tx *store.Tx) error {
 		generation, err := readNumber(tx, layout.KeyGeneration)
 		if err != nil {
-			return err
-		}
-		return writeGeneration(tx, generation&^frozen)
-	})
-	return err
-}
-
-// thaw ends the freeze of an activation that did not end.
-func thaw(ctx context.Context, st *store.Store) error {
-	_, err := st.Update(ctx, func(tx *store.Tx) error {
-		generation, err := readNumber(tx, layout.KeyGeneration)
-		if err != nil || generation&frozen == 0 {
 			return err
 		}
 		return writeGeneration(tx, generation&^frozen)

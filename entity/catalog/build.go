@@ -27,11 +27,36 @@ type Progress struct {
 // serve; stopped, it continues where it was when it is called again, for the same or a later
 // schema. When the generation is not the active one any more it ends, because the rest is
 // for the later schema. An index is used from the moment it is built. progress may be nil.
+//
+// In a cluster the owner does that. On another node BuildIndexes waits until it is the owner, and
+// meanwhile makes indexes used here that the owner has built.
 func BuildIndexes(ctx context.Context, st *store.Store, generation uint64, tables []*layout.Table, progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	b := builder{st, generation, progress}
+	for {
+		owner, err := beginTenure(ctx, st)
+		if err == nil {
+			b := builder{owner, generation, progress}
+			err = b.run(ctx, tables)
+		}
+		if !errors.Is(err, store.ErrNotOwner) {
+			return err
+		}
+		if err := followBuilt(ctx, st, tables); err != nil {
+			return fmt.Errorf("follow the builds of indexes: %w", err)
+		}
+	}
+}
+
+// builder builds the indexes of one generation.
+type builder struct {
+	tenure
+	generation uint64
+	progress   func(Progress)
+}
+
+func (b *builder) run(ctx context.Context, tables []*layout.Table) error {
 	for _, t := range tables {
 		for _, x := range t.Indexes {
 			if x.IsBuilt() {
@@ -46,17 +71,10 @@ func BuildIndexes(ctx context.Context, st *store.Store, generation uint64, table
 			}
 		}
 	}
-	if err := dropAll(ctx, st, markDropped); err != nil {
+	if err := b.dropAll(ctx, markDropped); err != nil {
 		return fmt.Errorf("drop indexes: %w", err)
 	}
 	return nil
-}
-
-// builder builds the indexes of one generation.
-type builder struct {
-	store      *store.Store
-	generation uint64
-	progress   func(Progress)
 }
 
 // numbersIn returns the numbers of the keys in a space whose values are accepted.
@@ -73,10 +91,14 @@ func numbersIn(tx *store.Tx, space string, accept func(value []byte) bool) ([]ui
 	return numbers, nil
 }
 
-// MarkBuilt marks the indexes of the tables that are built.
+// MarkBuilt marks the indexes of the tables that are built, for transactions that begin afterwards.
 func MarkBuilt(ctx context.Context, st *store.Store, tables []*layout.Table) error {
 	var unbuilt []uint32
+	var seen store.Seq
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
+		if seen, err = tx.Snapshot(); err != nil {
+			return err
+		}
 		unbuilt, err = numbersIn(tx, layout.SpaceUnbuilt, func([]byte) bool { return true })
 		return err
 	})
@@ -85,8 +107,8 @@ func MarkBuilt(ctx context.Context, st *store.Store, tables []*layout.Table) err
 	}
 	for _, t := range tables {
 		for _, x := range t.Indexes {
-			if !slices.Contains(unbuilt, x.Number) {
-				x.MarkBuilt(0)
+			if !x.IsBuilt() && !slices.Contains(unbuilt, x.Number) {
+				x.MarkBuilt(seen)
 			}
 		}
 	}
@@ -109,7 +131,7 @@ func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) e
 	}
 	for batch := buildBatch; !p.Done; {
 		var step buildStep
-		seq, err := b.store.Update(ctx, func(tx *store.Tx) (err error) {
+		seq, err := b.update(ctx, func(tx *store.Tx) (err error) {
 			step, err = b.buildSome(tx, t, x, batch)
 			return err
 		})
@@ -210,29 +232,6 @@ func (b *builder) buildSome(tx *store.Tx, t *layout.Table, x *layout.Index, batc
 		return step, tx.Delete(mark)
 	}
 	return step, tx.Set(mark, last)
-}
-
-// dropAbandoned removes what interrupted activations have left.
-func dropAbandoned(ctx context.Context, st *store.Store) error {
-	return dropAll(ctx, st, markReserved)
-}
-
-// dropAll removes the entries of all indexes with that mark.
-func dropAll(ctx context.Context, st *store.Store, mark byte) error {
-	var numbers []uint32
-	err := st.View(ctx, func(tx *store.Tx) (err error) {
-		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool { return len(value) == 1 && value[0] == mark })
-		return err
-	})
-	for _, number := range numbers {
-		for more := true; more && err == nil; {
-			_, err = st.Update(ctx, func(tx *store.Tx) error {
-				more, err = dropSome(tx, number)
-				return err
-			})
-		}
-	}
-	return err
 }
 
 // dropSome removes some entries of an index, and its mark with the last of them.

@@ -1,0 +1,150 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"runner.example/store"
+	"runner.example/store/commitlog"
+)
+
+// Log is a log in memory without faults. It is safe for concurrent use.
+type Log struct {
+	mu      sync.Mutex
+	entries [][]byte // revision 1 and so on
+	has     map[commitlog.ID]bool
+	grown   chan struct{} // closed when entries grow
+}
+
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{has: map[commitlog.ID]bool{}, grown: make(chan struct{})} }
+
+// Open opens the store of the node o.Name, which shares the log, and closes it when the test ends.
+func (l *Log) Open(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	o.Log = l.open
+	s, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Nodes opens stores in memory with these names. The first one is the owner.
+func (l *Log) Nodes(t testing.TB, names ...string) []*store.Store {
+	t.Helper()
+	var all []*store.Store
+	for _, name := range names {
+		all = append(all, l.Open(t, store.Options{Name: name}))
+	}
+	Own(t, all[0])
+	return all
+}
+
+// Own makes the node of s the owner.
+func Own(t testing.TB, s *store.Store) {
+	t.Helper()
+	if err := s.BecomeOwner(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// CatchUp returns when the stores have applied all that any of them acknowledged before.
+func CatchUp(t testing.TB, stores ...*store.Store) {
+	t.Helper()
+	for _, s := range stores {
+		if err := s.Barrier(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// open is a store.OpenSharedLog.
+func (l *Log) open(after uint64, deliver func(revision uint64, entry []byte) error) store.SharedLog {
+	f := &follower{log: l, stop: make(chan struct{}), stopped: make(chan struct{})}
+	go f.run(after, deliver)
+	return f
+}
+
+// follower is the log as one store has it.
+type follower struct {
+	log           *Log
+	stop, stopped chan struct{}
+	err           error // set before stopped is closed
+}
+
+func (f *follower) run(after uint64, deliver func(uint64, []byte) error) {
+	defer close(f.stopped)
+	for revision := after + 1; ; revision++ {
+		entry := f.wait(revision)
+		if entry == nil {
+			return
+		}
+		if f.err = deliver(revision, entry); f.err != nil {
+			return
+		}
+	}
+}
+
+// wait returns a copy of the entry at a revision when there is one; nil after Close.
+func (f *follower) wait(revision uint64) []byte {
+	l := f.log
+	for {
+		l.mu.Lock()
+		grown := l.grown
+		var entry []byte
+		if revision <= uint64(len(l.entries)) {
+			entry = slices.Clone(l.entries[revision-1])
+		}
+		l.mu.Unlock()
+		select {
+		case <-f.stop:
+			return nil
+		default:
+		}
+		if entry != nil {
+			return entry
+		}
+		select {
+		case <-grown:
+		case <-f.stop:
+			return nil
+		}
+	}
+}
+
+func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) error {
+	l := f.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.has[id] {
+		return nil
+	}
+	l.has[id] = true
+	l.entries = append(l.entries, slices.Clone(entry))
+	close(l.grown)
+	l.grown = make(chan struct{})
+	return nil
+}
+
+func (f *follower) Tip(context.Context) (revision uint64, err error) {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	return uint64(len(f.log.entries)), nil
+}
+
+func (f *follower) Stopped() <-chan struct{} { return f.stopped }
+
+func (f *follower) Err() error { return f.err }
+
+func (f *follower) Close() {
+	close(f.stop)
+	<-f.stopped
+}
