@@ -81,6 +81,9 @@ func different(n int) string {
 // Whatever a handler has the host compute is cut into pieces that take some
 // milliseconds at most, and ends at the end of one.
 func TestLongWorkIsDoneInPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const mega = 1 << 20
 	g := newGuest(t, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 40, StoreOps: 1 << 30})
 	if _, ok := g.module.Memory().Grow(512); !ok {
@@ -128,14 +131,16 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 		{"a page", 451, "query", `{"from":"Thing","orderBy":[["n","desc"]],"limit":1000}`},
 		{"a delete", 140, "delete", `{"from":"Thing","where":[["n",">",100]]}`},
 	} {
-		// What the collector and others do to the thread may spoil one measurement.
+		// What the collector and others do to the thread may spoil one measurement. Only
+		// the first try finds the rows that a delete removes.
 		worst, count := time.Hour, 0
-		for range 3 {
+		for try := range 3 {
 			g.next = 1024
 			g.call.Begin()
 			all, _ := g.pieces("call", g.words([]any{row.op, row.args}), 0)
-			if last := all[len(all)-1]; last < worst {
-				worst, count = last, len(all)
+			worst = min(worst, all[len(all)-1])
+			if try == 0 {
+				count = len(all)
 			}
 		}
 		t.Logf("%s: %d pieces, the longest takes %s", row.name, count, worst)
