@@ -3,7 +3,8 @@
 
 GO_TOOL := go tool -modfile=tools/go.mod
 # lint runs vet. The timeout is for slow machines.
-GO_TEST := go test -vet=off -timeout 60m
+# One package more than there are processors: many tests wait.
+GO_TEST := go test -vet=off -timeout 60m -p $(shell expr $$(nproc) + 1)
 
 # Rust crates come from Debian's packages where they are installed. Each is compiled once
 # for all examples and tests.
@@ -75,7 +76,7 @@ short:
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	$(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
+	RUNNER_TEST_EXAMPLES=built $(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
 	$(GO_TEST) ./tests/sandbox # alone: it compares times
 
 fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all

@@ -23,6 +23,7 @@ func crate(t *testing.T, name, manifest string, files map[string]string) (dir st
 		t.Skip("compiles Rust: left out by -short")
 	}
 	rusttest.Setenv(t)
+	t.Setenv("CARGO_PROFILE_RELEASE_LTO", "off") // of the standard library, which takes seconds
 	all := map[string]string{"handlers/" + name + "/Cargo.toml": "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n" + manifest}
 	for file, text := range files {
 		all[file] = text
@@ -169,6 +170,7 @@ func TestARustPanicFailsOneRequest(t *testing.T) {
 
 func TestEqualRustSourcesMakeEqualModules(t *testing.T) {
 	dir := crate(t, "repeatable", cdylib, map[string]string{"handlers/repeatable/src/lib.rs": "#[no_mangle]\npub extern \"C\" fn hello() {}\n"})
+	t.Setenv("CARGO_PROFILE_RELEASE_LTO", "") // as users build
 	var made [2][]byte
 	for i := range made {
 		t.Setenv("CARGO_TARGET_DIR", t.TempDir())

@@ -46,6 +46,9 @@ func TestUntypedRowsHaveAtMostAThousandFields(t *testing.T) {
 }
 
 func TestARowHasAtMostOneMebibyte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	t.Run("untyped", func(t *testing.T) {
 		h := untypedFixture(t)
 		text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
@@ -185,6 +188,9 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 
 // A long text is searched in parts: a match across two parts is found.
 func TestContainsFindsTextAcrossParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	h := untypedFixture(t)
 	for _, at := range []int{65_500, 65_535, 65_536, 65_537, 131_071, 131_072, 199_000} {
 		for _, length := range []int{1, 2, 40, 900} {

@@ -490,6 +490,9 @@ apiKeys {
 // TestTenantNoninterferenceWithoutEntities is the same test with a schema that declares no
 // entities.
 func TestTenantNoninterferenceWithoutEntities(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	seed := newSeed(t)
 	programs := 80
 	if long() {

@@ -81,6 +81,9 @@ func different(n int) string {
 // Whatever a handler has the host compute is cut into pieces that take some
 // milliseconds at most, and ends at the end of one.
 func TestLongWorkIsDoneInPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const mega = 1 << 20
 	g := newGuest(t, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 40, StoreOps: 1 << 30})
 	if _, ok := g.module.Memory().Grow(512); !ok {
@@ -105,7 +108,7 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name     string
-		least    int // pieces
+		least    int // pieces; some are fewer than usual, as the order of new rows is random
 		op, args string
 	}{
 		{"keys", 7, "apiKeys.list", `{"scope":"admin"}`},
@@ -122,20 +125,22 @@ func TestLongWorkIsDoneInPieces(t *testing.T) {
 		{"members of a row", 3, "insert", `{"into":"Thing","values":{` + strings.Join(members[:10_000], ",") + `}}`},
 		{"brackets in a row", 4, "insert", `{"into":"Thing","values":{"n":[` + strings.Repeat("[],", 80_000) + `0]}}`},
 		{"rows", 78, "insert", `{"into":"Thing","values":[` + strings.Join(wide, ",") + `]}`},
-		{"an update", 150, "update", `{"in":"Thing","set":{"n":1},"where":[["n","<",500]]}`},
-		{"conditions", 455, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","in",[`+numbers+`]]`, 100) + `]]}`},
-		{"a count", 433, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","=",-1]`, 250) + `]]}`},
-		{"a page", 451, "query", `{"from":"Thing","orderBy":[["n","desc"]],"limit":1000}`},
-		{"a delete", 140, "delete", `{"from":"Thing","where":[["n",">",100]]}`},
+		{"an update", 400, "update", `{"in":"Thing","set":{"n":1},"where":[["n","<",100]]}`},
+		{"conditions", 400, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","in",[`+numbers+`]]`, 100) + `]]}`},
+		{"a count", 400, "count", `{"from":"Thing","where":[["or"` + strings.Repeat(`,["n","=",-1]`, 250) + `]]}`},
+		{"a page", 400, "query", `{"from":"Thing","orderBy":[["n","desc"]],"limit":1000}`},
+		{"a delete", 400, "delete", `{"from":"Thing","where":[["n","<",100]]}`},
 	} {
-		// What the collector and others do to the thread may spoil one measurement.
+		// What the collector and others do to the thread may spoil one measurement. Only
+		// the first try finds the rows that a delete removes.
 		worst, count := time.Hour, 0
-		for range 3 {
+		for try := range 3 {
 			g.next = 1024
 			g.call.Begin()
 			all, _ := g.pieces("call", g.words([]any{row.op, row.args}), 0)
-			if last := all[len(all)-1]; last < worst {
-				worst, count = last, len(all)
+			worst = min(worst, all[len(all)-1])
+			if try == 0 {
+				count = len(all)
 			}
 		}
 		t.Logf("%s: %d pieces, the longest takes %s", row.name, count, worst)

@@ -508,6 +508,9 @@ func TestEveryChangeIsRecordedWithIt(t *testing.T) {
 }
 
 func TestAChangeWithoutAnAuditRecordIsNotCommitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	w := inMemory(t)
 	op := operator(compile(t, typed))
 	const most, needed = 50_000, 3 // keys of a transaction; of a change: the key, the tenant's list, the record

@@ -139,6 +139,9 @@ func TestDeadKeysDoNotSlowCreationOrKeepMemory(t *testing.T) {
 }
 
 func TestDeadKeysAreListedAndRefusedByReasonUntilTheSweep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	s := compile(t, limited)
 	synctest.Test(t, func(t *testing.T) {
 		clock := newClock()
@@ -287,6 +290,9 @@ func TestDeadKeysAreListedAndRefusedByReasonUntilTheSweep(t *testing.T) {
 
 // What a clock that was wrong made old is not deleted before an operator can look.
 func TestNothingIsSweptSoonAfterAClockJump(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	s := compile(t, limited)
 	synctest.Test(t, func(t *testing.T) {
 		clock := newClock()

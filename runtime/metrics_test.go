@@ -31,7 +31,7 @@ func TestMetricsAreReadDuringStartup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer keys.Close()
-	for range 20 {
+	for range 5 {
 		metrics := telemetry.NewMetrics()
 		handler := metrics.Handler()
 		started := make(chan struct{})

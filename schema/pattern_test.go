@@ -60,7 +60,7 @@ func TestCheckStopsWhenTheMeterFails(t *testing.T) {
 		if m.Err() != over || calls != limit {
 			t.Errorf("%s: %v after %d calls", name, m.Err(), calls)
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s: %d calls took %s", name, limit, took)
 		}
 		if wrong := schema.JSONError([]byte(body), &m); m.Err() != over {

@@ -392,6 +392,9 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestADamagedBackupRestoresNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	s := mustOpen(t, store.Options{})
 	fill(t, s)
 	saved := backup(t, s)

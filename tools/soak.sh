@@ -95,7 +95,7 @@ part "sandbox: the same, shorter, with the race detector" \
 part "store, rows and keys with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore
 part "callers, webhooks and outbound calls with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/auth ./webhook ./internal/outbound
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./webhook ./internal/outbound
 part "wasm: rewritten modules behave as before" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "black box: all of it, against a binary with the race detector" \

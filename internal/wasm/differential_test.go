@@ -151,7 +151,7 @@ func TestARewrittenModuleBehavesLikeTheOriginal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	n := 200
+	n := 100
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n = 20_000
 	}

@@ -81,6 +81,9 @@ func TestOneLimitDoesNotExhaustTheOthers(t *testing.T) {
 // refused because of n others that have no counter, all of which have used up the limit:
 // at most (1-e^(-n/w))^4, where w is four times the counters.
 func TestAnUnseenCallerIsRefusedNoMoreOftenThanTheBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	room := 1 << 12
 	if os.Getenv("RUNNER_SOAK") != "" {
 		room = 1 << 17
@@ -124,6 +127,9 @@ func TestAnUnseenCallerIsRefusedNoMoreOftenThanTheBound(t *testing.T) {
 // plain list of what each was let through: never more than the limit in a window. One
 // that shares no cells is let through as often, at most a third of a window late.
 func TestCallersWithoutACounterAreCountedUpwards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	for _, c := range []struct {
 		callers int
 		alone   bool
@@ -218,6 +224,9 @@ func TestSketchesOfMoreLimitsGetNarrowerAndKeepTheirCounts(t *testing.T) {
 }
 
 func TestMemoryDoesNotGrowWithTheCallers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	const room = 4096
 	l := limit.New(start, room)
 	lim := l.Limit(limit.Spec{ID: "1", Count: 5, Per: 24 * time.Hour})

@@ -78,6 +78,10 @@ func dump(t testing.TB, m *sandbox.Module) []byte {
 // fallback. A guest that reads everything finds nothing of the request.
 func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 	const canary = "rnk_CANARYcanaryCANARYcanary"
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
 	wasm := assemble(t, "cases")
 	for name, disabled := range fallbacks {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +91,7 @@ func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 				t.Fatal("the first request does not find what _initialize left")
 			}
 			call := newCall(context.Background(), new(bytes.Buffer))
-			for round := range 3 {
+			for round := range rounds {
 				for way := range ways {
 					runWay(t, m, call, way, fmt.Sprint(canary, round))
 					if name != "no snapshot" && name != "no changed pages" {

@@ -135,6 +135,9 @@ func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
 }
 
 func TestTheStackOfADeepRecursionIsReleased(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	e := newEngine(t, sandbox.Options{NoBreaker: true, QueueWait: plenty})
 	m := load(t, e, assemble(t, "cases"))
 	heap := func() int64 {

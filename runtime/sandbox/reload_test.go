@@ -80,8 +80,11 @@ func TestAModuleThatIsLoadedAgainIsShared(t *testing.T) {
 
 func TestReloadingAModuleLeaksNothing(t *testing.T) {
 	rounds := 100
-	if soak {
+	switch {
+	case soak:
 		rounds = 1000
+	case testing.Short():
+		rounds = 30
 	}
 	e := newEngine(t, sandbox.Options{NoBreaker: true})
 	wasm := assemble(t, "cases")

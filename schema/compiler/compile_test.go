@@ -364,7 +364,7 @@ func TestHugeSchemasAreCheckedInBoundedTime(t *testing.T) {
 	if s, found := compile(text, compiler.Options{}); s != nil || len(found) < 7000 {
 		t.Errorf("%d errors found in %d bytes", len(found), len(text))
 	}
-	if took := time.Since(began); took > 30*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }

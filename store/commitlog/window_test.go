@@ -14,6 +14,9 @@ import (
 // A window restored from the newest version of each key decides as the one that saw all
 // entries. Both drop entries at the same time, by their number and by the bytes of keys.
 func TestARestoredWindowDecidesAsTheOneThatSawAllEntries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -229,7 +229,9 @@ func (a *App) SetClockAhead(d time.Duration) {
 	}
 }
 
-// ExampleApp is an app of plugins/examples with an empty data directory.
+// ExampleApp is an app of plugins/examples with an empty data directory. With
+// RUNNER_TEST_EXAMPLES=built its modules are those in the example's own directory, which
+// `make examples` has just built; otherwise they are built.
 func ExampleApp(t testing.TB, name string) *App {
 	t.Helper()
 	from := RepoFile(filepath.Join("plugins/examples", name))
@@ -240,6 +242,12 @@ func ExampleApp(t testing.TB, name string) *App {
 	a := NewApp(t, string(text), "")
 	if toml, err := os.ReadFile(filepath.Join(from, "runner.toml")); err == nil {
 		a.Write("runner.toml", string(toml))
+	}
+	if os.Getenv("RUNNER_TEST_EXAMPLES") == "built" {
+		if err := os.CopyFS(a.Path("build"), os.DirFS(filepath.Join(from, "build"))); err != nil {
+			t.Fatal(err)
+		}
+		return a
 	}
 	handlers := filepath.Join(from, "handlers")
 	if _, err := os.Stat(filepath.Join(handlers, name, "go.mod")); err == nil {

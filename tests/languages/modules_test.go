@@ -140,6 +140,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := harness.NewApp(t, modulesSchema, "", "small")
+			a.ShareCode() // each build of TypeScript compiles the engine otherwise
 			a.Write("build/other.wasm", row.file)
 			for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0"}} {
 				r := a.Run(command...)
