@@ -154,13 +154,13 @@ func (c *Client) Key(ctx context.Context, id string) (keystore.Key, error) {
 }
 
 // RevokeKey revokes a key permanently; revoking a revoked key changes nothing.
-func (c *Client) RevokeKey(ctx context.Context, id string) (keystore.Key, error) {
-	return ask[keystore.Key](ctx, c, "apiKeys.revoke", KeyID{ID: id})
+func (c *Client) RevokeKey(ctx context.Context, id string) (Changed[keystore.Key], error) {
+	return ask[Changed[keystore.Key]](ctx, c, "apiKeys.revoke", KeyID{ID: id})
 }
 
 // DisableKey disables a key until EnableKey.
-func (c *Client) DisableKey(ctx context.Context, id string) (keystore.Key, error) {
-	return ask[keystore.Key](ctx, c, "apiKeys.disable", KeyID{ID: id})
+func (c *Client) DisableKey(ctx context.Context, id string) (Changed[keystore.Key], error) {
+	return ask[Changed[keystore.Key]](ctx, c, "apiKeys.disable", KeyID{ID: id})
 }
 
 // EnableKey enables a disabled key.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/audit"
+	"runner.example/cluster"
 	"runner.example/keystore"
 	"runner.example/store"
 )
@@ -92,30 +93,38 @@ func jsonContent(schema map[string]any) map[string]any {
 
 // described are the schemas of types that are not encoded by their fields.
 var described = map[reflect.Type]map[string]any{
-	reflect.TypeFor[json.RawMessage](): {"description": "Any JSON value."},
-	reflect.TypeFor[[]byte]():          {"type": "string", "contentEncoding": "base64"},
-	reflect.TypeFor[time.Time]():       date,
-	reflect.TypeFor[audit.Timestamp](): date,
-	reflect.TypeFor[store.Digest]():    {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-	reflect.TypeFor[keystore.Role]():   {"type": "string", "enum": keystore.Roles()},
-	reflect.TypeFor[keystore.Key](): object("An API key; token only when it is new.", map[string]any{
-		"id": text, "scope": text, "name": text, "status": text, "hint": text, "createdAt": date, "expiresAt": dateOrNull,
-	}),
-	reflect.TypeFor[keystore.PlatformKey](): object("A platform key; token only when it is new.", map[string]any{
-		"id": text, "name": text, "role": map[string]any{"type": "string", "enum": keystore.Roles()}, "status": text, "hint": text,
-		"createdAt": date, "expiresAt": dateOrNull, "revokedAt": dateOrNull, "lastUsedAt": dateOrNull,
-	}),
-	reflect.TypeFor[keystore.Session](): object("A session; cookie only when it is new.", map[string]any{
-		"id": text, "userId": text, "status": text, "createdAt": date, "expiresAt": date,
-	}),
-	reflect.TypeFor[keystore.Page]():        page("keys"),
-	reflect.TypeFor[keystore.SessionPage](): page("sessions"),
+	reflect.TypeFor[json.RawMessage]():               {"description": "Any JSON value."},
+	reflect.TypeFor[[]byte]():                        {"type": "string", "contentEncoding": "base64"},
+	reflect.TypeFor[time.Time]():                     date,
+	reflect.TypeFor[*time.Time]():                    dateOrNull,
+	reflect.TypeFor[audit.Timestamp]():               date,
+	reflect.TypeFor[cluster.Role]():                  {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
+	reflect.TypeFor[store.Digest]():                  {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+	reflect.TypeFor[keystore.Role]():                 {"type": "string", "enum": keystore.Roles()},
+	reflect.TypeFor[keystore.Key]():                  apiKey,
+	reflect.TypeFor[keystore.PlatformKey]():          platformKey,
+	reflect.TypeFor[keystore.Session]():              session,
+	reflect.TypeFor[Changed[keystore.Key]]():         apiKey,
+	reflect.TypeFor[Changed[keystore.PlatformKey]](): platformKey,
+	reflect.TypeFor[Changed[keystore.Session]]():     session,
+	reflect.TypeFor[keystore.Page]():                 page("keys"),
+	reflect.TypeFor[keystore.SessionPage]():          page("sessions"),
 }
 
 var (
 	text       = map[string]any{"type": "string"}
 	date       = map[string]any{"type": "string", "format": "date-time"}
 	dateOrNull = map[string]any{"type": []any{"string", "null"}, "format": "date-time"}
+	apiKey     = object("An API key; token only when it is new.", map[string]any{
+		"id": text, "scope": text, "name": text, "status": text, "hint": text, "createdAt": date, "expiresAt": dateOrNull,
+	})
+	platformKey = object("A platform key; token only when it is new.", map[string]any{
+		"id": text, "name": text, "role": map[string]any{"type": "string", "enum": keystore.Roles()}, "status": text, "hint": text,
+		"createdAt": date, "expiresAt": dateOrNull, "revokedAt": dateOrNull, "lastUsedAt": dateOrNull,
+	})
+	session = object("A session; cookie only when it is new.", map[string]any{
+		"id": text, "userId": text, "status": text, "createdAt": date, "expiresAt": date,
+	})
 )
 
 // page is the schema of a page of a list.

@@ -15,6 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"runner.example/audit"
+	"runner.example/cluster"
 	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
@@ -55,6 +56,9 @@ type Local struct {
 	Releases *release.Releases
 	// Activate activates a stored release. It is nil if no server runs.
 	Activate func(context.Context, release.Activation) error
+	// Cluster is the node of a cluster that this is, or nil. Leave ends its server.
+	Cluster *cluster.Node
+	Leave   func()
 	// Reload reads the app and its settings again. It is nil if the node cannot reload.
 	Reload func(context.Context) (*Reloaded, error)
 }
@@ -141,9 +145,9 @@ var operations = map[string]operation{
 	"apiKeys.get":         with(keystore.RoleAdmin, (*Local).getKey),
 	"apiKeys.list":        with(keystore.RoleAdmin, (*Local).listKeys),
 	"apiKeys.rotate":      with(keystore.RoleAdmin, (*Local).rotateKey),
-	"apiKeys.revoke":      with(keystore.RoleAdmin, change((*keystore.Keystore).Revoke)),
-	"apiKeys.disable":     with(keystore.RoleAdmin, change((*keystore.Keystore).Disable)),
-	"apiKeys.enable":      with(keystore.RoleAdmin, change((*keystore.Keystore).Enable)),
+	"apiKeys.revoke":      with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Revoke)),
+	"apiKeys.disable":     with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Disable)),
+	"apiKeys.enable":      with(keystore.RoleAdmin, (*Local).enableKey),
 	"platformKeys.create": with(keystore.RoleAdmin, (*Local).createPlatformKey),
 	"platformKeys.list":   with(keystore.RoleAdmin, (*Local).listPlatformKeys),
 	"platformKeys.revoke": with(keystore.RoleAdmin, (*Local).revokePlatformKey),
@@ -167,6 +171,9 @@ var operations = map[string]operation{
 	"releases.activate":   with(keystore.RoleDeploy, (*Local).activateRelease),
 	"clock.show":          with(keystore.RoleAdmin, (*Local).showClock),
 	"clock.accept":        with(keystore.RoleAdmin, (*Local).acceptClock),
+	"cluster.invite":      with(keystore.RoleAdmin, (*Local).inviteNode),
+	"cluster.status":      with(keystore.RoleRead, (*Local).clusterStatus),
+	"cluster.leave":       with(keystore.RoleAdmin, (*Local).leaveCluster),
 }
 
 // with returns an operation that decodes its arguments. An unknown member is refused: what it
@@ -320,15 +327,24 @@ func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args ListK
 	return page, err
 }
 
-// change returns an operation that changes the state of one key.
-func change(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, KeyID) (keystore.Key, error) {
-	return func(l *Local, ctx context.Context, who keystore.Authority, args KeyID) (key keystore.Key, err error) {
-		_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+// takeAway returns an operation that takes the rights of one key away, on all nodes.
+func takeAway(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, KeyID) (Changed[keystore.Key], error) {
+	return func(l *Local, ctx context.Context, who keystore.Authority, args KeyID) (Changed[keystore.Key], error) {
+		var key keystore.Key
+		seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
 			key, err = do(l.Keys, tx, who, args.ID)
 			return err
 		})
-		return key, err
+		return everywhere(ctx, l, key, seq, err)
 	}
+}
+
+func (l *Local) enableKey(ctx context.Context, who keystore.Authority, args KeyID) (key keystore.Key, err error) {
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+		key, err = l.Keys.Enable(tx, who, args.ID)
+		return err
+	})
+	return key, err
 }
 
 func (l *Local) listAudit(ctx context.Context, _ keystore.Authority, args ListAudit) ([]audit.Entry, error) {

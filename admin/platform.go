@@ -38,8 +38,8 @@ func (c *Client) ListPlatformKeys(ctx context.Context, request ListPlatformKeys)
 }
 
 // RevokePlatformKey revokes a platform key permanently; revoking a revoked one changes nothing.
-func (c *Client) RevokePlatformKey(ctx context.Context, id string) (keystore.PlatformKey, error) {
-	return ask[keystore.PlatformKey](ctx, c, "platformKeys.revoke", KeyID{ID: id})
+func (c *Client) RevokePlatformKey(ctx context.Context, id string) (Changed[keystore.PlatformKey], error) {
+	return ask[Changed[keystore.PlatformKey]](ctx, c, "platformKeys.revoke", KeyID{ID: id})
 }
 
 // Check returns the error with which every node would refuse the request, or nil.
@@ -85,10 +85,11 @@ func (l *Local) listPlatformKeys(ctx context.Context, who keystore.Authority, ar
 	return list, err
 }
 
-func (l *Local) revokePlatformKey(ctx context.Context, who keystore.Authority, args KeyID) (key keystore.PlatformKey, err error) {
-	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+func (l *Local) revokePlatformKey(ctx context.Context, who keystore.Authority, args KeyID) (Changed[keystore.PlatformKey], error) {
+	var key keystore.PlatformKey
+	seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		key, err = l.Keys.Platform.Revoke(tx, who, args.ID)
 		return err
 	})
-	return key, err
+	return everywhere(ctx, l, key, seq, err)
 }

@@ -44,8 +44,8 @@ func (c *Client) ListSessions(ctx context.Context, request ListSessions) (keysto
 }
 
 // RevokeSession revokes a session permanently; revoking a revoked one changes nothing.
-func (c *Client) RevokeSession(ctx context.Context, id string) (keystore.Session, error) {
-	return ask[keystore.Session](ctx, c, "sessions.revoke", SessionID{ID: id})
+func (c *Client) RevokeSession(ctx context.Context, id string) (Changed[keystore.Session], error) {
+	return ask[Changed[keystore.Session]](ctx, c, "sessions.revoke", SessionID{ID: id})
 }
 
 // Check returns the error with which every node with that schema would refuse the request,
@@ -92,10 +92,11 @@ func (l *Local) listSessions(ctx context.Context, who keystore.Authority, args L
 	return page, err
 }
 
-func (l *Local) revokeSession(ctx context.Context, who keystore.Authority, args SessionID) (session keystore.Session, err error) {
-	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
+func (l *Local) revokeSession(ctx context.Context, who keystore.Authority, args SessionID) (Changed[keystore.Session], error) {
+	var session keystore.Session
+	seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
 		session, err = l.Keys.RevokeSession(tx, who, args.ID)
 		return err
 	})
-	return session, err
+	return everywhere(ctx, l, session, seq, err)
 }

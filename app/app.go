@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/cluster"
 	"runner.example/config"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -48,6 +49,17 @@ func (a *App) KeystoreOptions() keystore.Options {
 		opt.PepperFile = a.path(opt.PepperFile)
 	}
 	opt.Dir = a.Data
+	return opt
+}
+
+// ClusterOptions returns the options of a node. Paths are relative to the working directory.
+func (a *App) ClusterOptions() cluster.Options {
+	opt := a.Config.Cluster
+	for _, path := range []*string{&opt.TLSCA, &opt.TLSCert, &opt.TLSKey} {
+		if *path != "" {
+			*path = a.path(*path)
+		}
+	}
 	return opt
 }
 

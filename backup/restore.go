@@ -27,6 +27,8 @@ type RestoreOptions struct {
 	// KeepPepper means that the server reads the pepper at that path. Otherwise Restore
 	// copies it into the data directory.
 	KeepPepper bool
+	// Complete adds files to the directory before it appears; nil: none are added.
+	Complete func(dir string) error
 }
 
 // ErrNotEmpty matches the error of a Restore into a directory that has files.
@@ -68,6 +70,11 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 			return Info{}, err
 		}
 		if err := atomicio.WriteFile(keystore.Options{Dir: work}.PepperPath(), text); err != nil {
+			return Info{}, err
+		}
+	}
+	if opt.Complete != nil {
+		if err := opt.Complete(work); err != nil {
 			return Info{}, err
 		}
 	}

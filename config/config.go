@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/audit"
+	"runner.example/cluster"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
@@ -33,6 +34,7 @@ type Config struct {
 	Schema    compiler.Options
 	Release   release.Options
 	Admin     Admin
+	Cluster   cluster.Options
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil
 	// without the section. Never print the values.
@@ -45,7 +47,7 @@ type Config struct {
 
 // options returns all option structs with settings.
 func (c *Config) options() []any {
-	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release, &c.Admin}
+	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release, &c.Admin, &c.Cluster}
 }
 
 // Default returns the configuration without a file and without environment.
@@ -125,7 +127,7 @@ func (c *Config) check(values *settings.Values) {
 }
 
 // sections are the sections of the file in their order.
-var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin"}
+var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin", "cluster"}
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its
 # packages (go generate ./cmd/runner). Copy the lines that you change into the runner.toml

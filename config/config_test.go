@@ -217,6 +217,15 @@ var changed = map[string]string{
 	"RUNNER_ADMIN_TLS_CERT":               "cert.pem",
 	"RUNNER_ADMIN_TLS_KEY":                "key.pem",
 	"RUNNER_ADMIN_UPLOAD_PER_HOUR":        "9gb",
+	"RUNNER_CLUSTER_NAME":                 "rome",
+	"RUNNER_CLUSTER_LISTEN":               "10.0.0.1:9400",
+	"RUNNER_CLUSTER_ELECTION":             "2s",
+	"RUNNER_CLUSTER_ENDPOINTS":            "https://etcd.example:2379",
+	"RUNNER_CLUSTER_TLS_CA":               "ca.pem",
+	"RUNNER_CLUSTER_TLS_CERT":             "cert.pem",
+	"RUNNER_CLUSTER_TLS_KEY":              "key.pem",
+	"RUNNER_CLUSTER_MAX_STALENESS":        "31s",
+	"RUNNER_CLUSTER_STALE_KEYS":           "serve",
 }
 
 // A reload takes these settings; all others need a restart.

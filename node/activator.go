@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -18,6 +19,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
+	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/store"
@@ -45,6 +47,7 @@ type Sources struct {
 // the settings that need no restart: all of it or nothing. Any goroutine may call its methods.
 type Activator struct {
 	runtime  *runtime.Runtime
+	keys     *keystore.Keystore
 	releases *release.Releases
 	store    *store.Store
 	logger   *slog.Logger
@@ -56,14 +59,18 @@ type Activator struct {
 	app     *app.App                // with the settings in force
 	digests map[string]store.Digest // of what is served, by name, see digestsOf
 	id      string                  // of the release that is served
+
+	published atomic.Pointer[published]
 }
 
 // NewActivator returns an activator for the node.
 func (n *Node) NewActivator(from Sources) *Activator {
-	return &Activator{
-		runtime: n.Runtime, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
+	v := &Activator{
+		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
 		remote: n.remote, from: from, swept: make(chan struct{}, 1), app: from.App,
 	}
+	v.published.Store(&published{})
+	return v
 }
 
 // serverAuthor is the author of changes that the server makes: the user who runs it.
@@ -138,6 +145,7 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 // serving records what was activated.
 func (v *Activator) serving(now candidate) {
 	v.digests, v.id = digestsOf(now.content), now.id
+	v.publish(now)
 	select {
 	case v.swept <- struct{}{}:
 	default: // one is asked for already

@@ -13,6 +13,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/audit"
+	"runner.example/cluster"
 	"runner.example/internal/gcpace"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
@@ -30,7 +31,9 @@ type Node struct {
 	Runtime  *runtime.Runtime
 	Local    *admin.Local
 	Logger   *slog.Logger
-	remote   *remote // nil: no admin listener
+	remote   *remote       // nil: no admin listener
+	member   *cluster.Node // nil: the server is alone
+	ended    chan error    // why the server must end by itself
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
 	StopBy   time.Time
 	exitNow  func()
@@ -80,11 +83,19 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		metricsURL = served.url
 		defer func() { err = errors.Join(err, served.close()) }()
 	}
-	st, err := openStore(ctx, a, opt.Metrics, logger)
+	member, st, err := openMember(ctx, a, opt.Metrics, logger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() {
+		if member != nil {
+			member.StopServing() // it reads the store
+		}
+		err = errors.Join(err, st.Close())
+		if member != nil {
+			member.Close()
+		}
+	}()
 	if err := WaitChecked(ctx, st); err != nil {
 		return err
 	}
@@ -114,7 +125,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	n.Listener, n.Runtime = ln, rt
+	n.Listener, n.Runtime, n.member, n.ended = ln, rt, member, make(chan error, 1)
 	releaseOptions := a.Config.Release
 	releaseOptions.Logger = logger
 	releases := release.New(st, releaseOptions)
@@ -123,6 +134,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		scheme = "https://"
 	}
 	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
 	}
@@ -198,6 +210,9 @@ func (n *Node) wait(ended <-chan error, signals chan os.Signal, stop <-chan stru
 		}
 	case <-stop:
 		return 0, nil
+	case why := <-n.ended:
+		n.Runtime.Drain()
+		return 0, why
 	case err := <-ended:
 		return 1, err
 	}

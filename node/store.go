@@ -10,6 +10,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/audit"
+	"runner.example/cluster"
 	"runner.example/internal/telemetry"
 	"runner.example/store"
 )
@@ -33,11 +34,15 @@ func WaitChecked(ctx context.Context, st *store.Store) error {
 	return st.WaitChecked(ctx)
 }
 
-// openStore opens the store of an app. It waits for a command that has the lock, but not for
-// another server.
-func openStore(ctx context.Context, a *app.App, metrics *telemetry.Metrics, logger *slog.Logger) (*store.Store, error) {
+// openStore opens the store of an app, with the log of its cluster if member is not nil. It waits for
+// a command that has the lock, but not for another server.
+func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *telemetry.Metrics, logger *slog.Logger) (*store.Store, error) {
+	opt := store.Options{Dir: a.Data, Logger: logger, Metrics: metrics}
+	if member != nil {
+		member.StoreOptions(&opt)
+	}
 	for end := time.Now().Add(LockWait); ; {
-		st, err := store.Open(store.Options{Dir: a.Data, Logger: logger, Metrics: metrics})
+		st, err := store.Open(opt)
 		if !errors.Is(err, store.ErrLocked) {
 			return st, err
 		}

@@ -20,11 +20,14 @@ func apiKeysDisableCommand(c *program) *cobra.Command {
 }
 
 func apiKeysEnableCommand(c *program) *cobra.Command {
-	return changeCommand(c, "enable", "enable a disabled key", "enabled", (*admin.Client).EnableKey)
+	return changeCommand(c, "enable", "enable a disabled key", "enabled", func(node *admin.Client, ctx context.Context, id string) (admin.Changed[keystore.Key], error) {
+		key, err := node.EnableKey(ctx, id)
+		return admin.Changed[keystore.Key]{Item: key}, err
+	})
 }
 
 // changeCommand returns a command that changes the state of one key.
-func changeCommand(c *program, verb, short, done string, change func(*admin.Client, context.Context, string) (keystore.Key, error)) *cobra.Command {
+func changeCommand(c *program, verb, short, done string, change func(*admin.Client, context.Context, string) (admin.Changed[keystore.Key], error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,
@@ -35,10 +38,7 @@ func changeCommand(c *program, verb, short, done string, change func(*admin.Clie
 				if err != nil {
 					return err
 				}
-				if c.JSON {
-					return c.PrintJSON(key)
-				}
-				return c.Print(done + " " + key.ID + "\n")
+				return c.PrintChanged(done, key.Item.ID, key, key.Nodes)
 			}})
 		},
 	}

@@ -22,10 +22,7 @@ func keysRevokeCommand(c *program) *cobra.Command {
 				if err != nil {
 					return unknownPlatformKey(err)
 				}
-				if c.JSON {
-					return c.PrintJSON(key)
-				}
-				return c.Print("revoked " + key.ID + "\n")
+				return c.PrintChanged("revoked", key.Item.ID, key, key.Nodes)
 			}})
 		},
 	}

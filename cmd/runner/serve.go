@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -57,13 +58,21 @@ func serveCommand(c *program) *cobra.Command {
 			if limited && heap > 0 && os.Getenv("GOMEMLIMIT") == "" {
 				debug.SetMemoryLimit(heap)
 			}
-			return c.serve(cmd.Context(), node.Sources{
-				App: a, FromFolder: fromFolder, MayWait: cmd.Flags().Changed("data") && !fromFolder,
-				Read: func() (*app.App, error) {
-					next, _, err := c.serverApp(cmd, listen, limit)
-					return next, err
-				},
-			})
+			read := func() (*app.App, error) {
+				next, _, err := c.serverApp(cmd, listen, limit)
+				return next, err
+			}
+			for {
+				err := c.serve(cmd.Context(), node.Sources{
+					App: a, FromFolder: fromFolder, MayWait: cmd.Flags().Changed("data") && !fromFolder, Read: read,
+				})
+				if !errors.Is(err, node.ErrBehind) {
+					return err
+				}
+				if a, err = read(); err != nil { // it starts over with a backup of another node
+					return err
+				}
+			}
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
@@ -115,6 +124,9 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 	}
 	return node.Run(ctx, a, opt, logger, c.exitNow, func(n *node.Node) error {
 		activator := n.NewActivator(from)
+		if err := n.Join(activator); err != nil {
+			return err
+		}
 		if err := activator.Start(ctx); err != nil {
 			return err
 		}

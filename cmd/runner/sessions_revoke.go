@@ -26,10 +26,7 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.JSON {
-					return c.PrintJSON(s)
-				}
-				return c.Print("revoked " + s.ID + "\n")
+				return c.PrintChanged("revoked", s.Item.ID, s, s.Nodes)
 			}})
 		},
 	}

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"runner.example/store"
+	"runner.example/store/etcdlog"
+)
+
+const (
+	// askEvery is the pause between two questions to the other nodes, askTime the limit of one.
+	askEvery = time.Second
+	askTime  = 2 * time.Second
+	// ownerTTL is after how long without its owner the background work gets another one.
+	ownerTTL = 5 * time.Second
+	// sampleEvery is how often the owner notes where the log is, to truncate it.
+	sampleEvery = time.Minute
+)
+
+// follow asks the other nodes for their state, until ctx ends.
+func (n *Node) follow(ctx context.Context) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for behind := false; ; {
+		n.refreshPeers(ctx)
+		n.askAll(ctx)
+		if err := n.store.Health().Reason; !behind && errors.Is(err, etcdlog.ErrTruncated) {
+			behind = true
+			n.hooks.Behind()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// refreshPeers reads the nodes in the store, and writes down those that changed: the next start needs
+// them before it has a store.
+func (n *Node) refreshPeers(ctx context.Context) {
+	var all []Peer
+	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, err = nodesIn(tx)
+		return err
+	})
+	self := slices.IndexFunc(all, func(p Peer) bool { return p.Name == n.id.Name })
+	if err != nil || self < 0 { // damaged, closed, or removed from the cluster
+		return
+	}
+	n.hooks.Share(self, len(all))
+	others := slices.Delete(all, self, self+1)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if slices.Equal(others, n.id.Peers) {
+		return
+	}
+	n.id.Peers = others
+	for name := range n.states {
+		if !slices.ContainsFunc(others, func(p Peer) bool { return p.Name == name }) {
+			delete(n.states, name)
+		}
+	}
+	if err := n.id.write(n.data); err != nil {
+		n.logger.Warn("the addresses of the other nodes are not written down", "cause", err)
+	}
+}
+
+// askAll asks the other nodes, compares their chains with the own one, and passes on their clocks.
+func (n *Node) askAll(ctx context.Context) {
+	peers := n.known()
+	answers := make([]heard, len(peers))
+	var asked sync.WaitGroup
+	for i, p := range peers {
+		asked.Go(func() { answers[i] = n.askState(ctx, p) })
+	}
+	asked.Wait()
+	skews := map[string]time.Duration{}
+	n.mu.Lock()
+	for i, p := range peers {
+		if before, ok := n.states[p.Name]; answers[i].err != nil && ok { // the last answer stays
+			before.err = answers[i].err
+			answers[i] = before
+		}
+		n.states[p.Name] = answers[i]
+		if answers[i].err == nil {
+			skews[p.Name] = answers[i].skew
+		}
+	}
+	n.mu.Unlock()
+	n.hooks.Skew(skews)
+	for i := range answers {
+		if answers[i].err == nil {
+			n.compareChain(ctx, answers[i].State)
+		}
+	}
+}
+
+// askState asks one node.
+func (n *Node) askState(ctx context.Context, p Peer) heard {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	sent := time.Now()
+	s, err := ask[State](ctx, n.caller, p.Address, opState, struct{}{})
+	received := time.Now()
+	if err != nil {
+		return heard{State: State{Peer: p}, err: err}
+	}
+	// The other clock was read some time between the two: only what is outside of it is a difference.
+	h := heard{State: s, at: received}
+	switch {
+	case s.Time.Before(sent):
+		h.skew = s.Time.Sub(sent)
+	case s.Time.After(received):
+		h.skew = s.Time.Sub(received)
+	}
+	return h
+}
+
+// compareChain stops this node if its rows differ from those of most nodes.
+func (n *Node) compareChain(ctx context.Context, other State) {
+	own, known, err := n.store.ChainAt(ctx, store.Seq(other.At.Seq))
+	if err != nil || !known || bytes.Equal(own[:], other.At.Chain) {
+		return
+	}
+	same, different := 1, 0
+	for _, p := range n.known() {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		answer, err := ask[chainAnswer](ctx, n.caller, p.Address, opChain, seqArgument{other.At.Seq})
+		cancel()
+		switch {
+		case err != nil || answer.Chain == nil:
+		case bytes.Equal(answer.Chain, own[:]):
+			same++
+		default:
+			different++
+		}
+	}
+	n.logger.Error("rows differ between nodes", "node", other.Name, "seq", other.At.Seq, "same", same, "different", different)
+	if different >= same {
+		n.store.StopDiverged(fmt.Sprintf("the commits up to %d are not those of node %q", other.At.Seq, other.Name))
+	}
+}
+
+// campaign makes this node the owner of the background work whenever there is none.
+func (n *Node) campaign(ctx context.Context) {
+	for ctx.Err() == nil {
+		won, err := n.client.Campaign(ctx, n.id.Name, ownerTTL)
+		if err != nil {
+			continue // ctx has ended
+		}
+		if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
+			n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
+		}
+		resign, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+		_ = won.Resign(resign) // else it ends after ownerTTL
+		cancel()
+		select {
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// own does the work of the owner until it is lost.
+func (n *Node) own(ctx context.Context, lost <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if err := n.store.BecomeOwner(ctx); err != nil {
+		return err
+	}
+	n.logger.Info("owner of the background work of the cluster", "node", n.id.Name)
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	var t etcdlog.Truncation
+	for {
+		if err := n.truncate(ctx, &t); err != nil && ctx.Err() == nil {
+			n.logger.Warn("log not truncated; trying again later", "cause", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// truncate deletes what a majority of the voters has synced from the log, if it is old.
+func (n *Node) truncate(ctx context.Context, t *etcdlog.Truncation) error {
+	seq, revision, _ := n.store.Position()
+	synced := []uint64{}
+	if n.id.Role == Voter {
+		synced = append(synced, revision) // what is applied is synced
+	}
+	n.mu.Lock()
+	for _, p := range n.id.Peers {
+		if p.Role == Voter {
+			synced = append(synced, n.states[p.Name].At.Revision) // 0: it was not heard yet
+		}
+	}
+	n.mu.Unlock()
+	until := t.Note(etcdlog.Sample{Time: time.Now(), Seq: uint64(seq), Revision: revision}, synced)
+	if until == 0 {
+		return nil
+	}
+	return n.log.Truncate(ctx, until)
+}

@@ -1,0 +1,272 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/backup"
+	"runner.example/internal/atomicio"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/store"
+	"runner.example/store/datadir"
+)
+
+// firstPort is where free ports are looked for when no address is set.
+const firstPort = 9400
+
+// Init makes a data directory, which no process uses, the first node of a new cluster: a voter. Its
+// data stays. It is created if it does not exist.
+func Init(ctx context.Context, data string, opt Options) (Peer, error) {
+	switch is, err := Is(data); {
+	case err != nil:
+		return Peer{}, err
+	case is:
+		return Peer{}, fault.New(fault.Conflict, "the data directory %q belongs to a node already: runner cluster dissolve makes it alone again", data)
+	}
+	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Founded: true, Endpoints: opt.Endpoints}
+	var err error
+	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
+		return Peer{}, err
+	}
+	a, err := newAuthority(id.Cluster)
+	if err != nil {
+		return Peer{}, err
+	}
+	c := credentials{ca: a.certPEM()}
+	if c.caKey, err = a.keyPEM(); err != nil {
+		return Peer{}, err
+	}
+	var request []byte
+	if c.key, request, err = newRequest(id.Name); err != nil {
+		return Peer{}, err
+	}
+	if c.cert, err = a.sign(id.Peer, request); err != nil {
+		return Peer{}, err
+	}
+	st, err := store.Open(store.Options{Dir: data})
+	if err != nil {
+		return Peer{}, err
+	}
+	defer st.Close()
+	if err := c.write(data); err != nil {
+		return Peer{}, err
+	}
+	_, err = st.Update(ctx, func(tx *store.Tx) error {
+		if err := deleteRecords(tx); err != nil { // of a cluster that it was restored from
+			return err
+		}
+		if err := tx.Set([]byte(keyCluster), []byte(id.Cluster)); err != nil {
+			return err
+		}
+		return putNode(tx, id.Peer)
+	})
+	if err != nil {
+		return Peer{}, err
+	}
+	if err := st.SetNode(true); err != nil {
+		return Peer{}, err
+	}
+	return id.Peer, errors.Join(id.write(data), st.Close())
+}
+
+// newPeer returns the node that the settings describe. other is the address of a node of the
+// cluster, or empty.
+func newPeer(role Role, opt Options, other string) (p Peer, err error) {
+	p = Peer{Name: opt.Name, Role: role, Address: opt.Listen}
+	if p.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return p, err
+		}
+		p.Name, _, _ = strings.Cut(strings.ToLower(host), ".")
+	}
+	if err := checkName(p.Name); err != nil {
+		return p, fmt.Errorf("%w: set one with --name", err)
+	}
+	if p.Address == "" {
+		if host, _, _ := net.SplitHostPort(other); other != "" && !net.ParseIP(host).IsLoopback() {
+			return p, fault.New(fault.Invalid, "--listen is missing: the address at which the other nodes reach this one, such as 10.0.0.2:%d", firstPort)
+		}
+		if p.Address, err = freeAddress(); err != nil {
+			return p, err
+		}
+	}
+	return p, checkListen(p.Address)
+}
+
+// freeAddress returns an address on this machine with three free ports.
+func freeAddress() (string, error) {
+	for port := firstPort; port < firstPort+3000; port += portsOfNode {
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		if free(address) {
+			return address, nil
+		}
+	}
+	return "", fault.New(fault.Unavailable, "no three free ports from %d on: choose an address with --listen", firstPort)
+}
+
+// portsOfNode is how many ports a node uses.
+const portsOfNode = 3
+
+func free(address string) bool {
+	for i := range portsOfNode {
+		ln, err := net.Listen("tcp", nextPort(address, i))
+		if err != nil {
+			return false
+		}
+		_ = ln.Close()
+	}
+	return true
+}
+
+// portsMeet reports whether two nodes would use the same port.
+func portsMeet(a, b string) bool {
+	for i := range portsOfNode {
+		for j := range portsOfNode {
+			if nextPort(a, i) == nextPort(b, j) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// deleteRecords deletes what a cluster has stored about itself.
+func deleteRecords(tx *store.Tx) error {
+	var keys [][]byte
+	for item, err := range tx.Scan([]byte("cluster/"), nil, false) {
+		if err != nil {
+			return err
+		}
+		keys = append(keys, append([]byte(nil), item.Key...))
+	}
+	for _, key := range keys {
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JoinOptions configure Join.
+type JoinOptions struct {
+	Options
+	// Data is the data directory to create. It must be empty if it exists.
+	Data string
+	// Pepper is the file in which the node keeps the pepper; empty: one in the data directory.
+	Pepper string
+	// Progress is called with the number of bytes received; nil: nobody is.
+	Progress io.Writer
+}
+
+// Join makes a new data directory a node, with an invitation. The runner that serves it becomes
+// part of the cluster.
+func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, error) {
+	t, err := parseToken(invitation.Reveal())
+	if err != nil {
+		return Peer{}, err
+	}
+	if entries, err := os.ReadDir(opt.Data); err == nil && len(entries) > 0 { // before the invitation is used
+		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
+	}
+	self, err := newPeer(t.Role, opt.Options, t.Address)
+	if err != nil {
+		return Peer{}, err
+	}
+	key, request, err := newRequest(self.Name)
+	if err != nil {
+		return Peer{}, err
+	}
+	first := newCaller(joining([32]byte(t.Fingerprint)))
+	defer first.close()
+	answer, err := ask[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, Request: request})
+	if err != nil {
+		return Peer{}, err
+	}
+	id := &identity{Cluster: answer.Cluster, Peer: self, Endpoints: answer.Endpoints}
+	for _, p := range answer.Peers {
+		if p.Name != self.Name {
+			id.Peers = append(id.Peers, p)
+		}
+	}
+	c := credentials{ca: answer.Authority, caKey: answer.Key, cert: answer.Certificate, key: key}
+	work, err := os.MkdirTemp("", "runner-join-") // for the pepper, before there is a data directory
+	if err != nil {
+		return Peer{}, err
+	}
+	defer os.RemoveAll(work)
+	pepper := filepath.Join(work, "pepper")
+	if err := os.WriteFile(pepper, answer.Pepper, 0o600); err != nil {
+		return Peer{}, err
+	}
+	if opt.Pepper != "" {
+		if err := atomicio.WriteFile(opt.Pepper, answer.Pepper); err != nil {
+			return Peer{}, err
+		}
+	}
+	trusted, err := newTrust(c)
+	if err != nil {
+		return Peer{}, err
+	}
+	peers := newCaller(trusted.client())
+	defer peers.close()
+	err = receiveSnapshot(ctx, peers, t.Address, opt.Progress, backup.RestoreOptions{
+		Dir: opt.Data, Pepper: pepper, KeepPepper: opt.Pepper != "",
+		Complete: func(dir string) error {
+			return errors.Join(c.write(dir), id.write(dir), datadir.SetNode(dir, true))
+		},
+	})
+	if err != nil {
+		return Peer{}, fmt.Errorf("%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)", err, self.Name)
+	}
+	return self, nil
+}
+
+// receiveSnapshot makes a data directory from a backup of the node at address.
+func receiveSnapshot(ctx context.Context, c *caller, address string, progress io.Writer, opt backup.RestoreOptions) error {
+	body, err := c.open(ctx, address, opSnapshot, struct{}{})
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	var in io.Reader = body
+	if progress != nil {
+		in = io.TeeReader(body, progress)
+	}
+	if _, err := backup.Restore(ctx, in, opt); err != nil {
+		return fmt.Errorf("receive the data of the cluster from %s: %w", address, err)
+	}
+	return nil
+}
+
+// Dissolve makes the data directory of a node, which no process uses, alone again. Its rows, keys and
+// releases stay. The other nodes are not asked, and go on without it: so it is for the last one, or
+// for a cluster that has lost its majority.
+func Dissolve(ctx context.Context, data string) (Peer, error) {
+	id, err := readIdentity(data)
+	if err != nil {
+		return Peer{}, err
+	}
+	st, err := store.Open(store.Options{Dir: data, Node: true})
+	if err != nil {
+		return Peer{}, err
+	}
+	defer st.Close()
+	if _, err := st.Update(ctx, deleteRecords); err != nil { // it has no place in a shared log: the next cluster begins with its own
+		return Peer{}, err
+	}
+	if err := st.SetNode(false); err != nil {
+		return Peer{}, err
+	}
+	return id.Peer, errors.Join(os.RemoveAll(files(data)), st.Close())
+}

@@ -1,0 +1,380 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/version"
+	"runner.example/keystore"
+	"runner.example/store"
+	"runner.example/store/etcdlog"
+)
+
+// StartOptions configure Start.
+type StartOptions struct {
+	Options
+	// Data is the data directory of the node.
+	Data string
+	// Pepper is the path of the pepper file.
+	Pepper string
+	Logger *slog.Logger
+}
+
+// Hooks are what a node asks of the server around it. All of them may be called by any goroutine.
+type Hooks struct {
+	// App returns the declared name of the app, or "".
+	App func() string
+	// Release returns the id of the release that is served, or "".
+	Release func() string
+	// NotReady returns why the server is not ready, or "".
+	NotReady func() string
+	// Secrets returns MACs of the values of the app's secrets, by name.
+	Secrets func() map[string]string
+	// Prepare compiles a stored release.
+	Prepare func(ctx context.Context, release string) error
+	// Skew is told by how much the clocks of other nodes differ from this one, after each question.
+	Skew func(map[string]time.Duration)
+	// Share is told that this is the node with that index, from 0, of that many.
+	Share func(index, nodes int)
+	// Behind is called once when the log no longer has what the store lacks: the server must end, and
+	// start again.
+	Behind func()
+}
+
+// Node is this machine in its cluster, from Start to Close.
+type Node struct {
+	data, pepper string
+	logger       *slog.Logger
+	trust        *trust
+	caller       *caller
+	client       *etcdlog.Client
+	server       *server // nil: this process runs none
+
+	log *etcdlog.Log // of the store that was opened last
+
+	// Set by Serve.
+	store    *store.Store
+	keys     *keystore.Keystore
+	hooks    Hooks
+	listener *listener
+	stop     context.CancelFunc
+	loops    sync.WaitGroup
+
+	mu     sync.Mutex
+	id     *identity
+	states map[string]heard // of the other nodes
+}
+
+// Start connects to the log of the cluster, and starts its server on a voter. It does not wait for
+// other nodes. Close the node after the store. It returns nil for a data directory that belongs to no
+// node.
+func Start(ctx context.Context, opt StartOptions) (*Node, error) {
+	if is, err := Is(opt.Data); err != nil || !is {
+		return nil, err
+	}
+	id, err := readIdentity(opt.Data)
+	if err != nil {
+		return nil, err
+	}
+	if id.Left {
+		return nil, fault.New(fault.Invalid, "the node %q has left its cluster: runner cluster dissolve makes its data directory alone, or join again with a new one", id.Name)
+	}
+	if err := completeResync(opt.Data); err != nil {
+		return nil, err
+	}
+	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, id: id, states: map[string]heard{}}
+	if n.trust, err = readTrust(opt.Data); err != nil {
+		return nil, err
+	}
+	n.caller = newCaller(n.trust.client())
+	addresses, trusted := id.Endpoints, tlsFiles(opt.Data)
+	if len(addresses) > 0 {
+		trusted = opt.etcdTLS()
+	} else {
+		addresses = n.servers()
+	}
+	if n.client, err = etcdlog.Dial(addresses, trusted); err != nil {
+		return nil, err
+	}
+	if len(id.Endpoints) > 0 {
+		return n, nil
+	}
+	n.client.FollowMembers(membersEvery)
+	if id.Role == Voter {
+		n.server = n.startServer(opt.Election)
+	}
+	return n, nil
+}
+
+const (
+	// membersEvery is how often a node asks which servers of etcd there are.
+	membersEvery = 10 * time.Second
+	// logWait is how long a start waits for the log. Without it the node serves what it has.
+	logWait = 10 * time.Second
+)
+
+// ErrBehind means that the log no longer has what the store lacks; see Resync.
+var ErrBehind = errors.New("the node lags too far behind")
+
+// CheckLog compares the log with what the store has applied. The error matches ErrBehind if the store
+// cannot follow the log. If the log cannot be reached, CheckLog returns nil after a while.
+func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, logWait)
+	defer cancel()
+	for {
+		asked, end := context.WithTimeout(ctx, askTime)
+		err := n.client.Check(asked, applied)
+		if err == nil {
+			err = n.client.Claim(asked, n.id.Cluster)
+		}
+		end()
+		switch {
+		case err == nil:
+			return n.founded()
+		case errors.Is(err, etcdlog.ErrTruncated):
+			return fmt.Errorf("%w: %w", ErrBehind, err)
+		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
+			return fmt.Errorf("the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
+		}
+		select {
+		case <-time.After(askEvery / 4):
+		case <-ctx.Done():
+			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
+			return nil
+		}
+	}
+}
+
+// founded notes that the first node has begun its log.
+func (n *Node) founded() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.id.Founded {
+		return nil
+	}
+	n.id.Founded = false
+	return n.id.write(n.data)
+}
+
+// etcdTLS returns the files for an etcd that runs elsewhere; nil: it is reached without TLS.
+func (o Options) etcdTLS() *etcdlog.TLS {
+	if o.TLSCA == "" && o.TLSCert == "" {
+		return nil
+	}
+	return &etcdlog.TLS{CertFile: o.TLSCert, KeyFile: o.TLSKey, CAFile: o.TLSCA}
+}
+
+// servers returns the URLs of the servers of etcd, this node's first.
+func (n *Node) servers() (all []string) {
+	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
+		if p.Role == Voter {
+			all = append(all, clientsOf(p.Address))
+		}
+	}
+	return all
+}
+
+// StoreOptions completes the options of the node's store.
+func (n *Node) StoreOptions(o *store.Options) {
+	o.Name, o.Node, o.FetchBlob = n.id.Name, true, n.fetchBlob
+	o.Log = func(after uint64, deliver func(uint64, []byte) error) store.SharedLog {
+		n.log = etcdlog.Open(etcdlog.Options{Client: n.client, After: after, Deliver: deliver, Logger: n.logger})
+		return n.log
+	}
+}
+
+// Serve begins to answer other nodes, and to follow them. Close ends that.
+func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
+	n.store, n.keys, n.hooks = st, keys, hooks
+	if n.listener, err = n.listen(); err != nil {
+		return err
+	}
+	var ctx context.Context
+	ctx, n.stop = context.WithCancel(context.Background())
+	n.loops.Go(func() { n.follow(ctx) })
+	n.loops.Go(func() { n.campaign(ctx) })
+	n.logger.Info("node of a cluster", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
+	return nil
+}
+
+// StopServing ends what Serve has begun. The store may be closed afterwards. It may be called twice,
+// and without Serve.
+func (n *Node) StopServing() {
+	if n.listener == nil {
+		return
+	}
+	n.stop()
+	n.listener.close()
+	n.loops.Wait()
+}
+
+// Close ends the connection to the log, and its server.
+func (n *Node) Close() {
+	n.StopServing()
+	if n.server != nil {
+		n.server.endJoining() // which uses the client
+	}
+	n.client.Close()
+	n.caller.close()
+	if n.server != nil {
+		n.server.close()
+	}
+}
+
+// Name returns the node's name.
+func (n *Node) Name() string { return n.id.Name }
+
+// known returns the other nodes, as far as this one knows.
+func (n *Node) known() []Peer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.id.Peers)
+}
+
+// heard is what another node has said of itself.
+type heard struct {
+	State
+	at   time.Time // when the answer arrived
+	skew time.Duration
+	err  error // of the last question; nil: it was answered
+}
+
+// connectedFor is how long a node counts as connected after its last answer.
+const connectedFor = 3 * time.Second
+
+func (h heard) connected(now time.Time) bool { return !h.at.IsZero() && now.Sub(h.at) < connectedFor }
+
+// state returns what this node says of itself.
+func (n *Node) state() State {
+	health := n.store.Health()
+	seq, revision, chain := n.store.Position()
+	s := State{
+		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
+		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: time.Now(),
+		At: position{uint64(seq), revision, chain[:]},
+	}
+	if health.Staleness < time.Hour*24*365 {
+		s.Staleness = health.Staleness.Milliseconds()
+	}
+	if s.NotReady == "" && health.Reason != nil {
+		s.NotReady = health.Reason.Error()
+	}
+	return s
+}
+
+// fetchBlob gets a blob from the first node that has it.
+func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, error) {
+	peers := n.known()
+	if len(peers) == 0 {
+		return nil, store.ErrNotFound
+	}
+	n.mu.Lock()
+	slices.SortStableFunc(peers, func(a, b Peer) int { // those that answer first
+		return -cmp.Compare(n.states[a.Name].at.UnixNano(), n.states[b.Name].at.UnixNano())
+	})
+	n.mu.Unlock()
+	var failures []error
+	for _, p := range peers {
+		body, err := n.caller.open(ctx, p.Address, opBlob, idArgument{d.String()})
+		if err == nil {
+			return body, nil
+		}
+		if fault.CodeOf(err) != fault.NotFound {
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) > 0 {
+		return nil, fmt.Errorf("fetch a blob from other nodes: %w", errors.Join(failures...))
+	}
+	return nil, store.ErrNotFound
+}
+
+// Applied says where a commit can be read.
+type Applied struct {
+	// Nodes is how many nodes there are, Applied how many of them have applied the commit, and Missing
+	// the names of the others.
+	Nodes   int      `json:"nodes"`
+	Applied int      `json:"applied"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// WaitApplied waits until the other nodes have applied a commit: two seconds at most, and not for
+// nodes that did not answer lately.
+func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
+	ctx, cancel := context.WithTimeout(ctx, appliedWait)
+	defer cancel()
+	var peers []Peer
+	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+		peers, err = nodesIn(tx)
+		return err
+	})
+	if err != nil || len(peers) == 0 {
+		peers = append(n.known(), n.id.Peer)
+	}
+	a := Applied{Nodes: len(peers)}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, p := range peers {
+		if p.Name == n.id.Name {
+			mu.Lock()
+			a.Applied++
+			mu.Unlock()
+			continue
+		}
+		asked.Go(func() {
+			_, err := ask[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				a.Missing = append(a.Missing, p.Name)
+				return
+			}
+			a.Applied++
+		})
+	}
+	asked.Wait()
+	slices.Sort(a.Missing)
+	return a
+}
+
+// PrepareAll has the connected nodes compile a stored release. The error names those that cannot.
+func (n *Node) PrepareAll(ctx context.Context, release string) error {
+	now := time.Now()
+	n.mu.Lock()
+	var peers []Peer
+	for _, h := range n.states {
+		if h.connected(now) {
+			peers = append(peers, h.Peer)
+		}
+	}
+	n.mu.Unlock()
+	refused := map[string]error{}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, p := range peers {
+		asked.Go(func() {
+			_, err := ask[struct{}](ctx, n.caller, p.Address, opPrepare, idArgument{release})
+			if err == nil || fault.CodeOf(err) == fault.Unavailable { // it ends, or is cut off
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			refused[p.Name] = err
+		})
+	}
+	asked.Wait()
+	var text error
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		text = errors.Join(text, fmt.Errorf("node %s cannot serve the release: %w", name, refused[name]))
+	}
+	return text
+}

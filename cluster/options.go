@@ -1,0 +1,100 @@
+package cluster
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"runner.example/internal/fault"
+)
+
+// Options are the settings of a node. They are ignored by a server that is alone.
+type Options struct {
+	// Name is the name of the node in its cluster, used by `runner cluster init` and `join`. Empty:
+	// the name of the machine.
+	Name string `toml:"cluster.name"`
+	// Listen is the address at which the other nodes reach this one, host:port. The two ports after
+	// it are used too. Only `runner cluster init` and `join` read it. Empty: a free port of
+	// 127.0.0.1, for nodes on one machine.
+	Listen string `toml:"cluster.listen"`
+	// Election is after how long without their leader the voters elect another one. It must be the
+	// same on all voters, and ten times the time that a message takes between them.
+	Election time.Duration `toml:"cluster.election" default:"1s" min:"100ms" max:"50s"`
+	// Endpoints are the URLs of servers of etcd that run elsewhere, such as
+	// https://etcd-1.example.com:2379. Empty: the voters run etcd themselves.
+	Endpoints []string `toml:"cluster.endpoints"`
+	// TLSCA is the path of the certificates of the authority of Endpoints, in PEM form. A relative path
+	// starts from the app directory.
+	TLSCA string `toml:"cluster.tls_ca"`
+	// TLSCert is the path of the certificate with which nodes are clients of Endpoints, in PEM form.
+	TLSCert string `toml:"cluster.tls_cert"`
+	// TLSKey is the path of the private key of TLSCert, in PEM form.
+	TLSKey string `toml:"cluster.tls_key"`
+	// MaxStaleness is the age of the newest known state of the cluster from which on a node that is
+	// cut off is not ready, and StaleKeys applies.
+	MaxStaleness time.Duration `toml:"cluster.max_staleness" default:"30s" min:"3s" max:"365d"`
+	// StaleKeys is what then happens to requests with API keys and sessions: "refuse" answers 503,
+	// because they may have been revoked; "serve" serves them.
+	StaleKeys string `toml:"cluster.stale_keys" default:"refuse" oneof:"refuse|serve"`
+}
+
+// CheckSetting checks one setting.
+func (o *Options) CheckSetting(key, value string) error {
+	switch {
+	case value == "":
+		return nil
+	case key == "cluster.listen":
+		return checkListen(value)
+	case key == "cluster.name":
+		return checkName(value)
+	}
+	return nil
+}
+
+// checkListen refuses addresses that other nodes cannot use.
+func checkListen(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fault.New(fault.Invalid, "%q is not an address: write host:port, such as 10.0.0.1:9400", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || n > 65533 {
+		return fault.New(fault.Invalid, "the port of %q is not between 1 and 65533", address)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		return fault.New(fault.Invalid, "%q is not an address of one machine: the other nodes connect to it, so write one that they reach", address)
+	}
+	return nil
+}
+
+// maxName limits the length of a node's name.
+const maxName = 63
+
+// checkName refuses names that cannot be part of a host name.
+func checkName(name string) error {
+	ok := len(name) > 0 && len(name) <= maxName && name[0] != '-' && name[len(name)-1] != '-'
+	for i := range len(name) {
+		c := name[i]
+		ok = ok && (c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z')
+	}
+	if !ok {
+		return fault.New(fault.Invalid, "the name %q of a node is not valid: it has 1-%d small letters, digits and hyphens, and no hyphen at either end", name, maxName)
+	}
+	return nil
+}
+
+// nextPort returns address with a port that is higher by n.
+func nextPort(address string, n int) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		panic("BUG: an address was not checked: " + err.Error())
+	}
+	p, _ := strconv.Atoi(port)
+	return net.JoinHostPort(host, strconv.Itoa(p+n))
+}
+
+// clientsOf returns the URL at which clients reach the server of etcd of the node at address.
+func clientsOf(address string) string { return "https://" + nextPort(address, 1) }
+
+// serversOf returns the URL at which servers of etcd reach that of the node at address.
+func serversOf(address string) string { return "https://" + nextPort(address, 2) }

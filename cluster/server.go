@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"runner.example/store/etcdlog"
+)
+
+// server is the server of etcd of a voter, which is started in the background.
+type server struct {
+	node *Node
+	opt  etcdlog.ServerOptions
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	running *etcdlog.Server // nil: not yet
+}
+
+// startServer starts the server of a voter. One that has just joined asks the others to take it in
+// first. It becomes a learner, and a voter as soon as it has the log.
+func (n *Node) startServer(election time.Duration) *server {
+	s := &server{node: n, opt: etcdlog.ServerOptions{
+		Dir: files(n.data, etcdDir), Self: etcdlog.Member{Name: n.id.Name, Peers: serversOf(n.id.Address)},
+		Clients: clientsOf(n.id.Address), TLS: tlsFiles(n.data), Election: election, Logger: n.logger,
+	}}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	founded := n.id.Founded
+	s.work.Go(func() { s.run(ctx, founded) })
+	return s
+}
+
+// endJoining ends what needs the client of the log.
+func (s *server) endJoining() {
+	s.stop()
+	s.work.Wait()
+}
+
+// close stops the server.
+func (s *server) close() {
+	s.endJoining()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		s.running.Close()
+	}
+}
+
+// joinPause is the pause between two attempts to be taken in, or to become a voter.
+const joinPause = time.Second
+
+func (s *server) run(ctx context.Context, founded bool) {
+	for cause := ""; ; {
+		err := s.start(ctx, founded)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err.Error() != cause { // not the same line each second
+			cause = err.Error()
+			s.node.logger.Warn("server of the log not started; trying again", "cause", err)
+		}
+		if !pause(ctx, joinPause) {
+			return
+		}
+	}
+	s.promote(ctx)
+}
+
+// start starts the server. One without data is added to the cluster first, unless it founds it.
+func (s *server) start(ctx context.Context, founded bool) (err error) {
+	if s.opt.ListenClients, err = resolve(ctx, clientsOf(s.node.id.Address)); err != nil {
+		return err
+	}
+	if s.opt.ListenPeers, err = resolve(ctx, serversOf(s.node.id.Address)); err != nil {
+		return err
+	}
+	_, err = os.Stat(filepath.Join(s.opt.Dir, "member"))
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case founded:
+		s.opt.Members = []etcdlog.Member{s.opt.Self}
+	default:
+		asked, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)
+		if err != nil {
+			return err
+		}
+		s.opt.Members, s.opt.Joins = append(others, s.opt.Self), true
+	}
+	running, err := etcdlog.RunServer(s.opt)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = running
+	return nil
+}
+
+// resolve returns the IP address and the port of a URL: etcd listens on no names.
+func resolve(ctx context.Context, url string) (string, error) {
+	host, port, err := net.SplitHostPort(url[len("https://"):])
+	if err != nil {
+		return "", err
+	}
+	if net.ParseIP(host) != nil {
+		return net.JoinHostPort(host, port), nil
+	}
+	found, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return "", fmt.Errorf("find the address of this node: %w", err)
+	}
+	return net.JoinHostPort(found[0], port), nil
+}
+
+// promote makes the server a voter, if it is a learner.
+func (s *server) promote(ctx context.Context) {
+	select {
+	case <-s.running.Ready():
+	case <-s.running.Stopped():
+		return
+	case <-ctx.Done():
+		return
+	}
+	for {
+		voter, err := s.tryPromote(ctx)
+		switch {
+		case voter:
+			return
+		case err != nil && ctx.Err() == nil && !errors.Is(err, etcdlog.ErrNotInSync):
+			s.node.logger.Log(ctx, slog.LevelDebug, "not a voter yet", "cause", err)
+		}
+		if !pause(ctx, joinPause) {
+			return
+		}
+	}
+}
+
+// tryPromote reports whether the server is a voter.
+func (s *server) tryPromote(ctx context.Context) (voter bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	members, err := s.node.client.Members(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range members {
+		if len(m.Peers) != 1 || m.Peers[0] != s.opt.Self.Peers {
+			continue
+		}
+		if !m.Learner {
+			return true, nil
+		}
+		if err := s.node.client.Promote(ctx, m.ID); err != nil {
+			return false, err
+		}
+		s.node.logger.Info("node votes from now on", "node", s.node.id.Name)
+		return true, nil
+	}
+	return false, errors.New("the server is not a member of the log's cluster")
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

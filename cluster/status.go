@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"runner.example/store/etcdlog"
+)
+
+// Overview is the state of the cluster as one node sees it.
+type Overview struct {
+	// Cluster is the id of the cluster, and Node the name of the node that was asked.
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
+	// Owner is the node that does the background work, Leader the voter whose server orders commits;
+	// empty: none, or not known.
+	Owner  string `json:"owner"`
+	Leader string `json:"leader"`
+	// Quorum reports whether a majority of the voters can be reached, so that commits are possible.
+	Quorum bool         `json:"quorum"`
+	Nodes  []NodeStatus `json:"nodes"`
+	// Secrets are the names of secrets whose values differ between nodes.
+	Secrets []string `json:"differentSecrets"`
+}
+
+// NodeStatus is what is known of one node.
+type NodeStatus struct {
+	State
+	Connected bool `json:"connected"`
+	// Heard is when the node has answered last; nil: it has not yet, or it is this one.
+	Heard *time.Time `json:"heard"`
+	// Lag is how many commits it has not applied that the node with the most commits has.
+	Lag uint64 `json:"lag"`
+	// Skew is by how much its clock differs from that of the node that was asked, at least, in
+	// milliseconds.
+	Skew int64 `json:"skewMs"`
+	// Error is why it did not answer, or empty.
+	Error string `json:"error"`
+}
+
+// statusTime limits the question for the leader.
+const statusTime = 2 * time.Second
+
+// Status returns the state of the cluster.
+func (n *Node) Status(ctx context.Context) (Overview, error) {
+	self := n.state()
+	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}}
+	asked, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
+		s.Quorum, s.Owner, s.Leader = true, owner, n.leader(asked)
+	}
+	now := time.Now()
+	n.mu.Lock()
+	for _, p := range n.id.Peers {
+		h, ok := n.states[p.Name]
+		if !ok {
+			h.Peer = p
+		}
+		node := NodeStatus{State: h.State, Connected: h.connected(now), Skew: h.skew.Milliseconds()}
+		if !h.at.IsZero() {
+			node.Heard = new(h.at.UTC())
+		}
+		if h.err != nil {
+			node.Error = h.err.Error()
+		}
+		s.Nodes = append(s.Nodes, node)
+	}
+	n.mu.Unlock()
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int {
+		switch {
+		case a.Name < b.Name:
+			return -1
+		case a.Name > b.Name:
+			return 1
+		}
+		return 0
+	})
+	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return int(int64(a.Applied) - int64(b.Applied)) }).Applied
+	for i := range s.Nodes {
+		s.Nodes[i].Lag = newest - s.Nodes[i].Applied
+	}
+	s.Secrets = differentSecrets(s.Nodes)
+	return s, nil
+}
+
+// differentSecrets returns the names of secrets that two nodes have different values for.
+func differentSecrets(nodes []NodeStatus) []string {
+	first, different := map[string]string{}, map[string]bool{}
+	for _, node := range nodes {
+		for name, mac := range node.Secrets {
+			if other, ok := first[name]; ok && other != mac {
+				different[name] = true
+			}
+			first[name] = mac
+		}
+	}
+	return slices.AppendSeq([]string{}, maps.Keys(different))
+}
+
+// leader returns the name of the voter whose server orders commits; "" if that is not known, or etcd
+// runs elsewhere.
+func (n *Node) leader(ctx context.Context) string {
+	if len(n.id.Endpoints) > 0 {
+		return ""
+	}
+	id, err := n.client.Leader(ctx)
+	if err != nil {
+		return ""
+	}
+	members, err := n.client.Members(ctx)
+	if err != nil {
+		return ""
+	}
+	i := slices.IndexFunc(members, func(m etcdlog.MemberInfo) bool { return m.ID == id })
+	if i < 0 {
+		return ""
+	}
+	for _, p := range append(n.known(), n.id.Peer) {
+		if slices.Contains(members[i].Peers, serversOf(p.Address)) {
+			return p.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,169 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"runner.example/internal/fault"
+)
+
+// The operations between nodes: POST /<operation> with JSON, except snapshot and blob, whose answer
+// is a stream.
+const (
+	opJoin     = "join"
+	opState    = "state"
+	opApplied  = "applied"
+	opChain    = "chain"
+	opPrepare  = "prepare"
+	opSnapshot = "snapshot"
+	opBlob     = "blob"
+)
+
+// joinRequest is what a machine with an invitation sends.
+type joinRequest struct {
+	Secret []byte `json:"secret"`
+	Peer
+	// Request is the request for a certificate, in DER form (PKCS #10).
+	Request []byte `json:"request"`
+}
+
+// joinAnswer makes it a node.
+type joinAnswer struct {
+	Cluster     string   `json:"cluster"`
+	Endpoints   []string `json:"endpoints,omitempty"`
+	Peers       []Peer   `json:"peers"`
+	Authority   []byte   `json:"authority"`
+	Key         []byte   `json:"key,omitempty"` // of the authority, for voters
+	Certificate []byte   `json:"certificate"`
+	Pepper      []byte   `json:"pepper"` // the content of its file
+}
+
+// position is a place in the log, and the hash of all that was applied up to it.
+type position struct {
+	Seq      uint64 `json:"seq"`
+	Revision uint64 `json:"revision"`
+	Chain    []byte `json:"chain"`
+}
+
+// State is what a node says of itself.
+type State struct {
+	Peer
+	// Version is that of the runner.
+	Version string `json:"version"`
+	// Applied is the newest commit that can be read.
+	Applied uint64 `json:"applied"`
+	// Staleness is how old the newest known state of the cluster is, in milliseconds; negative: not
+	// known.
+	Staleness int64 `json:"stalenessMs"`
+	// Release is the id of the release that is served, or empty.
+	Release string `json:"release"`
+	// NotReady is why the node does not serve, or empty.
+	NotReady string `json:"notReady"`
+	// Secrets are MACs of the values of the app's secrets, by name.
+	Secrets map[string]string `json:"secrets,omitempty"`
+	// Time is the node's clock.
+	Time time.Time `json:"time"`
+
+	At position `json:"position"`
+}
+
+// seqArgument names a commit.
+type seqArgument struct {
+	Seq uint64 `json:"seq"`
+}
+
+// chainAnswer has the hash at a commit, if the node still knows it.
+type chainAnswer struct {
+	Chain []byte `json:"chain,omitempty"`
+}
+
+// idArgument names a release or a blob.
+type idArgument struct {
+	ID string `json:"id"`
+}
+
+// refusal is the answer to an operation that failed.
+type refusal struct {
+	Code   fault.Code `json:"code"`
+	Detail string     `json:"detail"`
+}
+
+const (
+	// maxJSON limits requests and answers that are not streams, in bytes.
+	maxJSON = 4 << 20
+	// dialWait limits the time until a connection is encrypted.
+	dialWait = 3 * time.Second
+)
+
+// caller sends operations to other nodes. Any goroutine may use it.
+type caller struct{ http *http.Client }
+
+func newCaller(config *tls.Config) *caller {
+	dialer := &net.Dialer{Timeout: dialWait}
+	return &caller{&http.Client{Transport: &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: dialWait,
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+	}}}
+}
+
+func (c *caller) close() { c.http.CloseIdleConnections() }
+
+// open sends an operation, and returns its answer. The caller closes the body.
+func (c *caller) open(ctx context.Context, address, operation string, args any) (io.ReadCloser, error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/"+operation, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := c.http.Do(request)
+	if err != nil {
+		if f, ok := errors.AsType[*fault.Fault](err); ok { // of the certificate
+			return nil, f
+		}
+		return nil, fault.Wrap(err, fault.Unavailable, "the node at %s cannot be reached: %v", address, errors.Unwrap(err))
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	defer answer.Body.Close()
+	var r refusal
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxJSON)).Decode(&r); err != nil || r.Code == "" {
+		return nil, fault.New(fault.Unavailable, "the node at %s answered with status %d: is its runner older?", address, answer.StatusCode)
+	}
+	return nil, fault.New(r.Code, "%s", r.Detail)
+}
+
+// ask sends an operation whose answer is JSON.
+func ask[A any](ctx context.Context, c *caller, address, operation string, args any) (answer A, err error) {
+	body, err := c.open(ctx, address, operation, args)
+	if err != nil {
+		return answer, err
+	}
+	defer body.Close()
+	if err := json.NewDecoder(io.LimitReader(body, maxJSON)).Decode(&answer); err != nil {
+		return answer, fault.Wrap(err, fault.Unavailable, "the node at %s ended the connection during its answer", address)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(body, maxJSON)) // so that the connection can be used again
+	return answer, err
+}
+
+// drained copies a stream, whose end is an error if the other side broke it off.
+func drained(w io.Writer, body io.ReadCloser) error {
+	defer body.Close()
+	if _, err := io.Copy(w, body); err != nil {
+		return fmt.Errorf("receive from another node: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"runner.example/cluster"
+)
+
+// PrintChanged writes what a command has done to an item, such as revoked. nodes says where in a
+// cluster that is known; nil: the server is alone.
+func (c *CLI) PrintChanged(done, id string, changed any, nodes *cluster.Applied) error {
+	if c.JSON {
+		return c.PrintJSON(changed)
+	}
+	text := done + " " + id + "\n"
+	if nodes != nil {
+		text += fmt.Sprintf("%s on %d of %d nodes\n", done, nodes.Applied, nodes.Nodes)
+		if len(nodes.Missing) > 0 {
+			c.Say("warning: ", "not yet on "+strings.Join(nodes.Missing, ", ")+": a node that is cut off applies it when it is connected again")
+		}
+	}
+	return c.Print(text)
+}

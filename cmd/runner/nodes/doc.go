@@ -1,0 +1,2 @@
+// Package nodes has the commands of runner cluster.
+package nodes

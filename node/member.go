@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"runner.example/app"
+	"runner.example/cluster"
+	"runner.example/internal/fault"
+	"runner.example/internal/telemetry"
+	"runner.example/store"
+)
+
+// ErrBehind means that the server has ended because the log of its cluster no longer has what its
+// store lacks. Run again: it then takes a backup of another node.
+var ErrBehind = cluster.ErrBehind
+
+// openMember connects to the cluster that the data directory belongs to, and opens the store. If the
+// log no longer has what the store lacks, it takes a backup of another node first. The member is nil
+// if the server is alone. The caller closes the store, and then the member.
+func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics, logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
+	opt := cluster.StartOptions{Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger}
+	if member, err = cluster.Start(ctx, opt); err != nil {
+		return nil, nil, err
+	}
+	for {
+		if st, err = openStore(ctx, a, member, metrics, logger); err != nil || member == nil {
+			break
+		}
+		_, revision, _ := st.Position()
+		if err = member.CheckLog(ctx, revision); err == nil {
+			return member, st, nil
+		}
+		err = errors.Join(err, st.Close())
+		if !errors.Is(err, ErrBehind) {
+			break
+		}
+		if err = member.Resync(ctx); err != nil {
+			break
+		}
+	}
+	if err != nil && member != nil {
+		member.Close()
+	}
+	return member, st, err
+}
+
+// Join begins to answer the other nodes of the cluster, and to follow them; without a cluster it does
+// nothing. Call it before the activator starts: files of releases may have to be fetched.
+func (n *Node) Join(v *Activator) error {
+	if n.member == nil {
+		return nil
+	}
+	return n.member.Serve(n.Local.Store, n.Local.Keys, cluster.Hooks{
+		App:      n.appName,
+		Release:  func() string { return v.published.Load().id },
+		NotReady: n.notReady,
+		Secrets:  func() map[string]string { return v.published.Load().secrets },
+		Prepare:  func(context.Context, string) error { return nil },
+		Skew:     func(map[string]time.Duration) {},
+		Share:    func(int, int) {},
+		Behind:   func() { n.end(ErrBehind) },
+	})
+}
+
+// appName returns the declared name of the app, or "".
+func (n *Node) appName() string {
+	if s := n.Runtime.Schema(); s != nil {
+		return s.App
+	}
+	return ""
+}
+
+// notReady returns why the server is not ready, or "".
+func (n *Node) notReady() string {
+	if err := n.Runtime.NotReady(); err != nil {
+		return fault.Of(err).Detail
+	}
+	return ""
+}
+
+// published is what other nodes may know of what is served.
+type published struct {
+	id      string            // of the release
+	secrets map[string]string // MACs of the values of the app's secrets
+}
+
+// publish notes what is served now. The pepper, which all nodes have, is behind the key of the MACs, so
+// they reveal nothing about the values.
+func (v *Activator) publish(now candidate) {
+	p := &published{id: now.id, secrets: map[string]string{}}
+	key := v.keys.Derive("comparison of secrets")
+	for _, name := range now.content.Schema.Secrets {
+		value, _ := now.content.Secrets.Get(name)
+		mac := hmac.New(sha256.New, key[:])
+		fmt.Fprintf(mac, "%s=%s", name, value.Reveal())
+		p.secrets[name] = hex.EncodeToString(mac.Sum(nil)[:8])
+	}
+	v.published.Store(p)
+}
+
+// end ends the server as a signal does.
+func (n *Node) end(why error) {
+	select {
+	case n.ended <- why:
+	default: // it ends already
+	}
+}
