@@ -17,6 +17,7 @@ import (
 
 	"runner.example/backup"
 	"runner.example/internal/fault"
+	"runner.example/release"
 	"runner.example/store"
 )
 
@@ -132,6 +133,13 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		extend(w, prepareTime)
 		return struct{}{}, l.node.hooks.Prepare(r.Context(), args.ID)
+	case opActivate:
+		var args release.Activation
+		if err := decode(w, r, &args); err != nil {
+			return nil, err
+		}
+		extend(w, prepareTime)
+		return struct{}{}, l.node.hooks.Activate(r.Context(), args)
 	case opBlob:
 		var args idArgument
 		if err := decode(w, r, &args); err != nil {

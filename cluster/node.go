@@ -15,6 +15,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/version"
 	"runner.example/keystore"
+	"runner.example/release"
 	"runner.example/store"
 	"runner.example/store/etcdlog"
 )
@@ -41,6 +42,8 @@ type Hooks struct {
 	Secrets func() map[string]string
 	// Prepare compiles a stored release.
 	Prepare func(ctx context.Context, release string) error
+	// Activate activates a stored release, if this node is the owner.
+	Activate func(ctx context.Context, change release.Activation) error
 	// Skew is told by how much the clocks of other nodes differ from this one, after each question.
 	Skew func(map[string]time.Duration)
 	// Share is told that this is the node with that index, from 0, of that many.
@@ -377,4 +380,21 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 		text = errors.Join(text, fmt.Errorf("node %s cannot serve the release: %w", name, refused[name]))
 	}
 	return text
+}
+
+// ActivateOnOwner has the owner activate a stored release. Call it if this node is not the owner.
+func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) error {
+	asked, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	name, err := n.client.Owner(asked)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "a majority of the voters cannot be reached, so no release can be activated")
+	}
+	for _, p := range n.known() {
+		if p.Name == name {
+			_, err := ask[struct{}](ctx, n.caller, p.Address, opActivate, change)
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "the cluster has no owner at the moment: try again in some seconds")
 }

@@ -23,6 +23,7 @@ const (
 	opApplied  = "applied"
 	opChain    = "chain"
 	opPrepare  = "prepare"
+	opActivate = "activate"
 	opSnapshot = "snapshot"
 	opBlob     = "blob"
 )

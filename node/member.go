@@ -14,6 +14,7 @@ import (
 	"runner.example/cluster"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
+	"runner.example/release"
 	"runner.example/store"
 )
 
@@ -63,6 +64,7 @@ func (n *Node) Join(v *Activator) error {
 		NotReady: n.notReady,
 		Secrets:  func() map[string]string { return v.published.Load().secrets },
 		Prepare:  func(context.Context, string) error { return nil },
+		Activate: v.Activate,
 		Skew:     func(map[string]time.Duration) {},
 		Share:    func(int, int) {},
 		Behind:   func() { n.end(ErrBehind) },
@@ -103,6 +105,17 @@ func (v *Activator) publish(now candidate) {
 		p.secrets[name] = hex.EncodeToString(mac.Sum(nil)[:8])
 	}
 	v.published.Store(p)
+}
+
+// Activate activates a stored release: here, or on the owner of the cluster, see Activator.Activate.
+func (n *Node) Activate(v *Activator) func(context.Context, release.Activation) error {
+	return func(ctx context.Context, change release.Activation) error {
+		err := v.Activate(ctx, change)
+		if n.member != nil && errors.Is(err, store.ErrNotOwner) {
+			return n.member.ActivateOnOwner(ctx, change)
+		}
+		return err
+	}
 }
 
 // end ends the server as a signal does.
