@@ -43,6 +43,8 @@ type Record struct {
 	Reason string `json:"reason"`
 	// Address is the client's; empty for an operator's command.
 	Address string `json:"address"`
+	// Node is the name of the node that made the change, in a cluster; Append sets it.
+	Node string `json:"node,omitempty"`
 	// Count is how many of the same the record stands for; 0: it is about one.
 	Count int `json:"count,omitempty"`
 	// Removed is set in the checkpoints that Expire writes, and in no others.
@@ -107,6 +109,7 @@ func Append(tx *store.Tx, r Record) error {
 		r.Time.Time = tx.Now()
 	}
 	r.Time.Time = r.Time.UTC().Truncate(time.Millisecond)
+	r.Node = tx.Node()
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode the audit record of %s: %w", r.Action, err)

@@ -29,7 +29,7 @@ func (k *Keystore) Counts() Counts {
 		}
 	}
 	dead := map[ulid.ULID]bool{} // a key has several tokens
-	k.dead.each(func(d *deadKey) {
+	k.dead.Each(func(d *deadKey) {
 		if !dead[d.id] {
 			dead[d.id] = true
 			c.Keys[state(d.revoked, true, false)]++

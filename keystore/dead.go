@@ -13,6 +13,7 @@ import (
 
 	"runner.example/audit"
 	"runner.example/internal/caller"
+	"runner.example/keystore/tokenindex"
 	"runner.example/store"
 )
 
@@ -31,15 +32,15 @@ type deadKey struct {
 }
 
 // deadIdentity returns the identity of a token that is not in the index of live keys.
-func deadIdentity(dead *index[deadKey], mac [sha256.Size]byte) Identity {
-	n := dead.find(mac)
+func deadIdentity(dead *tokenindex.Index[deadKey], mac [sha256.Size]byte) Identity {
+	n := dead.Find(mac)
 	switch {
 	case n == nil:
 		return Identity{Refused: Unknown}
-	case n.of.revoked:
-		return Identity{ID: n.of.keyID(), Refused: KeyRevoked}
+	case n.Of.revoked:
+		return Identity{ID: n.Of.keyID(), Refused: KeyRevoked}
 	}
-	return Identity{ID: n.of.keyID(), Refused: KeyExpired}
+	return Identity{ID: n.Of.keyID(), Refused: KeyExpired}
 }
 
 func (d *deadKey) keyID() string { return keyIDs + strings.ToLower(d.id.String()) }
@@ -59,27 +60,15 @@ func (k *Keystore) loadKey(item store.Item, now int64) error {
 	return addDead(k.dead, r.ID, r.end(), r.Revoked != 0, macs)
 }
 
-// loadListed remembers a dead key that is still in its tenant's list.
-func (u *upkeep) loadListed(item store.Item, now int64) error {
-	end, err := decodeTime(item.Value)
-	if err != nil {
-		return fmt.Errorf("read list of keys: %w", err)
-	}
-	if id := string(item.Key[max(0, len(item.Key)-len(keyIDs)-ulid.EncodedSize):]); now >= end {
-		u.unmoved = append(u.unmoved, id)
-	}
-	return nil
-}
-
 // addDead adds the tokens of a key to the index of dead ones. The caller holds the lock.
-func addDead(dead *index[deadKey], id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
+func addDead(dead *tokenindex.Index[deadKey], id string, ended int64, revoked bool, macs [][sha256.Size]byte) error {
 	number, err := ulid.ParseStrict(strings.TrimPrefix(id, keyIDs))
 	if err != nil {
 		return fmt.Errorf("read id of key %s: %w", id, err)
 	}
 	d := &deadKey{number, ended, revoked}
 	for _, mac := range macs {
-		dead.put(mac, 0, d)
+		dead.Put(mac, 0, d)
 	}
 	return nil
 }
@@ -91,16 +80,75 @@ func (k *Keystore) dropDead(ctx context.Context) error {
 	defer k.upkeep.mu.Unlock()
 	now := k.clock.Now()
 	dead, expired := k.deadAt(now)
-	k.upkeep.unmoved = append(k.upkeep.unmoved, expired...) // Revoke has moved the others
-	for unmoved := &k.upkeep.unmoved; len(*unmoved) > 0; {
-		n := min(len(*unmoved), deadPerWrite)
-		if err := moveDead(ctx, k.store, (*unmoved)[:n], now); err != nil {
+	if err := k.moveExpired(ctx, expired, now); err != nil { // Revoke has moved the others
+		return err
+	}
+	return k.dropKeys(dead)
+}
+
+// moveExpired moves keys that have expired since the last call to the lists of dead ones. On a node
+// that is not the owner of its cluster it does nothing: when the node becomes the owner, it finds
+// them in the lists.
+func (k *Keystore) moveExpired(ctx context.Context, expired []string, now int64) error {
+	u := &k.upkeep
+	if !k.store.IsOwner() {
+		u.unmoved, u.listed = nil, false
+		return nil
+	}
+	u.unmoved = append(u.unmoved, expired...)
+	if !u.listed {
+		all, err := expiredInLists(ctx, k.store, now)
+		if err != nil {
 			return err
 		}
-		*unmoved = (*unmoved)[n:]
+		u.unmoved, u.listed = all, true
 	}
-	k.upkeep.unmoved = nil
-	return k.dropKeys(dead)
+	for len(u.unmoved) > 0 {
+		n := min(len(u.unmoved), deadPerWrite)
+		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return moveDead(tx, u.unmoved[:n], now) })
+		if errors.Is(err, store.ErrNotOwner) {
+			u.unmoved, u.listed = nil, false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		u.unmoved = u.unmoved[n:]
+	}
+	u.unmoved = nil
+	return nil
+}
+
+// updateAsOwner is store.Update for the owner of a cluster; for other nodes the error matches
+// store.ErrNotOwner.
+func (k *Keystore) updateAsOwner(ctx context.Context, fn func(*store.Tx) error) error {
+	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
+		if err := tx.CheckOwner(); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+	return err
+}
+
+// expiredInLists returns the ids of the keys in the lists of live ones that ended up to now, in ms.
+func expiredInLists(ctx context.Context, st *store.Store, now int64) (ids []string, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
+		for item, err := range tx.Scan([]byte(prefixTenant), nil, false) {
+			if err != nil {
+				return fmt.Errorf("read lists of keys: %w", err)
+			}
+			end, err := decodeTime(item.Value)
+			if err != nil {
+				return fmt.Errorf("read list of keys: %w", err)
+			}
+			if now >= end {
+				ids = append(ids, string(item.Key[max(0, len(item.Key)-len(keyIDs)-ulid.EncodedSize):]))
+			}
+		}
+		return nil
+	})
+	return ids, err
 }
 
 // deadAt returns the ids of the keys in memory that are dead at now, in ms, and those of
@@ -122,27 +170,24 @@ func (k *Keystore) deadAt(now int64) (all, expired []string) {
 }
 
 // moveDead moves keys that are dead at now to the lists of their tenants' dead keys.
-func moveDead(ctx context.Context, st *store.Store, ids []string, now int64) error {
-	_, err := st.Update(ctx, func(tx *store.Tx) error {
-		for _, id := range ids {
-			value, err := tx.Get(keyOf(id))
-			if errors.Is(err, store.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			r, err := decodeRecord(value)
-			if err != nil || !r.dead(now) { // a damaged one was logged at startup
-				continue
-			}
-			if err := r.moveToDead(tx); err != nil {
-				return err
-			}
+func moveDead(tx *store.Tx, ids []string, now int64) error {
+	for _, id := range ids {
+		value, err := tx.Get(keyOf(id))
+		if errors.Is(err, store.ErrNotFound) {
+			continue
 		}
-		return nil
-	})
-	return err
+		if err != nil {
+			return err
+		}
+		r, err := decodeRecord(value)
+		if err != nil || !r.dead(now) { // a damaged one was logged at startup
+			continue
+		}
+		if err := r.moveToDead(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropKeys removes keys from memory, except the reason to refuse their tokens.
@@ -172,7 +217,7 @@ func (k *Keystore) dropSome(ids []string) error {
 			return err
 		}
 		for _, mac := range known.macs { // after it is in the index of dead keys
-			k.index.remove(mac)
+			k.index.Remove(mac)
 		}
 		delete(k.keys, id)
 		delete(k.useOf, id)
@@ -194,29 +239,53 @@ func (k *Keystore) sweep(ctx context.Context) error {
 	}
 	now := k.clock.Now()
 	before := now - k.upkeep.keepDead.Milliseconds()
-	return errors.Join(k.sweepKeys(ctx, before), k.Platform.sweep(ctx, before), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()))
+	var errs error
+	if k.store.IsOwner() {
+		for _, err := range []error{k.sweepKeys(ctx, before), k.Platform.sweep(ctx, before), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds())} {
+			if !errors.Is(err, store.ErrNotOwner) { // the next owner continues
+				errs = errors.Join(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs, k.dropDeleted(ctx, before))
 }
 
 // sweepKeys deletes the keys that ended before a time, in ms. Each transaction writes an
 // audit record.
 func (k *Keystore) sweepKeys(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.keysEndedBefore(before), deadPerWrite) {
-		_, err := k.store.Update(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
+		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
 		if err != nil {
 			return fmt.Errorf("delete keys: %w", err)
 		}
 	}
+	return nil
+}
+
+// dropDeleted removes dead keys from memory that were deleted, and that ended before a time, in ms.
+func (k *Keystore) dropDeleted(ctx context.Context, before int64) error {
+	deleted := map[string]bool{}
+	err := k.store.View(ctx, func(tx *store.Tx) error {
+		for _, id := range k.keysEndedBefore(before) {
+			if _, err := tx.Get(keyOf(id)); errors.Is(err, store.ErrNotFound) {
+				deleted[id] = true
+			} else if err != nil {
+				return fmt.Errorf("find deleted keys: %w", err)
+			}
+		}
+		return nil
+	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.dead.removeIf(func(d *deadKey) bool { return d.ended < before })
-	return nil
+	k.dead.RemoveIf(func(d *deadKey) bool { return d.ended < before && deleted[d.keyID()] })
+	return err
 }
 
 func (k *Keystore) keysEndedBefore(before int64) (ids []string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	seen := map[*deadKey]bool{}
-	k.dead.each(func(d *deadKey) {
+	k.dead.Each(func(d *deadKey) {
 		if d.ended < before && !seen[d] {
 			seen[d] = true
 			ids = append(ids, d.keyID())

@@ -16,6 +16,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/keystore/credtime"
+	"runner.example/keystore/tokenindex"
 	"runner.example/store"
 )
 
@@ -95,13 +96,13 @@ type Keystore struct {
 	pepper []byte
 	macs   *macs
 	clock  *credtime.Clock
-	index  *index[entry]
-	dead   *index[deadKey] // tokens of revoked and expired keys, which are not in index
+	index  *tokenindex.Index[entry]
+	dead   *tokenindex.Index[deadKey] // tokens of revoked and expired keys, which are not in index
 	epoch  atomic.Uint64
 	uses   uses
 
 	sessionMACs  *macs
-	sessionIndex *index[sessionEntry]
+	sessionIndex *tokenindex.Index[sessionEntry]
 
 	// Platform are the platform keys.
 	Platform *PlatformKeys
@@ -122,7 +123,10 @@ type upkeep struct {
 
 	mu       sync.Mutex // one run at a time
 	keepDead time.Duration
-	unmoved  []string // expired keys that are still in the lists of their tenants
+	// unmoved are expired keys that are still in the lists of their tenants. It is complete if listed
+	// is true, and used only by the owner of a cluster.
+	unmoved []string
+	listed  bool
 }
 
 // known is one key in the index.
@@ -155,8 +159,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 		return nil, err
 	}
 	k := &Keystore{
-		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: newIndex[entry](),
-		dead: newIndex[deadKey](), sessionIndex: newIndex[sessionEntry](),
+		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: tokenindex.New[entry](),
+		dead: tokenindex.New[deadKey](), sessionIndex: tokenindex.New[sessionEntry](),
 		keys: map[string]*known{}, sessions: map[string]*knownSession{}, useOf: map[string]*use{},
 		upkeep: upkeep{keepDead: cmp.Or(opt.KeepDead, DefaultKeepDead), done: make(chan struct{})},
 	}
@@ -194,7 +198,7 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 		return Identity{Refused: Malformed}, ErrInvalidToken
 	}
 	mac := k.macs.of(token)
-	n := k.index.find(mac)
+	n := k.index.Find(mac)
 	if n == nil {
 		if !ValidToken(token) { // no key has such a token, so it is checked last
 			return Identity{Refused: Malformed}, ErrInvalidToken
@@ -202,11 +206,11 @@ func (k *Keystore) Verify(token []byte) (Identity, error) {
 		return deadIdentity(k.dead, mac), ErrInvalidToken
 	}
 	now, latest := k.clock.Read()
-	if reason := n.of.refusedAt(latest, n.until); reason != "" {
-		return Identity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
+	if reason := n.Of.refusedAt(latest, n.Until); reason != "" {
+		return Identity{ID: n.Of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
-	k.uses.touch(n.of.use, now)
-	return n.of.identity, nil
+	k.uses.touch(n.Of.use, now)
+	return n.Of.identity, nil
 }
 
 // refusedAt says why a token of the key that is valid up to until is refused at now.
@@ -240,17 +244,14 @@ func (k *Keystore) Epoch() uint64 { return k.epoch.Load() }
 func (k *Keystore) load(ctx context.Context) error {
 	now := k.clock.Now()
 	return k.store.View(ctx, func(tx *store.Tx) error {
-		for _, prefix := range []string{prefixKey, prefixTenant, prefixSession, prefixPlatform, prefixUse} {
+		for _, prefix := range []string{prefixKey, prefixSession, prefixPlatform, prefixUse} {
 			for item, err := range tx.Scan([]byte(prefix), nil, false) {
 				if err != nil {
 					return fmt.Errorf("read keys: %w", err)
 				}
-				switch prefix {
-				case prefixKey:
+				if prefix == prefixKey {
 					err = k.loadKey(item, now)
-				case prefixTenant:
-					err = k.upkeep.loadListed(item, now)
-				default:
+				} else {
 					err = k.follow(item.Version, item.Key, item.Value)
 				}
 				if err != nil {
@@ -264,7 +265,7 @@ func (k *Keystore) load(ctx context.Context) error {
 
 // apply follows one change that the store is about to make readable.
 func (k *Keystore) apply(seq store.Seq, change store.Change) {
-	if change.Deleted { // sweepKeys itself removes keys from memory
+	if change.Deleted { // sweepKeys removes keys from memory
 		if id, ok := strings.CutPrefix(string(change.Key), prefixSession); ok {
 			k.removeSession(id)
 		}
@@ -334,7 +335,7 @@ func (k *Keystore) putTokensLocked(r *record) ([][sha256.Size]byte, *entry) {
 	out := make([][sha256.Size]byte, len(r.Tokens))
 	for i, t := range r.Tokens {
 		out[i] = [sha256.Size]byte(t.MAC)
-		k.index.put(out[i], orEndless(t.Until), e)
+		k.index.Put(out[i], orEndless(t.Until), e)
 	}
 	return out, e
 }
@@ -347,7 +348,7 @@ func (k *Keystore) removeTokensLocked(old, next *known) {
 	}
 	for _, mac := range old.macs {
 		if !kept[mac] {
-			k.index.remove(mac)
+			k.index.Remove(mac)
 		}
 	}
 }
@@ -384,14 +385,7 @@ func (k *Keystore) lastUse(tx *store.Tx, id string) (int64, error) {
 	if u != nil {
 		return u.last.Load(), nil
 	}
-	value, err := tx.Get(useKeyOf(id))
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	return decodeTime(value)
+	return storedUse(tx, id)
 }
 
 const (
@@ -401,7 +395,8 @@ const (
 )
 
 // runUpkeep writes last uses and the clock file once a minute, and removes expired and
-// revoked keys from memory. Once an hour it deletes keys and sessions that ended long ago.
+// revoked keys from memory. Once an hour it deletes keys and sessions that ended long ago; in
+// a cluster the owner does that.
 func (k *Keystore) runUpkeep(ctx context.Context) {
 	defer close(k.upkeep.done)
 	ticker := time.NewTicker(writeEvery)
@@ -433,9 +428,14 @@ func (k *Keystore) writePending(ctx context.Context) error {
 		return fmt.Errorf("write clock file: %w", err)
 	}
 	taken := k.uses.take()
-	for len(taken) > 0 {
-		n := min(len(taken), usesPerWrite)
-		if err := writeUses(ctx, k.store, taken[:n]); err != nil {
+	for n := usesPerWrite; len(taken) > 0; {
+		n = min(len(taken), n)
+		err := writeUses(ctx, k.store, taken[:n])
+		if errors.Is(err, store.ErrConflict) && n > 1 { // another node writes some of them
+			n /= 2
+			continue
+		}
+		if err != nil {
 			for _, u := range taken {
 				k.uses.add(u)
 			}
@@ -449,7 +449,7 @@ func (k *Keystore) writePending(ctx context.Context) error {
 func writeUses(ctx context.Context, st *store.Store, some []*use) error {
 	_, err := st.Update(ctx, func(tx *store.Tx) error {
 		for _, u := range some {
-			if err := tx.Set(useKeyOf(u.id), encodeTime(u.last.Load())); err != nil {
+			if err := u.write(tx); err != nil {
 				return err
 			}
 		}

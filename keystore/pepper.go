@@ -33,14 +33,34 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	path := opt.PepperPath()
-	if path == "" { // a store in memory
+	pepper, err := pepperFor(want, opt.PepperPath())
+	if err != nil {
+		return nil, err
+	}
+	if want == nil {
+		// Another node of the cluster may store its check at the same time.
+		want, err = storeCheck(ctx, st, checkValue(pepper))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !hmac.Equal(want, checkValue(pepper)) {
+		return nil, fault.New(fault.Invalid,
+			"the pepper file %q is not the one that this store was created with: restore that one, or set pepper_file under [keystore]", opt.PepperPath())
+	}
+	return pepper, nil
+}
+
+// pepperFor returns the pepper in the file at path. For a store without a check value it creates
+// the file if needed. An empty path is that of a store in memory.
+func pepperFor(want []byte, path string) ([]byte, error) {
+	if path == "" {
 		if want != nil {
 			return nil, fault.New(fault.Invalid, "this store needs the pepper that it was created with: set pepper_file under [keystore]")
 		}
 		pepper := make([]byte, pepperLen)
 		rand.Read(pepper)
-		return pepper, storeCheck(ctx, st, pepper)
+		return pepper, nil
 	}
 	pepper, err := readPepper(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,17 +70,7 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 		}
 		pepper, err = createPepper(path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if want == nil {
-		return pepper, storeCheck(ctx, st, pepper)
-	}
-	if !hmac.Equal(want, checkValue(pepper)) {
-		return nil, fault.New(fault.Invalid,
-			"the pepper file %q is not the one that this store was created with: restore that one, or set pepper_file under [keystore]", path)
-	}
-	return pepper, nil
+	return pepper, err
 }
 
 func readPepper(path string) ([]byte, error) {
@@ -100,27 +110,38 @@ func createPepper(path string) ([]byte, error) {
 }
 
 func storedCheck(ctx context.Context, st *store.Store) (check []byte, err error) {
-	err = st.View(ctx, func(tx *store.Tx) error {
-		check, err = tx.Get(pepperKey)
+	err = st.View(ctx, func(tx *store.Tx) (err error) {
+		check, err = readCheck(tx)
 		return err
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read check value of the pepper: %w", err)
 	}
 	return check, nil
 }
 
-func storeCheck(ctx context.Context, st *store.Store, pepper []byte) error {
-	_, err := st.Update(ctx, func(tx *store.Tx) error {
-		return tx.Set(pepperKey, checkValue(pepper))
+// readCheck returns the check value in the store; nil if there is none.
+func readCheck(tx *store.Tx) ([]byte, error) {
+	check, err := tx.Get(pepperKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return check, err
+}
+
+// storeCheck stores a check value unless there is one, and returns that in the store.
+func storeCheck(ctx context.Context, st *store.Store, check []byte) (stored []byte, err error) {
+	_, err = st.Update(ctx, func(tx *store.Tx) (err error) {
+		if stored, err = readCheck(tx); err != nil || stored != nil {
+			return err
+		}
+		stored = check
+		return tx.Set(pepperKey, check)
 	})
 	if err != nil {
-		return fmt.Errorf("store check value of the pepper: %w", err)
+		return nil, fmt.Errorf("store check value of the pepper: %w", err)
 	}
-	return nil
+	return stored, nil
 }
 
 // PepperCheck returns the check value of the pepper: it identifies the pepper and reveals

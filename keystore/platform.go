@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner.example/internal/secret"
+	"runner.example/keystore/tokenindex"
 	"runner.example/store"
 )
 
@@ -116,7 +117,7 @@ type PlatformIdentity struct {
 type PlatformKeys struct {
 	of    *Keystore // its lock guards known, and changes of index
 	macs  *macs
-	index *index[platformEntry]
+	index *tokenindex.Index[platformEntry]
 	known map[string]*knownPlatformKey
 }
 
@@ -137,7 +138,7 @@ type platformEntry struct {
 
 func newPlatformKeys(k *Keystore) *PlatformKeys {
 	key := k.Derive("platform keys")
-	return &PlatformKeys{of: k, macs: newMACs(key[:]), index: newIndex[platformEntry](), known: map[string]*knownPlatformKey{}}
+	return &PlatformKeys{of: k, macs: newMACs(key[:]), index: tokenindex.New[platformEntry](), known: map[string]*knownPlatformKey{}}
 }
 
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the reason in the
@@ -147,16 +148,16 @@ func (p *PlatformKeys) Verify(token []byte) (PlatformIdentity, error) {
 	if !ValidToken(token) {
 		return PlatformIdentity{Refused: Malformed}, ErrInvalidToken
 	}
-	n := p.index.find(p.macs.of(token))
+	n := p.index.Find(p.macs.of(token))
 	if n == nil {
 		return PlatformIdentity{Refused: Unknown}, ErrInvalidToken
 	}
 	now, latest := p.of.clock.Read()
-	if reason := n.of.refusedAt(latest); reason != "" {
-		return PlatformIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
+	if reason := n.Of.refusedAt(latest); reason != "" {
+		return PlatformIdentity{ID: n.Of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
-	p.of.uses.touch(n.of.use, now)
-	return n.of.identity, nil
+	p.of.uses.touch(n.Of.use, now)
+	return n.Of.identity, nil
 }
 
 func (e *platformEntry) refusedAt(now int64) Reason {
@@ -185,10 +186,10 @@ func (p *PlatformKeys) follow(version store.Seq, id string, value []byte) error 
 			identity: PlatformIdentity{ID: r.ID, Role: r.Role},
 			expires:  orEndless(r.Expires), revoked: r.Revoked, use: p.of.useLocked(r.ID),
 		}
-		p.index.put(next.mac, endless, next.entry)
+		p.index.Put(next.mac, endless, next.entry)
 	}
 	if old != nil && old.entry != nil && old.mac != next.mac {
-		p.index.remove(old.mac)
+		p.index.Remove(old.mac)
 	}
 	p.known[id] = next
 	if err != nil {
@@ -202,7 +203,7 @@ func (p *PlatformKeys) remove(id string) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	if old := p.known[id]; old != nil && old.entry != nil {
-		p.index.remove(old.mac)
+		p.index.Remove(old.mac)
 	}
 	delete(p.known, id)
 	delete(p.of.useOf, id)
@@ -214,7 +215,7 @@ func (p *PlatformKeys) sweep(ctx context.Context, before int64) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	_, err := p.of.store.Update(ctx, func(tx *store.Tx) error {
+	err := p.of.updateAsOwner(ctx, func(tx *store.Tx) error {
 		deleted := 0
 		for _, id := range ended {
 			r, err := readPlatform(tx, id)

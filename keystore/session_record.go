@@ -52,6 +52,14 @@ func readSession(tx *store.Tx, id string) (*sessionRecord, error) {
 	return r, nil
 }
 
+// end returns the end of the session, in ms, if used was its last use.
+func (r *sessionRecord) end(used int64) int64 {
+	if r.Revoked != 0 {
+		return r.Revoked
+	}
+	return min(r.Expires, max(r.Created, used)+r.Idle)
+}
+
 func (r *sessionRecord) write(tx *store.Tx) error {
 	value, err := json.Marshal(r)
 	if err != nil {

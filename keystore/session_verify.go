@@ -3,6 +3,7 @@ package keystore
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,18 +50,18 @@ func (k *Keystore) VerifySession(s *schema.Schema, value []byte) (SessionIdentit
 	if len(value) > maxTokenLen {
 		return SessionIdentity{Refused: Malformed}, ErrInvalidToken
 	}
-	n := k.sessionIndex.find(k.sessionMACs.of(value))
+	n := k.sessionIndex.Find(k.sessionMACs.of(value))
 	if n == nil {
 		if !ValidToken(value) { // no session has such a value, so it is checked last
 			return SessionIdentity{Refused: Malformed}, ErrInvalidToken
 		}
 		return SessionIdentity{Refused: Unknown}, ErrInvalidToken
 	}
-	if reason := n.of.refusedAt(k.clock.Latest()); reason != "" {
-		return SessionIdentity{ID: n.of.identity.ID, Refused: reason}, ErrInvalidToken
+	if reason := n.Of.refusedAt(k.clock.Latest()); reason != "" {
+		return SessionIdentity{ID: n.Of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
-	identity := n.of.identity
-	identity.seen = n.of.seen
+	identity := n.Of.identity
+	identity.seen = n.Of.seen
 	identity.Roles = rolesUnder(s, identity.Roles)
 	return identity, nil
 }
@@ -110,10 +111,10 @@ func (k *Keystore) followSession(version store.Seq, id string, value []byte) err
 	next := &knownSession{version: version}
 	if err == nil {
 		next.mac, next.entry = [sha256.Size]byte(r.MAC), k.sessionEntryLocked(r)
-		k.sessionIndex.put(next.mac, r.Expires, next.entry)
+		k.sessionIndex.Put(next.mac, r.Expires, next.entry)
 	}
 	if old != nil && old.entry != nil && old.mac != next.mac {
-		k.sessionIndex.remove(old.mac)
+		k.sessionIndex.Remove(old.mac)
 	}
 	k.sessions[id] = next
 	if err != nil {
@@ -136,7 +137,7 @@ func (k *Keystore) removeSession(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old := k.sessions[id]; old != nil && old.entry != nil {
-		k.sessionIndex.remove(old.mac)
+		k.sessionIndex.Remove(old.mac)
 	}
 	delete(k.sessions, id)
 	delete(k.useOf, id)
@@ -153,19 +154,34 @@ const (
 // sweepSessions deletes the sessions that ended before a time, in ms.
 func (k *Keystore) sweepSessions(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.sessionsEndedBefore(before), sweptPerWrite) {
-		_, err := k.store.Update(ctx, func(tx *store.Tx) error {
-			for _, id := range some {
-				if err := tx.Delete(sessionKeyOf(id)); err != nil {
-					return err
-				}
-				if err := tx.Delete(useKeyOf(id)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return deleteSessions(tx, some, before) })
 		if err != nil {
 			return fmt.Errorf("delete sessions: %w", err)
+		}
+	}
+	return nil
+}
+
+// deleteSessions deletes those of the sessions that ended before a time, in ms. It reads them and
+// their last uses again: another node may have written a use since.
+func deleteSessions(tx *store.Tx, ids []string, before int64) error {
+	for _, id := range ids {
+		r, err := readSession(tx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		used, err := storedUse(tx, id)
+		if err != nil {
+			return err
+		}
+		if r.end(used) >= before {
+			continue
+		}
+		if err := errors.Join(tx.Delete(sessionKeyOf(id)), tx.Delete(useKeyOf(id))); err != nil {
+			return err
 		}
 	}
 	return nil

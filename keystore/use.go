@@ -1,6 +1,12 @@
 package keystore
 
-import "sync/atomic"
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"runner.example/store"
+)
 
 // use is the last use of a key or a session. Requests record it here, a background task
 // writes it to the store.
@@ -23,6 +29,48 @@ func (u *use) atLeast(at int64) {
 			return
 		}
 	}
+}
+
+// write writes the last use, unless the store has a later one of another node, or the key or session
+// was deleted.
+func (u *use) write(tx *store.Tx) error {
+	last := u.last.Load()
+	stored, err := storedUse(tx, u.id)
+	if err != nil || stored >= last {
+		return err
+	}
+	if stored == 0 { // with the deletion of a key or session, its last use is deleted
+		if _, err := tx.Get(u.recordKey()); err != nil {
+			if errors.Is(err, store.ErrNotFound) {
+				return nil
+			}
+			return err
+		}
+	}
+	return tx.Set(useKeyOf(u.id), encodeTime(last))
+}
+
+// recordKey returns the key of the record of the key or session.
+func (u *use) recordKey() []byte {
+	switch {
+	case strings.HasPrefix(u.id, sessionIDs):
+		return sessionKeyOf(u.id)
+	case strings.HasPrefix(u.id, platformIDs):
+		return platformKeyOf(u.id)
+	}
+	return keyOf(u.id)
+}
+
+// storedUse returns the last use that the store has, in ms; 0: none.
+func storedUse(tx *store.Tx, id string) (int64, error) {
+	value, err := tx.Get(useKeyOf(id))
+	if errors.Is(err, store.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return decodeTime(value)
 }
 
 // uses is the list of uses to be written: a lock-free stack.

@@ -57,6 +57,7 @@ var plan = map[string]layeredPackage{
 	"store/storetest":      {2, nil}, // for tests
 	"store/etcdlog":        {1, []string{"go.etcd.io/etcd", "go.uber.org/zap"}},
 	"keystore/credtime":    {1, nil},
+	"keystore/tokenindex":  {0, nil},
 	"internal/settings":    {1, []string{"github.com/BurntSushi/toml"}},
 	"internal/console":     {1, nil},
 	"schema":               {1, nil},

@@ -55,10 +55,14 @@ func (d Delivery) Record(tx *store.Tx, route string) error {
 }
 
 // Sweep deletes the records that have expired at now, in its own transactions. It returns
-// when there are no more, or with the error of ctx.
+// when there are no more, or with the error of ctx. On a node that is not the owner of its
+// cluster it does nothing.
 func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
-	for full := true; full; {
+	for full := st.IsOwner(); full; {
 		_, err := st.Update(ctx, func(tx *store.Tx) error {
+			if err := tx.CheckOwner(); err != nil {
+				return err
+			}
 			old, err := expired(tx, now)
 			if err != nil {
 				return err
@@ -71,6 +75,9 @@ func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 			}
 			return nil
 		})
+		if errors.Is(err, store.ErrNotOwner) {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("sweep deliveries: %w", err)
 		}

@@ -15,16 +15,23 @@ type Log struct {
 	mu      sync.Mutex
 	entries [][]byte // revision 1 and so on
 	has     map[commitlog.ID]bool
-	grown   chan struct{} // closed when entries grow
+	grown   chan struct{} // closed when entries grow, or a node is not held any more
+	held    map[string]bool
 }
 
 // NewLog returns an empty log.
-func NewLog() *Log { return &Log{has: map[commitlog.ID]bool{}, grown: make(chan struct{})} }
+func NewLog() *Log {
+	return &Log{has: map[commitlog.ID]bool{}, grown: make(chan struct{}), held: map[string]bool{}}
+}
 
 // Open opens the store of the node o.Name, which shares the log, and closes it when the test ends.
 func (l *Log) Open(t testing.TB, o store.Options) *store.Store {
 	t.Helper()
-	o.Log = l.open
+	o.Log = func(after uint64, deliver func(uint64, []byte) error) store.SharedLog {
+		f := &follower{log: l, node: o.Name, stop: make(chan struct{}), stopped: make(chan struct{})}
+		go f.run(after, deliver)
+		return f
+	}
 	s, err := store.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +73,28 @@ func CatchUp(t testing.TB, stores ...*store.Store) {
 	}
 }
 
-// open is a store.OpenSharedLog.
-func (l *Log) open(after uint64, deliver func(revision uint64, entry []byte) error) store.SharedLog {
-	f := &follower{log: l, stop: make(chan struct{}), stopped: make(chan struct{})}
-	go f.run(after, deliver)
-	return f
+// Hold lets a node get no entries until release is called. It can append still.
+func (l *Log) Hold(node string) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held[node] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.held[node] = false
+		l.wake()
+	}
+}
+
+func (l *Log) wake() {
+	close(l.grown)
+	l.grown = make(chan struct{})
 }
 
 // follower is the log as one store has it.
 type follower struct {
 	log           *Log
+	node          string
 	stop, stopped chan struct{}
 	err           error // set before stopped is closed
 }
@@ -100,7 +119,7 @@ func (f *follower) wait(revision uint64) []byte {
 		l.mu.Lock()
 		grown := l.grown
 		var entry []byte
-		if revision <= uint64(len(l.entries)) {
+		if revision <= uint64(len(l.entries)) && !l.held[f.node] {
 			entry = slices.Clone(l.entries[revision-1])
 		}
 		l.mu.Unlock()
@@ -129,8 +148,7 @@ func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) erro
 	}
 	l.has[id] = true
 	l.entries = append(l.entries, slices.Clone(entry))
-	close(l.grown)
-	l.grown = make(chan struct{})
+	l.wake()
 	return nil
 }
 

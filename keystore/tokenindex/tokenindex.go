@@ -1,4 +1,4 @@
-package keystore
+package tokenindex
 
 import (
 	"crypto/sha256"
@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// index finds a token by its HMAC. Any number of goroutines may read it while
+// Index finds a token by its HMAC. Any number of goroutines may read it while
 // one changes it. Readers take no lock, and see the old or the new node of a token that is
 // being replaced, never none.
 //
@@ -18,38 +18,39 @@ import (
 //	                                              builds a new chain and swaps it in
 //
 // A client cannot choose an HMAC under the pepper, so chains stay short.
-type index[T any] struct {
+type Index[T any] struct {
 	table atomic.Pointer[table[T]]
 	count int // tokens; for the goroutine that changes the index
 }
 
-type table[T any] struct{ buckets []atomic.Pointer[node[T]] }
+type table[T any] struct{ buckets []atomic.Pointer[Node[T]] }
 
-// node is one token and its key or session. It is immutable.
-type node[T any] struct {
+// Node is one token and its key or session. It is immutable.
+type Node[T any] struct {
 	mac [sha256.Size]byte
-	// until is the end of the token, in ms; endless for one that ends with its key.
-	until int64
-	of    *T
-	next  *node[T]
+	// Until is what Put got: the end of the token.
+	Until int64
+	Of    *T
+	next  *Node[T]
 }
 
 const smallestTable = 64
 
-func newIndex[T any]() *index[T] {
-	x := &index[T]{}
+// New returns an index without tokens.
+func New[T any]() *Index[T] {
+	x := &Index[T]{}
 	x.table.Store(newTable[T](smallestTable))
 	return x
 }
 
-func newTable[T any](size int) *table[T] { return &table[T]{make([]atomic.Pointer[node[T]], size)} }
+func newTable[T any](size int) *table[T] { return &table[T]{make([]atomic.Pointer[Node[T]], size)} }
 
-func (t *table[T]) bucket(mac [sha256.Size]byte) *atomic.Pointer[node[T]] {
+func (t *table[T]) bucket(mac [sha256.Size]byte) *atomic.Pointer[Node[T]] {
 	return &t.buckets[binary.LittleEndian.Uint64(mac[:8])&uint64(len(t.buckets)-1)]
 }
 
-// find returns the token's node, nil when there is none.
-func (x *index[T]) find(mac [sha256.Size]byte) *node[T] {
+// Find returns the token's node, nil when there is none.
+func (x *Index[T]) Find(mac [sha256.Size]byte) *Node[T] {
 	for n := x.table.Load().bucket(mac).Load(); n != nil; n = n.next {
 		if subtle.ConstantTimeCompare(n.mac[:], mac[:]) == 1 {
 			return n
@@ -58,12 +59,12 @@ func (x *index[T]) find(mac [sha256.Size]byte) *node[T] {
 	return nil
 }
 
-// put adds a token, in place of the one with the same HMAC.
-func (x *index[T]) put(mac [sha256.Size]byte, until int64, of *T) {
+// Put adds a token, in place of the one with the same HMAC.
+func (x *Index[T]) Put(mac [sha256.Size]byte, until int64, of *T) {
 	t := x.table.Load()
 	bucket := t.bucket(mac)
 	rest, found := without(bucket.Load(), mac)
-	bucket.Store(&node[T]{mac, until, of, rest})
+	bucket.Store(&Node[T]{mac, until, of, rest})
 	if found {
 		return
 	}
@@ -73,8 +74,8 @@ func (x *index[T]) put(mac [sha256.Size]byte, until int64, of *T) {
 	}
 }
 
-// remove removes a token if it is there.
-func (x *index[T]) remove(mac [sha256.Size]byte) {
+// Remove removes a token if it is there.
+func (x *Index[T]) Remove(mac [sha256.Size]byte) {
 	bucket := x.table.Load().bucket(mac)
 	rest, found := without(bucket.Load(), mac)
 	if found {
@@ -83,23 +84,23 @@ func (x *index[T]) remove(mac [sha256.Size]byte) {
 	}
 }
 
-// each calls visit with the key or session of every token.
-func (x *index[T]) each(visit func(*T)) {
+// Each calls visit with the key or session of every token.
+func (x *Index[T]) Each(visit func(*T)) {
 	t := x.table.Load()
 	for i := range t.buckets {
 		for n := t.buckets[i].Load(); n != nil; n = n.next {
-			visit(n.of)
+			visit(n.Of)
 		}
 	}
 }
 
-// removeIf removes the tokens of the keys or sessions for which drop returns true.
-func (x *index[T]) removeIf(drop func(*T) bool) {
+// RemoveIf removes the tokens of the keys or sessions for which drop returns true.
+func (x *Index[T]) RemoveIf(drop func(*T) bool) {
 	t := x.table.Load()
 	for i := range t.buckets {
 		for n := t.buckets[i].Load(); n != nil; n = n.next {
-			if drop(n.of) {
-				x.remove(n.mac)
+			if drop(n.Of) {
+				x.Remove(n.mac)
 			}
 		}
 	}
@@ -107,7 +108,7 @@ func (x *index[T]) removeIf(drop func(*T) bool) {
 
 // without returns the chain without the node of that HMAC. The nodes before it are copied,
 // those after it shared.
-func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found bool) {
+func without[T any](chain *Node[T], mac [sha256.Size]byte) (rest *Node[T], found bool) {
 	if chain == nil {
 		return nil, false
 	}
@@ -118,17 +119,17 @@ func without[T any](chain *node[T], mac [sha256.Size]byte) (rest *node[T], found
 	if !found {
 		return chain, false
 	}
-	return &node[T]{chain.mac, chain.until, chain.of, next}, true
+	return &Node[T]{chain.mac, chain.Until, chain.Of, next}, true
 }
 
 // grow doubles the table. A reader of the old one began before the current change, and may
 // see the state before it.
-func (x *index[T]) grow(old *table[T]) {
+func (x *Index[T]) grow(old *table[T]) {
 	t := newTable[T](2 * len(old.buckets))
 	for i := range old.buckets {
 		for n := old.buckets[i].Load(); n != nil; n = n.next {
 			bucket := t.bucket(n.mac)
-			bucket.Store(&node[T]{n.mac, n.until, n.of, bucket.Load()})
+			bucket.Store(&Node[T]{n.mac, n.Until, n.Of, bucket.Load()})
 		}
 	}
 	x.table.Store(t)
