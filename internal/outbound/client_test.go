@@ -642,7 +642,7 @@ func TestConnectionsAreShared(t *testing.T) {
 				}
 				cancel()
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			_, err := c.Do(ctx, "a", w.request("", w.url(names[0], "/"), ""), nil)
 			if e := errorOf(err); e.Reason != outbound.Unavailable || !strings.HasPrefix(e.Detail, "no connection is free") {

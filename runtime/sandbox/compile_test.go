@@ -73,7 +73,7 @@ func TestAModuleThatMayTakeLongIsCompiledInASeparateProcess(t *testing.T) {
 	for _, cache := range []string{filepath.Join(t.TempDir(), "cache"), ""} {
 		t.Setenv("TMPDIR", t.TempDir())
 		options := sandbox.Options{CacheDir: cache, CompileTime: 3 * time.Second, Compiler: itself(t)}
-		wasm := withLarge(100_000, stores...)
+		wasm := withLarge(40_000, stores...)
 		m := load(t, newEngine(t, options), wasm)
 		if _, err := within(t, plenty, m, "f"); fault.CodeOf(err) != fault.HandlerFailed || !strings.Contains(err.Error(), "without an answer") {
 			t.Errorf("ends with %v", err)

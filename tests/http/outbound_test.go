@@ -143,9 +143,9 @@ func (b *barrier) wait(n int32) {
 // not CPU time.
 func TestAWaitingHandlerHoldsNoCPUSlot(t *testing.T) {
 	var all barrier
-	s, origin, worker := outboundApp(t, "[sandbox]\ncpu = \"250ms\"\n", func(http.ResponseWriter, *http.Request) {
+	s, origin, worker := outboundApp(t, "[sandbox]\ncpu = \"1s\"\n", func(http.ResponseWriter, *http.Request) {
 		all.wait(12)
-		time.Sleep(400 * time.Millisecond) // longer than the CPU time limit
+		time.Sleep(1100 * time.Millisecond) // longer than the CPU time limit
 	})
 	var callers sync.WaitGroup
 	for range 12 {

@@ -114,14 +114,14 @@ func TestTheLogOfAStoppedHandlerNamesItsPlaceAndTheSetting(t *testing.T) {
 	a := harness.NewApp(t, `app stopped
 entity Item { id: id n: int @@allow read to anonymous }
 routes("/", auth: none, rateLimit: none) {
-  GET /short -> waits (timeout: 50ms)
+  GET /short -> waits (timeout: 300ms)
   GET /long -> waits
   GET /spin -> spins (timeout: 10s)
   GET /rows -> rows (timeout: 10s)
   POST /body -> reads (body: 8mb, timeout: 10s)
   POST /whole -> readsBytes (body: 8mb, timeout: 10s)
 }
-`, "[runtime]\ntimeout = \"100ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\nhost_calls = 1000000\nstore_operations = 1000000\n")
+`, "[runtime]\ntimeout = \"600ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\nhost_calls = 1000000\nstore_operations = 1000000\n")
 	a.Write("handlers/stopped.ts", `import { ok, query, type RouteRequest } from "@runner/sdk";
 export const waits = () => new Promise((done) => setTimeout(done, 60_000));
 export const spins = () => { for (;;) Math.max(1); };
@@ -140,7 +140,7 @@ export const rows = async () => { for (;;) await query("Item").where("n", "=", 5
 	log := s.Stderr.String()
 	for _, want := range []string{
 		"handler waits: stopped while it waited for setTimeout at ", "handlers/stopped.ts:2:",
-		"handler took longer than 50ms (timeout: of the route)", "handler took longer than 100ms ([runtime] timeout)",
+		"handler took longer than 300ms (timeout: of the route)", "handler took longer than 600ms ([runtime] timeout)",
 		"handler spins: stopped at spins (handlers/stopped.ts:3:", "handler used more than 500ms of CPU ([sandbox] cpu)",
 		"handler reads: InternalError: out of memory at reads (handlers/stopped.ts:4:", "handler needed more than 8mb of memory ([sandbox] memory)",
 		"handler readsBytes: stopped at readsBytes (handlers/stopped.ts:5:",

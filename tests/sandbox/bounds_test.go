@@ -145,7 +145,7 @@ func requestsFrom(s *harness.Server, t *testing.T, address string) func(path str
 }
 
 func TestTheBreakerOpensForOneCallerBeforeOthers(t *testing.T) {
-	a := harness.NewApp(t, `routes("/", auth: none, rateLimit: none) { GET /work -> work }`, "[sandbox]\ncpu = \"100ms\"\n")
+	a := harness.NewApp(t, `routes("/", auth: none, rateLimit: none) { GET /work -> work }`, "[sandbox]\ncpu = \"200ms\"\n")
 	a.Write("handlers/work.ts", `
 		import { ok, type RouteRequest } from "@runner/sdk";
 		export function work(req: RouteRequest) {

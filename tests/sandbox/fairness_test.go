@@ -81,7 +81,7 @@ func TestALoopFreeCallTreeEndsAtItsDeadline(t *testing.T) {
 // A handler that used all its CPU time five times is unavailable for a while; other
 // handlers are not.
 func TestAHandlerThatKeepsRunningOutOfTimeIsUnavailable(t *testing.T) {
-	s := harness.NewApp(t, fairnessSchema, "[sandbox]\ncpu = \"20ms\"\n", "echo", "hostile").Serve()
+	s := harness.NewApp(t, fairnessSchema, "[sandbox]\ncpu = \"200ms\"\n", "echo", "hostile").Serve()
 	for n := range 5 {
 		if got := s.Do("GET", "/loop", ""); harness.CheckAnswer(t, got) != "504 handler_timeout" {
 			t.Fatalf("request %d: %d %s", n+1, got.Status, got.Body)

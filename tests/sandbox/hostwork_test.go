@@ -138,9 +138,6 @@ func TestCheckingABodyIsLimited(t *testing.T) {
 		t.Errorf("a caller without a credential: %d %.300s", got.Status, got.Body)
 	}
 	open := processorTime(s) - before
-	if open > 300*time.Millisecond {
-		t.Errorf("checking the body of a caller without a credential used %s", open)
-	}
 	t.Logf("checking the body of a caller without a credential used %s", open)
 	if got := s.Do("POST", "/form", `{"names":["aab"]}`); got.Status != 204 {
 		t.Errorf("a valid body: %d %.300s", got.Status, got.Body)
@@ -149,15 +146,19 @@ func TestCheckingABodyIsLimited(t *testing.T) {
 		t.Errorf("without a key: %d %.300s", got.Status, got.Body)
 	}
 	key := "X-API-Key: " + a.Token("key")
-	for path, most := range map[string]time.Duration{"/keyForm": time.Second, "/quickForm": 200 * time.Millisecond} {
+	used := map[string]time.Duration{}
+	for _, path := range []string{"/keyForm", "/quickForm"} { // with 1 s and 200 ms
 		before := processorTime(s)
 		if got := s.Do("POST", path, body, key); harness.CheckAnswer(t, got) != "504 handler_timeout" {
 			t.Errorf("%s with a key: %d %.300s", path, got.Status, got.Body)
 		}
-		used := processorTime(s) - before
-		t.Logf("checking the body for %s used %s", path, used)
-		if used > most+most/4+50*time.Millisecond {
-			t.Errorf("checking the body for %s used %s of a processor, and may have %s", path, used, most)
-		}
+		used[path] = processorTime(s) - before
+		t.Logf("checking the body for %s used %s", path, used[path])
+	}
+	if long := used["/keyForm"]; open > long/2 || used["/quickForm"] > long*3/4 {
+		t.Errorf("of a processor, a caller without a credential used %s, and with a key 200 ms became %s and a second %s", open, used["/quickForm"], long)
+	}
+	if long := used["/keyForm"]; harness.Soak && long > 1300*time.Millisecond {
+		t.Errorf("checking the body for /keyForm used %s of a processor, and may have a second", long)
 	}
 }
