@@ -18,9 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"runner.example/hostabi/abi"
+	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/release"
@@ -108,7 +107,7 @@ func (s *RemoteServer) Serve(ln net.Listener) error {
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate.Load(), nil },
 	}
-	limited := netutil.LimitListener(newAddressLimit(ln, s.logger), maxRemoteConns)
+	limited := connlimit.Listen(ln, maxRemoteConns, "admin", s.logger)
 	err := s.http.Serve(tls.NewListener(limited, config))
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve operators on the network: %w", err)

@@ -482,7 +482,7 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 	if got := ask(same); got.status != 200 {
 		t.Errorf("after one was closed: %d %s", got.status, got.body)
 	}
-	const line = "admin connection closed: its address has too many open"
+	const line = "connection closed: its address has too many open"
 	if text := n.log.String(); !strings.Contains(text, line) || !strings.Contains(text, "address=127.2.0.1") {
 		t.Error(text)
 	}

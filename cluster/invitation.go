@@ -125,23 +125,30 @@ func dropExpired(tx *store.Tx) error {
 	return nil
 }
 
+// invitationOf returns the invitation with that secret, if it can be used.
+func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
+	text, err := tx.Get(invitationKey(secret))
+	if errors.Is(err, store.ErrNotFound) {
+		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite")
+	}
+	if err != nil {
+		return i, err
+	}
+	if err := json.Unmarshal(text, &i); err != nil {
+		return i, err
+	}
+	if !tx.Now().Before(i.Expires) {
+		return i, fault.New(fault.Denied, "the invitation has expired: make another one with runner cluster invite")
+	}
+	return i, nil
+}
+
 // accept takes an invitation, and records its node. The caller signs a certificate for it
 // afterwards.
 func accept(tx *store.Tx, secret []byte, node Peer) error {
-	key := invitationKey(secret)
-	text, err := tx.Get(key)
-	if errors.Is(err, store.ErrNotFound) {
-		return fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite")
-	}
+	i, err := invitationOf(tx, secret)
 	if err != nil {
 		return err
-	}
-	var i invitation
-	if err := json.Unmarshal(text, &i); err != nil {
-		return err
-	}
-	if !tx.Now().Before(i.Expires) {
-		return fault.New(fault.Denied, "the invitation has expired: make another one with runner cluster invite")
 	}
 	if i.Role != node.Role {
 		return fault.New(fault.Denied, "the invitation is for a node with the role %s", i.Role)
@@ -158,7 +165,7 @@ func accept(tx *store.Tx, secret []byte, node Peer) error {
 			return fault.New(fault.Conflict, "the ports of %s (it and the two after it) meet those of the node %q: choose another address with --listen", node.Address, other.Name)
 		}
 	}
-	if err := tx.Delete(key); err != nil {
+	if err := tx.Delete(invitationKey(secret)); err != nil {
 		return err
 	}
 	return putNode(tx, node)

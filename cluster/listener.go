@@ -13,9 +13,8 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"runner.example/backup"
+	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/store"
@@ -55,7 +54,7 @@ func (n *Node) listen() (*listener, error) {
 	}
 	go func() {
 		defer close(l.done)
-		err := l.http.Serve(tls.NewListener(netutil.LimitListener(ln, maxConns), n.trust.server()))
+		err := l.http.Serve(tls.NewListener(connlimit.Listen(ln, maxConns, "cluster", n.logger), n.trust.server()))
 		if !errors.Is(err, http.ErrServerClosed) {
 			n.logger.Error("listener for other nodes ended", "cause", err)
 		}
@@ -95,6 +94,7 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, fault.New(fault.Invalid, "the method must be POST")
 	}
 	if operation == opJoin {
+		r.Body = http.MaxBytesReader(w, r.Body, maxJoin) // anyone can send it
 		var request joinRequest
 		if err := decode(w, r, &request); err != nil {
 			return nil, err
@@ -152,6 +152,9 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, fault.New(fault.NotFound, "unknown operation %q: is this node older than the other one?", operation)
 }
 
+// maxJoin limits the request of a machine that joins, in bytes.
+const maxJoin = 16 << 10
+
 // prepareTime limits the time in which a node compiles a release.
 const prepareTime = 5 * time.Minute
 
@@ -193,6 +196,13 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		return answer, err
 	}
 	if err := checkListen(r.Address); err != nil {
+		return answer, err
+	}
+	err := n.store.View(ctx, func(tx *store.Tx) error { // before anything that costs time
+		_, err := invitationOf(tx, r.Secret)
+		return err
+	})
+	if err != nil {
 		return answer, err
 	}
 	a, err := readAuthority(n.data)

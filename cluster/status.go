@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"runner.example/store"
 	"runner.example/store/etcdlog"
 )
 
@@ -52,9 +53,20 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
 		s.Quorum, s.Owner, s.Leader = true, owner, n.leader(asked)
 	}
+	var all []Peer
+	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, err = nodesIn(tx)
+		return err
+	})
+	if err != nil {
+		return s, err
+	}
 	now := time.Now()
 	n.mu.Lock()
-	for _, p := range n.id.Peers {
+	for _, p := range all {
+		if p.Name == n.id.Name {
+			continue
+		}
 		h, ok := n.states[p.Name]
 		if !ok {
 			h.Peer = p

@@ -37,6 +37,7 @@ var plan = map[string]layeredPackage{
 	"internal/cpuqueue":    {0, nil},
 	"internal/timezone":    {1, []string{"time/tzdata"}},
 	"internal/idn":         {1, []string{"golang.org/x/net/idna"}},
+	"internal/connlimit":   {1, nil},
 	"internal/outbound":    {1, nil},
 	"internal/wasm":        {1, nil},
 	"internal/wasm/opcode": {0, nil},

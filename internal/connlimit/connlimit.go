@@ -1,31 +1,34 @@
-package admin
+package connlimit
 
 import (
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"runner.example/internal/caller"
 )
 
-// maxConnsPerAddress limits the connections that one address, or the /64 of an IPv6 address, has
-// open: a quarter of all.
-const maxConnsPerAddress = maxRemoteConns / 4
+// Listen returns a listener of TCP that accepts at most so many connections at once; others wait. One
+// address, or the /64 of an IPv6 address, has a quarter of them at most: others that it opens are closed.
+// Logger is told of that, with the name of the listener.
+func Listen(ln net.Listener, conns int, name string, logger *slog.Logger) net.Listener {
+	return netutil.LimitListener(&addressLimit{Listener: ln, most: conns / 4, name: name, logger: logger, open: map[string]int{}}, conns)
+}
 
-// addressLimit is a listener that closes connections of an address that has maxConnsPerAddress
-// open.
+// addressLimit is a listener that closes connections of an address that has too many open.
 type addressLimit struct {
 	net.Listener
+	most   int
+	name   string
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	open   map[string]int // by the name of the address
 	logged time.Time      // when a closed connection was logged last
-}
-
-func newAddressLimit(ln net.Listener, logger *slog.Logger) *addressLimit {
-	return &addressLimit{Listener: ln, logger: logger, open: map[string]int{}}
 }
 
 // Accept implements net.Listener.
@@ -44,14 +47,14 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 
 // count counts a connection until it is closed; nil: its address has too many.
 func (l *addressLimit) count(conn net.Conn) net.Conn {
-	address := addressOf(conn.RemoteAddr().String())
+	address := netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr().Unmap()
 	name := string(caller.AppendAddress(nil, address))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[name] >= maxConnsPerAddress {
+	if l.open[name] >= l.most {
 		if now := time.Now(); now.Sub(l.logged) >= time.Second { // clients can cause many
 			l.logged = now
-			l.logger.Warn("admin connection closed: its address has too many open", "address", address.String())
+			l.logger.Warn("connection closed: its address has too many open", "listener", l.name, "address", address.String())
 		}
 		return nil
 	}

@@ -1,0 +1,308 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"runner.example/cluster"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/keystore"
+	"runner.example/release"
+	"runner.example/store"
+)
+
+// member is a node of a cluster in this process.
+type member struct {
+	*cluster.Node
+	t     *testing.T
+	data  string
+	store *store.Store
+	stop  func()
+	now   *clock
+}
+
+// clock is a clock that is set.
+type clock struct {
+	mu sync.Mutex
+	at time.Time // zero: the real time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return time.Now()
+	}
+	return c.at
+}
+
+func (c *clock) set(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = at
+}
+
+// found makes the first node of a cluster, and starts it.
+func found(t *testing.T) *member {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers of etcd")
+	}
+	data := filepath.Join(t.TempDir(), "n1")
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1"}); err != nil {
+		t.Fatal(err)
+	}
+	return start(t, data)
+}
+
+// start starts a node that was made.
+func start(t *testing.T, data string) *member {
+	t.Helper()
+	m := &member{t: t, data: data, now: &clock{}}
+	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
+	pepper := keystore.Options{Dir: data}.PepperPath()
+	var err error
+	m.Node, err = cluster.Start(t.Context(), cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := store.Options{Dir: data, Logger: logger, Clock: m.now.read}
+	m.StoreOptions(&opt)
+	if m.store, err = store.Open(opt); err != nil {
+		t.Fatal(err)
+	}
+	_, revision, _ := m.store.Position()
+	if err := m.CheckLog(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := keystore.Open(t.Context(), m.store, keystore.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = m.Serve(m.store, keys, cluster.Hooks{
+		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
+		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
+		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
+		Activate: func(context.Context, release.Activation) error { return nil },
+		Skew:     func(map[string]time.Duration) {}, Share: func(int, int) {}, Behind: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stop = sync.OnceFunc(func() {
+		m.StopServing()
+		if err := keys.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := m.store.Close(); err != nil {
+			t.Error(err)
+		}
+		m.Close()
+	})
+	t.Cleanup(m.stop)
+	return m
+}
+
+// testLog writes the log of a node to that of the test.
+type testLog struct {
+	t    *testing.T
+	name string
+}
+
+func (l testLog) Write(line []byte) (int, error) {
+	l.t.Logf("%s: %s", l.name, bytes.TrimSpace(line))
+	return len(line), nil
+}
+
+func (m *member) invite(role cluster.Role) secret.Text {
+	m.t.Helper()
+	token, err := m.Invite(m.t.Context(), role)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return token
+}
+
+func join(t *testing.T, token secret.Text, name string) (string, error) {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), name)
+	_, err := cluster.Join(t.Context(), token, cluster.JoinOptions{Options: cluster.Options{Name: name}, Data: data})
+	return data, err
+}
+
+// set stores a value.
+func (m *member) set(key, value string) store.Seq {
+	m.t.Helper()
+	seq, err := m.store.Update(m.t.Context(), func(tx *store.Tx) error { return tx.Set([]byte(key), []byte(value)) })
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return seq
+}
+
+// get returns a value after all that was acknowledged before.
+func (m *member) get(key string) (value string) {
+	m.t.Helper()
+	if err := m.store.Barrier(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+	err := m.store.View(m.t.Context(), func(tx *store.Tx) error {
+		v, err := tx.Get([]byte(key))
+		value = string(v)
+		return err
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return value
+}
+
+func (m *member) status() cluster.Overview {
+	m.t.Helper()
+	s, err := m.Status(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return s
+}
+
+// A node begins with the data of the cluster, follows it and writes to it; blobs that it lacks are
+// fetched; a node that left is a node no more.
+func TestNodesShareRowsAndBlobsUntilTheyLeave(t *testing.T) {
+	first := found(t)
+	first.set("before", "join")
+	data, err := join(t, first.invite(cluster.Edge), "edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := start(t, data)
+	if got := edge.get("before"); got != "join" {
+		t.Errorf("the snapshot has %q", got)
+	}
+	seq := edge.set("after", "join")
+	if got := first.get("after"); got != "join" {
+		t.Errorf("the first node has %q", got)
+	}
+	if a := edge.WaitApplied(t.Context(), seq); a.Nodes != 2 || a.Applied != 2 || len(a.Missing) > 0 {
+		t.Errorf("applied: %+v", a)
+	}
+	digest, err := first.store.PutBlob(t.Context(), strings.NewReader("a module"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob, err := edge.store.Blob(t.Context(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blob.Close()
+	if text, err := io.ReadAll(blob); err != nil || string(text) != "a module" {
+		t.Errorf("the fetched blob is %q, %v", text, err)
+	}
+	if _, err := edge.store.Blob(t.Context(), store.Digest{1}); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("a blob that no node has: %v", err)
+	}
+	if _, err := edge.Invite(t.Context(), cluster.Edge); fault.CodeOf(err) != fault.Invalid {
+		t.Errorf("an invitation of an edge node: %v", err)
+	}
+	s := edge.status()
+	if !s.Quorum || s.Leader != "n1" || len(s.Nodes) != 2 || s.Nodes[0].Name != "edge" || s.Nodes[1].Name != "n1" {
+		t.Errorf("status: %+v", s)
+	}
+	if _, err := first.Leave(t.Context(), "n1"); fault.CodeOf(err) != fault.Invalid {
+		t.Errorf("the last voter leaves: %v", err)
+	}
+	if self, err := first.Leave(t.Context(), "edge"); err != nil || self {
+		t.Fatal(self, err)
+	}
+	if got := fmt.Sprint(first.WaitApplied(t.Context(), seq)); got != "{1 1 []}" {
+		t.Errorf("after the edge has left: %v", got)
+	}
+	other, err := first.store.PutBlob(t.Context(), strings.NewReader("another module"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edge.store.Blob(t.Context(), other); err == nil {
+		t.Error("a node that has left still gets blobs")
+	}
+	edge.stop()
+	if self, err := cluster.Dissolve(t.Context(), data); err != nil || self.Name != "edge" {
+		t.Fatal(self, err)
+	}
+	alone, err := store.Open(store.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnInvitationWorksOnceAndForAWhile(t *testing.T) {
+	first := found(t)
+	token := first.invite(cluster.Edge)
+	if _, err := join(t, token, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]struct {
+		token secret.Text
+		node  string
+		code  fault.Code
+		says  string
+	}{
+		"used":       {token, "b", fault.Denied, "was used, or has expired"},
+		"a name":     {first.invite(cluster.Edge), "a", fault.Conflict, `a node with the name "a"`},
+		"no token":   {secret.New("runner-join-"), "b", fault.Invalid, "the whole line"},
+		"cut off":    {secret.New(first.invite(cluster.Edge).Reveal()[:50]), "b", fault.Invalid, "the whole line"},
+		"upper case": {first.invite(cluster.Edge), "B", fault.Invalid, "small letters"},
+	} {
+		if _, err := join(t, try.token, try.node); fault.CodeOf(err) != try.code || !strings.Contains(fmt.Sprint(err), try.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	late := first.invite(cluster.Voter)
+	first.now.set(time.Now().Add(cluster.InvitationLife))
+	if _, err := join(t, late, "c"); fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+// Without a certificate of the cluster, a connection can do nothing but join.
+func TestOnlyNodesAreAnswered(t *testing.T) {
+	first := found(t)
+	address := first.status().Nodes[0].Address
+	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	for _, operation := range []string{"state", "applied", "chain", "prepare", "activate", "snapshot", "blob", "join", "", "../state"} {
+		answer, err := stranger.Post("https://"+address+"/"+operation, "application/json", strings.NewReader(`{}`))
+		if err != nil {
+			t.Errorf("%s: %v", operation, err)
+			continue
+		}
+		var refusal struct{ Code, Detail string }
+		err = json.NewDecoder(answer.Body).Decode(&refusal)
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK || err != nil || refusal.Code == "" {
+			t.Errorf("%s: status %d, %+v, %v", operation, answer.StatusCode, refusal, err)
+		}
+	}
+}
+
+func FuzzInvitation(f *testing.F) {
+	f.Add("runner-join-eyJhIjoiMTI3LjAuMC4xOjk0MDAiLCJmIjoiIiwicyI6IiIsInIiOiJlZGdlIn0")
+	f.Fuzz(func(t *testing.T, text string) {
+		if err := cluster.ParseInvitation(text); err != nil && fault.CodeOf(err) != fault.Invalid {
+			t.Error(err)
+		}
+	})
+}
