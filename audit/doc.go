@@ -13,7 +13,7 @@
 // not conflict. A Log seals records soon after: it moves them, in the chain's order, to
 // keys that are their numbers, together with the head after each. So the time to open a
 // log or to list records does not grow with their number. Verifying computes all heads
-// again.
+// again. In a cluster all nodes have the same chain, and the owner seals.
 //
 // A record never holds a token or a body.
 package audit

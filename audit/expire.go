@@ -35,17 +35,21 @@ var scannedKey = []byte("auditscanned")
 // given time, and returns how many. Each removed run of records is replaced by a gap,
 // which holds the head of the chain after it. Expire appends a checkpoint, a record like
 // any other, with the heads before and after each gap. So the records after the gap
-// prove the checkpoint, and the checkpoint proves the records before the gap.
+// prove the checkpoint, and the checkpoint proves the records before the gap. On a node that is
+// not the owner of its cluster Expire does nothing.
 func (l *Log) Expire(ctx context.Context, before, now time.Time) (removed int, err error) {
 	l.sealing.Lock()
 	defer l.sealing.Unlock()
-	for more := true; more; {
+	for more := l.store.IsOwner(); more; {
 		e := expirer{before: before, until: now.Add(wrongClock)}
-		_, err := l.store.Update(ctx, func(tx *store.Tx) (err error) {
+		_, err := l.store.UpdateAsOwner(ctx, func(tx *store.Tx) (err error) {
 			e.gaps, e.run, e.removed = nil, 0, 0
 			more, err = e.batch(tx)
 			return err
 		})
+		if errors.Is(err, store.ErrNotOwner) {
+			break
+		}
 		if err != nil {
 			return removed, fmt.Errorf("expire audit records: %w", err)
 		}

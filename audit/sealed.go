@@ -90,11 +90,32 @@ func lastSealed(tx *store.Tx) (Head, error) {
 }
 
 // Seal moves the readable records to keys that are their numbers, so that opening the
-// log, listing and verifying need not sort them again. It does not change the chain.
+// log, listing and verifying need not sort them again. It does not change the chain. In a
+// cluster the owner does it; on another node Seal drops from memory what is sealed.
 func (l *Log) Seal(ctx context.Context) error {
 	l.sealing.Lock()
 	defer l.sealing.Unlock()
 	l.Head() // which settles the order of all that can be read
+	if l.store.IsOwner() {
+		err := l.sealAll(ctx)
+		if !errors.Is(err, store.ErrNotOwner) {
+			return err
+		}
+	}
+	l.sealed = floorEvery // not counted here
+	return l.store.View(ctx, func(tx *store.Tx) error {
+		sealed, err := lastSealed(tx)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.dropLocked(sealed)
+		return nil
+	})
+}
+
+func (l *Log) sealAll(ctx context.Context) error {
 	for more := true; more; {
 		if l.sealed >= floorEvery {
 			if err := l.raiseFloor(ctx); err != nil && !errors.Is(err, store.ErrConflict) {
@@ -102,7 +123,7 @@ func (l *Log) Seal(ctx context.Context) error {
 			}
 		}
 		var sealed Head
-		_, err := l.store.Update(ctx, func(tx *store.Tx) (err error) {
+		_, err := l.store.UpdateAsOwner(ctx, func(tx *store.Tx) (err error) {
 			sealed, more, err = l.seal(tx)
 			return err
 		})
@@ -123,7 +144,7 @@ const floorEvery = 5000
 // sealed comes before. What is appended meanwhile reads the floor, and so is appended
 // again above it.
 func (l *Log) raiseFloor(ctx context.Context) error {
-	_, err := l.store.Update(ctx, func(tx *store.Tx) error {
+	_, err := l.store.UpdateAsOwner(ctx, func(tx *store.Tx) error {
 		old, err := floorOf(tx)
 		if err != nil {
 			return err

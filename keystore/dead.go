@@ -105,7 +105,7 @@ func (k *Keystore) moveExpired(ctx context.Context, expired []string, now int64)
 	}
 	for len(u.unmoved) > 0 {
 		n := min(len(u.unmoved), deadPerWrite)
-		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return moveDead(tx, u.unmoved[:n], now) })
+		_, err := k.store.UpdateAsOwner(ctx, func(tx *store.Tx) error { return moveDead(tx, u.unmoved[:n], now) })
 		if errors.Is(err, store.ErrNotOwner) {
 			u.unmoved, u.listed = nil, false
 			return nil
@@ -117,18 +117,6 @@ func (k *Keystore) moveExpired(ctx context.Context, expired []string, now int64)
 	}
 	u.unmoved = nil
 	return nil
-}
-
-// updateAsOwner is store.Update for the owner of a cluster; for other nodes the error matches
-// store.ErrNotOwner.
-func (k *Keystore) updateAsOwner(ctx context.Context, fn func(*store.Tx) error) error {
-	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
-		if err := tx.CheckOwner(); err != nil {
-			return err
-		}
-		return fn(tx)
-	})
-	return err
 }
 
 // expiredInLists returns the ids of the keys in the lists of live ones that ended up to now, in ms.
@@ -254,7 +242,7 @@ func (k *Keystore) sweep(ctx context.Context) error {
 // audit record.
 func (k *Keystore) sweepKeys(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.keysEndedBefore(before), deadPerWrite) {
-		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
+		_, err := k.store.UpdateAsOwner(ctx, func(tx *store.Tx) error { return deleteKeys(tx, some, before) })
 		if err != nil {
 			return fmt.Errorf("delete keys: %w", err)
 		}

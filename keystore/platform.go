@@ -215,7 +215,7 @@ func (p *PlatformKeys) sweep(ctx context.Context, before int64) error {
 	if len(ended) == 0 {
 		return nil
 	}
-	err := p.of.updateAsOwner(ctx, func(tx *store.Tx) error {
+	_, err := p.of.store.UpdateAsOwner(ctx, func(tx *store.Tx) error {
 		deleted := 0
 		for _, id := range ended {
 			r, err := readPlatform(tx, id)

@@ -154,7 +154,7 @@ const (
 // sweepSessions deletes the sessions that ended before a time, in ms.
 func (k *Keystore) sweepSessions(ctx context.Context, before int64) error {
 	for some := range slices.Chunk(k.sessionsEndedBefore(before), sweptPerWrite) {
-		err := k.updateAsOwner(ctx, func(tx *store.Tx) error { return deleteSessions(tx, some, before) })
+		_, err := k.store.UpdateAsOwner(ctx, func(tx *store.Tx) error { return deleteSessions(tx, some, before) })
 		if err != nil {
 			return fmt.Errorf("delete sessions: %w", err)
 		}

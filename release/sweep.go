@@ -32,11 +32,8 @@ func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 
 func (r *Releases) sweepRecords(ctx context.Context) error {
 	var dropped []string
-	_, err := r.store.Update(ctx, func(tx *store.Tx) error {
+	_, err := r.store.UpdateAsOwner(ctx, func(tx *store.Tx) error {
 		dropped = nil
-		if err := tx.CheckOwner(); err != nil {
-			return err
-		}
 		all, active, err := list(tx)
 		if err != nil {
 			return err

@@ -69,6 +69,17 @@ func (s *Store) BecomeOwner(ctx context.Context) error {
 	return nil
 }
 
+// UpdateAsOwner is Update, and calls CheckOwner before fn: on a node that is not the owner, the error
+// is ErrNotOwner, and nothing is written.
+func (s *Store) UpdateAsOwner(ctx context.Context, fn func(*Tx) error) (Seq, error) {
+	return s.Update(ctx, func(tx *Tx) error {
+		if err := tx.CheckOwner(); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
 // IsOwner reports whether this node is the owner of its cluster, as far as it knows; true in a store
 // that is alone. It reads nothing, and may be out of date: it says whether background work is
 // worth a try.

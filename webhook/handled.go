@@ -59,10 +59,7 @@ func (d Delivery) Record(tx *store.Tx, route string) error {
 // cluster it does nothing.
 func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 	for full := st.IsOwner(); full; {
-		_, err := st.Update(ctx, func(tx *store.Tx) error {
-			if err := tx.CheckOwner(); err != nil {
-				return err
-			}
+		_, err := st.UpdateAsOwner(ctx, func(tx *store.Tx) error {
 			old, err := expired(tx, now)
 			if err != nil {
 				return err

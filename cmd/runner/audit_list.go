@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -39,14 +40,23 @@ func printAudit(c *console.Console, entries []audit.Entry) error {
 	if c.JSON {
 		return c.PrintJSON(entries)
 	}
+	columns := []string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS", "COUNT"}
+	ofCluster := slices.ContainsFunc(entries, func(e audit.Entry) bool { return e.Node != "" })
+	if ofCluster {
+		columns = append(columns, "NODE")
+	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{
+		row := []string{
 			strconv.FormatUint(e.Sequence, 10), e.Time.UTC().Format("2006-01-02 15:04:05Z"), actorText(e.Actor),
 			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"), strconv.Itoa(max(e.Count, 1)),
-		})
+		}
+		if ofCluster {
+			row = append(row, cmp.Or(e.Node, "-"))
+		}
+		rows = append(rows, row)
 	}
-	return c.PrintTable([]string{"SEQUENCE", "TIME", "ACTOR", "ACTION", "TARGET", "RESULT", "REASON", "ADDRESS", "COUNT"}, rows, "there are no records")
+	return c.PrintTable(columns, rows, "there are no records")
 }
 
 func actorText(a audit.Actor) string {

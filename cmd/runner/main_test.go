@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	stdflag "flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 
+	"runner.example/audit"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
@@ -372,6 +375,37 @@ func TestOnlyTheNodeOfAClusterOpensItsDataDirectory(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != console.StatusUnreachable || !bytes.Contains(out, []byte("belongs to a node of a cluster")) {
 			t.Errorf("%v: status %d, %s", args, got, out)
 		}
+	}
+}
+
+func TestTheAuditOfAClusterNamesTheNodes(t *testing.T) {
+	app := t.TempDir()
+	write(t, filepath.Join(app, "a.schema"), keysSchema)
+	for _, name := range []string{"", "n1"} {
+		st, err := store.Open(store.Options{Dir: filepath.Join(app, "data"), Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = st.Update(t.Context(), func(tx *store.Tx) error {
+			return audit.Append(tx, audit.Record{Action: "apiKeys.create", Result: audit.OK})
+		})
+		if err := errors.Join(err, st.Close()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("runner", "audit", "list", "--app", app).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v, %s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		head, newest := strings.Fields(lines[0]), strings.Fields(lines[len(lines)-1])
+		if named := slices.Contains(head, "NODE"); named != (name != "") || named && newest[len(newest)-1] != name {
+			t.Errorf("records of node %q:\n%s", name, out)
+		}
+	}
+	out, err := exec.Command("runner", "audit", "list", "--json", "--app", app).Output()
+	var records []audit.Entry
+	if err := errors.Join(err, json.Unmarshal(out, &records)); err != nil || len(records) != 2 || records[0].Node != "" || records[1].Node != "n1" {
+		t.Errorf("%v, %s", err, out)
 	}
 }
 
