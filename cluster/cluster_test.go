@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/store"
+	"runner.example/store/etcdlog"
 )
 
 // member is a node of a cluster in this process.
@@ -305,4 +308,85 @@ func FuzzInvitation(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// The log may be in an etcd that runs elsewhere.
+func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers of etcd")
+	}
+	peers, clients := freeURL(t), freeURL(t)
+	server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
+		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", Peers: peers}, Members: []etcdlog.Member{{Name: "etcd", Peers: peers}},
+		Clients: clients, Election: time.Second, ReadyWait: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	data := filepath.Join(t.TempDir(), "n1")
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Endpoints: []string{clients}}); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, data)
+	joined, err := join(t, first.invite(cluster.Voter), "n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, joined)
+	second.set("key", "value")
+	if got := first.get("key"); got != "value" {
+		t.Errorf("got %q", got)
+	}
+	if s := first.status(); !s.Quorum || len(s.Nodes) != 2 {
+		t.Errorf("status: %+v", s)
+	}
+	if _, err := second.Leave(t.Context(), "n1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func freeURL(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return "http://" + ln.Addr().String()
+}
+
+// A node whose rows differ from those of the others stops, and they go on.
+func TestANodeThatDiffersFromTheOthersStops(t *testing.T) {
+	first := found(t)
+	var edges []string
+	for _, name := range []string{"e1", "e2"} {
+		data, err := join(t, first.invite(cluster.Edge), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges = append(edges, data)
+	}
+	other := start(t, edges[0])
+	alone, err := store.Open(store.Options{Dir: edges[1], Node: true}) // as no command does
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = alone.Update(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("only"), []byte("here")) })
+	if err := errors.Join(err, alone.Close()); err != nil {
+		t.Fatal(err)
+	}
+	different := start(t, edges[1])
+	limit := time.Now().Add(time.Minute)
+	for n := 0; !errors.Is(different.store.Health().Reason, store.ErrDiverged); n++ {
+		first.set("key", fmt.Sprint(n)) // so that all have the number of the commit that differs
+		if time.Now().After(limit) {
+			t.Fatalf("the node goes on: %+v", different.store.Health())
+		}
+	}
+	for _, m := range []*member{first, other} {
+		if health := m.store.Health(); !health.Writable {
+			t.Errorf("%s: %v", m.Name(), health.Reason)
+		}
+	}
 }

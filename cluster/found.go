@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -97,16 +98,16 @@ func newPeer(role Role, opt Options, other string) (p Peer, err error) {
 		if host, _, _ := net.SplitHostPort(other); other != "" && !net.ParseIP(host).IsLoopback() {
 			return p, fault.New(fault.Invalid, "--listen is missing: the address at which the other nodes reach this one, such as 10.0.0.2:%d", firstPort)
 		}
-		if p.Address, err = freeAddress(); err != nil {
+		if p.Address, err = freeAddress(firstPort); err != nil {
 			return p, err
 		}
 	}
 	return p, checkListen(p.Address)
 }
 
-// freeAddress returns an address on this machine with three free ports.
-func freeAddress() (string, error) {
-	for port := firstPort; port < firstPort+3000; port += portsOfNode {
+// freeAddress returns an address on this machine with three free ports, from first on.
+func freeAddress(first int) (string, error) {
+	for port := first; port < firstPort+maxPorts; port += portsOfNode {
 		address := fmt.Sprintf("127.0.0.1:%d", port)
 		if free(address) {
 			return address, nil
@@ -114,6 +115,9 @@ func freeAddress() (string, error) {
 	}
 	return "", fault.New(fault.Unavailable, "no three free ports from %d on: choose an address with --listen", firstPort)
 }
+
+// maxPorts is among how many ports free ones are looked for.
+const maxPorts = 3000
 
 // portsOfNode is how many ports a node uses.
 const portsOfNode = 3
@@ -189,9 +193,21 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	}
 	first := newCaller(joining([32]byte(t.Fingerprint)))
 	defer first.close()
-	answer, err := ask[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, Request: request})
-	if err != nil {
-		return Peer{}, err
+	var answer joinAnswer
+	for {
+		answer, err = ask[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, Request: request})
+		if err == nil {
+			break
+		}
+		// The ports may be those of a node that does not run now.
+		if opt.Listen != "" || fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.Of(err).Detail, self.Address) {
+			return Peer{}, err
+		}
+		_, port, _ := net.SplitHostPort(self.Address)
+		used, _ := strconv.Atoi(port)
+		if self.Address, err = freeAddress(used + portsOfNode); err != nil {
+			return Peer{}, err
+		}
 	}
 	id := &identity{Cluster: answer.Cluster, Peer: self, Endpoints: answer.Endpoints}
 	for _, p := range answer.Peers {
