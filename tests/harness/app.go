@@ -35,6 +35,8 @@ type App struct {
 	Dir    string
 	Env    []string // added to the environment of the test
 	Binary string   // the program to run instead of the runner, unless empty
+	// Namespace is the network namespace in which the program runs; empty: that of the test.
+	Namespace string
 }
 
 // command is the runner with args, in the app's directory and environment.
@@ -46,6 +48,9 @@ func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
 	}
 	if emulator := os.Getenv("RUNNER_TEST_EMULATOR"); emulator != "" {
 		binary, args = emulator, append([]string{binary}, args...)
+	}
+	if a.Namespace != "" {
+		binary, args = "ip", append([]string{"netns", "exec", a.Namespace, binary}, args...)
 	}
 	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), a.Env...)

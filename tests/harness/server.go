@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -29,6 +30,7 @@ type Server struct {
 	Addr string
 	URL  string
 
+	client *http.Client // nil: Client
 	Stderr logFile
 	Ended  chan struct{} // closed when the process has ended
 	Err    error         // of the process, set before ended is closed
@@ -57,6 +59,9 @@ func (a *App) Start(command string, args ...string) *Server {
 func (a *App) Launch(command string, args ...string) *Server {
 	a.T.Helper()
 	s := &Server{T: a.T, App: a, Stderr: newLogFile(a.T), Ended: make(chan struct{})}
+	if a.Namespace != "" {
+		s.client = clientIn(a.Namespace)
+	}
 	s.Cmd = a.command(context.Background(), append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
 	s.Cmd.Stderr = s.Stderr.File
 	stdout, err := s.Cmd.StdoutPipe()
@@ -152,7 +157,7 @@ func (s *Server) Try(method, path, body string, headers ...string) (Answer, erro
 		name, value, _ := strings.Cut(line, ": ")
 		req.Header.Add(name, value)
 	}
-	res, err := Client.Do(req)
+	res, err := cmp.Or(s.client, Client).Do(req)
 	if err != nil {
 		return Answer{}, err
 	}
