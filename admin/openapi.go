@@ -46,7 +46,7 @@ func OpenAPI() []byte {
 			"schemas":         d.schemas,
 			"responses": map[string]any{"Refusal": map[string]any{
 				"description": "Nothing was done.", "content": jsonContent(d.schema(reflect.TypeFor[refusal]())),
-				"headers": map[string]any{"Retry-After": map[string]any{"description": "Seconds, with the codes rate_limited and overloaded.", "schema": map[string]any{"type": "integer"}}},
+				"headers": map[string]any{"Retry-After": map[string]any{"description": "Seconds, with the codes rate_limited, overloaded and key_store_stale.", "schema": map[string]any{"type": "integer"}}},
 			}},
 		},
 	}, "", "  ")

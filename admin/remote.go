@@ -348,7 +348,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusRequestEntityTooLarge
 	case fault.RateLimited:
 		return http.StatusTooManyRequests
-	case fault.Overloaded, fault.Unavailable, fault.NotReady:
+	case fault.Overloaded, fault.Unavailable, fault.NotReady, fault.KeyStoreStale:
 		return http.StatusServiceUnavailable
 	case fault.Deadline:
 		return http.StatusGatewayTimeout

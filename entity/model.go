@@ -116,7 +116,7 @@ func Current(ctx context.Context, st *store.Store, s *schema.Schema, opt Options
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("compare schema with rows: %w", err)
-	case match.Empty:
+	case match.Empty && match.Changed:
 		return Activate(ctx, st, s, nil, opt)
 	case match.Changed:
 		return nil, nil

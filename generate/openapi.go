@@ -376,7 +376,7 @@ var errorResponses = []struct {
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
 	{"TooManyRequests", "429", "The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.", []string{"Retry-After", "RateLimit-Policy", "RateLimit"}},
-	{"Unavailable", "503", "The server is overloaded or not ready: `overloaded`, `not_ready`, `handler_unavailable`, with `Retry-After`; or `unavailable`.", []string{"Retry-After"}},
+	{"Unavailable", "503", "The server is overloaded or not ready: `overloaded`, `not_ready`, `handler_unavailable`, `key_store_stale`, with `Retry-After`; or `unavailable`.", []string{"Retry-After"}},
 	{"Failure", "default", "Any other error: the handler returned it, failed, timed out, or exceeded a limit.", nil},
 }
 

@@ -55,5 +55,6 @@ var errnos = map[fault.Code]abi.Errno{
 	fault.HandlerFailed:        abi.Internal,
 	fault.HandlerOutOfMemory:   abi.Internal,
 	fault.HandlerUnavailable:   abi.Unavailable,
+	fault.KeyStoreStale:        abi.Unavailable,
 	fault.Error:                abi.Internal,
 }

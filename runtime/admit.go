@@ -116,7 +116,12 @@ func (r *Runtime) count(s *requestState, x *front.Exchange, now time.Time) error
 	}
 	allowed := r.limiter.Take(now, s.uses)
 	s.remaining = limit.AppendState(s.remaining[:0], s.uses)
-	x.AddHeader("RateLimit-Policy", rt.policy)
+	policy := rt.policy
+	if r.limiter.IsDivided() {
+		s.policy = limit.AppendPolicy(s.policy[:0], s.uses)
+		policy = s.policy
+	}
+	x.AddHeader("RateLimit-Policy", policy)
 	x.AddHeader("RateLimit", s.remaining)
 	if !allowed {
 		return errRateLimited

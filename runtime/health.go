@@ -2,6 +2,8 @@ package runtime
 
 import (
 	"bytes"
+	"math"
+	"time"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
@@ -58,8 +60,20 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 // continues to serve them.
 func (r *Runtime) Drain() { r.draining.Store(true) }
 
-// SetNotReady says why no release is active. It applies until one is.
-func (r *Runtime) SetNotReady(cause *fault.Fault) { r.absent.Store(cause) }
+// Reason is a kind of cause for not being ready. Each is set and removed independently of the others.
+type Reason int
+
+const (
+	// NotLoaded: the release that should be active is not. The next activation removes it.
+	NotLoaded Reason = iota
+	// Clock: the clock differs from those of other nodes.
+	Clock
+	reasons // their number
+)
+
+// SetNotReady makes the server not ready for a reason; a nil cause removes the reason. The detail of
+// the cause can be read by anyone. Requests are served meanwhile if a release is active.
+func (r *Runtime) SetNotReady(reason Reason, cause *fault.Fault) { r.notReady[reason].Store(cause) }
 
 // NotReady returns the first reason why requests should go to another server, nil if
 // there is none.
@@ -67,17 +81,31 @@ func (r *Runtime) NotReady() error {
 	if r.draining.Load() {
 		return errDraining
 	}
-	if r.active.Load() == nil {
-		if cause := r.absent.Load(); cause != nil {
+	for i := range r.notReady {
+		if cause := r.notReady[i].Load(); cause != nil {
 			return cause
 		}
+	}
+	if r.active.Load() == nil {
 		return errNotReady
 	}
-	if cause := r.opt.Store.Health().Reason; cause != nil {
-		return fault.New(fault.NotReady, "%v", cause)
+	health := r.opt.Store.Health()
+	if health.Reason != nil {
+		return fault.New(fault.NotReady, "%v", health.Reason)
+	}
+	if limit := r.opt.MaxStaleness; limit > 0 && health.Staleness > limit {
+		return tooStale(health.Staleness, limit)
 	}
 	if cause := r.opt.Keystore.Ready(); cause != nil {
 		return fault.New(fault.NotReady, "%v", cause)
 	}
 	return nil
+}
+
+// tooStale is why a node that lags too far behind its cluster is not ready.
+func tooStale(staleness, limit time.Duration) *fault.Fault {
+	if staleness == math.MaxInt64 {
+		return fault.New(fault.NotReady, "no connection to the cluster yet")
+	}
+	return fault.New(fault.NotReady, "no connection to the cluster for %v; the limit is %v", staleness.Truncate(time.Second), limit)
 }

@@ -17,6 +17,7 @@ import (
 	"runner.example/runtime"
 	"runner.example/schema/compiler"
 	"runner.example/store"
+	"runner.example/tests/guest"
 )
 
 // The metrics are served before the runtime exists, so that a long startup is visible.
@@ -84,8 +85,8 @@ func TestMetricsAllocateNothingForARequest(t *testing.T) {
 		if s == nil {
 			t.Fatal(found)
 		}
-		module := guest{"hello": {respond(200, `{"hello":"world"}`)}}
-		if err := rt.Activate(t.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: module.wasm()}}}); err != nil {
+		module := guest.Module{"hello": {guest.Respond(200, `{"hello":"world"}`)}}
+		if err := rt.Activate(t.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: module.Wasm()}}}); err != nil {
 			t.Fatal(err)
 		}
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -95,6 +95,46 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		return errors.Join(err, rel.close(ctx))
 	}
 	// The store has the new schema from here on: nothing may fail any more.
+	r.replace(rel, app.Sources)
+	return nil
+}
+
+// Follow replaces the active release with one whose schema another node of the cluster has activated
+// in the store: it is Activate without a change of the store. The error is ErrOutdated if the schema
+// is not the active one any more, and else one of Activate.
+func (r *Runtime) Follow(ctx context.Context, app App) error {
+	r.activating.Lock()
+	defer r.activating.Unlock()
+	rel, err := r.bind(ctx, app)
+	if err != nil {
+		return err
+	}
+	rel.host.Entities, err = entity.Current(ctx, r.opt.Store, app.Schema, entity.Options{
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger,
+	})
+	if err == nil && rel.host.Entities == nil {
+		err = entity.ErrOutdated
+	}
+	if err != nil {
+		return errors.Join(err, rel.close(ctx))
+	}
+	r.replace(rel, app.Sources)
+	return nil
+}
+
+// Prepare compiles and binds the app as Activate does, so that an activation of it finds its modules
+// compiled until release is called, once. The errors are those of Activate about modules and secrets.
+// It waits for no activation.
+func (r *Runtime) Prepare(ctx context.Context, app App) (release func() error, err error) {
+	rel, err := r.compile(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return rel.close(context.Background()) }, nil
+}
+
+// replace makes rel the active release.
+func (r *Runtime) replace(rel *release, sources []diag.Source) {
 	r.attachMetrics(rel)
 	if old := r.active.Swap(rel); old != nil {
 		r.retire(old)
@@ -103,9 +143,9 @@ func (r *Runtime) Activate(ctx context.Context, app App) error {
 		// allocate enough for a long time to collect it. The caller still has their files.
 		r.background.Go(r.returnMemory)
 	}
+	r.notReady[NotLoaded].Store(nil)
 	r.limiter.Retain(rel.limits())
-	r.startBackground(rel, app.Sources)
-	return nil
+	r.startBackground(rel, sources)
 }
 
 // CheckModules compiles the modules and reports what Activate would refuse, without a
@@ -157,13 +197,34 @@ type route struct {
 	result    *schema.Type       // type of a 200 or 201 answer; nil: any
 	verify    *webhook.Verifier  // of the body's signature; nil: none
 	limits    []*limit.Limit
-	policy    []byte // of the limits, for RateLimit-Policy
+	policy    []byte // of the undivided limits, for RateLimit-Policy
 	bodyBytes int64
 	timeout   time.Duration
 	metrics   *telemetry.RouteMetrics
 }
 
+// bind compiles the app, and creates its limits.
 func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
+	rel, err := r.compile(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rel.routes {
+		bound := &rel.routes[i]
+		var uses []limit.Use
+		for _, l := range bound.Limits {
+			counted := r.limiter.Limit(limit.Spec{ID: l.ID, Count: l.Count, Per: l.Per, By: l.By})
+			bound.limits = append(bound.limits, counted)
+			uses = append(uses, limit.Use{Limit: counted})
+		}
+		bound.policy = limit.AppendWholePolicy(nil, uses)
+	}
+	return rel, nil
+}
+
+// compile compiles the modules and binds the routes to their handlers. It changes nothing that the
+// active release uses.
+func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 	origins, err := outbound.ParseOrigins(app.Schema.Outbound)
 	if err != nil {
 		return nil, err
@@ -223,13 +284,6 @@ func (r *Runtime) bind(ctx context.Context, app App) (*release, error) {
 		if declared.Timeout > 0 {
 			bound.timeout = declared.Timeout
 		}
-		var uses []limit.Use
-		for _, l := range declared.Limits {
-			counted := r.limiter.Limit(limit.Spec{ID: l.ID, Count: l.Count, Per: l.Per, By: l.By})
-			bound.limits = append(bound.limits, counted)
-			uses = append(uses, limit.Use{Limit: counted})
-		}
-		bound.policy = limit.AppendPolicy(nil, uses)
 	}
 	rel.router = router.New(templates)
 	if err := rel.bindVerifiers(); err != nil {

@@ -47,6 +47,10 @@ type Options struct {
 	// MaxCounters is the number of callers that rate limits count exactly; it limits their
 	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
 	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
+	// AcrossNodes says what the rate limits of the schema are in a cluster. each: every node admits the
+	// whole limit. divided: a node admits its part of it, so that all nodes together admit no more than
+	// the limit. A node without a cluster has the whole limit.
+	AcrossNodes string `toml:"limit.across" default:"each" oneof:"each|divided"`
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
 	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
@@ -58,6 +62,9 @@ type Options struct {
 	// ShutdownTimeout limits the time of a shutdown. Requests in flight are cut off a second
 	// before its end.
 	ShutdownTimeout time.Duration `toml:"runtime.shutdown_timeout" default:"10s" max:"1h"`
+	// MaxStaleness is how far the store may lag behind the other nodes of its cluster; beyond that the
+	// server is not ready. 0: any time. Auth.MaxStaleness limits what is still accepted.
+	MaxStaleness time.Duration
 	// AccessLog writes one log line for every request.
 	AccessLog bool `toml:"telemetry.access_log" default:"false" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the
@@ -77,7 +84,7 @@ type Runtime struct {
 	requests sync.Pool // of *requestState
 
 	active     atomic.Pointer[release]
-	absent     atomic.Pointer[fault.Fault] // why no release is active; nil: not known
+	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
 	accessLog  atomic.Bool
 	unmatched  *telemetry.RouteMetrics // of requests without a route
@@ -123,6 +130,15 @@ func New(opt Options) (*Runtime, error) {
 func (r *Runtime) Reconfigure(opt Options) {
 	r.accessLog.Store(opt.AccessLog)
 	r.front.Reconfigure(opt.Front)
+}
+
+// SetNode says which node of its cluster this is: the index, from 0 on, among so many nodes, in an order
+// that is the same on all of them. With AcrossNodes "divided" it gives this node its part of all rate
+// limits, see limit.Limiter.Divide. Any goroutine may call it, at any time.
+func (r *Runtime) SetNode(index, nodes int) {
+	if r.opt.AcrossNodes == "divided" {
+		r.limiter.Divide(index, nodes)
+	}
 }
 
 // Authenticator returns what checks the credentials of requests.

@@ -26,6 +26,7 @@ type requestState struct {
 	uses      []limit.Use
 	names     []byte // of the callers in uses
 	remaining []byte // the RateLimit header
+	policy    []byte // the RateLimit-Policy header, if limits are divided
 	attrs     []slog.Attr
 }
 

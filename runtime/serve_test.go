@@ -21,6 +21,7 @@ import (
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/store"
+	"runner.example/tests/guest"
 )
 
 // shop is the schema of the tests; %s is more of Item, of the group of routes, and of the
@@ -55,18 +56,18 @@ const (
 
 // shopHandlers are the handlers of shop. add logs "in transaction" between its read and
 // its write.
-var shopHandlers = guest{
+var shopHandlers = guest.Module{
 	"add": {
-		operation("count", `{"from":"Item"}`), logLine("in transaction"),
-		operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(200, `{"ok":true}`),
+		guest.Operation("count", `{"from":"Item"}`), guest.LogLine("in transaction"),
+		guest.Operation("insert", `{"into":"Item","values":{"name":"a"}}`), guest.Respond(200, `{"ok":true}`),
 	},
 	"pay": {
-		operation("count", `{"from":"Item"}`),
-		operation("fetch", `{"url":"http://127.0.0.1:1/charges?key=hidden","method":"POST"}`), // no server is there
-		logLine("in transaction"), operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(200, `{"ok":true}`),
+		guest.Operation("count", `{"from":"Item"}`),
+		guest.Operation("fetch", `{"url":"http://127.0.0.1:1/charges?key=hidden","method":"POST"}`), // no server is there
+		guest.LogLine("in transaction"), guest.Operation("insert", `{"into":"Item","values":{"name":"a"}}`), guest.Respond(200, `{"ok":true}`),
 	},
-	"count": {operation("count", `{"from":"Item"}`), respondWithResult()},
-	"fail":  {operation("insert", `{"into":"Item","values":{"name":"a"}}`), respond(422, `{}`)},
+	"count": {guest.Operation("count", `{"from":"Item"}`), guest.RespondWithResult()},
+	"fail":  {guest.Operation("insert", `{"into":"Item","values":{"name":"a"}}`), guest.Respond(422, `{}`)},
 }
 
 // server is a runtime that serves shop in memory.
@@ -102,10 +103,18 @@ func (g guestLog) Handle(_ context.Context, r slog.Record) error {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{T: t}
-	s.store, s.keys = openStore(t, t.TempDir())
+	st, keys := openStore(t, t.TempDir())
+	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: keys})
+	s.activate("", forClerks, addRoute)
+	return s
+}
+
+// newEmptyServer returns a server without a release. Its log and its outbound requests are not those of opt.
+func newEmptyServer(t *testing.T, opt runtime.Options) *server {
+	t.Helper()
+	s := &server{T: t, store: opt.Store, keys: opt.Keystore}
+	opt.Logger, opt.Outbound = slog.New(guestLog{slog.DiscardHandler, s}), outbound.Options{AllowPrivate: true}
 	var err error
-	opt := runtime.Options{Store: s.store, Keystore: s.keys, Logger: slog.New(guestLog{slog.DiscardHandler, s}), Outbound: outbound.Options{AllowPrivate: true}}
 	if s.Runtime, err = runtime.New(opt); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +124,6 @@ func newServer(t *testing.T) *server {
 	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return ln.Dial() }}
 	s.client = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)
-	s.activate("", forClerks, addRoute)
 	return s
 }
 
@@ -131,12 +139,17 @@ func openStore(t testing.TB, dir string) (*store.Store, *keystore.Keystore) {
 			t.Error(err)
 		}
 	})
-	keys, err := keystore.Open(t.Context(), st, keystore.Options{})
+	return st, openKeys(t, st, keystore.Options{})
+}
+
+func openKeys(t testing.TB, st *store.Store, opt keystore.Options) *keystore.Keystore {
+	t.Helper()
+	keys, err := keystore.Open(t.Context(), st, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return st, keys
+	return keys
 }
 
 // serve serves connections of ln until the test ends.
@@ -155,16 +168,21 @@ func serve(t testing.TB, rt *runtime.Runtime, ln net.Listener) {
 
 func (s *server) activate(fields, group, routes string) {
 	s.Helper()
+	if err := s.Activate(context.Background(), s.app(fields, group, routes)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// app returns a release of shop.
+func (s *server) app(fields, group, routes string) runtime.App {
+	s.Helper()
 	sources := []diag.Source{{Name: "shop.schema", Text: fmt.Appendf(nil, shop, fields, group, routes)}}
 	compiled, diags := compiler.Compile(sources, compiler.Options{AllowPrivate: true})
 	if compiled == nil {
 		s.Fatal(diags)
 	}
 	s.schema = compiled
-	app := runtime.App{Schema: compiled, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/shop.wasm", Wasm: shopHandlers.wasm()}}}
-	if err := s.Activate(context.Background(), app); err != nil {
-		s.Fatal(err)
-	}
+	return runtime.App{Schema: compiled, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/shop.wasm", Wasm: shopHandlers.Wasm()}}}
 }
 
 // key creates an API key and returns its token.

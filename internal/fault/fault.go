@@ -37,6 +37,7 @@ const (
 	HandlerTimeout       Code = "handler_timeout"
 	HandlerOutOfMemory   Code = "handler_out_of_memory"
 	HandlerUnavailable   Code = "handler_unavailable"
+	KeyStoreStale        Code = "key_store_stale"
 )
 
 // The codes of a handler's error answer without a code, beside those of the host: see
@@ -85,7 +86,7 @@ func All() []Code {
 		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON, InvalidInput,
 		MissingCredentials, InvalidToken, MissingSignature, InvalidSignature, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
 		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
-		HandlerUnavailable,
+		HandlerUnavailable, KeyStoreStale,
 		BadRequest, Unauthorized, Forbidden, Error,
 		NotFound, Invalid, Denied, Conflict, TooLarge, Limit, Unavailable, Deadline, Internal,
 	}

@@ -25,6 +25,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics counts refused credentials; nil: nothing is counted.
 	Metrics *telemetry.Metrics
+	// MaxStaleness is how far the store may lag behind the other nodes of its cluster while API keys,
+	// platform keys and sessions in cookies are accepted: later ones may have been revoked. Beyond that
+	// they are refused with the code KeyStoreStale. 0: they are accepted in any case.
+	MaxStaleness time.Duration
 }
 
 // Presented is what a request says about its sender. Check keeps none of it.
@@ -81,6 +85,7 @@ var (
 	errForeignSignIn  = fault.New(fault.CrossOrigin, "a page of another origin may not sign its user in or out here (auth.origins lists those that may)")
 	errScope          = fault.New(fault.InsufficientScope, "the API key is valid, but does not have a scope that this route requires")
 	errNoKeys         = fault.New(fault.Unavailable, "JWKS unavailable: retry after the time in Retry-After")
+	errStale          = fault.New(fault.KeyStoreStale, "this server has had no connection to its cluster for too long to know whether the credential is still valid: retry after the time in Retry-After")
 	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: retry after the time in Retry-After")
 )
 
@@ -94,14 +99,18 @@ type Authenticator struct {
 	// unknownKeys counts JWTs with unknown keys, for the log alone.
 	unknownKeys failures
 	tally       tally
+	fresh       freshness
 }
 
 // New returns an authenticator of the keys. Run writes its counts to the audit in st.
 func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
-	return &Authenticator{
+	a := &Authenticator{
 		keys: keys, store: st,
 		logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), metrics: opt.Metrics,
 	}
+	a.fresh.limit = opt.MaxStaleness
+	a.fresh.read(st)
+	return a
 }
 
 // Check returns the caller of the route under the schema s. The error is a *fault.Fault or,
@@ -174,6 +183,9 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 	if p.Cookies > 1 {
 		return caller.Caller{}, errTwoCookies
 	}
+	if a.fresh.over(now) {
+		return caller.Caller{}, refusedStale()
+	}
 	session, err := a.keys.VerifySession(s, p.Cookie)
 	if err != nil {
 		return caller.Caller{}, a.refuse(p, p.Cookie, session.ID, session.Refused, now)
@@ -230,6 +242,9 @@ func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Present
 	}
 	if reason != "" {
 		return caller.Caller{}, a.refuse(p, token, "", reason, now)
+	}
+	if a.fresh.over(now) {
+		return caller.Caller{}, refusedStale()
 	}
 	key, err := a.keys.Verify(token)
 	if err != nil {

@@ -25,6 +25,9 @@ func (a *Authenticator) CheckPlatformKey(p Presented, now time.Time) (keystore.P
 	if reason != "" {
 		return keystore.PlatformIdentity{}, a.refuse(p, token, "", reason, now)
 	}
+	if a.fresh.over(now) {
+		return keystore.PlatformIdentity{}, refusedStale()
+	}
 	key, err := a.keys.Platform.Verify(token)
 	if err != nil {
 		return keystore.PlatformIdentity{}, a.refuse(p, token, key.ID, key.Refused, now)

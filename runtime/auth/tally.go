@@ -153,8 +153,12 @@ func (c count) record() audit.Record {
 }
 
 // Run writes the counts of refused credentials to the audit, once a minute and when ctx
-// ends. It returns after that last write; the store must be open until then.
+// ends. It returns after that last write; the store must be open until then. Until ctx ends it also
+// reads the staleness of the store, which MaxStaleness limits.
 func (a *Authenticator) Run(ctx context.Context) {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { a.fresh.run(ctx, a.store) })
 	ticker := time.NewTicker(writeEvery)
 	defer ticker.Stop()
 	for {

@@ -43,7 +43,7 @@ func TestEveryCodeHasAStatusAndAProblem(t *testing.T) {
 		fault.RequestTimeout: 408, fault.BodyTooLarge: 413, fault.InvalidJSON: 400, fault.InvalidInput: 400, fault.MissingCredentials: 401,
 		fault.InvalidToken: 401, fault.MissingSignature: 400, fault.InvalidSignature: 401, fault.InsufficientScope: 403, fault.InsufficientRole: 403, fault.CrossOrigin: 403, fault.RateLimited: 429,
 		fault.Overloaded: 503, fault.NotReady: 503, fault.HandlerFailed: 500, fault.HandlerTimeout: 504,
-		fault.HandlerOutOfMemory: 500, fault.HandlerUnavailable: 503, fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403,
+		fault.HandlerOutOfMemory: 500, fault.HandlerUnavailable: 503, fault.KeyStoreStale: 503, fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403,
 		fault.Error: 500, fault.NotFound: 404, fault.Invalid: 500, fault.Denied: 403, fault.Conflict: 409,
 		fault.TooLarge: 500, fault.Limit: 500, fault.Unavailable: 503, fault.Deadline: 500, fault.Internal: 500,
 	}

@@ -40,6 +40,7 @@ var refusals = map[fault.Code]refusal{
 	fault.HandlerTimeout:       {504, "the handler took too long", false},
 	fault.HandlerOutOfMemory:   {500, "the handler exceeded its memory limit", false},
 	fault.HandlerUnavailable:   {503, "the handler keeps exceeding its time: retry after the time in Retry-After", false},
+	fault.KeyStoreStale:        {503, "the server has had no connection to its cluster for too long to accept API keys and sessions", false},
 
 	fault.BadRequest:   {400, "bad request", false},
 	fault.Unauthorized: {401, "the request needs credentials", false},

@@ -1,5 +1,7 @@
 package limit
 
+import "math"
+
 // counter counts one caller under one limit. The lock of its shard guards it.
 type counter struct {
 	limit      *Limit
@@ -42,8 +44,12 @@ func (c *counter) expire(now int64) {
 	}
 }
 
-// wait returns the time from now until an entry leaves the window.
-func (c *counter) wait(now int64) int64 {
+// wait returns the time from now until an entry leaves the window; if more than count requests are in
+// it, until they are less than count.
+func (c *counter) wait(now int64, count int) int64 {
+	if c.used > count {
+		return c.waitFor(count) - now
+	}
 	switch {
 	case c.debt > 0 && c.len == 0:
 		return c.debtUntil - now
@@ -53,6 +59,31 @@ func (c *counter) wait(now int64) int64 {
 		return 0
 	}
 	return c.stamps[c.head] + c.limit.per - now
+}
+
+// waitFor returns when less than count requests are in the window, or none: there are more than count
+// because this node has a smaller part of the limit than before.
+func (c *counter) waitFor(count int) (until int64) {
+	left, debt := c.used, c.debt
+	for i := 0; left > 0 && left >= count; i++ {
+		next := int64(math.MaxInt64)
+		at := (c.head + i) % max(len(c.stamps), 1)
+		if i < c.len {
+			next = c.stamps[at] + c.limit.per
+		}
+		if debt > 0 && c.debtUntil <= next {
+			until, left, debt = c.debtUntil, left-debt, 0
+			i-- // the entry leaves later
+			continue
+		}
+		until = next
+		if c.counts == nil {
+			left--
+		} else {
+			left -= int(c.counts[at])
+		}
+	}
+	return until
 }
 
 // admit counts one request at now. A bucket is stamped with its end, so that it leaves the

@@ -28,8 +28,9 @@ type Spec struct {
 
 // Limit is a Spec with its counters in a Limiter.
 type Limit struct {
-	spec Spec
-	per  int64 // nanoseconds
+	limiter *Limiter
+	spec    Spec
+	per     int64 // nanoseconds
 	// bucket is the width of a bucket in nanoseconds, 0 for exact stamps.
 	bucket int64
 	// class is the index of this limit's lists in every shard.
@@ -38,8 +39,8 @@ type Limit struct {
 	salt uint64
 	// pools are for callers known by a key, user or tenant, and for addresses.
 	pools [2]pool
-	// policy and state are the constant beginnings of the header values.
-	policy, state string
+	// state and window are the constant parts of the header values.
+	state, window string
 }
 
 // pool has the callers of one limit that share a part of the memory. Known callers never
@@ -75,7 +76,7 @@ func newLimit(spec Spec) *Limit {
 		name += " by " + spec.By
 	}
 	lim.state = strconv.Quote(name)
-	lim.policy = lim.state + ";q=" + strconv.Itoa(spec.Count) + ";w=" + strconv.FormatInt(seconds(lim.per), 10)
+	lim.window = ";w=" + strconv.FormatInt(seconds(lim.per), 10)
 	return lim
 }
 
@@ -121,13 +122,24 @@ func (lim *Limit) AppendCaller(dst []byte, who *caller.Caller, address netip.Add
 }
 
 // AppendPolicy appends the value of a RateLimit-Policy header
-// (draft-ietf-httpapi-ratelimit-headers) for the limits of uses.
-func AppendPolicy(dst []byte, uses []Use) []byte {
+// (draft-ietf-httpapi-ratelimit-headers) for the limits of uses: for each limit the requests (q) that
+// this node admits in so many seconds (w).
+func AppendPolicy(dst []byte, uses []Use) []byte { return appendPolicy(dst, uses, (*Limit).count) }
+
+// AppendWholePolicy is AppendPolicy for a node that has the whole of each limit.
+func AppendWholePolicy(dst []byte, uses []Use) []byte {
+	return appendPolicy(dst, uses, func(lim *Limit) int { return lim.spec.Count })
+}
+
+func appendPolicy(dst []byte, uses []Use, count func(*Limit) int) []byte {
 	for i := range uses {
+		lim := uses[i].Limit
 		if i > 0 {
 			dst = append(dst, ", "...)
 		}
-		dst = append(dst, uses[i].Limit.policy...)
+		dst = append(append(dst, lim.state...), ";q="...)
+		dst = strconv.AppendInt(dst, int64(count(lim)), 10)
+		dst = append(dst, lim.window...)
 	}
 	return dst
 }

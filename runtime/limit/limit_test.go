@@ -454,3 +454,94 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// parts returns one limit as each of several nodes has it.
+func parts(count, nodes int, per time.Duration) (all []*gate) {
+	for node := range nodes {
+		g := newGate(count, per)
+		g.limiter.Divide(node, nodes)
+		all = append(all, g)
+	}
+	return all
+}
+
+func TestThePartsOfAllNodesAreTheLimit(t *testing.T) {
+	for _, row := range []struct{ count, nodes int }{{600, 3}, {601, 3}, {602, 3}, {1, 3}, {2, 3}, {5, 5}, {1001, 2}, {5000, 7}, {7, 1}} {
+		passed, least, most := 0, row.count, 0
+		for _, g := range parts(row.count, row.nodes, time.Minute) {
+			mine := 0
+			for range row.count + 1 {
+				if g.at(time.Second) {
+					mine++
+				}
+			}
+			passed += mine
+			least, most = min(least, mine), max(most, mine)
+		}
+		if passed != row.count || most-least > 1 {
+			t.Errorf("%d nodes with %d/minute: %d passed, from %d to %d on a node", row.nodes, row.count, passed, least, most)
+		}
+	}
+}
+
+func TestTheHeadersOfADividedLimitTellThePart(t *testing.T) {
+	for i, want := range []string{
+		`"601/minute";q=201;w=60 "601/minute";r=200;t=60`, `"601/minute";q=200;w=60 "601/minute";r=199;t=60`,
+		`"601/minute";q=200;w=60 "601/minute";r=199;t=60`,
+	} {
+		g := parts(601, 3, time.Minute)[i]
+		g.at(0)
+		if got := fmt.Sprintf("%s %s", limit.AppendPolicy(nil, g.uses), limit.AppendState(nil, g.uses)); got != want {
+			t.Errorf("node %d: %s\n   want %s", i, got, want)
+		}
+		if got := string(limit.AppendWholePolicy(nil, g.uses)); got != `"601/minute";q=601;w=60` {
+			t.Errorf("the whole: %s", got)
+		}
+	}
+}
+
+func TestANodeWithoutAPartRefusesForAWindow(t *testing.T) {
+	g := parts(1, 2, time.Minute)[1]
+	if g.at(0) {
+		t.Error("the second of two nodes admits a request of 1/minute")
+	}
+	if got := limit.RetryAfter(g.uses); got != 60 {
+		t.Errorf("retry after %d s, want 60", got)
+	}
+	if got := fmt.Sprintf("%s %s", limit.AppendPolicy(nil, g.uses), limit.AppendState(nil, g.uses)); got != `"1/minute";q=0;w=60 "1/minute";r=0;t=60` {
+		t.Error(got)
+	}
+}
+
+// TestRetryAfterIsTrueWhenAPartShrinks: a refused caller is admitted after that time, and not a
+// second before.
+func TestRetryAfterIsTrueWhenAPartShrinks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.OneOf(rapid.IntRange(2, 40), rapid.SampledFrom([]int{1001, 1500})).Draw(t, "count")
+		nodes := rapid.IntRange(2, 5).Draw(t, "nodes")
+		counters := rapid.SampledFrom([]int{1, 1000}).Draw(t, "counters") // one: with a debt, or in the sketch
+		l := limit.New(start, counters)
+		lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Minute})
+		uses := []limit.Use{{Limit: lim, Caller: []byte("k1")}}
+		now := time.Duration(0)
+		for range rapid.IntRange(1, count).Draw(t, "requests") {
+			now += time.Duration(rapid.IntRange(0, int(40*time.Second)/count).Draw(t, "pause"))
+			l.Take(start.Add(now), uses)
+		}
+		node := rapid.IntRange(0, nodes-1).Draw(t, "node")
+		l.Divide(node, nodes)
+		if l.Take(start.Add(now), uses) || count/nodes == 0 {
+			return
+		}
+		if uses[0].Remaining != 0 {
+			t.Fatalf("refused with %d remaining", uses[0].Remaining)
+		}
+		reset := now + uses[0].Reset
+		if before := reset - time.Nanosecond; before > now && l.Take(start.Add(before), uses) {
+			t.Fatalf("admitted at %v, before %v", before, reset)
+		}
+		if !l.Take(start.Add(reset), uses) {
+			t.Fatalf("refused at %v, when one should be admitted; another at %v", reset, reset+uses[0].Reset)
+		}
+	})
+}

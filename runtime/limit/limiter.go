@@ -67,6 +67,10 @@ type Limiter struct {
 	sweeping  sync.Mutex
 	fullUntil atomic.Int64
 
+	// part is the part of each limit that this node has, see Divide: its index and the number of
+	// nodes, in 32 bits each; 0: the whole.
+	part atomic.Uint64
+
 	mu      sync.Mutex
 	limits  map[Spec]*Limit
 	classes map[class]int
@@ -109,6 +113,7 @@ func (l *Limiter) Limit(spec Spec) *Limit {
 	asked := spec
 	spec.Count = min(spec.Count, math.MaxInt32)
 	lim := newLimit(spec)
+	lim.limiter = l
 	lim.salt = maphash.String(l.seed, spec.ID)
 	cl := class{lim.per, lim.bucket}
 	if _, known := l.classes[cl]; !known {
@@ -131,6 +136,38 @@ func (l *Limiter) shareLocked() {
 		}
 	}
 	l.maxShared.Store(max(l.max-pools*share, 0))
+}
+
+// Divide gives this Limiter the part of node, from 0 on, of so many nodes that count the same callers.
+// Of each limit it admits as many requests as count / nodes, rounded down or up, so that the parts of
+// all nodes together are the limit: with more nodes than requests, the last nodes admit none. One
+// node has the whole limit. The headers tell the part. What was admitted before still counts.
+func (l *Limiter) Divide(node, nodes int) {
+	if node < 0 || node >= nodes || nodes > math.MaxInt32 {
+		panic(fmt.Sprintf("BUG: limiter given the part %d of %d", node, nodes))
+	}
+	part := uint64(0)
+	if nodes > 1 {
+		part = uint64(node)<<32 | uint64(nodes)
+	}
+	l.part.Store(part)
+}
+
+// IsDivided reports whether Divide has given this Limiter less than the whole.
+func (l *Limiter) IsDivided() bool { return l.part.Load() != 0 }
+
+// count returns the number of requests that this node admits in a window.
+func (lim *Limit) count() int {
+	part := lim.limiter.part.Load()
+	if part == 0 {
+		return lim.spec.Count
+	}
+	node, nodes := int(part>>32), int(part&math.MaxUint32)
+	count := lim.spec.Count / nodes
+	if node < lim.spec.Count%nodes {
+		count++
+	}
+	return count
 }
 
 // Retain discards all other limits with their counters: those of releases that are no
@@ -313,26 +350,31 @@ func (l *Limiter) emptyAt(t int64) {
 
 // check fills in the use without counting it and reports whether it may be admitted.
 func (l *Limiter) check(t int64, use *Use) bool {
-	use.Refused, use.Remaining, use.Reset = false, use.Limit.spec.Count, 0
+	count := use.Limit.count()
+	use.Refused, use.Remaining, use.Reset = false, count, 0
 	if c := use.counter; c != nil {
 		c.expire(t)
-		use.Remaining -= c.used
-		use.Reset = time.Duration(c.wait(t))
+		use.Remaining = max(use.Remaining-c.used, 0)
+		use.Reset = time.Duration(c.wait(t, count))
 	} else {
 		use.found = estimate{}
 		if sk := use.Limit.poolOf(use.Caller).sketches[use.shard]; sk != nil && t < sk.until {
 			use.found = sk.estimate(use.hash, t)
 			use.Remaining = max(use.Remaining-use.found.count, 0)
-			use.Reset = time.Duration(use.found.wait(use.Limit, t))
+			use.Reset = time.Duration(use.found.wait(count, t))
 		}
 	}
 	use.Refused = use.Remaining <= 0
+	if count == 0 { // the part of another node may admit a request then
+		use.Reset = use.Limit.spec.Per
+	}
 	return !use.Refused
 }
 
 // admit counts the use.
 func (l *Limiter) admit(t int64, use *Use) {
 	use.Remaining--
+	count := use.Limit.count()
 	s, c := &l.shards[use.shard], use.counter
 	switch {
 	case c != nil:
@@ -347,10 +389,10 @@ func (l *Limiter) admit(t int64, use *Use) {
 	default:
 		sk := s.sketchOf(use.Limit.poolOf(use.Caller), use.shard, t)
 		sk.add(use.hash, t)
-		use.Reset = time.Duration(sk.estimate(use.hash, t).wait(use.Limit, t))
+		use.Reset = time.Duration(sk.estimate(use.hash, t).wait(count, t))
 		return
 	}
-	use.Reset = time.Duration(c.wait(t))
+	use.Reset = time.Duration(c.wait(t, count))
 }
 
 // evict removes one counter of s whose window is empty and that no use has. It reports

@@ -114,15 +114,15 @@ func (s *sketch) estimate(hash uint64, t int64) estimate {
 func (e *estimate) end(i int) int64 { return (e.slice - int64(i) + slicesKept) * e.width }
 
 // wait returns the time after t until the oldest slice leaves or, if the limit is used up,
-// enough slices.
-func (e estimate) wait(lim *Limit, t int64) int64 {
+// enough slices for count.
+func (e estimate) wait(count int, t int64) int64 {
 	left, end := e.count, int64(0)
 	for i := slicesKept - 1; i >= 0; i-- {
 		if e.counts[i] == 0 {
 			continue
 		}
 		left, end = left-int(e.counts[i]), e.end(i)
-		if left < lim.spec.Count {
+		if left < count {
 			break
 		}
 	}

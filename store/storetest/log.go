@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -15,8 +16,9 @@ type Log struct {
 	mu      sync.Mutex
 	entries [][]byte // revision 1 and so on
 	has     map[commitlog.ID]bool
-	grown   chan struct{} // closed when entries grow, or a node is not held any more
+	grown   chan struct{} // closed when entries grow, or a node may get more
 	held    map[string]bool
+	cut     bool
 }
 
 // NewLog returns an empty log.
@@ -86,6 +88,17 @@ func (l *Log) Hold(node string) (release func()) {
 	}
 }
 
+// errCut is the error of a log that cannot be reached.
+var errCut = errors.New("the log cannot be reached")
+
+// Cut cuts all nodes off from the log, or connects them again.
+func (l *Log) Cut(off bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = off
+	l.wake()
+}
+
 func (l *Log) wake() {
 	close(l.grown)
 	l.grown = make(chan struct{})
@@ -119,7 +132,7 @@ func (f *follower) wait(revision uint64) []byte {
 		l.mu.Lock()
 		grown := l.grown
 		var entry []byte
-		if revision <= uint64(len(l.entries)) && !l.held[f.node] {
+		if revision <= uint64(len(l.entries)) && !l.held[f.node] && !l.cut {
 			entry = slices.Clone(l.entries[revision-1])
 		}
 		l.mu.Unlock()
@@ -143,7 +156,10 @@ func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) erro
 	l := f.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.has[id] {
+	switch {
+	case l.cut:
+		return errCut
+	case l.has[id]:
 		return nil
 	}
 	l.has[id] = true
@@ -155,6 +171,9 @@ func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) erro
 func (f *follower) Tip(context.Context) (revision uint64, err error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
+	if f.log.cut {
+		return 0, errCut
+	}
 	return uint64(len(f.log.entries)), nil
 }
 

@@ -1,40 +1,48 @@
-package runtime_test
+// Package guest makes modules of handlers for tests, without a compiler.
+package guest
 
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
-// A guest is a module of handlers that need no compiler: each is a list of calls of host
-// functions.
-type guest map[string][]hostCall
+// Module is a module of handlers, by name: each is a list of calls of host functions.
+type Module map[string][]Call
 
-// A hostCall is a call of a host function by its index in guestImports.
-type hostCall struct {
-	function byte
+// Call is a call of a host function.
+type Call struct {
+	function byte  // index in imports
 	args     []any // int or string: a string is passed as its address and length
 }
 
-// guestImports are the host functions that guests import, with the number of their
+// functions are the host functions that modules import, with the number of their
 // parameters and results.
-var guestImports = []struct {
+var functions = []struct {
 	name            string
 	params, results int
 }{
 	{"call", 4, 1}, {"response_send", 3, 1}, {"response_send_result", 2, 1}, {"log", 3, 0},
 }
 
-func operation(name, args string) hostCall     { return hostCall{0, []any{name, args}} }
-func respond(status int, body string) hostCall { return hostCall{1, []any{status, body}} }
-func respondWithResult() hostCall              { return hostCall{2, []any{200, 0}} }
-func logLine(text string) hostCall             { return hostCall{3, []any{1, text}} }
+// Operation calls an operation with its arguments in JSON.
+func Operation(name, args string) Call { return Call{0, []any{name, args}} }
 
-// wasm returns the module in the binary format.
-func (g guest) wasm() []byte {
+// Respond answers with a body.
+func Respond(status int, body string) Call { return Call{1, []any{status, body}} }
+
+// RespondWithResult answers 200 with the result of the last operation.
+func RespondWithResult() Call { return Call{2, []any{200, 0}} }
+
+// LogLine logs a text.
+func LogLine(text string) Call { return Call{3, []any{1, text}} }
+
+// Wasm returns the module in the binary format, the same bytes for the same handlers.
+func (g Module) Wasm() []byte {
 	const i32 = 0x7f
-	var types, imports, functions, exports, code [][]byte
-	for i, f := range guestImports {
+	var types, imports, bodies, exports, code [][]byte
+	for i, f := range functions {
 		signature := slices.Concat([]byte{0x60}, vector(slices.Repeat([][]byte{{i32}}, f.params)), vector(slices.Repeat([][]byte{{i32}}, f.results)))
 		types = append(types, signature)
 		imports = append(imports, slices.Concat(text("runner"), text(f.name), []byte{0, byte(i)}))
@@ -42,10 +50,9 @@ func (g guest) wasm() []byte {
 	types = append(types, []byte{0x60, 0, 0})
 	exports = append(exports, slices.Concat(text("memory"), []byte{2, 0}))
 	var data []byte
-	i := 0
-	for name, calls := range g {
+	for i, name := range slices.Sorted(maps.Keys(g)) {
 		body := []byte{0} // no locals
-		for _, c := range calls {
+		for _, c := range g[name] {
 			for _, arg := range c.args {
 				switch arg := arg.(type) {
 				case int:
@@ -57,17 +64,16 @@ func (g guest) wasm() []byte {
 				}
 			}
 			body = append(body, 0x10, c.function)
-			body = append(body, bytes.Repeat([]byte{0x1a}, guestImports[c.function].results)...)
+			body = append(body, bytes.Repeat([]byte{0x1a}, functions[c.function].results)...)
 		}
 		body = append(body, 0x0b)
-		functions = append(functions, []byte{byte(len(guestImports))})
-		exports = append(exports, slices.Concat(text(name), []byte{0, byte(len(guestImports) + i)}))
+		bodies = append(bodies, []byte{byte(len(functions))})
+		exports = append(exports, slices.Concat(text(name), []byte{0, byte(len(functions) + i)}))
 		code = append(code, slices.Concat(size(len(body)), body))
-		i++
 	}
 	segment := slices.Concat([]byte{0}, constant(0), []byte{0x0b}, size(len(data)), data)
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
-		section(1, vector(types)), section(2, vector(imports)), section(3, vector(functions)),
+		section(1, vector(types)), section(2, vector(imports)), section(3, vector(bodies)),
 		section(5, []byte{1, 0, 1}), section(7, vector(exports)), section(10, vector(code)),
 		section(11, vector([][]byte{segment})))
 }
