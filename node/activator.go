@@ -39,12 +39,17 @@ type Sources struct {
 	MayWait bool
 	// Configure gives the log new options.
 	Configure func(telemetry.Options)
+	// PreparePeers has each node of the cluster that can be reached call Prepare with a stored release,
+	// all at the same time. Its error names the nodes that cannot load the release, and refuses the
+	// activation. nil: the server is alone.
+	PreparePeers func(ctx context.Context, id string) error
 }
 
 // Activator activates what a server serves: at its start, at a reload, and when an operator
 // activates a release. That is the release that was deployed last, or else the app directory,
 // which is stored as a release. An activation applies the schema, the modules, the secrets, and
-// the settings that need no restart: all of it or nothing. Any goroutine may call its methods.
+// the settings that need no restart: all of it or nothing. In a cluster it loads what other nodes
+// activate. Any goroutine may call its methods.
 type Activator struct {
 	runtime  *runtime.Runtime
 	keys     *keystore.Keystore
@@ -54,11 +59,13 @@ type Activator struct {
 	from     Sources
 	remote   *remote       // nil: no admin listener
 	swept    chan struct{} // asks for a sweep
+	prepared prepared
+	app      atomic.Pointer[app.App] // with the settings in force; changed during an activation
 
 	mu      sync.Mutex              // held during an activation
-	app     *app.App                // with the settings in force
 	digests map[string]store.Digest // of what is served, by name, see digestsOf
 	id      string                  // of the release that is served
+	active  release.Pointer         // as that release was activated
 
 	published atomic.Pointer[published]
 }
@@ -67,8 +74,12 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	v := &Activator{
 		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		remote: n.remote, from: from, swept: make(chan struct{}, 1), app: from.App,
+		remote: n.remote, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
 	}
+	if n.member != nil {
+		v.from.PreparePeers = n.member.PrepareAll
+	}
+	v.app.Store(from.App)
 	v.published.Store(&published{})
 	return v
 }
@@ -85,48 +96,44 @@ func serverAuthor() release.Author {
 // Start activates what is to be served. If the contents of the active release are damaged, if the
 // release to serve lacks a signature that the settings require, or if there is nothing to serve and
 // the server may wait, it logs that, and requests are refused as not ready until a release is
-// activated.
+// activated. The same holds for every error about a release that another node has activated.
 func (v *Activator) Start(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	next, err := v.next(ctx, v.app, v.from.Content)
+	next, err := v.next(ctx, v.app.Load(), v.from.Content)
 	v.from.Content = nil
+	if err == nil && next.content != nil {
+		err = v.activate(ctx, next)
+	}
 	_, untrusted := errors.AsType[*release.UntrustedError](err)
 	_, unreadable := errors.AsType[*release.UnreadableError](err)
 	switch {
-	case untrusted:
-		v.logger.Error("release refused: no trusted signature", "cause", err)
-		v.runtime.SetNotReady(fault.New(fault.NotReady, "the release to serve has no trusted signature: the log says more"))
-		return nil
-	case unreadable:
-		v.logger.Error("active release cannot be read", "cause", err)
-		v.runtime.SetNotReady(fault.New(fault.NotReady, "the active release cannot be read: the log says why"))
-		return nil
+	case err != nil && (untrusted || unreadable || v.follows() || errors.Is(err, store.ErrNotOwner)):
+		v.notLoaded(next.id, err)
 	case err != nil:
 		return err
 	case next.content == nil:
 		v.logger.Info("no release is active: waiting for one")
-		v.runtime.SetNotReady(fault.New(fault.NotReady, "no release is active"))
-		return nil
+		v.runtime.SetNotReady(runtime.NotLoaded, fault.New(fault.NotReady, "no release is active"))
 	}
-	if err := next.content.Activate(ctx, v.runtime); err != nil {
-		return err
-	}
-	v.serving(next)
 	return nil
 }
 
 // Activate activates a stored release, and logs that. If it is older than the active one, entities
-// and fields of rows that only newer releases declare are kept. After an error the previous
-// release stays in force.
+// and fields of rows that only newer releases declare are kept. In a cluster only the owner
+// activates, else the error matches store.ErrNotOwner, and the other nodes prepare the release first.
+// After an error the previous release stays in force.
 func (v *Activator) Activate(ctx context.Context, change release.Activation) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	content, err := v.stored(ctx, v.app, change.ID)
+	if v.follows() {
+		return store.ErrNotOwner
+	}
+	content, err := v.stored(ctx, v.app.Load(), change.ID)
 	if err != nil {
 		return err
 	}
-	content.Also = change.Activate
+	next := newCandidate(content, change.ID, change.Activate)
 	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
 		content.KeepRemoved, err = release.IsOlder(tx, change.ID)
 		return err
@@ -134,17 +141,45 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	if err != nil {
 		return err
 	}
-	if err := content.Activate(ctx, v.runtime); err != nil {
+	if v.inCluster() {
+		done, err := v.runtime.Prepare(ctx, content.App)
+		if err != nil {
+			return content.Explain(err)
+		}
+		v.prepared.keep(change.ID, done)
+		if err := v.from.PreparePeers(ctx, change.ID); err != nil {
+			return err
+		}
+	}
+	before := v.id
+	if err := v.activate(ctx, next); err != nil {
 		return err
 	}
-	v.logger.Info("release activated", "release", change.ID, "before", v.id)
-	v.serving(candidate{content: content, id: change.ID})
+	v.logger.Info("release activated", "release", change.ID, "before", before)
 	return nil
+}
+
+// activate activates the content of next, or follows another node that has.
+func (v *Activator) activate(ctx context.Context, next candidate) error {
+	var err error
+	if next.follow {
+		err = next.content.Explain(v.runtime.Follow(ctx, next.content.App))
+	} else {
+		err = next.content.Activate(ctx, v.runtime)
+	}
+	if err == nil {
+		v.serving(next)
+	}
+	return err
 }
 
 // serving records what was activated.
 func (v *Activator) serving(now candidate) {
-	v.digests, v.id = digestsOf(now.content), now.id
+	v.digests, v.id, v.active = digestsOf(now.content), now.id, release.Pointer{}
+	if now.active != nil {
+		v.active = *now.active
+	}
+	v.prepared.drop(now.id)
 	v.publish(now)
 	select {
 	case v.swept <- struct{}{}:
@@ -156,40 +191,66 @@ func (v *Activator) serving(now candidate) {
 type candidate struct {
 	content *app.Content // nil: nothing
 	id      string       // of the release
-	// notServed is the id of the release of the app directory if a deployed one is served instead.
+	// active is the pointer to the release, once it is active; nil without content.
+	active *release.Pointer
+	// follow: another node has activated it.
+	follow bool
+	// notServed is the id of the release of the app directory if another one is served instead.
 	notServed string
 }
 
-// next returns what is to be served with the settings of a: the release that was deployed, or
-// the app directory. folder is the content of the app directory; nil: it was not read yet.
-func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (next candidate, err error) {
-	var active release.Pointer
-	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
-		active, err = release.Active(tx)
+// newCandidate returns the content of a release, which pointTo makes the active one.
+func newCandidate(content *app.Content, id string, pointTo func(*store.Tx) error) candidate {
+	active := &release.Pointer{}
+	content.Also = func(tx *store.Tx) (err error) {
+		if err := pointTo(tx); err != nil {
+			return err
+		}
+		*active, err = release.Active(tx)
 		return err
-	})
+	}
+	return candidate{content: content, id: id, active: active}
+}
+
+// candidateOf returns the active release with the settings of a. After an error it has the id. In a
+// cluster it is followed: a node that cannot write serves it too.
+func (v *Activator) candidateOf(ctx context.Context, a *app.App, active release.Pointer) (candidate, error) {
+	content, err := v.stored(ctx, a, active.ID)
+	if err != nil {
+		return candidate{id: active.ID}, err
+	}
+	if v.inCluster() {
+		return candidate{content: content, id: active.ID, active: &active, follow: true}, nil
+	}
+	again := release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: serverAuthor()}
+	return newCandidate(content, active.ID, again.Activate), nil
+}
+
+// next returns what is to be served with the settings of a: the release that was deployed, or
+// the app directory; if another node activates releases, the one that is active. folder is the
+// content of the app directory; nil: it was not read yet.
+func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (next candidate, err error) {
+	active, err := v.pointer(ctx)
 	if err != nil {
 		return next, err
 	}
 	deployed := active.Origin == release.Deploy && !v.from.FromFolder
 	absent := folder == nil && v.from.MayWait && !a.HasSchema()
 	switch {
-	case deployed || absent && active.ID != "":
-		next.id = active.ID
-		if next.content, err = v.stored(ctx, a, active.ID); err != nil {
-			return next, err
-		}
-		next.content.Also = release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: serverAuthor()}.Activate
-		if !absent {
+	case active.ID != "" && (deployed || absent || v.follows()):
+		if next, err = v.candidateOf(ctx, a, active); err == nil && !absent {
 			next.notServed = v.noteFolder(a, folder, active.ID)
 		}
-		return next, nil
-	case absent:
+		return next, err
+	case absent || v.follows():
 		return next, nil
 	case folder == nil:
 		if folder, err = a.Read(); err != nil {
 			return next, err
 		}
+	}
+	if v.inCluster() && active.ID == release.Describe(folder.Name, folder.Files()).ID() {
+		return v.candidateOf(ctx, a, active)
 	}
 	if err := checkFolder(ctx, a, v.store, folder); err != nil {
 		return next, err
@@ -199,13 +260,12 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 	if err != nil {
 		return next, err
 	}
-	folder.Also = func(tx *store.Tx) error {
+	return newCandidate(folder, staged.ID, func(tx *store.Tx) error {
 		if err := staged.Add(tx); err != nil {
 			return err
 		}
 		return release.Activation{ID: staged.ID, Origin: release.Folder, By: by}.Activate(tx)
-	}
-	return candidate{content: folder, id: staged.ID}, nil
+	}), nil
 }
 
 // checkFolder returns an error if the settings of a require a signature, and the release of the app
@@ -243,7 +303,7 @@ func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Con
 }
 
 // noteFolder logs that the app directory is not served, and returns the id of its release. It does
-// nothing if that is the deployed release, which has the given id, or if the directory is not valid.
+// nothing if that is the active release, which has the given id, or if the directory is not valid.
 // folder is its content; nil: it was not read yet.
 func (v *Activator) noteFolder(a *app.App, folder *app.Content, id string) (notServed string) {
 	if folder == nil {

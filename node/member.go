@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"runner.example/app"
 	"runner.example/cluster"
@@ -63,10 +62,10 @@ func (n *Node) Join(v *Activator) error {
 		Release:  func() string { return v.published.Load().id },
 		NotReady: n.notReady,
 		Secrets:  func() map[string]string { return v.published.Load().secrets },
-		Prepare:  func(context.Context, string) error { return nil },
+		Prepare:  v.Prepare,
 		Activate: v.Activate,
-		Skew:     func(map[string]time.Duration) {},
-		Share:    func(int, int) {},
+		Skew:     NewSkews(n.Runtime, n.Logger).Measured,
+		Share:    n.Runtime.SetNode,
 		Behind:   func() { n.end(ErrBehind) },
 	})
 }
@@ -97,6 +96,10 @@ type published struct {
 // they reveal nothing about the values.
 func (v *Activator) publish(now candidate) {
 	p := &published{id: now.id, secrets: map[string]string{}}
+	defer v.published.Store(p)
+	if now.content == nil {
+		return
+	}
 	key := v.keys.Derive("comparison of secrets")
 	for _, name := range now.content.Schema.Secrets {
 		value, _ := now.content.Secrets.Get(name)
@@ -104,7 +107,6 @@ func (v *Activator) publish(now candidate) {
 		fmt.Fprintf(mac, "%s=%s", name, value.Reveal())
 		p.secrets[name] = hex.EncodeToString(mac.Sum(nil)[:8])
 	}
-	v.published.Store(p)
 }
 
 // Activate activates a stored release: here, or on the owner of the cluster, see Activator.Activate.

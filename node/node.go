@@ -115,6 +115,12 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	defer endAudit()
 
 	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
+	if settings := a.Config.Cluster; member != nil {
+		opt.MaxStaleness = settings.MaxStaleness
+		if settings.StaleKeys == "refuse" {
+			opt.Auth.MaxStaleness = settings.MaxStaleness
+		}
+	}
 	ln, err := front.Listen(opt.Front)
 	if err != nil {
 		return err

@@ -20,14 +20,19 @@ import (
 	"runner.example/store"
 )
 
-// Begin reloads at each SIGHUP, and deletes what old releases leave, until end is called. Both have
-// goroutines of their own, so a slow reload does not delay a shutdown.
+// Begin reloads at each SIGHUP, deletes what old releases leave, and in a cluster loads what other nodes
+// activate and does the work of the owner, until end is called. Each has a goroutine of its own, so a slow reload does not delay a
+// shutdown.
 func (v *Activator) Begin(ctx context.Context) (end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { v.sweep(ctx) })
+	if v.inCluster() {
+		running.Go(func() { v.follow(ctx) })
+		running.Go(func() { v.own(ctx) })
+	}
 	running.Go(func() {
 		for {
 			select {
@@ -41,6 +46,7 @@ func (v *Activator) Begin(ctx context.Context) (end func()) {
 	return func() {
 		cancel()
 		running.Wait()
+		v.prepared.close()
 	}
 }
 
@@ -84,10 +90,11 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err = errors.Join(err, refused); err != nil {
 		return nil, err
 	}
-	if latest.content != nil {
-		if err := latest.content.Activate(ctx, v.runtime); err != nil {
-			return nil, err
-		}
+	changed := append(changedContent(v.digests, digestsOf(latest.content)), settings...)
+	if latest.content == nil {
+		v.serving(latest)
+	} else if err := v.activate(ctx, latest); err != nil {
+		return nil, err
 	}
 	// Nothing may fail any more.
 	v.runtime.Reconfigure(next.Config.Runtime)
@@ -96,13 +103,11 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if v.remote != nil && certificate != nil {
 		v.remote.server.SetCertificate(certificate)
 	}
-	changed := append(changedContent(v.digests, digestsOf(latest.content)), settings...)
-	before, after := v.app.Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
+	before, after := v.app.Load().Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
 	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
 		changed = append(changed, "the TLS certificate")
 	}
-	v.app = next
-	v.serving(latest)
+	v.app.Store(next)
 	done := &admin.Reloaded{Changed: changed, Release: v.id, NotServed: latest.notServed}
 	if latest.content != nil {
 		done.Routes, done.Modules = len(latest.content.Schema.Routes), len(latest.content.Modules)
@@ -113,14 +118,15 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 // changedSettings names the settings that differ and need no restart. The error names those that
 // need one.
 func (v *Activator) changedSettings(next *app.App) (changed []string, err error) {
-	changed, restart := v.app.Config.Changes(next.Config)
-	if next.Data != v.app.Data && !slices.Contains(restart, "[store] dir") {
+	now := v.app.Load()
+	changed, restart := now.Config.Changes(next.Config)
+	if next.Data != now.Data && !slices.Contains(restart, "[store] dir") {
 		restart = append(restart, "[store] dir")
 	}
-	if (v.app.Config.Runtime.Front.Certificate == nil) != (next.Config.Runtime.Front.Certificate == nil) {
+	if (now.Config.Runtime.Front.Certificate == nil) != (next.Config.Runtime.Front.Certificate == nil) {
 		restart = append(restart, "[front] tls_cert")
 	}
-	if (v.app.Config.Admin.TLSCert == "") != (next.Config.Admin.TLSCert == "") {
+	if (now.Config.Admin.TLSCert == "") != (next.Config.Admin.TLSCert == "") {
 		restart = append(restart, "[admin] tls_cert")
 	}
 	if len(restart) > 0 {
