@@ -301,8 +301,13 @@ func findMember(ctx context.Context, c *embed.Config) error {
 var errStopped = errors.New("it has stopped")
 
 func stopEtcd(e *embed.Etcd) {
-	e.Server.Stop() // before Close, which else waits until the server is ready
-	e.Close()
+	stopped := make(chan struct{})
+	go func() { // Close waits until a server is ready or stopped
+		defer close(stopped)
+		e.Server.Stop()
+	}()
+	e.Close() // the connections of nodes first, which a server that cannot stop must not keep
+	<-stopped
 }
 
 // stopWithin waits for stop, but not longer than stopWait.
