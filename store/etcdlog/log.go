@@ -21,8 +21,12 @@ const (
 	keyTip      = "tip"
 	// watchPause is the pause before a watch that ended is started again.
 	watchPause = 100 * time.Millisecond
-	// stallLimit is how long a watch may deliver nothing although there is an entry.
-	stallLimit = 2 * time.Second
+	// stallLimit is how long a watch may deliver nothing although there is an entry. After
+	// stallTries watches that delivered nothing it is doubled for each, up to maxDoubled times: the
+	// servers may be slow.
+	stallLimit = time.Second
+	stallTries = 3
+	maxDoubled = 4
 	// deleteBatch is how many entries one transaction deletes: the servers' limit of operations.
 	deleteBatch = 128
 )
@@ -69,8 +73,9 @@ type watched struct {
 	busy      bool   // Deliver is called
 	end       func() // ends the watch
 	// The tip that the watch had not delivered when it was asked for first, 0: none.
-	lacks uint64
-	since time.Time
+	lacks   uint64
+	since   time.Time
+	stalled int // watches that were ended since the last delivery
 }
 
 // Open begins to deliver entries. Close the log.
@@ -142,7 +147,7 @@ func entryKey(id commitlog.ID) string {
 
 // Tip returns the revision of the newest entry, 0 if there is none: at least that of each entry that
 // was in the log when Tip was called. A server that is cut off from the others does not answer.
-// If that entry is not delivered for two seconds, although nothing else is, the deliveries begin again
+// If for a second neither that entry nor another one is delivered, the deliveries begin again
 // with another server: the connection to this one may be broken without a sign.
 func (l *Log) Tip(ctx context.Context) (uint64, error) {
 	tip, err := l.opt.Client.tip(ctx)
@@ -156,8 +161,9 @@ func (l *Log) Tip(ctx context.Context) (uint64, error) {
 		l.lacks = 0
 	case l.lacks == 0:
 		l.lacks, l.since = tip, time.Now()
-	case time.Since(l.since) > stallLimit && l.end != nil:
+	case time.Since(l.since) > stallLimit<<max(0, min(l.stalled-stallTries, maxDoubled)) && l.end != nil:
 		l.lacks = 0
+		l.stalled++
 		l.end()
 	}
 	return tip, nil
@@ -309,7 +315,7 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 
 func (l *Log) deliver(revision uint64, entry []byte) error {
 	l.mu.Lock()
-	l.busy, l.lacks = true, 0
+	l.busy, l.lacks, l.stalled = true, 0, 0
 	l.mu.Unlock()
 	err := l.opt.Deliver(revision, entry)
 	l.mu.Lock()
