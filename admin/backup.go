@@ -31,6 +31,9 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 	if s := l.Schema(); s != nil {
 		app = s.App
 	}
+	if err := l.Releases.Fetch(ctx); err != nil {
+		return err
+	}
 	_, err := backup.Write(ctx, l.Store, l.Keys, app, w)
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -158,13 +157,4 @@ func ask[A any](ctx context.Context, c *caller, address, operation string, args 
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(body, maxJSON)) // so that the connection can be used again
 	return answer, err
-}
-
-// drained copies a stream, whose end is an error if the other side broke it off.
-func drained(w io.Writer, body io.ReadCloser) error {
-	defer body.Close()
-	if _, err := io.Copy(w, body); err != nil {
-		return fmt.Errorf("receive from another node: %w", err)
-	}
-	return nil
 }

@@ -203,6 +203,7 @@ var changed = map[string]string{
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
 	"RUNNER_AUDIT_KEEP_REFUSED":           "9d",
 	"RUNNER_LIMIT_COUNTERS":               "9",
+	"RUNNER_LIMIT_ACROSS":                 "divided",
 	"RUNNER_OUTBOUND_ALLOW_PRIVATE":       "true",
 	"RUNNER_OUTBOUND_FETCHES":             "9",
 	"RUNNER_OUTBOUND_ANSWER":              "9mb",

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"runner.example/entity/catalog"
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -144,14 +143,11 @@ func (v *Activator) own(ctx context.Context) {
 	}
 }
 
-// takeOver ends what an activation of the owner before has left, and activates what the server would
-// activate at its start if no release is active.
+// takeOver activates what the server would activate at its start if no release is active. The runtime
+// ends what an activation of the owner before has left.
 func (v *Activator) takeOver(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := catalog.TakeOver(ctx, v.store); err != nil {
-		return err
-	}
 	active, err := v.pointer(ctx)
 	if err != nil || active.ID != "" {
 		return err // follow loads it

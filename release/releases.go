@@ -120,17 +120,45 @@ func (r *Releases) Missing(ctx context.Context, m Manifest) ([]File, error) {
 	if len(missing) == 0 || err != nil {
 		return nil, err
 	}
-	for _, f := range missing {
+	// If the other nodes cannot be asked, the client sends them to this one.
+	if err := r.fetch(ctx, missing); err != nil && ctx.Err() != nil {
+		return nil, err
+	}
+	return r.filesStoredBefore(m, time.Time{})
+}
+
+// Fetch fetches the contents of stored releases that this node does not have, from other nodes of the
+// cluster. With them, this node can go back to any of these releases without the others, and its backups
+// are complete. What cannot be fetched is logged.
+func (r *Releases) Fetch(ctx context.Context) error {
+	all, _, err := r.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, rel := range all {
+		missing, err := r.filesStoredBefore(rel.Manifest, time.Time{})
+		if err != nil {
+			return err
+		}
+		if err := r.fetch(ctx, missing); err != nil && ctx.Err() == nil {
+			r.opt.Logger.Warn("contents of a release not fetched", "release", rel.ID, "cause", err)
+		}
+	}
+	return nil
+}
+
+// fetch fetches contents, unless no node has them.
+func (r *Releases) fetch(ctx context.Context, files []File) (errs error) {
+	for _, f := range files {
 		blob, err := r.store.Blob(ctx, f.Digest)
 		switch {
 		case err == nil:
 			_ = blob.Close()
-		case ctx.Err() != nil:
-			return nil, err
-		default: // it is sent to this node instead, also if the others cannot be asked
+		case !errors.Is(err, store.ErrNotFound):
+			errs = errors.Join(errs, err)
 		}
 	}
-	return r.filesStoredBefore(m, time.Time{})
+	return errs
 }
 
 // filesStoredBefore returns the files whose contents this node does not have, or has stored before

@@ -16,8 +16,8 @@ const blobAge = time.Hour
 
 // Sweep deletes the records of all releases but those that are kept, and then the blobs that no
 // record names. now is the time that the age of blobs ends with. While a backup is written no blob
-// is deleted; the next Sweep does it. In a cluster the owner deletes the records, and each node its
-// blobs.
+// is deleted; the next Sweep does it. In a cluster the owner deletes the records. Each node deletes its
+// blobs, and fetches those that it lacks.
 func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 	if r.store.IsOwner() {
 		if err := r.sweepRecords(ctx); err != nil && !errors.Is(err, store.ErrNotOwner) {
@@ -26,6 +26,9 @@ func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 	}
 	if err := r.sweepBlobs(ctx, now); err != nil {
 		return fmt.Errorf("sweep blobs of releases: %w", err)
+	}
+	if err := r.Fetch(ctx); err != nil {
+		return fmt.Errorf("fetch blobs of releases: %w", err)
 	}
 	return nil
 }

@@ -122,6 +122,7 @@ func New(opt Options) (*Runtime, error) {
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())
 	r.background.Go(func() { r.auth.Run(r.serving) })
 	r.background.Go(func() { r.sweepDeliveries(r.serving) })
+	r.background.Go(func() { r.takeOver(r.serving) })
 	return r, nil
 }
 

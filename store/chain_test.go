@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"runner.example/store"
 )
@@ -71,26 +72,29 @@ func TestStoresOfOneLogHaveTheSameChain(t *testing.T) {
 }
 
 func TestADivergedStoreAppliesNothingMore(t *testing.T) {
-	log := store.NewSimLog(nil)
-	t.Cleanup(log.Close)
 	dir := t.TempDir()
-	a, b := openNode(t, log, "a", dir), openNode(t, log, "b", "")
-	put(t, a, "k", "1")
-	a.StopDiverged("entry 1 of b has another chain")
-	put(t, b, "k", "2")
-	if _, err := a.Update(t.Context(), setter("k", "3")); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrDiverged) {
-		t.Errorf("a commit: %v", err)
-	}
-	h := a.Health()
-	if h.Writable || !errors.Is(h.Reason, store.ErrDiverged) || !strings.Contains(h.Reason.Error(), "diverged: entry 1 of b has another chain") {
-		t.Errorf("writable %v, because %v", h.Writable, h.Reason)
-	}
-	if got := read(t, a, "k"); got != "1" || a.Health().Applied != 1 {
-		t.Errorf("k reads %q at %d", got, a.Health().Applied)
-	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewSimLog(nil)
+		t.Cleanup(log.Close)
+		a, b := openNode(t, log, "a", dir), openNode(t, log, "b", "")
+		put(t, a, "k", "1")
+		a.StopDiverged("entry 1 of b has another chain")
+		put(t, b, "k", "2")
+		synctest.Wait() // it was delivered to a too
+		if _, err := a.Update(t.Context(), setter("k", "3")); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, store.ErrDiverged) {
+			t.Errorf("a commit: %v", err)
+		}
+		h := a.Health()
+		if h.Writable || !errors.Is(h.Reason, store.ErrDiverged) || !strings.Contains(h.Reason.Error(), "diverged: entry 1 of b has another chain") {
+			t.Errorf("writable %v, because %v", h.Writable, h.Reason)
+		}
+		if got := read(t, a, "k"); got != "1" || a.Health().Applied != 1 {
+			t.Errorf("k reads %q at %d", got, a.Health().Applied)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if found, err := filepath.Glob(filepath.Join(dir, "badger", "MANIFEST")); err != nil || len(found) != 1 {
 		t.Errorf("files %v, %v", found, err)
 	}

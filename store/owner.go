@@ -19,8 +19,8 @@ type owner struct {
 	changed chan struct{} // closed when since changes
 }
 
-// alone is when a store that is alone became the owner.
-const alone Seq = 1
+// Alone is what WaitOwner and Tenure return in a store that is alone.
+const Alone Seq = 1
 
 // Node returns the name of the node in its cluster; empty in a store that is alone.
 func (t *Tx) Node() string { return t.store.owner.name }
@@ -40,7 +40,7 @@ func (t *Tx) CheckOwner() error {
 func (t *Tx) Tenure() (Seq, error) {
 	name := t.store.owner.name
 	if name == "" {
-		return alone, nil
+		return Alone, nil
 	}
 	for item, err := range t.Scan([]byte(ownerKey), nil, false) {
 		switch {
@@ -90,7 +90,7 @@ func (s *Store) IsOwner() bool {
 
 // WaitOwner returns when this node is the owner of its cluster by a later commit than after, which
 // is the one that WaitOwner returned last, or 0. It returns that commit, and Tenure does too from
-// then on. A store that is alone becomes the owner once, when it is opened. The error matches
+// then on. A store that is alone is the owner since Alone. The error matches
 // ErrUnavailable if ctx ends or the store is closed first.
 func (s *Store) WaitOwner(ctx context.Context, after Seq) (since Seq, err error) {
 	for {
@@ -113,7 +113,7 @@ func (s *Store) WaitOwner(ctx context.Context, after Seq) (since Seq, err error)
 
 func (o *owner) state() (since Seq, changed <-chan struct{}) {
 	if o.name == "" {
-		return alone, nil
+		return Alone, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/store"
+	"runner.example/store/storetest"
 	"runner.example/webhook"
 )
 
@@ -321,4 +322,33 @@ func FuzzVerify(f *testing.F) {
 			t.Errorf("%s: %q is a signature of %q", scheme, signature, body)
 		}
 	})
+}
+
+func TestOnlyTheOwnerOfAClusterSweepsDeliveries(t *testing.T) {
+	nodes := storetest.NewLog().Nodes(t, "a", "b")
+	old := webhook.Delivery{ID: "msg_1", Until: time.Now().Add(-time.Second)}
+	if _, err := nodes[1].Update(t.Context(), func(tx *store.Tx) error { return old.Record(tx, "POST /hook") }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ node, left int }{{1, 2}, {0, 0}} {
+		storetest.CatchUp(t, nodes...)
+		if err := webhook.Sweep(t.Context(), nodes[c.node], time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		left := 0
+		if err := nodes[c.node].View(t.Context(), func(tx *store.Tx) error {
+			for _, err := range tx.Scan([]byte("webhook/"), nil, false) {
+				if err != nil {
+					return err
+				}
+				left++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if left != c.left {
+			t.Errorf("after the sweep of node %d %d keys are left, want %d", c.node, left, c.left)
+		}
+	}
 }

@@ -83,7 +83,7 @@ type cluster struct {
 // faults are what the tests do with servers, each several times in the long form.
 func faults() (all []string) {
 	if os.Getenv("RUNNER_SOAK") == "" {
-		return []string{"kill the leader"}
+		return []string{"kill the leader", "kill a follower", "pause the leader"}
 	}
 	for range 5 {
 		all = append(all, "kill the leader", "kill a follower", "pause the leader", "pause a follower", "kill the leader and a follower", "kill all")
@@ -262,6 +262,7 @@ func (c *cluster) write(seed uint64) *writers {
 		w.nodes = append(w.nodes, n)
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		proposer := random.Uint64()
+		w.ended.Go(func() { n.askTip(ctx) })
 		w.ended.Go(func() {
 			at := 0
 			for batch := uint64(1); ctx.Err() == nil; batch++ {
@@ -280,6 +281,22 @@ func (c *cluster) write(seed uint64) *writers {
 		})
 	}
 	return w
+}
+
+// askTip asks for the tip again and again, as a store does.
+func (n *node) askTip(ctx context.Context) {
+	ticks := time.NewTicker(500 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		asked, cancel := context.WithTimeout(ctx, 2*time.Second)
+		_, _ = n.Tip(asked) // a server may not answer
+		cancel()
+	}
 }
 
 // append appends an entry, and reports whether it arrived within a second. at is where the node's

@@ -21,6 +21,12 @@ const (
 	keyTip      = "tip"
 	// watchPause is the pause before a watch that ended is started again.
 	watchPause = 100 * time.Millisecond
+	// stallLimit is how long a watch may deliver nothing although there is an entry. After
+	// stallTries watches that delivered nothing it is doubled for each, up to maxDoubled times: the
+	// servers may be slow.
+	stallLimit = time.Second
+	stallTries = 3
+	maxDoubled = 4
 	// deleteBatch is how many entries one transaction deletes: the servers' limit of operations.
 	deleteBatch = 128
 )
@@ -58,6 +64,18 @@ type Log struct {
 
 	mu  sync.Mutex
 	err error
+	watched
+}
+
+// watched is what is known of the current watch.
+type watched struct {
+	delivered uint64 // the revision of the newest entry that was
+	busy      bool   // Deliver is called
+	end       func() // ends the watch
+	// The tip that the watch had not delivered when it was asked for first, 0: none.
+	lacks   uint64
+	since   time.Time
+	stalled int // watches that were ended since the last delivery
 }
 
 // Open begins to deliver entries. Close the log.
@@ -66,7 +84,7 @@ func Open(opt Options) *Log {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l := &Log{opt: opt, stop: stop, stopped: make(chan struct{})}
+	l := &Log{opt: opt, stop: stop, stopped: make(chan struct{}), watched: watched{delivered: opt.After}}
 	go func() {
 		defer close(l.stopped)
 		err := l.tail(ctx)
@@ -129,7 +147,27 @@ func entryKey(id commitlog.ID) string {
 
 // Tip returns the revision of the newest entry, 0 if there is none: at least that of each entry that
 // was in the log when Tip was called. A server that is cut off from the others does not answer.
-func (l *Log) Tip(ctx context.Context) (uint64, error) { return l.opt.Client.tip(ctx) }
+// If for a second neither that entry nor another one is delivered, the deliveries begin again
+// with another server: the connection to this one may be broken without a sign.
+func (l *Log) Tip(ctx context.Context) (uint64, error) {
+	tip, err := l.opt.Client.tip(ctx)
+	if err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.busy || tip <= l.delivered:
+		l.lacks = 0
+	case l.lacks == 0:
+		l.lacks, l.since = tip, time.Now()
+	case time.Since(l.since) > stallLimit<<max(0, min(l.stalled-stallTries, maxDoubled)) && l.end != nil:
+		l.lacks = 0
+		l.stalled++
+		l.end()
+	}
+	return tip, nil
+}
 
 // Truncate deletes the entries up to a revision, and gives their space to new ones. It may be
 // called again, and by any node. A node that has applied less can then no longer follow the log.
@@ -248,6 +286,9 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	// A server that is cut off from the others ends the watch, and the client asks another one.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	l.mu.Lock()
+	l.end, l.lacks = cancel, 0
+	l.mu.Unlock()
 	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
 			if err := l.opt.Client.lacksNone(ctx, uint64(*next), part.CompactRevision); err != nil {
@@ -263,11 +304,22 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 			if event.Kv.ModRevision < *next {
 				continue
 			}
-			if err := l.opt.Deliver(uint64(event.Kv.ModRevision), event.Kv.Value); err != nil {
+			if err := l.deliver(uint64(event.Kv.ModRevision), event.Kv.Value); err != nil {
 				return fmt.Errorf("%w: %w", errDeliver, err)
 			}
 			*next = event.Kv.ModRevision + 1
 		}
 	}
 	return errors.New("the watch ended")
+}
+
+func (l *Log) deliver(revision uint64, entry []byte) error {
+	l.mu.Lock()
+	l.busy, l.lacks, l.stalled = true, 0, 0
+	l.mu.Unlock()
+	err := l.opt.Deliver(revision, entry)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy, l.delivered = false, revision
+	return err
 }

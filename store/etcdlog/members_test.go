@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,5 +118,59 @@ func TestAClientFollowsTheServersWithMutualTLS(t *testing.T) {
 	}
 	if err := c.Remove(t.Context(), gone.ID); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("a member was removed twice: %v", err)
+	}
+}
+
+// A change of the members that would leave no majority is refused.
+func TestTheLastMajorityIsNotRemoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	t.Parallel()
+	all := options(t, t.TempDir(), 3)
+	var servers []*etcdlog.Server
+	for _, o := range all {
+		servers = append(servers, run(t, o))
+	}
+	for _, s := range servers {
+		<-s.Ready()
+	}
+	c := dial(t, nil, all[0].Clients)
+	c.FollowMembers(50 * time.Millisecond)
+	for len(c.Addresses()) != 3 {
+		if _, err := c.Members(t.Context()); err != nil { // the time that it takes is the pace
+			t.Fatal(err)
+		}
+	}
+	members, err := c.Members(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(name string) uint64 {
+		i := slices.IndexFunc(members, func(m etcdlog.MemberInfo) bool { return m.Name == name })
+		return members[i].ID
+	}
+	servers[2].Close()
+	err = c.Remove(t.Context(), id("n2"))
+	if code := fault.CodeOf(err); code != fault.Unavailable && code != fault.Conflict || strings.Contains(err.Error(), "etcdserver") {
+		t.Errorf("two of three run, and one of them is removed: %v", err)
+	}
+	if err := c.Remove(t.Context(), id("n3")); err != nil {
+		t.Errorf("the one that does not run cannot be removed: %v", err)
+	}
+	if _, _, err := c.AddLearner(t.Context(), all[2].Self.Peers); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining") {
+		t.Errorf("a second learner: %v", err)
+	}
+	if _, _, err := c.AddLearner(t.Context(), all[1].Self.Peers); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("a member is added again: %v", err)
+	}
+	if err := c.Promote(t.Context(), id("n2")); err != nil {
+		t.Errorf("a voter is promoted: %v", err)
+	}
+	if err := c.Promote(t.Context(), 42); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("an unknown member is promoted: %v", err)
 	}
 }

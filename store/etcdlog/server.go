@@ -162,6 +162,7 @@ func (s *Server) Err() error {
 // Close stops the server, also one that is being started. It may be called twice. A server that does
 // not end in 10 seconds is left behind: then its directory must not be used until the process ends.
 func (s *Server) Close() {
+	s.log.mute()
 	s.stop()
 	<-s.stopped
 }
@@ -269,15 +270,17 @@ func (s *Server) serve(ctx context.Context) error {
 
 // findMember returns nil if another server answers.
 func findMember(ctx context.Context, c *embed.Config) error {
-	client := &http.Client{Timeout: memberWait, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := &http.Transport{DisableKeepAlives: true}
 	if !c.PeerTLSInfo.Empty() {
 		config, err := c.PeerTLSInfo.ClientConfig()
 		if err != nil {
 			return fmt.Errorf("read the certificates for the log: %w", err)
 		}
-		transport := &http.Transport{TLSClientConfig: config}
-		defer transport.CloseIdleConnections()
-		client.Transport = transport
+		transport.TLSClientConfig = config
+	}
+	client := &http.Client{
+		Transport: transport, Timeout: memberWait,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	err := errors.New("it has no address of one")
 	for _, member := range strings.Split(c.InitialCluster, ",") {
@@ -301,8 +304,13 @@ func findMember(ctx context.Context, c *embed.Config) error {
 var errStopped = errors.New("it has stopped")
 
 func stopEtcd(e *embed.Etcd) {
-	e.Server.Stop() // before Close, which else waits until the server is ready
-	e.Close()
+	stopped := make(chan struct{})
+	go func() { // Close waits until a server is ready or stopped
+		defer close(stopped)
+		e.Server.Stop()
+	}()
+	e.Close() // the connections of nodes first, which a server that cannot stop must not keep
+	<-stopped
 }
 
 // stopWithin waits for stop, but not longer than stopWait.

@@ -142,15 +142,15 @@ func TestAnAttemptToStartAServerEndsWithClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	if n, err := conn.Read(make([]byte, 1<<10)); n == 0 || err != nil {
+		t.Errorf("it asked with %d bytes, %v", n, err)
+	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
 		s.Close()
 		s.Close()
 	}()
-	if n, err := conn.Read(make([]byte, 1<<10)); n == 0 || err != nil {
-		t.Errorf("it asked with %d bytes, %v", n, err)
-	}
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("after Close it has sent %d bytes, %v", n, err)
 	}

@@ -1,6 +1,7 @@
 package etcdlog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -179,5 +180,47 @@ func TestAStoreThatLacksTruncatedEntriesStopsItsWrites(t *testing.T) {
 	}
 	if h := late.Health(); h.Writable || !errors.Is(h.Reason, etcdlog.ErrTruncated) {
 		t.Errorf("its state is %+v", h)
+	}
+}
+
+// A store whose log is full refuses writes, and takes them again after a truncation.
+func TestAStoreWithAFullLogRefusesWritesUntilItIsTruncated(t *testing.T) {
+	t.Parallel()
+	o := options(t, t.TempDir(), 1)[0]
+	o.QuotaBytes = 8 << 20
+	start(t, o)
+	s := openStore(t, t.TempDir(), []string{o.Clients})
+	value := bytes.Repeat([]byte("v"), 500<<10)
+	set := func(n int) error {
+		_, err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Set(fmt.Appendf(nil, "key/%d", n), value) })
+		return err
+	}
+	stored := 0
+	var err error
+	for ; err == nil && stored < 100; stored++ {
+		err = set(stored)
+	}
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+		t.Fatalf("write %d ends with %v", stored, err)
+	}
+	if h := s.Health(); !h.Writable || h.Reason != nil {
+		t.Errorf("its state is %+v", h)
+	}
+	n := open(t, []string{o.Clients}, 0)
+	tip, err := n.Tip(t.Context())
+	if err == nil {
+		n.wait(t, func(got []delivered) bool { return len(got) > 0 && got[len(got)-1].revision == tip })
+		err = n.Truncate(t.Context(), tip)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for more := range 3 {
+		if err := set(stored + more); err != nil {
+			t.Fatalf("after the truncation: %v", err)
+		}
+	}
+	if got := len(content(t, s)); got != stored-1+3 {
+		t.Errorf("it has %d keys, want %d", got, stored-1+3)
 	}
 }

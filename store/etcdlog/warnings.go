@@ -30,6 +30,7 @@ type etcdLog struct {
 	mu      sync.Mutex
 	reason  error                // why fatal is closed
 	removed bool                 // the server was removed from its cluster
+	muted   bool                 // the server is closed, about which etcd warns
 	told    map[string]*repeated // by the text of a warning
 }
 
@@ -63,6 +64,13 @@ func (l *etcdLog) end(reason error) {
 		l.reason = reason
 		close(l.fatal)
 	}
+}
+
+// mute discards all warnings from now on.
+func (l *etcdLog) mute() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.muted = true
 }
 
 // explain returns a better reason than err if there is one.
@@ -116,6 +124,9 @@ func (l *etcdLog) Sync() error { return nil }
 func (l *etcdLog) due(entry zapcore.Entry) (more int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.muted {
+		return 0, false
+	}
 	last := l.told[entry.Message]
 	if last == nil {
 		if len(l.told) > 1000 { // texts with something that varies in them
@@ -134,6 +145,7 @@ func (l *etcdLog) due(entry zapcore.Entry) (more int, ok bool) {
 
 // usual are warnings about what the runner does on purpose.
 var usual = []string{
+	"Running http and grpc server on single port. This is not recommended for production.",
 	"exceeded recommended request limit",
 	"simple token is not cryptographically signed",
 }

@@ -1,0 +1,85 @@
+package runtime_test
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"runner.example/entity"
+	"runner.example/entity/layout"
+	"runner.example/internal/caller"
+	"runner.example/internal/diag"
+	"runner.example/keystore"
+	"runner.example/runtime"
+	"runner.example/schema/compiler"
+	"runner.example/store"
+	"runner.example/store/storetest"
+)
+
+// An owner has stopped all writers for the last moment of an activation, and is not the owner any more.
+func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
+	nodes := storetest.NewLog().Nodes(t, "a", "b", "c")
+	a := nodes[0]
+	pepper := filepath.Join(t.TempDir(), "pepper")
+	for _, st := range nodes {
+		storetest.CatchUp(t, st)
+		keys, err := keystore.Open(t.Context(), st, keystore.Options{PepperFile: pepper})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt, err := runtime.New(runtime.Options{Store: st, Keystore: keys, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(rt.Close(), keys.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	generations := make(chan store.Seq, 100)
+	defer nodes[2].OnApply([]byte(layout.KeyGeneration), func(seq store.Seq, _ store.Change) { generations <- seq })()
+	activate := func(field string, also func(*store.Tx) error) (*entity.Model, error) {
+		sources := []diag.Source{{Name: "app.schema", Text: []byte("auth { session cookie { } }\nentity Item {\n id: id\n name: " + field + "\n @@allow all to session\n}")}}
+		s, list := compiler.Compile(sources, compiler.Options{})
+		if s == nil {
+			t.Fatal(list)
+		}
+		return entity.Activate(t.Context(), a, s, sources, entity.Options{Also: also})
+	}
+	model, err := activate("text", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Update(t.Context(), func(tx *store.Tx) error {
+		var rows entity.Access
+		rows.Reset(model, tx, &caller.Caller{Kind: caller.Session, UserID: "ada"}, 0)
+		return rows.Do("insert", []byte(`{"into":"Item","values":{"name":"x"}}`), &entity.Result{})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	_, err = activate("text @unique", func(*store.Tx) error {
+		if runs++; runs == 1 {
+			storetest.Own(t, nodes[1])
+		}
+		return nil
+	})
+	if !errors.Is(err, store.ErrNotOwner) {
+		t.Fatalf("after %d runs: %v", runs, err)
+	}
+	<-generations // of the first schema
+	<-generations // writers are stopped
+	<-generations // and can write again: the new owner has done it
+	storetest.CatchUp(t, nodes[2])
+	var generation []byte
+	err = nodes[2].View(t.Context(), func(tx *store.Tx) (err error) {
+		generation, err = tx.Get([]byte(layout.KeyGeneration))
+		return err
+	})
+	if err != nil || len(generation) != 8 || generation[0] != 0 {
+		t.Errorf("the generation is %x, %v", generation, err)
+	}
+}
