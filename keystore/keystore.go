@@ -186,7 +186,11 @@ func (k *Keystore) Close() error {
 	k.upkeep.stop()
 	<-k.upkeep.done
 	k.unhook()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	limit := closeTimeout
+	if k.store.Health().Staleness > 0 {
+		limit = clusterCloseTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return k.writePending(ctx)
 }
@@ -391,7 +395,10 @@ func (k *Keystore) lastUse(tx *store.Tx, id string) (int64, error) {
 const (
 	writeEvery   = time.Minute
 	closeTimeout = 10 * time.Second
-	usesPerWrite = 5000 // in one transaction
+	// clusterCloseTimeout is that of a node of a cluster, which may be cut off. Its newest uses are lost
+	// then, as when it is killed.
+	clusterCloseTimeout = 2 * time.Second
+	usesPerWrite        = 5000 // in one transaction
 )
 
 // runUpkeep writes last uses and the clock file once a minute, and removes expired and

@@ -141,11 +141,15 @@ func (q *sequencer) between(ctx context.Context, fn func()) error {
 }
 
 // close refuses further proposals, and returns when the queued ones are applied. Those that are
-// not applied within closeWait fail. Nothing is applied afterwards.
+// not applied within closeWait, or sharedCloseWait, fail. Nothing is applied afterwards.
 func (q *sequencer) close() {
 	q.closed.Do(func() {
 		close(q.closing)
-		limit := time.AfterFunc(closeWait, q.abort)
+		wait := closeWait
+		if q.fresh != nil { // the other nodes may be cut off, and then nothing is decided
+			wait = sharedCloseWait
+		}
+		limit := time.AfterFunc(wait, q.abort)
 		<-q.stopped
 		limit.Stop()
 		q.abort()

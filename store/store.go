@@ -307,8 +307,12 @@ func (s *Store) closeBadger() error {
 	}
 }
 
-// closeWait is how long Close waits for open transactions.
-const closeWait = 10 * time.Second
+const (
+	// closeWait is how long Close waits for open transactions, and for queued commits.
+	closeWait = 10 * time.Second
+	// sharedCloseWait is how long it waits for queued commits if the log is shared.
+	sharedCloseWait = 2 * time.Second
+)
 
 // Close refuses new transactions, commits the queued ones within ten seconds, waits as long until
 // open ones end, and closes the files. If some do not end it returns an error and leaves

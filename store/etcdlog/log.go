@@ -261,6 +261,7 @@ func (l *Log) endAlarms(ctx context.Context) error {
 // tail delivers the entries after the revision in the options. It returns nil when ctx ends.
 func (l *Log) tail(ctx context.Context) error {
 	next := int64(l.opt.After) + 1
+	cause, said := "", time.Time{}
 	for ctx.Err() == nil {
 		err := l.watch(ctx, &next)
 		if ctx.Err() != nil {
@@ -269,7 +270,10 @@ func (l *Log) tail(ctx context.Context) error {
 		if errors.Is(err, ErrTruncated) || errors.Is(err, errDeliver) {
 			return err
 		}
-		l.opt.Logger.Warn("log interrupted; watching it again", "cause", err)
+		if now := time.Now(); err.Error() != cause || now.Sub(said) >= time.Minute { // it fails ten times a second
+			cause, said = err.Error(), now
+			l.opt.Logger.Warn("log interrupted; watching it again", "cause", err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchPause):

@@ -89,7 +89,7 @@ const (
 // loadedCluster is a running cluster with the counters, and the load on it. Edge nodes come last.
 func loadedCluster(t *testing.T, network *harness.Network, voters, edges int) *load {
 	t.Helper()
-	l := &load{t: t, stopped: make(chan struct{})}
+	l := &load{t: t, stopped: make(chan struct{}), started: time.Now()}
 	rows := &strings.Builder{}
 	for i := range counters {
 		l.counters = append(l.counters, fmt.Sprint("c", i))
@@ -130,7 +130,6 @@ func (l *load) run() {
 	l.t.Helper()
 	seed := rand.Uint64()
 	l.t.Logf("seed %d", seed)
-	l.started = time.Now()
 	for i, node := range l.nodes {
 		for w := range writersPerNode {
 			client := i*writersPerNode + w
