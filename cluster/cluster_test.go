@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -388,5 +389,78 @@ func TestANodeThatDiffersFromTheOthersStops(t *testing.T) {
 		if health := m.store.Health(); !health.Writable {
 			t.Errorf("%s: %v", m.Name(), health.Reason)
 		}
+	}
+}
+
+// A node that was away for so long that the log no longer has what it lacks takes the rows of another
+// node, and then follows the log again.
+func TestANodeThatWasAwayForLongTakesABackup(t *testing.T) {
+	first := found(t)
+	data, err := join(t, first.invite(cluster.Edge), "edge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := start(t, data)
+	away.set("before", "1")
+	away.stop()
+	for n := range 10 {
+		first.set("while away", fmt.Sprint(n))
+	}
+	_, revision, _ := first.store.Position()
+	address := first.status().Nodes[1].Address
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) string { return filepath.Join(first.data, "cluster", name) }
+	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, number+1)},
+		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	log := etcdlog.Open(etcdlog.Options{Client: client, After: revision, Deliver: func(uint64, []byte) error { return nil }})
+	defer log.Close()
+	for range 2 { // the second one frees the bytes of the first
+		if err := log.Truncate(t.Context(), revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.set("after", "2")
+
+	pepper := keystore.Options{Dir: data}.PepperPath()
+	late, err := cluster.Start(t.Context(), cluster.StartOptions{Data: data, Pepper: pepper, Logger: slog.New(slog.NewTextHandler(testLog{t, "edge"}, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := store.Options{Dir: data}
+	late.StoreOptions(&opt)
+	st, err := store.Open(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, applied, _ := st.Position()
+	err = late.CheckLog(t.Context(), applied)
+	if closed := st.Close(); closed != nil || !errors.Is(err, cluster.ErrBehind) {
+		t.Fatalf("the node can follow the log: %v, %v", err, closed)
+	}
+	if err := late.Resync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late.Close()
+
+	again := start(t, data)
+	for key, want := range map[string]string{"before": "1", "while away": "9", "after": "2"} {
+		if got := again.get(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	again.set("back", "3")
+	if got := first.get("back"); got != "3" {
+		t.Errorf("the first node has %q", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"runner.example/store"
-	"runner.example/store/etcdlog"
 )
 
 // Overview is the state of the cluster as one node sees it.
@@ -30,6 +29,9 @@ type Overview struct {
 type NodeStatus struct {
 	State
 	Connected bool `json:"connected"`
+	// Joining: it is a voter that has no vote yet, because its server has not started or lacks a part of
+	// the log.
+	Joining bool `json:"joining"`
 	// Heard is when the node has answered last; nil: it has not yet, or it is this one.
 	Heard *time.Time `json:"heard"`
 	// Lag is how many commits it has not applied that the node with the most commits has.
@@ -48,11 +50,6 @@ const statusTime = 2 * time.Second
 func (n *Node) Status(ctx context.Context) (Overview, error) {
 	self := n.state()
 	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}}
-	asked, cancel := context.WithTimeout(ctx, statusTime)
-	defer cancel()
-	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
-		s.Quorum, s.Owner, s.Leader = true, owner, n.leader(asked)
-	}
 	var all []Peer
 	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
 		all, err = nodesIn(tx)
@@ -60,6 +57,13 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	})
 	if err != nil {
 		return s, err
+	}
+	asked, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	var voting map[string]bool
+	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
+		s.Quorum, s.Owner = true, owner
+		voting, s.Leader = n.voters(asked, all)
 	}
 	now := time.Now()
 	n.mu.Lock()
@@ -92,6 +96,7 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	})
 	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return int(int64(a.Applied) - int64(b.Applied)) }).Applied
 	for i := range s.Nodes {
+		s.Nodes[i].Joining = voting != nil && s.Nodes[i].Role == Voter && !voting[s.Nodes[i].Name]
 		s.Nodes[i].Lag = newest - s.Nodes[i].Applied
 	}
 	s.Secrets = differentSecrets(s.Nodes)
@@ -112,28 +117,27 @@ func differentSecrets(nodes []NodeStatus) []string {
 	return slices.AppendSeq([]string{}, maps.Keys(different))
 }
 
-// leader returns the name of the voter whose server orders commits; "" if that is not known, or etcd
-// runs elsewhere.
-func (n *Node) leader(ctx context.Context) string {
+// voters returns the names of the voters that have a vote by now, and of the one whose server orders
+// commits; nil if that is not known, or etcd runs elsewhere.
+func (n *Node) voters(ctx context.Context, all []Peer) (voting map[string]bool, leader string) {
 	if len(n.id.Endpoints) > 0 {
-		return ""
-	}
-	id, err := n.client.Leader(ctx)
-	if err != nil {
-		return ""
+		return nil, ""
 	}
 	members, err := n.client.Members(ctx)
 	if err != nil {
-		return ""
+		return nil, ""
 	}
-	i := slices.IndexFunc(members, func(m etcdlog.MemberInfo) bool { return m.ID == id })
-	if i < 0 {
-		return ""
-	}
-	for _, p := range append(n.known(), n.id.Peer) {
-		if slices.Contains(members[i].Peers, serversOf(p.Address)) {
-			return p.Name
+	id, _ := n.client.Leader(ctx) // 0 after an error: no member has it
+	voting = map[string]bool{}
+	for _, m := range members {
+		i := slices.IndexFunc(all, func(p Peer) bool { return slices.Contains(m.Peers, serversOf(p.Address)) })
+		if i < 0 {
+			continue
+		}
+		voting[all[i].Name] = !m.Learner
+		if m.ID == id {
+			leader = all[i].Name
 		}
 	}
-	return ""
+	return voting, leader
 }

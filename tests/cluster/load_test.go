@@ -3,9 +3,7 @@ package cluster_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -458,19 +456,4 @@ func (l *load) equal() {
 func (l *load) rows(node int, entity string) []string {
 	l.t.Helper()
 	return slices.Sorted(strings.Lines(l.cluster.Nodes[node].Must("data", "export", entity)))
-}
-
-// remove removes the data directory of a node.
-func (l *load) remove(node int) {
-	l.t.Helper()
-	if err := os.RemoveAll(l.cluster.Nodes[node].Path("data")); err != nil {
-		l.t.Fatal(err)
-	}
-}
-
-// names returns the sorted names of counters that were read or written.
-func (o operation) names() []string {
-	all := maps.Clone(o.read)
-	maps.Copy(all, o.written)
-	return slices.Sorted(maps.Keys(all))
 }

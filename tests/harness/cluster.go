@@ -91,12 +91,13 @@ func (n *Node) WaitReady() {
 		got, err := n.Server.Try("GET", "/_health/ready", "")
 		return err == nil && got.Status == 200
 	})
+	n.Server.WaitUntil(n.Name+" votes, if it is a voter", func() bool { return !n.Status().Self().Joining })
 }
 
 // NodeStatus is what a node knows of another one, or of itself.
 type NodeStatus struct {
 	Name, Role, Address, Release, NotReady, Error string
-	Connected                                     bool
+	Connected, Joining                            bool
 	Applied, Lag                                  uint64
 	StalenessMs                                   int64
 	Position                                      struct {

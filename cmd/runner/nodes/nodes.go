@@ -254,6 +254,9 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 			age = (time.Duration(n.Staleness) * time.Millisecond).Round(10 * time.Millisecond).String()
 		}
 		marks := ""
+		if n.Joining {
+			marks += " joining"
+		}
 		if n.Name == s.Leader {
 			marks += " leader"
 		}

@@ -1,0 +1,92 @@
+package cluster_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"runner.example/tests/harness"
+)
+
+// Nodes are killed: no acknowledged write is lost or done twice, the transactions have a serial order, reads
+// on the other nodes are answered, and in the end all nodes have the same rows.
+func TestKilledNodesLoseNothing(t *testing.T) {
+	t.Parallel()
+	l := loadedCluster(t, nil, 3, 1)
+	l.run()
+	rounds := 1
+	if harness.Soak {
+		rounds = 10
+	}
+	for range rounds {
+		for _, fault := range []struct {
+			name  string
+			nodes []int
+		}{
+			{"a follower", []int{l.follower(3)}}, {"the leader", []int{l.leader(3)}}, {"a majority", []int{0, 1}}, {"all", []int{0, 1, 2, 3}},
+		} {
+			l.kill(fault.nodes...)
+			if len(fault.nodes) == 1 {
+				at := l.now()
+				gap := l.writtenSince(at, l.others(fault.nodes...)...)
+				t.Logf("%s killed: the others write again after %s", fault.name, gap.Round(time.Millisecond))
+			}
+			l.start(fault.nodes...)
+			at := l.now()
+			l.writtenSince(at, l.others()...)
+		}
+	}
+	l.check()
+}
+
+// Voters are paused for ten seconds, as a machine that swaps.
+func TestPausedNodesLoseNothing(t *testing.T) {
+	if !harness.Soak {
+		t.Skip("takes a minute")
+	}
+	l := loadedCluster(t, nil, 3, 1)
+	l.run()
+	for _, paused := range []int{l.follower(3), l.leader(3)} {
+		l.fails(paused)
+		process := l.cluster.Nodes[paused].Server.Cmd.Process
+		if err := process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		at := l.now()
+		gap := l.writtenSince(at, l.others(paused)...)
+		<-time.After(10 * time.Second)
+		if err := process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		l.works(paused)
+		t.Logf("a voter paused: the others write again after %s", gap.Round(time.Millisecond))
+	}
+	l.check()
+}
+
+// Machines are cut off from the network, in both directions or in one.
+func TestCutOffNodesLoseNothing(t *testing.T) {
+	if !harness.Soak {
+		t.Skip("needs network namespaces")
+	}
+	network := harness.NewNetwork(t, 4)
+	l := loadedCluster(t, network, 3, 1)
+	l.run()
+	for _, cut := range []struct {
+		name string
+		node int
+		cut  func(int)
+	}{
+		{"a follower", l.follower(3), network.Cut}, {"the leader", l.leader(3), network.Cut}, {"what a voter sends", 1, network.CutSending},
+	} {
+		l.fails(cut.node)
+		cut.cut(cut.node)
+		at := l.now()
+		gap := l.writtenSince(at, l.others(cut.node)...)
+		<-time.After(10 * time.Second)
+		network.Connect(cut.node)
+		l.works(cut.node)
+		t.Logf("%s cut off: the others write again after %s", cut.name, gap.Round(time.Millisecond))
+	}
+	l.check()
+}
