@@ -104,6 +104,8 @@ part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: a shared log, and faults of its servers" \
   go test -count=1 -v -timeout 40m ./store/etcdlog
+part "cluster: nodes that are killed, paused and cut off under load" \
+  go test -count=1 -v -timeout 40m ./cluster ./tests/cluster
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
