@@ -76,7 +76,7 @@ short:
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	RUNNER_TEST_EXAMPLES=built $(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
+	RUNNER_TEST_EXAMPLES=built $(GO_TEST) -p $$(nproc) $$(go list ./tests/... | grep -v /tests/sandbox)
 	$(GO_TEST) ./tests/sandbox # alone: it compares times
 
 fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all
