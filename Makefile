@@ -3,8 +3,9 @@
 
 GO_TOOL := go tool -modfile=tools/go.mod
 # lint runs vet. The timeout is for slow machines.
+GO_TEST := go test -vet=off -timeout 60m
 # One package more than there are processors: many tests wait.
-GO_TEST := go test -vet=off -timeout 60m -p $(shell expr $$(nproc) + 1)
+UNIT_TEST := $(GO_TEST) -p $(shell expr $$(nproc) + 1)
 
 # Rust crates come from Debian's packages where they are installed. Each is compiled once
 # for all examples and tests.
@@ -65,8 +66,8 @@ lint:
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 unit:
-	$(GO_TEST) $$(go list ./... | grep -v /tests/)
-	$(GO_TEST) -race -short $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
+	$(UNIT_TEST) $$(go list ./... | grep -v /tests/)
+	$(UNIT_TEST) -race -short $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
@@ -76,7 +77,7 @@ short:
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	RUNNER_TEST_EXAMPLES=built $(GO_TEST) -p $$(nproc) $$(go list ./tests/... | grep -v /tests/sandbox)
+	RUNNER_TEST_EXAMPLES=built $(GO_TEST) $$(go list ./tests/... | grep -v /tests/sandbox)
 	$(GO_TEST) ./tests/sandbox # alone: it compares times
 
 fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all

@@ -78,7 +78,7 @@ func start(t *testing.T, data string) *member {
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
-	m.Node, err = cluster.Start(t.Context(), cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger})
+	m.Node, err = cluster.Start(cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,6 +220,15 @@ func TestNodesShareRowsAndBlobsUntilTheyLeave(t *testing.T) {
 	if _, err := edge.Invite(t.Context(), cluster.Edge); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("an invitation of an edge node: %v", err)
 	}
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		err := first.PrepareAll(t.Context(), "rel_x")
+		if fault.CodeOf(err) == fault.Invalid && fault.Of(err).Detail == "node edge cannot serve the release: no compiler here" {
+			break
+		}
+		if err != nil || time.Now().After(end) { // nil: it has not heard of the edge yet
+			t.Fatalf("a node that cannot compile a release: %v", err)
+		}
+	}
 	s := edge.status()
 	if !s.Quorum || s.Leader != "n1" || len(s.Nodes) != 2 || s.Nodes[0].Name != "edge" || s.Nodes[1].Name != "n1" {
 		t.Errorf("status: %+v", s)
@@ -239,6 +248,12 @@ func TestNodesShareRowsAndBlobsUntilTheyLeave(t *testing.T) {
 	}
 	if _, err := edge.store.Blob(t.Context(), other); err == nil {
 		t.Error("a node that has left still gets blobs")
+	}
+	if _, err := join(t, first.invite(cluster.Edge), "edge"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edge.store.Blob(t.Context(), other); err == nil {
+		t.Error("a node that has left gets blobs again, when another machine has its name")
 	}
 	edge.stop()
 	if self, err := cluster.Dissolve(t.Context(), data); err != nil || self.Name != "edge" {
@@ -286,9 +301,9 @@ func TestAnInvitationWorksOnceAndForAWhile(t *testing.T) {
 func TestOnlyNodesAreAnswered(t *testing.T) {
 	first := found(t)
 	address := first.status().Nodes[0].Address
-	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	for _, operation := range []string{"state", "applied", "chain", "prepare", "activate", "snapshot", "blob", "join", "", "../state"} {
-		answer, err := stranger.Post("https://"+address+"/"+operation, "application/json", strings.NewReader(`{}`))
+		answer, err := client.Post("https://"+address+"/"+operation, "application/json", strings.NewReader(`{}`))
 		if err != nil {
 			t.Errorf("%s: %v", operation, err)
 			continue
@@ -433,7 +448,7 @@ func TestANodeThatWasAwayForLongTakesABackup(t *testing.T) {
 	first.set("after", "2")
 
 	pepper := keystore.Options{Dir: data}.PepperPath()
-	late, err := cluster.Start(t.Context(), cluster.StartOptions{Data: data, Pepper: pepper, Logger: slog.New(slog.NewTextHandler(testLog{t, "edge"}, nil))})
+	late, err := cluster.Start(cluster.StartOptions{Data: data, Pepper: pepper, Logger: slog.New(slog.NewTextHandler(testLog{t, "edge"}, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

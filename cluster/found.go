@@ -69,15 +69,15 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		if err := tx.Set([]byte(keyCluster), []byte(id.Cluster)); err != nil {
 			return err
 		}
-		return putNode(tx, id.Peer)
+		return putNode(tx, id.Peer, c.cert)
 	})
 	if err != nil {
 		return Peer{}, err
 	}
-	if err := st.SetNode(true); err != nil {
+	if err := id.write(data); err != nil { // with it, the directory is that of a node, also after a crash
 		return Peer{}, err
 	}
-	return id.Peer, errors.Join(id.write(data), st.Close())
+	return id.Peer, errors.Join(st.SetNode(true), st.Close())
 }
 
 // newPeer returns the node that the settings describe. other is the address of a node of the
@@ -169,7 +169,7 @@ type JoinOptions struct {
 	Data string
 	// Pepper is the file in which the node keeps the pepper; empty: one in the data directory.
 	Pepper string
-	// Progress is called with the number of bytes received; nil: nobody is.
+	// Progress gets a copy of the bytes that are received; may be nil.
 	Progress io.Writer
 }
 
@@ -278,6 +278,10 @@ func Dissolve(ctx context.Context, data string) (Peer, error) {
 		return Peer{}, err
 	}
 	defer st.Close()
+	id.Left = true
+	if err := id.write(data); err != nil { // no server may follow the log from here on, also after a crash
+		return Peer{}, err
+	}
 	if _, err := st.Update(ctx, deleteRecords); err != nil { // it has no place in a shared log: the next cluster begins with its own
 		return Peer{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"strings"
 	"time"
@@ -143,9 +144,8 @@ func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	return i, nil
 }
 
-// accept takes an invitation, and records its node. The caller signs a certificate for it
-// afterwards.
-func accept(tx *store.Tx, secret []byte, node Peer) error {
+// accept takes an invitation, and records its node with its certificate, in PEM form.
+func accept(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	i, err := invitationOf(tx, secret)
 	if err != nil {
 		return err
@@ -168,12 +168,21 @@ func accept(tx *store.Tx, secret []byte, node Peer) error {
 	if err := tx.Delete(invitationKey(secret)); err != nil {
 		return err
 	}
-	return putNode(tx, node)
+	return putNode(tx, node, certificate)
 }
 
-// putNode records a node.
-func putNode(tx *store.Tx, node Peer) error {
-	text, err := json.Marshal(node)
+// record is what the store has about a node.
+type record struct {
+	Peer
+	// Certificate is the SHA-256 of its certificate: an older one with the same name is not accepted.
+	Certificate []byte `json:"certificate"`
+}
+
+// putNode records a node with its certificate, in PEM form.
+func putNode(tx *store.Tx, node Peer, certificate []byte) error {
+	block, _ := pem.Decode(certificate)
+	sum := sha256.Sum256(block.Bytes)
+	text, err := json.Marshal(record{node, sum[:]})
 	if err != nil {
 		return err
 	}
@@ -186,11 +195,11 @@ func nodesIn(tx *store.Tx) (all []Peer, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var p Peer
-		if err := json.Unmarshal(item.Value, &p); err != nil {
+		var r record
+		if err := json.Unmarshal(item.Value, &r); err != nil {
 			return nil, err
 		}
-		all = append(all, p)
+		all = append(all, r.Peer)
 	}
 	return all, nil
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -36,7 +38,6 @@ const (
 type listener struct {
 	node      *Node
 	http      *http.Server
-	ln        net.Listener
 	done      chan struct{}
 	snapshots chan struct{}
 }
@@ -47,7 +48,7 @@ func (n *Node) listen() (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for other nodes on %s: %w", n.id.Address, err)
 	}
-	l := &listener{node: n, ln: ln, done: make(chan struct{}), snapshots: make(chan struct{}, maxSnapshots)}
+	l := &listener{node: n, done: make(chan struct{}), snapshots: make(chan struct{}, maxSnapshots)}
 	l.http = &http.Server{
 		Handler: l, ReadHeaderTimeout: headTime, ReadTimeout: requestTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelDebug), // anyone can cause it
@@ -170,13 +171,19 @@ func (l *listener) authenticate(r *http.Request) (string, error) {
 	if len(r.TLS.VerifiedChains) == 0 {
 		return "", fault.New(fault.Denied, "the connection has no certificate of the cluster")
 	}
-	name := r.TLS.PeerCertificates[0].Subject.CommonName
+	certificate := r.TLS.PeerCertificates[0]
+	name := certificate.Subject.CommonName
+	var known record
 	err := l.node.store.View(r.Context(), func(tx *store.Tx) error {
-		_, err := tx.Get([]byte(prefixNodes + name))
-		return err
+		text, err := tx.Get([]byte(prefixNodes + name))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &known)
 	})
-	if errors.Is(err, store.ErrNotFound) {
-		return "", fault.New(fault.Denied, "the cluster has no node with the name %q", name)
+	sum := sha256.Sum256(certificate.Raw)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !bytes.Equal(known.Certificate, sum[:]) {
+		return "", fault.New(fault.Denied, "the cluster has no node with the name %q and this certificate", name)
 	}
 	return name, err
 }
@@ -222,7 +229,7 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		}
 	}
 	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
-		if err := accept(tx, r.Secret, r.Peer); err != nil {
+		if err := accept(tx, r.Secret, r.Peer, answer.Certificate); err != nil {
 			return err
 		}
 		answer.Peers, err = nodesIn(tx)

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,7 +80,7 @@ type Node struct {
 // Start connects to the log of the cluster, and starts its server on a voter. It does not wait for
 // other nodes. Close the node after the store. It returns nil for a data directory that belongs to no
 // node.
-func Start(ctx context.Context, opt StartOptions) (*Node, error) {
+func Start(opt StartOptions) (*Node, error) {
 	if is, err := Is(opt.Data); err != nil || !is {
 		return nil, err
 	}
@@ -323,33 +323,46 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
 	if err != nil || len(peers) == 0 {
 		peers = append(n.known(), n.id.Peer)
 	}
-	a := Applied{Nodes: len(peers)}
 	var mu sync.Mutex
+	a := Applied{Nodes: len(peers)}
+	note := func(name string, applied bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if applied {
+			a.Applied++
+		} else {
+			a.Missing = append(a.Missing, name)
+		}
+	}
 	var asked sync.WaitGroup
 	for _, p := range peers {
-		if p.Name == n.id.Name {
-			mu.Lock()
-			a.Applied++
-			mu.Unlock()
-			continue
+		switch {
+		case p.Name == n.id.Name:
+			note(p.Name, true)
+		case n.isCutOff(p.Name):
+			note(p.Name, false)
+		default:
+			asked.Go(func() {
+				_, err := ask[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
+				note(p.Name, err == nil)
+			})
 		}
-		asked.Go(func() {
-			_, err := ask[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				a.Missing = append(a.Missing, p.Name)
-				return
-			}
-			a.Applied++
-		})
 	}
 	asked.Wait()
 	slices.Sort(a.Missing)
 	return a
 }
 
-// PrepareAll has the connected nodes compile a stored release. The error names those that cannot.
+// isCutOff reports whether a node was asked, and did not answer lately.
+func (n *Node) isCutOff(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h, asked := n.states[name]
+	return asked && !h.connected(time.Now())
+}
+
+// PrepareAll has the connected nodes compile a stored release. The error is a fault with the code
+// Invalid, and names those that cannot.
 func (n *Node) PrepareAll(ctx context.Context, release string) error {
 	now := time.Now()
 	n.mu.Lock()
@@ -360,7 +373,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 		}
 	}
 	n.mu.Unlock()
-	refused := map[string]error{}
+	var refused []string
 	var mu sync.Mutex
 	var asked sync.WaitGroup
 	for _, p := range peers {
@@ -371,15 +384,15 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			refused[p.Name] = err
+			refused = append(refused, fmt.Sprintf("node %s cannot serve the release: %s", p.Name, fault.Of(err).Detail))
 		})
 	}
 	asked.Wait()
-	var text error
-	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		text = errors.Join(text, fmt.Errorf("node %s cannot serve the release: %w", name, refused[name]))
+	if len(refused) == 0 {
+		return nil
 	}
-	return text
+	slices.Sort(refused)
+	return fault.New(fault.Invalid, "%s", strings.Join(refused, "; "))
 }
 
 // ActivateOnOwner has the owner activate a stored release. Call it if this node is not the owner.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -85,16 +86,8 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		s.Nodes = append(s.Nodes, node)
 	}
 	n.mu.Unlock()
-	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
-	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return int(int64(a.Applied) - int64(b.Applied)) }).Applied
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
+	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Applied, b.Applied) }).Applied
 	for i := range s.Nodes {
 		s.Nodes[i].Joining = voting != nil && s.Nodes[i].Role == Voter && !voting[s.Nodes[i].Name]
 		s.Nodes[i].Lag = newest - s.Nodes[i].Applied

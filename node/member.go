@@ -26,7 +26,7 @@ var ErrBehind = cluster.ErrBehind
 // if the server is alone. The caller closes the store, and then the member.
 func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics, logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
 	opt := cluster.StartOptions{Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger}
-	if member, err = cluster.Start(ctx, opt); err != nil {
+	if member, err = cluster.Start(opt); err != nil {
 		return nil, nil, err
 	}
 	for {

@@ -21,8 +21,8 @@ import (
 )
 
 // Begin reloads at each SIGHUP, deletes what old releases leave, and in a cluster loads what other nodes
-// activate and does the work of the owner, until end is called. Each has a goroutine of its own, so a slow reload does not delay a
-// shutdown.
+// activate and does the work of the owner, until end is called. Each has a goroutine of its own, so a
+// slow reload does not delay a shutdown.
 func (v *Activator) Begin(ctx context.Context) (end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)

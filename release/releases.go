@@ -180,7 +180,8 @@ func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File
 // nil: without one. A release that was added before counts as new from then on, and keeps its other
 // signatures. The error is that of TrustedKeys.Add if the signature is not valid, or if a signature
 // of a trusted key is needed and neither this one is nor one that is stored. If contents are
-// missing on this node and cannot be fetched, it is a fault with the code Conflict that names them. Then nothing is stored.
+// missing on this node and cannot be fetched, it is a fault with the code Conflict that names them.
+// Then nothing is stored.
 func (r *Releases) Add(ctx context.Context, m Manifest, signature *Signature, by Author) (rel Release, err error) {
 	if err := m.Check(); err != nil {
 		return rel, err

@@ -130,9 +130,9 @@ func (s *Store) Blobs() (all []BlobInfo, err error) {
 	return all, nil
 }
 
-// DeleteBlob removes a blob of this node; if there is none it does nothing. While a backup is being written
-// it removes nothing, and the error matches ErrUnavailable. The caller makes sure that no key
-// names the blob.
+// DeleteBlob removes a blob of this node; if there is none it does nothing. While a backup is
+// being written it removes nothing, and the error matches ErrUnavailable. The caller makes sure that
+// no key names the blob.
 func (s *Store) DeleteBlob(d Digest) error {
 	if s.isClosed() {
 		return errClosed

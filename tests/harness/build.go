@@ -117,8 +117,9 @@ func build() error {
 	if err := goCommand(env, append(args, "-o", built, "./cmd/runner")...); err != nil {
 		return err
 	}
-	// The next build replaces the file; this process keeps its own link to it.
-	if err := linkOrCopy(built, Binary); err != nil {
+	// A copy: a later build, also of the same program, changes the time of the file, by which a runner
+	// tells its own compiled modules from those of other versions.
+	if err := copyBinary(built, Binary); err != nil {
 		return err
 	}
 	if err := makeCodeDir(); err != nil {
@@ -140,10 +141,7 @@ func build() error {
 	return nil
 }
 
-func linkOrCopy(from, to string) error {
-	if err := os.Link(from, to); err == nil {
-		return nil
-	}
+func copyBinary(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err

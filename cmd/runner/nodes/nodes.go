@@ -122,8 +122,8 @@ func inUse(a *app.App, err error) error {
 }
 
 const inviteHelp = `Print an invitation for one machine: a token for "runner cluster join", which can be used once
-within 15 minutes. Whoever has it becomes a node, and gets all rows and the pepper of the keys: send
-it as you would a password.
+within 15 minutes. A machine with the token becomes a node, and receives all rows and the pepper of
+the keys. So send the token as you would send a password.
 
 A voter takes part in decisions: use 1, 3 or 5. Any number of nodes may be edge nodes. The server of
 a voter must run.`
