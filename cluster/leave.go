@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/store"
@@ -61,8 +63,24 @@ func (n *Node) Leave(ctx context.Context, name string) (self bool, err error) {
 	return self, err
 }
 
+// removeTime limits the removal of a server.
+const removeTime = 20 * time.Second
+
 // removeServer removes the server of a voter from the log. One that never began is not there.
 func (n *Node) removeServer(ctx context.Context, p Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	for {
+		err := n.tryRemove(ctx, p)
+		// A refusal is a fault. After another error the server may be removed: it ends in the middle of its
+		// answer if it was asked itself.
+		if _, refused := errors.AsType[*fault.Fault](err); err == nil || refused || !pause(ctx, askEvery/4) {
+			return err
+		}
+	}
+}
+
+func (n *Node) tryRemove(ctx context.Context, p Peer) error {
 	members, err := n.client.Members(ctx)
 	if err != nil {
 		return err

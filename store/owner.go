@@ -22,6 +22,9 @@ type owner struct {
 // Alone is what WaitOwner and Tenure return in a store that is alone.
 const Alone Seq = 1
 
+// InCluster reports whether the store is that of a node of a cluster.
+func (s *Store) InCluster() bool { return s.owner.name != "" }
+
 // Node returns the name of the node in its cluster; empty in a store that is alone.
 func (t *Tx) Node() string { return t.store.owner.name }
 

@@ -146,7 +146,7 @@ func (q *sequencer) close() {
 	q.closed.Do(func() {
 		close(q.closing)
 		wait := closeWait
-		if q.fresh != nil { // the other nodes may be cut off, and then nothing is decided
+		if q.fresh != nil {
 			wait = sharedCloseWait
 		}
 		limit := time.AfterFunc(wait, q.abort)

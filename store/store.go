@@ -310,9 +310,18 @@ func (s *Store) closeBadger() error {
 const (
 	// closeWait is how long Close waits for open transactions, and for queued commits.
 	closeWait = 10 * time.Second
-	// sharedCloseWait is how long it waits for queued commits if the log is shared.
+	// sharedCloseWait is how long it waits for queued commits if the log is shared: the other nodes may
+	// be cut off, and then nothing is decided.
 	sharedCloseWait = 2 * time.Second
 )
+
+// BeginClose says that Close will follow. If the log is shared, commits that are not decided within two
+// seconds from now fail, as those after them. So a node that is cut off from its cluster can stop.
+func (s *Store) BeginClose() {
+	if s.sequencer.fresh != nil {
+		time.AfterFunc(sharedCloseWait, s.sequencer.abort)
+	}
+}
 
 // Close refuses new transactions, commits the queued ones within ten seconds, waits as long until
 // open ones end, and closes the files. If some do not end it returns an error and leaves

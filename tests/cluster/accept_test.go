@@ -71,8 +71,8 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	}
 	n2.Token("worker") // two voters are a majority of two
 	head := strings.TrimSpace(n2.Must("audit", "verify"))
-	n2.Server.Stop()
-	n1.Server.Kill()
+	n1.Server.Stop()
+	n2.Server.Stop() // without a majority
 	n3.Server.Kill()
 	rows := 0
 	for _, command := range [][]string{

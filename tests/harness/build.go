@@ -117,9 +117,9 @@ func build() error {
 	if err := goCommand(env, append(args, "-o", built, "./cmd/runner")...); err != nil {
 		return err
 	}
-	// A copy: a later build, also of the same program, changes the time of the file, by which a runner
-	// tells its own compiled modules from those of other versions.
-	if err := copyBinary(built, Binary); err != nil {
+	// A copy, since a later build replaces the file. All copies have the same time: with it a runner tells
+	// its compiled modules from those of other versions, which it removes from the shared directory.
+	if err := errors.Join(copyBinary(built, Binary), os.Chtimes(Binary, copied, copied)); err != nil {
 		return err
 	}
 	if err := makeCodeDir(); err != nil {
@@ -140,6 +140,9 @@ func build() error {
 	}
 	return nil
 }
+
+// copied is the time of all copies.
+var copied = time.Unix(1_000_000_000, 0)
 
 func copyBinary(from, to string) error {
 	in, err := os.Open(from)
