@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -44,9 +46,9 @@ func TestALoadedModuleTakesLittleMemory(t *testing.T) {
 		t.Skip("compiling the modules takes seconds")
 	}
 	const more = 8
-	// start serves an app with so many modules. size is that of the modules with their code.
-	start := func(modules int) (s *harness.Server, size int) {
-		a := &harness.App{T: t, Dir: t.TempDir()} // with a cache of its own
+	// prepare makes an app with so many modules. size is that of the modules with their code.
+	prepare := func(modules int) (a *harness.App, size int) {
+		a = &harness.App{T: t, Dir: t.TempDir()} // with a cache of its own
 		a.Write("app.schema", harness.TinySchema)
 		for i := range modules {
 			module := largeModule("hello" + strings.Repeat("x", i))
@@ -67,14 +69,36 @@ func TestALoadedModuleTakesLittleMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a.Serve(), size
+		return a, size
 	}
-	one, size1 := start(1)
-	all, size := start(1 + more)
-	took := func() int { return int(all.Resources().Bytes-one.Resources().Bytes) / more }
+	one, size1 := prepare(1)
+	all, size := prepare(1 + more)
 	limit := (size - size1) / more / 4
-	all.WaitUntil(fmt.Sprintf("each module takes at most %d KiB", limit>>10), func() bool { return took() <= limit })
-	t.Logf("%d KiB for each module, the limit is %d", took()>>10, limit>>10)
+	memory := memoryOfApp(one, 16<<20) // a little more than it holds in the end
+	each := (memoryOfApp(all, memory+limit*more) - memory) / more
+	t.Logf("%d KiB for each module, the limit is %d", each>>10, limit>>10)
+	if each > limit {
+		t.Errorf("each module takes %d KiB, the limit is %d", each>>10, limit>>10)
+	}
+}
+
+// memoryOfApp returns what a server of the app holds when it has returned what it needed at startup:
+// as soon as that is at most limit, or else after a while. Badger's first memtable has 83 MB, which
+// is memory of the process only if Go writes zeros there. That depends on where the heap begins,
+// by chance, so several servers are started if the first holds more.
+func memoryOfApp(a *harness.App, limit int) (smallest int) {
+	smallest = math.MaxInt
+	for range 6 {
+		s := a.Serve()
+		for end := time.Now().Add(10 * time.Second); smallest > limit && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			smallest = min(smallest, int(s.Resources().OwnBytes))
+		}
+		s.Stop()
+		if smallest <= limit {
+			break
+		}
+	}
+	return smallest
 }
 
 // Handlers that fill their memory and wait make the process grow by [sandbox] total_memory
