@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -176,12 +177,15 @@ func (o Options) etcdTLS() *etcdlog.TLS {
 	return &etcdlog.TLS{CertFile: o.TLSCert, KeyFile: o.TLSKey, CAFile: o.TLSCA}
 }
 
-// servers returns the URLs of the servers of etcd, this node's first.
+// servers returns the URLs of the servers of etcd, this node's first. Edge nodes use different ones.
 func (n *Node) servers() (all []string) {
 	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
 		if p.Role == Voter {
 			all = append(all, clientsOf(p.Address))
 		}
+	}
+	if n.id.Role != Voter {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
 }

@@ -98,7 +98,7 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	alone.Want(201, nil, "POST", "/transact", `{"name":"alone","write":["c0"]}`, "X-API-Key: "+l.token)
 }
 
-// limit is how long the death of a leader may stop writes. Short tests share the machine with others.
+// limit is how long the loss of a leader may stop writes. Short tests share the machine with others.
 func limit() time.Duration {
 	if harness.Soak {
 		return 5 * time.Second
