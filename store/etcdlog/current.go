@@ -14,8 +14,9 @@ const (
 	// probeEvery is the pause between two questions whether the current server works.
 	probeEvery = 500 * time.Millisecond
 	// probeTime is how long it may take to answer. After each server has failed once, it is doubled for
-	// each failure, up to maxDoubled times: the servers may be slow.
-	probeTime = time.Second
+	// each failure, up to probesDoubled times: the servers may be slow.
+	probeTime     = time.Second
+	probesDoubled = 2
 	// leaderlessProbes is how many questions a server may leave without an answer while it runs: during
 	// an election the others do not know a leader either.
 	leaderlessProbes = 3
@@ -106,7 +107,7 @@ func (c *current) works(address string) (preferred string) {
 func (c *current) limit() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return probeTime << max(0, min(c.failures-len(c.addresses), maxDoubled))
+	return probeTime << max(0, min(c.failures-len(c.addresses), probesDoubled))
 }
 
 // probe leaves each server that does not answer, until the client is closed.
