@@ -78,7 +78,7 @@ func start(t *testing.T, data string) *member {
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
-	m.Node, err = cluster.Start(cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger})
+	m.Node, err = cluster.Start(cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger, Now: m.now.read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func start(t *testing.T, data string) *member {
 		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
-		Skew:     func(map[string]time.Duration) {}, Share: func(int, int) {}, Behind: func() {},
+		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,6 +117,17 @@ func start(t *testing.T, data string) *member {
 	})
 	t.Cleanup(m.stop)
 	return m
+}
+
+// agrees reports whether no more than half of the clocks differ by more than a minute.
+func agrees(skews map[string]time.Duration) bool {
+	far := 0
+	for _, skew := range skews {
+		if skew.Abs() > time.Minute {
+			far++
+		}
+	}
+	return 2*far <= len(skews)
 }
 
 // testLog writes the log of a node to that of the test.
@@ -370,6 +381,61 @@ func freeURL(t *testing.T) string {
 	}
 	defer ln.Close()
 	return "http://" + ln.Addr().String()
+}
+
+// A node whose clock differs from those of the others gives up the background work, although it is still the
+// owner in the store, and takes it over again only with a right clock.
+func TestANodeWithAWrongClockIsNotTheOwner(t *testing.T) {
+	first := found(t)
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !done(); <-time.After(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	works := func(m *member) error {
+		_, err := m.store.UpdateAsOwner(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("swept by"), []byte(m.Name())) })
+		return err
+	}
+	until("the only node is the owner", first.store.IsOwner)
+	var edges []*member
+	for _, name := range []string{"e1", "e2"} {
+		data, err := join(t, first.invite(cluster.Edge), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges = append(edges, start(t, data))
+	}
+	until("both know each other", func() bool {
+		return len(edges[0].status().Nodes) == 3 && len(edges[1].status().Nodes) == 3
+	})
+	if err := works(first); err != nil {
+		t.Fatal(err)
+	}
+	first.now.set(time.Now().Add(24 * time.Hour))
+	until("the owner gives up", func() bool { return !first.store.IsOwner() })
+	if err := works(first); !errors.Is(err, store.ErrNotOwner) {
+		t.Errorf("a node with a wrong clock does the work of the owner: %v", err)
+	}
+	until("another node is the owner", func() bool { return edges[0].store.IsOwner() || edges[1].store.IsOwner() })
+	for i, m := range edges {
+		if err := works(m); (err == nil) != m.store.IsOwner() {
+			t.Errorf("%s: %v", m.Name(), err)
+		}
+		m.now.set(time.Now().AddDate(0, 0, -1-i)) // now all three differ from each other
+	}
+	until("no node is the owner", func() bool { return !edges[0].store.IsOwner() && !edges[1].store.IsOwner() })
+	for _, m := range append(edges, first) {
+		if err := works(m); !errors.Is(err, store.ErrNotOwner) {
+			t.Errorf("%s does the work of the owner: %v", m.Name(), err)
+		}
+		m.now.set(time.Time{})
+	}
+	until("a node with a right clock is the owner", func() bool {
+		return first.store.IsOwner() || edges[0].store.IsOwner() || edges[1].store.IsOwner()
+	})
 }
 
 // A node whose rows differ from those of the others stops, and they go on.

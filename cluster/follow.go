@@ -94,7 +94,11 @@ func (n *Node) askAll(ctx context.Context) {
 		}
 	}
 	n.mu.Unlock()
-	n.hooks.Skew(skews)
+	agrees := n.hooks.Skew(skews)
+	if !agrees {
+		n.store.Disown() // at once: the next owner may not be elected yet
+	}
+	n.clock.set(agrees)
 	for i := range answers {
 		if answers[i].err == nil {
 			n.compareChain(ctx, answers[i].State)
@@ -106,14 +110,14 @@ func (n *Node) askAll(ctx context.Context) {
 func (n *Node) askState(ctx context.Context, p Peer) heard {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	sent := time.Now()
+	sent := n.now()
 	s, err := ask[State](ctx, n.caller, p.Address, opState, struct{}{})
-	received := time.Now()
+	received := n.now()
 	if err != nil {
 		return heard{State: State{Peer: p}, err: err}
 	}
 	// The other clock was read some time between the two: only what is outside of it is a difference.
-	h := heard{State: s, at: received}
+	h := heard{State: s, at: time.Now()}
 	switch {
 	case s.Time.Before(sent):
 		h.skew = s.Time.Sub(sent)
@@ -148,24 +152,39 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 	}
 }
 
-// campaign makes this node the owner of the background work whenever there is none.
+// campaign makes this node the owner of the background work whenever there is none, while its clock
+// agrees with those of other nodes: an owner with a wrong clock would delete what has not expired.
 func (n *Node) campaign(ctx context.Context) {
-	for ctx.Err() == nil {
-		won, err := n.client.Campaign(ctx, n.id.Name, ownerTTL)
-		if err != nil {
-			continue // ctx has ended
-		}
-		if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
-			n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
-		}
-		resign, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-		_ = won.Resign(resign) // else it ends after ownerTTL
-		cancel()
+	for ctx.Err() == nil && n.clock.wait(ctx, true) {
+		n.ownOnce(ctx)
 		select {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// ownOnce waits until this node is the owner, and returns when it is not any more.
+func (n *Node) ownOnce(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching.Go(func() {
+		if n.clock.wait(ctx, false) {
+			cancel()
+		}
+	})
+	won, err := n.client.Campaign(ctx, n.id.Name, ownerTTL)
+	if err != nil {
+		return // ctx has ended
+	}
+	if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
+		n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
+	}
+	resign, end := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer end()
+	_ = won.Resign(resign) // else it ends after ownerTTL
 }
 
 // own does the work of the owner until it is lost.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ type StartOptions struct {
 	// Pepper is the path of the pepper file.
 	Pepper string
 	Logger *slog.Logger
+	// Now is the clock of this machine, which other nodes compare with theirs; nil is time.Now.
+	Now func() time.Time
 }
 
 // Hooks are what a node asks of the server around it. All of them may be called by any goroutine.
@@ -44,8 +47,9 @@ type Hooks struct {
 	Prepare func(ctx context.Context, release string) error
 	// Activate activates a stored release, if this node is the owner.
 	Activate func(ctx context.Context, change release.Activation) error
-	// Skew is told by how much the clocks of other nodes differ from this one, after each question.
-	Skew func(map[string]time.Duration)
+	// Skew is told by how much the clocks of other nodes differ from this one, after each question. It
+	// reports whether this one agrees with them: otherwise the node is not the owner.
+	Skew func(map[string]time.Duration) (agrees bool)
 	// Share is told that this is the node with that index, from 0, of that many.
 	Share func(index, nodes int)
 	// Behind is called once when the log no longer has what the store lacks: the server must end, and
@@ -57,6 +61,7 @@ type Hooks struct {
 type Node struct {
 	data, pepper string
 	logger       *slog.Logger
+	now          func() time.Time
 	trust        *trust
 	caller       *caller
 	client       *etcdlog.Client
@@ -71,6 +76,7 @@ type Node struct {
 	listener *listener
 	stop     context.CancelFunc
 	loops    sync.WaitGroup
+	clock    clock
 
 	mu     sync.Mutex
 	id     *identity
@@ -94,7 +100,10 @@ func Start(opt StartOptions) (*Node, error) {
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
 	}
-	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, id: id, states: map[string]heard{}}
+	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]heard{}}
+	if n.now == nil {
+		n.now = time.Now
+	}
 	if n.trust, err = readTrust(opt.Data); err != nil {
 		return nil, err
 	}
@@ -176,12 +185,15 @@ func (o Options) etcdTLS() *etcdlog.TLS {
 	return &etcdlog.TLS{CertFile: o.TLSCert, KeyFile: o.TLSKey, CAFile: o.TLSCA}
 }
 
-// servers returns the URLs of the servers of etcd, this node's first.
+// servers returns the URLs of the servers of etcd, this node's first. Edge nodes use different ones.
 func (n *Node) servers() (all []string) {
 	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
 		if p.Role == Voter {
 			all = append(all, clientsOf(p.Address))
 		}
+	}
+	if n.id.Role != Voter {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
 }
@@ -197,7 +209,7 @@ func (n *Node) StoreOptions(o *store.Options) {
 
 // Serve begins to answer other nodes, and to follow them. Close ends that.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
-	n.store, n.keys, n.hooks = st, keys, hooks
+	n.store, n.keys, n.hooks, n.clock.changed = st, keys, hooks, make(chan struct{})
 	if n.listener, err = n.listen(); err != nil {
 		return err
 	}
@@ -262,7 +274,7 @@ func (n *Node) state() State {
 	seq, revision, chain := n.store.Position()
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: time.Now(),
+		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: n.now(),
 		At: position{uint64(seq), revision, chain[:]},
 	}
 	if health.Staleness < time.Hour*24*365 {

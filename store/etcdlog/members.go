@@ -119,7 +119,7 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 // Leader returns the id of the member that leads, as one of the servers knows it.
 func (c *Client) Leader(ctx context.Context) (id uint64, err error) {
 	err = errors.New("the client has no address")
-	for _, address := range c.etcd.Endpoints() {
+	for _, address := range c.Addresses() {
 		status, failed := c.etcd.Status(ctx, address)
 		if failed == nil && status.Leader != 0 {
 			return status.Leader, nil

@@ -74,6 +74,15 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	n1.Server.Stop()
 	n2.Server.Stop() // without a majority
 	n3.Server.Kill()
+	for _, n := range c.Nodes {
+		for line := range strings.Lines(n.Server.Stderr.String()) {
+			for _, usual := range []string{"rejecting member", "TCP streaming", "schema version", "storage version", "single port", "removed member", "data-dir", "grpc server", "server error"} {
+				if strings.Contains(line, `"etcd warning"`) && strings.Contains(line, usual) {
+					t.Errorf("%s logs what an operator need not know: %s", n.Name, line)
+				}
+			}
+		}
+	}
 	rows := 0
 	for _, command := range [][]string{
 		{"api-keys", "create", "--scope", "worker", "--name", "x"}, {"api-keys", "list"}, {"data", "export", "Counter"}, {"sessions", "list"},
@@ -98,7 +107,7 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	alone.Want(201, nil, "POST", "/transact", `{"name":"alone","write":["c0"]}`, "X-API-Key: "+l.token)
 }
 
-// limit is how long the death of a leader may stop writes. Short tests share the machine with others.
+// limit is how long the loss of a leader may stop writes. Short tests share the machine with others.
 func limit() time.Duration {
 	if harness.Soak {
 		return 5 * time.Second

@@ -54,6 +54,9 @@ func TestPausedNodesLoseNothing(t *testing.T) {
 		}
 		at := l.now()
 		gap := l.writtenSince(at, l.others(paused)...)
+		if gap > limit() {
+			t.Errorf("a paused voter stopped writes for %s, more than %s\n%s", gap, limit(), l.logs())
+		}
 		<-time.After(10 * time.Second)
 		if err := process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
