@@ -60,12 +60,19 @@ func TestANodeWithAFullDiskStopsNoOther(t *testing.T) {
 			got, err := n.Server.Try("GET", "/_health/ready", "")
 			return err == nil && got.Status == http.StatusServiceUnavailable && strings.Contains(got.Body, "disk is full")
 		})
+		o := order{Name: "refused-by-" + n.Name, Write: l.counters[:1]}
+		n.Server.WaitUntil(n.Name+" refuses writes", func() bool {
+			harness.FillDisk(t, filler)
+			o.Name += "x"
+			a := l.transact(l.nodes[node], node, len(l.nodes)*writersPerNode+1, o)
+			return a.status == http.StatusServiceUnavailable && a.code == "unavailable"
+		})
 		at := l.now()
 		for range 100 {
 			l.writtenSince(l.now(), l.others(node)...)
 		}
 		t.Logf("with a full disk of %s nobody wrote for %s", n.Name, l.longestGap(at).Round(time.Millisecond))
-		l.terminate(node)
+		l.kill(node)
 		started := n.Launch("serve") // on a full disk
 		if started.URL == "" {
 			<-started.Ended
