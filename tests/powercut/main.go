@@ -40,11 +40,8 @@ func run(disk, live, mount string, keep uint64) error {
 	}
 	v := &volume{disk: disk, files: map[uint64]*file{}}
 	v.live = fs.LoopbackRoot{Path: live, Dev: uint64(root.Dev)}
-	top := v.newNode(&v.live)
+	top := &node{LoopbackNode: &fs.LoopbackNode{RootData: &v.live}, volume: v}
 	v.live.RootNode = top
-	v.live.NewNode = func(data *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return v.newNode(data)
-	}
 	second := time.Second
 	_, err := fs.Mount(mount, top, &fs.Options{
 		AttrTimeout: &second, EntryTimeout: &second,

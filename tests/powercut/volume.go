@@ -116,12 +116,13 @@ func (v *volume) keepSome(random *rand.Rand) error {
 // node is a file or directory. What the loopback file system does with it changes what programs see; the
 // methods here do the same to the disk, or note what is to be synced.
 type node struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	volume *volume
 }
 
-func (v *volume) newNode(data *fs.LoopbackRoot) *node {
-	return &node{LoopbackNode: fs.LoopbackNode{RootData: data}, volume: v}
+// WrapChild makes a node of each new one of the loopback file system.
+func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
+	return &node{LoopbackNode: child.(*fs.LoopbackNode), volume: n.volume}
 }
 
 // inLive returns the path in live of a name in a directory.
