@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -305,6 +306,26 @@ func TestAnInvitationWorksOnceAndForAWhile(t *testing.T) {
 	first.now.set(time.Now().Add(cluster.InvitationLife))
 	if _, err := join(t, late, "c"); fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// A data directory that cannot be the one of a node is refused before the invitation is used.
+func TestAnInvitationIsNotUsedForADirectoryThatCannotBeANode(t *testing.T) {
+	first := found(t)
+	token := first.invite(cluster.Edge)
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("nothing", link); err != nil {
+		t.Fatal(err)
+	}
+	for data, want := range map[string]string{dir: "is not empty", link: "symlink to nothing"} {
+		opt := cluster.JoinOptions{Options: cluster.Options{Name: "a"}, Data: data}
+		if _, err := cluster.Join(t.Context(), token, opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("join with %s: %v, want %q", data, err, want)
+		}
+	}
+	if _, err := join(t, token, "a"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -180,8 +180,11 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
-	if entries, err := os.ReadDir(opt.Data); err == nil && len(entries) > 0 { // before the invitation is used
+	switch _, err := backup.CheckTarget(opt.Data); { // before the invitation is used
+	case errors.Is(err, backup.ErrNotEmpty):
 		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
+	case err != nil:
+		return Peer{}, err
 	}
 	self, err := newPeer(t.Role, opt.Options, t.Address)
 	if err != nil {

@@ -189,8 +189,8 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	if late := n.Runtime.Shutdown(wait); late != nil {
 		n.Logger.Warn("requests cut off at shutdown", "cause", late)
 	}
-	n.Local.Store.BeginClose()
-	_ = n.Listener.Close() // should serving not have begun yet
+	n.Local.Store.BeginClose(time.Until(n.StopBy) / 4) // what follows needs the rest
+	_ = n.Listener.Close()                             // should serving not have begun yet
 	if late := errors.Join(operators.Shutdown(wait), n.remote.shutdown(wait)); late != nil {
 		n.Logger.Warn("admin operations cut off at shutdown", "cause", late)
 	}

@@ -74,8 +74,8 @@ part "black box: a million rows are imported" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
   go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
-part "faults: a hundred kills under load, time to ready" \
-  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestManyKills'
+part "faults: a hundred kills and thirty power cuts under load, time to ready" \
+  go test -count=1 -v -timeout 30m ./tests/operations ./tests/powercut -run 'TestManyKills|PowerCut'
 part "faults: idle and slow connections" \
   go test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
 part "faults: twice the load that fits, ten minutes" \
@@ -108,7 +108,7 @@ part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: a shared log, and faults of its servers" \
   go test -count=1 -v -timeout 40m ./store/etcdlog
-part "cluster: nodes that are killed, paused and cut off under load" \
+part "cluster: nodes that are killed, paused, cut off, restarted, without disk and power under load" \
   go test -count=1 -v -timeout 60m ./cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
