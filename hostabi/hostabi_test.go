@@ -110,7 +110,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 		Host: &hostabi.Host{
 			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
 			LongWork: longwork.New(longwork.Options{Parallel: 2}),
-			Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
 		Request: &abi.Request{
 			ID: "01j000000000000000000000aa", Method: []byte("POST"), Path: []byte("/v1/things/a%20b"), Route: "/v1/things/:id",

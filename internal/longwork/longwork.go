@@ -61,7 +61,8 @@ func (c claim) Returned() {
 
 // Run waits for a slot, runs compute in it, and returns how long that took. The group is what
 // slots are shared between, such as the name of a handler. When ctx ends, Run returns its error
-// at once: compute then goes on in its slot, and the caller must not touch what it writes.
+// at once, and how long compute has run until then: it goes on in its slot, and the caller must
+// not touch what it writes.
 func (s *Slots) Run(ctx context.Context, group string, compute func() error) (took time.Duration, err error) {
 	c := claim{s, group}
 	switch err := s.pool.Acquire(ctx, c, s.wait); {
@@ -70,23 +71,17 @@ func (s *Slots) Run(ctx context.Context, group string, compute func() error) (to
 	case err != nil:
 		return 0, err
 	}
-	type outcome struct {
-		took time.Duration
-		err  error
-	}
-	done := make(chan outcome, 1)
+	done, began := make(chan error, 1), time.Now()
 	s.running.Go(func() {
 		defer s.pool.Release(c)
-		began := time.Now()
-		err := protected(compute)
-		done <- outcome{time.Since(began), err}
+		done <- protected(compute)
 	})
 	select {
-	case o := <-done:
-		return o.took, o.err
+	case err = <-done:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		err = ctx.Err()
 	}
+	return time.Since(began), err
 }
 
 // protected turns a panic of compute into an error: it would end the process here.

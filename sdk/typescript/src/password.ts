@@ -12,7 +12,7 @@ export const password = {
     return (await runner.begin("password.hash", { password: text(plain, "password.hash") })).hash;
   },
   async verify(plain: string, hash: string | null | undefined): Promise<false | { rehash: boolean }> {
-    const { valid, rehash } = await runner.begin("password.verify", { password: text(plain, "password.verify"), hash: hash ?? null });
+    const { valid, rehash } = await runner.begin("password.verify", { password: text(plain, "password.verify"), hash: hash ?? undefined });
     return valid ? { rehash } : false;
   },
 };
