@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"runner.example/tests/harness"
@@ -91,4 +93,35 @@ func TestAMemberOfTheTrackerSignsInWithAPassword(t *testing.T) {
 		signIn(401, "red", "bob@example.com", "a third one")
 		signIn(200, "red", "ann@example.com", "battery staple")
 	})
+}
+
+// A flood of sign-ins waits for its slot. Requests to other handlers do not.
+func TestSignInsDoNotDelayOtherRequests(t *testing.T) {
+	t.Parallel()
+	a := harness.ExampleApp(t, "tracker")
+	a.Write("app.schema", strings.Replace(harness.MustRead(t, a.Path("app.schema")), "rateLimit: 10/minute by ip", "rateLimit: none", 1))
+	a.Env = append(a.Env, "RUNNER_PASSWORD_PARALLEL=1", "RUNNER_PASSWORD_PASSES=20", "RUNNER_PASSWORD_QUEUE_WAIT=1m", "RUNNER_SANDBOX_CPU=1m", "RUNNER_RUNTIME_TIMEOUT=60s")
+	s := a.Serve()
+	const flood = 12
+	var done atomic.Int32
+	var clients sync.WaitGroup
+	for range flood {
+		clients.Go(func() {
+			got, err := s.Try("POST", "/signin/password", `{"slug":"red","email":"ann@example.com","password":"secret"}`)
+			if err != nil || got.Status != 401 {
+				t.Errorf("%d %s %v", got.Status, got.Body, err)
+			}
+			done.Add(1)
+		})
+	}
+	for done.Load() == 0 { // until hashing is under way
+		s.Want(200, nil, "GET", "/api/v1/health", "")
+	}
+	for range 20 {
+		s.Want(200, nil, "GET", "/api/v1/health", "")
+	}
+	if n := done.Load(); n == flood {
+		t.Errorf("20 requests took as long as %d hashes", n)
+	}
+	clients.Wait()
 }
