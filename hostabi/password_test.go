@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/argon2"
+
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/longwork"
 	"runner.example/internal/password"
+	"runner.example/tests/bench/arms"
 )
 
 // light makes a guest whose host hashes with little memory.
@@ -149,4 +152,19 @@ func TestAHandlerThatFloodsTheSlotsIsRefused(t *testing.T) {
 	if result, n := g.op("crypto.generateKey", `{"algorithm":{"name":"Ed25519"},"usages":["sign"]}`); n < 0 || result["privateKey"] == nil {
 		t.Errorf("a key that needs no slot: %d %v", n, result)
 	}
+}
+
+// A hash by the host, from the call of the guest to its result, divided by x/crypto alone.
+func BenchmarkPassword(b *testing.B) {
+	g := newGuest(b, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 40, CPU: time.Hour})
+	salt := make([]byte, 16)
+	arms.Alternate(b, 1, [2]string{"alone", "host"}, [2]func(){
+		func() { argon2.IDKey([]byte("correct horse"), salt, 2, 19<<10, 1, 32) },
+		func() {
+			g.next = 1024
+			if result, n := g.op("password.hash", `{"password":"correct horse"}`); n < 0 {
+				b.Fatal(result)
+			}
+		},
+	})
 }
