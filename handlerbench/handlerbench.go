@@ -27,6 +27,7 @@ import (
 	"runner.example/internal/deadline"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
@@ -178,11 +179,13 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 		return nil, nil, errors.Join(err, keys.Close(), st.Close())
 	}
 	client := outbound.New(a.Config.Runtime.Outbound)
+	passwords := a.Config.Runtime.Passwords
+	long := longwork.New(passwords.LongWork)
 	shared := hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: opt.Logger, Limits: a.Config.Runtime.Limits,
-		Origins: origins, Outbound: client,
+		Origins: origins, Outbound: client, Passwords: passwords.Hashes, LongWork: long,
 	}
-	return &host{shared, st}, func() error { client.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
+	return &host{shared, st}, func() error { client.Close(); long.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
 }
 
 // errMeasured makes the store discard the writes of a run.

@@ -82,7 +82,7 @@ func TestHashingIsCPUTimeOfTheRequest(t *testing.T) {
 		t.Fatal(n)
 	}
 	once := g.call.CPU()
-	if once <= 0 || once > g.call.Waited() {
+	if once <= 0 || once > g.call.Waited() || g.call.Spent.Time != once {
 		t.Errorf("one hash: %s of CPU time, waited %s", once, g.call.Waited())
 	}
 	if _, n := g.op("sleep", `{"seconds":0.05}`); n < 0 || g.call.CPU() != once {

@@ -82,7 +82,7 @@ func (c *Call) endPending() {
 	}
 	c.pending.cancel()
 	c.pending.running.Wait()
-	_ = c.chargeComputed() // the run is over
+	c.AddCPU(c.takeComputed())
 	for _, t := range c.pending.all {
 		if t != nil {
 			c.logFailed(t.err)
@@ -201,8 +201,10 @@ func callTake(c *Call, g guest) int32 {
 func (c *Call) take(t *pendingOperation) int32 {
 	await(c, t.done)
 	ops := c.pending
-	if err := c.chargeComputed(); err != nil {
-		c.unwind(err)
+	if took := c.takeComputed(); took > 0 {
+		if err := c.Charge(took); err != nil {
+			c.unwind(err)
+		}
 	}
 	ops.all[t.number], t.taken = nil, true
 	ops.untaken--
