@@ -6,7 +6,9 @@ import (
 
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -26,6 +28,11 @@ type Host struct {
 	// must be set if there is any.
 	Origins  outbound.Origins
 	Outbound *outbound.Client
+	// Passwords are the parameters of hashes of passwords; the zero value means the defaults.
+	Passwords password.Options
+	// LongWork is where passwords are hashed and RSA keys are made. It must be set if a guest
+	// may do that.
+	LongWork *longwork.Slots
 	// Logger gets the guests' lines and the causes of internal errors. It must redact
 	// secrets.
 	Logger *slog.Logger

@@ -250,7 +250,7 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 		drained:   make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: app.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
-			Origins: origins, Outbound: r.client,
+			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
 		},
 	}
 	if declared := app.Schema.Auth.Cookie; declared != nil {

@@ -17,7 +17,9 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
@@ -44,6 +46,11 @@ type Options struct {
 	Limits  hostabi.Limits
 	// Outbound configures the requests that handlers send.
 	Outbound outbound.Options
+	// Passwords are the parameters of hashes of passwords, and how much is hashed at the same time.
+	Passwords struct {
+		Hashes   password.Options
+		LongWork longwork.Options
+	}
 	// MaxCounters is the number of callers that rate limits count exactly; it limits their
 	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
 	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
@@ -81,6 +88,7 @@ type Runtime struct {
 	limiter  *limit.Limiter
 	engine   *sandbox.Engine
 	client   *outbound.Client
+	longWork *longwork.Slots
 	requests sync.Pool // of *requestState
 
 	active     atomic.Pointer[release]
@@ -111,7 +119,7 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
+	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(time.Now(), opt.MaxCounters)}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
 	r.unmatched = opt.Metrics.Route(unmatchedRoute)
@@ -184,6 +192,7 @@ func (r *Runtime) Close() error {
 	}
 	r.retired.Wait()
 	r.client.Close()
+	r.longWork.Close()
 	if err := r.engine.Close(context.Background()); err != nil {
 		return fmt.Errorf("close the sandboxes: %w", err)
 	}

@@ -12,6 +12,7 @@ export { Digest, digest, hmac, hmacWithKey, now, randomBytes, randomUUID, timing
 export { Fetch, FetchResponse, fetch, fetchAll } from "./assembly/fetch";
 export { call, fail, tryCall, HostError, Outcome } from "./assembly/host";
 export { Fields, fields, nil, parseJSON } from "./assembly/json";
+export { PasswordCheck, hashPassword, verifyPassword } from "./assembly/password";
 export {
   Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
   and, field, get, insert, not, or, query, remove, select, update,

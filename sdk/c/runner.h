@@ -389,6 +389,15 @@ runner_json *runner_hmac_with_secret(const char *algorithm, const char *secret, 
 runner_json *runner_hmac(const char *algorithm, runner_text key, runner_text data);
 /* Whether they are equal, in a time that depends only on their lengths. */
 bool runner_timing_safe_equal(runner_text a, runner_text b);
+/* A new hash of a password with Argon2id, as a PHC string: $argon2id$v=19$m=19456,t=2,p=1$….
+ * The host hashes a few passwords at the same time, and the handler waits; the time counts
+ * as CPU time of the request. */
+runner_text runner_password_hash(runner_text password);
+/* Compares a password with such a hash, or with one of bcrypt, scrypt or PBKDF2 as Django,
+ * passlib and others write them. An absent hash stands for a user who does not exist: it
+ * takes as long, and is not valid. The result is {"valid", "rehash"}: with rehash it is valid,
+ * and has another algorithm or other parameters than new hashes. Store a new one. */
+runner_json *runner_password_verify(runner_text password, runner_text hash);
 /* Bytes as operations take them: a string, or {"base64"} when they are not UTF-8. */
 runner_json *runner_bytes(runner_text bytes);
 /* Bytes as operations give them, in either form; absent when they are none. */
@@ -1382,6 +1391,15 @@ RUNNER_API runner_json *runner_hmac(const char *algorithm, runner_text key, runn
 RUNNER_API bool runner_timing_safe_equal(runner_text a, runner_text b) {
   runner_json *result = runner_call("timingSafeEqual", runner_object("a", runner_bytes(a), "b", runner_bytes(b), NULL));
   return runner_as_bool(runner_member(result, "equal"), false);
+}
+
+RUNNER_API runner_text runner_password_hash(runner_text password) {
+  return runner_as_text(runner_member(runner_call("password.hash", runner_object("password", runner_string(password), NULL)), "hash"));
+}
+RUNNER_API runner_json *runner_password_verify(runner_text password, runner_text hash) {
+  runner_json *arguments = runner_object("password", runner_string(password), NULL);
+  if (hash.data) runner_put(arguments, "hash", runner_string(hash));
+  return runner_call("password.verify", arguments);
 }
 
 /* ---- Answers ---- */

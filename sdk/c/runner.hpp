@@ -369,6 +369,22 @@ inline Sum hmac_with_secret(const char *algorithm, const char *secret, std::stri
 }
 inline bool timing_safe_equal(std::string_view a, std::string_view b) { return runner_timing_safe_equal(keep(a), keep(b)); }
 
+/* Passwords: see runner.h. */
+namespace password {
+inline std::string hash(std::string_view plain) {
+  runner_text made = runner_password_hash(keep(plain));
+  return made.data ? std::string(made.data, made.len) : std::string();
+}
+struct Check {
+  bool valid, rehash;
+};
+/* Without a hash it takes as long, and is not valid. */
+inline Check verify(std::string_view plain, std::optional<std::string> hash) {
+  Json result = runner_password_verify(keep(plain), hash ? keep(*hash) : runner_t(nullptr));
+  return {result["valid"].boolean_or(false), result["rehash"].boolean_or(false)};
+}
+}  // namespace password
+
 /* A request to another service, whose origin the schema declares with `outbound`. */
 struct FetchRequest {
   std::string url, method = "GET";

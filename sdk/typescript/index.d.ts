@@ -360,6 +360,22 @@ declare module "@runner/sdk" {
   /** The context of the request at hand. */
   export function getContext(): Context;
 
+  /**
+   * Passwords. The host hashes them, a few at the same time, and the handler waits. The time
+   * counts as CPU time of the request.
+   */
+  export const password: {
+    /** A new hash of the password with Argon2id, as a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$…`. */
+    hash(password: string): Promise<string>;
+    /**
+     * Compares a password with a hash: one of `password.hash`, or of bcrypt, scrypt or PBKDF2 as
+     * Django, passlib and others write them. A wrong password gives `false`, the right one an
+     * object: with `rehash`, store a new hash, as this one has another algorithm or other
+     * parameters. With `null`, for a user who does not exist, it takes as long and gives `false`.
+     */
+    verify(password: string, hash: string | null | undefined): Promise<false | { rehash: boolean }>;
+  };
+
   /** Compares, for signatures and tokens, in a time that depends on the lengths alone. */
   export function timingSafeEqual(a: string | ArrayBuffer | ArrayBufferView, b: string | ArrayBuffer | ArrayBufferView): boolean;
 
@@ -368,7 +384,7 @@ declare module "@runner/sdk" {
    * the handler then need not read; for a key of its own there is `crypto.subtle`.
    */
   export function hmac(
-    algorithm: "SHA-256" | "SHA-384" | "SHA-512",
+    algorithm: "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512",
     secret: SecretName,
     data: string | ArrayBuffer | ArrayBufferView,
   ): Operation<{ hex: string; base64: string }>;

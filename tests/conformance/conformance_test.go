@@ -34,7 +34,9 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/runtime"
@@ -425,6 +427,7 @@ func (g *guest) newWorld(t testing.TB) *world {
 	origins, client := g.newService(t)
 	w.host = hostabi.Host{
 		Keystore: keys, Entities: model, Schema: g.schema, Secrets: g.secrets, Origins: origins, Outbound: client,
+		Passwords: password.Options{Memory: 7 << 20, Passes: 1}, LongWork: longwork.New(longwork.Options{}),
 		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	return w

@@ -64,6 +64,7 @@ mod host;
 mod host_error;
 mod once;
 mod operation;
+mod password;
 mod query;
 mod request;
 mod response;
@@ -86,6 +87,7 @@ pub use hash::RandomState;
 pub use host::Level;
 pub use host_error::HostError;
 pub use operation::{call, Operation};
+pub use password::PasswordCheck;
 pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
 pub use request::Request;
 pub use response::{

@@ -1,7 +1,7 @@
 // The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
   and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, noContent, not, notFound,
-  ok, or, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+  ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
 } from "@runner/sdk";
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
@@ -219,6 +219,18 @@ export async function sums(req: RouteRequest) {
     digest: again.hex, hmac: (await hmac("SHA-256", "HOOK", req.rawBody)).hex,
     equal: await crypto.subtle.verify("HMAC", key, signed, req.rawBody), other: await crypto.subtle.verify("HMAC", key, digest, req.rawBody),
     length: secret.length,
+  });
+}
+
+export async function passwords(req: RouteRequest) {
+  const body = req.text();
+  const hash = await password.hash(body);
+  const verdict = (found: false | { rehash: boolean }) => ({ valid: found !== false, rehash: found !== false && found.rehash });
+  return ok({
+    hash: hash.startsWith("$argon2id$"), right: verdict(await password.verify(body, hash)), wrong: verdict(await password.verify("other", hash)),
+    unknown: verdict(await password.verify(body, null)),
+    old: verdict(await password.verify("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW")),
+    malformed: await code(password.verify(body, "plain")),
   });
 }
 

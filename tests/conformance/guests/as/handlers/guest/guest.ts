@@ -2,8 +2,9 @@
 // describes its handlers.
 import {
   and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
-  query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update, Values,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
+  PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  Values, verifyPassword,
 } from "@runner/assemblyscript";
 
 function orNull(values: Values, name: string): string | null {
@@ -256,6 +257,24 @@ export function sums(req: RouteRequest): Response {
     fields()
       .set("digest", sum.hex).set("hmac", signed.hex).set("equal", timingSafeEqual(signed.hex, signed.hex))
       .set("other", timingSafeEqual(signed.hex, "x")).set("length", secret.length),
+  );
+}
+
+function verdict(found: PasswordCheck): Fields {
+  return fields().set("valid", found.valid).set("rehash", found.rehash);
+}
+
+export function passwords(req: RouteRequest): Response {
+  const body = String.UTF8.decodeUnsafe(req.rawBody.dataStart, req.rawBody.length);
+  const hash = hashPassword(body);
+  const right = verifyPassword(body, hash), wrong = verifyPassword("other", hash), unknown = verifyPassword(body, null);
+  const old = verifyPassword("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW");
+  const malformed = tryCall("password.verify", fields().set("password", body).set("hash", "plain").toString()).error;
+  return ok(
+    fields()
+      .set("hash", hash.startsWith("$argon2id$")).set("right", verdict(right)).set("wrong", verdict(wrong))
+      .set("unknown", verdict(unknown)).set("old", verdict(old))
+      .set("malformed", malformed === null ? "none" : malformed.code),
   );
 }
 

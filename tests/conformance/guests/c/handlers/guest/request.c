@@ -91,6 +91,18 @@ RUNNER_HANDLER(sums) {
       "length", runner_int((int64_t)secret.len), NULL));
 }
 
+RUNNER_HANDLER(passwords) {
+  runner_text body = runner_raw_body(), hash = runner_password_hash(body);
+  runner_json *right = runner_password_verify(body, hash), *wrong = runner_password_verify(runner_t("other"), hash);
+  runner_json *unknown = runner_password_verify(body, runner_t(NULL));
+  runner_json *old = runner_password_verify(runner_t("secret"), runner_t("$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"));
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  runner_password_verify(body, runner_t("plain"));
+  return runner_ok(runner_object(
+      "hash", runner_bool(hash.len > 10 && !memcmp(hash.data, "$argon2id$", 10)), "right", right, "wrong", wrong,
+      "unknown", unknown, "old", old, "malformed", runner_str(runner_caught(NULL)), NULL));
+}
+
 static runner_json *told(const runner_json *answer) {
   runner_json *text = NULL;
   RUNNER_EACH(header, runner_member(answer, "headers"))

@@ -212,6 +212,20 @@ RUNNER_HANDLER(sums) {
   }));
 }
 
+static Json verdict(runner::password::Check found) { return object({{"valid", found.valid}, {"rehash", found.rehash}}); }
+
+RUNNER_HANDLER(passwords) {
+  std::string body = runner::Request().raw_body(), hash = runner::password::hash(body);
+  auto right = runner::password::verify(body, hash), wrong = runner::password::verify("other", hash);
+  auto unknown = runner::password::verify(body, std::nullopt);
+  auto old = runner::password::verify("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW");
+  runner::password::verify(body, "plain");
+  return ok(object({
+      {"hash", hash.rfind("$argon2id$", 0) == 0}, {"right", verdict(right)}, {"wrong", verdict(wrong)},
+      {"unknown", verdict(unknown)}, {"old", verdict(old)}, {"malformed", code()},
+  }));
+}
+
 static Json told(const runner::FetchResponse &answer) {
   Json text;
   for (auto &h : answer.headers)

@@ -455,6 +455,22 @@ func sums(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	}), errors.Join(err1, err2, err3, err4, err5)
 }
 
+//go:wasmexport passwords
+func exportPasswords() { runner.Handle(passwords) }
+
+func passwords(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	body := string(req.RawBody())
+	hash, err := ctx.HashPassword(body)
+	right, err1 := ctx.VerifyPassword(body, hash)
+	wrong, err2 := ctx.VerifyPassword("other", hash)
+	unknown, err3 := ctx.VerifyPassword(body, "")
+	old, err4 := ctx.VerifyPassword("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW")
+	_, malformed := ctx.VerifyPassword(body, "plain")
+	return runner.OK(map[string]any{
+		"hash": strings.HasPrefix(hash, "$argon2id$"), "right": right, "wrong": wrong, "unknown": unknown, "old": old, "malformed": codes(malformed)[0],
+	}), errors.Join(err, err1, err2, err3, err4)
+}
+
 //go:wasmexport calls
 func exportCalls() { runner.Handle(calls) }
 

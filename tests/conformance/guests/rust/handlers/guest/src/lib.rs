@@ -259,6 +259,17 @@ handler!(sums, |ctx, req| {
     })))
 });
 
+handler!(passwords, |ctx, req| {
+    let body = String::from_utf8_lossy(req.raw_body()).into_owned();
+    let hash = ctx.hash_password(&body)?;
+    Ok(ok(json!({
+        "hash": hash.starts_with("$argon2id$"), "right": ctx.verify_password(&body, Some(&hash))?,
+        "wrong": ctx.verify_password("other", Some(&hash))?, "unknown": ctx.verify_password(&body, None)?,
+        "old": ctx.verify_password("secret", Some("$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"))?,
+        "malformed": code(ctx.verify_password(&body, Some("plain"))),
+    })))
+});
+
 fn told(answer: &FetchResponse) -> Value {
     json!({"status": answer.status, "bytes": answer.body.len(), "told": answer.header("x-told")})
 }
