@@ -122,7 +122,7 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if err != nil {
 		return err
 	}
-	o.query = q
+	o.query, o.includes = q, a.includesOf(q, t, out)
 	switch kind {
 	case query.OpGet:
 		return o.get()
@@ -144,6 +144,8 @@ type operation struct {
 	auth  *query.Authority
 	query *query.Query // nil in an insert
 	out   *Result      // nil: an insert without an answer
+	// includes are the relations whose rows the operation returns in its own.
+	includes []*included
 }
 
 // ruleInput returns what rules can use beside rows.

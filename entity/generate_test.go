@@ -604,6 +604,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 	case 7:
 		args := map[string]any{"from": e.name, "id": d.id(e.name, ids)}
 		d.selection(e, args)
+		d.includes(a, e, ids, args, 1)
 		return operationKind{"get", args}
 	case 8:
 		return operationKind{"count", map[string]any{"from": e.name, "where": d.conditions(a, e, ids)}}
@@ -613,6 +614,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 		args["where"] = d.conditions(a, e, ids)
 	}
 	d.selection(e, args)
+	d.includes(a, e, ids, args, 1)
 	if d.percent(60) {
 		args["orderBy"] = d.order(e)
 	}
@@ -634,6 +636,36 @@ func (d dice) selection(e *refEntity, args map[string]any) {
 	}
 	if names != nil {
 		args["select"] = names
+	}
+}
+
+// includes adds relations whose rows the query includes.
+func (d dice) includes(a *refApp, e *refEntity, ids known, args map[string]any, level int) {
+	include := map[string]any{}
+	for _, f := range e.fields {
+		if f.kind != "relation" && f.inverse == "" || d.percent(70) {
+			continue
+		}
+		inner, target := map[string]any{}, a.entity(f.targetName())
+		d.selection(target, inner)
+		if f.inverse != "" {
+			if d.percent(30) {
+				inner["where"] = d.conditions(a, target, ids)
+			}
+			if d.percent(40) {
+				inner["orderBy"] = d.order(target)
+			}
+			if d.percent(60) {
+				inner["limit"] = 1 + d.IntN(4)
+			}
+		}
+		if level < 2 && d.percent(50) {
+			d.includes(a, target, ids, inner, level+1)
+		}
+		include[f.name] = inner
+	}
+	if len(include) > 0 {
+		args["include"] = include
 	}
 }
 

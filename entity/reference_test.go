@@ -874,21 +874,104 @@ func (r *refRun) visible(e *refEntity, args map[string]any) ([]refRow, bool) {
 	return rows, true
 }
 
+// selected returns the fields that a query returns, without those of includes.
 func (r *refRun) selected(e *refEntity, args map[string]any) ([]*refField, bool) {
 	readable := r.fields(e, "read")
-	names, given := args["select"].([]any)
-	if !given {
-		return readable, true
-	}
-	var fields []*refField
-	for _, name := range names {
-		f := refHas(readable, name.(string))
-		if f == nil {
-			return nil, false
+	fields := slices.Clone(readable)
+	if names, given := args["select"].([]any); given {
+		fields = nil
+		for _, name := range names {
+			f := refHas(readable, name.(string))
+			if f == nil {
+				return nil, false
+			}
+			fields = append(fields, f)
 		}
-		fields = append(fields, f)
 	}
-	return fields, true
+	include, _ := args["include"].(map[string]any)
+	return slices.DeleteFunc(fields, func(f *refField) bool { return include[f.name] != nil }), true
+}
+
+// relations returns the fields with which the caller may include rows.
+func (r *refRun) relations(e *refEntity) []*refField {
+	fields := r.fields(e, "read")
+	for _, f := range e.fields {
+		ok := f.inverse != ""
+		if r.who.Kind != caller.System && r.byGrant() != nil {
+			g := r.grant(e, "read")
+			ok = ok && g != nil && g.fields == nil // grants of the generator name stored fields alone
+		}
+		if ok {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// refusesIncludes returns the faults of a query's includes, nil for none.
+func (r *refRun) refusesIncludes(e *refEntity, args map[string]any) []fault.Code {
+	include, _ := args["include"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(include)) {
+		f := refHas(r.relations(e), name)
+		if f == nil {
+			return []fault.Code{fault.Invalid, fault.Denied} // that of another include may come first
+		}
+		target := r.app.entity(f.targetName())
+		if !r.offered(target, "read") {
+			return []fault.Code{fault.Invalid, fault.Denied}
+		}
+		inner := include[name].(map[string]any)
+		_, ok := r.selected(target, inner)
+		if f.inverse != "" {
+			_, sorts := r.sorting(target, inner)
+			_, filters := r.where(target, inner["where"], r.fields(target, "read"))
+			ok = ok && sorts && filters && refHas(r.fields(target, "read"), f.inverse) != nil
+		}
+		if codes := r.refusesIncludes(target, inner); codes != nil || !ok {
+			return []fault.Code{fault.Invalid, fault.Denied}
+		}
+	}
+	return nil
+}
+
+// targetName is the entity of a relation, in either direction.
+func (f *refField) targetName() string {
+	if f.inverse != "" {
+		return f.typ
+	}
+	return f.target
+}
+
+// projected returns a row as a query returns it. The arguments are valid.
+func (r *refRun) projected(e *refEntity, row refRow, args map[string]any) map[string]any {
+	fields, _ := r.selected(e, args)
+	out := refProject(row, fields)
+	include, _ := args["include"].(map[string]any)
+	for name, options := range include {
+		f := refHas(r.relations(e), name)
+		target, inner := r.app.entity(f.targetName()), options.(map[string]any)
+		if f.inverse == "" {
+			out[name] = nil
+			id, _ := row[name].(string)
+			if there := r.db[target.name][id]; there != nil && r.reads(target, there) {
+				out[name] = r.projected(target, there, inner)
+			}
+			continue
+		}
+		all, _ := r.visible(target, inner)
+		all = slices.DeleteFunc(all, func(there refRow) bool { return there[f.inverse] != row["id"] })
+		r.sort(target, all, inner)
+		if limit, ok := inner["limit"].(json.Number); ok {
+			n, _ := limit.Int64()
+			all = all[:min(len(all), int(n))]
+		}
+		rows := []any{}
+		for _, there := range all {
+			rows = append(rows, r.projected(target, there, inner))
+		}
+		out[name] = rows
+	}
+	return out
 }
 
 func refProject(row refRow, fields []*refField) map[string]any {
@@ -901,19 +984,40 @@ func refProject(row refRow, fields []*refField) map[string]any {
 
 func (r *refRun) query(e *refEntity, args map[string]any) refAnswer {
 	rows, ok1 := r.visible(e, args)
-	fields, ok2 := r.selected(e, args)
-	if !ok1 || !ok2 {
+	_, ok2 := r.selected(e, args)
+	_, ok3 := r.sorting(e, args)
+	if !ok1 || !ok2 || !ok3 {
 		return refFails(fault.Invalid)
 	}
+	if codes := r.refusesIncludes(e, args); codes != nil {
+		return refFails(codes...)
+	}
+	r.sort(e, rows, args)
+	out := []any{}
+	for _, row := range rows {
+		out = append(out, r.projected(e, row, args))
+	}
+	return refAnswer{result: map[string]any{"rows": out}}
+}
+
+// sorting returns the fields that a query is ordered by; false if the caller may not read one.
+func (r *refRun) sorting(e *refEntity, args map[string]any) ([]*refField, bool) {
 	order, _ := args["orderBy"].([]any)
 	var by []*refField
 	for _, term := range order {
 		f := refHas(r.fields(e, "read"), term.([]any)[0].(string))
 		if f == nil {
-			return refFails(fault.Invalid)
+			return nil, false
 		}
 		by = append(by, f)
 	}
+	return by, true
+}
+
+// sort sorts rows, which are in the order of ids.
+func (r *refRun) sort(e *refEntity, rows []refRow, args map[string]any) {
+	order, _ := args["orderBy"].([]any)
+	by, _ := r.sorting(e, args)
 	if n := len(order); n > 0 && order[n-1].([]any)[1] == "desc" {
 		slices.Reverse(rows) // ids decide between equals, in the direction of the last term
 	}
@@ -929,23 +1033,20 @@ func (r *refRun) query(e *refEntity, args map[string]any) refAnswer {
 		}
 		return 0
 	})
-	out := []any{}
-	for _, row := range rows {
-		out = append(out, refProject(row, fields))
-	}
-	return refAnswer{result: map[string]any{"rows": out}}
 }
 
 func (r *refRun) get(e *refEntity, args map[string]any) refAnswer {
-	fields, ok := r.selected(e, args)
-	if !ok {
+	if _, ok := r.selected(e, args); !ok {
 		return refFails(fault.Invalid)
+	}
+	if codes := r.refusesIncludes(e, args); codes != nil {
+		return refFails(codes...)
 	}
 	row := r.db[e.name][args["id"].(string)]
 	if row == nil || !r.reads(e, row) {
 		return refFails(fault.NotFound)
 	}
-	return refAnswer{result: map[string]any{"row": refProject(row, fields)}}
+	return refAnswer{result: map[string]any{"row": r.projected(e, row, args)}}
 }
 
 // where returns the predicate of a list of conditions over some fields.

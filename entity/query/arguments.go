@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -45,10 +43,11 @@ const (
 	memberCursor
 	memberValues
 	memberSet
+	memberInclude
 	memberCount
 )
 
-var memberNames = [memberCount]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set"}
+var memberNames = [memberCount]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set", "include"}
 
 func (m member) String() string { return memberNames[m] }
 
@@ -59,8 +58,8 @@ var forms = [...]struct {
 	members  []member
 	required []member
 }{
-	opQuery:  {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor}, []member{memberFrom}},
-	OpGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
+	opQuery:  {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor, memberInclude}, []member{memberFrom}},
+	OpGet:    {"get", []member{memberFrom, memberID, memberSelect, memberInclude}, []member{memberFrom, memberID}},
 	OpCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
 	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
 	// A where that was omitted by mistake must not affect every row: [] does.
@@ -101,15 +100,8 @@ func ReadArguments(op Operation, text []byte) (Arguments, error) {
 		return a, Invalidf("arguments must be a JSON object")
 	}
 	form := &forms[op]
-	for name, raw := range membersOf(text) {
-		m := member(slices.Index(memberNames[:], name))
-		if !slices.Contains(form.members, m) {
-			known := names(form.members)
-			return a, Invalidf("unknown member %q%s; known: %s", name, diag.DidYouMean(name, known), strings.Join(known, ", "))
-		}
-		if raw[0] != 'n' {
-			a.members[m] = raw
-		}
+	if err := a.readMembers(text, form.members); err != nil {
+		return a, err
 	}
 	for _, m := range form.required {
 		switch {

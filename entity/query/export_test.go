@@ -31,7 +31,12 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 	if s.Typed && s.Entity(a.Entity) == nil {
 		return Asked{}, a.UnknownEntity(s.EntityNames())
 	}
-	asked := Asked{auth: NewRights(s, a.Entity).For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
+	rights := map[string]*Rights{a.Entity: NewRights(s, a.Entity)}
+	for _, e := range s.Entities {
+		rights[e.Name] = NewRights(s, e.Name)
+	}
+	Relate(rights)
+	asked := Asked{auth: rights[a.Entity].For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
 	if kind == OpInsert {
 		asked.inputs, err = a.Inputs(&asked.auth)
 		return asked, err

@@ -76,7 +76,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":null}`, `invalid: member "from" is missing`},
 		{"query", `{"from":7}`, `invalid: from: must be the name of an entity`},
 		{"query", `{"from":"Thign"}`, `invalid: from: unknown entity "Thign" (did you mean "Thing"?)`},
-		{"query", `{"from":"Thing","were":[]}`, `invalid: unknown member "were" (did you mean "where"?); known: from, select, where, orderBy, limit, cursor`},
+		{"query", `{"from":"Thing","were":[]}`, `invalid: unknown member "were" (did you mean "where"?); known: from, select, where, orderBy, limit, cursor, include`},
 		{"count", `{"from":"Thing","limit":1}`, `invalid: unknown member "limit"; known: from, where`},
 		{"get", `{"from":"Thing"}`, `invalid: member "id" is missing`},
 		{"get", `{"from":"Thing","id":7}`, `invalid: id: must be a string`},
@@ -123,7 +123,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","select":[1]}`, `invalid: select[0]: must be the name of a field`},
 		{"query", `{"from":"Thing","select":["size","size"]}`, `invalid: select[1]: "size" is given twice`},
 		{"get", `{"from":"Thing","id":"x","select":["sizd"]}`, `invalid: select[0]: Thing has no field "sizd" that the caller may read (did you mean "size"?)`},
-		{"query", `{"from":"Person","select":["things"]}`, `invalid: select[0]: Person.things is a to-many relation and cannot be selected: query Thing`},
+		{"query", `{"from":"Person","select":["things"]}`, `invalid: select[0]: Person.things is a to-many relation and cannot be selected: name it in include`},
 		{"query", `{"from":"Thing","cursor":7}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
 		{"query", `{"from":"Thing","cursor":"AAAA"}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
 
@@ -350,6 +350,7 @@ func FuzzQueryAST(f *testing.F) {
 		`{"from":"Thing","where":[["not",["not",[]]],["or",["owner","!=",null]]],"orderBy":[["state","desc"],["id","asc"]],"limit":7,"select":["id"]}`,
 		`{"from":"Thing","where":[["ratio","<=",1.50e1],["day","=","2026-01-31"],["lasts",">",5],["blob","=","AAE="]]}`,
 		`{"from":"Thing","where":[["code","=","00000000-0000-4000-8000-00000000000A"],["good","=",true],["note","startsWith","\u00e9\n"]]}`,
+		`{"from":"Person","include":{"things":{"select":["size"],"where":[["size",">",1]],"orderBy":[["size","desc"]],"limit":3,"include":{"owner":{"select":[]}}}}}`,
 		` { "where" : [ [ "x" , "=" , null ] ] , "from" : "Thing" } `,
 	} {
 		f.Add(args)
