@@ -140,6 +140,7 @@ func (d dice) fields(a *refApp, at int) {
 		f.readonly = free && !f.hidden && d.percent(10)
 		if d.indexable(f) {
 			f.index = d.percent(20)
+			f.folded = (f.kind == "string" || f.kind == "text") && d.percent(50)
 			if d.percent(12) {
 				e.uniques = append(e.uniques, refUnique{fields: []string{f.name}, attr: true})
 			}
@@ -486,7 +487,7 @@ func (d dice) literal(a *refApp, f *refField) *refExpr {
 // ---- values ----
 
 func (d dice) word() string {
-	return pick(d, "", "a", "b", "ab", "abc", "ba", "é", "aé", "d", "\U0001F600")
+	return pick(d, "", "a", "b", "ab", "abc", "ba", "é", "aé", "d", "\U0001F600", "A", "Ab", "É", "ß", "SS", "\u212a")
 }
 
 func (d dice) small() int { return d.IntN(9) - 3 }
@@ -743,8 +744,12 @@ func (d dice) condition(a *refApp, e *refEntity, ids known, depth int) []any {
 	}
 	var ops []string
 	switch {
+	case f.list && d.percent(40):
+		return []any{f.name, "contains", d.word(), "ignoreCase"}
 	case f.list:
 		return []any{f.name, "contains", d.word()}
+	case (f.kind == "string" || f.kind == "text") && d.percent(40):
+		return []any{f.name, pick(d, "=", "startsWith", "contains"), d.value(a, f), "ignoreCase"}
 	case f.kind == "json" || f.kind == "bytes":
 		return []any{f.name, pick(d, "=", "!="), nil}
 	case f.kind == "string" || f.kind == "text":

@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 )
@@ -53,6 +55,7 @@ type refField struct {
 	updated         bool
 	tenant          bool
 	index           bool
+	folded          bool // of the index: @index(ignoreCase)
 	lo, hi          float64 // of the value, or of the length of a text; without bounds if equal
 	def             any     // canonical; nil without
 	defText         string
@@ -156,7 +159,7 @@ func (f *refField) declaration(e *refEntity) string {
 	for _, attr := range []struct {
 		name string
 		on   bool
-	}{{"hidden", f.hidden}, {"readonly", f.readonly}, {"created", f.created}, {"updated", f.updated}, {"tenant", f.tenant}, {"index", f.index}} {
+	}{{"hidden", f.hidden}, {"readonly", f.readonly}, {"created", f.created}, {"updated", f.updated}, {"tenant", f.tenant}, {"index", f.index && !f.folded}, {"index(ignoreCase)", f.index && f.folded}} {
 		if attr.on {
 			s += " @" + attr.name
 		}
@@ -1099,6 +1102,14 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 	if c[1] == "contains" {
 		one.list = false
 	}
+	folds := len(c) == 4
+	fold := func(v any) any {
+		text, ok := v.(string)
+		if !folds || !ok {
+			return v
+		}
+		return cases.Fold().String(text)
+	}
 	var want []any
 	switch operand := c[2].(type) {
 	case []any:
@@ -1118,10 +1129,10 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 		if !ok || operand == nil && c[1] != "=" && c[1] != "!=" {
 			return nil, false
 		}
-		want = []any{canon}
+		want = []any{fold(canon)}
 	}
 	return func(row refRow) bool {
-		v := row[f.name]
+		v := fold(row[f.name])
 		switch c[1] {
 		case "=":
 			return refSame(v, want[0])
@@ -1138,7 +1149,7 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 			return strings.HasPrefix(v.(string), want[0].(string))
 		case "contains":
 			if list, ok := v.([]any); ok {
-				return slices.ContainsFunc(list, func(elem any) bool { return refSame(elem, want[0]) })
+				return slices.ContainsFunc(list, func(elem any) bool { return refSame(fold(elem), want[0]) })
 			}
 			return strings.Contains(v.(string), want[0].(string))
 		}
