@@ -226,7 +226,7 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 	if t.Failed() || done < 10 { // a few programs may by chance not cover everything
 		return
 	}
-	for _, op := range []string{"insert", "update", "delete", "get", "query", "count", "include"} {
+	for _, op := range []string{"insert", "update", "delete", "get", "query", "count", "include", "aggregate"} {
 		if long() && agreed[op+" ok"] < done/4 {
 			t.Errorf("only %d of %s succeeded: the programs cover too little", agreed[op+" ok"], op)
 		}

@@ -595,7 +595,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 	if e.named && d.percent(60) {
 		e = pick(d, a.entities[2:]...)
 	}
-	switch d.IntN(13) {
+	switch d.IntN(14) {
 	case 0, 1, 2, 3:
 		return operationKind{"insert", map[string]any{"into": e.name, "values": d.values(a, e, who, ids)}}
 	case 4, 5:
@@ -607,7 +607,10 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 		d.selection(e, args)
 		d.includes(a, e, ids, args, 1)
 		return operationKind{"get", args}
-	case 8:
+	case 8, 13:
+		if d.percent(70) {
+			return operationKind{"aggregate", d.aggregate(a, e, ids)}
+		}
 		return operationKind{"count", map[string]any{"from": e.name, "where": d.conditions(a, e, ids)}}
 	}
 	args := map[string]any{"from": e.name}
@@ -638,6 +641,34 @@ func (d dice) selection(e *refEntity, args map[string]any) {
 	if names != nil {
 		args["select"] = names
 	}
+}
+
+// aggregate returns the arguments of an aggregate.
+func (d dice) aggregate(a *refApp, e *refEntity, ids known) map[string]any {
+	args := map[string]any{"from": e.name, "count": d.percent(80)}
+	if d.percent(50) {
+		args["where"] = d.conditions(a, e, ids)
+	}
+	add := func(member string, percent, most int, kinds ...string) {
+		var names []any
+		for _, f := range e.stored() {
+			if !f.list && slices.Contains(kinds, f.kind) && d.percent(percent) && len(names) < most && (!f.hidden || d.percent(10)) {
+				names = append(names, f.name)
+			}
+		}
+		if names != nil {
+			args[member] = names
+		}
+	}
+	add("groupBy", 25, 2, "string", "text", "int", "float", "decimal", "time", "date", "duration", "bool", "enum", "uuid", "id", "relation")
+	add("sum", 50, 3, "int", "float", "decimal", "duration")
+	add("avg", 50, 3, "int", "float", "decimal", "duration")
+	add("min", 30, 3, "string", "text", "int", "float", "decimal", "time", "date", "duration")
+	add("max", 30, 3, "string", "text", "int", "float", "decimal", "time", "date", "duration")
+	if args["groupBy"] == nil && args["sum"] == nil {
+		args["count"] = true
+	}
+	return args
 }
 
 // includes adds relations whose rows the query includes.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ type refField struct {
 	updated         bool
 	tenant          bool
 	index           bool
-	folded          bool // of the index: @index(ignoreCase)
+	folded          bool    // of the index: @index(ignoreCase)
 	lo, hi          float64 // of the value, or of the length of a text; without bounds if equal
 	def             any     // canonical; nil without
 	defText         string
@@ -829,7 +830,7 @@ func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 	if e == nil {
 		return refFails(fault.Invalid)
 	}
-	action := map[string]string{"query": "read", "get": "read", "count": "read"}[op]
+	action := map[string]string{"query": "read", "get": "read", "count": "read", "aggregate": "read"}[op]
 	if !r.offered(e, cmp.Or(action, op)) {
 		// Errors in the other arguments may be reported first.
 		return refFails(fault.Denied, fault.Invalid)
@@ -839,6 +840,8 @@ func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 		return r.query(e, args)
 	case "get":
 		return r.get(e, args)
+	case "aggregate":
+		return r.aggregate(e, args)
 	case "count":
 		rows, ok := r.visible(e, args)
 		if !ok {
@@ -1050,6 +1053,126 @@ func (r *refRun) get(e *refEntity, args map[string]any) refAnswer {
 		return refFails(fault.NotFound)
 	}
 	return refAnswer{result: map[string]any{"row": r.projected(e, row, args)}}
+}
+
+// aggregate computes functions of groups of rows.
+func (r *refRun) aggregate(e *refEntity, args map[string]any) refAnswer {
+	rows, ok := r.visible(e, args)
+	if !ok {
+		return refFails(fault.Invalid)
+	}
+	fields := map[string][]*refField{}
+	for _, member := range []string{"groupBy", "sum", "avg", "min", "max"} {
+		names, _ := args[member].([]any)
+		for _, name := range names {
+			f := refHas(r.fields(e, "read"), name.(string))
+			if f == nil {
+				return refFails(fault.Invalid)
+			}
+			fields[member] = append(fields[member], f)
+		}
+	}
+	by := fields["groupBy"]
+	var groups [][]refRow
+	if len(by) == 0 {
+		groups = [][]refRow{rows}
+	}
+	for _, row := range rows {
+		if len(by) == 0 {
+			break
+		}
+		at := slices.IndexFunc(groups, func(group []refRow) bool {
+			return refSame(refProject(row, by), refProject(group[0], by))
+		})
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], row)
+	}
+	slices.SortStableFunc(groups, func(a, b []refRow) int {
+		for _, f := range by {
+			if c := refOrder(f.kind, a[0][f.name], b[0][f.name]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	out := []any{}
+	for _, group := range groups {
+		answer := map[string]any{}
+		if len(by) > 0 {
+			answer["group"] = refProject(group[0], by)
+		}
+		if args["count"] == true {
+			answer["count"] = float64(len(group))
+		}
+		for _, function := range []string{"sum", "avg", "min", "max"} {
+			if fields[function] == nil {
+				continue
+			}
+			values := map[string]any{}
+			for _, f := range fields[function] {
+				v, ok := refCompute(function, f, group)
+				if !ok {
+					return refFails(fault.Limit)
+				}
+				values[f.name] = v
+			}
+			answer[function] = values
+		}
+		out = append(out, answer)
+	}
+	return refAnswer{result: map[string]any{"rows": out}}
+}
+
+// refCompute computes a function of the values that are not null; false if the result has no
+// form.
+func refCompute(function string, f *refField, rows []refRow) (any, bool) {
+	var values []any
+	sum := new(big.Rat)
+	for _, row := range rows {
+		v := row[f.name]
+		if v == nil {
+			continue
+		}
+		values = append(values, v)
+		if n, ok := refRuleValue(f, v).(*big.Rat); ok {
+			sum.Add(sum, n)
+		}
+	}
+	if len(values) == 0 {
+		return nil, true
+	}
+	least := func(a, b any) int { return refOrder(f.kind, a, b) }
+	switch {
+	case function == "min":
+		return slices.MinFunc(values, least), true
+	case function == "max":
+		return slices.MaxFunc(values, least), true
+	case function == "sum" && f.kind == "decimal":
+		return sum.FloatString(2), true
+	case function == "sum":
+		n, _ := sum.Float64()
+		return n, !math.IsInf(n, 0)
+	}
+	avg := sum.Quo(sum, new(big.Rat).SetInt64(int64(len(values))))
+	if f.kind != "decimal" {
+		n, _ := avg.Float64()
+		return n, true
+	}
+	// FloatString rounds half away from zero: here half to even.
+	text := avg.FloatString(8)
+	rounded, _ := new(big.Rat).SetString(text)
+	half := new(big.Rat).Sub(rounded, avg)
+	if half.Abs(half); half.Cmp(big.NewRat(1, 200_000_000)) == 0 && (text[len(text)-1]-'0')%2 == 1 {
+		toZero := big.NewRat(-1, 100_000_000)
+		if avg.Sign() < 0 {
+			toZero.Neg(toZero)
+		}
+		text = rounded.Add(rounded, toZero).FloatString(8)
+	}
+	return text, true
 }
 
 // where returns the predicate of a list of conditions over some fields.

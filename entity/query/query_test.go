@@ -395,6 +395,38 @@ func FuzzQueryAST(f *testing.F) {
 	})
 }
 
+// FuzzAggregateArguments: an accepted aggregate uses only readable fields that it may use.
+func FuzzAggregateArguments(f *testing.F) {
+	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
+	for _, args := range []string{
+		`{"from":"Thing","count":true}`,
+		`{"from":"Thing","where":[["size",">",1]],"groupBy":["state","good"],"sum":["size","price"],"avg":["ratio"],"min":["at"],"max":["title"],"count":false}`,
+		`{"from":"Thing","groupBy":null,"sum":["lasts"]}`,
+	} {
+		f.Add(args)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, s := range []*schema.Schema{typed, free} {
+			asked, err := query.Ask(s, member, "aggregate", args)
+			if err != nil {
+				if f := fault.Of(err); f.Code != fault.Invalid || f.Detail == "" {
+					t.Fatalf("%s\nfails with %s", args, failure(err))
+				}
+				continue
+			}
+			used := asked.Used()
+			if !s.Typed || len(used) > 18 {
+				t.Fatalf("%s is accepted", args)
+			}
+			for _, field := range used {
+				if field.Hidden || field.Type.List || field.Type.Kind == schema.JSON || field.Type.Kind == schema.Bytes || field.Type.Kind == schema.ToMany {
+					t.Fatalf("%s: %s is used", args, field.Name)
+				}
+			}
+		}
+	})
+}
+
 // FuzzInsertArguments: accepted values are accepted again in their stored form, and contain
 // only fields that the caller may write.
 func FuzzInsertArguments(f *testing.F) {
