@@ -29,12 +29,13 @@ type operation struct {
 }
 
 var operationTable = map[string]operation{
-	"query":  {countsAsStoreOp: true, run: runRowOperation},
-	"get":    {countsAsStoreOp: true, run: runRowOperation},
-	"count":  {countsAsStoreOp: true, run: runRowOperation},
-	"insert": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"update": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"delete": {countsAsStoreOp: true, run: runRowOperation},
+	"query":     {countsAsStoreOp: true, run: runRowOperation},
+	"get":       {countsAsStoreOp: true, run: runRowOperation},
+	"count":     {countsAsStoreOp: true, run: runRowOperation},
+	"aggregate": {countsAsStoreOp: true, run: runRowOperation},
+	"insert":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"update":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"delete":    {countsAsStoreOp: true, run: runRowOperation},
 
 	"apiKeys.create": {countsAsStoreOp: true, run: withArguments(createAPIKey)},
 	"apiKeys.get":    {countsAsStoreOp: true, run: withArguments(getAPIKey)},

@@ -28,6 +28,7 @@ type layeredPackage struct {
 var plan = map[string]layeredPackage{
 	"internal/fault":       {0, nil},
 	"internal/cost":        {0, nil},
+	"internal/casefold":    {0, []string{"golang.org/x/text/cases"}},
 	"internal/diag":        {0, nil},
 	"internal/gcpace":      {0, nil},
 	"internal/caller":      {0, nil},

@@ -25,7 +25,8 @@ type Rights struct {
 	// name.
 	keys, as map[string]*allowance
 
-	columns []Column // by Field.Pos; nil in untyped mode
+	columns []Column           // by Field.Pos; nil in untyped mode
+	others  map[string]*Rights // of all entities, for includes
 }
 
 // allowance is what callers of one kind may do, by action. A nil right permits nothing.

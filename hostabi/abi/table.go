@@ -100,9 +100,10 @@ type Op struct {
 // documented.
 func Ops() []Op {
 	return []Op{
-		{"query", `{"from","select"?,"where"?,"orderBy"?,"limit"?,"cursor"?}`, `{"rows":[…],"nextCursor"}`},
-		{"get", `{"from","id","select"?}`, `{"row":{…}}`},
+		{"query", `{"from","select"?,"where"?,"orderBy"?,"limit"?,"cursor"?,"include"?}`, `{"rows":[…],"nextCursor"}`},
+		{"get", `{"from","id","select"?,"include"?}`, `{"row":{…}}`},
 		{"count", `{"from","where"?}`, `{"count"}`},
+		{"aggregate", `{"from","where"?,"groupBy"?,"count"?,"sum"?,"avg"?,"min"?,"max"?}`, `{"rows":[…]}`},
 		{"insert", `{"into","values"}`, `{"rows":[…]}`},
 		{"update", `{"in","set","where"}`, `{"count","rows":[…]}`},
 		{"delete", `{"from","where"}`, `{"count"}`},

@@ -241,7 +241,7 @@ func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
 		}
 		for _, attr := range decl.Attrs {
 			if name := attr.Name.Name; name == "unique" || name == "index" {
-				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", Span: attr.Loc})
+				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", IgnoreCase: name == "index" && attr.Ref != nil, Span: attr.Loc})
 			}
 		}
 	}

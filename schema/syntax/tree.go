@@ -218,8 +218,8 @@ type FieldAttr struct {
 	// Arg is the argument of min, max and pattern (a string). It is nil if it is invalid
 	// (reported).
 	Arg *Literal
-	// Ref is the argument of inverse (a field) and onDelete ("restrict", "cascade" or
-	// "clear"). It is nil if it is invalid (reported).
+	// Ref is the argument of inverse (a field), onDelete ("restrict", "cascade" or "clear")
+	// and index ("ignoreCase"). It is nil if it is omitted, or invalid (reported).
 	Ref *Ident
 }
 

@@ -241,6 +241,8 @@ func rowFigures(m metrics) string {
 		insert := m["Insert/"+callers]
 		row("durable inserts per second, "+callers+" at once", "%.0f: %.1f times Badger's, %.1f times SQLite's", insert["runner/s"], insert["over-badger"], insert["over-sqlite"])
 	}
+	row("a page of 20 rows with rows of two to-one relations included: time divided by the page's alone; the goal is ≤ 2.5", "%s", m.ratio("Include/one"))
+	row("with a to-one relation and two rows of a to-many relation included in each row", "%s", m.ratio("Include/many"))
 	row("a page out of 100,000 rows: time divided by one out of 10,000, all in memory", "%s", m.ratio("Table/100000"))
 	row("a page out of 1,000,000 rows: time divided by one out of 300,000, all in files", "%s", m.ratio("Table/1000000"))
 	return b.String()
