@@ -36,6 +36,7 @@ var plan = map[string]layeredPackage{
 	"internal/fairqueue":   {0, nil},
 	"internal/cpuqueue":    {0, nil},
 	"internal/timezone":    {1, []string{"time/tzdata"}},
+	"internal/schedule":    {2, []string{"github.com/robfig/cron"}},
 	"internal/idn":         {1, []string{"golang.org/x/net/idna"}},
 	"internal/connlimit":   {1, nil},
 	"internal/outbound":    {1, nil},
