@@ -76,6 +76,7 @@ var plan = map[string]layeredPackage{
 	"keystore":             {3, nil},
 	"release":              {3, nil},
 	"webhook":              {3, nil},
+	"jobs":                 {3, nil},
 	"cluster":              {5, nil},
 	"salvage":              {5, nil},
 	"hostabi/sentvalue":    {1, nil},
