@@ -112,9 +112,15 @@ type claimed struct {
 	blocked *hash // by the concurrency of which it may not run now; nil: it is not
 }
 
+// claimTimeout limits the time of a claim.
+const claimTimeout = 10 * time.Second
+
 // claim writes in one transaction that this node runs the candidates. Some results may be empty: these
 // jobs do not wait any more.
 func (q *Queue) claim(ctx context.Context, all []candidate, now time.Time) ([]claimed, error) {
+	// What was claimed must be known, so that it runs: the end of ctx does not end the commit.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
 	var results []claimed
 	_, err := q.store.Update(ctx, func(tx *store.Tx) error {
 		results = make([]claimed, len(all))

@@ -700,6 +700,7 @@ func (q *Queue) skewOf(l lease) Time {
 func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 	var all sync.WaitGroup
 	defer all.Wait()
+	failed := false // the last time
 	for ctx.Err() == nil {
 		jobs, err := q.Claim(ctx)
 		for _, c := range jobs {
@@ -709,9 +710,15 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			})
 		}
 		if err != nil && ctx.Err() == nil {
-			q.opt.Logger.Error("jobs not claimed; trying again", "cause", err)
+			if !failed {
+				q.opt.Logger.Error("jobs not claimed; trying again", "cause", err)
+			}
+			failed = true
 			q.sleep(ctx, afterFailure)
-		} else if len(jobs) == 0 {
+			continue
+		}
+		failed = false
+		if len(jobs) == 0 {
 			q.sleep(ctx, q.pause())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/deadline"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -23,7 +24,7 @@ type invocation struct {
 	input    input
 	call     hostabi.Call
 	work     sandbox.Work      // of the host beside the call
-	deadline *hostabi.Deadline // of all runs
+	deadline *deadline.Context // of all runs
 	filled   []byte            // the body with its defaults
 	delivery webhook.Delivery  // on routes that verify signatures
 }
@@ -74,7 +75,7 @@ func (inv *invocation) end() {
 // startDeadline starts the time of the handler, unless it runs already.
 func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration) {
 	if inv.deadline == nil {
-		inv.deadline = hostabi.NewDeadline(ctx, time.Now().Add(timeout))
+		inv.deadline = deadline.New(ctx, time.Now().Add(timeout))
 	}
 }
 

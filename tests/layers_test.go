@@ -43,6 +43,7 @@ var plan = map[string]layeredPackage{
 	"internal/wasm":        {1, nil},
 	"internal/wasm/opcode": {0, nil},
 	"hostabi/abi":          {0, nil},
+	"hostabi/deadline":     {0, nil},
 	"internal/atomicio":    {0, nil},
 	"store/commitlog":      {0, nil},
 	"store/datadir":        {0, nil},
