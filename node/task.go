@@ -102,6 +102,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	local := &admin.Local{
 		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return content.Schema },
 		Model: sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, content, st, keys) }),
+		KeepJobs: a.Config.Runtime.Jobs.Keep,
 	}
 	if t.Runtime != nil {
 		if local.Runtime, err = functions(ctx, t.Runtime(a), content, local); err != nil {

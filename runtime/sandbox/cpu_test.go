@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/hostabi"
 	"runner.example/hostabi/deadline"
 	"runner.example/runtime/sandbox"
 )

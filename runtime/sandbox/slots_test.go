@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/hostabi"
 	"runner.example/hostabi/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
