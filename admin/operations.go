@@ -20,6 +20,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -44,6 +45,8 @@ type Local struct {
 	URL string
 	// Started is when the server was started.
 	Started time.Time
+	// KeepJobs is how long cancelled jobs are kept.
+	KeepJobs jobs.Keep
 	// Metrics counts backups; nil counts nothing. MetricsURL is the URL of the metrics, or
 	// empty.
 	Metrics    *telemetry.Metrics
@@ -161,6 +164,11 @@ var operations = map[string]operation{
 	"data.update":         with(keystore.RoleAdmin, (*Local).updateRows),
 	"data.delete":         with(keystore.RoleAdmin, (*Local).deleteRows),
 	"functions.call":      with(keystore.RoleAdmin, (*Local).callFunction),
+	"jobs.list":           with(keystore.RoleAdmin, (*Local).listJobs),
+	"jobs.get":            with(keystore.RoleAdmin, (*Local).getJob),
+	"jobs.retry":          with(keystore.RoleAdmin, (*Local).retryJob),
+	"jobs.cancel":         with(keystore.RoleAdmin, (*Local).cancelJob),
+	"jobs.enqueue":        with(keystore.RoleAdmin, (*Local).enqueueJob),
 	"audit.list":          with(keystore.RoleAdmin, (*Local).listAudit),
 	"audit.verify":        with(keystore.RoleAdmin, (*Local).verifyAudit),
 	"reload":              with(keystore.RoleAdmin, (*Local).reload),

@@ -10,6 +10,7 @@ import (
 	"runner.example/internal/outbound"
 	"runner.example/internal/password"
 	"runner.example/internal/secret"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/schema"
 )
@@ -22,6 +23,8 @@ type Host struct {
 	Entities *entity.Model
 	// Schema is the active schema. Scopes are checked by it.
 	Schema *schema.Schema
+	// KeepJobs is how long jobs are kept that a guest cancels.
+	KeepJobs jobs.Keep
 	// Secrets are the declared secrets, and the only ones that guests can read.
 	Secrets secret.Values
 	// Origins are the origins that guests can send requests to, through Outbound. Outbound

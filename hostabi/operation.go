@@ -46,6 +46,9 @@ var operationTable = map[string]operation{
 	"sessions.create": {countsAsStoreOp: true, run: withArguments(createSession)},
 	"sessions.revoke": {countsAsStoreOp: true, run: withArguments(revokeSession)},
 
+	"jobs.enqueue": {countsAsStoreOp: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
+	"jobs.cancel":  {countsAsStoreOp: true, run: withArguments(cancelJob)},
+
 	"webhooks.verify": {run: withArguments(verifyWebhook)},
 
 	"secret":             {run: withArguments(readSecret)},

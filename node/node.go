@@ -140,7 +140,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
 	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err

@@ -145,12 +145,15 @@ declare module "@runner/sdk" {
   export interface Entities {}
   /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
   export interface Names {}
+  /** The jobs of the schema by name, with their parameters. */
+  export interface Jobs {}
 
   export type EntityName = [keyof Entities] extends [never] ? string : keyof Entities & string;
   type Named<Kind extends string> = Names extends { [K in Kind]: infer N } ? N : string;
   export type ScopeName = Named<"scope">;
   export type RoleName = Named<"role">;
   export type SecretName = Named<"secret">;
+  export type JobName = [keyof Jobs] extends [never] ? string : keyof Jobs & string;
 
   type Known<E, Part extends string, Else> = E extends keyof Entities ? (Entities[E] extends { [P in Part]: infer T } ? T : Else) : Else;
   /**
@@ -327,6 +330,38 @@ declare module "@runner/sdk" {
     }>;
   }
 
+  type JobParams<J extends JobName> = J extends keyof Jobs ? Jobs[J] : object;
+  type JobArguments<J extends JobName> = {} extends JobParams<J>
+    ? [params?: JobParams<J>, options?: JobOptions]
+    : [params: JobParams<J>, options?: JobOptions];
+  /** When a job runs, and under which key. Without options it runs as soon as the request is committed. */
+  export interface JobOptions {
+    /** How long it waits, in seconds. */
+    delay?: number;
+    /** When it runs; a time that has passed means at once. Not together with `delay`. */
+    at?: string | Date;
+    /** There is one live job of this name and key in a tenant: while it waits or runs, it is given instead of a new one. */
+    key?: string;
+  }
+  export interface EnqueuedJob {
+    id: string;
+    /** False if a live job with the key was there. */
+    created: boolean;
+  }
+  /** Work for after the commit: jobs that the schema declares. */
+  export const jobs: {
+    /**
+     * Enqueues a job in the transaction of the request: it runs if and only if that commits. Its
+     * parameters are checked at once; wrong ones are `invalid`.
+     */
+    enqueue<J extends JobName>(name: J, ...args: JobArguments<J>): Operation<EnqueuedJob>;
+    /**
+     * Ends a job of the caller's tenant: it does not run any more, and what a run of it has written is not
+     * committed. False if it has ended before; an unknown id is `not_found`.
+     */
+    cancel(id: string): Operation<boolean>;
+  };
+
   /** The caller, as the runner authenticated it; the headers do not contain it. */
   export interface Auth {
     /** "system" is an operator, who runs a function with `runner call`. */
@@ -352,6 +387,11 @@ declare module "@runner/sdk" {
     readonly route: string;
     /** When the request's time is over. */
     readonly deadline: Date;
+    /**
+     * The job that the handler runs for. Send `id` along as the idempotency key of what may not happen
+     * twice. `attempt` counts the runs from 1; `scheduledFor` is when the job was to run first.
+     */
+    readonly job?: { readonly id: string; readonly attempt: number; readonly scheduledFor: Date };
     /** The value of a secret that the schema declares. */
     secret(name: SecretName): Operation<string>;
     /** Commits the writes of this request with any status; by default 400 and above discard them. */

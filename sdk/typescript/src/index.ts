@@ -4,6 +4,7 @@ export { call } from "./call.ts";
 export { getContext } from "./context.ts";
 export { hmac, timingSafeEqual } from "./hmac.ts";
 export { HostError } from "./host.ts";
+export { jobs } from "./jobs.ts";
 export { password } from "./password.ts";
 export { and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
 export { BodyError } from "./request.ts";
