@@ -9,8 +9,12 @@ import (
 	"runner.example/internal/cost"
 )
 
-// iterationUnits is the cost of one HMAC, in units of a cost.Meter.
-const iterationUnits = 256
+// iterationUnits is the cost of one HMAC of a short text, and byteUnits that of a byte of a long
+// one, in units of a cost.Meter.
+const (
+	iterationUnits = 256
+	byteUnits      = 2
+)
 
 // Key derives length bytes. The only error is that of the meter.
 func Key(newHash func() hash.Hash, password, salt []byte, iterations, length int, m *cost.Meter) ([]byte, error) {
@@ -19,6 +23,9 @@ func Key(newHash func() hash.Hash, password, salt []byte, iterations, length int
 	out := make([]byte, 0, (length+size-1)/size*size)
 	u := make([]byte, 0, size)
 	for block := uint32(1); len(out) < length; block++ {
+		if err := m.Spend(iterationUnits + byteUnits*len(salt)); err != nil {
+			return nil, err
+		}
 		prf.Reset()
 		prf.Write(salt)
 		prf.Write(binary.BigEndian.AppendUint32(nil, block))

@@ -50,15 +50,22 @@ func TestKeysAreThoseOfTheStandardLibrary(t *testing.T) {
 }
 
 func TestTheMeterEndsALongDerivation(t *testing.T) {
-	var m cost.Meter
-	checks, over := 0, errors.New("over")
-	m.Reset(func() error {
-		if checks++; checks == 3 {
-			return over
+	over := errors.New("over")
+	for _, row := range []struct{ salt, iterations, length int }{
+		{1, 1 << 40, 32},      // many iterations
+		{1, 1, 64 << 20},      // many blocks
+		{1 << 20, 1, 8 << 10}, // a long salt in each block
+	} {
+		var m cost.Meter
+		checks := 0
+		m.Reset(func() error {
+			if checks++; checks == 3 {
+				return over
+			}
+			return nil
+		})
+		if _, err := pbkdf2.Key(sha256.New, []byte("p"), make([]byte, row.salt), row.iterations, row.length, &m); err != over {
+			t.Errorf("%+v: the derivation ended with %v", row, err)
 		}
-		return nil
-	})
-	if _, err := pbkdf2.Key(sha256.New, []byte("p"), []byte("s"), 1<<40, 32, &m); err != over {
-		t.Errorf("the derivation ended with %v", err)
 	}
 }

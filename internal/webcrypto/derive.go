@@ -17,6 +17,10 @@ type deriveArgs struct {
 // maxDerivedBits is the most that is derived at once; of HKDF it may be less.
 const maxDerivedBits = 1 << 20
 
+// maxInfoBytes limits the info of HKDF, which is hashed with every block; OpenSSL has this limit
+// too.
+const maxInfoBytes = 1024
+
 func deriveBits(args *deriveArgs, m *cost.Meter) (any, error) {
 	a := args.Algorithm
 	if err := a.isOf("to derive with", algPBKDF2, algHKDF); err != nil {
@@ -40,6 +44,9 @@ func deriveBits(args *deriveArgs, m *cost.Meter) (any, error) {
 	if a.Name == algHKDF {
 		if a.Info == nil {
 			return nil, missing("algorithm.info")
+		}
+		if len(*a.Info) > maxInfoBytes {
+			return nil, fail(operation, "the info must have at most %d bytes", maxInfoBytes)
 		}
 		if err := m.Spend(ecUnits + hashUnits*(len(secret)+bytes*(2+len(*a.Info)/h.Size()))); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ type generateArgs struct {
 // The sizes of RSA keys that are made, in bits.
 const (
 	minMadeRSA = 2048
-	maxMadeRSA = 4096
+	maxMadeRSA = maxRSA
 )
 
 // Generate reads the arguments of crypto.generateKey. args is valid until it returns.

@@ -216,8 +216,8 @@ func (j *jwk) rsa() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.BitLen() < minRSA || n.BitLen() > maxImportedRSA {
-		return nil, fail(dataError, "a key of RSA must have %d to %d bits, not %d", minRSA, maxImportedRSA, n.BitLen())
+	if err := checkRSA(n.BitLen()); err != nil {
+		return nil, err
 	}
 	if !e.IsInt64() || e.Int64() < 3 || e.Int64() >= 1<<31 || e.Bit(0) == 0 || n.Bit(0) == 0 {
 		return nil, fail(dataError, "n and e are not a public key")
@@ -234,7 +234,7 @@ func (j *jwk) rsa() (any, error) {
 		if of[i], err = number(m.name, m.text); err != nil {
 			return nil, err
 		}
-		if of[i].BitLen() > maxImportedRSA || of[i].Sign() == 0 {
+		if of[i].BitLen() > maxRSA || of[i].Sign() == 0 {
 			return nil, fail(dataError, "%s is not a number of a private key", m.name)
 		}
 	}

@@ -201,6 +201,9 @@ func readPair(args *importArgs) (any, error) {
 
 // parseDER reads SPKI or PKCS #8.
 func parseDER(kind string, der []byte) (pair any, err error) {
+	if len(der) > maxKeyBytes {
+		return nil, fail(dataError, "the key is longer than %d bytes", maxKeyBytes)
+	}
 	if kind == publicKey {
 		pair, err = x509.ParsePKIXPublicKey(der)
 	} else {
@@ -235,19 +238,18 @@ func newKey(a *algorithm, pair any) (*key, error) {
 		k.Algorithm.NamedCurve = a.NamedCurve
 	case *rsa.PublicKey:
 		bits, exponent := public.N.BitLen(), octets.Bytes(big.NewInt(int64(public.E)).Bytes())
-		if bits < minRSA || bits > maxImportedRSA {
-			return nil, fail(dataError, "a key of RSA must have %d to %d bits, not %d", minRSA, maxImportedRSA, bits)
-		}
 		k.Algorithm.Hash, k.Algorithm.ModulusLength, k.Algorithm.PublicExponent = a.Hash, &bits, &exponent
 	}
 	return k, nil
 }
 
 // The sizes of RSA keys, in bits. Go's standard library refuses smaller ones; signing with a
-// larger one takes tens of milliseconds.
+// larger one takes tens of milliseconds. maxKeyBytes is more than any key has in DER: it limits
+// what a key that the guest has made up itself costs.
 const (
-	minRSA         = 1024
-	maxImportedRSA = 8192
+	minRSA      = 1024
+	maxRSA      = 4096
+	maxKeyBytes = 4 << 10
 )
 
 // split returns the two halves of a pair, the private one nil if it is not there. The pair must
@@ -269,7 +271,7 @@ func split(a *algorithm, pair any) (private, public any, err error) {
 		public = k
 	}
 	fits := false
-	switch public.(type) {
+	switch public := public.(type) {
 	case *ecdsa.PublicKey:
 		if a.Name == algECDSA && name != a.NamedCurve {
 			return nil, nil, fail(dataError, "the key is one of the curve %s, not %s", name, a.NamedCurve)
@@ -278,12 +280,22 @@ func split(a *algorithm, pair any) (private, public any, err error) {
 	case ed25519.PublicKey:
 		fits = a.Name == algEd25519
 	case *rsa.PublicKey:
+		if err := checkRSA(public.N.BitLen()); err != nil {
+			return nil, nil, err
+		}
 		fits = a.Name == algPSS || a.Name == algPKCS1
 	}
 	if !fits {
 		return nil, nil, fail(dataError, "the key is not one of %s", a.Name)
 	}
 	return private, public, nil
+}
+
+func checkRSA(bits int) error {
+	if bits < minRSA || bits > maxRSA {
+		return fail(dataError, "a key of RSA must have %d to %d bits, not %d", minRSA, maxRSA, bits)
+	}
+	return nil
 }
 
 // secret returns the bytes of a secret key of the algorithm.

@@ -333,6 +333,10 @@ func TestErrorsHaveTheNamesOfTheStandard(t *testing.T) {
 		{"crypto.importKey", imported("jwk", object{"kty": "RSA", "n": strings.Repeat("_", 342), "e": "AQAB", "d": "AQAB"}, rs, "sign"), "DataError"},
 		{"crypto.importKey", imported("jwk", object{"kty": "RSA", "n": strings.Repeat("_", 342), "e": "AQAB", "d": "AQAB", "p": "AQAB", "q": "AQAB", "dp": "AQAB", "dq": "AQAB", "qi": "AQAB"}, rs, "sign"), "DataError"},
 
+		{"crypto.importKey", imported("spki", strings.Repeat("x", 5000), rs, "verify"), "DataError"},
+		{"crypto.verify", object{"algorithm": rs, "key": object{"type": "public", "algorithm": rs, "data": strings.Repeat("x", 1<<20)}, "data": "x", "signature": "x"}, "DataError"},
+		{"crypto.deriveBits", object{"algorithm": object{"name": "HKDF", "hash": "SHA-256", "salt": "", "info": strings.Repeat("x", 1025)}, "key": hkdfKey, "length": 8}, "OperationError"},
+
 		{"crypto.exportKey", object{"format": "raw"}, "TypeError"},
 		{"crypto.exportKey", object{"format": "raw", "key": hkdfKey}, "NotSupportedError"},
 		{"crypto.exportKey", object{"format": "spki", "key": gcmKey}, "NotSupportedError"},
