@@ -69,7 +69,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		if err := tx.Set([]byte(keyCluster), []byte(id.Cluster)); err != nil {
 			return err
 		}
-		return putNode(tx, id.Peer, c.cert)
+		return putRecord(tx, newRecord(id.Peer, c.cert))
 	})
 	if err != nil {
 		return Peer{}, err

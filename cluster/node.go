@@ -55,6 +55,9 @@ type Hooks struct {
 	// Behind is called once when the log no longer has what the store lacks: the server must end, and
 	// start again.
 	Behind func()
+	// Removed is called once when the cluster has removed this node: the server must end, with this
+	// error. It is not called after Leave.
+	Removed func(error)
 }
 
 // Node is this machine in its cluster, from Start to Close.
@@ -69,7 +72,16 @@ type Node struct {
 
 	log *etcdlog.Log // of the store that was opened last
 
-	// Set by Serve.
+	serving
+
+	mu      sync.Mutex
+	id      *identity
+	states  map[string]heard // of the other nodes
+	leaving bool             // Leave removes this node
+}
+
+// serving is what Serve sets.
+type serving struct {
 	store    *store.Store
 	keys     *keystore.Keystore
 	hooks    Hooks
@@ -77,10 +89,6 @@ type Node struct {
 	stop     context.CancelFunc
 	loops    sync.WaitGroup
 	clock    clock
-
-	mu     sync.Mutex
-	id     *identity
-	states map[string]heard // of the other nodes
 }
 
 // Start connects to the log of the cluster, and starts its server on a voter. It does not wait for
@@ -207,9 +215,13 @@ func (n *Node) StoreOptions(o *store.Options) {
 	}
 }
 
-// Serve begins to answer other nodes, and to follow them. Close ends that.
+// Serve begins to answer other nodes, and to follow them. Close ends that. The error matches ErrRemoved
+// if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.clock.changed = st, keys, hooks, make(chan struct{})
+	if err := n.checkRemoved(context.Background()); err != nil {
+		return err
+	}
 	if n.listener, err = n.listen(); err != nil {
 		return err
 	}

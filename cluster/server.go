@@ -79,7 +79,8 @@ func (s *server) run(ctx context.Context, founded bool) {
 	s.promote(ctx)
 }
 
-// start starts the server. One without data is added to the cluster first, unless it founds it.
+// start starts the server. One without data is added to the cluster first, unless it founds it. A node
+// that was removed before must not add its server, which the other nodes would not know.
 func (s *server) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenClients, err = resolve(ctx, clientsOf(s.node.id.Address)); err != nil {
 		return err
@@ -95,6 +96,9 @@ func (s *server) start(ctx context.Context, founded bool) (err error) {
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
 	default:
+		if err := s.node.askMembership(ctx); err != nil {
+			return err
+		}
 		asked, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)

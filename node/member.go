@@ -67,6 +67,7 @@ func (n *Node) Join(v *Activator) error {
 		Skew:     NewSkews(n.Runtime, n.Logger).Measured,
 		Share:    n.Runtime.SetNode,
 		Behind:   func() { n.end(ErrBehind) },
+		Removed:  n.end,
 	})
 }
 

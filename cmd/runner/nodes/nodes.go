@@ -241,6 +241,10 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 	for _, n := range s.Nodes {
 		state := "ready"
 		switch {
+		case n.Unlisted:
+			state = "not a node, but counts as a voter: run runner cluster leave " + n.Name
+		case n.Leaving:
+			state = "leaving: if it stays so, run runner cluster leave " + n.Name + " again"
 		case !n.Connected:
 			state = "not connected"
 			if n.Heard != nil {
