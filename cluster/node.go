@@ -18,6 +18,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/store"
+	"runner.example/store/datadir"
 	"runner.example/store/etcdlog"
 )
 
@@ -108,6 +109,9 @@ func Start(opt StartOptions) (*Node, error) {
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
 	}
+	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
+		return nil, cmp.Or(checkLock(opt.Data), err)
+	}
 	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]heard{}}
 	if n.now == nil {
 		n.now = time.Now
@@ -133,6 +137,15 @@ func Start(opt StartOptions) (*Node, error) {
 		n.server = n.startServer(opt.Election)
 	}
 	return n, nil
+}
+
+// checkLock returns an error if another process uses a data directory.
+func checkLock(data string) error {
+	lock, err := datadir.AcquireUnchanged(data)
+	if err != nil {
+		return err
+	}
+	return lock.Release()
 }
 
 const (
@@ -196,9 +209,14 @@ func (o Options) etcdTLS() *etcdlog.TLS {
 // servers returns the URLs of the servers of etcd, this node's first. Edge nodes use different ones.
 func (n *Node) servers() (all []string) {
 	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
-		if p.Role == Voter {
-			all = append(all, clientsOf(p.Address))
+		if p.Role != Voter {
+			continue
 		}
+		if err := checkListen(p.Address); err != nil { // it must not keep this node from the others
+			n.logger.Warn("address of a node not used", "node", p.Name, "cause", err)
+			continue
+		}
+		all = append(all, clientsOf(p.Address))
 	}
 	if n.id.Role != Voter {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -59,8 +60,7 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		}
 		return err
 	})
-	switch {
-	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist), errors.Is(err, rpctypes.ErrTooManyLearners):
+	if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) || errors.Is(err, rpctypes.ErrTooManyLearners) {
 		var listed error
 		if all, listed = c.Members(ctx); listed != nil {
 			return 0, nil, listed
@@ -71,7 +71,10 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 			}
 		}
 	}
-	if id == 0 {
+	switch {
+	case id == 0 && errors.Is(err, rpctypes.ErrTooManyLearners):
+		return 0, nil, fault.New(fault.Conflict, "add a server to the log: another server is joining (%s); wait until it votes, or remove it", learners(all))
+	case id == 0:
 		return 0, nil, memberError("add a server to the log", err)
 	}
 	for _, m := range all {
@@ -87,6 +90,17 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		}
 	}
 	return id, members, nil
+}
+
+// learners names the learners among members.
+func learners(members []MemberInfo) string {
+	var names []string
+	for _, m := range members {
+		if m.Learner {
+			names = append(names, strings.TrimSpace(m.Name+" "+strings.Join(m.Peers, " ")))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Promote makes a learner a voter. The error matches ErrNotInSync if it is too early. It does nothing
@@ -161,8 +175,6 @@ func memberError(act string, err error) error {
 		text = "too few of the other servers run, so no majority would be left"
 	case errors.Is(err, rpctypes.ErrUnhealthy):
 		code, text = fault.Unavailable, "too few servers have been connected to each other in the last 5 s; try again when they are"
-	case errors.Is(err, rpctypes.ErrTooManyLearners):
-		text = "another server is joining; wait until it votes, or remove it"
 	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist):
 		text = "a server with this address is a member; remove it before it joins again"
 	case errors.Is(err, rpctypes.ErrMemberNotFound):

@@ -168,7 +168,7 @@ func TestTheLastMajorityIsNotRemoved(t *testing.T) {
 	if _, _, err := c.AddLearner(t.Context(), all[2].Self.Peers); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining") {
+	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining ("+all[2].Self.Peers) {
 		t.Errorf("a second learner: %v", err)
 	}
 	if _, _, err := c.AddLearner(t.Context(), all[1].Self.Peers); fault.CodeOf(err) != fault.Conflict {

@@ -92,7 +92,7 @@ func initCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := cluster.Init(cmd.Context(), a.Data, a.Config.Cluster)
+			self, err := cluster.Init(cmd.Context(), a.Data, a.ClusterOptions())
 			if err != nil {
 				return inUse(a, err)
 			}
@@ -180,7 +180,7 @@ func joinCommand(c *cli.CLI) *cobra.Command {
 			defer stop()
 			bar := c.NewBar("receiving the data of the cluster", 0, progress.UnitsBytes)
 			self, err := cluster.Join(ctx, secret.New(args[0]), cluster.JoinOptions{
-				Options: a.Config.Cluster, Data: a.Data, Pepper: a.KeystoreOptions().PepperFile, Progress: bar,
+				Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperFile, Progress: bar,
 			})
 			bar.End(err)
 			if err != nil {
