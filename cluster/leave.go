@@ -177,7 +177,7 @@ func (n *Node) removeUnlisted(ctx context.Context, name string) error {
 			return n.removeMember(ctx, func(other etcdlog.MemberInfo) bool { return other.ID == m.ID })
 		}
 	}
-	return fault.New(fault.NotFound, "the cluster has no node with the name %q: runner cluster status lists them", name)
+	return fault.New(fault.NotFound, "the cluster has no node with the name %q", name)
 }
 
 func (n *Node) setLeaving(leaving bool) {
