@@ -39,6 +39,8 @@ type member struct {
 	now   *clock
 	// removed gets the error with which the server must end.
 	removed chan error
+	// ended gets why the etcd server has ended.
+	ended chan *fault.Fault
 }
 
 // clock is a clock that is set.
@@ -78,17 +80,17 @@ func found(t *testing.T) *member {
 // start starts a node that was made.
 func start(t *testing.T, data string) *member {
 	t.Helper()
-	m, err := tryStart(t, data)
+	m, err := tryStart(t.Context(), t, data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// tryStart returns the error of Serve.
-func tryStart(t *testing.T, data string) (*member, error) {
+// tryStart returns the error of Serve. It waits for the log until ctx ends.
+func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 	t.Helper()
-	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1)}
+	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), ended: make(chan *fault.Fault, 1)}
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
@@ -102,7 +104,7 @@ func tryStart(t *testing.T, data string) (*member, error) {
 		t.Fatal(err)
 	}
 	_, revision, _ := m.store.Position()
-	if err := m.CheckLog(t.Context(), revision); err != nil {
+	if err := m.CheckLog(ctx, revision); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := keystore.Open(t.Context(), m.store, keystore.Options{Dir: data})
@@ -126,7 +128,8 @@ func tryStart(t *testing.T, data string) (*member, error) {
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
 		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
-		Removed: func(err error) { m.removed <- err },
+		Removed:     func(err error) { m.removed <- err },
+		ServerEnded: func(cause *fault.Fault) { m.ended <- cause },
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/store"
 	"runner.example/store/etcdlog"
 )
@@ -27,7 +28,12 @@ const (
 func (n *Node) follow(ctx context.Context) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	for behind, removed := false, false; ; {
+	for behind, removed, ended := false, false, false; ; {
+		if err := n.serverEnded(); err != nil && !ended {
+			ended = true
+			n.logger.Error("etcd server of this voter ended", "cause", err.Detail)
+			n.hooks.ServerEnded(err)
+		}
 		if err := n.refreshPeers(ctx); err != nil && !removed {
 			removed = true
 			n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
@@ -44,6 +50,18 @@ func (n *Node) follow(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// serverEnded returns why the etcd server of this voter has ended, and what to do; nil if it has not.
+func (n *Node) serverEnded() *fault.Fault {
+	if n.server == nil {
+		return nil
+	}
+	err := n.server.ended()
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy())
 }
 
 // refreshPeers reads the nodes in the store, and writes down those that changed: the next start needs

@@ -197,7 +197,8 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
-	switch _, err := backup.CheckTarget(opt.Data); { // before the invitation is used
+	path, err := backup.CheckTarget(opt.Data)
+	switch { // before the invitation is used
 	case errors.Is(err, backup.ErrNotEmpty):
 		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
 	case err != nil:
@@ -210,6 +211,11 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
+	work := joinDir(path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(work), os.Mkdir(work, 0o700)); err != nil {
+		return Peer{}, fmt.Errorf("make the data directory %q: %w", opt.Data, err)
+	}
+	defer os.RemoveAll(work)
 	key, request, err := newRequest(self.Name)
 	if err != nil {
 		return Peer{}, err
@@ -239,11 +245,6 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		}
 	}
 	c := credentials{ca: answer.Authority, caKey: answer.Key, cert: answer.Certificate, key: key}
-	work, err := os.MkdirTemp("", "runner-join-") // for the pepper, before there is a data directory
-	if err != nil {
-		return Peer{}, err
-	}
-	defer os.RemoveAll(work)
 	pepper := filepath.Join(work, "pepper")
 	if err := os.WriteFile(pepper, answer.Pepper, 0o600); err != nil {
 		return Peer{}, err
@@ -269,6 +270,12 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		return Peer{}, fmt.Errorf("%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)", err, self.Name)
 	}
 	return self, nil
+}
+
+// joinDir returns the path of the directory in which Join keeps the pepper while there is no data directory
+// yet. After a crash the next Join or Start removes it.
+func joinDir(data string) string {
+	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+"-joining")
 }
 
 // receiveSnapshot makes a data directory from a backup of the node at address.

@@ -132,7 +132,7 @@ func dropExpired(tx *store.Tx) error {
 func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	text, err := tx.Get(invitationKey(secret))
 	if errors.Is(err, store.ErrNotFound) {
-		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite")
+		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite; if a join was interrupted, first remove its node with runner cluster leave, if runner cluster status lists it")
 	}
 	if err != nil {
 		return i, err

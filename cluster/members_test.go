@@ -105,7 +105,7 @@ func TestANodeThatWasRemovedWhileItWasStoppedDoesNotServeAgain(t *testing.T) {
 	if _, err := join(t, first.invite(cluster.Edge), "edge"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tryStart(t, data); !errors.Is(err, cluster.ErrRemoved) {
+	if _, err := tryStart(t.Context(), t, data); !errors.Is(err, cluster.ErrRemoved) {
 		t.Errorf("it serves: %v", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +58,9 @@ type Hooks struct {
 	// Behind is called once when the log no longer has what the store lacks: the server must end, and
 	// start again.
 	Behind func()
+	// ServerEnded is called once when the etcd server of this voter has ended, and cannot run again. The
+	// node still serves, and commits through the other voters.
+	ServerEnded func(*fault.Fault)
 	// Removed is called once when the cluster has removed this node: the server must end, with this
 	// error. It is not called after Leave.
 	Removed func(error)
@@ -97,7 +102,7 @@ type serving struct {
 // node.
 func Start(opt StartOptions) (*Node, error) {
 	if is, err := Is(opt.Data); err != nil || !is {
-		return nil, err
+		return nil, cmp.Or(err, checkNoNode(opt.Data))
 	}
 	id, err := readIdentity(opt.Data)
 	if err != nil {
@@ -108,6 +113,9 @@ func Start(opt StartOptions) (*Node, error) {
 	}
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
+	}
+	if path, err := filepath.Abs(opt.Data); err == nil {
+		_ = os.RemoveAll(joinDir(path)) // the next join removes it otherwise
 	}
 	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
 		return nil, cmp.Or(checkLock(opt.Data), err)
@@ -137,6 +145,15 @@ func Start(opt StartOptions) (*Node, error) {
 		n.server = n.startServer(opt.Election)
 	}
 	return n, nil
+}
+
+// checkNoNode returns an error if a data directory without nodeFile was that of a node.
+func checkNoNode(data string) error {
+	is, err := datadir.IsNode(data)
+	if is {
+		err = fault.New(fault.Invalid, "the file %q is missing, but the data directory is that of a node: restore the file from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data, nodeFile))
+	}
+	return err
 }
 
 // checkLock returns an error if another process uses a data directory.

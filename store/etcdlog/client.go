@@ -173,7 +173,7 @@ func (c *Client) Check(ctx context.Context, applied uint64) error {
 			}
 			err = cmp.Or(part.Err(), err)
 		}
-		err = cmp.Or(context.Cause(ctx), err)
+		err = cmp.Or(context.Cause(ctx), err, errStopped)
 	}
 	return fmt.Errorf("look for old entries of the log: %w", err)
 }

@@ -1,6 +1,7 @@
 package etcdlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,17 +131,34 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// Leader returns the id of the member that leads, as one of the servers knows it.
+// Leader returns the id of the member that leads, as the first server to answer knows it. It asks all at
+// once: one that is down would take the whole time.
 func (c *Client) Leader(ctx context.Context) (id uint64, err error) {
-	err = errors.New("the client has no address")
-	for _, address := range c.Addresses() {
-		status, failed := c.etcd.Status(ctx, address)
-		if failed == nil && status.Leader != 0 {
-			return status.Leader, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		leader uint64
+		err    error
+	}
+	addresses := c.Addresses()
+	answers := make(chan answer, len(addresses))
+	for _, address := range addresses {
+		c.tasks.Go(func() {
+			status, err := c.etcd.Status(ctx, address)
+			if err != nil {
+				answers <- answer{err: err}
+				return
+			}
+			answers <- answer{leader: status.Leader}
+		})
+	}
+	err = errors.New("no server leads")
+	for range addresses {
+		a := <-answers
+		if a.leader != 0 {
+			return a.leader, nil
 		}
-		if err = failed; err == nil {
-			err = errors.New("no server leads")
-		}
+		err = cmp.Or(a.err, err)
 	}
 	return 0, memberError("ask which server of the log leads", err)
 }
