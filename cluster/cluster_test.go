@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -36,6 +37,10 @@ type member struct {
 	store *store.Store
 	stop  func()
 	now   *clock
+	// removed gets the error with which the server must end.
+	removed chan error
+	// ended gets why the etcd server has ended.
+	ended chan *fault.Fault
 }
 
 // clock is a clock that is set.
@@ -75,7 +80,17 @@ func found(t *testing.T) *member {
 // start starts a node that was made.
 func start(t *testing.T, data string) *member {
 	t.Helper()
-	m := &member{t: t, data: data, now: &clock{}}
+	m, err := tryStart(t.Context(), t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// tryStart returns the error of Serve. It waits for the log until ctx ends.
+func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
+	t.Helper()
+	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), ended: make(chan *fault.Fault, 1)}
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
@@ -89,20 +104,10 @@ func start(t *testing.T, data string) *member {
 		t.Fatal(err)
 	}
 	_, revision, _ := m.store.Position()
-	if err := m.CheckLog(t.Context(), revision); err != nil {
+	if err := m.CheckLog(ctx, revision); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := keystore.Open(t.Context(), m.store, keystore.Options{Dir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Serve(m.store, keys, cluster.Hooks{
-		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
-		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
-		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
-		Activate: func(context.Context, release.Activation) error { return nil },
-		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
-	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +122,15 @@ func start(t *testing.T, data string) *member {
 		m.Close()
 	})
 	t.Cleanup(m.stop)
-	return m
+	return m, m.Serve(m.store, keys, cluster.Hooks{
+		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
+		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
+		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
+		Activate: func(context.Context, release.Activation) error { return nil },
+		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
+		Removed:     func(err error) { m.removed <- err },
+		ServerEnded: func(cause *fault.Fault) { m.ended <- cause },
+	})
 }
 
 // agrees reports whether no more than half of the clocks differ by more than a minute.
@@ -192,6 +205,34 @@ func (m *member) status() cluster.Overview {
 		m.t.Fatal(err)
 	}
 	return s
+}
+
+// address returns the address at which the node listens, and dial a client of its etcd server.
+func (m *member) address() (host string, port int) {
+	m.t.Helper()
+	for _, n := range m.status().Nodes {
+		if n.Name == m.Name() {
+			text, number, err := net.SplitHostPort(n.Address)
+			if port, err = strconv.Atoi(cmp.Or(number, fmt.Sprint(err))); err != nil {
+				m.t.Fatal(err)
+			}
+			host = text
+		}
+	}
+	return host, port
+}
+
+func (m *member) dial() *etcdlog.Client {
+	m.t.Helper()
+	host, port := m.address()
+	file := func(name string) string { return filepath.Join(m.data, "cluster", name) }
+	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, port+1)},
+		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(client.Close)
+	return client
 }
 
 // A node begins with the data of the cluster, follows it and writes to it; blobs that it lacks are
@@ -509,22 +550,7 @@ func TestANodeThatWasAwayForLongTakesABackup(t *testing.T) {
 		first.set("while away", fmt.Sprint(n))
 	}
 	_, revision, _ := first.store.Position()
-	address := first.status().Nodes[1].Address
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(name string) string { return filepath.Join(first.data, "cluster", name) }
-	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, number+1)},
-		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := first.dial()
 	log := etcdlog.Open(etcdlog.Options{Client: client, After: revision, Deliver: func(uint64, []byte) error { return nil }})
 	defer log.Close()
 	for range 2 { // the second one frees the bytes of the first

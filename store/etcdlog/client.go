@@ -44,7 +44,7 @@ func Dial(addresses []string, tls *TLS) (*Client, error) {
 		return nil, err
 	}
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints:            addresses[:min(1, len(addresses))],
+		Endpoints:            addresses[:1],
 		TLS:                  config,
 		DialKeepAliveTime:    time.Second,
 		DialKeepAliveTimeout: time.Second,
@@ -61,6 +61,9 @@ func Dial(addresses []string, tls *TLS) (*Client, error) {
 }
 
 func dialConfig(addresses []string, files *TLS) (*tls.Config, error) {
+	if len(addresses) == 0 {
+		return nil, fault.New(fault.Invalid, "no address of an etcd server is known")
+	}
 	for _, a := range addresses {
 		if _, err := parseAddress(a, files); err != nil {
 			return nil, err
@@ -170,7 +173,7 @@ func (c *Client) Check(ctx context.Context, applied uint64) error {
 			}
 			err = cmp.Or(part.Err(), err)
 		}
-		err = cmp.Or(context.Cause(ctx), err)
+		err = cmp.Or(context.Cause(ctx), err, errStopped)
 	}
 	return fmt.Errorf("look for old entries of the log: %w", err)
 }
