@@ -248,6 +248,13 @@ runner_text runner_request_id(void);
 runner_text runner_route(void);
 /* When the request's time is over (RFC 3339). */
 runner_text runner_deadline(void);
+/* The job that the handler runs for; of a request the id is absent. */
+typedef struct runner_job {
+  runner_text id; /* the idempotency key of what may not happen twice: send it along */
+  int64_t attempt; /* counts the runs from 1 */
+  runner_text scheduled_for; /* when it was to run first (RFC 3339) */
+} runner_job;
+runner_job runner_current_job(void);
 /* Commits the writes of this request with any status. */
 void runner_keep_writes(void);
 /* The value of a secret that the schema declares. */
@@ -373,6 +380,15 @@ runner_json *runner_session_create(runner_json *options);
 /* Ends a session of the caller's; absent: the one that calls, whose cookie the answer
  * takes back. The result is {"id"}. */
 runner_json *runner_session_revoke(runner_text id);
+
+/* Enqueues a job that the schema declares, in the transaction of the request: it runs if
+ * and only if that commits. params is an object, or NULL; wrong ones are invalid. options:
+ * {"delay"? in seconds, "at"? in RFC 3339, "key"?}, or NULL; while a job of that name and
+ * key waits or runs, it is given instead of a new one. The result is {"id", "created"}. */
+runner_json *runner_job_enqueue(const char *name, runner_json *params, runner_json *options);
+/* Ends a job of the caller's tenant: it does not run any more, and what a run of it has
+ * written is not committed. False if it has ended before; an unknown id is not_found. */
+bool runner_job_cancel(runner_text id);
 
 /* Checks, on a route that does not say `verify:`, that this request is signed with a
  * declared secret by a scheme: "standard", "stripe", "github" or "slack". What is not
@@ -1062,6 +1078,15 @@ RUNNER_API runner_text runner_request_id(void) { return runner_as_text(runner_me
 RUNNER_API runner_text runner_route(void) { return runner_as_text(runner_member(runner_facts(), "route")); }
 RUNNER_API runner_text runner_deadline(void) { return runner_as_text(runner_member(runner_facts(), "deadline")); }
 
+RUNNER_API runner_job runner_current_job(void) {
+  runner_json *job = runner_member(runner_facts(), "job");
+  runner_job j;
+  j.id = runner_as_text(runner_member(job, "id"));
+  j.attempt = runner_as_int(runner_member(job, "attempt"), 0);
+  j.scheduled_for = runner_as_text(runner_member(job, "scheduledFor"));
+  return j;
+}
+
 RUNNER_API runner_caller runner_auth(void) {
   runner_json *auth = runner_member(runner_facts(), "auth");
   runner_caller c;
@@ -1116,7 +1141,8 @@ RUNNER_API bool runner_callers(const char *operation) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (strcmp(rows[i], operation) == 0) return true;
   }
-  return strncmp(operation, "apiKeys.", 8) == 0 || strncmp(operation, "sessions.", 9) == 0;
+  return strncmp(operation, "apiKeys.", 8) == 0 || strncmp(operation, "sessions.", 9) == 0 ||
+      strncmp(operation, "jobs.", 5) == 0;
 }
 
 /* Looks at what a call gave; a failure becomes the request's. */
@@ -1328,6 +1354,16 @@ RUNNER_API runner_json *runner_session_revoke(runner_text id) {
   runner_json *args = runner_make(RUNNER_OBJECT);
   if (runner_given(id)) runner_put(args, "id", runner_string(id));
   return runner_call("sessions.revoke", args);
+}
+
+RUNNER_API runner_json *runner_job_enqueue(const char *name, runner_json *params, runner_json *options) {
+  runner_json *args = options ? options : runner_make(RUNNER_OBJECT);
+  runner_put(args, "name", runner_str(name));
+  if (params) runner_put(args, "params", params);
+  return runner_call("jobs.enqueue", args);
+}
+RUNNER_API bool runner_job_cancel(runner_text id) {
+  return runner_as_bool(runner_member(runner_call("jobs.cancel", runner_object("id", runner_string(id), NULL)), "cancelled"), false);
 }
 
 RUNNER_API runner_json *runner_webhook_verify(const char *scheme, const char *secret) {

@@ -354,6 +354,25 @@ inline Json verify(std::string_view scheme, std::string_view secret) {
 }
 }  // namespace webhooks
 
+/* Work for after the commit: see runner.h. */
+namespace jobs {
+inline Json enqueue(std::string_view name, Json params = {}, Json options = {}) {
+  return runner_job_enqueue(keep(name).data, params.raw(), options.raw());
+}
+inline bool cancel(std::string_view id) { return runner_job_cancel(keep(id)); }
+struct Job {
+  std::string id;
+  std::int64_t attempt;
+  std::string scheduled_for;
+};
+/* The job that the handler runs for; none for a request. */
+inline std::optional<Job> current() {
+  runner_job j = runner_current_job();
+  if (!j.id.data) return std::nullopt;
+  return Job{{j.id.data, j.id.len}, j.attempt, {j.scheduled_for.data, j.scheduled_for.len}};
+}
+}  // namespace jobs
+
 struct Sum {
   std::string hex, base64;
 };

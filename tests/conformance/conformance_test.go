@@ -529,6 +529,14 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	for _, line := range lines[1:] {
 		name, value, _ := strings.Cut(filled(line), ":")
 		name, value = strings.ToLower(name), strings.TrimSpace(value)
+		if name == "job" {
+			attempt, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Job = &abi.Job{ID: "job_01kb0p0f5mzv4n7q8r9s0t1v2w", Attempt: attempt, ScheduledFor: "2026-01-31T09:30:00.000Z"}
+			continue
+		}
 		if name == "signed" {
 			r.Headers = append(r.Headers, signature(value, r.Body)...)
 			continue

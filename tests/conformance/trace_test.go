@@ -122,7 +122,7 @@ func (r *recorder) take(failed bool) []string {
 }
 
 var (
-	anID   = regexp.MustCompile(`\b(?:key_|ses_)?[0-9a-hjkmnp-tv-z]{26}\b`)
+	anID   = regexp.MustCompile(`\b(?:key_|ses_|job_)?[0-9a-hjkmnp-tv-z]{26}\b`)
 	aHash  = regexp.MustCompile(`\$argon2id\$[^"\\]*`)
 	aTime  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z`)
 	aPlace = regexp.MustCompile(`<id\d+>`)

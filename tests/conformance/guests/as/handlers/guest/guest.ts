@@ -2,8 +2,8 @@
 // describes its handlers.
 import {
   and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
-  PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, noContent, not, notFound, ok, Operation,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
 
@@ -313,4 +313,27 @@ export function signOut(req: RouteRequest): Response {
 export function verify(req: RouteRequest): Response {
   const delivery = getContext().client.webhooks.verify(req.params["scheme"], req.query["secret"]);
   return ok(fields().set("id", delivery.id).set("timed", delivery.timestamp > 1577836800));
+}
+
+export function enqueue(req: RouteRequest): Response {
+  const jobs = getContext().client.jobs, ada = fields().set("to", "ada");
+  const what = req.params["what"];
+  if (what == "unknown") return ok(jobs.enqueue("mial", fields()).id);
+  if (what == "missing") return ok(jobs.cancel("job_0"));
+  const first = jobs.enqueue("mail", ada);
+  const second = jobs.enqueue("mail", ada, new JobOptions().delay(60).key("k"));
+  jobs.enqueue("mail", ada, new JobOptions().at("2026-01-31T09:30:00Z"));
+  const last = jobs.enqueue("mail", ada, new JobOptions().key("k"));
+  const cancelled = jobs.cancel(second.id), twice = jobs.cancel(second.id);
+  return ok(fields().set("created", first.created).set("again", last.created).set("same", last.id == second.id).set("cancelled", cancelled).set("twice", twice));
+}
+
+export function job(): Response {
+  const job = getContext().job;
+  if (job === null) return notFound("no job");
+  return ok(fields().set("attempt", job.attempt).set("scheduledFor", job.scheduledFor));
+}
+
+export function mail(): Response {
+  return noContent();
 }

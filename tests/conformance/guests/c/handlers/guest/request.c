@@ -156,3 +156,29 @@ RUNNER_HANDLER(verify) {
   bool timed = runner_as_int(runner_member(delivery, "timestamp"), 0) > 1577836800;
   return runner_ok(runner_object("id", runner_member(delivery, "id"), "timed", runner_bool(timed), NULL));
 }
+
+static runner_json *ada(void) { return runner_object("to", runner_str("ada"), NULL); }
+
+RUNNER_HANDLER(enqueue) {
+  runner_text what = runner_param("what");
+  if (runner_is(what, "unknown")) runner_job_enqueue("mial", runner_make(RUNNER_OBJECT), NULL);
+  if (runner_is(what, "missing")) runner_job_cancel(runner_t("job_0"));
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  runner_json *first = runner_job_enqueue("mail", ada(), NULL);
+  runner_json *second = runner_job_enqueue("mail", ada(), runner_object("delay", runner_int(60), "key", runner_str("k"), NULL));
+  runner_job_enqueue("mail", ada(), runner_object("at", runner_str("2026-01-31T09:30:00Z"), NULL));
+  runner_json *last = runner_job_enqueue("mail", ada(), runner_object("key", runner_str("k"), NULL));
+  runner_text id = runner_as_text(runner_member(second, "id"));
+  bool cancelled = runner_job_cancel(id), twice = runner_job_cancel(id);
+  return runner_ok(runner_object("created", runner_member(first, "created"), "again", runner_member(last, "created"),
+      "same", runner_bool(runner_is(runner_as_text(runner_member(last, "id")), id.data)),
+      "cancelled", runner_bool(cancelled), "twice", runner_bool(twice), NULL));
+}
+
+RUNNER_HANDLER(job) {
+  runner_job job = runner_current_job();
+  if (!job.id.data) return runner_not_found("no job");
+  return runner_ok(runner_object("attempt", runner_int(job.attempt), "scheduledFor", runner_string(job.scheduled_for), NULL));
+}
+
+RUNNER_HANDLER(mail) { return runner_no_content(); }

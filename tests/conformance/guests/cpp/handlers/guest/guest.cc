@@ -274,3 +274,28 @@ RUNNER_HANDLER(verify) {
   Json delivery = runner::webhooks::verify(req.param("scheme"), req.query("secret").value_or(""));
   return ok(object({{"id", delivery["id"]}, {"timed", delivery["timestamp"].integer_or(0) > 1577836800}}));
 }
+
+RUNNER_HANDLER(enqueue) {
+  namespace jobs = runner::jobs;
+  std::string what = runner::Request().param("what");
+  if (what == "unknown") jobs::enqueue("mial", object({}));
+  if (what == "missing") jobs::cancel("job_0");
+  if (runner::failed()) return runner::no_content();
+  auto ada = [] { return object({{"to", "ada"}}); };
+  Json first = jobs::enqueue("mail", ada());
+  Json second = jobs::enqueue("mail", ada(), object({{"delay", 60}, {"key", "k"}}));
+  jobs::enqueue("mail", ada(), object({{"at", "2026-01-31T09:30:00Z"}}));
+  Json last = jobs::enqueue("mail", ada(), object({{"key", "k"}}));
+  std::string id = second["id"].text_or("");
+  bool cancelled = jobs::cancel(id), twice = jobs::cancel(id);
+  return ok(object({{"created", first["created"]}, {"again", last["created"]}, {"same", last["id"].text_or("") == id},
+                    {"cancelled", cancelled}, {"twice", twice}}));
+}
+
+RUNNER_HANDLER(job) {
+  auto job = runner::jobs::current();
+  if (!job) return runner::not_found("no job");
+  return ok(object({{"attempt", job->attempt}, {"scheduledFor", job->scheduled_for}}));
+}
+
+RUNNER_HANDLER(mail) { return runner::no_content(); }
