@@ -13,8 +13,8 @@ export { Fetch, FetchResponse, fetch, fetchAll } from "./assembly/fetch";
 export { call, fail, tryCall, HostError, Outcome } from "./assembly/host";
 export { Fields, fields, nil, parseJSON } from "./assembly/json";
 export {
-  Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
-  and, field, get, insert, not, or, query, remove, select, update,
+  Aggregation, Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
+  aggregate, and, field, get, insert, not, or, query, remove, select, update,
 } from "./assembly/query";
 export { RouteRequest, Values, ValueLists } from "./assembly/request";
 export {
