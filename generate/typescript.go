@@ -190,7 +190,22 @@ func (t *typeScript) entity(e *schema.Entity) {
 		}
 	}
 	t.line(3, "};")
+	t.relations(e)
 	t.line(2, "};")
+}
+
+// relations declares the entities that the rows of an entity refer to.
+func (t *typeScript) relations(e *schema.Entity) {
+	t.line(3, "relations: {")
+	for _, f := range e.Fields {
+		switch f.Type.Kind {
+		case schema.Relation:
+			t.line(4, "%s: { one: %q };", f.Name, f.Type.Entity.Name)
+		case schema.ToMany:
+			t.line(4, "%s: { many: %q };", f.Name, f.Type.Entity.Name)
+		}
+	}
+	t.line(3, "};")
 }
 
 func writable(f *schema.Field) bool {

@@ -516,6 +516,22 @@ func sameValue(a, b any) bool {
 	return err1 == nil && err2 == nil && p == q
 }
 
+func TestUntypedRowsHaveNeitherRelationsNorTotals(t *testing.T) {
+	s := compiled(t, untypedSchema)
+	for _, c := range []struct{ op, args, want string }{
+		{"query", `{"from":"Thing","include":{"owner":{}}}`, `invalid: include: rows of Thing have no relations, because no entity is declared`},
+		{"aggregate", `{"from":"Thing","count":true}`, `invalid: aggregate: rows of Thing have no declared fields: declare it as an entity`},
+	} {
+		if _, err := query.Ask(s, member, c.op, c.args); failure(err) != c.want {
+			t.Errorf("%s %s: %s, expected %s", c.op, c.args, failure(err), c.want)
+		}
+	}
+	asked, err := query.Ask(s, member, "count", `{"from":"Thing","where":[["title","contains","SS","ignoreCase"],["list","contains","X","ignoreCase"],["size","=","a","ignoreCase"]]}`)
+	if err != nil || asked.Match(asked.FreeValues("1", `{"title":"Stra\u00dfe","list":["x"],"size":1}`)) || !asked.Match(asked.FreeValues("1", `{"title":"Stra\u00dfe","list":[1,"x"],"size":"A"}`)) {
+		t.Errorf("a row of texts in other case does not match, or a number does: %v", err)
+	}
+}
+
 func TestUntypedRowsAreComparedByKindAndValue(t *testing.T) {
 	s := compiled(t, untypedSchema)
 	const row = `{"title":"abc","size":10,"half":0.5,"big":1e3,"yes":true,"no":null,"list":[1,"x",[2]],"object":{"a":1}}`

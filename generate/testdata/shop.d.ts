@@ -108,6 +108,8 @@ declare module "@runner/sdk" {
       update: {
         name?: string;
       };
+      relations: {
+      };
     };
     User: {
       row: schema.User;
@@ -121,6 +123,8 @@ declare module "@runner/sdk" {
       };
       update: {
         email?: string;
+      };
+      relations: {
       };
     };
     Order: {
@@ -196,6 +200,12 @@ declare module "@runner/sdk" {
         prices?: readonly (string | number)[] | null;
         placedAt?: string | Date;
       };
+      relations: {
+        shop: { one: "Shop" };
+        buyer: { one: "User" };
+        seller: { one: "User" };
+        lines: { many: "Line" };
+      };
     };
     Line: {
       row: schema.Line;
@@ -213,6 +223,10 @@ declare module "@runner/sdk" {
       update: {
         order?: string;
         sku?: string;
+      };
+      relations: {
+        shop: { one: "Shop" };
+        order: { one: "Order" };
       };
     };
   }

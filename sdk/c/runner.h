@@ -323,12 +323,34 @@ runner_op *runner_order_by(runner_op *op, const char *field, const char *directi
 runner_op *runner_limit(runner_op *op, int most);
 /* The rows behind a cursor, that of the page before; absent for the first page. */
 runner_op *runner_after(runner_op *op, runner_text cursor);
+/* Includes the row of a to-one relation in place of its id, or the rows of a to-many
+ * relation, with the caller's authority over them: a row that the caller may not read
+ * is null. What is included is a query without an entity, or NULL for all fields:
+ *     runner_include(op, "partner", runner_select(runner_query(NULL), "name"))
+ * Includes may have includes, on two levels. */
+runner_op *runner_include(runner_op *op, const char *relation, runner_op *query);
 
 runner_json *runner_field(const char *name, const char *operation, runner_json *value);
 #define runner_and(...) runner_join("and", __VA_ARGS__, (runner_json *)NULL)
 #define runner_or(...) runner_join("or", __VA_ARGS__, (runner_json *)NULL)
 runner_json *runner_not(runner_json *condition);
+/* Makes a comparison by runner_field with =, startsWith or contains one without regard
+ * to case, by the case folding of Unicode. */
+runner_json *runner_ignore_case(runner_json *field);
 runner_json *runner_join(const char *word, ...) __attribute__((sentinel));
+
+/* Computes over the rows of an entity, in groups of equal fields, at most two: without
+ * runner_group_by all rows are one group. runner_rows gives the groups, as
+ * {"group", "count", "sum", "avg", "min", "max"} with what was asked for. Null is no
+ * value. Sums are exact; an average of decimals has six more places. */
+runner_op *runner_aggregate(const char *entity);
+#define runner_group_by(op, ...) runner_compute_these((op), "groupBy", __VA_ARGS__, (const char *)NULL)
+#define runner_sum(op, ...) runner_compute_these((op), "sum", __VA_ARGS__, (const char *)NULL)
+#define runner_avg(op, ...) runner_compute_these((op), "avg", __VA_ARGS__, (const char *)NULL)
+#define runner_min(op, ...) runner_compute_these((op), "min", __VA_ARGS__, (const char *)NULL)
+#define runner_max(op, ...) runner_compute_these((op), "max", __VA_ARGS__, (const char *)NULL)
+runner_op *runner_compute_these(runner_op *op, const char *function, ...) __attribute__((sentinel));
+runner_op *runner_count_rows(runner_op *op);
 
 /* One row by its id; runner_select names its fields. */
 runner_op *runner_get(const char *entity, runner_text id);
@@ -1137,7 +1159,7 @@ RUNNER_API bool runner_failed(void) { return runner_now.failure != NULL; }
 
 /* Whether the caller may know why an operation failed. */
 RUNNER_API bool runner_callers(const char *operation) {
-  static const char *const rows[] = {"query", "get", "count", "insert", "update", "delete", "webhooks.verify"};
+  static const char *const rows[] = {"query", "get", "count", "aggregate", "insert", "update", "delete", "webhooks.verify"};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (strcmp(rows[i], operation) == 0) return true;
   }
@@ -1195,11 +1217,41 @@ RUNNER_API runner_op *runner_operation(const char *name, const char *entity, con
   runner_op *op = (runner_op *)runner_alloc(sizeof *op);
   op->name = name;
   op->entity = entity;
-  op->args = runner_put(runner_make(RUNNER_OBJECT), member, runner_str(entity));
+  op->args = runner_put(runner_make(RUNNER_OBJECT), member, entity ? runner_str(entity) : NULL);
   return op;
 }
 
 RUNNER_API runner_op *runner_query(const char *entity) { return runner_operation("query", entity, "from"); }
+
+RUNNER_API runner_op *runner_include(runner_op *op, const char *relation, runner_op *query) {
+  runner_json *all = runner_member(op->args, "include");
+  if (!all) {
+    all = runner_make(RUNNER_OBJECT);
+    runner_put(op->args, "include", all);
+  }
+  runner_put(all, relation, query ? query->args : runner_make(RUNNER_OBJECT));
+  return op;
+}
+
+RUNNER_API runner_op *runner_aggregate(const char *entity) { return runner_operation("aggregate", entity, "from"); }
+
+RUNNER_API runner_op *runner_compute_these(runner_op *op, const char *function, ...) {
+  runner_json *list = runner_member(op->args, function);
+  if (!list) {
+    list = runner_array();
+    runner_put(op->args, function, list);
+  }
+  va_list fields;
+  va_start(fields, function);
+  for (const char *field; (field = va_arg(fields, const char *));) runner_push(list, runner_str(field));
+  va_end(fields);
+  return op;
+}
+
+RUNNER_API runner_op *runner_count_rows(runner_op *op) {
+  runner_put(op->args, "count", runner_bool(true));
+  return op;
+}
 
 RUNNER_API runner_op *runner_get(const char *entity, runner_text id) {
   runner_op *op = runner_operation("get", entity, "from");
@@ -1266,6 +1318,8 @@ RUNNER_API runner_json *runner_field(const char *name, const char *operation, ru
   runner_json *c = runner_push(runner_push(runner_array(), runner_str(name)), runner_str(operation));
   return runner_push(c, value ? value : runner_null());
 }
+
+RUNNER_API runner_json *runner_ignore_case(runner_json *field) { return runner_push(field, runner_str("ignoreCase")); }
 
 RUNNER_API runner_json *runner_join(const char *word, ...) {
   runner_json *joined = runner_array();

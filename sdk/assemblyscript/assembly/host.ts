@@ -124,7 +124,7 @@ function failure(op: string, code: string): HostError {
 }
 
 // The operations on rows.
-const rows: string[] = ["query", "get", "count", "insert", "update", "delete"];
+const rows: string[] = ["query", "get", "count", "aggregate", "insert", "update", "delete"];
 
 /**
  * Answers with the error of a failed operation that the handler did not check, and ends the request. What

@@ -51,6 +51,7 @@
 
 #[rustfmt::skip]
 mod abi;
+mod aggregate;
 mod apikeys;
 mod client;
 mod context;
@@ -78,6 +79,7 @@ mod time;
 mod webhooks;
 
 pub use abi::Code;
+pub use aggregate::{aggregate, Aggregation};
 pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys};
 pub use client::Client;
 pub use context::{Auth, AuthKind, Context};

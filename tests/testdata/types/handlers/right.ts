@@ -1,9 +1,9 @@
 // Code that must pass the type checker. An assignment to an explicit type states the exact
 // type of a value.
 
-import type { Item, Line, Order, OrderInput, OrderPatch, State } from "@runner/schema";
+import type { Item, Line, Order, OrderInput, OrderPatch, State, User } from "@runner/schema";
 import {
-  and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update,
+  aggregate, and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update,
   type EntityName, type Insert, type JobName, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
@@ -71,6 +71,24 @@ export async function right(req: RouteRequest) {
   const named = await query<{ id: string }>("Order").where("id", "=", "o1");
   same<typeof named, { id: string }[]>(true);
 
+  const sold = await query("Order").select("id").include("buyer", ["email"]).include("seller").include("lines", (q) =>
+    q.where("sku", "startsWith", "a", { ignoreCase: true }).orderBy("sku").limit(20).include("shop", ["name"]));
+  const email: string | undefined = sold[0].buyer?.email;
+  const seller: User | null = sold[0].seller;
+  const shop: string | undefined = sold[0].lines[0].shop?.name;
+  const soldID: string = sold[0].id;
+  same<keyof (typeof sold)[0], "id" | "buyer" | "seller" | "lines">(true);
+  const lookedUp = await get("Line", "l1", "sku").include("order", (q) => q.select("total"));
+  const lineTotal: string | undefined = lookedUp.order?.total;
+  const totals = await aggregate("Order").where("note", "contains", "x", { ignoreCase: true }).groupBy("state", "due").sum("total").avg("count").min("placedAt").max("due").count();
+  const [{ group, sum, avg, min, max, count }] = totals;
+  same<typeof group, Pick<Order, "state" | "due">>(true);
+  const sums: [string | null, number | null, string | null, string | null, number] = [sum.total, avg.count, min.placedAt, max.due, count];
+  const [everything] = await aggregate("Order").count();
+  same<keyof typeof everything, "count">(true);
+  const anything = await query<{ id: string }>("Order").include("buyer", ["whatever"]);
+  same<typeof anything[0]["buyer"], any>(true);
+
   const made: Order = await insert("Order", {
     buyer: "u1", number: "A-1", token: crypto.randomUUID(), weight: 1.5, total: "12.50", states: ["open"], tags: [],
     placedAt: new Date(0), prices: [1, "2.50"], meta: { any: ["thing"] }, note: null, seller: undefined,
@@ -97,7 +115,7 @@ export async function right(req: RouteRequest) {
   const { client, auth, secret } = getContext();
   const key = await client.apiKeys.create({ scope: "all" });
   if (auth.scope === "setup" || auth.roles.includes("owner")) await secret("HOOK");
-  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, swept, all: paged(query("Order")) });
+  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, swept, email, seller, shop, soldID, lineTotal, sums, all: paged(query("Order")) });
 }
 
 function paged(orders: Selection<Order>) {

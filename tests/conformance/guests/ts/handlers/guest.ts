@@ -1,6 +1,6 @@
 // The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
-  and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
+  aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
   ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
 } from "@runner/sdk";
 
@@ -151,6 +151,21 @@ export async function countOrders(req: RouteRequest) {
   let orders = query<Order>("Order");
   if (req.query.q !== undefined) orders = orders.where("item", "startsWith", req.query.q);
   return ok({ count: await orders.count() });
+}
+
+export async function related() {
+  const { id } = await insert("Order", { item: "r", qty: 5 });
+  await insert("Line", ["x", "Y"].map((text) => ({ order: id, text })));
+  const lines = await query("Line").select("text").orderBy("text").include("order", ["item"]);
+  const order = await get("Order", id, "item").include("lines", (q) =>
+    q.select("text").where("text", "contains", "y", { ignoreCase: true }).orderBy("text", "desc").limit(1).include("order", ["qty"]),
+  );
+  return ok({ lines, order });
+}
+
+export async function totals() {
+  const groups = await aggregate("Order").where("qty", ">=", 1).groupBy("status").sum("qty").avg("qty").min("item").max("item", "qty").count();
+  return ok({ groups });
 }
 
 const code = async (operation: PromiseLike<unknown>): Promise<string> => {

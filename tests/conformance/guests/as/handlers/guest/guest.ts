@@ -1,7 +1,7 @@
 // The AssemblyScript SDK's guest of the conformance suite. tests/conformance/README.md
 // describes its handlers.
 import {
-  and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
+  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, noContent, not, notFound, ok, Operation,
   or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
@@ -195,6 +195,92 @@ export function countOrders(req: RouteRequest): Response {
   let orders = query("Order");
   if (req.query.has("q")) orders = orders.where("item", "startsWith", req.query["q"]);
   return ok(fields().set("count", orders.count()));
+}
+
+@json
+class NewLine {
+  order: string = "";
+  text: string = "";
+
+  static of(order: string, text: string): NewLine {
+    const line = new NewLine();
+    line.order = order;
+    line.text = text;
+    return line;
+  }
+}
+
+@json
+class OnlyItem {
+  item: string = "";
+}
+
+@json
+class OnlyQty {
+  qty: i32 = 0;
+}
+
+@json
+class LineOfOrder {
+  text: string = "";
+  order: OnlyItem = new OnlyItem();
+}
+
+@json
+class LineOfQty {
+  text: string = "";
+  order: OnlyQty = new OnlyQty();
+}
+
+@json
+class OrderWithLines {
+  item: string = "";
+  lines: LineOfQty[] = [];
+}
+
+export function related(): Response {
+  const order = new NewOrder();
+  order.item = "r";
+  order.qty = new JSON.Box(5);
+  const id = insert("Order", order).row<Order>().id;
+  insert("Line", [NewLine.of(id, "x"), NewLine.of(id, "Y")]).run();
+  const lines = query("Line").select(["text"]).orderBy("text").include("order", select(["item"])).all<LineOfOrder>();
+  const some = select(["text"]).match([field("text", "contains", "y").ignoreCase()]).orderBy("text", "desc").limit(1)
+    .include("order", select(["qty"]));
+  const found = get("Order", id, ["item"]).include("lines", some).row<OrderWithLines>();
+  return ok(fields().set("lines", lines).set("order", found));
+}
+
+@json
+class Status {
+  status: string = "";
+}
+
+@json
+class Average {
+  qty: f64 = 0;
+}
+
+@json
+class Greatest {
+  item: string = "";
+  qty: i32 = 0;
+}
+
+@json
+class Totals {
+  group: Status = new Status();
+  count: i32 = 0;
+  sum: OnlyQty = new OnlyQty();
+  avg: Average = new Average();
+  min: OnlyItem = new OnlyItem();
+  max: Greatest = new Greatest();
+}
+
+export function totals(): Response {
+  const groups = aggregate("Order").where("qty", ">=", 1).groupBy(["status"])
+    .sum(["qty"]).avg(["qty"]).min(["item"]).max(["item", "qty"]).count().all<Totals>();
+  return ok(fields().set("groups", groups));
 }
 
 function code(operation: Operation): string {

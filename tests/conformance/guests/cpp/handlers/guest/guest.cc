@@ -143,6 +143,24 @@ RUNNER_HANDLER(countOrders) {
   return ok(object({{"count", orders.count()}}));
 }
 
+RUNNER_HANDLER(related) {
+  using runner::query;
+  Json id = runner::insert("Order", object({{"item", "r"}, {"qty", 5}})).row()["id"];
+  Json two = runner::array({object({{"order", id}, {"text", "x"}}), object({{"order", id}, {"text", "Y"}})});
+  runner::insert("Line", two).rows();
+  auto lines = query("Line").select({"text"}).order_by("text").include("order", query().select({"item"})).rows();
+  auto some = query().select({"text"}).match(runner::ignore_case(runner::field("text", "contains", "y"))).order_by("text", "desc").limit(1);
+  some.include("order", query().select({"qty"}));
+  auto order = runner::get("Order", id.text_or("")).select({"item"}).include("lines", some).row();
+  return ok(object({{"lines", lines}, {"order", order}}));
+}
+
+RUNNER_HANDLER(totals) {
+  auto groups = runner::aggregate("Order").where("qty", ">=", 1).group_by({"status"});
+  groups.sum({"qty"}).avg({"qty"}).min({"item"}).max({"item", "qty"}).count();
+  return ok(object({{"groups", groups.rows()}}));
+}
+
 static std::string code() {
   auto failure = runner::caught();
   return failure ? failure->code : "none";

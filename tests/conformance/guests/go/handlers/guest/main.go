@@ -326,6 +326,66 @@ func countOrders(ctx *runner.Context, req *runner.Request) (runner.Response, err
 	return runner.OK(map[string]int{"count": n}), err
 }
 
+//go:wasmexport related
+func exportRelated() { runner.Handle(related) }
+
+func related(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	var made struct{ ID string }
+	if err := runner.Insert("Order", map[string]any{"item": "r", "qty": 5}).Row(ctx, &made); err != nil {
+		return runner.Response{}, err
+	}
+	lines := []map[string]string{{"order": made.ID, "text": "x"}, {"order": made.ID, "text": "Y"}}
+	if err := runner.Insert("Line", lines).Rows(ctx, nil); err != nil {
+		return runner.Response{}, err
+	}
+	var read []struct {
+		Text  string `json:"text"`
+		Order struct {
+			Item string `json:"item"`
+		} `json:"order"`
+	}
+	err := runner.Query("Line").Select("text").OrderBy("text").Include("order", runner.Select("item")).All(ctx, &read)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var found struct {
+		Item  string `json:"item"`
+		Lines []struct {
+			Text  string `json:"text"`
+			Order struct {
+				Qty int `json:"qty"`
+			} `json:"order"`
+		} `json:"lines"`
+	}
+	one := runner.Select("text").Match(runner.Field("text", "contains", "y").IgnoreCase()).
+		OrderBy("text", "desc").Limit(1).Include("order", runner.Select("qty"))
+	err = runner.Get("Order", made.ID, "item").Include("lines", one).Row(ctx, &found)
+	return runner.OK(map[string]any{"lines": read, "order": found}), err
+}
+
+//go:wasmexport totals
+func exportTotals() { runner.Handle(totals) }
+
+func totals(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	type values struct {
+		Qty  *float64 `json:"qty,omitempty"`
+		Item *string  `json:"item,omitempty"`
+	}
+	var groups []struct {
+		Group struct {
+			Status string `json:"status"`
+		} `json:"group"`
+		Count int    `json:"count"`
+		Sum   values `json:"sum"`
+		Avg   values `json:"avg"`
+		Min   values `json:"min"`
+		Max   values `json:"max"`
+	}
+	err := runner.Aggregate("Order").Where("qty", ">=", 1).GroupBy("status").
+		Sum("qty").Avg("qty").Min("item").Max("item", "qty").Count().All(ctx, &groups)
+	return runner.OK(map[string]any{"groups": groups}), err
+}
+
 //go:wasmexport everything
 func exportEverything() { runner.Handle(everything) }
 

@@ -188,6 +188,28 @@ handler!(countOrders, |ctx, req| {
     Ok(ok(json!({ "count": orders.count(ctx)? })))
 });
 
+handler!(related, |ctx, _| {
+    let made: Value = insert("Order", json!({"item": "r", "qty": 5})).row(ctx)?;
+    let id = made["id"].as_str().unwrap_or_default();
+    insert("Line", json!([{"order": id, "text": "x"}, {"order": id, "text": "Y"}])).run(ctx)?;
+    let lines: Vec<Value> =
+        query("Line").select(["text"]).order_by("text").include("order", select(["item"])).all(ctx)?;
+    let some = select(["text"])
+        .matching(field("text", "contains", "y").ignore_case())
+        .order_by_desc("text")
+        .limit(1)
+        .include("order", select(["qty"]));
+    let order: Value = get("Order", id).select(["item"]).include("lines", some).row(ctx)?;
+    Ok(ok(json!({ "lines": lines, "order": order })))
+});
+
+handler!(totals, |ctx, _| {
+    let orders = aggregate("Order").filter("qty", ">=", 1).group_by(["status"]);
+    let groups: Vec<Value> =
+        orders.sum(["qty"]).avg(["qty"]).min(["item"]).max(["item", "qty"]).count().all(ctx)?;
+    Ok(ok(json!({ "groups": groups })))
+});
+
 /// The code of a failed operation, none of one that went well.
 fn code<T>(outcome: Result<T, HostError>) -> Option<&'static str> {
     outcome.err().map(|why| why.code.name())
