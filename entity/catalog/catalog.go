@@ -23,8 +23,10 @@ type Catalog struct {
 }
 
 type tableEntry struct {
-	Name   string `json:"name"`
-	Number uint32 `json:"number"`
+	Name string `json:"name"`
+	// Was are earlier names of the table, which older releases may declare.
+	Was    []string `json:"was,omitempty"`
+	Number uint32   `json:"number"`
 	// Untyped tables hold JSON objects without declared fields.
 	Untyped bool `json:"untyped,omitempty"`
 	// Kept tables are those of entities that only other schemas declare. They have rows.
@@ -38,14 +40,18 @@ type tableEntry struct {
 }
 
 type fieldEntry struct {
-	Name   string `json:"name"`
-	Number uint32 `json:"number"`
+	Name string `json:"name"`
+	// Was are earlier names of the field, which older releases may declare.
+	Was    []string `json:"was,omitempty"`
+	Number uint32   `json:"number"`
 	// Type is the part of the type that old values depend on: "decimal(2)", "text[]", "->
 	// Order".
 	Type     string `json:"type"`
 	Optional bool   `json:"optional,omitempty"`
 	// Enum are the values that rows may have.
 	Enum []string `json:"enum,omitempty"`
+	// Renamed has the values of Enum that had other names, by their names.
+	Renamed map[string]renamedValue `json:"renamed,omitempty"`
 	// Bounds are the limits of values; earlier versions recorded none.
 	Bounds bounds `json:"bounds,omitzero"`
 	// Missing is the value in rows that were written before the field was added: a kind and
@@ -53,6 +59,13 @@ type fieldEntry struct {
 	Missing []byte `json:"missing,omitempty"`
 	// Kept fields are those that only other schemas declare. Rows may have them.
 	Kept bool `json:"kept,omitempty"`
+}
+
+// renamedValue is a value of an enum that had other names.
+type renamedValue struct {
+	// Stored is the text that rows have for it.
+	Stored string   `json:"stored"`
+	Was    []string `json:"was,omitempty"`
 }
 
 type indexEntry struct {
@@ -279,9 +292,12 @@ func slotOf(f *fieldEntry) (s layout.Slot, err error) {
 	if f == nil {
 		return s, nil
 	}
-	s.Number = f.Number
+	s.Number, s.Renamed = f.Number, f.renamedValues()
 	if f.Missing != nil {
 		s.Missing, err = layout.DecodeValue(string(f.Missing))
+		if s.Renamed != nil {
+			s.Missing = s.Renamed.Named(s.Missing)
+		}
 	}
 	return s, err
 }

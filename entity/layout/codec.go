@@ -71,6 +71,9 @@ func (t *Table) AppendRow(dst []byte, values []schema.Value, before string) []by
 			dst = append(dst, kept[0].raw...)
 		}
 		v := values[pos]
+		if renamed := t.Slots[pos].Renamed; renamed != nil {
+			v = renamed.Stored(v)
+		}
 		dst = binary.AppendUvarint(dst, number<<4|uint64(v.Kind()))
 		dst = appendValue(dst, v)
 	}
@@ -118,6 +121,9 @@ func (t *Table) decode(values []schema.Value, raw string) error {
 		v := r.value(schema.ValueKind(tag&15), 0)
 		if number := tag >> 4; number < uint64(len(t.byNumber)) {
 			if pos := t.byNumber[number]; pos >= 0 {
+				if renamed := t.Slots[pos].Renamed; renamed != nil {
+					v = renamed.Named(v)
+				}
 				values[pos] = v
 			}
 		}
