@@ -34,6 +34,8 @@ type Schema struct {
 	Enums    []*Enum
 	Types    []*ObjectType
 	Entities []*Entity
+	// Removed are the entities with @removed, which are not in Entities.
+	Removed []Removed
 
 	byName map[string]*Entity
 }

@@ -50,7 +50,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 		file, found := syntax.Parse(src)
 		a.found.Append(found)
 		a.noteUnread(file)
-		a.decls = append(a.decls, file.Decls...)
+		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
 	}
 	a.collect()
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
@@ -60,6 +60,8 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	entities.checkEnums()
 	entities.checkTypes()
 	entities.checkEntities()
+	(&renameChecker{a}).check()
+	(&removedChecker{a}).check()
 	(&scopeChecker{a, rules}).checkAPIKeys()
 	(&policyChecker{a, rules}).checkPolicies()
 	routes := newRouteChecker(a)
@@ -77,6 +79,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	}
 	a.schema.Auth.Roles, a.schema.Auth.User, a.schema.Auth.Tenant = a.roleNames, a.user, a.tenant
 	model.Build(a.schema, a.decls, opt.Dir)
+	a.addRemoved()
 	return a.schema, found
 }
 
@@ -86,6 +89,7 @@ type app struct {
 	report
 	names
 	authNames
+	removals
 	opt    Options
 	schema *schema.Schema
 	// usedScopes are the scopes that a route, function or job accepts or acts under.
@@ -94,7 +98,8 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}},
+		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,
 		schema:     &schema.Schema{},

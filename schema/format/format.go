@@ -291,7 +291,10 @@ func (p *printer) decl(d syntax.Decl) {
 	case *syntax.EnumDecl:
 		p.emit("enum")
 		p.spaced(d.Name.Name)
-		p.block(len(d.Values), false, ",", ",", func(i int) { p.emit(d.Values[i].Name) })
+		p.block(len(d.Values), false, ",", ",", func(i int) {
+			p.emit(d.Values[i].Name)
+			p.attrs(d.Attrs[i])
+		})
 	case *syntax.TypeDecl:
 		p.emit("type")
 		p.spaced(d.Name.Name)
@@ -400,7 +403,11 @@ func (p *printer) field(f *syntax.FieldDecl) {
 		p.space()
 		p.value(f.Default)
 	}
-	for _, a := range f.Attrs {
+	p.attrs(f.Attrs)
+}
+
+func (p *printer) attrs(list []*syntax.FieldAttr) {
+	for _, a := range list {
 		p.wrap(false)
 		p.emit("@" + a.Name.Name)
 		switch {
@@ -453,6 +460,7 @@ func (p *printer) entity(d *syntax.EntityDecl) {
 	}
 	p.emit("entity")
 	p.spaced(d.Name.Name)
+	p.attrs(d.NameAttrs)
 	inOrder(parts)
 	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
 }

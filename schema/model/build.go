@@ -62,6 +62,14 @@ func (b *builder) declare() {
 		switch d := d.(type) {
 		case *syntax.EnumDecl:
 			enum := &schema.Enum{Name: d.Name.Name, Doc: d.Doc, Values: Names(d.Values), Span: d.Loc}
+			for i, value := range enum.Values {
+				if before := was(d.Attrs[i]); before != "" {
+					if enum.Was == nil {
+						enum.Was = map[string]string{}
+					}
+					enum.Was[value] = before
+				}
+			}
 			b.enums[enum.Name] = enum
 			b.schema.Enums = append(b.schema.Enums, enum)
 		case *syntax.TypeDecl:
@@ -69,9 +77,17 @@ func (b *builder) declare() {
 			b.types[typ.Name] = typ
 			b.schema.Types = append(b.schema.Types, typ)
 		case *syntax.EntityDecl:
-			b.schema.AddEntity(&schema.Entity{Name: d.Name.Name, Doc: d.Doc, Span: d.Loc})
+			b.schema.AddEntity(&schema.Entity{Name: d.Name.Name, Doc: d.Doc, Was: was(d.NameAttrs), Span: d.Loc})
 		}
 	}
+}
+
+// was returns the earlier name in @was, or "".
+func was(attrs []*syntax.FieldAttr) string {
+	if attr := syntax.FindAttr(attrs, "was"); attr != nil {
+		return attr.Arg.Text
+	}
+	return ""
 }
 
 func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
@@ -83,7 +99,7 @@ func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
 }
 
 func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
-	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Span: d.Loc}
+	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Was: was(d.Attrs), Span: d.Loc}
 	for _, attr := range d.Attrs {
 		switch attr.Name.Name {
 		case "hidden":

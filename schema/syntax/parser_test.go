@@ -63,7 +63,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`3:10 E110 unknown field attribute @allow (entity rules are written @@allow)`,
 			`4:17 E100 expected a whole number, found "@uniq"`,
 			`5:3 E100 expected "," or ")", found "t"`,
-			`5:11 E110 unknown field attribute @nope: use @unique, @index, @tenant, @hidden, @readonly, @created, @updated, @min, @max, @pattern, @inverse or @onDelete`,
+			`5:11 E110 unknown field attribute @nope: use @unique, @index, @tenant, @hidden, @readonly, @created, @updated, @removed, @min, @max, @pattern, @was, @inverse or @onDelete`,
 			`5:25 E100 expected a literal, found ")"`,
 			`5:37 E100 expected "restrict", "cascade" or "clear", found "casca" (did you mean "cascade"?)`,
 			`7:3 E100 expected a default, found "e"`,

@@ -152,6 +152,8 @@ type EnumDecl struct {
 	Keyword diag.Span
 	Name    Ident
 	Values  []Ident
+	// Attrs has the attributes of each value.
+	Attrs [][]*FieldAttr
 }
 
 // TypeDecl is `type Name { fields }`.
@@ -166,12 +168,14 @@ type TypeDecl struct {
 // EntityDecl is `entity Name { … }`.
 type EntityDecl struct {
 	Node
-	Doc      string
-	Keyword  diag.Span
-	Name     Ident
-	Fields   []*FieldDecl
-	Attrs    []*EntityAttr
-	Policies []*PolicyDecl
+	Doc     string
+	Keyword diag.Span
+	Name    Ident
+	// NameAttrs are the attributes after the name, which are written like those of a field.
+	NameAttrs []*FieldAttr
+	Fields    []*FieldDecl
+	Attrs     []*EntityAttr
+	Policies  []*PolicyDecl
 }
 
 // FieldDecl is a field of an entity or a type, or a parameter of a function.
@@ -209,13 +213,13 @@ type TypeArgs struct {
 	Range bool
 }
 
-// FieldAttr is one of @unique @index @tenant @hidden @readonly @created @updated @min @max
-// @pattern @inverse @onDelete. Unknown ones are reported and dropped.
+// FieldAttr is one of @unique @index @tenant @hidden @readonly @created @updated @removed @min @max
+// @pattern @was @inverse @onDelete. Unknown ones are reported and dropped.
 type FieldAttr struct {
 	Node
 	// Name has no @, and neither has its span.
 	Name Ident
-	// Arg is the argument of min, max and pattern (a string). It is nil if it is invalid
+	// Arg is the argument of min, max, pattern and was (strings). It is nil if it is invalid
 	// (reported).
 	Arg *Literal
 	// Ref is the argument of inverse (a field), onDelete ("restrict", "cascade" or "clear")
@@ -224,8 +228,11 @@ type FieldAttr struct {
 }
 
 // Attr returns the field's first attribute with that name, or nil.
-func (f *FieldDecl) Attr(name string) *FieldAttr {
-	for _, a := range f.Attrs {
+func (f *FieldDecl) Attr(name string) *FieldAttr { return FindAttr(f.Attrs, name) }
+
+// FindAttr returns the first of the attributes with that name, or nil.
+func FindAttr(attrs []*FieldAttr, name string) *FieldAttr {
+	for _, a := range attrs {
 		if a.Name.Name == name {
 			return a
 		}

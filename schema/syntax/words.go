@@ -32,6 +32,7 @@ var fieldAttrs = diag.Vocabulary{
 	Others: map[string][]string{
 		"private": {"hidden"}, "secret": {"hidden"}, "internal": {"hidden"}, "writeonly": {"hidden"},
 		"immutable": {"readonly"}, "const": {"readonly"}, "regex": {"pattern"}, "regexp": {"pattern"}, "match": {"pattern"},
+		"renamed": {"was"}, "renamedfrom": {"was"}, "formerly": {"was"}, "deprecated": {"removed"}, "deleted": {"removed"}, "dropped": {"removed"},
 		"indexed": {"index"}, "key": {"unique"}, "now": {"created", "updated"}, "timestamp": {"created", "updated"},
 	},
 	Remedies: map[string]string{
@@ -45,6 +46,8 @@ var fieldAttrs = diag.Vocabulary{
 }
 
 const (
+	wasRemedy      = `it follows the name of the entity: entity Name @was("OldName") { … }`
+	removedRemedy  = "it follows the name of the entity: entity Name @removed { … }"
 	idRemedy       = "the id of an entity is the field `id: id`"
 	requiredRemedy = "a field is required unless its type ends with ?"
 	optionalRemedy = "the type of an optional field ends with ?, as in string?"
@@ -59,5 +62,5 @@ var entityAttrs = diag.Vocabulary{
 		"key": {"unique", "index"}, "policy": {"allow", "deny"}, "rule": {"allow", "deny"}, "permission": {"allow", "deny"},
 		"grant": {"allow"}, "permit": {"allow"}, "forbid": {"deny"}, "refuse": {"deny"},
 	},
-	Remedies: map[string]string{"id": idRemedy},
+	Remedies: map[string]string{"id": idRemedy, "was": wasRemedy, "removed": removedRemedy},
 }
