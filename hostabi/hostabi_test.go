@@ -46,6 +46,7 @@ type guest struct {
 const appSchema = `
 app Test
 secret SIGNING_KEY
+var ORIGIN: url = "https://mail.example.com"
 apiKeys {
 	maxLifetime: 90d
 	scopes: {

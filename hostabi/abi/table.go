@@ -115,6 +115,7 @@ func Ops() []Op {
 		{"sessions.revoke", `{"id"?}`, `{"id"}`},
 		{"webhooks.verify", `{"scheme","secret"}`, `{"id","timestamp"}`},
 		{"secret", `{"name"}`, `{"value"}`},
+		{"var", `{"name"}`, `{"value"}`},
 		{"digest", `{"algorithm","data"}`, `{"hex","base64"}`},
 		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
 		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},

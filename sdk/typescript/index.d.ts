@@ -143,7 +143,7 @@ declare module "@runner/sdk" {
    * there are none, every name will do and rows are `any`.
    */
   export interface Entities {}
-  /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
+  /** The other names of the schema: `scope`, `role` and `secret`, each a union; `vars` has the types of the variables. */
   export interface Names {}
 
   export type EntityName = [keyof Entities] extends [never] ? string : keyof Entities & string;
@@ -357,6 +357,12 @@ declare module "@runner/sdk" {
     /** Commits the writes of this request with any status; by default 400 and above discard them. */
     keepWrites(): void;
   }
+  /**
+   * The variables that the schema declares, with the values that this server has for them. They can be
+   * read in a handler, not while the module is built. A duration is in seconds, a decimal is a string.
+   */
+  export const vars: Names extends { vars: infer V } ? Readonly<V> : Readonly<Record<string, any>>;
+
   /** The context of the request at hand. */
   export function getContext(): Context;
 
