@@ -27,10 +27,7 @@ func (o *operation) logMissingIndex(sorted bool, w *planInput, scanned, rejected
 	if len(columns) == 0 || o.hasIndex(columns) {
 		return
 	}
-	op := "count"
-	if w.order != nil {
-		op = "query"
-	}
+	op := o.op.String()
 	index := "@@index(" + strings.Join(o.columnNames(columns), ", ") + ")"
 	if _, logged := o.Model.logged.LoadOrStore(op+" "+o.table.Name+" "+index, true); !logged {
 		o.Model.logger.Warn("index missing; rows are scanned", "operation", op, "entity", o.table.Name, "rows", scanned, "add", index)

@@ -139,7 +139,7 @@ func (a *app) fillVar(use syntax.VarUse, values map[string]varValue) {
 	}
 	switch {
 	case d == nil:
-		a.missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s", name.Name, form, name.Name, want[len(want)-1], a.didYouMean(name.Name, a.schema.VarNames()))
+		a.missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s", name.Name, form, name.Name, want[0], a.didYouMean(name.Name, a.schema.VarNames()))
 	case slices.Contains(vars.Types, d.Type.Name) && !slices.Contains(want, d.Type.Name):
 		a.errorf("E543", name.Loc, "variable %s is of type %s, and this must be %s: declare it as %s", name.Name, d.Type.Name, form, strings.Join(want, " or "))
 		known = false

@@ -195,7 +195,9 @@ var (
 	indexAttrs = []string{"unique", "index"}
 	effects    = []string{"allow", "deny"}
 	onDeletes  = []string{"restrict", "cascade", "clear"}
-	kindWords  = []string{"session", "apiKey", "anonymous"}
+	// indexOptions are the optional arguments of @index.
+	indexOptions = []string{"ignoreCase"}
+	kindWords    = []string{"session", "apiKey", "anonymous"}
 )
 
 // fieldAttr reads an attribute of a field. It returns nil if the attribute is unknown.
@@ -208,6 +210,8 @@ func (p *parser) fieldAttr() *FieldAttr {
 	}
 	p.next()
 	switch name := a.Name.Name; {
+	case name == "index" && p.is("(") && !p.tok.first:
+		p.inParens(oneOf(indexOptions), func() bool { return p.wordOf(&a.Ref, indexOptions) })
 	case slices.Contains(plainAttrs, name):
 	case name == "min" || name == "max":
 		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })

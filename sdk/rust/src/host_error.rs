@@ -28,7 +28,8 @@ impl HostError {
     pub(crate) fn of(self, op: &str) -> HostError {
         let callers = matches!(op, "query" | "get" | "count" | "insert" | "update" | "delete" | "webhooks.verify")
             || op.starts_with("apiKeys.")
-            || op.starts_with("sessions.");
+            || op.starts_with("sessions.")
+            || op.starts_with("jobs.");
         HostError { inner: !callers, ..self }
     }
 }

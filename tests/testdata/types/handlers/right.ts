@@ -3,8 +3,8 @@
 
 import type { Item, Line, Order, OrderInput, OrderPatch, State } from "@runner/schema";
 import {
-  and, fetchHandler, field, get, getContext, insert, ok, query, remove, select, update, vars,
-  type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
+  and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update, vars,
+  type EntityName, type Insert, type JobName, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
 import greeting from "./greeting.txt";
@@ -18,6 +18,7 @@ same<ScopeName, "all" | "setup">(true);
 same<RoleName, "owner" | "clerk">(true);
 same<SecretName, "HOOK">(true);
 same<typeof vars, Readonly<{ ORIGIN: string; NOTE: string; SIZE: number; PRICE: string; OPEN: boolean; IDLE: number; LIMIT: string }>>(true);
+same<JobName, "sendReceipt" | "clean">(true);
 same<State, "open" | "paid">(true);
 same<Row<"Order">, Order>(true);
 same<OrderInput["items"], Item[]>(true);
@@ -89,10 +90,15 @@ export async function right(req: RouteRequest) {
   setTimeout((text: string, n: number) => console.log(text.length + n), 5, "a", 1);
   clearInterval(setInterval(() => {}, 10));
 
+  const { id, created } = await jobs.enqueue("sendReceipt", { order: "o1", at: new Date(), item: { sku: "a", price: "1.00" } }, { delay: 60, key: "k" });
+  const swept: boolean = created || (await jobs.enqueue("clean")).created || (await jobs.cancel(id));
+  const at: Date | undefined = getContext().job?.scheduledFor;
+  await jobs.enqueue("clean", {}, { at });
+
   const { client, auth, secret } = getContext();
   const key = await client.apiKeys.create({ scope: "all" });
   if (auth.scope === "setup" || auth.roles.includes("owner")) await secret("HOOK");
-  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, all: paged(query("Order")) });
+  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, swept, all: paged(query("Order")) });
 }
 
 function paged(orders: Selection<Order>) {
