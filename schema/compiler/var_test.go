@@ -86,3 +86,15 @@ func TestWithoutValuesAVariableHasItsName(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAScheduleIsThatOfTheVariables(t *testing.T) {
+	const text = `var NIGHT: string = "0 3 * * *"
+var ZONE: string = "UTC"
+apiKeys { scopes: { keeper: @system("keeper") {} } }
+jobs { night() (as: keeper, schedule: NIGHT in ZONE) }
+`
+	s := compileVars(t, text, compiler.Options{Vars: map[string]settings.Given{"ZONE": {Text: "Europe/Berlin"}}})
+	if got, want := *s.Jobs[0].Schedule, (schema.Schedule{Cron: "0 3 * * *", Zone: "Europe/Berlin"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
