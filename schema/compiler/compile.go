@@ -25,15 +25,19 @@ type Options struct {
 	InsecureCookies bool `toml:"auth.insecure_cookies" default:"false"`
 	// BodyMemory is the server's memory for bodies: a larger one can never be read. 0: unknown.
 	BodyMemory int64
+	// Vars are the values of variables that the schema declares, by name. Others are ignored.
+	Vars map[string]settings.Given
+	// Unset says what a variable without a value is.
+	Unset Unset
 	// Dir is the directory of relative file names in the schema; empty is the working
 	// directory.
 	Dir string
 }
 
 // Checked returns the options for a schema that was checked before, under limits that are not known
-// here: nothing is refused because of a limit.
+// here: nothing is refused because of a limit, and where a variable is used its name is the value.
 func Checked() Options {
-	return Options{MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true}
+	return Options{MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true, Unset: Ignored}
 }
 
 // Compile parses and checks the files of an app, in name order. The files share a namespace.
@@ -51,8 +55,10 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 		a.found.Append(found)
 		a.noteUnread(file)
 		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
+		a.varUses = append(a.varUses, file.VarUses...)
 	}
 	a.collect()
+	a.fillVars()
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
 	(&authChecker{a, origins}).checkAuth()
 	origins.checkOutbound()
@@ -98,7 +104,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}, filled: map[diag.Span]string{}, assumed: map[diag.Span]bool{}},
 		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,

@@ -76,7 +76,7 @@ func TestExamplesOfTheReferenceAreValidAndFormatted(t *testing.T) {
 	}
 	for i, m := range examples {
 		src := diag.Source{Name: fmt.Sprintf("example%d.schema", i+1), Text: []byte(m[1])}
-		s, found := compiler.Compile([]diag.Source{src}, compiler.Options{})
+		s, found := compiler.Compile([]diag.Source{src}, compiler.Options{Unset: compiler.Assumed})
 		if s == nil {
 			t.Errorf("%s\n%s", m[1], found.Sorted()[0])
 			continue
