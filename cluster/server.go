@@ -132,6 +132,13 @@ func (s *server) start(ctx context.Context, founded bool) (err error) {
 		}
 		asked, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
+		members, err := s.node.client.Members(asked)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool { return m.Name != "" && slices.Contains(m.Peers, s.opt.Self.Peers) }) {
+			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s", s.opt.Dir, s.node.remedy())
+		}
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)
 		if err != nil {
 			return err
