@@ -111,7 +111,7 @@ func TestAVoterThatWasRemovedBeforeItsFirstStartDoesNotJoinEtcd(t *testing.T) {
 	if _, err := first.Leave(t.Context(), "zb"); err != nil {
 		t.Fatal(err)
 	}
-	startLogged(t, data).wait(t, "trying again", "the cluster has no node with the name")
+	startLogged(t, data).wait(t, "etcd server start failed; retrying", "the cluster has no node with the name")
 	members, err := first.dial().Members(t.Context())
 	if err != nil || len(members) != 1 {
 		t.Errorf("etcd has %+v, %v", members, err)
