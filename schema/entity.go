@@ -50,7 +50,9 @@ type Enum struct {
 	Name, Doc string
 	// Values are in order of declaration.
 	Values []string
-	Span   diag.Span
+	// Was has the earlier names of values with @was, by their names.
+	Was  map[string]string
+	Span diag.Span
 }
 
 // Has reports whether the enum has a value of that name.
@@ -77,7 +79,12 @@ type Entity struct {
 	Indexes []*Index
 	// Policies are in order of declaration.
 	Policies []*Policy
-	Span     diag.Span
+	// Was is the earlier name in @was; empty without one.
+	Was string
+	// Removed are the fields with @removed. They are not in Fields: nothing but the stored rows
+	// has them.
+	Removed []Removed
+	Span    diag.Span
 
 	byName map[string]*Field
 }
@@ -100,6 +107,12 @@ func (e *Entity) FieldNames() []string {
 		names[i] = f.Name
 	}
 	return names
+}
+
+// Removed is an entity or a field with @removed.
+type Removed struct {
+	Name string
+	Span diag.Span
 }
 
 // Index is one declared index of an entity.
@@ -137,7 +150,9 @@ type Field struct {
 	OnDelete OnDelete
 	// Inverse is, for a to-many field, the relation in the other entity.
 	Inverse *Field
-	Span    diag.Span
+	// Was is the earlier name in @was; empty without one.
+	Was  string
+	Span diag.Span
 }
 
 // MayOmit reports whether an input or a new row may omit the field.

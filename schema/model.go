@@ -27,11 +27,15 @@ type Schema struct {
 	Routes []Route
 	// Functions are all functions with their effective settings, in order of declaration.
 	Functions []Function
+	// Jobs are all jobs with their effective settings, in order of declaration.
+	Jobs []Job
 	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
 	// Entities.
 	Enums    []*Enum
 	Types    []*ObjectType
 	Entities []*Entity
+	// Removed are the entities with @removed, which are not in Entities.
+	Removed []Removed
 
 	byName map[string]*Entity
 }
@@ -329,6 +333,9 @@ func (s *Schema) CheckHandlers(exports []string) diag.List {
 	}
 	for _, f := range s.Functions {
 		check(f.Span, "function", f.Name)
+	}
+	for _, j := range s.Jobs {
+		check(j.Span, "job", j.Name)
 	}
 	return found
 }

@@ -24,8 +24,10 @@ type Catalog struct {
 }
 
 type tableEntry struct {
-	Name   string `json:"name"`
-	Number uint32 `json:"number"`
+	Name string `json:"name"`
+	// Was are earlier names of the table, which older releases may declare.
+	Was    []string `json:"was,omitempty"`
+	Number uint32   `json:"number"`
 	// Untyped tables hold JSON objects without declared fields.
 	Untyped bool `json:"untyped,omitempty"`
 	// Kept tables are those of entities that only other schemas declare. They have rows.
@@ -39,14 +41,18 @@ type tableEntry struct {
 }
 
 type fieldEntry struct {
-	Name   string `json:"name"`
-	Number uint32 `json:"number"`
+	Name string `json:"name"`
+	// Was are earlier names of the field, which older releases may declare.
+	Was    []string `json:"was,omitempty"`
+	Number uint32   `json:"number"`
 	// Type is the part of the type that old values depend on: "decimal(2)", "text[]", "->
 	// Order".
 	Type     string `json:"type"`
 	Optional bool   `json:"optional,omitempty"`
 	// Enum are the values that rows may have.
 	Enum []string `json:"enum,omitempty"`
+	// Renamed has the values of Enum that had other names, by their names.
+	Renamed map[string]renamedValue `json:"renamed,omitempty"`
 	// Bounds are the limits of values; earlier versions recorded none.
 	Bounds bounds `json:"bounds,omitzero"`
 	// Missing is the value in rows that were written before the field was added: a kind and
@@ -54,6 +60,13 @@ type fieldEntry struct {
 	Missing []byte `json:"missing,omitempty"`
 	// Kept fields are those that only other schemas declare. Rows may have them.
 	Kept bool `json:"kept,omitempty"`
+}
+
+// renamedValue is a value of an enum that had other names.
+type renamedValue struct {
+	// Stored is the text that rows have for it.
+	Stored string   `json:"stored"`
+	Was    []string `json:"was,omitempty"`
 }
 
 type indexEntry struct {
@@ -90,14 +103,19 @@ func ReadGeneration(tx *store.Tx) (uint64, error) { return readNumber(tx, layout
 
 // write stores the catalog and its generation.
 func (c *Catalog) write(tx *store.Tx) error {
+	if err := c.writeTables(tx); err != nil {
+		return err
+	}
+	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
+}
+
+// writeTables stores the catalog. Its generation has not changed.
+func (c *Catalog) writeTables(tx *store.Tx) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("write catalog of entities: %w", err)
 	}
-	if err := tx.Set([]byte(layout.KeyCatalog), raw); err != nil {
-		return err
-	}
-	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
+	return tx.Set([]byte(layout.KeyCatalog), raw)
 }
 
 // readNumber reads a big endian number of 4 or 8 bytes; 0 if the key does not exist.
@@ -114,6 +132,12 @@ func readNumber(tx *store.Tx, key string) (uint64, error) {
 		return uint64(binary.BigEndian.Uint32(raw)), nil
 	}
 	return 0, fmt.Errorf("read %s: %w", key, layout.ErrDamaged)
+}
+
+// text returns what the catalog says about tables.
+func (c *Catalog) text() string {
+	text, _ := json.Marshal(c.Tables)
+	return string(text)
 }
 
 func (c *Catalog) table(name string) *tableEntry {
@@ -286,9 +310,12 @@ func slotOf(f *fieldEntry) (s layout.Slot, err error) {
 	if f == nil {
 		return s, nil
 	}
-	s.Number = f.Number
+	s.Number, s.Renamed = f.Number, f.renamedValues()
 	if f.Missing != nil {
 		s.Missing, err = layout.DecodeValue(string(f.Missing))
+		if s.Renamed != nil {
+			s.Missing = s.Renamed.Named(s.Missing)
+		}
 	}
 	return s, err
 }

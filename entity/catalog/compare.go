@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -34,16 +33,7 @@ func (e *ChangeError) Error() string {
 // Compare returns what Activate would refuse with the present rows of the store. It writes
 // nothing.
 func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List, error) {
-	var list diag.List
-	err := st.View(ctx, func(tx *store.Tx) error {
-		m, err := compare(tx, s, fileOf(s, nil), false)
-		if err != nil {
-			return err
-		}
-		err = m.survey(tx)
-		list = m.list
-		return err
-	})
+	_, list, err := Plan(ctx, st, s)
 	return list, err
 }
 
@@ -76,6 +66,10 @@ type migration struct {
 	list     diag.List
 	changed  bool
 	grown    bool // the schema has entities or fields that are not stored
+	// priors are the active entries of tables, by the names of the schema.
+	priors map[string]*tableEntry
+	// ambiguous are stored names that an @was names beside a declared one (reported).
+	ambiguous []string
 	// surveys are the tables whose rows must be checked; empty are those that must stay
 	// without rows until the change.
 	surveys []*survey
@@ -107,7 +101,7 @@ type survey struct {
 
 type enumSurvey struct {
 	slot    int
-	removed []string
+	removed map[string]string // names by stored texts
 }
 
 // compare returns the changes of the schema, and what is refused regardless of the rows'
@@ -118,6 +112,9 @@ func compare(tx *store.Tx, s *schema.Schema, file string, keep bool) (*migration
 		return nil, err
 	}
 	m := &migration{schema: s, file: file, keep: keep, now: tx.Now(), old: old, new: &Catalog{Generation: old.Generation}}
+	if err := m.matchTables(tx); err != nil {
+		return nil, err
+	}
 	for _, name := range s.EntityNames() {
 		if err := m.table(tx, name); err != nil {
 			return nil, err
@@ -129,9 +126,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string, keep bool) (*migration
 		}
 	}
 	slices.SortFunc(m.new.Tables, func(a, b tableEntry) int { return strings.Compare(a.Name, b.Name) })
-	before, _ := json.Marshal(old.Tables)
-	after, _ := json.Marshal(m.new.Tables)
-	m.changed = string(before) != string(after)
+	m.changed = old.text() != m.new.text()
 	for i := range m.new.Tables { // sorted: the entries keep their positions
 		if err := m.findFresh(tx, &m.new.Tables[i]); err != nil {
 			return nil, err
@@ -164,7 +159,7 @@ func hasRows(tx *store.Tx, number uint32) (bool, error) {
 // table adds the entry of a declared entity, or of one named in grants.
 func (m *migration) table(tx *store.Tx, name string) error {
 	e := m.schema.Entity(name)
-	have := m.old.table(name)
+	have := m.priors[name]
 	entry := tableEntry{Name: name, Untyped: e == nil, NextField: 1}
 	filled := false
 	if have != nil {
@@ -178,6 +173,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 		}
 		if have.Untyped == entry.Untyped {
 			entry.Number, entry.NextField = have.Number, have.NextField
+			entry.Was = m.tableNames(have, name)
 		}
 	}
 	if e == nil {
@@ -188,8 +184,7 @@ func (m *migration) table(tx *store.Tx, name string) error {
 		m.new.Tables = append(m.new.Tables, entry)
 		return nil
 	}
-	m.fields(&entry, have, filled, e)
-	m.indexes(&entry, have, e)
+	m.indexes(&entry, have, e, m.fields(&entry, have, filled, e))
 	m.new.Tables = append(m.new.Tables, entry)
 	return nil
 }
@@ -209,8 +204,10 @@ func (m *migration) spanOf(e *schema.Entity) diag.Span {
 }
 
 // fields adds the entries of an entity's fields, and of those that are kept. have is the active
-// entry, nil for none; filled: it has rows.
-func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entity) {
+// entry, nil for none; filled: it has rows. It returns the numbers of the fields whose values have
+// been renamed.
+func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entity) (renamed []uint32) {
+	priors := m.matchFields(have, filled, e)
 	for _, f := range e.Fields {
 		if f.Type.Kind == schema.ToMany {
 			continue
@@ -219,10 +216,13 @@ func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entit
 		if f.Type.Kind == schema.EnumKind {
 			field.Enum = f.Type.Enum.Values
 		}
-		if prior := priorOf(have, f, e); prior != nil && fits(prior.Type, field.Type) {
-			field.Number, field.Missing = prior.Number, prior.Missing
+		if prior := priors[f]; prior != nil && fits(m.typeNow(prior.Type), field.Type) {
+			field.Number, field.Missing, field.Was = prior.Number, prior.Missing, fieldNames(prior, e, f.Name)
+			if field.Enum != nil && m.values(&field, prior, filled, f, e) {
+				renamed = append(renamed, field.Number)
+			}
 			if filled && prior.Kept && !prior.Optional && prior.Missing == nil {
-				field.Missing = m.missing(f)
+				field.Missing = m.missing(&field, f)
 			}
 		} else {
 			field.Number = entry.NextField
@@ -241,63 +241,65 @@ func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entit
 		}
 	}
 	if have != nil && !have.Untyped {
-		m.keepFields(entry, have, filled, e)
+		m.keepFields(entry, have, filled, e, priors)
 	}
 	slices.SortFunc(entry.Fields, func(a, b fieldEntry) int { return int(a.Number) - int(b.Number) })
 	if filled {
 		m.compareFields(entry, have, e)
 	}
+	return renamed
 }
 
 // keepFields adds the entries of fields that the entity does not declare any more, or refuses
 // that.
-func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.Entity) {
+func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.Entity, priors map[*schema.Field]*fieldEntry) {
+	claimed := map[uint32]bool{} // declared, or reported because the type is another one
+	for _, prior := range priors {
+		claimed[prior.Number] = true
+	}
 	for i := range have.Fields {
 		prior := have.Fields[i]
+		prior.Type = m.typeNow(prior.Type)
 		switch {
-		case slices.ContainsFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number }): // declared
+		case claimed[prior.Number]:
 		case prior.Number == have.Tenant: // reported for the entity
-		case entry.field(prior.Name) != nil: // has another type: reported for the field
-		case prior.Kept || filled && (have.Kept || m.keep):
+		case slices.Contains(m.ambiguous, e.Name+"."+prior.Name):
+		case prior.Kept || filled && (have.Kept || m.keep || isRemoved(e.Removed, prior.Name)):
 			prior.Kept = true
 			entry.Fields = append(entry.Fields, prior)
 		case filled:
-			m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: keep the field (@hidden hides it from guests), or export and delete the rows first", e.Name, prior.Name, e.Name)
+			m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: declare it with @removed, so rows keep its values, or write @was(%q) at the field that it is called now", e.Name, prior.Name, e.Name, prior.Name)
 		}
 	}
 }
 
-// priorOf returns the field's active entry.
-func priorOf(have *tableEntry, f *schema.Field, e *schema.Entity) *fieldEntry {
-	if have == nil || have.Untyped {
-		return nil
-	}
-	for i := range have.Fields {
-		if prior := &have.Fields[i]; f == e.ID && prior.Number == have.ID || f != e.ID && prior.Number != have.ID && prior.Name == f.Name {
-			return prior
-		}
-	}
-	return nil
+// isRemoved reports whether the schema declares the name with @removed.
+func isRemoved(list []schema.Removed, name string) bool {
+	return slices.ContainsFunc(list, func(r schema.Removed) bool { return r.Name == name })
 }
 
 // added sets the value of a new field in existing rows.
 func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
-		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name and copy the values", e.Name, f.Name, prior.Type, e.Name)
+		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed", e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
 	case f == e.Tenant: // reported for the entity
 	default:
-		if field.Missing = m.missing(f); field.Missing == nil && !f.Type.Optional {
-			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+		if field.Missing = m.missing(field, f); field.Missing == nil && !f.Type.Optional {
+			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default; or make it optional, fill it (runner data each %s --call <function> --where \"%s = null\"), and make it required then", e.Name, f.Name, e.Name, e.Name, f.Name)
 		}
 	}
 }
 
 // missing returns the value of a field in rows that lack it: its default, nil without one.
-func (m *migration) missing(f *schema.Field) []byte {
+func (m *migration) missing(field *fieldEntry, f *schema.Field) []byte {
 	switch {
 	case f.HasDefault:
-		return layout.AppendKinded(nil, f.Default)
+		v := f.Default
+		if renamed := field.renamedValues(); renamed != nil {
+			v = renamed.Stored(v)
+		}
+		return layout.AppendKinded(nil, v)
 	case f.DefaultNow || f.Created || f.Updated:
 		return layout.AppendKinded(nil, f.Type.Now(m.now))
 	}
@@ -328,13 +330,7 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 		if now.Bounds.narrows(prior.Bounds, &e.Fields[pos].Type) {
 			s.bounds = append(s.bounds, pos)
 		}
-		var removed []string
-		for _, value := range prior.Enum {
-			if now.Enum != nil && !slices.Contains(now.Enum, value) {
-				removed = append(removed, value)
-			}
-		}
-		if removed != nil {
+		if removed := removedValues(prior, now); len(removed) > 0 {
 			s.enums = append(s.enums, enumSurvey{pos, removed})
 		}
 	}
@@ -350,8 +346,9 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	}
 }
 
-// indexes adds the entries of an entity's indexes; existing ones keep their numbers.
-func (m *migration) indexes(entry, have *tableEntry, e *schema.Entity) {
+// indexes adds the entries of an entity's indexes; existing ones keep their numbers, unless they
+// have the values of an enum under earlier names.
+func (m *migration) indexes(entry, have *tableEntry, e *schema.Entity, renamed []uint32) {
 	entry.Indexes = indexesOf(e, func(f *schema.Field) uint32 { return entry.field(f.Name).Number })
 	var prior []indexEntry
 	if have != nil && have.Number == entry.Number {
@@ -359,7 +356,8 @@ func (m *migration) indexes(entry, have *tableEntry, e *schema.Entity) {
 	}
 	for i := range entry.Indexes {
 		x := &entry.Indexes[i]
-		if at := slices.IndexFunc(prior, x.same); at >= 0 {
+		outdated := slices.ContainsFunc(x.Columns, func(c int64) bool { return slices.Contains(renamed, uint32(max(c, -c))) })
+		if at := slices.IndexFunc(prior, x.same); at >= 0 && !outdated {
 			x.Number = prior[at].Number
 		}
 	}
@@ -378,7 +376,7 @@ func (x *indexEntry) same(y indexEntry) bool {
 // removed checks a table that the schema may not have any more. Rows of untyped ones stay
 // until a grant names them again. A kept table keeps its indexes, because its rows do not change.
 func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
-	if slices.ContainsFunc(m.new.Tables, func(t tableEntry) bool { return t.Name == have.Name }) || m.schema.Entity(have.Name) != nil {
+	if m.claims(have) {
 		return nil
 	}
 	filled, err := hasRows(tx, have.Number)
@@ -392,12 +390,17 @@ func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 		}
 	case have.Untyped:
 		m.new.Tables = append(m.new.Tables, *have)
-	case have.Kept || m.keep:
+	case have.Kept || m.keep || isRemoved(m.schema.Removed, have.Name):
 		kept := *have
 		kept.Kept = true
+		kept.Fields = slices.Clone(have.Fields)
+		for i := range kept.Fields {
+			kept.Fields[i].Type = m.typeNow(kept.Fields[i].Type)
+		}
 		m.new.Tables = append(m.new.Tables, kept)
+	case slices.Contains(m.ambiguous, have.Name):
 	default:
-		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: keep the entity, or export and delete the rows first", have.Name)
+		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: declare it with @removed, so the rows are kept, or write @was(%q) after the name that it has now", have.Name, have.Name)
 	}
 	return nil
 }
@@ -540,7 +543,7 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: set the value first, or keep the field optional", e.Name, f.Name, id)
+			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>", e.Name, f.Name, id, e.Name, f.Name, f.Name)
 		}
 	}
 	for _, slot := range s.lacks {
@@ -552,13 +555,13 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.bounds {
 		f := e.Fields[slot]
 		if err := f.Type.CheckBounds(values[slot]); err != nil {
-			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first", e.Name, f.Name, id, err)
+			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>", e.Name, f.Name, id, err, e.Name, id, f.Name)
 		}
 	}
 	for _, enum := range s.enums {
-		if v := values[enum.slot]; holdsAny(v, enum.removed) {
+		if name := anyOf(values[enum.slot], enum.removed); name != "" {
 			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "row %s of %s has the value %s, which was removed from %s.%s: keep the value in the enum, or change the row first", id, e.Name, s.table.Slots[enum.slot].Field.Type.AppendJSON(nil, v), e.Name, f.Name)
+			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s = %s\" --set %s=<value>", id, e.Name, name, e.Name, f.Name, e.Name, f.Name, name, f.Name)
 		}
 	}
 	for _, at := range s.lengths {
@@ -570,10 +573,17 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	return s.inspectRelations(tx, values, list)
 }
 
-// holdsAny reports whether an enum's value, or one in a list, is among the names.
-func holdsAny(v schema.Value, names []string) bool {
-	return v.Kind() == schema.KindText && slices.Contains(names, v.Text()) ||
-		slices.ContainsFunc(v.List(), func(elem schema.Value) bool { return slices.Contains(names, elem.Text()) })
+// anyOf returns the name of an enum's value, or of one in a list, if it is among the texts.
+func anyOf(v schema.Value, names map[string]string) string {
+	if v.Kind() == schema.KindText {
+		return names[v.Text()]
+	}
+	for _, elem := range v.List() {
+		if name := names[elem.Text()]; name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // repeated returns the numbers that occur more than once; it sorts them.
@@ -612,5 +622,5 @@ func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash
 }
 
 func (s *survey) reportSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
+	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[3]s --where \"id = %[1]s\" --set <field>=<value>", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
 }

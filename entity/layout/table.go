@@ -41,6 +41,44 @@ type Slot struct {
 	// Missing is the value in rows that were written before the field was added.
 	Missing schema.Value
 	Field   *schema.Field // nil in untyped mode
+	// Renamed are the renamed values of an enum; nil without any.
+	Renamed *Renamed
+}
+
+// Renamed are the values of an enum that stored rows have under other texts than their names, because
+// they were renamed. Values in memory and index entries have the names.
+type Renamed struct{ stored, names map[string]string }
+
+// NewRenamed returns the renamed values, given the stored texts by name.
+func NewRenamed(stored map[string]string) *Renamed {
+	r := &Renamed{stored, make(map[string]string, len(stored))}
+	for name, text := range stored {
+		r.names[text] = name
+	}
+	return r
+}
+
+// Stored returns a value as rows have it.
+func (r *Renamed) Stored(v schema.Value) schema.Value { return r.replace(v, r.stored) }
+
+// Named returns a value that rows have, under its name.
+func (r *Renamed) Named(v schema.Value) schema.Value { return r.replace(v, r.names) }
+
+// replace returns the value, or the list, with other texts.
+func (r *Renamed) replace(v schema.Value, with map[string]string) schema.Value {
+	switch v.Kind() {
+	case schema.KindText:
+		if text, ok := with[v.Text()]; ok {
+			return schema.TextValue(text)
+		}
+	case schema.KindList:
+		list := make([]schema.Value, len(v.List()))
+		for i, elem := range v.List() {
+			list[i] = r.replace(elem, with)
+		}
+		return schema.ListValue(list)
+	}
+	return v
 }
 
 // The slots of an untyped row.

@@ -235,4 +235,17 @@ declare module "@runner/sdk" {
     role: "owner" | "clerk";
     secret: "HOOK";
   }
+  interface Jobs {
+    /** Sends the receipt of an order. */
+    sendReceipt: {
+      /** The id of a row of Order. */
+      order: string;
+      state?: schema.State;
+      /** A time, as in 2026-01-31T09:30:00.000Z. */
+      at?: string | Date | null;
+      item?: schema.Item | null;
+    };
+    clean: {
+    };
+  }
 }

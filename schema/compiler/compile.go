@@ -50,7 +50,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 		file, found := syntax.Parse(src)
 		a.found.Append(found)
 		a.noteUnread(file)
-		a.decls = append(a.decls, file.Decls...)
+		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
 	}
 	a.collect()
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
@@ -60,11 +60,14 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	entities.checkEnums()
 	entities.checkTypes()
 	entities.checkEntities()
+	(&renameChecker{a}).check()
+	(&removedChecker{a}).check()
 	(&scopeChecker{a, rules}).checkAPIKeys()
 	(&policyChecker{a, rules}).checkPolicies()
 	routes := newRouteChecker(a)
 	routes.checkRoutes()
 	routes.checkFunctions()
+	(&jobChecker{a, routes}).checkJobs()
 	a.checkUnused()
 	if len(sources) > 0 && len(a.decls) == 0 && !a.broken() {
 		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
@@ -76,6 +79,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	}
 	a.schema.Auth.Roles, a.schema.Auth.User, a.schema.Auth.Tenant = a.roleNames, a.user, a.tenant
 	model.Build(a.schema, a.decls, opt.Dir)
+	a.addRemoved()
 	return a.schema, found
 }
 
@@ -85,15 +89,17 @@ type app struct {
 	report
 	names
 	authNames
+	removals
 	opt    Options
 	schema *schema.Schema
-	// usedScopes are the scopes that a route or function accepts or acts under.
+	// usedScopes are the scopes that a route, function or job accepts or acts under.
 	usedScopes map[string]bool
 }
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}},
+		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,
 		schema:     &schema.Schema{},
@@ -126,7 +132,7 @@ func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...a
 func (a *app) checkUnused() {
 	for _, name := range a.scopeNames {
 		if !a.usedScopes[name] && !a.mayDeclare(name) {
-			a.warnf("W312", a.scopes[name].Name.Loc, "no route uses scope %q (auth: or as:)", name)
+			a.warnf("W312", a.scopes[name].Name.Loc, "no route and no job uses scope %q (auth: or as:)", name)
 		}
 	}
 	for _, e := range a.entities {

@@ -18,6 +18,8 @@ type report struct {
 	// words are the names in these parts, folded. A name that seems to be missing may be
 	// declared there.
 	words map[string]bool
+	// removed are the names of entities and fields with @removed.
+	removed map[string]bool
 	// lost: names may be missing that are not in words.
 	lost bool
 }
@@ -79,7 +81,11 @@ func (r *report) warnf(code string, span diag.Span, format string, args ...any) 
 // missing reports that name is not declared, unless it may be declared in a part that could
 // not be read.
 func (r *report) missing(name, code string, span diag.Span, format string, args ...any) {
-	if !r.mayDeclare(name) {
+	switch {
+	case r.mayDeclare(name):
+	case r.removed[name]:
+		r.errorf(code, span, "%s: %s is @removed", fmt.Sprintf(format, args...), name)
+	default:
 		r.errorf(code, span, format, args...)
 	}
 }

@@ -291,7 +291,10 @@ func (p *printer) decl(d syntax.Decl) {
 	case *syntax.EnumDecl:
 		p.emit("enum")
 		p.spaced(d.Name.Name)
-		p.block(len(d.Values), false, ",", ",", func(i int) { p.emit(d.Values[i].Name) })
+		p.block(len(d.Values), false, ",", ",", func(i int) {
+			p.emit(d.Values[i].Name)
+			p.attrs(d.Attrs[i])
+		})
 	case *syntax.TypeDecl:
 		p.emit("type")
 		p.spaced(d.Name.Name)
@@ -306,6 +309,12 @@ func (p *printer) decl(d syntax.Decl) {
 			p.settings(d.Settings)
 		}
 		p.block(len(d.Functions), true, "", "", func(i int) { p.function(d.Functions[i]) })
+	case *syntax.JobsDecl:
+		p.emit("jobs")
+		if d.Settings != nil {
+			p.settings(d.Settings)
+		}
+		p.block(len(d.Jobs), true, "", "", func(i int) { p.function(d.Jobs[i]) })
 	case *syntax.RoutesDecl:
 		p.routes(d)
 	}
@@ -394,7 +403,11 @@ func (p *printer) field(f *syntax.FieldDecl) {
 		p.space()
 		p.value(f.Default)
 	}
-	for _, a := range f.Attrs {
+	p.attrs(f.Attrs)
+}
+
+func (p *printer) attrs(list []*syntax.FieldAttr) {
+	for _, a := range list {
 		p.wrap(false)
 		p.emit("@" + a.Name.Name)
 		switch {
@@ -447,6 +460,7 @@ func (p *printer) entity(d *syntax.EntityDecl) {
 	}
 	p.emit("entity")
 	p.spaced(d.Name.Name)
+	p.attrs(d.NameAttrs)
 	inOrder(parts)
 	p.block(len(parts), true, "", "", func(i int) { parts[i].print() })
 }
@@ -682,6 +696,19 @@ func (p *printer) routeSetting(s *syntax.RouteSetting) {
 		p.emit(s.Word.Name)
 	case s.Origins != nil:
 		p.value(s.Origins)
+	case s.Concurrency != nil:
+		p.literal(s.Concurrency.Count)
+		if s.Concurrency.By != nil {
+			p.spaced("by")
+			p.spaced(s.Concurrency.By.Name)
+		}
+	case s.Schedule != nil:
+		p.literal(s.Schedule.Cron)
+		if s.Schedule.Zone != nil {
+			p.spaced("in")
+			p.space()
+			p.literal(s.Schedule.Zone)
+		}
 	}
 }
 

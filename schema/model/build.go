@@ -22,7 +22,7 @@ type builder struct {
 }
 
 // Build completes the model s from the declarations of an app, which have no errors. Before,
-// s has what checking them found: the routes, functions, scopes and secrets, and in Auth the
+// s has what checking them found: the routes, functions, jobs, scopes and secrets, and in Auth the
 // roles, the user and the tenant. File names in the declarations are relative to dir.
 func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
 	b := builder{s, decls, dir, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
@@ -48,6 +48,10 @@ func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
 			b.rulesOfScopes(d)
 		case *syntax.FunctionsDecl:
 			b.functions(d)
+		case *syntax.JobsDecl:
+			for _, decl := range d.Jobs {
+				s.Job(decl.Name.Name).Params = b.fields(decl.Params)
+			}
 		}
 	}
 }
@@ -58,6 +62,14 @@ func (b *builder) declare() {
 		switch d := d.(type) {
 		case *syntax.EnumDecl:
 			enum := &schema.Enum{Name: d.Name.Name, Doc: d.Doc, Values: Names(d.Values), Span: d.Loc}
+			for i, value := range enum.Values {
+				if before := was(d.Attrs[i]); before != "" {
+					if enum.Was == nil {
+						enum.Was = map[string]string{}
+					}
+					enum.Was[value] = before
+				}
+			}
 			b.enums[enum.Name] = enum
 			b.schema.Enums = append(b.schema.Enums, enum)
 		case *syntax.TypeDecl:
@@ -65,9 +77,17 @@ func (b *builder) declare() {
 			b.types[typ.Name] = typ
 			b.schema.Types = append(b.schema.Types, typ)
 		case *syntax.EntityDecl:
-			b.schema.AddEntity(&schema.Entity{Name: d.Name.Name, Doc: d.Doc, Span: d.Loc})
+			b.schema.AddEntity(&schema.Entity{Name: d.Name.Name, Doc: d.Doc, Was: was(d.NameAttrs), Span: d.Loc})
 		}
 	}
+}
+
+// was returns the earlier name in @was, or "".
+func was(attrs []*syntax.FieldAttr) string {
+	if attr := syntax.FindAttr(attrs, "was"); attr != nil {
+		return attr.Arg.Text
+	}
+	return ""
 }
 
 func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
@@ -79,7 +99,7 @@ func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
 }
 
 func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
-	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Span: d.Loc}
+	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Was: was(d.Attrs), Span: d.Loc}
 	for _, attr := range d.Attrs {
 		switch attr.Name.Name {
 		case "hidden":

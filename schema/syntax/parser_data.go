@@ -16,7 +16,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 	closer := p.block(true, func() bool {
 		value, ok := p.ident("a value of the enum")
 		if ok {
-			d.Values = append(d.Values, value)
+			d.Values, d.Attrs = append(d.Values, value), append(d.Attrs, p.attrs())
 			p.accept(",")
 		} else {
 			p.file.Lost = true
@@ -46,7 +46,7 @@ func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
 	if !ok {
 		return nil
 	}
-	d := &EntityDecl{Doc: doc, Keyword: keyword, Name: name}
+	d := &EntityDecl{Doc: doc, Keyword: keyword, Name: name, NameAttrs: p.attrs()}
 	p.block(true, func() bool {
 		switch p.tok.kind {
 		case tokAtAt:
@@ -91,10 +91,8 @@ func (p *parser) field(omits bool) (f *FieldDecl, ok bool) {
 	if p.accept("=") {
 		f.Default, ok = p.defaultValue()
 	}
-	for ok && p.tok.kind == tokAt {
-		if a := p.fieldAttr(); a != nil {
-			f.Attrs = append(f.Attrs, a)
-		}
+	if ok {
+		f.Attrs = p.attrs()
 	}
 	f.Loc = p.from(start)
 	return f, ok
@@ -190,8 +188,8 @@ func (p *parser) typeArgs() *TypeArgs {
 }
 
 var (
-	plainAttrs = []string{"unique", "index", "tenant", "hidden", "readonly", "created", "updated"}
-	argAttrs   = []string{"min", "max", "pattern", "inverse", "onDelete"}
+	plainAttrs = []string{"unique", "index", "tenant", "hidden", "readonly", "created", "updated", "removed"}
+	argAttrs   = []string{"min", "max", "pattern", "was", "inverse", "onDelete"}
 	indexAttrs = []string{"unique", "index"}
 	effects    = []string{"allow", "deny"}
 	onDeletes  = []string{"restrict", "cascade", "clear"}
@@ -199,6 +197,16 @@ var (
 	indexOptions = []string{"ignoreCase"}
 	kindWords    = []string{"session", "apiKey", "anonymous"}
 )
+
+// attrs reads the attributes of a field, of an enum's value or of an entity's name.
+func (p *parser) attrs() (list []*FieldAttr) {
+	for p.tok.kind == tokAt {
+		if a := p.fieldAttr(); a != nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
 
 // fieldAttr reads an attribute of a field. It returns nil if the attribute is unknown.
 func (p *parser) fieldAttr() *FieldAttr {
@@ -215,7 +223,7 @@ func (p *parser) fieldAttr() *FieldAttr {
 	case slices.Contains(plainAttrs, name):
 	case name == "min" || name == "max":
 		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
-	case name == "pattern":
+	case name == "pattern" || name == "was":
 		p.inParens("a string", func() (ok bool) { a.Arg, ok = p.literalOf(StringLit, "a string"); return ok })
 	case name == "inverse":
 		p.inParens("a field", func() bool {

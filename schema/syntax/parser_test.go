@@ -50,7 +50,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 		}},
 		{"app\nsecret X\nthing Y { a: b }\nenum E { }\n)", []string{
 			`2:1 E100 expected the app's name, found "secret"`,
-			`3:1 E101 unknown declaration "thing": use app, auth, secret, outbound, enum, type, entity, apiKeys, functions or routes`,
+			`3:1 E101 unknown declaration "thing": use app, auth, secret, outbound, enum, type, entity, apiKeys, functions, jobs or routes`,
 			`4:10 E100 expected a value of the enum, found "}"`,
 			`5:1 E100 expected a declaration, found ")"`,
 		}},
@@ -63,7 +63,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`3:10 E110 unknown field attribute @allow (entity rules are written @@allow)`,
 			`4:17 E100 expected a whole number, found "@uniq"`,
 			`5:3 E100 expected "," or ")", found "t"`,
-			`5:11 E110 unknown field attribute @nope: use @unique, @index, @tenant, @hidden, @readonly, @created, @updated, @min, @max, @pattern, @inverse or @onDelete`,
+			`5:11 E110 unknown field attribute @nope: use @unique, @index, @tenant, @hidden, @readonly, @created, @updated, @removed, @min, @max, @pattern, @was, @inverse or @onDelete`,
 			`5:25 E100 expected a literal, found ")"`,
 			`5:37 E100 expected "restrict", "cascade" or "clear", found "casca" (did you mean "cascade"?)`,
 			`7:3 E100 expected a default, found "e"`,

@@ -15,6 +15,7 @@ var declarations = diag.Vocabulary{
 		"query": {"functions"}, "mutation": {"functions"}, "procedure": {"functions"},
 		"api": {"routes"}, "endpoint": {"routes"}, "endpoints": {"routes"}, "router": {"routes"}, "path": {"routes"}, "paths": {"routes"},
 		"scope": {"apiKeys"}, "scopes": {"apiKeys"}, "keys": {"apiKeys"}, "session": {"auth"}, "roles": {"auth"}, "login": {"auth"},
+		"job": {"jobs"}, "queue": {"jobs"}, "worker": {"jobs"}, "cron": {"jobs"}, "schedule": {"jobs"}, "task": {"jobs"}, "tasks": {"jobs"},
 		"env": {"secret"}, "var": {"secret"}, "name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
 	},
 	Remedies: map[string]string{
@@ -31,6 +32,7 @@ var fieldAttrs = diag.Vocabulary{
 	Others: map[string][]string{
 		"private": {"hidden"}, "secret": {"hidden"}, "internal": {"hidden"}, "writeonly": {"hidden"},
 		"immutable": {"readonly"}, "const": {"readonly"}, "regex": {"pattern"}, "regexp": {"pattern"}, "match": {"pattern"},
+		"renamed": {"was"}, "renamedfrom": {"was"}, "formerly": {"was"}, "deprecated": {"removed"}, "deleted": {"removed"}, "dropped": {"removed"},
 		"indexed": {"index"}, "key": {"unique"}, "now": {"created", "updated"}, "timestamp": {"created", "updated"},
 	},
 	Remedies: map[string]string{
@@ -44,6 +46,8 @@ var fieldAttrs = diag.Vocabulary{
 }
 
 const (
+	wasRemedy      = `it follows the name of the entity: entity Name @was("OldName") { … }`
+	removedRemedy  = "it follows the name of the entity: entity Name @removed { … }"
 	idRemedy       = "the id of an entity is the field `id: id`"
 	requiredRemedy = "a field is required unless its type ends with ?"
 	optionalRemedy = "the type of an optional field ends with ?, as in string?"
@@ -58,5 +62,5 @@ var entityAttrs = diag.Vocabulary{
 		"key": {"unique", "index"}, "policy": {"allow", "deny"}, "rule": {"allow", "deny"}, "permission": {"allow", "deny"},
 		"grant": {"allow"}, "permit": {"allow"}, "forbid": {"deny"}, "refuse": {"deny"},
 	},
-	Remedies: map[string]string{"id": idRemedy},
+	Remedies: map[string]string{"id": idRemedy, "was": wasRemedy, "removed": removedRemedy},
 }

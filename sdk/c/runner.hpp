@@ -391,6 +391,25 @@ inline Json verify(std::string_view scheme, std::string_view secret) {
 }
 }  // namespace webhooks
 
+/* Work for after the commit: see runner.h. */
+namespace jobs {
+inline Json enqueue(std::string_view name, Json params = {}, Json options = {}) {
+  return runner_job_enqueue(keep(name).data, params.raw(), options.raw());
+}
+inline bool cancel(std::string_view id) { return runner_job_cancel(keep(id)); }
+struct Job {
+  std::string id;
+  std::int64_t attempt;
+  std::string scheduled_for;
+};
+/* The job that the handler runs for; none for a request. */
+inline std::optional<Job> current() {
+  runner_job j = runner_current_job();
+  if (!j.id.data) return std::nullopt;
+  return Job{{j.id.data, j.id.len}, j.attempt, {j.scheduled_for.data, j.scheduled_for.len}};
+}
+}  // namespace jobs
+
 struct Sum {
   std::string hex, base64;
 };
@@ -405,6 +424,22 @@ inline Sum hmac_with_secret(const char *algorithm, const char *secret, std::stri
   return sum_of(runner_hmac_with_secret(algorithm, secret, keep(data)));
 }
 inline bool timing_safe_equal(std::string_view a, std::string_view b) { return runner_timing_safe_equal(keep(a), keep(b)); }
+
+/* Passwords: see runner.h. */
+namespace password {
+inline std::string hash(std::string_view plain) {
+  runner_text made = runner_password_hash(keep(plain));
+  return made.data ? std::string(made.data, made.len) : std::string();
+}
+struct Check {
+  bool valid, rehash;
+};
+/* Without a hash it takes as long, and is not valid. */
+inline Check verify(std::string_view plain, std::optional<std::string> hash) {
+  Json result = runner_password_verify(keep(plain), hash ? keep(*hash) : runner_t(nullptr));
+  return {result["valid"].boolean_or(false), result["rehash"].boolean_or(false)};
+}
+}  // namespace password
 
 /* A request to another service, whose origin the schema declares with `outbound`. */
 struct FetchRequest {

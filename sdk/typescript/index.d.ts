@@ -150,12 +150,15 @@ declare module "@runner/sdk" {
   export interface Entities {}
   /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
   export interface Names {}
+  /** The jobs of the schema by name, with their parameters. */
+  export interface Jobs {}
 
   export type EntityName = [keyof Entities] extends [never] ? string : keyof Entities & string;
   type Named<Kind extends string> = Names extends { [K in Kind]: infer N } ? N : string;
   export type ScopeName = Named<"scope">;
   export type RoleName = Named<"role">;
   export type SecretName = Named<"secret">;
+  export type JobName = [keyof Jobs] extends [never] ? string : keyof Jobs & string;
 
   type Known<E, Part extends string, Else> = E extends keyof Entities ? (Entities[E] extends { [P in Part]: infer T } ? T : Else) : Else;
   /**
@@ -394,6 +397,38 @@ declare module "@runner/sdk" {
     }>;
   }
 
+  type JobParams<J extends JobName> = J extends keyof Jobs ? Jobs[J] : object;
+  type JobArguments<J extends JobName> = {} extends JobParams<J>
+    ? [params?: JobParams<J>, options?: JobOptions]
+    : [params: JobParams<J>, options?: JobOptions];
+  /** When a job runs, and under which key. Without options it runs as soon as the request is committed. */
+  export interface JobOptions {
+    /** How long it waits, in seconds. */
+    delay?: number;
+    /** When it runs; a time that has passed means at once. Not together with `delay`. */
+    at?: string | Date;
+    /** There is one live job of this name and key in a tenant: while it waits or runs, it is given instead of a new one. */
+    key?: string;
+  }
+  export interface EnqueuedJob {
+    id: string;
+    /** False if a live job with the key was there. */
+    created: boolean;
+  }
+  /** Work for after the commit: jobs that the schema declares. */
+  export const jobs: {
+    /**
+     * Enqueues a job in the transaction of the request: it runs if and only if that commits. Its
+     * parameters are checked at once; wrong ones are `invalid`.
+     */
+    enqueue<J extends JobName>(name: J, ...args: JobArguments<J>): Operation<EnqueuedJob>;
+    /**
+     * Ends a job of the caller's tenant: it does not run any more, and what a run of it has written is not
+     * committed. False if it has ended before; an unknown id is `not_found`.
+     */
+    cancel(id: string): Operation<boolean>;
+  };
+
   /** The caller, as the runner authenticated it; the headers do not contain it. */
   export interface Auth {
     /** "system" is an operator, who runs a function with `runner call`. */
@@ -419,6 +454,11 @@ declare module "@runner/sdk" {
     readonly route: string;
     /** When the request's time is over. */
     readonly deadline: Date;
+    /**
+     * The job that the handler runs for. Send `id` along as the idempotency key of what may not happen
+     * twice. `attempt` counts the runs from 1; `scheduledFor` is when the job was to run first.
+     */
+    readonly job?: { readonly id: string; readonly attempt: number; readonly scheduledFor: Date };
     /** The value of a secret that the schema declares. */
     secret(name: SecretName): Operation<string>;
     /** Commits the writes of this request with any status; by default 400 and above discard them. */
@@ -426,6 +466,22 @@ declare module "@runner/sdk" {
   }
   /** The context of the request at hand. */
   export function getContext(): Context;
+
+  /**
+   * Passwords. The host hashes them, a few at the same time, and the handler waits. The time
+   * counts as CPU time of the request.
+   */
+  export const password: {
+    /** A new hash of the password with Argon2id, as a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$…`. */
+    hash(password: string): Promise<string>;
+    /**
+     * Compares a password with a hash: one of `password.hash`, or of bcrypt, scrypt or PBKDF2 as
+     * Django, passlib and others write them. A wrong password gives `false`, the right one an
+     * object: with `rehash`, store a new hash, as this one has another algorithm or other
+     * parameters. With `null`, for a user who does not exist, it takes as long and gives `false`.
+     */
+    verify(password: string, hash: string | null | undefined): Promise<false | { rehash: boolean }>;
+  };
 
   /** Compares, for signatures and tokens, in a time that depends on the lengths alone. */
   export function timingSafeEqual(a: string | ArrayBuffer | ArrayBufferView, b: string | ArrayBuffer | ArrayBufferView): boolean;
@@ -435,7 +491,7 @@ declare module "@runner/sdk" {
    * the handler then need not read; for a key of its own there is `crypto.subtle`.
    */
   export function hmac(
-    algorithm: "SHA-256" | "SHA-384" | "SHA-512",
+    algorithm: "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512",
     secret: SecretName,
     data: string | ArrayBuffer | ArrayBufferView,
   ): Operation<{ hex: string; base64: string }>;

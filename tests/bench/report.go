@@ -12,7 +12,7 @@ import (
 
 // microBenchmarks measure the sandbox alone, in turns with what it is compared with.
 var microBenchmarks = []string{
-	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
+	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle|Password", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm", "./hostabi",
 }
 
 // rowBenchmarks compare operations on rows with the same work without the runner. They are
@@ -76,6 +76,7 @@ func goals(arms []*arm, m metrics) string {
 	row("the same, hash loop", "≤ 1.08", "%s", m.ratio("Cost/hash"))
 	row("the same, a tight loop", "≤ 1.40", "%s", m.ratio("Cost/sieve"))
 	row("the same, recursion alone", "≤ 1.40", "%s", m.ratio("Cost/fib"))
+	row("a password's hash by the host, divided by `x/crypto/argon2` alone", "≤ 1.10", "%s", m.ratio("Password"))
 	row("allocations of the sandbox per request, steady state", "0", "small %.0f, Go %.0f", m["Steady/small"]["allocs/op"], m["Steady/go"]["allocs/op"])
 	bare := find(arms, bareArm)
 	against := func(name, task string) string {

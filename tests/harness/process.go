@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -72,4 +74,25 @@ func ForgetPeak(t testing.TB) {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+var wrkRate = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)
+
+// RequestsPerSecond measures how many requests 16 connections get answered. All must be answered with 2xx.
+func (s *Server) RequestsPerSecond(path, token string, length time.Duration) float64 {
+	s.T.Helper()
+	seconds := fmt.Sprintf("-d%ds", int(length.Seconds()))
+	out, err := exec.Command("wrk", "-t1", "-c16", seconds, "-H", "Authorization: Bearer "+token, s.URL+path).Output()
+	if err != nil {
+		s.T.Fatalf("wrk: %v: %s", err, out)
+	}
+	found := wrkRate.FindSubmatch(out)
+	if found == nil || bytes.Contains(out, []byte("Non-2xx")) || bytes.Contains(out, []byte("Socket errors")) {
+		s.T.Fatalf("wrk printed\n%s", out)
+	}
+	n, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return n
 }

@@ -5,34 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"runner.example/tests/harness"
 )
-
-// requestsPerSecond measures a server with 16 connections.
-func requestsPerSecond(s *harness.Server, path, token string, length time.Duration) float64 {
-	s.T.Helper()
-	out, err := exec.Command("wrk", "-t1", "-c16", fmt.Sprintf("-d%ds", int(length.Seconds())), "-H", "Authorization: Bearer "+token, s.URL+path).Output()
-	if err != nil {
-		s.T.Fatalf("wrk: %v: %s", err, out)
-	}
-	text := string(out)
-	found := regexp.MustCompile(`Requests/sec: +([0-9.]+)`).FindStringSubmatch(text)
-	if found == nil || strings.Contains(text, "Non-2xx") || strings.Contains(text, "Socket errors") {
-		s.T.Fatalf("wrk printed\n%s", text)
-	}
-	n, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return n
-}
 
 func median(all []float64) float64 {
 	slices.Sort(all)
@@ -55,7 +33,7 @@ func TestMetricsCostFewRequests(t *testing.T) {
 	start := func(toml string) func() float64 {
 		a := harness.NewApp(t, backupSchema, toml, "echo")
 		token, s := a.Token("reader"), a.Serve()
-		return func() float64 { return requestsPerSecond(s, "/hello", token, 2*time.Second) }
+		return func() float64 { return s.RequestsPerSecond("/hello", token, 2*time.Second) }
 	}
 	without, with := alternately(9, start(""), start("[metrics]\nlisten = \"127.0.0.1:0\"\n"))
 	t.Logf("%.0f requests per second without metrics, %.0f with: %.3f times", without, with, with/without)
@@ -84,7 +62,7 @@ func TestABackupOfManyRowsLeavesTimeForRequests(t *testing.T) {
 	a.Must("data", "import", "Note", "notes.jsonl")
 	backups := 0
 	quiet, busy := alternately(5, func() float64 {
-		return requestsPerSecond(s, "/hello", token, 2*time.Second)
+		return s.RequestsPerSecond("/hello", token, 2*time.Second)
 	}, func() float64 {
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan struct{})
@@ -99,7 +77,7 @@ func TestABackupOfManyRowsLeavesTimeForRequests(t *testing.T) {
 			}
 		}()
 		defer func() { stop(); <-ended }()
-		return requestsPerSecond(s, "/hello", token, 4*time.Second)
+		return s.RequestsPerSecond("/hello", token, 4*time.Second)
 	})
 	t.Logf("%.0f requests per second, %.0f while backups of %d rows run (%d ended): %.3f times", quiet, busy, rows, backups, busy/quiet)
 	if busy < 0.85*quiet {

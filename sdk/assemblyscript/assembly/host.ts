@@ -132,7 +132,7 @@ const rows: string[] = ["query", "get", "count", "aggregate", "insert", "update"
  */
 export function fail(error: HostError): void {
   const op = error.op;
-  if (op.length == 0 || op == "webhooks.verify" || rows.includes(op) || op.startsWith("apiKeys.") || op.startsWith("sessions.")) {
+  if (op.length == 0 || op == "webhooks.verify" || rows.includes(op) || op.startsWith("apiKeys.") || op.startsWith("sessions.") || op.startsWith("jobs.")) {
     if (error.code == "not_found") end(404, "not_found", error.message);
     if (error.code == "denied") end(403, "forbidden", error.message);
     if (error.code == "conflict") end(409, "conflict", error.message);

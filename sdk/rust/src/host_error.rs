@@ -29,7 +29,8 @@ impl HostError {
         let callers =
             matches!(op, "query" | "get" | "count" | "aggregate" | "insert" | "update" | "delete" | "webhooks.verify")
                 || op.starts_with("apiKeys.")
-                || op.starts_with("sessions.");
+                || op.starts_with("sessions.")
+                || op.starts_with("jobs.");
         HostError { inner: !callers, ..self }
     }
 }

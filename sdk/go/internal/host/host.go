@@ -95,7 +95,7 @@ func (e *Error) Answers() bool {
 	case "", "query", "get", "count", "aggregate", "insert", "update", "delete", "webhooks.verify":
 		return true
 	}
-	return strings.HasPrefix(e.Op, "apiKeys.") || strings.HasPrefix(e.Op, "sessions.")
+	return strings.HasPrefix(e.Op, "apiKeys.") || strings.HasPrefix(e.Op, "sessions.") || strings.HasPrefix(e.Op, "jobs.")
 }
 
 func (e *Error) Error() string {

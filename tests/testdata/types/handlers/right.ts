@@ -3,8 +3,8 @@
 
 import type { Item, Line, Order, OrderInput, OrderPatch, State, User } from "@runner/schema";
 import {
-  aggregate, and, fetchHandler, field, get, getContext, insert, ok, query, remove, select, update,
-  type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
+  aggregate, and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update,
+  type EntityName, type Insert, type JobName, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
 import greeting from "./greeting.txt";
@@ -17,6 +17,7 @@ same<EntityName, "Shop" | "User" | "Order" | "Line">(true);
 same<ScopeName, "all" | "setup">(true);
 same<RoleName, "owner" | "clerk">(true);
 same<SecretName, "HOOK">(true);
+same<JobName, "sendReceipt" | "clean">(true);
 same<State, "open" | "paid">(true);
 same<Row<"Order">, Order>(true);
 same<OrderInput["items"], Item[]>(true);
@@ -106,10 +107,15 @@ export async function right(req: RouteRequest) {
   setTimeout((text: string, n: number) => console.log(text.length + n), 5, "a", 1);
   clearInterval(setInterval(() => {}, 10));
 
+  const { id, created } = await jobs.enqueue("sendReceipt", { order: "o1", at: new Date(), item: { sku: "a", price: "1.00" } }, { delay: 60, key: "k" });
+  const swept: boolean = created || (await jobs.enqueue("clean")).created || (await jobs.cancel(id));
+  const at: Date | undefined = getContext().job?.scheduledFor;
+  await jobs.enqueue("clean", {}, { at });
+
   const { client, auth, secret } = getContext();
   const key = await client.apiKeys.create({ scope: "all" });
   if (auth.scope === "setup" || auth.roles.includes("owner")) await secret("HOOK");
-  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, email, seller, shop, soldID, lineTotal, sums, all: paged(query("Order")) });
+  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, swept, email, seller, shop, soldID, lineTotal, sums, all: paged(query("Order")) });
 }
 
 function paged(orders: Selection<Order>) {

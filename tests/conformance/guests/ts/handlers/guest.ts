@@ -1,7 +1,7 @@
 // The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
-  aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, noContent, not, notFound,
-  ok, or, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+  aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
+  ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
 } from "@runner/sdk";
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
@@ -237,6 +237,18 @@ export async function sums(req: RouteRequest) {
   });
 }
 
+export async function passwords(req: RouteRequest) {
+  const body = req.text();
+  const hash = await password.hash(body);
+  const verdict = (found: false | { rehash: boolean }) => ({ valid: found !== false, rehash: found !== false && found.rehash });
+  return ok({
+    hash: hash.startsWith("$argon2id$"), right: verdict(await password.verify(body, hash)), wrong: verdict(await password.verify("other", hash)),
+    unknown: verdict(await password.verify(body, null)),
+    old: verdict(await password.verify("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW")),
+    malformed: await code(password.verify(body, "plain")),
+  });
+}
+
 export async function calls(req: RouteRequest) {
   const service = req.headers["x-service"];
   const told = async (answer: Awaited<ReturnType<typeof fetch>>) => ({
@@ -271,3 +283,22 @@ export async function verify(req: RouteRequest) {
   const { id, timestamp } = await getContext().client.webhooks.verify({ scheme, secret: req.query.secret });
   return ok({ id, timed: timestamp !== null && new Date(timestamp * 1000).getFullYear() > 2020 });
 }
+
+export async function enqueue(req: RouteRequest) {
+  const ada = { to: "ada" };
+  if (req.params.what === "unknown") return ok(await jobs.enqueue("mial" as "mail", {} as typeof ada));
+  if (req.params.what === "missing") return ok(await jobs.cancel("job_0"));
+  const first = await jobs.enqueue("mail", ada);
+  const second = await jobs.enqueue("mail", ada, { delay: 60, key: "k" });
+  await jobs.enqueue("mail", ada, { at: new Date(Date.UTC(2026, 0, 31, 9, 30)) });
+  const last = await jobs.enqueue("mail", ada, { key: "k" });
+  const cancelled = await jobs.cancel(second.id), twice = await jobs.cancel(second.id);
+  return ok({ created: first.created, again: last.created, same: last.id === second.id, cancelled, twice });
+}
+
+export function job() {
+  const { job } = getContext();
+  return job ? ok({ attempt: job.attempt, scheduledFor: job.scheduledFor }) : notFound("no job");
+}
+
+export const mail = () => noContent();

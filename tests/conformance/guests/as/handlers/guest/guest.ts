@@ -2,8 +2,9 @@
 // describes its handlers.
 import {
   aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
-  query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update, Values,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, noContent, not, notFound, ok, Operation,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  Values, verifyPassword,
 } from "@runner/assemblyscript";
 
 function orNull(values: Values, name: string): string | null {
@@ -345,6 +346,24 @@ export function sums(req: RouteRequest): Response {
   );
 }
 
+function verdict(found: PasswordCheck): Fields {
+  return fields().set("valid", found.valid).set("rehash", found.rehash);
+}
+
+export function passwords(req: RouteRequest): Response {
+  const body = String.UTF8.decodeUnsafe(req.rawBody.dataStart, req.rawBody.length);
+  const hash = hashPassword(body);
+  const right = verifyPassword(body, hash), wrong = verifyPassword("other", hash), unknown = verifyPassword(body, null);
+  const old = verifyPassword("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW");
+  const malformed = tryCall("password.verify", fields().set("password", body).set("hash", "plain").toString()).error;
+  return ok(
+    fields()
+      .set("hash", hash.startsWith("$argon2id$")).set("right", verdict(right)).set("wrong", verdict(wrong))
+      .set("unknown", verdict(unknown)).set("old", verdict(old))
+      .set("malformed", malformed === null ? "none" : malformed.code),
+  );
+}
+
 function told(answer: FetchResponse): Fields {
   return fields().set("status", answer.status).set("bytes", answer.body.length).set("told", answer.header("x-told"));
 }
@@ -380,4 +399,27 @@ export function signOut(req: RouteRequest): Response {
 export function verify(req: RouteRequest): Response {
   const delivery = getContext().client.webhooks.verify(req.params["scheme"], req.query["secret"]);
   return ok(fields().set("id", delivery.id).set("timed", delivery.timestamp > 1577836800));
+}
+
+export function enqueue(req: RouteRequest): Response {
+  const jobs = getContext().client.jobs, ada = fields().set("to", "ada");
+  const what = req.params["what"];
+  if (what == "unknown") return ok(jobs.enqueue("mial", fields()).id);
+  if (what == "missing") return ok(jobs.cancel("job_0"));
+  const first = jobs.enqueue("mail", ada);
+  const second = jobs.enqueue("mail", ada, new JobOptions().delay(60).key("k"));
+  jobs.enqueue("mail", ada, new JobOptions().at("2026-01-31T09:30:00Z"));
+  const last = jobs.enqueue("mail", ada, new JobOptions().key("k"));
+  const cancelled = jobs.cancel(second.id), twice = jobs.cancel(second.id);
+  return ok(fields().set("created", first.created).set("again", last.created).set("same", last.id == second.id).set("cancelled", cancelled).set("twice", twice));
+}
+
+export function job(): Response {
+  const job = getContext().job;
+  if (job === null) return notFound("no job");
+  return ok(fields().set("attempt", job.attempt).set("scheduledFor", job.scheduledFor));
+}
+
+export function mail(): Response {
+  return noContent();
 }
