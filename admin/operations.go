@@ -160,6 +160,8 @@ var operations = map[string]operation{
 	"data.import":         with(keystore.RoleAdmin, (*Local).importRows),
 	"data.update":         with(keystore.RoleAdmin, (*Local).updateRows),
 	"data.delete":         with(keystore.RoleAdmin, (*Local).deleteRows),
+	"data.drop":           with(keystore.RoleAdmin, (*Local).dropKept),
+	"data.each":           with(keystore.RoleAdmin, (*Local).callEach),
 	"functions.call":      with(keystore.RoleAdmin, (*Local).callFunction),
 	"audit.list":          with(keystore.RoleAdmin, (*Local).listAudit),
 	"audit.verify":        with(keystore.RoleAdmin, (*Local).verifyAudit),

@@ -15,37 +15,51 @@ type CompareSchema struct {
 	Sources []diag.Source `json:"sources"`
 }
 
+// Comparison is what an activation of a schema would do.
+type Comparison struct {
+	// Findings are what it would refuse, or warn about.
+	Findings diag.List
+	// Plan are the changes, in the order of the entities' names.
+	Plan []catalog.Step
+}
+
+// comparison is a Comparison as it is sent.
+type comparison struct {
+	Findings []finding      `json:"findings"`
+	Plan     []catalog.Step `json:"plan"`
+}
+
 // finding is a diagnostic as it is sent over the socket, with every part of its place.
 type finding diag.Diagnostic
 
-func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request CompareSchema) ([]finding, error) {
+func (l *Local) compareSchema(ctx context.Context, _ keystore.Authority, request CompareSchema) (found comparison, err error) {
 	// The client has checked the schema, under limits that the node may not have.
 	s, _ := compiler.Compile(request.Sources, compiler.Checked())
 	if s == nil || len(request.Sources) == 0 {
-		return nil, fault.New(fault.Invalid, "the schema has errors: see runner check")
+		return found, fault.New(fault.Invalid, "the schema has errors: see runner check")
 	}
-	list, err := catalog.Compare(ctx, l.Store, s)
+	steps, list, err := catalog.Plan(ctx, l.Store, s)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	orphaned, err := l.Keys.OrphanedKeys(ctx, s, diag.Span{File: request.Sources[0].Name})
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	findings := []finding{}
+	found = comparison{[]finding{}, append([]catalog.Step{}, steps...)}
 	for _, d := range append(list, orphaned...) {
-		findings = append(findings, finding(d))
+		found.Findings = append(found.Findings, finding(d))
 	}
-	return findings, nil
+	return found, nil
 }
 
-// CompareSchema returns what an activation of the schema would refuse or warn about, given
+// CompareSchema returns what an activation of the schema would do, refuse or warn about, given
 // the node's rows and keys. It changes nothing.
-func (c *Client) CompareSchema(ctx context.Context, request CompareSchema) (diag.List, error) {
-	findings, err := ask[[]finding](ctx, c, "schema.compare", request)
-	var list diag.List
-	for _, f := range findings {
-		list = append(list, diag.Diagnostic(f))
+func (c *Client) CompareSchema(ctx context.Context, request CompareSchema) (Comparison, error) {
+	sent, err := ask[comparison](ctx, c, "schema.compare", request)
+	found := Comparison{Plan: sent.Plan}
+	for _, f := range sent.Findings {
+		found.Findings = append(found.Findings, diag.Diagnostic(f))
 	}
-	return list, err
+	return found, err
 }

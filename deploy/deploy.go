@@ -254,13 +254,13 @@ func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list a
 		d.Notes = append(d.Notes, "rows and keys were not compared: the activation of an older release keeps what newer ones declare")
 		return nil
 	}
-	found, err := node.CompareSchema(ctx, admin.CompareSchema{Sources: after.Sources})
+	compared, err := node.CompareSchema(ctx, admin.CompareSchema{Sources: after.Sources})
 	switch fault.CodeOf(err) {
 	case fault.InsufficientRole, fault.TooLarge:
 		d.Notes = append(d.Notes, "rows and keys were not compared: "+fault.Of(err).Detail)
 		return nil
 	}
-	d.Diagnostics, d.sources = found, after.Sources
+	d.Diagnostics, d.sources = compared.Findings, after.Sources
 	return err
 }
 

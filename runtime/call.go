@@ -52,6 +52,13 @@ var errAnswerTooLarge = fault.New(fault.HandlerFailed, "the response has more th
 // committed like those of a request, with one audit record. The error, NotFound or
 // NotReady, means that nothing was run; everything else is an Answer.
 func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
+	return r.callOn(ctx, c, func(ctx context.Context, rel *release, rt *route, inv *invocation) error {
+		return r.callFunction(ctx, rel, rt, inv, c)
+	})
+}
+
+// callOn runs a function by do, on the next release again if the schema of the rows changes meanwhile.
+func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *release, *route, *invocation) error) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()
@@ -68,7 +75,7 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = r.callFunction(ctx, rel, rt, &inv, c)
+		err = do(ctx, rel, rt, &inv)
 		if errors.Is(err, entity.ErrOutdated) && releases < maxReleases {
 			next := r.awaitNext(rel)
 			if next == nil {
@@ -120,27 +127,32 @@ func (r *Runtime) callFunction(ctx context.Context, rel *release, rt *route, inv
 	if int64(len(c.Params)) > rt.bodyBytes {
 		return fault.New(fault.BodyTooLarge, "the parameters have more than %d bytes, the limit of the function", rt.bodyBytes)
 	}
-	inv.input = input{
+	inv.input = functionInput(rt, c)
+	inv.input.afterRun = func(tx *store.Tx) error {
+		if len(inv.call.Response.Body) > maxCallAnswer {
+			return errAnswerTooLarge
+		}
+		record := audit.Record{
+			RequestID: c.RequestID, Actor: audit.ActorOf(c.Caller), Action: "functions.call", Target: c.Name, Result: audit.OK,
+		}
+		if c.Caller.Tenant != "" {
+			record.Reason = fmt.Sprintf("tenant %q", c.Caller.Tenant)
+		}
+		return audit.Append(tx, record)
+	}
+	return r.invoke(ctx, rel, rt, inv)
+}
+
+// functionInput returns what a function is called with by an operator.
+func functionInput(rt *route, c FunctionCall) input {
+	return input{
 		request: &abi.Request{
 			ID: c.RequestID, Method: []byte(rt.Method), Path: []byte(rt.Path), Route: rt.Path,
 			Headers: []abi.Pair{{Name: []byte("content-type"), Value: []byte("application/json")}},
 		},
 		body:   c.Params,
 		caller: &c.Caller,
-		afterRun: func(tx *store.Tx) error {
-			if len(inv.call.Response.Body) > maxCallAnswer {
-				return errAnswerTooLarge
-			}
-			record := audit.Record{
-				RequestID: c.RequestID, Actor: audit.ActorOf(c.Caller), Action: "functions.call", Target: c.Name, Result: audit.OK,
-			}
-			if c.Caller.Tenant != "" {
-				record.Reason = fmt.Sprintf("tenant %q", c.Caller.Tenant)
-			}
-			return audit.Append(tx, record)
-		},
 	}
-	return r.invoke(ctx, rel, rt, inv)
 }
 
 // refuseCall returns the host's answer to a failed call and logs the cause, at level info

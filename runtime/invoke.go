@@ -85,16 +85,10 @@ func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration)
 func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in, call := &inv.input, &inv.call
-	body, used, err := rt.checkBody(inv, &rel.host)
-	if err != nil {
+	if err := rt.prepare(rel, inv); err != nil {
 		return err
 	}
-	in.request.Body = body
-	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
-	call.SentBody, call.Address, call.Bodies = nonNil(in.body), in.address, in.answerMemory
-	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
-	call.Used = in.used + used
-	_, err = r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
+	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
 		if call.Attempt > 0 && len(call.Sent()) > 0 {
 			return errSent
 		}
@@ -113,6 +107,26 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 		}
 		return nil
 	})
+	return rt.invokeFault(ctx, err)
+}
+
+// prepare checks the body of the input, and sets what the handler is called with.
+func (rt *route) prepare(rel *release, inv *invocation) error {
+	in, call := &inv.input, &inv.call
+	body, used, err := rt.checkBody(inv, &rel.host)
+	if err != nil {
+		return err
+	}
+	in.request.Body = body
+	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
+	call.SentBody, call.Address, call.Bodies = nonNil(in.body), in.address, in.answerMemory
+	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.Used = in.used + used
+	return nil
+}
+
+// invokeFault returns the fault that a caller sees of an error of the transaction of a handler.
+func (rt *route) invokeFault(ctx context.Context, err error) error {
 	if fault.CodeOf(err) == fault.HandlerTimeout && !errors.Is(err, hostabi.ErrCPUSpent) && ctx.Err() == nil {
 		return rt.tookTooLong(err)
 	}

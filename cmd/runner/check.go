@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/cmd/runner/cli"
+	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
@@ -21,7 +23,8 @@ import (
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
 With --modules, also check that build/*.wasm exports every handler. With --against, also
 compare the schema with the rows and keys of a data directory, with or without a running
-server.`
+server, and print the plan: what an activation would change, for how many rows, and what it
+builds. It changes nothing. With --json the output is then an object with findings and plan.`
 
 func checkCommand(c *program) *cobra.Command {
 	var strict, modules bool
@@ -50,6 +53,7 @@ func (c *program) check(cmd *cobra.Command, strict, modules bool, against string
 	if err != nil {
 		return err
 	}
+	var plan *[]catalog.Step
 	s, sources, found, err := a.Check()
 	found.Append(a.Problems)
 	if s != nil {
@@ -65,28 +69,29 @@ func (c *program) check(cmd *cobra.Command, strict, modules bool, against string
 		found.Append(unbound)
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {
-		var changes diag.List
-		changes, err = c.compare(cmd.Context(), a, against, sources)
-		found.Append(changes)
+		var compared admin.Comparison
+		compared, err = c.compare(cmd.Context(), a, against, sources)
+		found.Append(compared.Findings)
+		plan = &compared.Plan
 	}
 	if strict {
 		found = found.Strict()
 	}
-	return c.findings(s, sources, found, err)
+	return c.findings(s, sources, found, plan, err)
 }
 
 // compare compares the schema with the rows and keys in a data directory.
-func (c *program) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (changes diag.List, err error) {
+func (c *program) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (found admin.Comparison, err error) {
 	with := *a
 	with.Data = dir
 	if err := with.CheckData(); err != nil {
-		return nil, err
+		return found, err
 	}
 	err = node.Task{Do: func(ctx context.Context, client *admin.Client) (err error) {
-		changes, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
+		found, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
 	}}.Run(ctx, &with)
-	return changes, err
+	return found, err
 }
 
 // noteSecrets lists the secrets without a value. That is not an error of the app: the
@@ -97,16 +102,31 @@ func (c *program) noteSecrets(a *app.App, s *schema.Schema) {
 	}
 }
 
-// findings prints the list; also is an error that is not a diagnostic, or nil.
-func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, also error) error {
+// printPlan prints the changes as a table.
+func (c *program) printPlan(plan []catalog.Step) error {
+	var rows [][]string
+	for _, step := range plan {
+		rows = append(rows, []string{step.Change, step.What, strconv.Itoa(step.Rows), step.How})
+	}
+	return c.PrintTable([]string{"change", "what", "rows", "how"}, rows, "the schema of the rows does not change")
+}
+
+// findings prints the list, and the plan if there is one; also is an error that is not a diagnostic,
+// or nil.
+func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, plan *[]catalog.Step, also error) error {
 	var err error
 	switch {
 	case also != nil && len(found) == 0:
 		return also
+	case c.JSON && plan != nil:
+		err = c.PrintJSON(map[string]any{"findings": append(diag.List{}, found...), "plan": append([]catalog.Step{}, *plan...)})
 	case c.JSON:
 		err = c.PrintJSON(found)
 	default:
 		err = c.PrintDiagnostics(c.Stdout, sources, found)
+		if err == nil && plan != nil {
+			err = c.printPlan(*plan)
+		}
 	}
 	switch {
 	case err != nil:

@@ -383,6 +383,13 @@ func (a *activation) commit(ctx context.Context, view *store.Tx, m *migration) (
 		}
 	}
 	return a.decide(ctx, func(tx *store.Tx) error {
+		now, err := readCatalog(tx)
+		if err != nil {
+			return err
+		}
+		if now.text() != m.old.text() { // something that was kept has been dropped
+			return errAgain
+		}
 		for _, number := range m.empty {
 			filled, err := hasRows(tx, number)
 			if err != nil {

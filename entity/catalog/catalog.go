@@ -99,14 +99,19 @@ func ReadGeneration(tx *store.Tx) (uint64, error) { return readNumber(tx, layout
 
 // write stores the catalog and its generation.
 func (c *Catalog) write(tx *store.Tx) error {
+	if err := c.writeTables(tx); err != nil {
+		return err
+	}
+	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
+}
+
+// writeTables stores the catalog. Its generation has not changed.
+func (c *Catalog) writeTables(tx *store.Tx) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("write catalog of entities: %w", err)
 	}
-	if err := tx.Set([]byte(layout.KeyCatalog), raw); err != nil {
-		return err
-	}
-	return tx.Set([]byte(layout.KeyGeneration), binary.BigEndian.AppendUint64(nil, c.Generation))
+	return tx.Set([]byte(layout.KeyCatalog), raw)
 }
 
 // readNumber reads a big endian number of 4 or 8 bytes; 0 if the key does not exist.
@@ -123,6 +128,12 @@ func readNumber(tx *store.Tx, key string) (uint64, error) {
 		return uint64(binary.BigEndian.Uint32(raw)), nil
 	}
 	return 0, fmt.Errorf("read %s: %w", key, layout.ErrDamaged)
+}
+
+// text returns what the catalog says about tables.
+func (c *Catalog) text() string {
+	text, _ := json.Marshal(c.Tables)
+	return string(text)
 }
 
 func (c *Catalog) table(name string) *tableEntry {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -34,16 +33,7 @@ func (e *ChangeError) Error() string {
 // Compare returns what Activate would refuse with the present rows of the store. It writes
 // nothing.
 func Compare(ctx context.Context, st *store.Store, s *schema.Schema) (diag.List, error) {
-	var list diag.List
-	err := st.View(ctx, func(tx *store.Tx) error {
-		m, err := compare(tx, s, fileOf(s, nil), false)
-		if err != nil {
-			return err
-		}
-		err = m.survey(tx)
-		list = m.list
-		return err
-	})
+	_, list, err := Plan(ctx, st, s)
 	return list, err
 }
 
@@ -136,9 +126,7 @@ func compare(tx *store.Tx, s *schema.Schema, file string, keep bool) (*migration
 		}
 	}
 	slices.SortFunc(m.new.Tables, func(a, b tableEntry) int { return strings.Compare(a.Name, b.Name) })
-	before, _ := json.Marshal(old.Tables)
-	after, _ := json.Marshal(m.new.Tables)
-	m.changed = string(before) != string(after)
+	m.changed = old.text() != m.new.text()
 	for i := range m.new.Tables { // sorted: the entries keep their positions
 		if err := m.findFresh(tx, &m.new.Tables[i]); err != nil {
 			return nil, err
@@ -294,11 +282,11 @@ func isRemoved(list []schema.Removed, name string) bool {
 func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
-		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name and copy the values", e.Name, f.Name, m.typeNow(prior.Type), e.Name)
+		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed", e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
 	case f == e.Tenant: // reported for the entity
 	default:
 		if field.Missing = m.missing(field, f); field.Missing == nil && !f.Type.Optional {
-			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default, or make it optional", e.Name, f.Name, e.Name)
+			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default; or make it optional, fill it (runner data each %s --call <function> --where \"%s = null\"), and make it required then", e.Name, f.Name, e.Name, e.Name, f.Name)
 		}
 	}
 }
@@ -555,7 +543,7 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: set the value first, or keep the field optional", e.Name, f.Name, id)
+			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>", e.Name, f.Name, id, e.Name, f.Name, f.Name)
 		}
 	}
 	for _, slot := range s.lacks {
@@ -567,13 +555,13 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.bounds {
 		f := e.Fields[slot]
 		if err := f.Type.CheckBounds(values[slot]); err != nil {
-			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first", e.Name, f.Name, id, err)
+			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>", e.Name, f.Name, id, err, e.Name, id, f.Name)
 		}
 	}
 	for _, enum := range s.enums {
 		if name := anyOf(values[enum.slot], enum.removed); name != "" {
 			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the row first", id, e.Name, name, e.Name, f.Name)
+			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s = %s\" --set %s=<value>", id, e.Name, name, e.Name, f.Name, e.Name, f.Name, name, f.Name)
 		}
 	}
 	for _, at := range s.lengths {
@@ -634,5 +622,5 @@ func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash
 }
 
 func (s *survey) reportSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
+	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[3]s --where \"id = %[1]s\" --set <field>=<value>", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
 }

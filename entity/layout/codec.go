@@ -106,6 +106,26 @@ func (t *Table) keptFields(raw string) (kept []keptField) {
 	return kept
 }
 
+// WithoutField returns a stored row without the field of that number; ok is false if it has none.
+func WithoutField(raw string, number uint32) (rest []byte, ok bool, err error) {
+	r := reading{rest: raw}
+	if r.byte() != rowFormat {
+		return nil, false, ErrDamaged
+	}
+	for r.rest != "" && !r.broken {
+		from := r.rest
+		tag := r.uvarint()
+		r.value(schema.ValueKind(tag&15), 0)
+		if tag>>4 == uint64(number) && !r.broken {
+			rest, ok = append([]byte(raw[:len(raw)-len(from)]), r.rest...), true
+		}
+	}
+	if r.broken {
+		return nil, false, ErrDamaged
+	}
+	return rest, ok, nil
+}
+
 // decode reads a row into values, one for each slot. Texts are parts of raw; the values
 // that are in the key do not change.
 func (t *Table) decode(values []schema.Value, raw string) error {

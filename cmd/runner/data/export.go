@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -17,20 +17,20 @@ import (
 	"runner.example/rowfile"
 )
 
-const dataExportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
+const exportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.
 
 Pages of 1,000 rows are read one after the other, each from one snapshot of the store. JSON
 lines lose nothing. In CSV, null and the empty string look alike, and line ends within texts
 become \n.`
 
-func dataExportCommand(c *program) *cobra.Command {
+func exportCommand(c *cli.CLI) *cobra.Command {
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
 		Use:               "export <entity>",
 		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "export rows to a file",
-		Long:              dataExportHelp,
+		Long:              exportHelp,
 		Example: `  runner data export Order --out orders.csv
   runner data export Order --where "status = open" | wc -l`,
 		Args: cli.Exactly(1, "the name of an entity"),
@@ -44,7 +44,7 @@ func dataExportCommand(c *program) *cobra.Command {
 				return err
 			}
 			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
-				return c.exportTo(ctx, node, request, path, format)
+				return exportTo(c, ctx, node, request, path, format)
 			}})
 		},
 	}
@@ -54,7 +54,7 @@ func dataExportCommand(c *program) *cobra.Command {
 	return cmd
 }
 
-func (c *program) exportTo(ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
+func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
 	out := c.Stdout
 	if path != "" {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -71,7 +71,7 @@ func (c *program) exportTo(ctx context.Context, node *admin.Client, request admi
 		}()
 		out = file
 	}
-	n, err := c.exportRows(ctx, node, request, out, format, path != "")
+	n, err := exportRows(c, ctx, node, request, out, format, path != "")
 	if err != nil || path == "" {
 		return err
 	}
@@ -84,7 +84,7 @@ func (c *program) exportTo(ctx context.Context, node *admin.Client, request admi
 	return c.Print(fmt.Sprintf("exported %s to %s\n", console.Plural(n, "row"), path))
 }
 
-func (c *program) exportRows(ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
+func exportRows(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
 	var b *console.Bar
 	if shown {
 		b = c.NewBar("exporting "+request.Entity, 0, progress.UnitsDefault)

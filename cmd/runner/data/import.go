@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"runner.example/schema"
 )
 
-const dataImportHelp = `Insert the rows of a file: JSON lines, or CSV with field names in the first line.
+const importHelp = `Insert the rows of a file: JSON lines, or CSV with field names in the first line.
 
 Rows may contain their id and the times that are otherwise set automatically, so an export
 can be imported. A row may refer to rows before it, or to others of its batch. An empty cell
@@ -31,14 +31,14 @@ is written, and every error of the batch is reported with its line.`
 // batchBytes is well below the largest transaction, indexes included.
 const batchBytes = 2 << 20
 
-func dataImportCommand(c *program) *cobra.Command {
+func importCommand(c *cli.CLI) *cobra.Command {
 	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
 		Use:               "import <entity> <file>",
 		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cli.AnyFile),
 		Short:             "import the rows of a file",
-		Long:              dataImportHelp,
+		Long:              importHelp,
 		Example: `  runner data import Order orders.jsonl
   runner data import Order --format csv - < orders.csv`,
 		Args: cli.Exactly(2, "the name of an entity and a file, or - for the standard input"),
@@ -47,7 +47,7 @@ func dataImportCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			in, size, err := c.openInput(args[1])
+			in, size, err := openInput(c, args[1])
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func dataImportCommand(c *program) *cobra.Command {
 				return nil
 			}
 			return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: known, Do: func(ctx context.Context, node *admin.Client) error {
-				return c.importFile(ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
+				return importFile(c, ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
 			}})
 		},
 	}
@@ -70,7 +70,7 @@ func dataImportCommand(c *program) *cobra.Command {
 }
 
 // openInput opens a file, or the standard input for "-". The size is 0 when it is unknown.
-func (c *program) openInput(path string) (io.ReadCloser, int64, error) {
+func openInput(c *cli.CLI, path string) (io.ReadCloser, int64, error) {
 	if path == "-" {
 		return io.NopCloser(c.Stdin), 0, nil
 	}
@@ -95,7 +95,7 @@ type imported struct {
 	Skipped  int `json:"skipped"`
 }
 
-func (c *program) importFile(ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
+func importFile(c *cli.CLI, ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
 	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
 	rows, err := rowfile.NewReader(io.TeeReader(in, bar), path, format)
 	var done imported

@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -9,14 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
+	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/rowfile"
+	"runner.example/runtime"
 )
 
-const dataHelp = `List, change, import and export the rows of the schema's entities as an operator. Policies,
+const help = `List, change, import and export the rows of the schema's entities as an operator. Policies,
 grants and tenants do not restrict these commands, and hidden fields are included. Changes
 are recorded in the audit.
 
@@ -24,17 +26,18 @@ In a schema without entities, rows do not say which tenant they belong to: --ten
 restricts list, get and export to the rows of one tenant, and import assigns its rows to
 it.`
 
-func dataCommand(c *program) *cobra.Command {
+// Command returns the command data. functions has the options of a runtime in this process.
+func Command(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "list, show, change, import and export rows",
-		Long:  dataHelp,
+		Long:  help,
 		Example: `  runner data list Order --where "status = open" --order "createdAt desc"
   runner data get Order 01k4x9m2v7q8r5s6t7u8v9w0x1
   runner data export Order --out orders.jsonl
   runner data import Order orders.csv`,
 	}
-	cmd.AddCommand(dataListCommand(c), dataGetCommand(c), dataUpdateCommand(c), dataDeleteCommand(c), dataImportCommand(c), dataExportCommand(c))
+	cmd.AddCommand(listCommand(c), getCommand(c), updateCommand(c), deleteCommand(c), importCommand(c), exportCommand(c), eachCommand(c, functions), dropCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }
@@ -143,7 +146,7 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 	}
 }
 
-func dataListCommand(c *program) *cobra.Command {
+func listCommand(c *cli.CLI) *cobra.Command {
 	var flags rowFlags
 	limit := 100
 	cmd := &cobra.Command{
@@ -169,7 +172,7 @@ func dataListCommand(c *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.printRows(args[0], rows)
+				return printRows(c, args[0], rows)
 			}})
 		},
 	}
@@ -180,7 +183,7 @@ func dataListCommand(c *program) *cobra.Command {
 
 // printRows writes rows as a table. Its columns are the fields of the first rows, in their
 // order.
-func (c *program) printRows(entity string, rows []json.RawMessage) error {
+func printRows(c *cli.CLI, entity string, rows []json.RawMessage) error {
 	if c.JSON {
 		return c.PrintJSON(rows)
 	}
@@ -213,7 +216,7 @@ func (c *program) printRows(entity string, rows []json.RawMessage) error {
 	return c.PrintTable(heading, table, "there are no matching rows of "+entity)
 }
 
-func dataGetCommand(c *program) *cobra.Command {
+func getCommand(c *cli.CLI) *cobra.Command {
 	var tenant string
 	cmd := &cobra.Command{
 		Use:               "get <entity> <id>",

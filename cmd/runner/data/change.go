@@ -1,4 +1,4 @@
-package main
+package data
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"runner.example/node"
 )
 
-const dataUpdateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or
+const updateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or
 JSON; nothing after the = is null in an optional field. Policies do not apply, but types and
 limits do. Each 500 rows are one transaction.`
 
-const dataDeleteHelp = `Delete the rows that match every --where condition, and the rows that @onDelete says.
+const deleteHelp = `Delete the rows that match every --where condition, and the rows that @onDelete says.
 Policies do not apply. Each 500 rows are one transaction.`
 
 // changeFlags are the flags that select the rows to change.
@@ -43,14 +43,14 @@ func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
 	return admin.ChangeRows{Entity: entity, Where: list.Where}, nil
 }
 
-func dataUpdateCommand(c *program) *cobra.Command {
+func updateCommand(c *cli.CLI) *cobra.Command {
 	var flags changeFlags
 	var set []string
 	cmd := &cobra.Command{
 		Use:               "update <entity>",
 		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "change rows",
-		Long:              dataUpdateHelp,
+		Long:              updateHelp,
 		Example:           `  runner data update Order --where "status = draft" --set status=cancelled`,
 		Args:              cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +61,7 @@ func dataUpdateCommand(c *program) *cobra.Command {
 			if request.Set, err = parseSet(set); err != nil {
 				return err
 			}
-			return c.changeRows(cmd, request, "updated", (*admin.Client).UpdateRows)
+			return changeRows(c, cmd, request, "updated", (*admin.Client).UpdateRows)
 		},
 	}
 	flags.add(cmd, "change")
@@ -86,13 +86,13 @@ func parseSet(list []string) (map[string]string, error) {
 	return set, nil
 }
 
-func dataDeleteCommand(c *program) *cobra.Command {
+func deleteCommand(c *cli.CLI) *cobra.Command {
 	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:               "delete <entity>",
 		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
 		Short:             "delete rows",
-		Long:              dataDeleteHelp,
+		Long:              deleteHelp,
 		Example:           `  runner data delete Order --where "status = cancelled" --where "createdAt < 2026-01-01T00:00:00Z"`,
 		Args:              cli.Exactly(1, "the name of an entity"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,7 +100,7 @@ func dataDeleteCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.changeRows(cmd, request, "deleted", (*admin.Client).DeleteRows)
+			return changeRows(c, cmd, request, "deleted", (*admin.Client).DeleteRows)
 		},
 	}
 	flags.add(cmd, "delete")
@@ -108,7 +108,7 @@ func dataDeleteCommand(c *program) *cobra.Command {
 }
 
 // changeRows changes rows in batches, until there are no more.
-func (c *program) changeRows(cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
+func changeRows(c *cli.CLI, cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
 	return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)

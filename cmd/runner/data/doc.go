@@ -1,0 +1,2 @@
+// Package data has the commands of `runner data`: operators' work on rows.
+package data

@@ -1,0 +1,281 @@
+package rows_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+// people is a schema of persons with these fields, whose states are an enum.
+func people(fields, states, more string) string {
+	return `app people
+enum State { ` + states + ` }
+entity Person {
+  id: id
+  ` + fields + `
+  state: State = fresh
+  @@allow all to session
+}
+entity Done {
+  id: id
+  person: string(1..40) @index
+}
+` + more + `
+functions(timeout: 60s) {
+  splitName(person: Person)
+  strict(person: string(1..40), limit: int = 3)
+  nothing()
+  two(a: string, b: string)
+}
+auth { session cookie { } }
+`
+}
+
+const peopleHandlers = `
+import { badRequest, get, insert, noContent, update, type RouteRequest } from "@runner/sdk";
+export async function splitName(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  const row = await get("Person", person);
+  const [firstName, ...rest] = row.name.split(" ");
+  await update("Person", { firstName, lastName: rest.join(" ") }).where("id", "=", person);
+  return noContent();
+}
+export async function strict(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await insert("Done", { person });
+  const row = await get("Person", person);
+  if (row.name.startsWith("bad")) return badRequest("this name is bad");
+  return noContent();
+}
+export function nothing() { return noContent(); }
+export function two() { return noContent(); }
+`
+
+const (
+	oldPerson   = "name: string(1..80)\n  note: text?"
+	splitPerson = oldPerson + "\n  firstName: string(0..80)?\n  lastName: string(0..80)?"
+)
+
+var peopleModule = sync.OnceValues(func() (string, error) {
+	build := exec.Command(harness.Binary, "build")
+	build.Dir = filepath.Join(harness.Scratch, "people")
+	for name, text := range map[string]string{"app.schema": people(splitPerson, "fresh, known", ""), "handlers/people.ts": peopleHandlers} {
+		path := filepath.Join(build.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return "", err
+		}
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("runner build: %w\n%s", err, out)
+	}
+	return filepath.Join(build.Dir, "build", "people.wasm"), nil
+})
+
+// newPeople returns an app with so many persons.
+func newPeople(t *testing.T, n int) *harness.App {
+	t.Helper()
+	module, err := peopleModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := harness.NewApp(t, people(oldPerson, "fresh, known", ""), "")
+	a.Write("build/people.wasm", harness.MustRead(t, module))
+	var rows strings.Builder
+	for i := range n {
+		fmt.Fprintf(&rows, `{"name":"First%d Last%d","note":"secret %d"}`+"\n", i, i, i)
+	}
+	a.Write("people.jsonl", rows.String())
+	a.Must("data", "import", "Person", "people.jsonl")
+	return a
+}
+
+// wantRun runs a command that must end with the status and print all of the words.
+func wantRun(t *testing.T, a *harness.App, status int, words []string, args ...string) string {
+	t.Helper()
+	r := a.Run(args...)
+	if r.Status != status {
+		t.Errorf("%v: status %d, want %d\n%s%s", args, r.Status, status, r.Stdout, r.Stderr)
+	}
+	for _, word := range words {
+		if !strings.Contains(r.Stdout+r.Stderr, word) {
+			t.Errorf("%v does not print %q:\n%s%s", args, word, r.Stdout, r.Stderr)
+		}
+	}
+	return r.Stdout
+}
+
+// listed returns rows as data list prints them.
+func listed(t *testing.T, a *harness.App, args ...string) (rows []map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.Must(append([]string{"data", "list", "--json"}, args...)...)), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// audited returns the number of records of an action, and the sum of their counts.
+func audited(t *testing.T, a *harness.App, action string) (records, rows int) {
+	t.Helper()
+	for _, r := range a.Audit(t) {
+		if r["action"] == action {
+			records++
+			if n, ok := r["count"].(float64); ok {
+				rows += int(n)
+			}
+		}
+	}
+	return records, rows
+}
+
+func TestAColumnIsSplitBesideRequestsAndThenDropped(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 250)
+	s := a.Serve()
+	split := people(splitPerson, "fresh, known", "")
+	a.Write("app.schema", split)
+	wantRun(t, a, 0, []string{"add", "Person.firstName", "250", "rows have null"}, "check", "--against", "data")
+	a.Must("reload")
+
+	for _, c := range []struct {
+		status int
+		words  []string
+		args   []string
+	}{
+		{2, []string{"--where", "--all"}, []string{"Person", "--call", "splitName"}},
+		{2, []string{"--call"}, []string{"Person", "--all"}},
+		{4, []string{`did you mean "splitName"?`}, []string{"Person", "--call", "splitNam", "--all"}},
+		{3, []string{"nothing(row: Person)"}, []string{"Person", "--call", "nothing", "--all"}},
+		{3, []string{"two(row: Person)"}, []string{"Person", "--call", "two", "--all"}},
+		{3, []string{"Done"}, []string{"Done", "--call", "splitName", "--all"}},
+		{3, []string{"nope"}, []string{"Person", "--call", "splitName", "--where", "nope = 1"}},
+		{3, []string{"Persn"}, []string{"Persn", "--call", "splitName", "--all"}},
+	} {
+		wantRun(t, a, c.status, c.words, append([]string{"data", "each"}, c.args...)...)
+	}
+	if records, _ := audited(t, a, "data.each"); records != 0 {
+		t.Errorf("refused commands left %d records", records)
+	}
+	wantRun(t, a, 0, []string{"called splitName for 250 rows"}, "data", "each", "Person", "--call", "splitName", "--where", "firstName = null")
+	if records, rows := audited(t, a, "data.each"); rows != 250 || records < 3 {
+		t.Errorf("the audit has %d records of %d rows", records, rows)
+	}
+	rows := listed(t, a, "Person", "--limit", "300")
+	for _, row := range rows {
+		if row["name"] != fmt.Sprint(row["firstName"], " ", row["lastName"]) {
+			t.Fatalf("got %v", row)
+		}
+	}
+	wantRun(t, a, 0, []string{"called splitName for 0 rows"}, "data", "each", "Person", "--call", "splitName", "--where", "firstName = null")
+
+	// The first name becomes required and gets another name, the note is removed, a value is renamed.
+	next := people("name: string(1..80)\n  note: text? @removed\n  givenName: string(1..80) @was(\"firstName\") @index\n  lastName: string(0..80)?", `new @was("fresh"), known`, "")
+	next = strings.Replace(next, "State = fresh", "State = new @index", 1)
+	a.Write("app.schema", next)
+	plan := wantRun(t, a, 0, []string{"runner data drop Person.note"}, "check", "--against", "data")
+	for _, want := range []string{"rename Person.givenName 250 was firstName", "check Person.givenName 250 every row must have a value", "remove Person.note 250", "rename Person.state new 250 was fresh", "build Person(givenName) 250"} {
+		if !strings.Contains(strings.Join(strings.Fields(plan), " "), want) {
+			t.Errorf("the plan does not have %q:\n%s", want, plan)
+		}
+	}
+	var document struct {
+		Findings []any
+		Plan     []struct{ Change, What, How string }
+	}
+	if err := json.Unmarshal([]byte(a.Must("check", "--against", "data", "--json")), &document); err != nil || len(document.Plan) < 5 || document.Findings == nil {
+		t.Errorf("%+v, %v", document, err)
+	}
+	wantRun(t, a, 3, []string{"@removed"}, "data", "drop", "Person.note") // not removed yet
+	a.Must("reload")
+	row := listed(t, a, "Person", "--limit", "1", "--where", "givenName = First7")[0]
+	if row["state"] != "new" || row["givenName"] != "First7" || row["note"] != nil {
+		t.Errorf("got %v", row)
+	}
+
+	// A rollback sees the old names, and what was removed.
+	a.Must("rollback")
+	row = listed(t, a, "Person", "--limit", "1", "--where", "firstName = First7")[0]
+	if row["state"] != "fresh" || row["note"] != "secret 7" {
+		t.Errorf("after the rollback: %v", row)
+	}
+	a.Must("rollback") // forward again
+
+	wantRun(t, a, 2, []string{"--yes", "250 rows of Person"}, "data", "drop", "Person.note")
+	wantRun(t, a, 4, []string{`did you mean "Person.note"?`}, "data", "drop", "Person.nte", "--yes")
+	wantRun(t, a, 3, []string{"declares Person.name", "@removed"}, "data", "drop", "Person.name", "--yes")
+	wantRun(t, a, 0, []string{"dropped Person.note from 250 rows"}, "data", "drop", "Person.note", "--yes")
+	if _, rows := audited(t, a, "data.drop"); rows != 250 {
+		t.Errorf("the audit counts %d dropped values", rows)
+	}
+	s.Stop()
+	wantRun(t, a, 4, nil, "data", "drop", "Person.note", "--yes")
+	s = a.Serve()
+	a.Must("rollback")
+	if row = listed(t, a, "Person", "--limit", "1", "--where", "firstName = First7")[0]; row["note"] != nil {
+		t.Errorf("a dropped value has returned: %v", row)
+	}
+	s.Stop()
+}
+
+// A function refuses a row, and the server is killed between batches: no row is done twice, and none is
+// missing.
+func TestCallsOverRowsContinueAfterErrorsAndKills(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 450)
+	rows := listed(t, a, "Person", "--limit", "450", "--order", "id")
+	bad := fmt.Sprint(rows[150]["id"])
+	a.Must("data", "update", "Person", "--where", "id = "+bad, "--set", "name=bad name")
+	s := a.Serve()
+	each := []string{"data", "each", "Person", "--call", "strict", "--all"}
+	wantRun(t, a, 1, []string{"strict answered 400", bad, "this name is bad", "100 rows done before that"}, each...)
+	wantRun(t, a, 1, []string{"continuing after 100 rows", bad}, each...)
+	if done := listed(t, a, "Done", "--limit", "500"); len(done) != 100 {
+		t.Errorf("%d rows were done, want the first batch only", len(done))
+	}
+	a.Must("data", "update", "Person", "--where", "id = "+bad, "--set", "name=good name")
+
+	// The server is killed as soon as another batch is committed.
+	ended := make(chan harness.Result, 1)
+	go func() { ended <- a.Run(each...) }()
+	s.WaitUntil("another batch", func() bool { return batches(a) >= 2 })
+	s.Kill()
+	<-ended // it may have ended before
+	s = a.Serve()
+	r := a.Run(append(each, "--json")...)
+	var last struct{ Count, Before int }
+	if err := json.Unmarshal([]byte(r.Stdout), &last); err != nil || r.Status != 0 {
+		t.Fatalf("status %d, %v: %s", r.Status, err, r.Stderr)
+	}
+	seen := map[string]int{}
+	for _, row := range listed(t, a, "Done", "--limit", "2000") {
+		seen[fmt.Sprint(row["person"])]++
+	}
+	// If the command had ended before the kill, the last one began again.
+	times := 1
+	if last.Before == 0 {
+		times = 2
+		t.Log("the command ended before the server was killed")
+	}
+	for i, row := range rows {
+		if n := seen[fmt.Sprint(row["id"])]; n != times {
+			t.Errorf("row %d was done %d times, want %d", i, n, times)
+		}
+	}
+	s.Stop()
+	// Without a server, and from the first row.
+	wantRun(t, a, 0, []string{"called strict for 450 rows"}, append(each, "--restart")...)
+}
+
+// batches returns the number of audit records of calls over rows.
+func batches(a *harness.App) int {
+	return strings.Count(a.Run("audit", "list", "--json").Stdout, `"data.each"`)
+}
