@@ -134,6 +134,8 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
 
+func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
+
 // follow does what a page says: it writes the files, runs the commands in order, and checks
 // that every line the page shows is printed, where … stands for any text. Only the checkout
 // and the port differ. At least so many lines must be compared. TypeScript of the page must
