@@ -239,13 +239,13 @@ func (v inventory) addSource(source diag.Source) {
 			}
 			v.addSettings("auth", d.Settings, w)
 		case *syntax.EnumDecl:
-			for _, value := range d.Values {
-				v.add("enum", d.Name.Name+"."+value.Name, "", "")
+			for i, value := range d.Values {
+				v.add("enum", d.Name.Name+"."+value.Name, "attributes", w.attrs(d.Attrs[i]))
 			}
 		case *syntax.TypeDecl:
 			v.addFields("type", d.Name.Name, d.Fields, w)
 		case *syntax.EntityDecl:
-			v.add("entity", d.Name.Name, "", "")
+			v.add("entity", d.Name.Name, "attributes", w.attrs(d.NameAttrs))
 			v.addFields("field", d.Name.Name, d.Fields, w)
 			for _, attr := range d.Attrs {
 				v.add("index", d.Name.Name+" "+w.text(attr.Loc), "", "")
@@ -273,6 +273,15 @@ func (v inventory) addSource(source diag.Source) {
 			}
 		}
 	}
+}
+
+// attrs returns attributes as they are written.
+func (w written) attrs(list []*syntax.FieldAttr) string {
+	var texts []string
+	for _, attr := range list {
+		texts = append(texts, w.text(attr.Loc))
+	}
+	return strings.Join(texts, " ")
 }
 
 func (v inventory) addSettings(kind string, all []*syntax.Setting, w written) {

@@ -473,3 +473,58 @@ func TestAStartUnfreezesRowsOfAKilledActivation(t *testing.T) {
 	}
 	h.insert(clerk, "Item", `{"size":2}`)
 }
+
+// A writer of the wider release inserts a long name while narrower bounds are activated: the change is
+// refused with that row, or the insert fails because the schema has changed.
+func TestNarrowerBoundsAreCheckedBesideWriters(t *testing.T) {
+	h := newFixture(t, with("name: string(1..20)"))
+	d := newDice(newSeed(t), 0)
+	outcomes := map[string]int{}
+	for round := range 30 {
+		before := h.model
+		long, begin := d.IntN(40), d.IntN(40)
+		started, written := make(chan bool), make(chan bool, 1)
+		go func() {
+			defer close(written)
+			for i := range 40 {
+				if i == begin {
+					close(started)
+				}
+				name := "short"
+				if i == long {
+					name = "much too long"
+				}
+				_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
+					var a entity.Access
+					a.Reset(before, tx, clerk, 0)
+					return a.Do("insert", fmt.Appendf(nil, `{"into":"Item","values":{"name":%q}}`, name), nil)
+				})
+				if err != nil && !errors.Is(err, entity.ErrOutdated) {
+					t.Errorf("round %d: %v", round, err)
+				}
+				if err == nil && i == long {
+					written <- true
+				}
+			}
+		}()
+		<-started
+		list := h.refusals(with("name: string(1..10)"))
+		isWritten := <-written
+		for range written {
+		}
+		tooLong := len(h.rows(clerk, `{"from":"Item","where":[["name","startsWith","much"]]}`))
+		switch {
+		case len(list) == 0 && (isWritten || tooLong > 0):
+			t.Errorf("round %d: the narrower schema is active, and a row violates it", round)
+		case len(list) == 0:
+			outcomes["activated"]++
+		case list[0].Code != "E606" || !isWritten || tooLong != 1:
+			t.Errorf("round %d: %v, written %v", round, list, isWritten)
+		default:
+			outcomes["refused"]++
+		}
+		h.must(clerk, "delete", `{"from":"Item","where":[]}`)
+		h.mustActivate(with("name: string(1..20)"))
+	}
+	t.Log(outcomes)
+}

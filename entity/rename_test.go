@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"runner.example/entity/catalog"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/schema/compiler"
 )
 
 // tradeWith is a schema with an entity of this declaration, one that refers to it, and the enum of its
@@ -257,5 +260,41 @@ func TestRemovedFieldsAndEntitiesAreKeptAndInvisible(t *testing.T) {
 	h.mustActivate(old)
 	if got := h.texts("note", `{"from":"Order"}`); !slices.Equal(got, []string{"n"}) || len(h.rows(alice, `{"from":"Line"}`)) != 1 {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestAPlanNamesEveryChange(t *testing.T) {
+	h := newFixture(t, tradeWith("Order", "name: string(1..20)\n note: text? @index\n size: int?\n state: State = open @index", "open, sent"))
+	h.insert(alice, "Order", `{"name":"a"}`)
+	h.insert(alice, "Order", `{"name":"b"}`)
+	next := tradeWith(`Purchase @was("Order")`, "name: string(1..10) @unique\n note: text? @removed\n amount: int @was(\"size\")\n more: int = 3 @index\n state: State = open @index", `open, shipped @was("sent")`)
+	sources := []diag.Source{{Name: "app.schema", Text: []byte(strings.Replace(next, "entity Line", "entity Extra { id: id\n @@allow all to session }\nentity Line @removed", 1))}}
+	s, list := compiler.Compile(sources, compiler.Options{})
+	if s == nil {
+		t.Fatal(list)
+	}
+	steps, list, err := catalog.Plan(context.Background(), h.store, s)
+	if err != nil || len(list) != 2 || list[0].Code != "E602" || !strings.Contains(list[0].Message, "runner data update") {
+		t.Errorf("%v, %v", list, err)
+	}
+	var got []string
+	for _, step := range steps {
+		got = append(got, fmt.Sprintf("%s %s %d", step.Change, step.What, step.Rows))
+		if step.How == "" {
+			t.Errorf("%v says nothing", step)
+		}
+	}
+	want := []string{
+		"add Extra 0", "rename Purchase 2", "remove Purchase.note 2", "rename Purchase.amount 2", "rename Purchase.state shipped 2", "add Purchase.more 2",
+		"check Purchase.amount 2", "check Purchase.name 2",
+		"build Purchase(name) 2", "build Purchase(more) 2", "build Purchase(state) 2", "drop Order(note) 2", "drop Order(state) 2",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if steps, _, err := catalog.Plan(context.Background(), h.store, h.model.Schema()); len(steps) != 0 || err != nil {
+		t.Errorf("the same schema: %v, %v", steps, err)
 	}
 }

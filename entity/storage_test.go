@@ -69,6 +69,10 @@ func (h *fixture) activateWith(text string, opt entity.Options) error {
 	m, err := entity.Activate(context.Background(), h.store, s, sources, opt)
 	if err == nil {
 		h.model = m
+		// Other nodes and a restart find the schema as the active one.
+		if same, err := entity.Current(context.Background(), h.store, s, opt); err != nil || same == nil {
+			h.t.Errorf("the activated schema is not the active one: %v", err)
+		}
 	}
 	return err
 }

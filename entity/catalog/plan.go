@@ -51,8 +51,8 @@ type planner struct {
 	steps []Step
 }
 
-func (p *planner) add(change, what string, rows int, how string, args ...any) {
-	p.steps = append(p.steps, Step{change, what, rows, fmt.Sprintf(how, args...)})
+func (p *planner) add(change, what, how string, args ...any) {
+	p.steps = append(p.steps, Step{Change: change, What: what, How: fmt.Sprintf(how, args...)})
 }
 
 func (p *planner) run() error {
@@ -64,83 +64,99 @@ func (p *planner) run() error {
 		}
 		switch {
 		case before == nil:
-			p.add("add", now.Name, 0, "a new entity")
+			p.add("add", now.Name, "a new entity")
 		case before.Number != now.Number || now.Untyped: // without rows, or without fields
 		default:
-			rows, err := countRows(p.tx, now.Number)
-			if err != nil {
+			if err := p.stored(now, before); err != nil {
 				return err
 			}
-			p.table(now, before, rows)
 		}
 	}
 	return nil
 }
 
-func (p *planner) table(now, before *tableEntry, rows int) {
-	switch {
-	case now.Kept && !before.Kept:
-		p.add("remove", now.Name, rows, "the rows are kept: runner data drop %s deletes them for good", now.Name)
-		return
-	case now.Kept:
-		p.add("keep", now.Name, rows, "not declared: runner data drop %s deletes the rows for good", now.Name)
-		return
-	case before.Kept:
-		p.add("return", now.Name, rows, "the rows that were kept")
+// stored adds the changes of a table that exists. Its rows are counted only if there are any.
+func (p *planner) stored(now, before *tableEntry) error {
+	filled, err := hasRows(p.tx, now.Number)
+	if err != nil {
+		return err
 	}
-	if now.Name != before.Name {
-		p.add("rename", now.Name, rows, "was %s; no row is written", before.Name)
+	first := len(p.steps)
+	p.table(now, before, filled)
+	if !filled || first == len(p.steps) {
+		return nil
 	}
-	for i := range now.Fields {
-		p.field(now, before, &now.Fields[i], rows)
+	rows, err := countRows(p.tx, now.Number)
+	for i := range p.steps[first:] {
+		p.steps[first+i].Rows = rows
 	}
-	p.checks(now, rows)
-	p.indexes(now, before, rows)
+	return err
 }
 
-func (p *planner) field(table, tableBefore *tableEntry, now *fieldEntry, rows int) {
+func (p *planner) table(now, before *tableEntry, filled bool) {
+	switch {
+	case now.Kept && !before.Kept:
+		p.add("remove", now.Name, "the rows are kept: runner data drop %s deletes them for good", now.Name)
+		return
+	case now.Kept:
+		p.add("keep", now.Name, "not declared: runner data drop %s deletes the rows for good", now.Name)
+		return
+	case before.Kept:
+		p.add("return", now.Name, "the rows that were kept")
+	}
+	if now.Name != before.Name {
+		p.add("rename", now.Name, "was %s; no row is written", before.Name)
+	}
+	for i := range now.Fields {
+		p.field(now, before, &now.Fields[i], filled)
+	}
+	p.checks(now, filled)
+	p.indexes(now, before, filled)
+}
+
+func (p *planner) field(table, tableBefore *tableEntry, now *fieldEntry, filled bool) {
 	what := table.Name + "." + now.Name
 	at := slices.IndexFunc(tableBefore.Fields, func(f fieldEntry) bool { return f.Number == now.Number })
 	if at < 0 {
 		how := "a new field; rows have null"
-		if rows == 0 {
+		if !filled {
 			how = "a new field"
 		} else if now.Missing != nil {
 			how = "a new field; rows have its default"
 		}
-		p.add("add", what, rows, "%s", how)
+		p.add("add", what, "%s", how)
 		return
 	}
 	before := &tableBefore.Fields[at]
 	switch {
 	case now.Kept && !before.Kept:
-		p.add("remove", what, rows, "the values are kept: runner data drop %s deletes them for good", what)
+		p.add("remove", what, "the values are kept: runner data drop %s deletes them for good", what)
 	case now.Kept:
-		p.add("keep", what, rows, "not declared: runner data drop %s deletes the values for good", what)
+		p.add("keep", what, "not declared: runner data drop %s deletes the values for good", what)
 	case before.Kept:
-		p.add("return", what, rows, "the values that were kept")
+		p.add("return", what, "the values that were kept")
 	}
 	if now.Name != before.Name {
-		p.add("rename", what, rows, "was %s; no row is written", before.Name)
+		p.add("rename", what, "was %s; no row is written", before.Name)
 	}
 	for _, name := range now.Enum {
 		text := now.storedText(name)
 		for _, prior := range before.Enum {
 			if prior != name && before.storedText(prior) == text {
-				p.add("rename", what+" "+name, rows, "was %s; no row is written", prior)
+				p.add("rename", what+" "+name, "was %s; no row is written", prior)
 			}
 		}
 	}
 }
 
 // checks adds what is compared with the rows.
-func (p *planner) checks(now *tableEntry, rows int) {
+func (p *planner) checks(now *tableEntry, filled bool) {
 	at := slices.IndexFunc(p.m.surveys, func(s *survey) bool { return s.entry == now })
-	if at < 0 || rows == 0 {
+	if at < 0 || !filled {
 		return
 	}
 	s := p.m.surveys[at]
-	add := func(slot int, how string) { p.add("check", now.Name+"."+s.entity.Fields[slot].Name, rows, "%s", how) }
+	add := func(slot int, how string) { p.add("check", now.Name+"."+s.entity.Fields[slot].Name, "%s", how) }
 	for _, slot := range s.nulls {
 		add(slot, "every row must have a value")
 	}
@@ -163,24 +179,24 @@ func (p *planner) checks(now *tableEntry, rows int) {
 	}
 }
 
-func (p *planner) indexes(now, before *tableEntry, rows int) {
+func (p *planner) indexes(now, before *tableEntry, filled bool) {
 	at := slices.IndexFunc(p.m.surveys, func(s *survey) bool { return s.entry == now })
 	for i := range now.Indexes {
 		x := &now.Indexes[i]
 		switch {
-		case x.Number != 0 || rows == 0:
+		case x.Number != 0 || !filled:
 		case x.Unique:
-			p.add("build", indexName(now, x), rows, "unique: rows are compared, and it is built before the schema becomes active")
+			p.add("build", indexName(now, x), "unique: rows are compared, and it is built before the schema becomes active")
 		case at >= 0 && slices.Contains(p.m.surveys[at].ahead, i):
-			p.add("build", indexName(now, x), rows, "built before the schema becomes active")
+			p.add("build", indexName(now, x), "built before the schema becomes active")
 		default:
-			p.add("build", indexName(now, x), rows, "built in the background; queries scan until then")
+			p.add("build", indexName(now, x), "built in the background; queries scan until then")
 		}
 	}
 	for i := range before.Indexes {
 		x := &before.Indexes[i]
 		if slices.Contains(p.m.dropped, x.Number) {
-			p.add("drop", indexName(before, x), rows, "deleted in the background")
+			p.add("drop", indexName(before, x), "deleted in the background")
 		}
 	}
 }

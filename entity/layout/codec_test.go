@@ -2,7 +2,9 @@ package layout_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,4 +223,43 @@ func TestAStoredRowCarriesKeptFields(t *testing.T) {
 			t.Errorf("a new row with %v at %v is %x", changes, declared, raw)
 		}
 	})
+}
+
+func TestARowWithoutAFieldHasAllOthers(t *testing.T) {
+	values := []schema.Value{
+		schema.TextValue("id"), schema.TextValue("a text"), schema.IntValue(-7), {}, schema.BoolValue(true), schema.FloatValue(1.5),
+		schema.ListValue([]schema.Value{schema.TextValue("x"), schema.IntValue(3)}), schema.JSONValue(`{"a":1}`),
+	}
+	slots := make([]layout.Slot, len(values))
+	for i := range slots {
+		slots[i].Number = uint32(i*i + 1) // some numbers take two bytes
+	}
+	full := &layout.Table{ID: 0, Tenant: -1}
+	full.SetSlots(slots, nil)
+	raw := string(full.AppendRow(nil, values, ""))
+	for gone := 1; gone < len(slots); gone++ {
+		rest, ok, err := layout.WithoutField(raw, slots[gone].Number)
+		if err != nil || !ok {
+			t.Fatalf("field %d: %v, %v", gone, ok, err)
+		}
+		some, kept := slices.Clone(slots), slices.Clone(values)
+		some, kept = slices.Delete(some, gone, gone+1), slices.Delete(kept, gone, gone+1)
+		table := &layout.Table{ID: 0, Tenant: -1}
+		table.SetSlots(some, nil)
+		if want := string(table.AppendRow(nil, kept, "")); string(rest) != want {
+			t.Errorf("field %d: %q, want %q", gone, rest, want)
+		}
+		if _, ok, err := layout.WithoutField(string(rest), slots[gone].Number); ok || err != nil {
+			t.Errorf("field %d again: %v, %v", gone, ok, err)
+		}
+	}
+	for n := range len(raw) { // a damaged row is reported, or it was cut between two fields
+		rest, ok, err := layout.WithoutField(raw[:n], slots[1].Number)
+		if err != nil && (ok || rest != nil) {
+			t.Errorf("cut at %d: %q, %v", n, rest, err)
+		}
+	}
+	if _, _, err := layout.WithoutField("", 1); !errors.Is(err, layout.ErrDamaged) {
+		t.Errorf("an empty row: %v", err)
+	}
 }
