@@ -37,7 +37,10 @@ examples: build ## build the handlers of every example, in every language
 
 check: build lint short ## build, lint and the unit tests that need no compilers; under a minute
 
-test: setup lint unit blackbox ## everything in its short form
+test: ## everything in its short form
+	@tools/fetch-engine.sh
+	@$(MAKE) --no-print-directory -j2 setup lint # one waits for the network, the other computes
+	@$(MAKE) --no-print-directory unit blackbox
 
 test-arm64: ## tests of the runner for arm64, under qemu: about five minutes
 	@tools/test-arm64.sh

@@ -12,6 +12,7 @@ import (
 
 	"runner.example/audit"
 	"runner.example/cluster"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/store"
 )
@@ -98,6 +99,8 @@ var described = map[reflect.Type]map[string]any{
 	reflect.TypeFor[time.Time]():                     date,
 	reflect.TypeFor[*time.Time]():                    dateOrNull,
 	reflect.TypeFor[audit.Timestamp]():               date,
+	reflect.TypeFor[jobs.Time]():                     date,
+	reflect.TypeFor[jobs.State]():                    {"type": "string", "enum": jobs.States},
 	reflect.TypeFor[cluster.Role]():                  {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
 	reflect.TypeFor[store.Digest]():                  {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 	reflect.TypeFor[keystore.Role]():                 {"type": "string", "enum": keystore.Roles()},

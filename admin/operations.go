@@ -20,6 +20,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -44,6 +45,8 @@ type Local struct {
 	URL string
 	// Started is when the server was started.
 	Started time.Time
+	// KeepJobs is how long cancelled jobs are kept.
+	KeepJobs jobs.Keep
 	// Metrics counts backups; nil counts nothing. MetricsURL is the URL of the metrics, or
 	// empty.
 	Metrics    *telemetry.Metrics
@@ -129,7 +132,9 @@ type operation struct {
 	// role is the weakest one that may run it over the network.
 	role         keystore.Role
 	args, result reflect.Type
-	do           func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
+	// commits: it stores something.
+	commits bool
+	do      func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
 }
 
 // streams are the roles of what is not in operations, because a stream is sent.
@@ -141,47 +146,52 @@ var streams = map[string]keystore.Role{
 // operations are all operations, by the names that the audit log uses too.
 var operations = map[string]operation{
 	"status":              with(keystore.RoleRead, (*Local).status),
-	"apiKeys.create":      with(keystore.RoleAdmin, (*Local).createKey),
+	"apiKeys.create":      commits(with(keystore.RoleAdmin, (*Local).createKey)),
 	"apiKeys.get":         with(keystore.RoleAdmin, (*Local).getKey),
 	"apiKeys.list":        with(keystore.RoleAdmin, (*Local).listKeys),
-	"apiKeys.rotate":      with(keystore.RoleAdmin, (*Local).rotateKey),
-	"apiKeys.revoke":      with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Revoke)),
-	"apiKeys.disable":     with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Disable)),
-	"apiKeys.enable":      with(keystore.RoleAdmin, (*Local).enableKey),
-	"platformKeys.create": with(keystore.RoleAdmin, (*Local).createPlatformKey),
+	"apiKeys.rotate":      commits(with(keystore.RoleAdmin, (*Local).rotateKey)),
+	"apiKeys.revoke":      commits(with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Revoke))),
+	"apiKeys.disable":     commits(with(keystore.RoleAdmin, takeAway((*keystore.Keystore).Disable))),
+	"apiKeys.enable":      commits(with(keystore.RoleAdmin, (*Local).enableKey)),
+	"platformKeys.create": commits(with(keystore.RoleAdmin, (*Local).createPlatformKey)),
 	"platformKeys.list":   with(keystore.RoleAdmin, (*Local).listPlatformKeys),
-	"platformKeys.revoke": with(keystore.RoleAdmin, (*Local).revokePlatformKey),
+	"platformKeys.revoke": commits(with(keystore.RoleAdmin, (*Local).revokePlatformKey)),
 	"schema.compare":      with(keystore.RoleDeploy, (*Local).compareSchema),
-	"sessions.create":     with(keystore.RoleAdmin, (*Local).createSession),
+	"sessions.create":     commits(with(keystore.RoleAdmin, (*Local).createSession)),
 	"sessions.list":       with(keystore.RoleAdmin, (*Local).listSessions),
-	"sessions.revoke":     with(keystore.RoleAdmin, (*Local).revokeSession),
+	"sessions.revoke":     commits(with(keystore.RoleAdmin, (*Local).revokeSession)),
 	"data.get":            with(keystore.RoleAdmin, (*Local).getRow),
 	"data.list":           with(keystore.RoleAdmin, (*Local).listRows),
-	"data.import":         with(keystore.RoleAdmin, (*Local).importRows),
-	"data.update":         with(keystore.RoleAdmin, (*Local).updateRows),
-	"data.delete":         with(keystore.RoleAdmin, (*Local).deleteRows),
-	"data.drop":           with(keystore.RoleAdmin, (*Local).dropKept),
+	"data.import":         commits(with(keystore.RoleAdmin, (*Local).importRows)),
+	"data.update":         commits(with(keystore.RoleAdmin, (*Local).updateRows)),
+	"data.delete":         commits(with(keystore.RoleAdmin, (*Local).deleteRows)),
+	"data.drop":           commits(with(keystore.RoleAdmin, (*Local).dropKept)),
 	"data.each":           with(keystore.RoleAdmin, (*Local).callEach),
 	"functions.call":      with(keystore.RoleAdmin, (*Local).callFunction),
+	"jobs.list":           with(keystore.RoleAdmin, (*Local).listJobs),
+	"jobs.get":            with(keystore.RoleAdmin, (*Local).getJob),
+	"jobs.retry":          with(keystore.RoleAdmin, (*Local).retryJob),
+	"jobs.cancel":         with(keystore.RoleAdmin, (*Local).cancelJob),
+	"jobs.enqueue":        with(keystore.RoleAdmin, (*Local).enqueueJob),
 	"audit.list":          with(keystore.RoleAdmin, (*Local).listAudit),
 	"audit.verify":        with(keystore.RoleAdmin, (*Local).verifyAudit),
 	"reload":              with(keystore.RoleAdmin, (*Local).reload),
 	"releases.list":       with(keystore.RoleRead, (*Local).listReleases),
 	"releases.get":        with(keystore.RoleRead, (*Local).getRelease),
 	"releases.missing":    with(keystore.RoleRead, (*Local).missingFiles),
-	"releases.add":        with(keystore.RoleDeploy, (*Local).addRelease),
-	"releases.activate":   with(keystore.RoleDeploy, (*Local).activateRelease),
+	"releases.add":        commits(with(keystore.RoleDeploy, (*Local).addRelease)),
+	"releases.activate":   commits(with(keystore.RoleDeploy, (*Local).activateRelease)),
 	"clock.show":          with(keystore.RoleAdmin, (*Local).showClock),
-	"clock.accept":        with(keystore.RoleAdmin, (*Local).acceptClock),
-	"cluster.invite":      with(keystore.RoleAdmin, (*Local).inviteNode),
+	"clock.accept":        commits(with(keystore.RoleAdmin, (*Local).acceptClock)),
+	"cluster.invite":      commits(with(keystore.RoleAdmin, (*Local).inviteNode)),
 	"cluster.status":      with(keystore.RoleRead, (*Local).clusterStatus),
-	"cluster.leave":       with(keystore.RoleAdmin, (*Local).leaveCluster),
+	"cluster.leave":       commits(with(keystore.RoleAdmin, (*Local).leaveCluster)),
 }
 
 // with returns an operation that decodes its arguments. An unknown member is refused: what it
 // asks for would silently not be done.
 func with[A, R any](role keystore.Role, do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) operation {
-	return operation{role, reflect.TypeFor[A](), reflect.TypeFor[R](), func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
+	return operation{role: role, args: reflect.TypeFor[A](), result: reflect.TypeFor[R](), do: func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
 		var args A
 		dec := json.NewDecoder(bytes.NewReader(text))
 		dec.DisallowUnknownFields()
@@ -190,6 +200,13 @@ func with[A, R any](role keystore.Role, do func(l *Local, ctx context.Context, w
 		}
 		return do(l, ctx, who, args)
 	}}
+}
+
+// commits marks an operation that stores something: in a cluster it ends when no majority of the voters
+// can be reached.
+func commits(op operation) operation {
+	op.commits = true
+	return op
 }
 
 // roleOf returns the role that the operation with that name needs over the network.
@@ -229,11 +246,19 @@ func (l *Local) do(ctx context.Context, who operator, name string, args []byte) 
 	if !ok {
 		return nil, unknownOperation(name)
 	}
+	if op.commits && l.Cluster != nil {
+		var end context.CancelFunc
+		ctx, end = l.Cluster.WithMajority(ctx)
+		defer end()
+	}
 	result, err := op.do(l, ctx, keystore.Authority{
 		Schema:    l.Schema(),
 		Caller:    caller.Caller{Kind: caller.System, UserID: who.id},
 		RequestID: who.requestID, Address: who.address,
 	}, args)
+	if err != nil && context.Cause(ctx) == cluster.ErrNoMajority {
+		return nil, cluster.ErrNoMajority
+	}
 	if err != nil {
 		return nil, explained(err)
 	}

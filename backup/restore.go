@@ -38,14 +38,8 @@ var ErrNotEmpty = errors.New("the data directory is not empty")
 // matches ErrInvalid if the backup is not intact, and ErrNotEmpty if the directory has
 // files.
 func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, err error) {
-	dir, err := filepath.Abs(opt.Dir)
+	dir, err := CheckTarget(opt.Dir)
 	if err != nil {
-		return Info{}, err
-	}
-	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved // a symlink to an empty directory is kept
-	}
-	if err := checkEmpty(dir); err != nil {
 		return Info{}, err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
@@ -85,6 +79,18 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 		return Info{}, fmt.Errorf("rename %q to %q: %w", work, dir, err)
 	}
 	return info, atomicio.SyncDir(filepath.Dir(dir))
+}
+
+// CheckTarget returns the absolute path at which Restore makes the data directory, or the error with which
+// it refuses the directory before it changes anything.
+func CheckTarget(dir string) (path string, err error) {
+	if path, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved // a symlink to an empty directory is kept
+	}
+	return path, checkEmpty(path)
 }
 
 // checkEmpty returns an error if dir cannot become the data directory.

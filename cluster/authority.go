@@ -170,18 +170,21 @@ type trust struct {
 // readTrust reads the files of a node.
 func readTrust(data string) (*trust, error) {
 	c := credentials{}
+	unusable := func(err error) error {
+		return fault.Wrap(err, fault.Invalid, "the certificates of the node in %q cannot be used (%v): restore them from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data), err)
+	}
 	for _, f := range []struct {
 		name string
 		text *[]byte
 	}{{caFile, &c.ca}, {certFile, &c.cert}, {keyFile, &c.key}} {
 		var err error
 		if *f.text, err = os.ReadFile(files(data, f.name)); err != nil {
-			return nil, fmt.Errorf("read the certificates of the node: %w", err)
+			return nil, unusable(err)
 		}
 	}
 	t, err := newTrust(c)
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "the certificates of the node in %q cannot be used (%v): restore them, or remove the data directory and join again", files(data), err)
+		return nil, unusable(err)
 	}
 	return t, nil
 }

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,6 +37,10 @@ type member struct {
 	store *store.Store
 	stop  func()
 	now   *clock
+	// removed gets the error with which the server must end.
+	removed chan error
+	// ended gets why the etcd server has ended.
+	ended chan *fault.Fault
 }
 
 // clock is a clock that is set.
@@ -74,11 +80,21 @@ func found(t *testing.T) *member {
 // start starts a node that was made.
 func start(t *testing.T, data string) *member {
 	t.Helper()
-	m := &member{t: t, data: data, now: &clock{}}
+	m, err := tryStart(t.Context(), t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// tryStart returns the error of Serve. It waits for the log until ctx ends.
+func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
+	t.Helper()
+	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), ended: make(chan *fault.Fault, 1)}
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
-	m.Node, err = cluster.Start(cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger})
+	m.Node, err = cluster.Start(cluster.StartOptions{Options: cluster.Options{Election: time.Second}, Data: data, Pepper: pepper, Logger: logger, Now: m.now.read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,20 +104,10 @@ func start(t *testing.T, data string) *member {
 		t.Fatal(err)
 	}
 	_, revision, _ := m.store.Position()
-	if err := m.CheckLog(t.Context(), revision); err != nil {
+	if err := m.CheckLog(ctx, revision); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := keystore.Open(t.Context(), m.store, keystore.Options{Dir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Serve(m.store, keys, cluster.Hooks{
-		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
-		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
-		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
-		Activate: func(context.Context, release.Activation) error { return nil },
-		Skew:     func(map[string]time.Duration) {}, Share: func(int, int) {}, Behind: func() {},
-	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +122,26 @@ func start(t *testing.T, data string) *member {
 		m.Close()
 	})
 	t.Cleanup(m.stop)
-	return m
+	return m, m.Serve(m.store, keys, cluster.Hooks{
+		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
+		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
+		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
+		Activate: func(context.Context, release.Activation) error { return nil },
+		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
+		Removed:     func(err error) { m.removed <- err },
+		ServerEnded: func(cause *fault.Fault) { m.ended <- cause },
+	})
+}
+
+// agrees reports whether no more than half of the clocks differ by more than a minute.
+func agrees(skews map[string]time.Duration) bool {
+	far := 0
+	for _, skew := range skews {
+		if skew.Abs() > time.Minute {
+			far++
+		}
+	}
+	return 2*far <= len(skews)
 }
 
 // testLog writes the log of a node to that of the test.
@@ -180,6 +205,34 @@ func (m *member) status() cluster.Overview {
 		m.t.Fatal(err)
 	}
 	return s
+}
+
+// address returns the address at which the node listens, and dial a client of its etcd server.
+func (m *member) address() (host string, port int) {
+	m.t.Helper()
+	for _, n := range m.status().Nodes {
+		if n.Name == m.Name() {
+			text, number, err := net.SplitHostPort(n.Address)
+			if port, err = strconv.Atoi(cmp.Or(number, fmt.Sprint(err))); err != nil {
+				m.t.Fatal(err)
+			}
+			host = text
+		}
+	}
+	return host, port
+}
+
+func (m *member) dial() *etcdlog.Client {
+	m.t.Helper()
+	host, port := m.address()
+	file := func(name string) string { return filepath.Join(m.data, "cluster", name) }
+	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, port+1)},
+		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(client.Close)
+	return client
 }
 
 // A node begins with the data of the cluster, follows it and writes to it; blobs that it lacks are
@@ -297,6 +350,26 @@ func TestAnInvitationWorksOnceAndForAWhile(t *testing.T) {
 	}
 }
 
+// A data directory that cannot be the one of a node is refused before the invitation is used.
+func TestAnInvitationIsNotUsedForADirectoryThatCannotBeANode(t *testing.T) {
+	first := found(t)
+	token := first.invite(cluster.Edge)
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("nothing", link); err != nil {
+		t.Fatal(err)
+	}
+	for data, want := range map[string]string{dir: "is not empty", link: "symlink to nothing"} {
+		opt := cluster.JoinOptions{Options: cluster.Options{Name: "a"}, Data: data}
+		if _, err := cluster.Join(t.Context(), token, opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("join with %s: %v, want %q", data, err, want)
+		}
+	}
+	if _, err := join(t, token, "a"); err != nil {
+		t.Error(err)
+	}
+}
+
 // Without a certificate of the cluster, a connection can do nothing but join.
 func TestOnlyNodesAreAnswered(t *testing.T) {
 	first := found(t)
@@ -372,6 +445,61 @@ func freeURL(t *testing.T) string {
 	return "http://" + ln.Addr().String()
 }
 
+// A node whose clock differs from those of the others gives up the background work, although it is still the
+// owner in the store, and takes it over again only with a right clock.
+func TestANodeWithAWrongClockIsNotTheOwner(t *testing.T) {
+	first := found(t)
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !done(); <-time.After(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("not within a minute: %s", what)
+			}
+		}
+	}
+	works := func(m *member) error {
+		_, err := m.store.UpdateAsOwner(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("swept by"), []byte(m.Name())) })
+		return err
+	}
+	until("the only node is the owner", first.store.IsOwner)
+	var edges []*member
+	for _, name := range []string{"e1", "e2"} {
+		data, err := join(t, first.invite(cluster.Edge), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges = append(edges, start(t, data))
+	}
+	until("both know each other", func() bool {
+		return len(edges[0].status().Nodes) == 3 && len(edges[1].status().Nodes) == 3
+	})
+	if err := works(first); err != nil {
+		t.Fatal(err)
+	}
+	first.now.set(time.Now().Add(24 * time.Hour))
+	until("the owner gives up", func() bool { return !first.store.IsOwner() })
+	if err := works(first); !errors.Is(err, store.ErrNotOwner) {
+		t.Errorf("a node with a wrong clock does the work of the owner: %v", err)
+	}
+	until("another node is the owner", func() bool { return edges[0].store.IsOwner() || edges[1].store.IsOwner() })
+	for i, m := range edges {
+		if err := works(m); (err == nil) != m.store.IsOwner() {
+			t.Errorf("%s: %v", m.Name(), err)
+		}
+		m.now.set(time.Now().AddDate(0, 0, -1-i)) // now all three differ from each other
+	}
+	until("no node is the owner", func() bool { return !edges[0].store.IsOwner() && !edges[1].store.IsOwner() })
+	for _, m := range append(edges, first) {
+		if err := works(m); !errors.Is(err, store.ErrNotOwner) {
+			t.Errorf("%s does the work of the owner: %v", m.Name(), err)
+		}
+		m.now.set(time.Time{})
+	}
+	until("a node with a right clock is the owner", func() bool {
+		return first.store.IsOwner() || edges[0].store.IsOwner() || edges[1].store.IsOwner()
+	})
+}
+
 // A node whose rows differ from those of the others stops, and they go on.
 func TestANodeThatDiffersFromTheOthersStops(t *testing.T) {
 	first := found(t)
@@ -422,22 +550,7 @@ func TestANodeThatWasAwayForLongTakesABackup(t *testing.T) {
 		first.set("while away", fmt.Sprint(n))
 	}
 	_, revision, _ := first.store.Position()
-	address := first.status().Nodes[1].Address
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(name string) string { return filepath.Join(first.data, "cluster", name) }
-	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, number+1)},
-		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := first.dial()
 	log := etcdlog.Open(etcdlog.Options{Client: client, After: revision, Deliver: func(uint64, []byte) error { return nil }})
 	defer log.Close()
 	for range 2 { // the second one frees the bytes of the first

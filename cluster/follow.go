@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/store"
 	"runner.example/store/etcdlog"
 )
@@ -27,8 +28,17 @@ const (
 func (n *Node) follow(ctx context.Context) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	for behind := false; ; {
-		n.refreshPeers(ctx)
+	for behind, removed, ended := false, false, false; ; {
+		if err := n.serverEnded(); err != nil && !ended {
+			ended = true
+			n.logger.Error("etcd server of this voter ended", "cause", err.Detail)
+			n.hooks.ServerEnded(err)
+		}
+		if err := n.refreshPeers(ctx); err != nil && !removed {
+			removed = true
+			n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
+			n.hooks.Removed(err)
+		}
 		n.askAll(ctx)
 		if err := n.store.Health().Reason; !behind && errors.Is(err, etcdlog.ErrTruncated) {
 			behind = true
@@ -42,24 +52,42 @@ func (n *Node) follow(ctx context.Context) {
 	}
 }
 
+// serverEnded returns why the etcd server of this voter has ended, and what to do; nil if it has not.
+func (n *Node) serverEnded() *fault.Fault {
+	if n.server == nil {
+		return nil
+	}
+	err := n.server.ended()
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy())
+}
+
 // refreshPeers reads the nodes in the store, and writes down those that changed: the next start needs
-// them before it has a store.
-func (n *Node) refreshPeers(ctx context.Context) {
+// them before it has a store. The error matches ErrRemoved if this node is not one of them any more.
+func (n *Node) refreshPeers(ctx context.Context) error {
 	var all []Peer
 	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+		if err := n.checkSelf(tx); err != nil {
+			return err
+		}
 		all, err = nodesIn(tx)
 		return err
 	})
-	self := slices.IndexFunc(all, func(p Peer) bool { return p.Name == n.id.Name })
-	if err != nil || self < 0 { // damaged, closed, or removed from the cluster
-		return
+	if errors.Is(err, ErrRemoved) && !n.isLeaving() {
+		return n.checkRemoved(ctx)
 	}
+	if err != nil { // damaged, or closed
+		return nil
+	}
+	self := slices.IndexFunc(all, func(p Peer) bool { return p.Name == n.id.Name })
 	n.hooks.Share(self, len(all))
 	others := slices.Delete(all, self, self+1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if slices.Equal(others, n.id.Peers) {
-		return
+		return nil
 	}
 	n.id.Peers = others
 	for name := range n.states {
@@ -70,6 +98,7 @@ func (n *Node) refreshPeers(ctx context.Context) {
 	if err := n.id.write(n.data); err != nil {
 		n.logger.Warn("the addresses of the other nodes are not written down", "cause", err)
 	}
+	return nil
 }
 
 // askAll asks the other nodes, compares their chains with the own one, and passes on their clocks.
@@ -94,7 +123,11 @@ func (n *Node) askAll(ctx context.Context) {
 		}
 	}
 	n.mu.Unlock()
-	n.hooks.Skew(skews)
+	agrees := n.hooks.Skew(skews)
+	if !agrees {
+		n.store.Disown() // at once: the next owner may not be elected yet
+	}
+	n.clock.set(agrees)
 	for i := range answers {
 		if answers[i].err == nil {
 			n.compareChain(ctx, answers[i].State)
@@ -106,14 +139,14 @@ func (n *Node) askAll(ctx context.Context) {
 func (n *Node) askState(ctx context.Context, p Peer) heard {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	sent := time.Now()
+	sent := n.now()
 	s, err := ask[State](ctx, n.caller, p.Address, opState, struct{}{})
-	received := time.Now()
+	received := n.now()
 	if err != nil {
-		return heard{State: State{Peer: p}, err: err}
+		return heard{State: State{Peer: p, Staleness: -1}, err: err}
 	}
 	// The other clock was read some time between the two: only what is outside of it is a difference.
-	h := heard{State: s, at: received}
+	h := heard{State: s, at: time.Now()}
 	switch {
 	case s.Time.Before(sent):
 		h.skew = s.Time.Sub(sent)
@@ -148,24 +181,39 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 	}
 }
 
-// campaign makes this node the owner of the background work whenever there is none.
+// campaign makes this node the owner of the background work whenever there is none, while its clock
+// agrees with those of other nodes: an owner with a wrong clock would delete what has not expired.
 func (n *Node) campaign(ctx context.Context) {
-	for ctx.Err() == nil {
-		won, err := n.client.Campaign(ctx, n.id.Name, ownerTTL)
-		if err != nil {
-			continue // ctx has ended
-		}
-		if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
-			n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
-		}
-		resign, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-		_ = won.Resign(resign) // else it ends after ownerTTL
-		cancel()
+	for ctx.Err() == nil && n.clock.wait(ctx, true) {
+		n.ownOnce(ctx)
 		select {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// ownOnce waits until this node is the owner, and returns when it is not any more.
+func (n *Node) ownOnce(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching.Go(func() {
+		if n.clock.wait(ctx, false) {
+			cancel()
+		}
+	})
+	won, err := n.client.Campaign(ctx, n.id.Name, ownerTTL)
+	if err != nil {
+		return // ctx has ended
+	}
+	if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
+		n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
+	}
+	resign, end := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer end()
+	_ = won.Resign(resign) // else it ends after ownerTTL
 }
 
 // own does the work of the owner until it is lost.
@@ -179,6 +227,9 @@ func (n *Node) own(ctx context.Context, lost <-chan struct{}) error {
 		case <-ctx.Done():
 		}
 	}()
+	if err := n.confirmSelf(ctx); err != nil { // a node that was removed may still win an election
+		return err
+	}
 	if err := n.store.BecomeOwner(ctx); err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	case is:
 		return Peer{}, fault.New(fault.Conflict, "the data directory %q belongs to a node already: runner cluster dissolve makes it alone again", data)
 	}
+	if err := opt.checkEndpoints(); err != nil {
+		return Peer{}, err
+	}
 	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Founded: true, Endpoints: opt.Endpoints}
 	var err error
 	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
@@ -69,7 +72,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		if err := tx.Set([]byte(keyCluster), []byte(id.Cluster)); err != nil {
 			return err
 		}
-		return putNode(tx, id.Peer, c.cert)
+		return putRecord(tx, newRecord(id.Peer, c.cert))
 	})
 	if err != nil {
 		return Peer{}, err
@@ -102,7 +105,13 @@ func newPeer(role Role, opt Options, other string) (p Peer, err error) {
 			return p, err
 		}
 	}
-	return p, checkListen(p.Address)
+	if err := checkListen(p.Address); err != nil {
+		return p, err
+	}
+	if err := checkPorts(p, len(opt.Endpoints) > 0); err != nil {
+		return p, fault.Wrap(err, fault.Invalid, "%v: name another one with --listen", err)
+	}
+	return p, nil
 }
 
 // freeAddress returns an address on this machine with three free ports, from first on.
@@ -122,27 +131,35 @@ const maxPorts = 3000
 // portsOfNode is how many ports a node uses.
 const portsOfNode = 3
 
-func free(address string) bool {
-	for i := range portsOfNode {
-		ln, err := net.Listen("tcp", nextPort(address, i))
+func free(address string) bool { return checkPorts(Peer{Role: Voter, Address: address}, false) == nil }
+
+// checkPorts returns an error if this machine cannot listen on the ports of a node. Only a voter whose
+// cluster has no other etcd listens on all of them.
+func checkPorts(p Peer, otherEtcd bool) error {
+	ports := portsOfNode
+	if p.Role != Voter || otherEtcd {
+		ports = 1
+	}
+	for i := range ports {
+		ln, err := net.Listen("tcp", nextPort(p.Address, i))
 		if err != nil {
-			return false
+			if op, ok := errors.AsType[*net.OpError](err); ok {
+				err = op.Err
+			}
+			return fmt.Errorf("this machine cannot listen on %s, which is a port of the node at %s: %w", nextPort(p.Address, i), p.Address, err)
 		}
 		_ = ln.Close()
 	}
-	return true
+	return nil
 }
 
 // portsMeet reports whether two nodes would use the same port.
 func portsMeet(a, b string) bool {
-	for i := range portsOfNode {
-		for j := range portsOfNode {
-			if nextPort(a, i) == nextPort(b, j) {
-				return true
-			}
-		}
-	}
-	return false
+	hostA, portA, _ := net.SplitHostPort(a)
+	hostB, portB, _ := net.SplitHostPort(b)
+	first, _ := strconv.Atoi(portA)
+	second, _ := strconv.Atoi(portB)
+	return sameHost(hostA) == sameHost(hostB) && max(first, second)-min(first, second) < portsOfNode
 }
 
 // deleteRecords deletes what a cluster has stored about itself.
@@ -180,13 +197,25 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
-	if entries, err := os.ReadDir(opt.Data); err == nil && len(entries) > 0 { // before the invitation is used
+	path, err := backup.CheckTarget(opt.Data)
+	switch { // before the invitation is used
+	case errors.Is(err, backup.ErrNotEmpty):
 		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
+	case err != nil:
+		return Peer{}, err
+	}
+	if err := opt.checkEndpoints(); err != nil {
+		return Peer{}, err
 	}
 	self, err := newPeer(t.Role, opt.Options, t.Address)
 	if err != nil {
 		return Peer{}, err
 	}
+	work := joinDir(path)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(work), os.Mkdir(work, 0o700)); err != nil {
+		return Peer{}, fmt.Errorf("make the data directory %q: %w", opt.Data, err)
+	}
+	defer os.RemoveAll(work)
 	key, request, err := newRequest(self.Name)
 	if err != nil {
 		return Peer{}, err
@@ -216,11 +245,6 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		}
 	}
 	c := credentials{ca: answer.Authority, caKey: answer.Key, cert: answer.Certificate, key: key}
-	work, err := os.MkdirTemp("", "runner-join-") // for the pepper, before there is a data directory
-	if err != nil {
-		return Peer{}, err
-	}
-	defer os.RemoveAll(work)
 	pepper := filepath.Join(work, "pepper")
 	if err := os.WriteFile(pepper, answer.Pepper, 0o600); err != nil {
 		return Peer{}, err
@@ -246,6 +270,12 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		return Peer{}, fmt.Errorf("%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)", err, self.Name)
 	}
 	return self, nil
+}
+
+// joinDir returns the path of the directory in which Join keeps the pepper while there is no data directory
+// yet. After a crash the next Join or Start removes it.
+func joinDir(data string) string {
+	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+"-joining")
 }
 
 // receiveSnapshot makes a data directory from a backup of the node at address.

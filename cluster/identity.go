@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,16 +78,30 @@ func readIdentity(data string) (*identity, error) {
 	path := files(data, nodeFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.NotFound, "%q is not the data directory of a node: run runner cluster init or runner cluster join", data)
+		return nil, fault.New(fault.NotFound, "%q is not the data directory of a node", data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what the node is: %w", err)
 	}
 	id := &identity{}
-	if err := json.Unmarshal(text, id); err != nil {
+	if err = json.Unmarshal(text, id); err == nil {
+		err = id.check()
+	}
+	if err != nil {
 		return nil, fault.New(fault.Invalid, "the file %q is damaged (%v): restore it from a copy, or remove the data directory and join again", path, err)
 	}
 	return id, nil
+}
+
+// check returns what is not valid in an identity.
+func (id *identity) check() error {
+	switch {
+	case id.Cluster == "":
+		return errors.New("the id of the cluster is missing")
+	case id.Role != Voter && id.Role != Edge:
+		return fmt.Errorf("the role %q is not valid", id.Role)
+	}
+	return cmp.Or(checkName(id.Name), checkListen(id.Address))
 }
 
 // write stores the identity durably.

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"strings"
 	"time"
@@ -91,6 +90,9 @@ func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 	sum := a.fingerprint()
 	t.Fingerprint = sum[:]
 	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
+		if err := n.checkSelf(tx); err != nil {
+			return err
+		}
 		if err := dropExpired(tx); err != nil {
 			return err
 		}
@@ -130,7 +132,7 @@ func dropExpired(tx *store.Tx) error {
 func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	text, err := tx.Get(invitationKey(secret))
 	if errors.Is(err, store.ErrNotFound) {
-		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite")
+		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite; if a join was interrupted, first remove its node with runner cluster leave, if runner cluster status lists it")
 	}
 	if err != nil {
 		return i, err
@@ -168,38 +170,5 @@ func accept(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	if err := tx.Delete(invitationKey(secret)); err != nil {
 		return err
 	}
-	return putNode(tx, node, certificate)
-}
-
-// record is what the store has about a node.
-type record struct {
-	Peer
-	// Certificate is the SHA-256 of its certificate: an older one with the same name is not accepted.
-	Certificate []byte `json:"certificate"`
-}
-
-// putNode records a node with its certificate, in PEM form.
-func putNode(tx *store.Tx, node Peer, certificate []byte) error {
-	block, _ := pem.Decode(certificate)
-	sum := sha256.Sum256(block.Bytes)
-	text, err := json.Marshal(record{node, sum[:]})
-	if err != nil {
-		return err
-	}
-	return tx.Set([]byte(prefixNodes+node.Name), text)
-}
-
-// nodesIn returns all nodes by name.
-func nodesIn(tx *store.Tx) (all []Peer, err error) {
-	for item, err := range tx.Scan([]byte(prefixNodes), nil, false) {
-		if err != nil {
-			return nil, err
-		}
-		var r record
-		if err := json.Unmarshal(item.Value, &r); err != nil {
-			return nil, err
-		}
-		all = append(all, r.Peer)
-	}
-	return all, nil
+	return putRecord(tx, newRecord(node, certificate))
 }

@@ -8,87 +8,186 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/store"
+	"runner.example/store/etcdlog"
 )
 
-// Leave removes a node from the cluster, for ever: this one, or another one, which may be out of
+// Leave removes a node from the cluster permanently: this one, or another one, which may be out of
 // order. It reports whether it was this one, whose server must end then. A node that was removed may
 // join again with a new data directory.
+//
+// A voter is marked as leaving, its etcd server is removed, and then its record. After a crash in
+// between Status shows it as leaving, and Leave may be called again. A member of etcd without a record
+// is removed by the name that Status shows.
 func (n *Node) Leave(ctx context.Context, name string) (self bool, err error) {
 	if name == "" {
 		name = n.id.Name
 	}
-	var all []Peer
-	err = n.store.View(ctx, func(tx *store.Tx) (err error) {
-		all, err = nodesIn(tx)
-		return err
-	})
-	if err != nil {
-		return false, err
+	if self = name == n.id.Name; self {
+		n.setLeaving(true)
 	}
-	var leaving *Peer
-	voters := 0
-	for i, p := range all {
-		if p.Name == name {
-			leaving = &all[i]
-		}
-		if p.Role == Voter {
-			voters++
-		}
-	}
+	err = n.leave(ctx, name)
 	switch {
-	case leaving == nil:
-		return false, fault.New(fault.NotFound, "the cluster has no node with the name %q: runner cluster status lists them", name)
-	case leaving.Role == Voter && voters == 1:
-		return false, fault.New(fault.Invalid, "the node %q is the last voter, without which nothing can be stored: stop it, and make it alone with runner cluster dissolve", name)
-	}
-	self = name == n.id.Name
-	if leaving.Role == Voter && len(n.id.Endpoints) == 0 {
-		if err := n.removeServer(ctx, *leaving); err != nil {
-			return false, err
+	case err != nil && self:
+		n.setLeaving(false)
+	case err == nil:
+		n.logger.Info("node removed from the cluster", "node", name)
+		if self {
+			err = n.markLeft()
 		}
 	}
-	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
-		return tx.Delete([]byte(prefixNodes + name))
-	})
-	if err != nil {
-		return false, err
-	}
-	n.logger.Info("node removed from the cluster", "node", name)
-	if self {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.id.Left = true
-		err = n.id.write(n.data)
-	}
-	return self, err
+	return self && err == nil, err
 }
 
-// removeTime limits the removal of a server.
-const removeTime = 20 * time.Second
-
-// removeServer removes the server of a voter from the log. One that never began is not there.
-func (n *Node) removeServer(ctx context.Context, p Peer) error {
-	ctx, cancel := context.WithTimeout(ctx, removeTime)
-	defer cancel()
-	for {
-		err := n.tryRemove(ctx, p)
-		// A refusal is a fault. After another error the server may be removed: it ends in the middle of its
-		// answer if it was asked itself.
-		if _, refused := errors.AsType[*fault.Fault](err); err == nil || refused || !pause(ctx, askEvery/4) {
+func (n *Node) leave(ctx context.Context, name string) error {
+	var leaving record
+	_, err := n.store.Update(ctx, func(tx *store.Tx) (err error) {
+		if leaving, err = n.leaver(tx, name); err != nil || !n.hasServer(leaving) {
+			return err
+		}
+		leaving.Leaving = true
+		return putRecord(tx, leaving)
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return n.removeUnlisted(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	if n.hasServer(leaving) {
+		if err := n.removeServer(ctx, leaving.Peer); err != nil {
 			return err
 		}
 	}
+	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
+		now, err := recordOf(tx, name)
+		if err != nil || !slices.Equal(now.Certificate, leaving.Certificate) {
+			return ignoreNotFound(err) // another Leave was faster
+		}
+		return tx.Delete([]byte(prefixNodes + name))
+	})
+	return err
 }
 
-func (n *Node) tryRemove(ctx context.Context, p Peer) error {
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// leaver returns the record of a node that may leave.
+func (n *Node) leaver(tx *store.Tx, name string) (leaving record, err error) {
+	if err := n.checkSelf(tx); err != nil {
+		return leaving, err
+	}
+	all, err := recordsIn(tx)
+	if err != nil {
+		return leaving, err
+	}
+	others := 0 // that vote
+	for _, r := range all {
+		switch {
+		case r.Name == name:
+			leaving = r
+		case r.Role == Voter && !r.Leaving:
+			others++
+		}
+	}
+	switch {
+	case leaving.Name == "":
+		return leaving, store.ErrNotFound
+	case leaving.Role == Voter && others == 0:
+		return leaving, fault.New(fault.Invalid, "the node %q is the last voter, without which nothing can be stored: stop it, and make it alone with runner cluster dissolve", name)
+	}
+	return leaving, nil
+}
+
+// hasServer reports whether a node runs an etcd server of the cluster.
+func (n *Node) hasServer(r record) bool { return r.Role == Voter && len(n.id.Endpoints) == 0 }
+
+// removeServer removes the etcd server of a voter. One that was never added is not there. If etcd
+// refuses it, the voter stays a node.
+func (n *Node) removeServer(ctx context.Context, p Peer) error {
+	err := n.removeMember(ctx, func(m etcdlog.MemberInfo) bool { return slices.Contains(m.Peers, serversOf(p.Address)) })
+	if err == nil || errors.Is(err, errNotRemoved) {
+		return err
+	}
+	_, failed := n.store.Update(ctx, func(tx *store.Tx) error {
+		r, err := recordOf(tx, p.Name)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		r.Leaving = false
+		return putRecord(tx, r)
+	})
+	return errors.Join(err, failed)
+}
+
+// removeTime limits the removal of an etcd server.
+const removeTime = 20 * time.Second
+
+// errNotRemoved means that it is not known whether a member of etcd was removed.
+var errNotRemoved = errors.New("the etcd servers have not confirmed the removal")
+
+// removeMember removes a member of etcd if there is one. The error is that of etcd if it refuses, else
+// it matches errNotRemoved.
+func (n *Node) removeMember(ctx context.Context, is func(etcdlog.MemberInfo) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	for {
+		err := n.tryRemove(ctx, is)
+		// A refusal is a fault. After another error the server may be removed: it ends in the middle of its
+		// answer if it was asked itself.
+		if _, refused := errors.AsType[*fault.Fault](err); err == nil || refused {
+			return err
+		}
+		if !pause(ctx, askEvery/4) {
+			return fault.Wrap(errors.Join(errNotRemoved, err), fault.Unavailable, "a majority of the voters cannot be reached, so no voter can be removed: try again when it can")
+		}
+	}
+}
+
+func (n *Node) tryRemove(ctx context.Context, is func(etcdlog.MemberInfo) bool) error {
 	members, err := n.client.Members(ctx)
 	if err != nil {
 		return err
 	}
-	for _, m := range members {
-		if slices.Contains(m.Peers, serversOf(p.Address)) {
-			return n.client.Remove(ctx, m.ID)
-		}
+	if i := slices.IndexFunc(members, is); i >= 0 {
+		return n.client.Remove(ctx, members[i].ID)
 	}
 	return nil
+}
+
+// removeUnlisted removes a member of etcd that is not the server of a node.
+func (n *Node) removeUnlisted(ctx context.Context, name string) error {
+	var all []record
+	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+		all, err = recordsIn(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(n.id.Endpoints) == 0 {
+		members, err := n.client.Members(ctx)
+		if err != nil {
+			return fault.Wrap(err, fault.Unavailable, "a majority of the voters cannot be reached")
+		}
+		if m, ok := unlisted(members, all)[name]; ok {
+			return n.removeMember(ctx, func(other etcdlog.MemberInfo) bool { return other.ID == m.ID })
+		}
+	}
+	return fault.New(fault.NotFound, "the cluster has no node with the name %q", name)
+}
+
+func (n *Node) setLeaving(leaving bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.leaving = leaving
+}
+
+func (n *Node) isLeaving() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.leaving
 }

@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -13,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"runner.example/backup"
@@ -90,7 +89,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer runs the operation. It returns nil if it has sent the answer itself.
 func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
-	operation := r.URL.Path[1:]
+	operation := strings.TrimPrefix(r.URL.Path, "/") // CONNECT has an empty path
 	if r.Method != http.MethodPost {
 		return nil, fault.New(fault.Invalid, "the method must be POST")
 	}
@@ -102,13 +101,15 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		return l.node.admit(r.Context(), request)
 	}
-	name, err := l.authenticate(r)
+	name, err := l.authenticate(r, operation == opMember)
 	if err != nil {
 		return nil, err
 	}
 	switch operation {
 	case opState:
 		return l.node.state(), nil
+	case opMember:
+		return struct{}{}, nil
 	case opApplied:
 		var args seqArgument
 		if err := decode(w, r, &args); err != nil {
@@ -166,23 +167,27 @@ func extend(w http.ResponseWriter, d time.Duration) {
 	_ = control.SetWriteDeadline(time.Now().Add(d))
 }
 
-// authenticate returns the name of the node that asks. One that was removed is refused.
-func (l *listener) authenticate(r *http.Request) (string, error) {
+// authenticate returns the name of the node that asks. One that was removed is refused: with newest, as
+// of all commits that any node had acknowledged, else as of those that this node has applied.
+func (l *listener) authenticate(r *http.Request, newest bool) (string, error) {
 	if len(r.TLS.VerifiedChains) == 0 {
 		return "", fault.New(fault.Denied, "the connection has no certificate of the cluster")
+	}
+	if newest {
+		ctx, cancel := context.WithTimeout(r.Context(), appliedWait)
+		defer cancel()
+		if err := l.node.store.Barrier(ctx); err != nil {
+			return "", err
+		}
 	}
 	certificate := r.TLS.PeerCertificates[0]
 	name := certificate.Subject.CommonName
 	var known record
-	err := l.node.store.View(r.Context(), func(tx *store.Tx) error {
-		text, err := tx.Get([]byte(prefixNodes + name))
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(text, &known)
+	err := l.node.store.View(r.Context(), func(tx *store.Tx) (err error) {
+		known, err = recordOf(tx, name)
+		return err
 	})
-	sum := sha256.Sum256(certificate.Raw)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !bytes.Equal(known.Certificate, sum[:]) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !known.isOf(certificate.Raw) {
 		return "", fault.New(fault.Denied, "the cluster has no node with the name %q and this certificate", name)
 	}
 	return name, err
@@ -206,6 +211,9 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		return answer, err
 	}
 	err := n.store.View(ctx, func(tx *store.Tx) error { // before anything that costs time
+		if err := n.checkSelf(tx); err != nil {
+			return err
+		}
 		_, err := invitationOf(tx, r.Secret)
 		return err
 	})
@@ -229,6 +237,9 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		}
 	}
 	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
+		if err := n.checkSelf(tx); err != nil {
+			return err
+		}
 		if err := accept(tx, r.Secret, r.Peer, answer.Certificate); err != nil {
 			return err
 		}

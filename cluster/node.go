@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +20,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/store"
+	"runner.example/store/datadir"
 	"runner.example/store/etcdlog"
 )
 
@@ -28,6 +32,8 @@ type StartOptions struct {
 	// Pepper is the path of the pepper file.
 	Pepper string
 	Logger *slog.Logger
+	// Now is the clock of this machine, which other nodes compare with theirs; nil is time.Now.
+	Now func() time.Time
 }
 
 // Hooks are what a node asks of the server around it. All of them may be called by any goroutine.
@@ -44,19 +50,27 @@ type Hooks struct {
 	Prepare func(ctx context.Context, release string) error
 	// Activate activates a stored release, if this node is the owner.
 	Activate func(ctx context.Context, change release.Activation) error
-	// Skew is told by how much the clocks of other nodes differ from this one, after each question.
-	Skew func(map[string]time.Duration)
+	// Skew is told by how much the clocks of other nodes differ from this one, after each question. It
+	// reports whether this one agrees with them: otherwise the node is not the owner.
+	Skew func(map[string]time.Duration) (agrees bool)
 	// Share is told that this is the node with that index, from 0, of that many.
 	Share func(index, nodes int)
 	// Behind is called once when the log no longer has what the store lacks: the server must end, and
 	// start again.
 	Behind func()
+	// ServerEnded is called once when the etcd server of this voter has ended, and cannot run again. The
+	// node still serves, and commits through the other voters.
+	ServerEnded func(*fault.Fault)
+	// Removed is called once when the cluster has removed this node: the server must end, with this
+	// error. It is not called after Leave.
+	Removed func(error)
 }
 
 // Node is this machine in its cluster, from Start to Close.
 type Node struct {
 	data, pepper string
 	logger       *slog.Logger
+	now          func() time.Time
 	trust        *trust
 	caller       *caller
 	client       *etcdlog.Client
@@ -64,17 +78,23 @@ type Node struct {
 
 	log *etcdlog.Log // of the store that was opened last
 
-	// Set by Serve.
+	serving
+
+	mu      sync.Mutex
+	id      *identity
+	states  map[string]heard // of the other nodes
+	leaving bool             // Leave removes this node
+}
+
+// serving is what Serve sets.
+type serving struct {
 	store    *store.Store
 	keys     *keystore.Keystore
 	hooks    Hooks
 	listener *listener
 	stop     context.CancelFunc
 	loops    sync.WaitGroup
-
-	mu     sync.Mutex
-	id     *identity
-	states map[string]heard // of the other nodes
+	clock    clock
 }
 
 // Start connects to the log of the cluster, and starts its server on a voter. It does not wait for
@@ -82,7 +102,7 @@ type Node struct {
 // node.
 func Start(opt StartOptions) (*Node, error) {
 	if is, err := Is(opt.Data); err != nil || !is {
-		return nil, err
+		return nil, cmp.Or(err, checkNoNode(opt.Data))
 	}
 	id, err := readIdentity(opt.Data)
 	if err != nil {
@@ -94,7 +114,16 @@ func Start(opt StartOptions) (*Node, error) {
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
 	}
-	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, id: id, states: map[string]heard{}}
+	if path, err := filepath.Abs(opt.Data); err == nil {
+		_ = os.RemoveAll(joinDir(path)) // the next join removes it otherwise
+	}
+	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
+		return nil, cmp.Or(checkLock(opt.Data), err)
+	}
+	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]heard{}}
+	if n.now == nil {
+		n.now = time.Now
+	}
 	if n.trust, err = readTrust(opt.Data); err != nil {
 		return nil, err
 	}
@@ -116,6 +145,24 @@ func Start(opt StartOptions) (*Node, error) {
 		n.server = n.startServer(opt.Election)
 	}
 	return n, nil
+}
+
+// checkNoNode returns an error if a data directory without nodeFile was that of a node.
+func checkNoNode(data string) error {
+	is, err := datadir.IsNode(data)
+	if is {
+		err = fault.New(fault.Invalid, "the file %q is missing, but the data directory is that of a node: restore the file from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data, nodeFile))
+	}
+	return err
+}
+
+// checkLock returns an error if another process uses a data directory.
+func checkLock(data string) error {
+	lock, err := datadir.AcquireUnchanged(data)
+	if err != nil {
+		return err
+	}
+	return lock.Release()
 }
 
 const (
@@ -176,12 +223,20 @@ func (o Options) etcdTLS() *etcdlog.TLS {
 	return &etcdlog.TLS{CertFile: o.TLSCert, KeyFile: o.TLSKey, CAFile: o.TLSCA}
 }
 
-// servers returns the URLs of the servers of etcd, this node's first.
+// servers returns the URLs of the servers of etcd, this node's first. Edge nodes use different ones.
 func (n *Node) servers() (all []string) {
 	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
-		if p.Role == Voter {
-			all = append(all, clientsOf(p.Address))
+		if p.Role != Voter {
+			continue
 		}
+		if err := checkListen(p.Address); err != nil { // it must not keep this node from the others
+			n.logger.Warn("address of a node not used", "node", p.Name, "cause", err)
+			continue
+		}
+		all = append(all, clientsOf(p.Address))
+	}
+	if n.id.Role != Voter {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	return all
 }
@@ -195,9 +250,13 @@ func (n *Node) StoreOptions(o *store.Options) {
 	}
 }
 
-// Serve begins to answer other nodes, and to follow them. Close ends that.
+// Serve begins to answer other nodes, and to follow them. Close ends that. The error matches ErrRemoved
+// if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
-	n.store, n.keys, n.hooks = st, keys, hooks
+	n.store, n.keys, n.hooks, n.clock.changed = st, keys, hooks, make(chan struct{})
+	if err := n.checkRemoved(context.Background()); err != nil {
+		return err
+	}
 	if n.listener, err = n.listen(); err != nil {
 		return err
 	}
@@ -262,7 +321,7 @@ func (n *Node) state() State {
 	seq, revision, chain := n.store.Position()
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: time.Now(),
+		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: n.now(),
 		At: position{uint64(seq), revision, chain[:]},
 	}
 	if health.Staleness < time.Hour*24*365 {

@@ -4,9 +4,11 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/store/etcdlog"
 )
 
 // Options are the settings of a node. They are ignored by a server that is alone.
@@ -52,18 +54,59 @@ func (o *Options) CheckSetting(key, value string) error {
 	return nil
 }
 
-// checkListen refuses addresses that other nodes cannot use.
+// checkListen refuses addresses that other nodes cannot use: the host is an IP address of one machine or
+// a name (RFC 1123), and the port has no leading zeros.
 func checkListen(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fault.New(fault.Invalid, "%q is not an address: write host:port, such as 10.0.0.1:9400", address)
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || n > 65533 {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || n > 65533 || port != strconv.FormatUint(n, 10) {
 		return fault.New(fault.Invalid, "the port of %q is not between 1 and 65533", address)
 	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && (ip.IsUnspecified() || ip.IsMulticast()):
 		return fault.New(fault.Invalid, "%q is not an address of one machine: the other nodes connect to it, so write one that they reach", address)
+	case err == nil && ip.Zone() != "" || err != nil && !isHostName(host):
+		return fault.New(fault.Invalid, "the host of %q is neither an IP address without a zone nor a host name of letters, digits, hyphens and dots", address)
 	}
+	return nil
+}
+
+// isHostName reports whether a host is a name by RFC 1123. The last label of one is not a number.
+func isHostName(host string) bool {
+	labels := strings.Split(host, ".")
+	for _, label := range labels {
+		if checkName(strings.ToLower(label)) != nil {
+			return false
+		}
+	}
+	return len(host) <= 253 && strings.Trim(labels[len(labels)-1], "0123456789") != ""
+}
+
+// sameHost returns the same text for hosts that are surely the same: forms of one IP address, upper and
+// lower case, and localhost.
+func sameHost(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String()
+	}
+	if host = strings.ToLower(host); host == "localhost" {
+		return "127.0.0.1"
+	}
+	return host
+}
+
+// checkEndpoints refuses endpoints of etcd and files for TLS that a client cannot use.
+func (o Options) checkEndpoints() error {
+	if len(o.Endpoints) == 0 {
+		return nil
+	}
+	client, err := etcdlog.Dial(o.Endpoints, o.etcdTLS()) // which does not wait for a connection
+	if err != nil {
+		return fault.Wrap(err, fault.Invalid, "[cluster] endpoints cannot be used: %v", err)
+	}
+	client.Close()
 	return nil
 }
 

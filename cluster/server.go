@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,34 @@ func (n *Node) startServer(election time.Duration) *server {
 	founded := n.id.Founded
 	s.work.Go(func() { s.run(ctx, founded) })
 	return s
+}
+
+// ended returns why the server does not run, and never will; nil if it runs or may run.
+func (s *server) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return nil
+	}
+	select {
+	case <-s.running.Stopped():
+		return s.running.Err()
+	default:
+		return nil
+	}
+}
+
+// isOnlyVoter reports whether this voter knows no other one.
+func (n *Node) isOnlyVoter() bool {
+	return !slices.ContainsFunc(n.known(), func(p Peer) bool { return p.Role == Voter })
+}
+
+// remedy says what to do about a voter whose etcd server cannot run.
+func (n *Node) remedy() string {
+	if n.isOnlyVoter() {
+		return "stop the server, run runner cluster dissolve, and found a cluster again with runner cluster init"
+	}
+	return fmt.Sprintf("run runner cluster leave %s on another node, and join again with a new data directory", n.id.Name)
 }
 
 // endJoining ends what needs the client of the log.
@@ -79,7 +108,8 @@ func (s *server) run(ctx context.Context, founded bool) {
 	s.promote(ctx)
 }
 
-// start starts the server. One without data is added to the cluster first, unless it founds it.
+// start starts the server. One without data is added to the cluster first, unless it founds it. A node
+// that was removed before must not add its server, which the other nodes would not know.
 func (s *server) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenClients, err = resolve(ctx, clientsOf(s.node.id.Address)); err != nil {
 		return err
@@ -94,7 +124,12 @@ func (s *server) start(ctx context.Context, founded bool) (err error) {
 		return err
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
+	case s.node.isOnlyVoter():
+		return fmt.Errorf("the directory %q with the log is missing, and no other voter has it: %s", s.opt.Dir, s.node.remedy())
 	default:
+		if err := s.node.askMembership(ctx); err != nil {
+			return err
+		}
 		asked, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)

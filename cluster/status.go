@@ -5,9 +5,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"runner.example/store"
+	"runner.example/store/etcdlog"
 )
 
 // Overview is the state of the cluster as one node sees it.
@@ -33,6 +35,10 @@ type NodeStatus struct {
 	// Joining: it is a voter that has no vote yet, because its server has not started or lacks a part of
 	// the log.
 	Joining bool `json:"joining"`
+	// Leaving: it is being removed, or its removal was interrupted and must be repeated.
+	Leaving bool `json:"leaving"`
+	// Unlisted: it is not a node, but a member of etcd that counts for the majority and must be removed.
+	Unlisted bool `json:"unlisted"`
 	// Heard is when the node has answered last; nil: it has not yet, or it is this one.
 	Heard *time.Time `json:"heard"`
 	// Lag is how many commits it has not applied that the node with the most commits has.
@@ -51,9 +57,9 @@ const statusTime = 2 * time.Second
 func (n *Node) Status(ctx context.Context) (Overview, error) {
 	self := n.state()
 	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}}
-	var all []Peer
+	var all []record
 	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
-		all, err = nodesIn(tx)
+		all, err = recordsIn(tx)
 		return err
 	})
 	if err != nil {
@@ -61,22 +67,24 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	}
 	asked, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
-	var voting map[string]bool
+	var etcd servers
 	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
 		s.Quorum, s.Owner = true, owner
-		voting, s.Leader = n.voters(asked, all)
+		etcd = n.etcdServers(asked, all)
+		s.Leader = etcd.leader
 	}
 	now := time.Now()
 	n.mu.Lock()
-	for _, p := range all {
-		if p.Name == n.id.Name {
+	for _, r := range all {
+		if r.Name == n.id.Name {
+			s.Nodes[0].Leaving = r.Leaving
 			continue
 		}
-		h, ok := n.states[p.Name]
+		h, ok := n.states[r.Name]
 		if !ok {
-			h.Peer = p
+			h.State = State{Peer: r.Peer, Staleness: -1}
 		}
-		node := NodeStatus{State: h.State, Connected: h.connected(now), Skew: h.skew.Milliseconds()}
+		node := NodeStatus{State: h.State, Connected: h.connected(now), Skew: h.skew.Milliseconds(), Leaving: r.Leaving}
 		if !h.at.IsZero() {
 			node.Heard = new(h.at.UTC())
 		}
@@ -86,11 +94,16 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		s.Nodes = append(s.Nodes, node)
 	}
 	n.mu.Unlock()
+	for name, m := range etcd.unlisted {
+		p := Peer{Name: name, Role: Voter, Address: strings.TrimPrefix(strings.Join(m.Peers, ","), "https://")}
+		s.Nodes = append(s.Nodes, NodeStatus{State: State{Peer: p, Staleness: -1}, Unlisted: true})
+	}
 	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
 	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Applied, b.Applied) }).Applied
 	for i := range s.Nodes {
-		s.Nodes[i].Joining = voting != nil && s.Nodes[i].Role == Voter && !voting[s.Nodes[i].Name]
-		s.Nodes[i].Lag = newest - s.Nodes[i].Applied
+		node := &s.Nodes[i]
+		node.Joining = etcd.voting != nil && node.Role == Voter && !node.Leaving && !node.Unlisted && !etcd.voting[node.Name]
+		node.Lag = newest - node.Applied
 	}
 	s.Secrets = differentSecrets(s.Nodes)
 	return s, nil
@@ -107,30 +120,36 @@ func differentSecrets(nodes []NodeStatus) []string {
 			first[name] = mac
 		}
 	}
-	return slices.AppendSeq([]string{}, maps.Keys(different))
+	return append([]string{}, slices.Sorted(maps.Keys(different))...)
 }
 
-// voters returns the names of the voters that have a vote by now, and of the one whose server orders
-// commits; nil if that is not known, or etcd runs elsewhere.
-func (n *Node) voters(ctx context.Context, all []Peer) (voting map[string]bool, leader string) {
+// servers is what etcd says of its members.
+type servers struct {
+	voting   map[string]bool // nodes whose server is a member, and whether it has a vote; nil: not known
+	leader   string          // the node whose server orders commits
+	unlisted map[string]etcdlog.MemberInfo
+}
+
+// etcdServers asks for the members of etcd. It knows nothing of an etcd that runs elsewhere.
+func (n *Node) etcdServers(ctx context.Context, all []record) (s servers) {
 	if len(n.id.Endpoints) > 0 {
-		return nil, ""
+		return s
 	}
 	members, err := n.client.Members(ctx)
 	if err != nil {
-		return nil, ""
+		return s
 	}
 	id, _ := n.client.Leader(ctx) // 0 after an error: no member has it
-	voting = map[string]bool{}
+	s.voting, s.unlisted = map[string]bool{}, unlisted(members, all)
 	for _, m := range members {
-		i := slices.IndexFunc(all, func(p Peer) bool { return slices.Contains(m.Peers, serversOf(p.Address)) })
+		i := slices.IndexFunc(all, func(r record) bool { return slices.Contains(m.Peers, serversOf(r.Address)) })
 		if i < 0 {
 			continue
 		}
-		voting[all[i].Name] = !m.Learner
+		s.voting[all[i].Name] = !m.Learner
 		if m.ID == id {
-			leader = all[i].Name
+			s.leader = all[i].Name
 		}
 	}
-	return voting, leader
+	return s
 }

@@ -18,6 +18,7 @@ import (
 // is a stream.
 const (
 	opJoin     = "join"
+	opMember   = "member"
 	opState    = "state"
 	opApplied  = "applied"
 	opChain    = "chain"

@@ -124,10 +124,12 @@ func (c *Config) check(values *settings.Values) {
 		}
 		values.Problems.Errorf("", place, "%s", f.Detail)
 	}
+	hashes := &c.Runtime.Passwords.Hashes
+	notAbove("password", "memory", "password", "max_memory", hashes.Memory, hashes.MaxMemory, settings.FormatSize)
 }
 
 // sections are the sections of the file in their order.
-var sections = []string{"front", "runtime", "sandbox", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin", "cluster"}
+var sections = []string{"front", "runtime", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin", "cluster"}
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its
 # packages (go generate ./cmd/runner). Copy the lines that you change into the runner.toml

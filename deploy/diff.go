@@ -3,7 +3,9 @@ package deploy
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"runner.example/internal/console"
@@ -58,7 +60,7 @@ type Property struct {
 }
 
 // Kinds are the kinds of declarations, in the order in which they are reported.
-var Kinds = []string{"app", "route", "function", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "outbound", "module"}
+var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "outbound", "module"}
 
 // declared is the name of the property of declarations that have one: what is written after the name.
 const declared = "declared"
@@ -156,6 +158,9 @@ func (r Version) declarations() (inventory, error) {
 			v.add("function", f.Name, "timeout", duration(f.Route()))
 		}
 	}
+	for i := range s.Jobs {
+		v.addJob(&s.Jobs[i])
+	}
 	for _, source := range r.Sources {
 		v.addSource(source)
 	}
@@ -205,6 +210,25 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 		{Name: "cors", After: strings.Join(r.CORS, ", ")},
 	} {
 		v.add(kind, name, p.Name, p.After)
+	}
+}
+
+// addJob adds the effective settings of a job.
+func (v inventory) addJob(j *schema.Job) {
+	concurrency, schedule := "", ""
+	if c := j.Concurrency; c != nil {
+		if concurrency = strconv.Itoa(c.Max); c.By != "" {
+			concurrency += " by " + c.By
+		}
+	}
+	if s := j.Schedule; s != nil {
+		schedule = fmt.Sprintf("%q in %q", s.Cron, s.Zone)
+	}
+	for _, p := range []Property{
+		{Name: "as", After: j.As}, {Name: "retries", After: strconv.Itoa(j.Retries)}, {Name: "backoff", After: settings.FormatDuration(j.Backoff)},
+		{Name: "timeout", After: duration(j.Route())}, {Name: "concurrency", After: concurrency}, {Name: "schedule", After: schedule},
+	} {
+		v.add("job", j.Name, p.Name, p.After)
 	}
 }
 
@@ -262,14 +286,14 @@ func (v inventory) addSource(source diag.Source) {
 			}
 		case *syntax.FunctionsDecl:
 			for _, f := range d.Functions {
-				var params []string
-				for _, p := range f.Params {
-					params = append(params, w.text(p.Loc))
-				}
-				v.add("function", f.Name.Name, "parameters", strings.Join(params, ", "))
+				v.addParameters("function", f, w)
 				if f.Result != nil {
 					v.add("function", f.Name.Name, "result", w.text(f.Result.Loc))
 				}
+			}
+		case *syntax.JobsDecl:
+			for _, j := range d.Jobs {
+				v.addParameters("job", j, w)
 			}
 		}
 	}
@@ -282,6 +306,14 @@ func (w written) attrs(list []*syntax.FieldAttr) string {
 		texts = append(texts, w.text(attr.Loc))
 	}
 	return strings.Join(texts, " ")
+}
+
+func (v inventory) addParameters(kind string, f *syntax.FunctionDecl, w written) {
+	var params []string
+	for _, p := range f.Params {
+		params = append(params, w.text(p.Loc))
+	}
+	v.add(kind, f.Name.Name, "parameters", strings.Join(params, ", "))
 }
 
 func (v inventory) addSettings(kind string, all []*syntax.Setting, w written) {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/build"
 	"runner.example/config"
@@ -26,7 +27,7 @@ import (
 	"runner.example/schema"
 )
 
-// Options are the input of Run. All are required but Listen and Flags.
+// Options are the input of Run. All are required but Listen, At and Flags.
 type Options struct {
 	Console *console.Console
 	// Secrets are the values that the log hides.
@@ -36,6 +37,8 @@ type Options struct {
 	// Listen is the address of the command line; empty: the port of the configuration on
 	// 127.0.0.1.
 	Listen string
+	// At are the jobs whose schedules fire when the app is served first.
+	At []string
 	// Flags are the global flags of the command line, for hints.
 	Flags string
 	// ReadApp reads the configuration of the app.
@@ -66,6 +69,8 @@ type dev struct {
 	// were printed last.
 	announced bool
 	routes    [][]string
+	// fired means that the schedules of Options.At have fired.
+	fired bool
 }
 
 // errSettings means that the settings have changed, which requires a restart of the server.
@@ -195,12 +200,24 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 			return true
 		case err != nil:
 			d.log.mistakes(err)
+		case !d.fired:
+			d.fired = true
+			d.fire(ctx, n)
 		}
 		changed, at, ended := d.files.next(ctx)
 		if ended != nil {
 			return false
 		}
 		err = d.round(ctx, n, changed, at)
+	}
+}
+
+// fire lets the schedules of Options.At fire.
+func (d *dev) fire(ctx context.Context, n *node.Node) {
+	for _, job := range d.opt.At {
+		if _, err := n.Local.Client().EnqueueJob(ctx, admin.EnqueueJob{Name: job, Fire: true}); err != nil {
+			d.log.mistakes(fmt.Errorf("--at %s: %w", job, err))
+		}
 	}
 }
 

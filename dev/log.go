@@ -26,7 +26,7 @@ import (
 type devEvent struct {
 	Time string `json:"time"`
 	// Event is listening, building, built, removed, serving, settings, mistakes, failed,
-	// request or log.
+	// request, which may be the run of a job, or log.
 	Event string `json:"event"`
 
 	URL     string     `json:"url,omitempty"`
@@ -59,6 +59,11 @@ type devAnswer struct {
 	took  time.Duration
 	// refused means that a line of the runner has the reason of the refusal.
 	refused bool
+	// Of the run of a job.
+	JobID   string `json:"jobId,omitempty"`
+	Job     string `json:"job,omitempty"`
+	Attempt int64  `json:"attempt,omitempty"`
+	Outcome string `json:"outcome,omitempty"` // done, retried, failed, lost or released
 }
 
 // devLine is a line of the handler, or of the runner about it.
@@ -145,6 +150,14 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		if wrong := text("errors"); wrong != "" {
 			a.Errors = json.RawMessage(wrong)
 		}
+		if v, ok := attrs["took"]; ok && v.Kind() == slog.KindDuration {
+			a.took = v.Duration()
+		}
+		return l.request(r.Time, a)
+	case r.Message == "job run" && id != "":
+		a := l.answer(id)
+		delete(l.open, id)
+		a.JobID, a.Job, a.Attempt, a.Outcome, a.Detail = text("jobId"), text("job"), number("attempt"), text("outcome"), text("cause")
 		if v, ok := attrs["took"]; ok && v.Kind() == slog.KindDuration {
 			a.took = v.Duration()
 		}
@@ -280,6 +293,11 @@ func (l *devLog) request(at time.Time, a *devAnswer) error {
 }
 
 func (l *devLog) headline(a *devAnswer) string {
+	if a.Job != "" {
+		color := map[string]string{"done": "32", "failed": "1;31"}[a.Outcome]
+		return fmt.Sprintf("JOB    %s attempt %d %s %s %s", a.Job, a.Attempt, l.paint(cmp.Or(color, "33"), a.Outcome),
+			a.took.Round(10*time.Microsecond), l.paint("2", a.JobID))
+	}
 	if a.Status == 0 && a.refused { // refused before its path was known
 		return "refused " + l.paint("2", a.RequestID)
 	}

@@ -80,7 +80,7 @@ func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) 
 // Touched returns the number of rows touched since Reset.
 func (a *Access) Touched() int { return a.touched }
 
-// Do runs one operation of the guest ABI: "query", "get", "count", "insert", "update" or
+// Do runs one operation of the guest ABI: "query", "get", "count", "aggregate", "insert", "update" or
 // "delete". The arguments are one JSON object, which is not kept; out gets the answer. For an
 // insert out may be nil: the rows are then not returned.
 // Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooLarge, Deadline,
@@ -114,15 +114,23 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.AllowImport()
 	}
-	o := operation{Access: a, table: t, auth: &auth, out: out}
+	o := operation{Access: a, op: kind, table: t, auth: &auth, out: out}
 	if kind == query.OpInsert {
 		return o.insert(&read)
+	}
+	if kind == query.OpAggregate {
+		wanted, err := read.Aggregation(&auth)
+		if err != nil {
+			return err
+		}
+		o.query = wanted.Query
+		return o.aggregate(wanted)
 	}
 	q, err := read.Query(&auth, a.Model.cursors)
 	if err != nil {
 		return err
 	}
-	o.query = q
+	o.query, o.includes = q, a.includesOf(q, t, out)
 	switch kind {
 	case query.OpGet:
 		return o.get()
@@ -140,10 +148,13 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 // operation is one running operation.
 type operation struct {
 	*Access
+	op    query.Operation
 	table *table
 	auth  *query.Authority
 	query *query.Query // nil in an insert
 	out   *Result      // nil: an insert without an answer
+	// includes are the relations whose rows the operation returns in its own.
+	includes []*included
 }
 
 // ruleInput returns what rules can use beside rows.

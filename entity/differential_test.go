@@ -226,7 +226,7 @@ func TestTheEngineAgreesWithTheReference(t *testing.T) {
 	if t.Failed() || done < 10 { // a few programs may by chance not cover everything
 		return
 	}
-	for _, op := range []string{"insert", "update", "delete", "get", "query", "count"} {
+	for _, op := range []string{"insert", "update", "delete", "get", "query", "count", "include", "aggregate"} {
 		if long() && agreed[op+" ok"] < done/4 {
 			t.Errorf("only %d of %s succeeded: the programs cover too little", agreed[op+" ok"], op)
 		}
@@ -359,6 +359,9 @@ func (w *twin) step(tx *store.Tx, a *entity.Access, ref *refRun, o operationKind
 		}
 	}
 	w.agreed[o.op+" "+outcome]++
+	if o.args["include"] != nil {
+		w.agreed["include "+outcome]++
+	}
 }
 
 // pages reads all pages of a query and joins them; it runs other operations once.

@@ -10,6 +10,8 @@
 //	   │ authority, then where                   row by row
 //	   ▼
 //	read: rows written as JSON, up to the limit     write: checked completely, then buffered
+//	   │ include                                 rows of relations, each with its own authority
+//	   │ aggregate                               groups and totals instead of rows
 //
 // Three packages below it do the parts: layout (the bytes in the store), catalog (activation
 // of schemas, index builds), query (arguments and authority).

@@ -140,6 +140,7 @@ func (d dice) fields(a *refApp, at int) {
 		f.readonly = free && !f.hidden && d.percent(10)
 		if d.indexable(f) {
 			f.index = d.percent(20)
+			f.folded = (f.kind == "string" || f.kind == "text") && d.percent(50)
 			if d.percent(12) {
 				e.uniques = append(e.uniques, refUnique{fields: []string{f.name}, attr: true})
 			}
@@ -486,7 +487,7 @@ func (d dice) literal(a *refApp, f *refField) *refExpr {
 // ---- values ----
 
 func (d dice) word() string {
-	return pick(d, "", "a", "b", "ab", "abc", "ba", "é", "aé", "d", "\U0001F600")
+	return pick(d, "", "a", "b", "ab", "abc", "ba", "é", "aé", "d", "\U0001F600", "A", "Ab", "É", "ß", "SS", "\u212a")
 }
 
 func (d dice) small() int { return d.IntN(9) - 3 }
@@ -594,7 +595,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 	if e.named && d.percent(60) {
 		e = pick(d, a.entities[2:]...)
 	}
-	switch d.IntN(13) {
+	switch d.IntN(14) {
 	case 0, 1, 2, 3:
 		return operationKind{"insert", map[string]any{"into": e.name, "values": d.values(a, e, who, ids)}}
 	case 4, 5:
@@ -604,8 +605,12 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 	case 7:
 		args := map[string]any{"from": e.name, "id": d.id(e.name, ids)}
 		d.selection(e, args)
+		d.includes(a, e, ids, args, 1)
 		return operationKind{"get", args}
-	case 8:
+	case 8, 13:
+		if d.percent(70) {
+			return operationKind{"aggregate", d.aggregate(a, e, ids)}
+		}
 		return operationKind{"count", map[string]any{"from": e.name, "where": d.conditions(a, e, ids)}}
 	}
 	args := map[string]any{"from": e.name}
@@ -613,6 +618,7 @@ func (d dice) operation(a *refApp, who *caller.Caller, ids known) operationKind 
 		args["where"] = d.conditions(a, e, ids)
 	}
 	d.selection(e, args)
+	d.includes(a, e, ids, args, 1)
 	if d.percent(60) {
 		args["orderBy"] = d.order(e)
 	}
@@ -634,6 +640,64 @@ func (d dice) selection(e *refEntity, args map[string]any) {
 	}
 	if names != nil {
 		args["select"] = names
+	}
+}
+
+// aggregate returns the arguments of an aggregate.
+func (d dice) aggregate(a *refApp, e *refEntity, ids known) map[string]any {
+	args := map[string]any{"from": e.name, "count": d.percent(80)}
+	if d.percent(50) {
+		args["where"] = d.conditions(a, e, ids)
+	}
+	add := func(member string, percent, most int, kinds ...string) {
+		var names []any
+		for _, f := range e.stored() {
+			if !f.list && slices.Contains(kinds, f.kind) && d.percent(percent) && len(names) < most && (!f.hidden || d.percent(10)) {
+				names = append(names, f.name)
+			}
+		}
+		if names != nil {
+			args[member] = names
+		}
+	}
+	add("groupBy", 25, 2, "string", "text", "int", "float", "decimal", "time", "date", "duration", "bool", "enum", "uuid", "id", "relation")
+	add("sum", 50, 3, "int", "float", "decimal", "duration")
+	add("avg", 50, 3, "int", "float", "decimal", "duration")
+	add("min", 30, 3, "string", "text", "int", "float", "decimal", "time", "date", "duration")
+	add("max", 30, 3, "string", "text", "int", "float", "decimal", "time", "date", "duration")
+	if args["groupBy"] == nil && args["sum"] == nil {
+		args["count"] = true
+	}
+	return args
+}
+
+// includes adds relations whose rows the query includes.
+func (d dice) includes(a *refApp, e *refEntity, ids known, args map[string]any, level int) {
+	include := map[string]any{}
+	for _, f := range e.fields {
+		if f.kind != "relation" && f.inverse == "" || d.percent(70) {
+			continue
+		}
+		inner, target := map[string]any{}, a.entity(f.targetName())
+		d.selection(target, inner)
+		if f.inverse != "" {
+			if d.percent(30) {
+				inner["where"] = d.conditions(a, target, ids)
+			}
+			if d.percent(40) {
+				inner["orderBy"] = d.order(target)
+			}
+			if d.percent(60) {
+				inner["limit"] = 1 + d.IntN(4)
+			}
+		}
+		if level < 2 && d.percent(50) {
+			d.includes(a, target, ids, inner, level+1)
+		}
+		include[f.name] = inner
+	}
+	if len(include) > 0 {
+		args["include"] = include
 	}
 }
 
@@ -711,8 +775,12 @@ func (d dice) condition(a *refApp, e *refEntity, ids known, depth int) []any {
 	}
 	var ops []string
 	switch {
+	case f.list && d.percent(40):
+		return []any{f.name, "contains", d.word(), "ignoreCase"}
 	case f.list:
 		return []any{f.name, "contains", d.word()}
+	case (f.kind == "string" || f.kind == "text") && d.percent(40):
+		return []any{f.name, pick(d, "=", "startsWith", "contains"), d.value(a, f), "ignoreCase"}
 	case f.kind == "json" || f.kind == "bytes":
 		return []any{f.name, pick(d, "=", "!="), nil}
 	case f.kind == "string" || f.kind == "text":

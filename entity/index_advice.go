@@ -23,18 +23,36 @@ func (o *operation) logMissingIndex(sorted bool, w *planInput, scanned, rejected
 	if !sorts && rejected <= manyRows {
 		return
 	}
-	columns := o.indexFor(w)
-	if len(columns) == 0 || o.hasIndex(columns) {
+	index := o.missingIndex(w)
+	if index == "" {
 		return
 	}
-	op := "count"
-	if w.order != nil {
-		op = "query"
-	}
-	index := "@@index(" + strings.Join(o.columnNames(columns), ", ") + ")"
+	op := o.op.String()
 	if _, logged := o.Model.logged.LoadOrStore(op+" "+o.table.Name+" "+index, true); !logged {
 		o.Model.logger.Warn("index missing; rows are scanned", "operation", op, "entity", o.table.Name, "rows", scanned, "add", index)
 	}
+}
+
+// missingIndex returns the index that would serve the input, as it is declared; empty if there is
+// none, or if the table has it.
+func (o *operation) missingIndex(w *planInput) string {
+	columns := o.indexFor(w)
+	if len(columns) > 0 {
+		if o.hasIndex(columns) {
+			return ""
+		}
+		return "@@index(" + strings.Join(o.columnNames(columns), ", ") + ")"
+	}
+	for slot := range o.table.Slots {
+		_, equal := w.where.EqualFolded(slot)
+		_, within := w.where.WithinFolded(slot)
+		if (equal || within) && o.mayIndex(slot) && !slices.ContainsFunc(o.table.Indexes, func(x *layout.Index) bool {
+			return slices.Contains(x.Columns, layout.Column{Slot: slot, IgnoreCase: true})
+		}) {
+			return o.table.Slots[slot].Field.Name + " @index(ignoreCase)"
+		}
+	}
+	return ""
 }
 
 // indexFor returns the columns of the index that would serve the input: the fields that must

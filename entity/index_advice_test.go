@@ -54,6 +54,9 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`
 		{"query", `{"from":"Sale","where":[["status","=","paid"]]}`, `operation=query entity=Sale rows=1100 add=@@index(status)`},
 		{"count", `{"from":"Sale","where":[["total",">",5000]]}`, `operation=count entity=Sale rows=1100 add=@@index(total)`},
 		{"count", `{"from":"Sale","where":[["status","=","open"]]}`, ""}, // all rows match: an index saves nothing
+		{"query", `{"from":"Sale","where":[["region","=","R9","ignoreCase"]]}`, `operation=query entity=Sale rows=1100 add="region @index(ignoreCase)"`},
+		{"aggregate", `{"from":"Sale","where":[["region","startsWith","X","ignoreCase"]],"count":true}`, `operation=aggregate entity=Sale rows=1100 add="region @index(ignoreCase)"`},
+		{"query", `{"from":"Sale","where":[["region","contains","X","ignoreCase"]]}`, ""}, // no index can serve it
 		{"query", `{"from":"Sale","limit":5}`, ""},
 		{"query", `{"from":"Sale","orderBy":[["id","desc"]],"limit":5}`, ""},
 		{"query", `{"from":"Sale","where":[["region","=","r1"]],"orderBy":[["total","asc"]],"limit":5}`, ""}, // 550 rows

@@ -139,9 +139,12 @@ func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog
 		t.rights = query.NewRights(s, name)
 		m.tables[name] = t
 	}
+	rights := map[string]*query.Rights{}
 	for _, name := range m.names {
 		m.connect(m.tables[name])
+		rights[name] = m.tables[name].rights
 	}
+	query.Relate(rights)
 	if err := catalog.MarkBuilt(ctx, st, m.layouts()); err != nil {
 		return nil, fmt.Errorf("activate schema: %w", err)
 	}

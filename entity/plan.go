@@ -48,6 +48,17 @@ func (w *planInput) at(slot int) (schema.Value, bool) {
 	return schema.Value{}, false
 }
 
+// foldedAt returns the required value of a column of folded texts; false when it is unknown.
+func (w *planInput) foldedAt(c layout.Column) (schema.Value, bool) {
+	if v, ok := w.at(c.Slot); ok {
+		return c.Of(v), true
+	}
+	if w.where == nil {
+		return schema.Value{}, false
+	}
+	return w.where.EqualFolded(c.Slot)
+}
+
 // plan is a way to scan all rows that may match, and few others.
 type plan struct {
 	// points are the tails of the rows, when their ids are known.
@@ -199,7 +210,10 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 		v := schema.TextValue(tenant)
 		if !bound || c.Slot != t.Tenant {
 			var ok bool
-			if v, ok = w.at(c.Slot); !ok || !t.holds(c.Slot, v) {
+			if v, ok = w.at(c.Slot); c.IgnoreCase {
+				v, ok = w.foldedAt(c)
+			}
+			if !ok || !t.holds(c.Slot, v) {
 				break
 			}
 			given++
@@ -291,13 +305,13 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 	n := 0
 	for i := range order {
 		term := &order[i]
-		if slices.ContainsFunc(x.Columns[:known], func(c layout.Column) bool { return c.Slot == term.Pos }) {
+		if slices.ContainsFunc(x.Columns[:known], func(c layout.Column) bool { return c.Slot == term.Pos && !c.IgnoreCase }) {
 			continue
 		}
 		if n == len(rest) {
 			return true, reverse // no two rows are equal up to here
 		}
-		if rest[n].Slot != term.Pos || n > 0 && reverse != (rest[n].Desc != term.Desc) {
+		if rest[n].Slot != term.Pos || rest[n].IgnoreCase || n > 0 && reverse != (rest[n].Desc != term.Desc) {
 			return false, false
 		}
 		reverse = rest[n].Desc != term.Desc
@@ -313,7 +327,7 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 		return false, false
 	}
 	c, prefix := x.Columns[known], p.ranges[0].prefix
-	if list, ok := where.OneOf(c.Slot); ok {
+	if list, ok := where.OneOf(c.Slot); ok && !c.IgnoreCase {
 		p.ranges = p.ranges[:0]
 		for _, v := range list {
 			if t.holds(c.Slot, v) {
@@ -324,6 +338,9 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 		return false, true
 	}
 	s, ok := where.Within(c.Slot)
+	if c.IgnoreCase {
+		s, ok = where.WithinFolded(c.Slot)
+	}
 	if !ok {
 		return false, false
 	}

@@ -102,6 +102,9 @@ func (o *operation) get() error {
 	o.out.JSON = append(o.out.JSON, `{"row":`...)
 	o.out.Row[0] = len(o.out.JSON)
 	o.out.JSON = o.appendRow(o.out.JSON, r.Values)
+	if err := o.appendIncluded(r.Values); err != nil {
+		return err
+	}
 	o.out.Row[1] = len(o.out.JSON)
 	o.out.JSON = append(o.out.JSON, '}')
 	return nil
@@ -121,9 +124,19 @@ func (o *operation) count() error {
 
 // list returns a page.
 func (o *operation) list() error {
+	w := o.rowsOf()
+	last, err := o.listRows(w)
+	if err != nil {
+		return err
+	}
+	return w.endPage(last)
+}
+
+// listRows writes the rows of a page. last is the row after which another page begins, nil
+// when there is none.
+func (o *operation) listRows(w *rowWriter) (last []schema.Value, err error) {
 	input := o.planInput(true)
 	p := o.plan(o.table, input)
-	w := o.rowsOf()
 	if p.sorted {
 		return o.listSorted(p, input, w)
 	}
@@ -131,10 +144,9 @@ func (o *operation) list() error {
 }
 
 // listSorted writes the rows in the order of the scan.
-func (o *operation) listSorted(p plan, input *planInput, w *rowWriter) error {
-	var last []schema.Value
+func (o *operation) listSorted(p plan, input *planInput, w *rowWriter) (last []schema.Value, err error) {
 	more := false
-	err := o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
+	err = o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		switch {
 		case !o.query.IsAfter(asked):
 			return true, nil
@@ -148,15 +160,12 @@ func (o *operation) listSorted(p plan, input *planInput, w *rowWriter) error {
 		if w.n == o.query.Limit {
 			last = o.place(asked)
 		}
-		return true, nil
+		return w.n < o.query.Limit || !w.included, nil
 	})
-	if err != nil {
-		return err
-	}
 	if !more {
 		last = nil
 	}
-	return w.endPage(last)
+	return last, err
 }
 
 // place copies the values that the query orders by.
@@ -188,14 +197,16 @@ func ownText(v schema.Value) schema.Value {
 type kept struct {
 	place []schema.Value
 	json  []byte
+	// values has those that includes need; nil without includes.
+	values []schema.Value
 }
 
 // listUnsorted scans all rows and keeps the first of them.
-func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) error {
+func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) (last []schema.Value, err error) {
 	page := o.query.Limit + 1 // one more shows whether another page follows
 	var rows []kept           // sorted
 	size := 0
-	err := o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
+	err = o.search(p, input, func(r *layout.Row, asked []schema.Value) (bool, error) {
 		full := len(rows) == page
 		if !o.query.IsAfter(asked) || full && o.query.CompareRows(asked, rows[page-1].place) >= 0 {
 			return true, nil
@@ -207,29 +218,28 @@ func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) error {
 		at, _ := slices.BinarySearchFunc(rows, asked, func(k kept, asked []schema.Value) int {
 			return o.query.CompareRows(k.place, asked)
 		})
-		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.Values)})
+		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.Values), o.including(r.Values)})
 		if size += len(rows[at].json); size > maxSortBytes {
 			return false, fault.New(fault.Limit, "more than %d MiB of rows must be sorted: select fewer fields, set a smaller limit, or add an index for orderBy", maxSortBytes>>20)
 		}
 		return true, nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var last []schema.Value
 	if len(rows) == page {
 		rows = rows[:page-1]
 		last = rows[page-2].place
 	}
 	for i := range rows {
 		if err := o.spend(query.RowUnits + len(rows[i].json)); err != nil {
-			return err
+			return nil, err
 		}
-		if err := w.addJSON(rows[i].json); err != nil {
-			return err
+		if err := w.addKept(&rows[i]); err != nil {
+			return nil, err
 		}
 	}
-	return w.endPage(last)
+	return last, nil
 }
 
 // ---- results ----
@@ -238,6 +248,8 @@ func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) error {
 type rowWriter struct {
 	*operation
 	n int
+	// included: the rows are included in another row.
+	included bool
 }
 
 // rowsOf begins "rows" after the present content of the answer.
@@ -255,13 +267,13 @@ func (o *operation) rowsOf() *rowWriter {
 func (w *rowWriter) add(values []schema.Value) error {
 	w.begin()
 	w.out.JSON = w.appendRow(w.out.JSON, values)
-	return w.done()
+	return w.done(values)
 }
 
-func (w *rowWriter) addJSON(object []byte) error {
+func (w *rowWriter) addKept(row *kept) error {
 	w.begin()
-	w.out.JSON = append(w.out.JSON, object...)
-	return w.done()
+	w.out.JSON = append(w.out.JSON, row.json...)
+	return w.done(row.values)
 }
 
 func (w *rowWriter) begin() {
@@ -269,11 +281,17 @@ func (w *rowWriter) begin() {
 		w.out.JSON = append(w.out.JSON, ',')
 		return
 	}
-	w.out.Row[0] = len(w.out.JSON)
+	if !w.included {
+		w.out.Row[0] = len(w.out.JSON)
+	}
 }
 
-func (w *rowWriter) done() error {
-	if w.n == 0 {
+// done ends a row with what it includes.
+func (w *rowWriter) done(values []schema.Value) error {
+	if err := w.appendIncluded(values); err != nil {
+		return err
+	}
+	if w.n == 0 && !w.included {
 		w.out.Row[1] = len(w.out.JSON)
 	}
 	w.n++

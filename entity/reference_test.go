@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/text/cases"
 
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
@@ -53,6 +56,7 @@ type refField struct {
 	updated         bool
 	tenant          bool
 	index           bool
+	folded          bool    // of the index: @index(ignoreCase)
 	lo, hi          float64 // of the value, or of the length of a text; without bounds if equal
 	def             any     // canonical; nil without
 	defText         string
@@ -156,7 +160,7 @@ func (f *refField) declaration(e *refEntity) string {
 	for _, attr := range []struct {
 		name string
 		on   bool
-	}{{"hidden", f.hidden}, {"readonly", f.readonly}, {"created", f.created}, {"updated", f.updated}, {"tenant", f.tenant}, {"index", f.index}} {
+	}{{"hidden", f.hidden}, {"readonly", f.readonly}, {"created", f.created}, {"updated", f.updated}, {"tenant", f.tenant}, {"index", f.index && !f.folded}, {"index(ignoreCase)", f.index && f.folded}} {
 		if attr.on {
 			s += " @" + attr.name
 		}
@@ -826,7 +830,7 @@ func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 	if e == nil {
 		return refFails(fault.Invalid)
 	}
-	action := map[string]string{"query": "read", "get": "read", "count": "read"}[op]
+	action := map[string]string{"query": "read", "get": "read", "count": "read", "aggregate": "read"}[op]
 	if !r.offered(e, cmp.Or(action, op)) {
 		// Errors in the other arguments may be reported first.
 		return refFails(fault.Denied, fault.Invalid)
@@ -836,6 +840,8 @@ func (r *refRun) do(op string, args map[string]any, ids []string) refAnswer {
 		return r.query(e, args)
 	case "get":
 		return r.get(e, args)
+	case "aggregate":
+		return r.aggregate(e, args)
 	case "count":
 		rows, ok := r.visible(e, args)
 		if !ok {
@@ -874,21 +880,104 @@ func (r *refRun) visible(e *refEntity, args map[string]any) ([]refRow, bool) {
 	return rows, true
 }
 
+// selected returns the fields that a query returns, without those of includes.
 func (r *refRun) selected(e *refEntity, args map[string]any) ([]*refField, bool) {
 	readable := r.fields(e, "read")
-	names, given := args["select"].([]any)
-	if !given {
-		return readable, true
-	}
-	var fields []*refField
-	for _, name := range names {
-		f := refHas(readable, name.(string))
-		if f == nil {
-			return nil, false
+	fields := slices.Clone(readable)
+	if names, given := args["select"].([]any); given {
+		fields = nil
+		for _, name := range names {
+			f := refHas(readable, name.(string))
+			if f == nil {
+				return nil, false
+			}
+			fields = append(fields, f)
 		}
-		fields = append(fields, f)
 	}
-	return fields, true
+	include, _ := args["include"].(map[string]any)
+	return slices.DeleteFunc(fields, func(f *refField) bool { return include[f.name] != nil }), true
+}
+
+// relations returns the fields with which the caller may include rows.
+func (r *refRun) relations(e *refEntity) []*refField {
+	fields := r.fields(e, "read")
+	for _, f := range e.fields {
+		ok := f.inverse != ""
+		if r.who.Kind != caller.System && r.byGrant() != nil {
+			g := r.grant(e, "read")
+			ok = ok && g != nil && g.fields == nil // grants of the generator name stored fields alone
+		}
+		if ok {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// refusesIncludes returns the faults of a query's includes, nil for none.
+func (r *refRun) refusesIncludes(e *refEntity, args map[string]any) []fault.Code {
+	include, _ := args["include"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(include)) {
+		f := refHas(r.relations(e), name)
+		if f == nil {
+			return []fault.Code{fault.Invalid, fault.Denied} // that of another include may come first
+		}
+		target := r.app.entity(f.targetName())
+		if !r.offered(target, "read") {
+			return []fault.Code{fault.Invalid, fault.Denied}
+		}
+		inner := include[name].(map[string]any)
+		_, ok := r.selected(target, inner)
+		if f.inverse != "" {
+			_, sorts := r.sorting(target, inner)
+			_, filters := r.where(target, inner["where"], r.fields(target, "read"))
+			ok = ok && sorts && filters && refHas(r.fields(target, "read"), f.inverse) != nil
+		}
+		if codes := r.refusesIncludes(target, inner); codes != nil || !ok {
+			return []fault.Code{fault.Invalid, fault.Denied}
+		}
+	}
+	return nil
+}
+
+// targetName is the entity of a relation, in either direction.
+func (f *refField) targetName() string {
+	if f.inverse != "" {
+		return f.typ
+	}
+	return f.target
+}
+
+// projected returns a row as a query returns it. The arguments are valid.
+func (r *refRun) projected(e *refEntity, row refRow, args map[string]any) map[string]any {
+	fields, _ := r.selected(e, args)
+	out := refProject(row, fields)
+	include, _ := args["include"].(map[string]any)
+	for name, options := range include {
+		f := refHas(r.relations(e), name)
+		target, inner := r.app.entity(f.targetName()), options.(map[string]any)
+		if f.inverse == "" {
+			out[name] = nil
+			id, _ := row[name].(string)
+			if there := r.db[target.name][id]; there != nil && r.reads(target, there) {
+				out[name] = r.projected(target, there, inner)
+			}
+			continue
+		}
+		all, _ := r.visible(target, inner)
+		all = slices.DeleteFunc(all, func(there refRow) bool { return there[f.inverse] != row["id"] })
+		r.sort(target, all, inner)
+		if limit, ok := inner["limit"].(json.Number); ok {
+			n, _ := limit.Int64()
+			all = all[:min(len(all), int(n))]
+		}
+		rows := []any{}
+		for _, there := range all {
+			rows = append(rows, r.projected(target, there, inner))
+		}
+		out[name] = rows
+	}
+	return out
 }
 
 func refProject(row refRow, fields []*refField) map[string]any {
@@ -901,19 +990,40 @@ func refProject(row refRow, fields []*refField) map[string]any {
 
 func (r *refRun) query(e *refEntity, args map[string]any) refAnswer {
 	rows, ok1 := r.visible(e, args)
-	fields, ok2 := r.selected(e, args)
-	if !ok1 || !ok2 {
+	_, ok2 := r.selected(e, args)
+	_, ok3 := r.sorting(e, args)
+	if !ok1 || !ok2 || !ok3 {
 		return refFails(fault.Invalid)
 	}
+	if codes := r.refusesIncludes(e, args); codes != nil {
+		return refFails(codes...)
+	}
+	r.sort(e, rows, args)
+	out := []any{}
+	for _, row := range rows {
+		out = append(out, r.projected(e, row, args))
+	}
+	return refAnswer{result: map[string]any{"rows": out}}
+}
+
+// sorting returns the fields that a query is ordered by; false if the caller may not read one.
+func (r *refRun) sorting(e *refEntity, args map[string]any) ([]*refField, bool) {
 	order, _ := args["orderBy"].([]any)
 	var by []*refField
 	for _, term := range order {
 		f := refHas(r.fields(e, "read"), term.([]any)[0].(string))
 		if f == nil {
-			return refFails(fault.Invalid)
+			return nil, false
 		}
 		by = append(by, f)
 	}
+	return by, true
+}
+
+// sort sorts rows, which are in the order of ids.
+func (r *refRun) sort(e *refEntity, rows []refRow, args map[string]any) {
+	order, _ := args["orderBy"].([]any)
+	by, _ := r.sorting(e, args)
 	if n := len(order); n > 0 && order[n-1].([]any)[1] == "desc" {
 		slices.Reverse(rows) // ids decide between equals, in the direction of the last term
 	}
@@ -929,23 +1039,140 @@ func (r *refRun) query(e *refEntity, args map[string]any) refAnswer {
 		}
 		return 0
 	})
-	out := []any{}
-	for _, row := range rows {
-		out = append(out, refProject(row, fields))
-	}
-	return refAnswer{result: map[string]any{"rows": out}}
 }
 
 func (r *refRun) get(e *refEntity, args map[string]any) refAnswer {
-	fields, ok := r.selected(e, args)
-	if !ok {
+	if _, ok := r.selected(e, args); !ok {
 		return refFails(fault.Invalid)
+	}
+	if codes := r.refusesIncludes(e, args); codes != nil {
+		return refFails(codes...)
 	}
 	row := r.db[e.name][args["id"].(string)]
 	if row == nil || !r.reads(e, row) {
 		return refFails(fault.NotFound)
 	}
-	return refAnswer{result: map[string]any{"row": refProject(row, fields)}}
+	return refAnswer{result: map[string]any{"row": r.projected(e, row, args)}}
+}
+
+// aggregate computes functions of groups of rows.
+func (r *refRun) aggregate(e *refEntity, args map[string]any) refAnswer {
+	rows, ok := r.visible(e, args)
+	if !ok {
+		return refFails(fault.Invalid)
+	}
+	fields := map[string][]*refField{}
+	for _, member := range []string{"groupBy", "sum", "avg", "min", "max"} {
+		names, _ := args[member].([]any)
+		for _, name := range names {
+			f := refHas(r.fields(e, "read"), name.(string))
+			if f == nil {
+				return refFails(fault.Invalid)
+			}
+			fields[member] = append(fields[member], f)
+		}
+	}
+	by := fields["groupBy"]
+	var groups [][]refRow
+	if len(by) == 0 {
+		groups = [][]refRow{rows}
+	}
+	for _, row := range rows {
+		if len(by) == 0 {
+			break
+		}
+		at := slices.IndexFunc(groups, func(group []refRow) bool {
+			return refSame(refProject(row, by), refProject(group[0], by))
+		})
+		if at < 0 {
+			groups = append(groups, nil)
+			at = len(groups) - 1
+		}
+		groups[at] = append(groups[at], row)
+	}
+	slices.SortStableFunc(groups, func(a, b []refRow) int {
+		for _, f := range by {
+			if c := refOrder(f.kind, a[0][f.name], b[0][f.name]); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	out := []any{}
+	for _, group := range groups {
+		answer := map[string]any{}
+		if len(by) > 0 {
+			answer["group"] = refProject(group[0], by)
+		}
+		if args["count"] == true {
+			answer["count"] = float64(len(group))
+		}
+		for _, function := range []string{"sum", "avg", "min", "max"} {
+			if fields[function] == nil {
+				continue
+			}
+			values := map[string]any{}
+			for _, f := range fields[function] {
+				v, ok := refCompute(function, f, group)
+				if !ok {
+					return refFails(fault.Limit)
+				}
+				values[f.name] = v
+			}
+			answer[function] = values
+		}
+		out = append(out, answer)
+	}
+	return refAnswer{result: map[string]any{"rows": out}}
+}
+
+// refCompute computes a function of the values that are not null; false if the result has no
+// form.
+func refCompute(function string, f *refField, rows []refRow) (any, bool) {
+	var values []any
+	sum := new(big.Rat)
+	for _, row := range rows {
+		v := row[f.name]
+		if v == nil {
+			continue
+		}
+		values = append(values, v)
+		if n, ok := refRuleValue(f, v).(*big.Rat); ok {
+			sum.Add(sum, n)
+		}
+	}
+	if len(values) == 0 {
+		return nil, true
+	}
+	least := func(a, b any) int { return refOrder(f.kind, a, b) }
+	switch {
+	case function == "min":
+		return slices.MinFunc(values, least), true
+	case function == "max":
+		return slices.MaxFunc(values, least), true
+	case function == "sum" && f.kind == "decimal":
+		return sum.FloatString(2), true
+	case function == "sum":
+		n, _ := sum.Float64()
+		return n, !math.IsInf(n, 0)
+	}
+	avg := sum.Quo(sum, new(big.Rat).SetInt64(int64(len(values))))
+	if f.kind != "decimal" {
+		n, _ := avg.Float64()
+		return n, true
+	}
+	// FloatString rounds half away from zero: here half to even.
+	text := avg.FloatString(8)
+	rounded, _ := new(big.Rat).SetString(text)
+	half := new(big.Rat).Sub(rounded, avg)
+	if half.Abs(half); half.Cmp(big.NewRat(1, 200_000_000)) == 0 && (text[len(text)-1]-'0')%2 == 1 {
+		toZero := big.NewRat(-1, 100_000_000)
+		if avg.Sign() < 0 {
+			toZero.Neg(toZero)
+		}
+		text = rounded.Add(rounded, toZero).FloatString(8)
+	}
+	return text, true
 }
 
 // where returns the predicate of a list of conditions over some fields.
@@ -998,6 +1225,14 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 	if c[1] == "contains" {
 		one.list = false
 	}
+	folds := len(c) == 4
+	fold := func(v any) any {
+		text, ok := v.(string)
+		if !folds || !ok {
+			return v
+		}
+		return cases.Fold().String(text)
+	}
 	var want []any
 	switch operand := c[2].(type) {
 	case []any:
@@ -1017,10 +1252,10 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 		if !ok || operand == nil && c[1] != "=" && c[1] != "!=" {
 			return nil, false
 		}
-		want = []any{canon}
+		want = []any{fold(canon)}
 	}
 	return func(row refRow) bool {
-		v := row[f.name]
+		v := fold(row[f.name])
 		switch c[1] {
 		case "=":
 			return refSame(v, want[0])
@@ -1037,7 +1272,7 @@ func (r *refRun) condition(e *refEntity, c []any, fields []*refField) (func(refR
 			return strings.HasPrefix(v.(string), want[0].(string))
 		case "contains":
 			if list, ok := v.([]any); ok {
-				return slices.ContainsFunc(list, func(elem any) bool { return refSame(elem, want[0]) })
+				return slices.ContainsFunc(list, func(elem any) bool { return refSame(fold(elem), want[0]) })
 			}
 			return strings.Contains(v.(string), want[0].(string))
 		}

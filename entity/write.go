@@ -424,7 +424,7 @@ func (o *operation) answerInserted(rows []layout.Row, inputs []query.Input) erro
 		if err := o.appendInserted(rows[i].Values, &inputs[i]); err != nil {
 			return err
 		}
-		if err := w.done(); err != nil {
+		if err := w.done(rows[i].Values); err != nil {
 			return err
 		}
 	}

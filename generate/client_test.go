@@ -25,6 +25,37 @@ func TestAClientHasAMethodForEachRouteAndExposedFunction(t *testing.T) {
 	}
 }
 
+// Rows with included rows, and groups, are declared as types.
+func TestIncludedRowsAndGroupsHaveTheirTypes(t *testing.T) {
+	s := compile(t, `
+enum Stage { open, won }
+type PartnerView { name: string }
+type LineView { text: string }
+type SaleView { id: id partner: PartnerView? lines: LineView[] }
+type StageKey { stage: Stage }
+type Totals { total: decimal(12,2)? }
+type StageTotals { group: StageKey count: int sum: Totals }
+routes("/", auth: none, rateLimit: none) {
+  GET /sales -> sales: SaleView[]
+  GET /totals -> totals: StageTotals[]
+}`)
+	client := strings.Join(strings.Fields(string(generate.Client(s))), " ")
+	for _, part := range []string{
+		"interface SaleView { id: string; partner?: PartnerView | null; lines: LineView[]; }",
+		"interface StageTotals { group: StageKey; count: number; sum: Totals; }",
+	} {
+		if !strings.Contains(client, part) {
+			t.Errorf("the client has no %s", part)
+		}
+	}
+	openapi := string(generate.OpenAPI(s, generate.OpenAPIOptions{}))
+	for _, name := range []string{"SaleView", "PartnerView", "LineView", "StageTotals", "StageKey", "Totals"} {
+		if !strings.Contains(openapi, `"#/components/schemas/`+name+`"`) || !strings.Contains(openapi, `"`+name+`":`) {
+			t.Errorf("the document does not use %s", name)
+		}
+	}
+}
+
 func TestRoutesHaveUniqueNamesInAClient(t *testing.T) {
 	got := string(generate.Client(compile(t, `routes("/", auth: none, rateLimit: none) {
 		GET /a-b -> x

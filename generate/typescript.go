@@ -25,8 +25,10 @@ func TypeScript(s *schema.Schema) []byte {
 	t.line(0, "}")
 	t.line(0, "")
 	t.line(0, `declare module "@runner/sdk" {`)
-	if len(s.Entities) > 0 {
+	if len(s.Entities) > 0 || len(s.Jobs) > 0 {
 		t.line(1, `import type * as schema from "@runner/schema";`)
+	}
+	if len(s.Entities) > 0 {
 		t.line(1, "interface Entities {")
 		for _, e := range s.Entities {
 			t.entity(e)
@@ -34,6 +36,7 @@ func TypeScript(s *schema.Schema) []byte {
 		t.line(1, "}")
 	}
 	t.names()
+	t.jobs()
 	t.line(0, "}")
 	return []byte(t.text.String())
 }
@@ -153,6 +156,9 @@ func (t *typeScript) onlyQuery(o *schema.ObjectType) bool {
 	for _, f := range t.schema.Functions {
 		others = others || slices.ContainsFunc(f.Params, has) || result(f.Result)
 	}
+	for _, j := range t.schema.Jobs {
+		others = others || slices.ContainsFunc(j.Params, has)
+	}
 	for _, other := range t.schema.Types {
 		others = others || slices.ContainsFunc(other.Fields, has)
 	}
@@ -184,7 +190,22 @@ func (t *typeScript) entity(e *schema.Entity) {
 		}
 	}
 	t.line(3, "};")
+	t.relations(e)
 	t.line(2, "};")
+}
+
+// relations declares the entities that the rows of an entity refer to.
+func (t *typeScript) relations(e *schema.Entity) {
+	t.line(3, "relations: {")
+	for _, f := range e.Fields {
+		switch f.Type.Kind {
+		case schema.Relation:
+			t.line(4, "%s: { one: %q };", f.Name, f.Type.Entity.Name)
+		case schema.ToMany:
+			t.line(4, "%s: { many: %q };", f.Name, f.Type.Entity.Name)
+		}
+	}
+	t.line(3, "};")
 }
 
 func writable(f *schema.Field) bool {
@@ -203,9 +224,10 @@ func (t *typeScript) insertable(e *schema.Entity, f *schema.Field) (mark string,
 }
 
 // insertedOverTenants reports whether callers without a tenant can insert rows of the entity:
-// they must set the tenant. Operators, who can call every function, have none.
+// they must set the tenant. Operators, who can call every function and enqueue jobs that act as them, have none.
 func (t *typeScript) insertedOverTenants(e *schema.Entity) bool {
-	return len(t.schema.Functions) > 0 || slices.ContainsFunc(t.schema.APIKeys.Scopes, func(scope *schema.Scope) bool {
+	asCaller := func(j schema.Job) bool { return j.As == "" }
+	return len(t.schema.Functions) > 0 || slices.ContainsFunc(t.schema.Jobs, asCaller) || slices.ContainsFunc(t.schema.APIKeys.Scopes, func(scope *schema.Scope) bool {
 		return scope.AllTenants && slices.ContainsFunc(scope.Grants, func(g schema.Grant) bool {
 			return g.Allows.Has(schema.ActInsert) && slices.Contains(g.Entities, e.Name)
 		})
@@ -224,6 +246,25 @@ func (t *typeScript) names() {
 		t.line(2, "role: %s;", union(roles))
 	}
 	t.line(2, "secret: %s;", union(t.schema.Secrets))
+	t.line(1, "}")
+}
+
+// jobs declares the parameters of jobs for the SDK.
+func (t *typeScript) jobs() {
+	if len(t.schema.Jobs) == 0 {
+		return
+	}
+	t.line(1, "interface Jobs {")
+	for i := range t.schema.Jobs {
+		j := &t.schema.Jobs[i]
+		t.doc(2, j.Doc)
+		t.line(2, "%s: {", j.Name)
+		for _, f := range j.Params {
+			t.doc(3, f.Doc, meaning(&f.Type))
+			t.line(3, "%s%s: %s;", f.Name, optionalMark(f), orNull(&f.Type, valueType(&f.Type, "schema.", asWritten)))
+		}
+		t.line(2, "};")
+	}
 	t.line(1, "}")
 }
 

@@ -24,8 +24,10 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/console"
+	"runner.example/internal/deadline"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
@@ -177,18 +179,20 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 		return nil, nil, errors.Join(err, keys.Close(), st.Close())
 	}
 	client := outbound.New(a.Config.Runtime.Outbound)
+	passwords := a.Config.Runtime.Passwords
+	long := longwork.New(passwords.LongWork)
 	shared := hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: opt.Logger, Limits: a.Config.Runtime.Limits,
-		Origins: origins, Outbound: client,
+		Origins: origins, Outbound: client, Passwords: passwords.Hashes, LongWork: long,
 	}
-	return &host{shared, st}, func() error { client.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
+	return &host{shared, st}, func() error { client.Close(); long.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
 }
 
 // errMeasured makes the store discard the writes of a run.
 var errMeasured = errors.New("measured")
 
 func (b *host) measure(ctx context.Context, m *sandbox.Module, call *hostabi.Call, handler string, timeout time.Duration) (u sandbox.Usage, err error) {
-	deadline := hostabi.NewDeadline(ctx, time.Now().Add(timeout))
+	deadline := deadline.New(ctx, time.Now().Add(timeout))
 	defer deadline.Stop()
 	_, err = b.store.Update(deadline, func(tx *store.Tx) error {
 		call.Context, call.Tx, call.Attempt = deadline, tx, tx.Attempt()

@@ -6,8 +6,11 @@ import (
 
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/secret"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/schema"
 )
@@ -20,12 +23,19 @@ type Host struct {
 	Entities *entity.Model
 	// Schema is the active schema. Scopes are checked by it.
 	Schema *schema.Schema
+	// KeepJobs is how long jobs are kept that a guest cancels.
+	KeepJobs jobs.Keep
 	// Secrets are the declared secrets, and the only ones that guests can read.
 	Secrets secret.Values
 	// Origins are the origins that guests can send requests to, through Outbound. Outbound
 	// must be set if there is any.
 	Origins  outbound.Origins
 	Outbound *outbound.Client
+	// Passwords are the parameters of hashes of passwords; the zero value means the defaults.
+	Passwords password.Options
+	// LongWork is where passwords are hashed and RSA keys are made. It must be set if a guest
+	// may do that.
+	LongWork *longwork.Slots
 	// Logger gets the guests' lines and the causes of internal errors. It must redact
 	// secrets.
 	Logger *slog.Logger

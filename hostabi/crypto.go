@@ -1,29 +1,16 @@
 package hostabi
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"crypto/sha512"
+	"context"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"hash"
-	"slices"
-	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"runner.example/internal/cost"
+	"runner.example/entity"
+	"runner.example/internal/octets"
+	"runner.example/internal/webcrypto"
 )
-
-// hashes are the functions that digest and hmac offer, by the names that the
-// Web Cryptography API gives them.
-var hashes = map[string]func() hash.Hash{
-	"SHA-256": sha256.New,
-	"SHA-384": sha512.New384,
-	"SHA-512": sha512.New,
-}
 
 // sumJSON is a digest or a signature in both usual forms.
 type sumJSON struct {
@@ -36,36 +23,19 @@ func sumOf(sum []byte) sumJSON {
 }
 
 func digest(_ *Call, args *arguments) (any, error) {
-	algorithm := args.algorithm("algorithm")
+	newHash := args.hash("algorithm")
 	data := args.data("data")
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	h := algorithm()
-	if err := hashAll(h, data, args.meter); err != nil {
-		return nil, err
-	}
-	return sumOf(h.Sum(nil)), nil
-}
-
-// hashUnits is the cost of hashing a byte.
-const hashUnits = 2
-
-// hashAll hashes data, a part at a time.
-func hashAll(h hash.Hash, data []byte, m *cost.Meter) error {
-	for part := range slices.Chunk(data, cost.Every/hashUnits) {
-		if err := m.Spend(hashUnits * len(part)); err != nil {
-			return err
-		}
-		h.Write(part)
-	}
-	return nil
+	sum, err := webcrypto.Sum(newHash(), data, args.meter)
+	return sumOf(sum), err
 }
 
 // sign computes an HMAC (RFC 2104) with a given key, or with a declared secret that the
 // guest does not see.
 func sign(c *Call, args *arguments) (any, error) {
-	algorithm := args.algorithm("algorithm")
+	newHash := args.hash("algorithm")
 	name, named := args.optionalText("secret")
 	key, given := args.optionalData("key")
 	data := args.data("data")
@@ -85,17 +55,30 @@ func sign(c *Call, args *arguments) (any, error) {
 		}
 		key = []byte(value.Reveal())
 	}
-	if h := algorithm(); len(key) > h.BlockSize() { // as HMAC does, but a part at a time
-		if err := hashAll(h, key, args.meter); err != nil {
-			return nil, err
-		}
-		key = h.Sum(nil)
-	}
-	h := hmac.New(algorithm, key)
-	if err := hashAll(h, data, args.meter); err != nil {
+	sum, err := webcrypto.HMAC(newHash, key, data, args.meter)
+	return sumOf(sum), err
+}
+
+// runWebCrypto runs an operation of package webcrypto, which reads the arguments itself.
+func runWebCrypto(c *Call, name string, args []byte, out *entity.Result) error {
+	text, err := webcrypto.Run(name, args, &c.work)
+	*out = entity.Result{JSON: append(out.JSON[:0], text...)}
+	return err
+}
+
+// generateKey makes a key. A long computation waits for a slot.
+func generateKey(c *Call, args []byte) (work, error) {
+	g, err := webcrypto.Generate(args, &c.work)
+	if err != nil {
 		return nil, err
 	}
-	return sumOf(h.Sum(nil)), nil
+	if g.Long {
+		return c.longWork(func(context.Context) ([]byte, error) { return g.Make() }), nil
+	}
+	return func(context.Context) (answer, error) {
+		text, err := g.Make()
+		return written(text), err
+	}, nil
 }
 
 // timingSafeEqual takes a time that depends only on the lengths.
@@ -109,14 +92,13 @@ func timingSafeEqual(_ *Call, args *arguments) (any, error) {
 	}{subtle.ConstantTimeCompare(a, b) == 1}, nil
 }
 
-// algorithm returns the hash function that a member names.
-func (a *arguments) algorithm(name string) func() hash.Hash {
-	algorithm, ok := hashes[a.text(name)]
+// hash returns the hash function that a member names.
+func (a *arguments) hash(name string) func() hash.Hash {
+	newHash, ok := webcrypto.HashOf(a.text(name))
 	if !ok {
-		a.wrong("member %q must be SHA-256, SHA-384 or SHA-512", name)
-		return sha256.New
+		a.wrong("member %q must be "+webcrypto.HashNames, name)
 	}
-	return algorithm
+	return newHash
 }
 
 // data returns required bytes.
@@ -128,40 +110,17 @@ func (a *arguments) data(name string) []byte {
 	return data
 }
 
-// optionalData returns a copy of bytes and whether they are present. They are written as
-// text, for its UTF-8, or as {"base64":"…"} (RFC 4648, section 4).
+// optionalData returns a copy of bytes and whether they are present, in the form of package
+// octets.
 func (a *arguments) optionalData(name string) ([]byte, bool) {
 	raw := a.take(name)
 	_ = a.meter.Spend(2 * len(raw)) // its error ends the operation at the next
-	switch {
-	case raw == nil:
+	if raw == nil {
 		return nil, false
-	case raw.Kind() == '"':
-		text, _ := jsontext.AppendUnquote(nil, raw)
-		return text, true
 	}
-	data, err := readBase64(raw, a.meter)
-	if err != nil {
+	var data octets.Bytes
+	if data.UnmarshalJSON(raw) != nil {
 		a.wrong("member %q must be a string or {\"base64\":\"…\"}", name)
 	}
 	return data, true
-}
-
-// readBase64 reads {"base64":"…"}.
-func readBase64(raw jsontext.Value, m *cost.Meter) ([]byte, error) {
-	object, err := readArguments(raw, m)
-	if err != nil {
-		return nil, err
-	}
-	text := object.text("base64")
-	if err := object.end(); err != nil {
-		return nil, err
-	}
-	if strings.ContainsAny(text, "\r\n") { // which the decoder would skip
-		return nil, errors.New("base64 with line breaks")
-	}
-	if err := m.Spend(len(text)); err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.Strict().DecodeString(text)
 }

@@ -17,6 +17,7 @@ func TestDigestsAreThoseOfTheStandard(t *testing.T) {
 		{"SHA-256", `""`, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 		{"SHA-256", `{"base64":"YWJj"}`, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
 		{"SHA-256", `"\u0061\u0062c"`, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{"SHA-1", `"abc"`, "a9993e364706816aba3e25717850c26c9cd0d89d"},
 		{"SHA-384", `"abc"`, "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"},
 		{"SHA-512", `"abc"`, "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"},
 	} {
@@ -90,8 +91,8 @@ func TestUnknownAlgorithmsAreRefused(t *testing.T) {
 	const data = ` must be a string or {"base64":"…"}`
 	for _, row := range []struct{ op, args, message string }{
 		{"digest", `{"data":"x"}`, `member "algorithm" is missing`},
-		{"digest", `{"algorithm":"SHA-1","data":"x"}`, `member "algorithm" must be SHA-256, SHA-384 or SHA-512`},
-		{"digest", `{"algorithm":"sha-256","data":"x"}`, `member "algorithm" must be SHA-256, SHA-384 or SHA-512`},
+		{"digest", `{"algorithm":"MD5","data":"x"}`, `member "algorithm" must be SHA-1, SHA-256, SHA-384 or SHA-512`},
+		{"digest", `{"algorithm":"sha-256","data":"x"}`, `member "algorithm" must be SHA-1, SHA-256, SHA-384 or SHA-512`},
 		{"digest", `{"algorithm":"SHA-256"}`, `member "data" is missing`},
 		{"digest", `{"algorithm":"SHA-256","data":7}`, `member "data"` + data},
 		{"digest", `{"algorithm":"SHA-256","data":{"base64":"YWJj","more":1}}`, `member "data"` + data},

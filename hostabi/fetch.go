@@ -2,7 +2,6 @@ package hostabi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -11,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
+	"runner.example/internal/octets"
 	"runner.example/internal/outbound"
 )
 
@@ -178,56 +177,8 @@ func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, er
 		out = append(out, ']')
 	}
 	out = append(out, `],"body":`...)
-	text, err := isText(r.Body, m)
-	if err != nil {
-		return out, err
-	}
-	if text {
-		out, err = appendQuoted(out, r.Body, m)
-		return append(out, '}'), err
-	}
-	out = append(out, `{"base64":"`...)
-	out = base64.StdEncoding.AppendEncode(out, r.Body)
-	return append(out, `"}}`...), nil
-}
-
-// isText reports whether bytes are UTF-8 with few control characters, which take six bytes
-// each in JSON.
-func isText(b []byte, m *cost.Meter) (bool, error) {
-	controls := 0
-	for part := range slices.Chunk(b, cost.Every) {
-		if err := m.Spend(len(part)); err != nil {
-			return false, err
-		}
-		for _, c := range part {
-			if c < ' ' && c != '\n' && c != '\t' && c != '\r' {
-				controls++
-			}
-		}
-	}
-	return controls <= len(b)/8 && utf8.Valid(b), nil
-}
-
-// appendQuoted appends UTF-8 as a JSON string, a part at a time.
-func appendQuoted(out, text []byte, m *cost.Meter) ([]byte, error) {
-	out = append(out, '"')
-	for len(text) > 0 {
-		n := min(len(text), cost.Every)
-		for n < len(text) && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		if err := m.Spend(2 * n); err != nil {
-			return out, err
-		}
-		start := len(out)
-		var err error
-		if out, err = jsontext.AppendQuote(out, text[:n]); err != nil {
-			return out, err
-		}
-		out = append(out[:start], out[start+1:len(out)-1]...) // without its quotes
-		text = text[n:]
-	}
-	return append(out, '"'), nil
+	out, err = octets.Append(out, r.Body, m)
+	return append(out, '}'), err
 }
 
 // optionalHeaders returns copies of headers, which are written as [[name, value], …].

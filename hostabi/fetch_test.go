@@ -18,6 +18,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/deadline"
 	"runner.example/internal/outbound"
 )
 
@@ -268,7 +269,7 @@ func TestTheTimeoutOfAFetchIncludesItsWait(t *testing.T) {
 		began <- struct{}{}
 		<-r.Context().Done()
 	})
-	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Minute))
+	deadline := deadline.New(context.Background(), time.Now().Add(time.Minute))
 	defer deadline.Stop()
 	g.call.Context = deadline
 	for range 16 {
@@ -295,7 +296,7 @@ func TestTheDeadlineOfTheRequestEndsAFetch(t *testing.T) {
 			<-r.Context().Done()
 			close(ended)
 		})
-		deadline := hostabi.NewDeadline(request, time.Now().Add(time.Hour))
+		deadline := deadline.New(request, time.Now().Add(time.Hour))
 		defer deadline.Stop()
 		g.call.Context = deadline
 		func() {

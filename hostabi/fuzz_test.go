@@ -8,6 +8,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/deadline"
 )
 
 // FuzzHostCall lets a guest with any memory call any functions with any
@@ -31,7 +32,7 @@ func FuzzHostCall(f *testing.F) {
 	memory := g.module.Memory()
 	f.Fuzz(func(t *testing.T, content, calls []byte) {
 		g.t = t
-		deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Second)) // some calls wait
+		deadline := deadline.New(context.Background(), time.Now().Add(time.Second)) // some calls wait
 		defer deadline.Stop()
 		defer func() {
 			if r := recover(); r != nil && r != hostabi.ErrTimeOver {

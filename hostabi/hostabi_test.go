@@ -18,6 +18,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/longwork"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -108,7 +109,8 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 		Context: ctx,
 		Host: &hostabi.Host{
 			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
-			Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			LongWork: longwork.New(longwork.Options{Parallel: 2}),
+			Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
 		Request: &abi.Request{
 			ID: "01j000000000000000000000aa", Method: []byte("POST"), Path: []byte("/v1/things/a%20b"), Route: "/v1/things/:id",

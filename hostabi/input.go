@@ -20,7 +20,7 @@ type BodyMemory interface {
 // Input is what a run of a handler is given. The owner of the Call sets it before each
 // run, and keeps the bytes valid and unchanged until the run is over.
 type Input struct {
-	// Context ends with the request's time. A Deadline does so without a timer.
+	// Context ends with the request's time. A deadline.Context does so without a timer.
 	Context context.Context
 	Host    *Host
 	// Request is nil while a module initializes itself without a request.

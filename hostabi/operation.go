@@ -29,12 +29,13 @@ type operation struct {
 }
 
 var operationTable = map[string]operation{
-	"query":  {countsAsStoreOp: true, run: runRowOperation},
-	"get":    {countsAsStoreOp: true, run: runRowOperation},
-	"count":  {countsAsStoreOp: true, run: runRowOperation},
-	"insert": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"update": {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"delete": {countsAsStoreOp: true, run: runRowOperation},
+	"query":     {countsAsStoreOp: true, run: runRowOperation},
+	"get":       {countsAsStoreOp: true, run: runRowOperation},
+	"count":     {countsAsStoreOp: true, run: runRowOperation},
+	"aggregate": {countsAsStoreOp: true, run: runRowOperation},
+	"insert":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"update":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"delete":    {countsAsStoreOp: true, run: runRowOperation},
 
 	"apiKeys.create": {countsAsStoreOp: true, run: withArguments(createAPIKey)},
 	"apiKeys.get":    {countsAsStoreOp: true, run: withArguments(getAPIKey)},
@@ -45,16 +46,29 @@ var operationTable = map[string]operation{
 	"sessions.create": {countsAsStoreOp: true, run: withArguments(createSession)},
 	"sessions.revoke": {countsAsStoreOp: true, run: withArguments(revokeSession)},
 
+	"jobs.enqueue": {countsAsStoreOp: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
+	"jobs.cancel":  {countsAsStoreOp: true, run: withArguments(cancelJob)},
+
 	"webhooks.verify": {run: withArguments(verifyWebhook)},
 
-	"secret":          {run: withArguments(readSecret)},
-	"digest":          {run: withArguments(digest), maxArguments: maxDataBytes},
-	"hmac":            {run: withArguments(sign), maxArguments: maxDataBytes},
-	"timingSafeEqual": {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
-	"domainToASCII":   {run: withArguments(domainToASCII)},
-	"timeZone":        {run: withArguments(timeZone)},
-	"fetch":           {begin: fetch, maxArguments: maxDataBytes},
-	"sleep":           {begin: sleep},
+	"secret":             {run: withArguments(readSecret)},
+	"digest":             {run: withArguments(digest), maxArguments: maxDataBytes},
+	"hmac":               {run: withArguments(sign), maxArguments: maxDataBytes},
+	"timingSafeEqual":    {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
+	"crypto.importKey":   {run: runWebCrypto},
+	"crypto.exportKey":   {run: runWebCrypto},
+	"crypto.generateKey": {begin: generateKey},
+	"crypto.sign":        {run: runWebCrypto, maxArguments: maxDataBytes},
+	"crypto.verify":      {run: runWebCrypto, maxArguments: maxDataBytes},
+	"crypto.encrypt":     {run: runWebCrypto, maxArguments: maxDataBytes},
+	"crypto.decrypt":     {run: runWebCrypto, maxArguments: maxDataBytes},
+	"crypto.deriveBits":  {run: runWebCrypto},
+	"password.hash":      {begin: hashPassword},
+	"password.verify":    {begin: verifyPassword},
+	"domainToASCII":      {run: withArguments(domainToASCII)},
+	"timeZone":           {run: withArguments(timeZone)},
+	"fetch":              {begin: fetch, maxArguments: maxDataBytes},
+	"sleep":              {begin: sleep},
 }
 
 // withArguments makes the run of an operation of a function that gets the members of the

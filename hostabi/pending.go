@@ -55,6 +55,7 @@ type pendingOperations struct {
 	running    sync.WaitGroup
 	inFlight   chan struct{} // holds a value for each outbound request in flight
 	bytesLeft  atomic.Int64  // that fetches may still receive
+	computed   atomic.Int64  // nanoseconds that long work has computed, and that are not charged
 
 	mu    sync.Mutex
 	done  []*pendingOperation // in the order of completion; some are taken
@@ -81,6 +82,7 @@ func (c *Call) endPending() {
 	}
 	c.pending.cancel()
 	c.pending.running.Wait()
+	c.AddCPU(c.takeComputed())
 	for _, t := range c.pending.all {
 		if t != nil {
 			c.logFailed(t.err)
@@ -199,6 +201,11 @@ func callTake(c *Call, g guest) int32 {
 func (c *Call) take(t *pendingOperation) int32 {
 	await(c, t.done)
 	ops := c.pending
+	if took := c.takeComputed(); took > 0 {
+		if err := c.Charge(took); err != nil {
+			c.unwind(err)
+		}
+	}
 	ops.all[t.number], t.taken = nil, true
 	ops.untaken--
 	ops.heldBytes -= len(t.result.JSON)

@@ -102,6 +102,7 @@ type contextJSON struct {
 	Route     string   `json:"route"`
 	Auth      authJSON `json:"auth"`
 	Deadline  string   `json:"deadline,omitempty"`
+	Job       *abi.Job `json:"job,omitempty"`
 }
 
 type authJSON struct {
@@ -131,6 +132,7 @@ func (c *Call) describe() contextJSON {
 	d := contextJSON{
 		RequestID: c.Request.ID,
 		Route:     c.Request.Route,
+		Job:       c.Request.Job,
 		Auth: authJSON{
 			Kind:       c.Caller.Kind.String(),
 			UserID:     c.Caller.UserID,

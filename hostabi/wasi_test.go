@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
+	"runner.example/internal/deadline"
 )
 
 // Numbers of WASI preview 1.
@@ -234,7 +235,7 @@ func TestPollWaitsOnlyForClocks(t *testing.T) {
 		if took := time.Since(start); took != 7*time.Second {
 			t.Errorf("until an instant 7 s ahead: %s", took)
 		}
-		deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Second))
+		deadline := deadline.New(context.Background(), time.Now().Add(time.Second))
 		defer deadline.Stop()
 		g.call.Context = deadline
 		g.subscribe([4]uint64{clock, 0, ^uint64(0), 0})
@@ -280,7 +281,7 @@ func FuzzWASI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		g := newGuest(t, hostabi.Limits{})
 		chance := rand.New(rand.NewPCG(seed, seed))
-		over := hostabi.NewDeadline(context.Background(), time.Now())
+		over := deadline.New(context.Background(), time.Now())
 		g.call.Request.Body = make([]byte, chance.IntN(1000))
 		if chance.IntN(2) == 0 {
 			g.program()

@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/release"
+	"runner.example/runtime"
 	"runner.example/store"
 )
 
@@ -58,15 +59,17 @@ func (n *Node) Join(v *Activator) error {
 		return nil
 	}
 	return n.member.Serve(n.Local.Store, n.Local.Keys, cluster.Hooks{
-		App:      n.appName,
-		Release:  func() string { return v.published.Load().id },
-		NotReady: n.notReady,
-		Secrets:  func() map[string]string { return v.published.Load().secrets },
-		Prepare:  v.Prepare,
-		Activate: v.Activate,
-		Skew:     NewSkews(n.Runtime, n.Logger).Measured,
-		Share:    n.Runtime.SetNode,
-		Behind:   func() { n.end(ErrBehind) },
+		App:         n.appName,
+		Release:     func() string { return v.published.Load().id },
+		NotReady:    n.notReady,
+		Secrets:     func() map[string]string { return v.published.Load().secrets },
+		Prepare:     v.Prepare,
+		Activate:    v.Activate,
+		Skew:        NewSkews(n.Runtime, n.Logger).Measured,
+		Share:       n.Runtime.SetNode,
+		Behind:      func() { n.end(ErrBehind) },
+		Removed:     n.end,
+		ServerEnded: func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
 	})
 }
 

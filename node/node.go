@@ -140,7 +140,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
 	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
@@ -189,8 +189,8 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	if late := n.Runtime.Shutdown(wait); late != nil {
 		n.Logger.Warn("requests cut off at shutdown", "cause", late)
 	}
-	n.Local.Store.BeginClose()
-	_ = n.Listener.Close() // should serving not have begun yet
+	n.Local.Store.BeginClose(time.Until(n.StopBy) / 4) // what follows needs the rest
+	_ = n.Listener.Close()                             // should serving not have begun yet
 	if late := errors.Join(operators.Shutdown(wait), n.remote.shutdown(wait)); late != nil {
 		n.Logger.Warn("admin operations cut off at shutdown", "cause", late)
 	}

@@ -40,8 +40,8 @@ func NewSkews(rt *runtime.Runtime, logger *slog.Logger) *Skews {
 }
 
 // Measured takes how far the clock of each node that answers is ahead of that of this one; behind if it
-// is negative.
-func (s *Skews) Measured(skews map[string]time.Duration) {
+// is negative. It reports whether the clock of this node agrees with them.
+func (s *Skews) Measured(skews map[string]time.Duration) (agrees bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var far []string
@@ -70,4 +70,5 @@ func (s *Skews) Measured(skews map[string]time.Duration) {
 		s.logger.Info("clock agrees with other nodes again")
 		s.blocked = false
 	}
+	return !s.blocked
 }

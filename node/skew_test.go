@@ -46,7 +46,9 @@ func TestClocksThatDifferAreLoggedOnceAndBlockTheNodeThatIsAlone(t *testing.T) {
 	} {
 		log.Reset()
 		skews[step.peer] = step.skew
-		s.Measured(skews)
+		if agrees := s.Measured(skews); agrees != (step.notReady == "") {
+			t.Errorf("step %d, %s by %v: it agrees: %v", i, step.peer, step.skew, agrees)
+		}
 		var logs []string
 		for line := range strings.Lines(log.String()) {
 			_, message, _ := strings.Cut(line, `msg="`)

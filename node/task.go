@@ -101,7 +101,8 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	local := &admin.Local{
 		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return content.Schema },
-		Model: sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, content, st, keys) }),
+		Model:    sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, content, st, keys) }),
+		KeepJobs: a.Config.Runtime.Jobs.Keep,
 	}
 	if t.Runtime != nil {
 		if local.Runtime, err = functions(ctx, t.Runtime(a), content, local); err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
+	"runner.example/jobs"
+	"runner.example/store"
 	"runner.example/webhook"
 )
 
@@ -41,11 +43,21 @@ func (r *Runtime) startBackground(rel *release, sources []diag.Source) {
 
 // sweepDeliveries deletes expired webhook deliveries from the store until ctx ends.
 func (r *Runtime) sweepDeliveries(ctx context.Context) {
-	ticker := time.NewTicker(webhook.SweepEvery)
+	r.sweep(ctx, webhook.SweepEvery, webhook.Sweep, func(err error) { r.opt.Logger.Error("delivery sweep failed", "cause", err) })
+}
+
+// sweepJobs deletes expired jobs from the store until ctx ends.
+func (r *Runtime) sweepJobs(ctx context.Context) {
+	r.sweep(ctx, jobs.SweepEvery, jobs.Sweep, func(err error) { r.opt.Logger.Error("job sweep failed", "cause", err) })
+}
+
+// sweep calls do at once and then at an interval, until ctx ends.
+func (r *Runtime) sweep(ctx context.Context, every time.Duration, do func(context.Context, *store.Store, time.Time) error, failed func(error)) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		if err := webhook.Sweep(ctx, r.opt.Store, r.opt.Keystore.Now()); err != nil && ctx.Err() == nil {
-			r.opt.Logger.Error("delivery sweep failed", "cause", err)
+		if err := do(ctx, r.opt.Store, r.opt.Keystore.Now()); err != nil && ctx.Err() == nil {
+			failed(err)
 		}
 		select {
 		case <-ctx.Done():

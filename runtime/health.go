@@ -68,6 +68,8 @@ const (
 	NotLoaded Reason = iota
 	// Clock: the clock differs from those of other nodes.
 	Clock
+	// Server: the etcd server of this voter does not run.
+	Server
 	reasons // their number
 )
 

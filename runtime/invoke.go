@@ -11,6 +11,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
 	"runner.example/store"
@@ -23,7 +24,7 @@ type invocation struct {
 	input    input
 	call     hostabi.Call
 	work     sandbox.Work      // of the host beside the call
-	deadline *hostabi.Deadline // of all runs
+	deadline *deadline.Context // of all runs
 	filled   []byte            // the body with its defaults
 	delivery webhook.Delivery  // on routes that verify signatures
 }
@@ -74,7 +75,7 @@ func (inv *invocation) end() {
 // startDeadline starts the time of the handler, unless it runs already.
 func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration) {
 	if inv.deadline == nil {
-		inv.deadline = hostabi.NewDeadline(ctx, time.Now().Add(timeout))
+		inv.deadline = deadline.New(ctx, time.Now().Add(timeout))
 	}
 }
 

@@ -22,12 +22,16 @@ func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
 // that it does not have.
 func (r *Runtime) attachMetrics(rel *release) {
 	names := map[string]bool{unmatchedRoute: true}
-	for i := range rel.routes {
+	for i := range rel.routes[:len(rel.routes)-len(rel.jobs)] { // jobs are the last
 		rt := &rel.routes[i]
 		names[rt.id] = true
 		rt.metrics = r.opt.Metrics.Route(rt.id)
 	}
-	r.opt.Metrics.Retain(names)
+	jobNames := map[string]bool{}
+	for name := range rel.jobs {
+		jobNames[name] = true
+	}
+	r.opt.Metrics.Retain(names, jobNames)
 }
 
 // addGauges adds the metrics whose values are computed when the metrics are read.
@@ -53,6 +57,13 @@ func (r *Runtime) addGauges() {
 	m.Gauge("store_writable", "1 if the store accepts writes.", "", one(func() float64 { return truth(st.Health().Writable) }))
 	m.Gauge("store_sequence", "Number of the newest commit.", "", one(func() float64 { return float64(st.Health().Applied) }))
 	m.Gauge("store_queue", "Transactions that wait to be committed.", "", one(func() float64 { return float64(st.Health().Waiting) }))
+	m.Gauge("jobs", "Jobs that wait and run, in the whole cluster; waiting jobs are missing until they are counted.", "state", func(set func(string, float64)) {
+		waiting, running := r.jobs.queue.Counts()
+		if waiting >= 0 {
+			set("waiting", float64(waiting))
+		}
+		set("running", float64(running))
+	})
 	byState := func(counts func() map[keystore.Status]int) func(func(string, float64)) {
 		return func(set func(string, float64)) {
 			for state, n := range counts() {

@@ -146,6 +146,7 @@ func (r *Runtime) replace(rel *release, sources []diag.Source) {
 	r.notReady[NotLoaded].Store(nil)
 	r.limiter.Retain(rel.limits())
 	r.startBackground(rel, sources)
+	r.startJobs(rel.schema)
 }
 
 // CheckModules compiles the modules and reports what Activate would refuse, without a
@@ -167,14 +168,14 @@ func CheckModules(ctx context.Context, opt sandbox.Options, app App) (err error)
 type release struct {
 	schema *schema.Schema
 	router *router.Router
-	// routes are those of the router, followed by the functions that have no URL.
-	routes    []route
-	functions map[string]int // indexes into routes
-	modules   []*sandbox.Module
-	host      hostabi.Host
-	cors      bool         // a route has cors:
-	cookie    string       // of sessions; "" if the app has none
-	tokens    *auth.Tokens // nil if the app accepts none
+	// routes are those of the router, followed by the functions and jobs that have no URL.
+	routes          []route
+	functions, jobs map[string]int // indexes into routes
+	modules         []*sandbox.Module
+	host            hostabi.Host
+	cors            bool         // a route has cors:
+	cookie          string       // of sessions; "" if the app has none
+	tokens          *auth.Tokens // nil if the app accepts none
 	// tending stops the background tasks of the release.
 	stopBackground context.CancelFunc
 
@@ -245,12 +246,14 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 		tokens:    tokens,
 		schema:    app.Schema,
 		functions: map[string]int{},
+		jobs:      map[string]int{},
 		modules:   modules,
 		replaced:  make(chan struct{}),
 		drained:   make(chan struct{}),
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: app.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
-			Origins: origins, Outbound: r.client,
+			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
+			KeepJobs: r.opt.Jobs.Keep,
 		},
 	}
 	if declared := app.Schema.Auth.Cookie; declared != nil {
@@ -269,6 +272,7 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 	rel.addFunctions(true)
 	templates := make([]router.Route, len(rel.routes))
 	rel.addFunctions(false)
+	rel.addJobs()
 	for i := range rel.routes {
 		bound := &rel.routes[i]
 		declared := bound.Route
@@ -299,6 +303,15 @@ func (rel *release) addFunctions(exposed bool) {
 			rel.functions[f.Name] = len(rel.routes)
 			rel.routes = append(rel.routes, route{Route: f.Route(), input: f.Input(), fills: true, result: f.Result})
 		}
+	}
+}
+
+// addJobs adds the jobs, which have no URL.
+func (rel *release) addJobs() {
+	for i := range rel.schema.Jobs {
+		j := &rel.schema.Jobs[i]
+		rel.jobs[j.Name] = len(rel.routes)
+		rel.routes = append(rel.routes, route{Route: j.Route(), input: j.Input(), fills: true})
 	}
 }
 
@@ -362,7 +375,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	return modules, nil
 }
 
-// namesHandler returns whether the routes and functions of a schema name a handler.
+// namesHandler returns whether the routes, functions and jobs of a schema name a handler.
 func namesHandler(s *schema.Schema) func(name string) bool {
 	named := map[string]bool{}
 	for i := range s.Routes {
@@ -370,6 +383,9 @@ func namesHandler(s *schema.Schema) func(name string) bool {
 	}
 	for i := range s.Functions {
 		named[s.Functions[i].Name] = true
+	}
+	for i := range s.Jobs {
+		named[s.Jobs[i].Name] = true
 	}
 	return func(name string) bool { return named[name] }
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,8 +18,11 @@ import (
 	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/telemetry"
+	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
@@ -42,8 +46,14 @@ type Options struct {
 	Auth    auth.Options
 	Sandbox sandbox.Options
 	Limits  hostabi.Limits
+	Jobs    jobs.Options
 	// Outbound configures the requests that handlers send.
 	Outbound outbound.Options
+	// Passwords are the parameters of hashes of passwords, and how much is hashed at the same time.
+	Passwords struct {
+		Hashes   password.Options
+		LongWork longwork.Options
+	}
 	// MaxCounters is the number of callers that rate limits count exactly; it limits their
 	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
 	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
@@ -81,8 +91,10 @@ type Runtime struct {
 	limiter  *limit.Limiter
 	engine   *sandbox.Engine
 	client   *outbound.Client
+	longWork *longwork.Slots
 	requests sync.Pool // of *requestState
 
+	jobs       jobRunner
 	active     atomic.Pointer[release]
 	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
@@ -111,7 +123,10 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), limiter: limit.New(time.Now(), opt.MaxCounters)}
+	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(time.Now(), opt.MaxCounters)}
+	if r.jobs.queue, err = openJobs(opt); err != nil {
+		return nil, errors.Join(err, engine.Close(context.Background()))
+	}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
 	r.unmatched = opt.Metrics.Route(unmatchedRoute)
@@ -122,6 +137,7 @@ func New(opt Options) (*Runtime, error) {
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())
 	r.background.Go(func() { r.auth.Run(r.serving) })
 	r.background.Go(func() { r.sweepDeliveries(r.serving) })
+	r.background.Go(func() { r.sweepJobs(r.serving) })
 	r.background.Go(func() { r.takeOver(r.serving) })
 	return r, nil
 }
@@ -164,10 +180,11 @@ func (r *Runtime) Entities() (*entity.Model, error) {
 	return nil, nil
 }
 
-// Shutdown stops accepting and waits for the requests that have begun. If ctx ends first,
-// it stops their handlers and returns the error of ctx.
+// Shutdown stops accepting, and claiming jobs, and waits for the requests and the runs of jobs that
+// have begun. If ctx ends first, it stops their handlers and returns the error of ctx.
 func (r *Runtime) Shutdown(ctx context.Context) error {
-	err := r.front.Shutdown(ctx)
+	r.jobs.stop()
+	err := cmp.Or(r.front.Shutdown(ctx), r.jobs.wait(ctx))
 	if err != nil {
 		r.stopHandlers()
 	}
@@ -177,13 +194,16 @@ func (r *Runtime) Shutdown(ctx context.Context) error {
 // Close stops the background tasks and frees all resources. It is called after Serve has
 // returned.
 func (r *Runtime) Close() error {
+	r.jobs.stop()
 	r.stopHandlers()
 	r.background.Wait()
+	r.jobs.queue.Close()
 	if rel := r.active.Swap(nil); rel != nil {
 		r.retire(rel)
 	}
 	r.retired.Wait()
 	r.client.Close()
+	r.longWork.Close()
 	if err := r.engine.Close(context.Background()); err != nil {
 		return fmt.Errorf("close the sandboxes: %w", err)
 	}

@@ -119,6 +119,8 @@ type Removed struct {
 type Index struct {
 	Columns []IndexColumn
 	Unique  bool
+	// IgnoreCase reports that texts which differ only in case are equal in the index.
+	IgnoreCase bool
 	// Global reports that the index is unique over all tenants.
 	Global bool
 	Span   diag.Span

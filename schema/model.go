@@ -27,6 +27,8 @@ type Schema struct {
 	Routes []Route
 	// Functions are all functions with their effective settings, in order of declaration.
 	Functions []Function
+	// Jobs are all jobs with their effective settings, in order of declaration.
+	Jobs []Job
 	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
 	// Entities.
 	Enums    []*Enum
@@ -331,6 +333,9 @@ func (s *Schema) CheckHandlers(exports []string) diag.List {
 	}
 	for _, f := range s.Functions {
 		check(f.Span, "function", f.Name)
+	}
+	for _, j := range s.Jobs {
+		check(j.Span, "job", j.Name)
 	}
 	return found
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // ownerKey holds the name of the node that owns the background work of a cluster.
@@ -12,7 +13,8 @@ const ownerKey = "cluster/owner"
 
 // owner is what the store of a node knows about the owner.
 type owner struct {
-	name string // of this node; empty: alone
+	name     string // of this node; empty: alone
+	disowned atomic.Bool
 
 	mu      sync.Mutex
 	since   Seq           // the commit that made this node the owner; 0: it is not
@@ -49,7 +51,7 @@ func (t *Tx) Tenure() (Seq, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case string(item.Key) == ownerKey && string(item.Value) == name:
+		case string(item.Key) == ownerKey && string(item.Value) == name && !t.store.owner.disowned.Load():
 			return item.Version, nil
 		}
 		break
@@ -64,6 +66,7 @@ func (s *Store) BecomeOwner(ctx context.Context) error {
 	if s.owner.name == "" {
 		return nil
 	}
+	s.owner.disowned.Store(false)
 	// Written in any case: the owner here may be out of date.
 	_, err := s.Update(ctx, func(tx *Tx) error { return tx.Set([]byte(ownerKey), []byte(s.owner.name)) })
 	if err != nil {
@@ -71,6 +74,10 @@ func (s *Store) BecomeOwner(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Disown makes this node not the owner until BecomeOwner is called, whatever the other nodes know. In a
+// store that is alone it does nothing.
+func (s *Store) Disown() { s.owner.disowned.Store(true) }
 
 // UpdateAsOwner is Update, and calls CheckOwner before fn: on a node that is not the owner, the error
 // is ErrNotOwner, and nothing is written.
@@ -120,6 +127,9 @@ func (o *owner) state() (since Seq, changed <-chan struct{}) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.disowned.Load() {
+		return 0, o.changed
+	}
 	return o.since, o.changed
 }
 

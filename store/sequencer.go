@@ -253,6 +253,7 @@ func (q *sequencer) append(b *batch) {
 	b.entry.ID, b.entry.Base = q.newest, q.store.appliedSeq()
 	q.pending.Store(b)
 	for try := 1; ; try++ {
+		again := time.NewTimer(resendAfter)
 		err := q.log.append(q.ctx, &b.entry)
 		if q.pending.Load() != b {
 			q.full = false
@@ -264,7 +265,6 @@ func (q *sequencer) append(b *batch) {
 		if err != nil && try == 1 {
 			q.store.log.Warn("entry not appended", "cause", err)
 		}
-		again := time.NewTimer(resendAfter)
 		select {
 		case <-b.decided:
 			q.full = false

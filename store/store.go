@@ -315,11 +315,12 @@ const (
 	sharedCloseWait = 2 * time.Second
 )
 
-// BeginClose says that Close will follow. If the log is shared, commits that are not decided within two
-// seconds from now fail, as those after them. So a node that is cut off from its cluster can stop.
-func (s *Store) BeginClose() {
+// BeginClose says that Close will follow. If the log is shared, commits that are not decided within the
+// limit from now fail, as those after them, and after two seconds at most. So a node that is cut off
+// from its cluster can stop.
+func (s *Store) BeginClose(limit time.Duration) {
 	if s.sequencer.fresh != nil {
-		time.AfterFunc(sharedCloseWait, s.sequencer.abort)
+		time.AfterFunc(min(limit, sharedCloseWait), s.sequencer.abort)
 	}
 }
 

@@ -60,6 +60,8 @@ part "black box: what the host computes for handlers" \
   go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWorkCounts|TestAHandlerIsServedBesideHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
   go test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
+part "black box: all packages of npm in the documentation" \
+  go test -count=1 -v -timeout 30m ./tests/languages -run 'TestPackagesRunAsInNode'
 part "black box: an identity provider changes its keys" \
   go test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
@@ -72,8 +74,8 @@ part "black box: a million rows are imported" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
   go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
-part "faults: a hundred kills under load, time to ready" \
-  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestManyKills'
+part "faults: a hundred kills and thirty power cuts under load, time to ready" \
+  go test -count=1 -v -timeout 30m ./tests/operations ./tests/powercut -run 'TestManyKills|PowerCut'
 part "faults: idle and slow connections" \
   go test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
 part "faults: twice the load that fits, ten minutes" \
@@ -86,6 +88,8 @@ part "faults: bytes of releases changed" \
   go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAChangedByte'
 part "ratios: activations, deployments and starts with releases" \
   go test -count=1 -v -timeout 30m ./tests/operations -run 'TestASwitchOfReleases|TestTheSameDeployment|TestReleasesThatAreKept'
+part "ratios: reads and joins in a cluster" \
+  go test -count=1 -v -timeout 30m ./tests/cluster -run 'TestAReadCosts|TestJoinOf'
 part "ratios: metrics, backups and restores" \
   go test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
 part "sandbox: isolation, a million requests" \
@@ -104,8 +108,8 @@ part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: a shared log, and faults of its servers" \
   go test -count=1 -v -timeout 40m ./store/etcdlog
-part "cluster: nodes that are killed, paused and cut off under load" \
-  go test -count=1 -v -timeout 40m ./cluster ./tests/cluster
+part "cluster: nodes that are killed, paused, cut off, restarted, without disk and power under load" \
+  go test -count=1 -v -timeout 60m ./cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \

@@ -9,6 +9,7 @@ import (
 
 	"runner.example/app"
 	"runner.example/cmd/runner/cli"
+	"runner.example/cmd/runner/jobs"
 	"runner.example/config"
 	"runner.example/dev"
 	"runner.example/internal/console"
@@ -24,11 +25,13 @@ with their source line. With --json every line is an object. The path of a reque
 unchanged; tokens are not shown.
 
 It listens on 127.0.0.1 and the port of [front] listen, unless --listen is given. The data
-directory is that of serve. An interrupt or SIGTERM ends it with status 0 after the requests
+directory is that of serve. Runs of jobs are lines too, and --at closeMonth lets the schedule of a
+job fire at startup. An interrupt or SIGTERM ends it with status 0 after the requests
 in flight.`
 
 func devCommand(c *program) *cobra.Command {
 	var listen string
+	var at []string
 	cmd := &cobra.Command{
 		Use:   "dev [dir]",
 		Short: "build and serve the app, again after each save",
@@ -49,13 +52,15 @@ func devCommand(c *program) *cobra.Command {
 				path = filepath.Join(c.App, config.FileName)
 			}
 			return dev.Run(cmd.Context(), dev.Options{
-				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, Flags: c.globalFlags(cmd),
+				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, At: at, Flags: c.globalFlags(cmd),
 				ReadApp:        func() (*app.App, error) { return c.ReadApp(cmd) },
 				RuntimeOptions: c.runtimeOptions, PrintError: c.printError, ExitNow: c.exitNow,
 			})
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: 127.0.0.1 and the port of [front] listen)")
+	cmd.Flags().StringSliceVar(&at, "at", nil, "job whose schedule fires once the app is served, beside its times; may be repeated")
+	cli.CompleteFlag(cmd, "at", c.SchemaNames(jobs.Names))
 	return cmd
 }
 

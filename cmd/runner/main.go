@@ -16,6 +16,7 @@ import (
 	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/data"
+	"runner.example/cmd/runner/jobs"
 	"runner.example/cmd/runner/nodes"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -112,7 +113,7 @@ func (c *program) root() *cobra.Command {
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c), generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
-		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c), rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
+		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c), rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI), jobs.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

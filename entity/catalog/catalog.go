@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"runner.example/entity/layout"
+	"runner.example/internal/casefold"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/store"
@@ -73,6 +74,9 @@ type indexEntry struct {
 	// Columns are numbers of fields, negative for descending ones.
 	Columns []int64 `json:"columns,omitempty"`
 	Unique  bool    `json:"unique,omitempty"`
+	// IgnoreCase is the version of Unicode with which the texts in entries are folded; empty:
+	// they are not. An index of another version is built anew.
+	IgnoreCase string `json:"ignoreCase,omitempty"`
 
 	span diag.Span // where it is declared; not stored
 }
@@ -211,6 +215,9 @@ func indexesOf(e *schema.Entity, number func(*schema.Field) uint32) []indexEntry
 	}
 	for _, declared := range e.Indexes {
 		x := indexEntry{Unique: declared.Unique, span: declared.Span}
+		if declared.IgnoreCase {
+			x.IgnoreCase = casefold.Version
+		}
 		if e.Tenant != nil && !declared.Global {
 			x.Columns = append(x.Columns, int64(number(e.Tenant)))
 		}
@@ -293,7 +300,7 @@ func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
 	}
 	t.SetSlots(slots, kept)
 	for _, x := range entry.Indexes {
-		t.AddIndex(x.Number, x.Columns, x.Unique)
+		t.AddIndex(x.Number, x.Columns, x.Unique, x.IgnoreCase != "")
 	}
 	return t, nil
 }

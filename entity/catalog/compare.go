@@ -370,7 +370,7 @@ func (m *migration) indexes(entry, have *tableEntry, e *schema.Entity, renamed [
 
 // same reports whether the two are the same index.
 func (x *indexEntry) same(y indexEntry) bool {
-	return x.Unique == y.Unique && slices.Equal(x.Columns, y.Columns)
+	return x.Unique == y.Unique && x.IgnoreCase == y.IgnoreCase && slices.Equal(x.Columns, y.Columns)
 }
 
 // removed checks a table that the schema may not have any more. Rows of untyped ones stay

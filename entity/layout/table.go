@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"runner.example/internal/casefold"
 	"runner.example/schema"
 	"runner.example/store"
 )
@@ -106,6 +107,16 @@ type Index struct {
 type Column struct {
 	Slot int
 	Desc bool
+	// IgnoreCase: entries have the folded text.
+	IgnoreCase bool
+}
+
+// Of returns the value of the column in a row's entry, from that of the row.
+func (c Column) Of(v schema.Value) schema.Value {
+	if c.IgnoreCase && v.Kind() == schema.KindText {
+		return schema.TextValue(casefold.Fold(v.Text()))
+	}
+	return v
 }
 
 // MarkBuilt states that every row has its entry in the index from that commit on.
@@ -142,7 +153,7 @@ func (t *Table) EntryKey(dst []byte, x *Index, values []schema.Value) []byte {
 	dst = append(dst, x.Prefix...)
 	whole := x.Unique
 	for _, c := range x.Columns {
-		v := values[c.Slot]
+		v := c.Of(values[c.Slot])
 		whole = whole && !v.IsNull()
 		dst = AppendEntry(dst, v, c.Desc)
 	}
@@ -217,8 +228,8 @@ func (t *Table) SetSlots(slots []Slot, kept []uint32) {
 }
 
 // AddIndex adds an index over the fields with these numbers; a negative number is a
-// descending column.
-func (t *Table) AddIndex(number uint32, columns []int64, unique bool) {
+// descending column. ignoreCase is for the columns other than the tenant.
+func (t *Table) AddIndex(number uint32, columns []int64, unique, ignoreCase bool) {
 	x := &Index{Number: number, Prefix: NumberedKey(SpaceEntries, number), Unique: unique, TenantColumn: -1}
 	for _, c := range columns {
 		column := Column{Desc: c < 0}
@@ -229,6 +240,8 @@ func (t *Table) AddIndex(number uint32, columns []int64, unique bool) {
 		}
 		if column.Slot == t.Tenant {
 			x.TenantColumn = len(x.Columns)
+		} else {
+			column.IgnoreCase = ignoreCase
 		}
 		x.Columns = append(x.Columns, column)
 	}

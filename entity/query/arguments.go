@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -25,6 +23,7 @@ const (
 	opQuery Operation = iota
 	OpGet
 	OpCount
+	OpAggregate
 	OpInsert
 	OpUpdate
 	OpDelete
@@ -45,10 +44,17 @@ const (
 	memberCursor
 	memberValues
 	memberSet
+	memberInclude
+	memberGroupBy
 	memberCount
+	memberSum
+	memberAvg
+	memberMin
+	memberMax
+	members
 )
 
-var memberNames = [memberCount]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set"}
+var memberNames = [members]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set", "include", "groupBy", "count", "sum", "avg", "min", "max"}
 
 func (m member) String() string { return memberNames[m] }
 
@@ -59,10 +65,11 @@ var forms = [...]struct {
 	members  []member
 	required []member
 }{
-	opQuery:  {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor}, []member{memberFrom}},
-	OpGet:    {"get", []member{memberFrom, memberID, memberSelect}, []member{memberFrom, memberID}},
-	OpCount:  {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
-	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
+	opQuery:     {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor, memberInclude}, []member{memberFrom}},
+	OpGet:       {"get", []member{memberFrom, memberID, memberSelect, memberInclude}, []member{memberFrom, memberID}},
+	OpCount:     {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
+	OpAggregate: {"aggregate", []member{memberFrom, memberWhere, memberGroupBy, memberCount, memberSum, memberAvg, memberMin, memberMax}, []member{memberFrom}},
+	OpInsert:    {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
 	// A where that was omitted by mistake must not affect every row: [] does.
 	OpUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
 	OpDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
@@ -86,7 +93,7 @@ func (op Operation) String() string { return forms[op].name }
 type Arguments struct {
 	op      Operation
 	Entity  string
-	members [memberCount][]byte // nil: missing
+	members [members][]byte // nil: missing
 }
 
 // ReadArguments reads the members of an operation's arguments. The result is JSON within
@@ -101,15 +108,8 @@ func ReadArguments(op Operation, text []byte) (Arguments, error) {
 		return a, Invalidf("arguments must be a JSON object")
 	}
 	form := &forms[op]
-	for name, raw := range membersOf(text) {
-		m := member(slices.Index(memberNames[:], name))
-		if !slices.Contains(form.members, m) {
-			known := names(form.members)
-			return a, Invalidf("unknown member %q%s; known: %s", name, diag.DidYouMean(name, known), strings.Join(known, ", "))
-		}
-		if raw[0] != 'n' {
-			a.members[m] = raw
-		}
+	if err := a.readMembers(text, form.members); err != nil {
+		return a, err
 	}
 	for _, m := range form.required {
 		switch {

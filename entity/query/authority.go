@@ -24,8 +24,11 @@ type Rights struct {
 	// keys and as are for API keys and for anonymous callers with a scope, by the scope's
 	// name.
 	keys, as map[string]*allowance
+	// asWithin is as for callers that belong to a tenant.
+	asWithin map[string]*allowance
 
-	columns []Column // by Field.Pos; nil in untyped mode
+	columns []Column           // by Field.Pos; nil in untyped mode
+	others  map[string]*Rights // of all entities, for includes
 }
 
 // allowance is what callers of one kind may do, by action. A nil right permits nothing.
@@ -56,26 +59,28 @@ type FieldSet []bool
 
 // NewRights compiles what the schema lets callers do with the entity of that name.
 func NewRights(s *schema.Schema, name string) *Rights {
-	r := &Rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}}
+	r := &Rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}, asWithin: map[string]*allowance{}}
 	if r.entity != nil {
 		for _, f := range r.entity.Fields {
 			r.columns = append(r.columns, Column{name: f.Name, Pos: f.Pos, typ: &f.Type})
 		}
 	}
 	r.system, r.within, r.importing = r.everything(false, true), r.everything(false, false), r.everything(true, true)
-	r.session = r.allowed(nil, &caller.Caller{Kind: caller.Session})
-	r.anonymous = r.allowed(nil, &caller.Caller{Kind: caller.Anonymous})
+	r.session = r.allowed(nil, false, &caller.Caller{Kind: caller.Session})
+	r.anonymous = r.allowed(nil, false, &caller.Caller{Kind: caller.Anonymous})
 	for _, scope := range s.APIKeys.Scopes {
-		r.keys[scope.Name] = r.allowed(scope, &caller.Caller{Kind: caller.APIKey, Scope: scope.Name})
-		r.as[scope.Name] = r.allowed(scope, &caller.Caller{Kind: caller.Anonymous, As: scope.Name})
+		r.keys[scope.Name] = r.allowed(scope, scope.AllTenants, &caller.Caller{Kind: caller.APIKey, Scope: scope.Name})
+		as := &caller.Caller{Kind: caller.Anonymous, As: scope.Name}
+		r.as[scope.Name] = r.allowed(scope, scope.AllTenants, as)
+		r.asWithin[scope.Name] = r.allowed(scope, false, as)
 	}
 	return r
 }
 
 // allowed compiles what callers of a kind may do. With a scope, its grants decide, and
 // policies add nothing; without one, policies decide. Denies apply to both.
-func (r *Rights) allowed(scope *schema.Scope, who *caller.Caller) *allowance {
-	a := &allowance{AnyTenant: scope != nil && scope.AllTenants}
+func (r *Rights) allowed(scope *schema.Scope, anyTenant bool, who *caller.Caller) *allowance {
+	a := &allowance{AnyTenant: anyTenant}
 	for action, into := range a.actions() {
 		var got *Right
 		switch {
@@ -261,7 +266,10 @@ func (r *Rights) of(who *caller.Caller) *allowance {
 		return r.anonymous
 	}
 	in, name := r.keys, who.Scope
-	if who.Kind == caller.Anonymous {
+	switch {
+	case who.Kind == caller.Anonymous && who.Tenant != "": // a job that a caller of the tenant has enqueued
+		in, name = r.asWithin, who.As
+	case who.Kind == caller.Anonymous:
 		in, name = r.as, who.As
 	}
 	if a := in[name]; a != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/internal/casefold"
 	"runner.example/internal/cost"
 	"runner.example/schema"
 )
@@ -63,6 +64,8 @@ func isText(kind schema.TypeKind) bool {
 // readOperand reads the value of a comparison. The error is for people.
 func (c *Condition) readOperand(raw []byte) error {
 	switch {
+	case c.ignoreCase:
+		return c.readFolded(raw)
 	case raw[0] == 'n' && (c.op == opEqual || c.op == opNotEqual):
 		return nil
 	case raw[0] == 'n':
@@ -83,6 +86,25 @@ func (c *Condition) readOperand(raw []byte) error {
 	c.value, err = c.column.read(raw)
 	return err
 }
+
+// readFolded reads the value of a comparison without regard to case.
+func (c *Condition) readFolded(raw []byte) error {
+	text, ok := textOf(raw)
+	switch {
+	case c.op != opEqual && c.op != opStartsWith && c.op != opContains:
+		return errors.New("ignoreCase is allowed only with =, startsWith and contains")
+	case c.column.typ != nil && (!c.column.isFreeText() || !c.column.takes(c.op)):
+		return fmt.Errorf("this operator with ignoreCase does not apply to a field of type %s", c.column.typ)
+	case !ok:
+		return errors.New("the value must be a string")
+	}
+	c.value = schema.TextValue(casefold.Fold(text))
+	return nil
+}
+
+// isFreeText reports whether the column, or each element of its list, is a text in which case
+// has no meaning for the host.
+func (c *Column) isFreeText() bool { return c.kind() >= schema.String && c.kind() <= schema.URL }
 
 // instead suggests other operators.
 func (c *Condition) instead() string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/internal/casefold"
 	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/schema"
@@ -49,10 +50,12 @@ type Condition struct {
 	op    operator
 	parts []Condition // of a connective; opNot has one
 
-	column Column       // of a comparison
-	value  schema.Value // but for in
-	among  []schema.Value
-	sorted []schema.Value // among in order, when it is long
+	column Column // of a comparison
+	// ignoreCase: the value and the row's text are folded before they are compared.
+	ignoreCase bool
+	value      schema.Value // but for in
+	among      []schema.Value
+	sorted     []schema.Value // among in order, when it is long
 }
 
 // Match reports whether a row matches the condition. The row has its values at the
@@ -80,6 +83,9 @@ func (c *Condition) Match(row []schema.Value, m *cost.Meter) bool {
 }
 
 func (c *Condition) compare(v schema.Value, m *cost.Meter) bool {
+	if c.ignoreCase {
+		return c.compareFolded(v, m)
+	}
 	switch c.op {
 	case opEqual:
 		return v.Equal(c.value)
@@ -109,6 +115,37 @@ func (c *Condition) compare(v schema.Value, m *cost.Meter) bool {
 	default:
 		return order >= 0
 	}
+}
+
+// foldUnits is the cost of folding a byte of a text.
+const foldUnits = 4
+
+// compareFolded is compare of texts without regard to case.
+func (c *Condition) compareFolded(v schema.Value, m *cost.Meter) bool {
+	if v.Kind() == schema.KindList {
+		return slices.ContainsFunc(v.List(), func(elem schema.Value) bool { return c.isFolded(elem, opEqual, m) })
+	}
+	return c.isFolded(v, c.op, m)
+}
+
+func (c *Condition) isFolded(v schema.Value, op operator, m *cost.Meter) bool {
+	if v.Kind() != schema.KindText {
+		return false
+	}
+	text, want := v.Text(), c.value.Text()
+	if op != opContains {
+		text = casefold.Head(text, len(want))
+	}
+	if m.Spend(foldUnits*len(text)) != nil {
+		return false
+	}
+	switch text = casefold.Fold(text); op {
+	case opEqual:
+		return text == want
+	case opStartsWith:
+		return strings.HasPrefix(text, want)
+	}
+	return containsText(text, want, m)
 }
 
 // listUnits is the cost of comparing an element of a list.
@@ -182,7 +219,7 @@ type Span struct {
 // matching row; false when the condition does not say.
 func (c *Condition) Equal(pos int) (schema.Value, bool) {
 	for i := range c.must() {
-		if p := &c.must()[i]; p.op == opEqual && p.column.Pos == pos {
+		if p := &c.must()[i]; p.op == opEqual && !p.ignoreCase && p.column.Pos == pos {
 			return p.value, true
 		}
 	}
@@ -209,7 +246,7 @@ func (c *Condition) Within(pos int) (Span, bool) {
 	found := false
 	for i := range c.must() {
 		p := &c.must()[i]
-		if p.column.Pos != pos {
+		if p.column.Pos != pos || p.ignoreCase {
 			continue
 		}
 		switch p.op {
@@ -227,6 +264,32 @@ func (c *Condition) Within(pos int) (Span, bool) {
 			}
 		default:
 			continue
+		}
+		found = true
+	}
+	return s, found
+}
+
+// EqualFolded returns the folded text that the column at pos must have in every matching row,
+// once that is folded; false when the condition does not say.
+func (c *Condition) EqualFolded(pos int) (schema.Value, bool) {
+	for i := range c.must() {
+		if p := &c.must()[i]; p.op == opEqual && p.ignoreCase && p.column.Pos == pos {
+			return p.value, true
+		}
+	}
+	return schema.Value{}, false
+}
+
+// WithinFolded is Within of the column's folded texts.
+func (c *Condition) WithinFolded(pos int) (s Span, found bool) {
+	for i := range c.must() {
+		p := &c.must()[i]
+		if p.column.Pos != pos || p.op != opStartsWith {
+			continue
+		}
+		if prefix := casefold.Fold(p.value.Text()); len(prefix) > len(s.Prefix) {
+			s.Prefix = prefix
 		}
 		found = true
 	}
@@ -271,13 +334,16 @@ func (r *conditions) list(raw []byte, at string, depth int) (Condition, error) {
 // ElementPath is the path of an element of the list at a path, for errors.
 func ElementPath(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }
 
-// condition parses [field, operator, value], ["or", …] or ["not", …].
+// ignoreCase is the last element of a comparison without regard to case.
+const ignoreCase = "ignoreCase"
+
+// condition parses [field, operator, value, "ignoreCase"?], ["or", …] or ["not", …].
 func (r *conditions) condition(raw []byte, at string, depth int) (Condition, error) {
-	const form = `%s: a condition is [field, operator, value], ["or", …] or ["not", …]`
+	const form = `%s: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`
 	if raw[0] != '[' {
 		return Condition{}, Invalidf(form, at)
 	}
-	var buf [4][]byte
+	var buf [5][]byte
 	parts := buf[:0]
 	for _, elem := range elementsOf(raw) {
 		parts = append(parts, elem)
@@ -293,10 +359,15 @@ func (r *conditions) condition(raw []byte, at string, depth int) (Condition, err
 	if connective := len(parts) == 1 || parts[1][0] == '['; connective && (head == "or" || head == "not") {
 		return r.connective(head, parts[1:], at, depth+1)
 	}
-	if len(parts) != 3 {
+	folds := false
+	if len(parts) == 4 {
+		last, _ := textOf(parts[3])
+		folds = last == ignoreCase
+	}
+	if len(parts) != 3 && !folds {
 		return Condition{}, Invalidf(form, at)
 	}
-	return r.comparison(head, parts[1], parts[2], at)
+	return r.comparison(head, parts[1], parts[2], folds, at)
 }
 
 func (r *conditions) connective(word string, parts [][]byte, at string, depth int) (Condition, error) {
@@ -337,7 +408,7 @@ func isListOfLists(raw []byte) bool {
 	return first[0] == '[' || first[0] == ']'
 }
 
-func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) (Condition, error) {
+func (r *conditions) comparison(name string, rawOp, rawValue []byte, folds bool, at string) (Condition, error) {
 	if r.comparisons++; r.comparisons > maxComparisons {
 		return Condition{}, Invalidf("%s: more than %d comparisons", at, maxComparisons)
 	}
@@ -350,7 +421,7 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, at string) 
 	if op < 0 {
 		return Condition{}, Invalidf("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
-	c := Condition{op: operator(op), column: column}
+	c := Condition{op: operator(op), column: column, ignoreCase: folds}
 	if err := r.Work.Spend(ArgumentUnits * len(rawValue)); err != nil {
 		return c, TimeOver(err)
 	}
@@ -397,6 +468,9 @@ func (c *Condition) appendJSON(dst []byte) []byte {
 	dst = append(dst, ',')
 	if c.op == opAmong {
 		return append(c.column.typ.AppendJSON(dst, schema.ListValue(c.among)), ']')
+	}
+	if c.ignoreCase {
+		return append(AppendText(append(AppendText(dst, c.value.Text()), ','), ignoreCase), ']')
 	}
 	return append(c.column.typ.AppendJSON(dst, c.value), ']')
 }

@@ -1,16 +1,19 @@
 package query
 
 import (
+	"slices"
+
 	"runner.example/internal/caller"
 	"runner.example/schema"
 )
 
 // Asked is the parsed form of an operation's arguments for a caller, for tests.
 type Asked struct {
-	query  *Query
-	inputs []Input
-	auth   Authority
-	seal   *CursorSealer
+	query       *Query
+	aggregation *Aggregation
+	inputs      []Input
+	auth        Authority
+	seal        *CursorSealer
 }
 
 // Ask parses the arguments of an operation like Do, but does not scan rows.
@@ -31,9 +34,18 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 	if s.Typed && s.Entity(a.Entity) == nil {
 		return Asked{}, a.UnknownEntity(s.EntityNames())
 	}
-	asked := Asked{auth: NewRights(s, a.Entity).For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
+	rights := map[string]*Rights{a.Entity: NewRights(s, a.Entity)}
+	for _, e := range s.Entities {
+		rights[e.Name] = NewRights(s, e.Name)
+	}
+	Relate(rights)
+	asked := Asked{auth: rights[a.Entity].For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
 	if kind == OpInsert {
 		asked.inputs, err = a.Inputs(&asked.auth)
+		return asked, err
+	}
+	if kind == OpAggregate {
+		asked.aggregation, err = a.Aggregation(&asked.auth)
 		return asked, err
 	}
 	if asked.query, err = a.Query(&asked.auth, asked.seal); err != nil || kind != OpUpdate {
@@ -46,6 +58,15 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 
 // Canonical returns the query's canonical form.
 func (a Asked) Canonical() string { return string(a.query.appendJSON(nil)) }
+
+// Used are the fields that an aggregate groups by or computes.
+func (a Asked) Used() []*schema.Field {
+	fields := slices.Clone(a.aggregation.By)
+	for _, c := range a.aggregation.Computed {
+		fields = append(fields, c.Field)
+	}
+	return fields
+}
 
 // Selected are the fields that are returned.
 func (a Asked) Selected() []string {

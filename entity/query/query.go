@@ -39,6 +39,9 @@ type Query struct {
 	After []schema.Value
 	// Selected are the positions of the fields to return, in order.
 	Selected []int
+	// Includes are the relations whose rows are returned too, in order. Selected does not have
+	// their fields.
+	Includes []*Include
 	// ID is the id of a get.
 	ID string
 
@@ -97,26 +100,36 @@ func (a *Arguments) Query(auth *Authority, cursors *CursorSealer) (*Query, error
 	if err := a.readID(q); err != nil {
 		return nil, err
 	}
-	if raw := a.members[memberWhere]; raw != nil {
-		in := conditions{reader: r}
-		var err error
-		if q.Where, err = in.list(raw, "where", 0); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.readOrder(a.members[memberOrderBy], q); err != nil {
-		return nil, err
-	}
-	if err := a.readLimit(q); err != nil {
+	if err := a.readRows(r, q); err != nil {
 		return nil, err
 	}
 	if err := r.readSelect(a.members[memberSelect], q); err != nil {
+		return nil, err
+	}
+	if err := r.readIncludes(a.members[memberInclude], q, 1, new(int)); err != nil {
 		return nil, err
 	}
 	if raw := a.members[memberCursor]; raw != nil {
 		return q, q.resume(raw, cursors, auth.Input.Caller)
 	}
 	return q, nil
+}
+
+// readRows parses which rows a query has, in which order, beside the conditions that it has
+// already.
+func (a *Arguments) readRows(r *reader, q *Query) error {
+	if raw := a.members[memberWhere]; raw != nil {
+		in := conditions{reader: r}
+		where, err := in.list(raw, "where", 0)
+		if err != nil {
+			return err
+		}
+		q.Where.parts = append(q.Where.parts, where.parts...)
+	}
+	if err := r.readOrder(a.members[memberOrderBy], q); err != nil {
+		return err
+	}
+	return a.readLimit(q)
 }
 
 func (a *Arguments) readID(q *Query) error {
@@ -239,7 +252,7 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 	case slices.Contains(q.Selected, f.Pos):
 		return Invalidf("%s: %q is given twice", at, name)
 	case f.Type.Kind == schema.ToMany:
-		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: query %s", at, r.Authority.name, name, f.Type.Entity.Name)
+		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: name it in include", at, r.Authority.name, name)
 	}
 	q.Selected = append(q.Selected, f.Pos)
 	return nil

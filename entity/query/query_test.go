@@ -13,6 +13,7 @@ import (
 
 	"runner.example/entity/query"
 	"runner.example/internal/caller"
+	"runner.example/internal/casefold"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
@@ -76,7 +77,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":null}`, `invalid: member "from" is missing`},
 		{"query", `{"from":7}`, `invalid: from: must be the name of an entity`},
 		{"query", `{"from":"Thign"}`, `invalid: from: unknown entity "Thign" (did you mean "Thing"?)`},
-		{"query", `{"from":"Thing","were":[]}`, `invalid: unknown member "were" (did you mean "where"?); known: from, select, where, orderBy, limit, cursor`},
+		{"query", `{"from":"Thing","were":[]}`, `invalid: unknown member "were" (did you mean "where"?); known: from, select, where, orderBy, limit, cursor, include`},
 		{"count", `{"from":"Thing","limit":1}`, `invalid: unknown member "limit"; known: from, where`},
 		{"get", `{"from":"Thing"}`, `invalid: member "id" is missing`},
 		{"get", `{"from":"Thing","id":7}`, `invalid: id: must be a string`},
@@ -84,11 +85,11 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"delete", `{"from":"Thing"}`, `invalid: member "where" is missing: [] means every row`},
 
 		{"query", `{"from":"Thing","where":{}}`, `invalid: where: must be a list of conditions`},
-		{"query", `{"from":"Thing","where":["size","=",1]}`, `invalid: where[0]: a condition is [field, operator, value], ["or", …] or ["not", …]`},
-		{"query", `{"from":"Thing","where":[["size","=",1],[]]}`, `invalid: where[1]: a condition is [field, operator, value], ["or", …] or ["not", …]`},
-		{"query", `{"from":"Thing","where":[[["size","=",1]]]}`, `invalid: where[0]: a condition is [field, operator, value], ["or", …] or ["not", …]`},
-		{"query", `{"from":"Thing","where":[["size","="]]}`, `invalid: where[0]: a condition is [field, operator, value], ["or", …] or ["not", …]`},
-		{"query", `{"from":"Thing","where":[["size","=",1,2]]}`, `invalid: where[0]: a condition is [field, operator, value], ["or", …] or ["not", …]`},
+		{"query", `{"from":"Thing","where":["size","=",1]}`, `invalid: where[0]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
+		{"query", `{"from":"Thing","where":[["size","=",1],[]]}`, `invalid: where[1]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
+		{"query", `{"from":"Thing","where":[[["size","=",1]]]}`, `invalid: where[0]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
+		{"query", `{"from":"Thing","where":[["size","="]]}`, `invalid: where[0]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
+		{"query", `{"from":"Thing","where":[["size","=",1,2]]}`, `invalid: where[0]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
 		{"query", `{"from":"Thing","where":[["or"]]}`, `invalid: where[0]: "or" needs a condition`},
 		{"query", `{"from":"Thing","where":[["not",["size","=",1],["size","=",2]]]}`, `invalid: where[0]: "not" takes one condition`},
 		{"query", `{"from":"Thing","where":[["or",["size","=",1],[["size","<",2],["sizes",">",1]]]]}`, `invalid: where[0][2][1]: Thing has no field "sizes" that the caller may read (did you mean "size"?)`},
@@ -106,6 +107,10 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","where":[["data","=",1]]}`, `invalid: where[0]: data =: this operator does not apply to a field of type json?, except for null`},
 		{"query", `{"from":"Thing","where":[["good","<",true]]}`, `invalid: where[0]: good <: this operator does not apply to a field of type bool?`},
 		{"query", `{"from":"Thing","where":[["state",">","open"]]}`, `invalid: where[0]: state >: this operator does not apply to a field of type State?`},
+		{"query", `{"from":"Thing","where":[["size","=",1,"ignoreCase"]]}`, `invalid: where[0]: size =: this operator with ignoreCase does not apply to a field of type int?`},
+		{"query", `{"from":"Thing","where":[["title","!=","a","ignoreCase"]]}`, `invalid: where[0]: title !=: ignoreCase is allowed only with =, startsWith and contains`},
+		{"query", `{"from":"Thing","where":[["title","=",null,"ignoreCase"]]}`, `invalid: where[0]: title =: the value must be a string`},
+		{"query", `{"from":"Thing","where":[["tags","startsWith","a","ignoreCase"]]}`, `invalid: where[0]: tags startsWith: this operator with ignoreCase does not apply to a field of type string[]?`},
 		{"query", `{"from":"Person","where":[["things","=",null]]}`, `invalid: where[0]: Person.things is a to-many relation: ask Thing where owner is the row's id`},
 
 		{"query", `{"from":"Thing","orderBy":"size"}`, `invalid: orderBy: must be a list of [field, direction]`},
@@ -123,7 +128,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","select":[1]}`, `invalid: select[0]: must be the name of a field`},
 		{"query", `{"from":"Thing","select":["size","size"]}`, `invalid: select[1]: "size" is given twice`},
 		{"get", `{"from":"Thing","id":"x","select":["sizd"]}`, `invalid: select[0]: Thing has no field "sizd" that the caller may read (did you mean "size"?)`},
-		{"query", `{"from":"Person","select":["things"]}`, `invalid: select[0]: Person.things is a to-many relation and cannot be selected: query Thing`},
+		{"query", `{"from":"Person","select":["things"]}`, `invalid: select[0]: Person.things is a to-many relation and cannot be selected: name it in include`},
 		{"query", `{"from":"Thing","cursor":7}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
 		{"query", `{"from":"Thing","cursor":"AAAA"}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
 
@@ -350,6 +355,8 @@ func FuzzQueryAST(f *testing.F) {
 		`{"from":"Thing","where":[["not",["not",[]]],["or",["owner","!=",null]]],"orderBy":[["state","desc"],["id","asc"]],"limit":7,"select":["id"]}`,
 		`{"from":"Thing","where":[["ratio","<=",1.50e1],["day","=","2026-01-31"],["lasts",">",5],["blob","=","AAE="]]}`,
 		`{"from":"Thing","where":[["code","=","00000000-0000-4000-8000-00000000000A"],["good","=",true],["note","startsWith","\u00e9\n"]]}`,
+		`{"from":"Thing","where":[["title","startsWith","Stra\u1e9e","ignoreCase"],["note","=","abc","ignoreCase"],["tags","contains","x","ignoreCase"]]}`,
+		`{"from":"Person","include":{"things":{"select":["size"],"where":[["size",">",1]],"orderBy":[["size","desc"]],"limit":3,"include":{"owner":{"select":[]}}}}}`,
 		` { "where" : [ [ "x" , "=" , null ] ] , "from" : "Thing" } `,
 	} {
 		f.Add(args)
@@ -383,6 +390,38 @@ func FuzzQueryAST(f *testing.F) {
 			}
 			if row := make([]schema.Value, 64); s.Typed && asked.Match(row) && !asked.Promised(row, 7) {
 				t.Fatalf("%s: the planner gets a condition on size that the row of nulls does not fulfil", args)
+			}
+		}
+	})
+}
+
+// FuzzAggregateArguments: an accepted aggregate uses only readable fields that it may use.
+func FuzzAggregateArguments(f *testing.F) {
+	typed, free := compiled(f, querySchema), compiled(f, untypedSchema)
+	for _, args := range []string{
+		`{"from":"Thing","count":true}`,
+		`{"from":"Thing","where":[["size",">",1]],"groupBy":["state","good"],"sum":["size","price"],"avg":["ratio"],"min":["at"],"max":["title"],"count":false}`,
+		`{"from":"Thing","groupBy":null,"sum":["lasts"]}`,
+	} {
+		f.Add(args)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, s := range []*schema.Schema{typed, free} {
+			asked, err := query.Ask(s, member, "aggregate", args)
+			if err != nil {
+				if f := fault.Of(err); f.Code != fault.Invalid || f.Detail == "" {
+					t.Fatalf("%s\nfails with %s", args, failure(err))
+				}
+				continue
+			}
+			used := asked.Used()
+			if !s.Typed || len(used) > 18 {
+				t.Fatalf("%s is accepted", args)
+			}
+			for _, field := range used {
+				if field.Hidden || field.Type.List || field.Type.Kind == schema.JSON || field.Type.Kind == schema.Bytes || field.Type.Kind == schema.ToMany {
+					t.Fatalf("%s: %s is used", args, field.Name)
+				}
 			}
 		}
 	})
@@ -444,8 +483,12 @@ func sameAST(given, written any) bool {
 	if !ok1 || !ok2 {
 		return sameValue(given, written)
 	}
-	if len(x) != len(y) {
-		return false
+	if len(x) != len(y) || len(x) == 0 {
+		return len(x) == len(y)
+	}
+	if text, ok := x[len(x)-1].(string); ok && len(x) == 4 && text == "ignoreCase" {
+		value, _ := x[2].(string)
+		return x[0] == y[0] && x[1] == y[1] && y[2] == casefold.Fold(value) && y[3] == text
 	}
 	if len(x) == 3 {
 		name, ok := x[0].(string)
@@ -471,6 +514,22 @@ func sameValue(a, b any) bool {
 	p, err1 := x.Float64()
 	q, err2 := y.Float64()
 	return err1 == nil && err2 == nil && p == q
+}
+
+func TestUntypedRowsHaveNeitherRelationsNorTotals(t *testing.T) {
+	s := compiled(t, untypedSchema)
+	for _, c := range []struct{ op, args, want string }{
+		{"query", `{"from":"Thing","include":{"owner":{}}}`, `invalid: include: rows of Thing have no relations, because no entity is declared`},
+		{"aggregate", `{"from":"Thing","count":true}`, `invalid: aggregate: rows of Thing have no declared fields: declare it as an entity`},
+	} {
+		if _, err := query.Ask(s, member, c.op, c.args); failure(err) != c.want {
+			t.Errorf("%s %s: %s, expected %s", c.op, c.args, failure(err), c.want)
+		}
+	}
+	asked, err := query.Ask(s, member, "count", `{"from":"Thing","where":[["title","contains","SS","ignoreCase"],["list","contains","X","ignoreCase"],["size","=","a","ignoreCase"]]}`)
+	if err != nil || asked.Match(asked.FreeValues("1", `{"title":"Stra\u00dfe","list":["x"],"size":1}`)) || !asked.Match(asked.FreeValues("1", `{"title":"Stra\u00dfe","list":[1,"x"],"size":"A"}`)) {
+		t.Errorf("a row of texts in other case does not match, or a number does: %v", err)
+	}
 }
 
 func TestUntypedRowsAreComparedByKindAndValue(t *testing.T) {

@@ -108,6 +108,8 @@ declare module "@runner/sdk" {
       update: {
         name?: string;
       };
+      relations: {
+      };
     };
     User: {
       row: schema.User;
@@ -121,6 +123,8 @@ declare module "@runner/sdk" {
       };
       update: {
         email?: string;
+      };
+      relations: {
       };
     };
     Order: {
@@ -196,6 +200,12 @@ declare module "@runner/sdk" {
         prices?: readonly (string | number)[] | null;
         placedAt?: string | Date;
       };
+      relations: {
+        shop: { one: "Shop" };
+        buyer: { one: "User" };
+        seller: { one: "User" };
+        lines: { many: "Line" };
+      };
     };
     Line: {
       row: schema.Line;
@@ -214,11 +224,28 @@ declare module "@runner/sdk" {
         order?: string;
         sku?: string;
       };
+      relations: {
+        shop: { one: "Shop" };
+        order: { one: "Order" };
+      };
     };
   }
   interface Names {
     scope: "all" | "setup";
     role: "owner" | "clerk";
     secret: "HOOK";
+  }
+  interface Jobs {
+    /** Sends the receipt of an order. */
+    sendReceipt: {
+      /** The id of a row of Order. */
+      order: string;
+      state?: schema.State;
+      /** A time, as in 2026-01-31T09:30:00.000Z. */
+      at?: string | Date | null;
+      item?: schema.Item | null;
+    };
+    clean: {
+    };
   }
 }

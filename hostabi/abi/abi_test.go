@@ -35,7 +35,7 @@ func TestNamesOfFunctionsAndOperationsAreUniqueAndWellFormed(t *testing.T) {
 		check(f.Name, f.Doc, regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`))
 	}
 	for _, op := range abi.Ops() {
-		check(op.Name, op.Args+op.Result, regexp.MustCompile(`^[a-zA-Z]+(\.[a-z]+)?$`))
+		check(op.Name, op.Args+op.Result, regexp.MustCompile(`^[a-zA-Z]+(\.[a-z][a-zA-Z]*)?$`))
 	}
 }
 

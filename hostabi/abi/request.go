@@ -25,9 +25,20 @@ type Request struct {
 	Headers []Pair
 	// Body is the exact body.
 	Body []byte
+	// Job is the job that the handler runs for; nil for a request.
+	Job *Job
 	// Traceparent is the header of that name, nil unless there is one line of it. Unlike
 	// Headers it is present from the start.
 	Traceparent []byte
+}
+
+// Job is what a handler knows of the job that it runs for.
+type Job struct {
+	ID string `json:"id"`
+	// Attempt counts the runs of the job from 1.
+	Attempt int `json:"attempt"`
+	// ScheduledFor is when the job was to run first, as RFC 3339 in UTC.
+	ScheduledFor string `json:"scheduledFor"`
 }
 
 // Header returns the value of a header by its name in lower case. The bytes belong to the

@@ -57,10 +57,13 @@ func (t Trace) Traceparent() string {
 	return "00-" + t.ID + "-" + hex.EncodeToString(span[:]) + "-" + t.flags
 }
 
-// LogID returns the attributes of log lines about the request: requestId, and traceId if it
-// belongs to a trace.
+// LogID returns the attributes of log lines about the request: requestId, jobId if it is the run of a
+// job, and traceId if it belongs to a trace.
 func (r *Request) LogID() slog.Attr {
 	id := slog.String("requestId", r.ID)
+	if r.Job != nil {
+		return slog.Attr{Value: slog.GroupValue(id, slog.String("jobId", r.Job.ID))}
+	}
 	if t := r.Trace(); t.ID != "" {
 		return slog.Attr{Value: slog.GroupValue(id, slog.String("traceId", t.ID))} // a group without a name is inlined
 	}

@@ -25,6 +25,8 @@ type Metrics struct {
 	refusals                    *prometheus.CounterVec
 	overload                    *prometheus.CounterVec
 	backups                     *prometheus.CounterVec
+	jobRuns                     *prometheus.CounterVec // by job and outcome
+	jobDuration                 *prometheus.HistogramVec
 }
 
 // Classes of the status codes of answers.
@@ -54,6 +56,11 @@ func NewMetrics() *Metrics {
 		Name: "runner_request_duration_seconds", Help: "Time from the end of a request's head to its answer.", Buckets: times,
 	}, []string{"route", "class"})
 	m.registry.MustRegister(m.duration)
+	m.jobRuns = counter("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.", "job", "outcome")
+	m.jobDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "runner_job_duration_seconds", Help: "Time of a run of a job.", Buckets: prometheus.ExponentialBuckets(1e-3, 4, 10), // to 4 minutes
+	}, []string{"job"})
+	m.registry.MustRegister(m.jobDuration)
 	m.cpu = counter("handler_seconds_total", "Time in which handlers computed.", "route", "class")
 	m.fuel = counter("handler_fuel_total", "Fuel that handlers used.", "route", "class")
 	m.sandboxWait = histogram("sandbox_wait_seconds", "Time for which requests waited for an instance slot.", times)
@@ -103,8 +110,8 @@ func (m *Metrics) Route(name string) *RouteMetrics {
 	return r
 }
 
-// Retain removes the metrics of routes that do not have one of the names.
-func (m *Metrics) Retain(names map[string]bool) {
+// Retain removes the metrics of routes and jobs that do not have one of the names.
+func (m *Metrics) Retain(routes, jobs map[string]bool) {
 	if m == nil {
 		return
 	}
@@ -112,12 +119,15 @@ func (m *Metrics) Retain(names map[string]bool) {
 	if err != nil {
 		return // the next call removes them
 	}
-	gone := map[string]bool{}
+	gone, goneJobs := map[string]bool{}, map[string]bool{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if label.GetName() == "route" && !names[label.GetValue()] {
-					gone[label.GetValue()] = true
+				switch name := label.GetValue(); {
+				case label.GetName() == "route" && !routes[name]:
+					gone[name] = true
+				case label.GetName() == "job" && !jobs[name]:
+					goneJobs[name] = true
 				}
 			}
 		}
@@ -128,6 +138,27 @@ func (m *Metrics) Retain(names map[string]bool) {
 		m.cpu.DeletePartialMatch(labels)
 		m.fuel.DeletePartialMatch(labels)
 		m.duration.DeletePartialMatch(labels)
+	}
+	for name := range goneJobs {
+		m.jobRuns.DeletePartialMatch(prometheus.Labels{"job": name})
+		m.jobDuration.DeleteLabelValues(name)
+	}
+}
+
+// Outcomes of a run of a job.
+const (
+	JobDone     = "done"
+	JobRetried  = "retried"  // it failed, and runs again
+	JobFailed   = "failed"   // it failed for the last time
+	JobLost     = "lost"     // it was cancelled, its lease was over, or its end could not be recorded
+	JobReleased = "released" // the server ended, and it runs again
+)
+
+// JobRun counts a run of a job, which is one of the schema's.
+func (m *Metrics) JobRun(job, outcome string, took time.Duration) {
+	if m != nil {
+		m.jobRuns.WithLabelValues(job, outcome).Inc()
+		m.jobDuration.WithLabelValues(job).Observe(took.Seconds())
 	}
 }
 

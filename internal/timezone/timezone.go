@@ -55,16 +55,12 @@ func At(zone string, seconds int64) (Period, error) {
 	if seconds < -MaxSeconds || seconds > MaxSeconds {
 		return Period{}, fault.New(fault.Invalid, "an instant is at most %d seconds from 1970", MaxSeconds)
 	}
-	name, known := canonical()[strings.ToLower(zone[:min(len(zone), math.MaxUint8)])]
-	if !known {
-		return Period{}, fault.New(fault.Invalid, "%.100q is not a time zone", zone)
-	}
-	location, err := load(name)
+	location, err := Load(zone)
 	if err != nil {
 		return Period{}, err
 	}
 	t := time.Unix(seconds, 0).In(location)
-	p := Period{Zone: name}
+	p := Period{Zone: location.String()}
 	p.Abbreviation, p.Offset = t.Zone()
 	from, until := t.ZoneBounds()
 	if !until.IsZero() && !until.After(t) {
@@ -76,6 +72,19 @@ func At(zone string, seconds int64) (Period, error) {
 	p.From, p.Until = bound(from), bound(until)
 	return p, nil
 }
+
+// Load returns the location of a zone, whose name is compared without regard to case. It is safe for
+// concurrent use.
+func Load(zone string) (*time.Location, error) {
+	name, known := canonical()[strings.ToLower(zone[:min(len(zone), math.MaxUint8)])]
+	if !known {
+		return nil, fault.New(fault.Invalid, "%.100q is not a time zone", zone)
+	}
+	return load(name)
+}
+
+// Names are the names of all zones.
+func Names() []string { return strings.Fields(names) }
 
 func bound(t time.Time) *int64 {
 	if t.IsZero() {

@@ -61,7 +61,7 @@ func Open(path string, machine Machine, logger *slog.Logger) (*Clock, error) {
 	// At once: after a kill the next process must find this time, whatever the wall
 	// clock shows then.
 	if err := c.Save(); err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "write the clock file %q", path)
+		return nil, fault.Wrap(err, fault.Invalid, "write the clock file %q: %v", path, err)
 	}
 	return c, nil
 }

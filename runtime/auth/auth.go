@@ -183,7 +183,7 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 	if p.Cookies > 1 {
 		return caller.Caller{}, errTwoCookies
 	}
-	if a.fresh.over(now) {
+	if a.fresh.over(a.store, now) {
 		return caller.Caller{}, refusedStale()
 	}
 	session, err := a.keys.VerifySession(s, p.Cookie)
@@ -243,7 +243,7 @@ func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Present
 	if reason != "" {
 		return caller.Caller{}, a.refuse(p, token, "", reason, now)
 	}
-	if a.fresh.over(now) {
+	if a.fresh.over(a.store, now) {
 		return caller.Caller{}, refusedStale()
 	}
 	key, err := a.keys.Verify(token)

@@ -11,16 +11,26 @@ import (
 // readEvery is the pause between two readings of the store's staleness.
 const readEvery = 250 * time.Millisecond
 
-// freshness knows until when the store is fresh enough to accept credentials. A request compares
-// one number: so a process that was suspended finds itself stale before it reads the store again.
+// freshness knows until when the store is fresh enough to accept credentials. A request of a fresh
+// store compares one number: so a process that was suspended finds itself stale before it reads the
+// store again.
 type freshness struct {
 	limit time.Duration // 0: the store is always fresh enough
 	began time.Time
 	until atomic.Int64 // nanoseconds after began
 }
 
-// over reports whether the store lags too far behind at now.
-func (f *freshness) over(now time.Time) bool {
+// over reports whether the store lags too far behind at now. It reads the store before it says so: a
+// server is ready as soon as its store is fresh, and must then accept credentials.
+func (f *freshness) over(st *store.Store, now time.Time) bool {
+	if !f.passed(now) {
+		return false
+	}
+	f.read(st)
+	return f.passed(now)
+}
+
+func (f *freshness) passed(now time.Time) bool {
 	return f.limit > 0 && int64(now.Sub(f.began)) > f.until.Load()
 }
 

@@ -122,6 +122,22 @@ func TestAStoreThatNeverHadAConnectionIsStale(t *testing.T) {
 	}
 }
 
+// A server is ready when its store is fresh: then no credential may be refused any more.
+func TestCredentialsAreAcceptedAsSoonAsTheStoreIsFresh(t *testing.T) {
+	log := storetest.NewLog()
+	log.Cut(true)
+	w := newPortal(t)
+	key := w.presented()["read"]
+	st := log.Open(t, store.Options{Name: "a"})
+	const limit = time.Hour
+	w.auth = auth.New(st, w.keys, auth.Options{MaxStaleness: limit}) // which does not run: it reads nothing by itself
+	log.Cut(false)
+	await(t, "fresh", func() bool { return st.Health().Staleness < limit })
+	if _, err := w.auth.Check(t.Context(), w.schema, nil, w.route("read"), key, time.Now()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestACutOffStoreBecomesStaleAndFreshAgain(t *testing.T) {
 	log := storetest.NewLog()
 	w := newPortal(t)

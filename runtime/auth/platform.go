@@ -25,7 +25,7 @@ func (a *Authenticator) CheckPlatformKey(p Presented, now time.Time) (keystore.P
 	if reason != "" {
 		return keystore.PlatformIdentity{}, a.refuse(p, token, "", reason, now)
 	}
-	if a.fresh.over(now) {
+	if a.fresh.over(a.store, now) {
 		return keystore.PlatformIdentity{}, refusedStale()
 	}
 	key, err := a.keys.Platform.Verify(token)

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/hostabi"
+	"runner.example/internal/deadline"
 	"runner.example/runtime/sandbox"
 )
 
 // compute runs "counted" for a number of passes, with a deadline as requests
 // have it.
 func compute(m *sandbox.Module, passes uint32, limit time.Duration) error {
-	ctx := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
+	ctx := deadline.New(context.Background(), time.Now().Add(limit))
 	defer ctx.Stop()
 	call := newCall(ctx, new(bytes.Buffer))
 	call.Request.Body = binary.LittleEndian.AppendUint32(nil, passes)

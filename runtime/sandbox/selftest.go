@@ -14,6 +14,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/deadline"
 	"runner.example/runtime/compile"
 )
 
@@ -154,7 +155,7 @@ func (t *selfTest) try(test func(*sandbox) error) (err error) {
 
 // run calls an export with a deadline.
 func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
-	deadline := hostabi.NewDeadline(context.Background(), time.Now().Add(limit))
+	deadline := deadline.New(context.Background(), time.Now().Add(limit))
 	defer deadline.Stop()
 	call := &hostabi.Call{Input: hostabi.Input{Context: deadline, Host: &hostabi.Host{Logger: t.engine.options.Logger}, Request: &abi.Request{}}}
 	call.Begin()

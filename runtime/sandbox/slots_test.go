@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/hostabi"
+	"runner.example/internal/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
 )
@@ -112,7 +112,7 @@ func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 		m := load(t, e, wasm)
 		run := func(handler string, limit time.Duration, want fault.Code) {
 			began := time.Now()
-			ctx := hostabi.NewDeadline(context.Background(), began.Add(limit))
+			ctx := deadline.New(context.Background(), began.Add(limit))
 			defer ctx.Stop()
 			if err := m.Run(newCall(ctx, new(bytes.Buffer)), handler); fault.CodeOf(err) != want || time.Since(began) != limit {
 				t.Errorf("%s ends after %s with %v, want %q after %s", handler, time.Since(began), err, want, limit)

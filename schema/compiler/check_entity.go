@@ -107,6 +107,8 @@ func (c *entityChecker) checkAttrs(e *entityInfo, f *syntax.FieldDecl) {
 		case "unique", "index":
 			if !indexable(f) {
 				c.errorf("E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed")
+			} else if attr.Ref != nil && c.typeExists(f) && !slices.Contains(textTypes, f.Type.Name.Name) {
+				c.errorf("E217", attr.Loc, "@index(ignoreCase) needs a text field, not %s", describeType(f.Type))
 			}
 		case "created", "updated":
 			if f.Type.Name.Name != "time" || f.Type.List {

@@ -138,8 +138,11 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 	}
 }
 
+// textTypes are the types of free text.
+var textTypes = []string{"string", "text", "email", "url"}
+
 func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
-	if c.typeExists(f) && !slices.Contains([]string{"string", "text", "email", "url"}, f.Type.Name.Name) {
+	if c.typeExists(f) && !slices.Contains(textTypes, f.Type.Name.Name) {
 		c.errorf("E218", attr.Loc, "@pattern needs a text field, not %s", describeType(f.Type))
 		return
 	}

@@ -86,6 +86,10 @@ func (c *removedChecker) check() {
 			for _, f := range d.Functions {
 				c.onlyStored(f.Params)
 			}
+		case *syntax.JobsDecl:
+			for _, f := range d.Jobs {
+				c.onlyStored(f.Params)
+			}
 		}
 	}
 }

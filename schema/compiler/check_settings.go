@@ -21,12 +21,13 @@ type settingsChecker struct {
 // included.
 type routeSettings struct {
 	auth, rate, as, body, timeout, input, query, verify, csrf, mints, cors *syntax.RouteSetting
+	retries, backoff, concurrency, schedule                                *syntax.RouteSetting // of jobs
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
 func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
-	s.as, s.mints, s.query = nil, nil, nil
+	s.as, s.mints, s.query, s.concurrency, s.schedule = nil, nil, nil, nil, nil
 	if list == nil {
 		return s
 	}
@@ -54,6 +55,14 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.mints = set
 		case "cors":
 			s.cors = set
+		case "retries":
+			s.retries = set
+		case "backoff":
+			s.backoff = set
+		case "concurrency":
+			s.concurrency = set
+		case "schedule":
+			s.schedule = set
 		}
 	}
 	return s
@@ -80,6 +89,8 @@ const (
 	onRoute
 	onFunctions
 	onFunction
+	onJobs
+	onJob
 )
 
 // checkSettings checks a list of settings.
@@ -97,7 +108,7 @@ func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on settingsO
 }
 
 func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner) {
-	group := on == onGroup || on == onFunctions
+	group := on == onGroup || on == onFunctions || on == onJobs
 	switch s.Name.Name {
 	case "auth":
 		if s.Auth != nil {
@@ -111,7 +122,7 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		switch {
 		case s.Ref == nil || s.Ref.Name == "":
 		case group:
-			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each route that needs it")
+			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each %s that needs it", kindOf(on))
 		case c.scopes[s.Ref.Name] == nil:
 			c.missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
 		}
@@ -133,7 +144,30 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkVerify(s.Verify)
 	case "cors":
 		c.checkOrigins(s.Origins)
+	case "retries":
+		if n := s.Amount; n != nil && (n.Int < 0 || n.Int > maxRetries) {
+			c.errorf("E511", n.Loc, "retries %s is not between 0 and %d", n.Raw, maxRetries)
+		}
+	case "backoff":
+		if d := s.Amount; d != nil && (d.Duration < time.Second || d.Duration > schema.MaxBackoff) {
+			c.errorf("E511", d.Loc, "backoff %s is not between 1s and 1h", d.Raw)
+		}
+	case "concurrency", "schedule":
+		if group {
+			c.errorf("E103", s.Name.Loc, "setting %q is not inherited: write it on each job that needs it", s.Name.Name)
+		}
 	}
+}
+
+// kindOf names what a setting on a group is for.
+func kindOf(on settingsOwner) string {
+	switch on {
+	case onFunctions:
+		return "function"
+	case onJobs:
+		return "job"
+	}
+	return "route"
 }
 
 // checkOrigins checks the origins of cors:.

@@ -67,6 +67,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	routes := newRouteChecker(a)
 	routes.checkRoutes()
 	routes.checkFunctions()
+	(&jobChecker{a, routes}).checkJobs()
 	a.checkUnused()
 	if len(sources) > 0 && len(a.decls) == 0 && !a.broken() {
 		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
@@ -91,7 +92,7 @@ type app struct {
 	removals
 	opt    Options
 	schema *schema.Schema
-	// usedScopes are the scopes that a route or function accepts or acts under.
+	// usedScopes are the scopes that a route, function or job accepts or acts under.
 	usedScopes map[string]bool
 }
 
@@ -131,7 +132,7 @@ func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...a
 func (a *app) checkUnused() {
 	for _, name := range a.scopeNames {
 		if !a.usedScopes[name] && !a.mayDeclare(name) {
-			a.warnf("W312", a.scopes[name].Name.Loc, "no route uses scope %q (auth: or as:)", name)
+			a.warnf("W312", a.scopes[name].Name.Loc, "no route and no job uses scope %q (auth: or as:)", name)
 		}
 	}
 	for _, e := range a.entities {

@@ -309,6 +309,12 @@ func (p *printer) decl(d syntax.Decl) {
 			p.settings(d.Settings)
 		}
 		p.block(len(d.Functions), true, "", "", func(i int) { p.function(d.Functions[i]) })
+	case *syntax.JobsDecl:
+		p.emit("jobs")
+		if d.Settings != nil {
+			p.settings(d.Settings)
+		}
+		p.block(len(d.Jobs), true, "", "", func(i int) { p.function(d.Jobs[i]) })
 	case *syntax.RoutesDecl:
 		p.routes(d)
 	}
@@ -690,6 +696,19 @@ func (p *printer) routeSetting(s *syntax.RouteSetting) {
 		p.emit(s.Word.Name)
 	case s.Origins != nil:
 		p.value(s.Origins)
+	case s.Concurrency != nil:
+		p.literal(s.Concurrency.Count)
+		if s.Concurrency.By != nil {
+			p.spaced("by")
+			p.spaced(s.Concurrency.By.Name)
+		}
+	case s.Schedule != nil:
+		p.literal(s.Schedule.Cron)
+		if s.Schedule.Zone != nil {
+			p.spaced("in")
+			p.space()
+			p.literal(s.Schedule.Zone)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ type builder struct {
 }
 
 // Build completes the model s from the declarations of an app, which have no errors. Before,
-// s has what checking them found: the routes, functions, scopes and secrets, and in Auth the
+// s has what checking them found: the routes, functions, jobs, scopes and secrets, and in Auth the
 // roles, the user and the tenant. File names in the declarations are relative to dir.
 func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
 	b := builder{s, decls, dir, map[string]*schema.Enum{}, map[string]*schema.ObjectType{}}
@@ -48,6 +48,10 @@ func Build(s *schema.Schema, decls []syntax.Decl, dir string) {
 			b.rulesOfScopes(d)
 		case *syntax.FunctionsDecl:
 			b.functions(d)
+		case *syntax.JobsDecl:
+			for _, decl := range d.Jobs {
+				s.Job(decl.Name.Name).Params = b.fields(decl.Params)
+			}
 		}
 	}
 }
@@ -257,7 +261,7 @@ func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
 		}
 		for _, attr := range decl.Attrs {
 			if name := attr.Name.Name; name == "unique" || name == "index" {
-				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", Span: attr.Loc})
+				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", IgnoreCase: name == "index" && attr.Ref != nil, Span: attr.Loc})
 			}
 		}
 	}

@@ -18,7 +18,7 @@ type cursor struct {
 	depth int
 	// tooDeep reports that the excess of nesting was reported.
 	tooDeep bool
-	// inside is "routes" or "functions" in such a block: there this word does not begin a
+	// inside is "routes", "functions" or "jobs" in such a block: there this word does not begin a
 	// declaration.
 	inside string
 	errs   diag.List
@@ -463,7 +463,7 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 	}
 }
 
-var declWords = []string{"app", "auth", "secret", "outbound", "enum", "type", "entity", "apiKeys", "functions", "routes"}
+var declWords = []string{"app", "auth", "secret", "outbound", "enum", "type", "entity", "apiKeys", "functions", "jobs", "routes"}
 
 // beginsDecl reports that word, followed by the tokens after, can only begin a top-level
 // declaration.
@@ -477,6 +477,8 @@ func beginsDecl(word string, after []token) bool {
 		return after[0].kind == tokIdent && after[1].is("{")
 	case "functions":
 		return after[0].is("{") || after[0].is("(") && slices.Contains(settingWords, after[1].text)
+	case "jobs":
+		return after[0].is("{") || after[0].is("(") && slices.Contains(jobSettings, after[1].text)
 	case "routes":
 		return after[0].is("(") && after[1].kind == tokString
 	}

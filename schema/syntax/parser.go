@@ -131,6 +131,8 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 		return p.apiKeysDecl(keyword, doc)
 	case "functions":
 		return p.functionsDecl(keyword, doc)
+	case "jobs":
+		return p.jobsDecl(keyword, doc)
 	case "routes":
 		return p.routesDecl(keyword, doc)
 	}

@@ -193,7 +193,9 @@ var (
 	indexAttrs = []string{"unique", "index"}
 	effects    = []string{"allow", "deny"}
 	onDeletes  = []string{"restrict", "cascade", "clear"}
-	kindWords  = []string{"session", "apiKey", "anonymous"}
+	// indexOptions are the optional arguments of @index.
+	indexOptions = []string{"ignoreCase"}
+	kindWords    = []string{"session", "apiKey", "anonymous"}
 )
 
 // attrs reads the attributes of a field, of an enum's value or of an entity's name.
@@ -216,6 +218,8 @@ func (p *parser) fieldAttr() *FieldAttr {
 	}
 	p.next()
 	switch name := a.Name.Name; {
+	case name == "index" && p.is("(") && !p.tok.first:
+		p.inParens(oneOf(indexOptions), func() bool { return p.wordOf(&a.Ref, indexOptions) })
 	case slices.Contains(plainAttrs, name):
 	case name == "min" || name == "max":
 		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })

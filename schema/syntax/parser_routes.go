@@ -9,40 +9,62 @@ import (
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	settingWords = []string{"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors"}
+	jobSettings  = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
 	authModes    = []string{"none", "session", "apiKey", "anyOf"}
 )
 
 func (p *parser) functionsDecl(keyword diag.Span, doc string) Decl {
 	d := &FunctionsDecl{Doc: doc, Keyword: keyword}
 	if p.is("(") {
-		d.Settings = p.settings()
+		d.Settings = p.settings(settingWords)
 	}
-	outer := p.inside
-	p.inside = "functions"
-	p.block(false, func() bool {
-		f, ok := p.function()
-		if f != nil {
-			d.Functions = append(d.Functions, f)
-		}
-		return ok
-	})
-	p.inside = outer
+	p.functions("functions", &d.Functions)
 	d.Loc = p.from(keyword)
 	return d
 }
 
-func (p *parser) function() (*FunctionDecl, bool) {
-	start := p.tok.span
+func (p *parser) jobsDecl(keyword diag.Span, doc string) Decl {
+	d := &JobsDecl{Doc: doc, Keyword: keyword}
+	if p.is("(") {
+		d.Settings = p.settings(jobSettings)
+	}
+	p.functions("jobs", &d.Jobs)
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// functions reads the functions or jobs of a block with that keyword.
+func (p *parser) functions(keyword string, all *[]*FunctionDecl) {
+	outer := p.inside
+	p.inside = keyword
+	p.block(false, func() bool {
+		f, ok := p.function(keyword == "jobs")
+		if f != nil {
+			*all = append(*all, f)
+		}
+		return ok
+	})
+	p.inside = outer
+}
+
+// function reads a function, or a job: that has no attribute and no result.
+func (p *parser) function(job bool) (*FunctionDecl, bool) {
+	start, what, known := p.tok.span, "a function", settingWords
 	f := &FunctionDecl{Doc: p.tok.doc}
+	if job {
+		what, known = "a job", jobSettings
+	}
 	if p.tok.kind == tokAt || p.tok.kind == tokAtAt {
-		if p.tok.text != "expose" || p.tok.kind == tokAtAt {
+		if job {
+			p.note("E107", p.tok.span, "@%s is not allowed on a job: only the app enqueues it", p.tok.text)
+		} else if p.tok.text != "expose" || p.tok.kind == tokAtAt {
 			p.unknownFunctionAttr()
 		}
-		f.Expose = true
+		f.Expose = !job
 		p.next()
 	}
 	var ok bool
-	if f.Name, ok = p.ident("a function"); !ok {
+	if f.Name, ok = p.ident(what); !ok {
 		return nil, false
 	}
 	if !p.is("(") {
@@ -57,11 +79,15 @@ func (p *parser) function() (*FunctionDecl, bool) {
 		return ok
 	})
 	ok = true
-	if p.accept("->") {
+	if job && p.is("->") {
+		p.note("E107", p.tok.span, "a job has no result: nobody waits for it")
+		p.next()
+		_, ok = p.typeRef(false)
+	} else if p.accept("->") {
 		f.Result, ok = p.typeRef(false)
 	}
 	if ok && p.is("(") {
-		f.Settings = p.settings()
+		f.Settings = p.settings(known)
 	}
 	f.Loc = p.from(start)
 	return f, ok
@@ -98,12 +124,12 @@ func (p *parser) groupSettings(d *RoutesDecl) {
 	start, first, errs := p.tok.span, true, len(p.errs)
 	closer := p.list(")", p.atSetting, func() bool {
 		if !first {
-			return p.setting(d.Settings)
+			return p.setting(d.Settings, settingWords)
 		}
 		first = false
 		if p.atSetting() { // the prefix is missing
 			p.expected("the prefix of the group")
-			return p.setting(d.Settings)
+			return p.setting(d.Settings, settingWords)
 		}
 		lit, ok := p.literalOf(StringLit, "the prefix of the group")
 		if ok {
@@ -193,7 +219,7 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 		r.Result, ok = p.typeRef(false)
 	}
 	if ok && p.is("(") {
-		r.Settings = p.settings()
+		r.Settings = p.settings(settingWords)
 	}
 	r.Loc = p.from(start)
 	return r, ok
@@ -203,11 +229,11 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 
 func (p *parser) atSetting() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }
 
-// settings reads `(settings)`.
-func (p *parser) settings() *RouteSettings {
+// settings reads `(settings)` with these names.
+func (p *parser) settings(known []string) *RouteSettings {
 	s := &RouteSettings{}
 	start, errs := p.tok.span, len(p.errs)
-	closer := p.list(")", p.atSetting, func() bool { return p.setting(s) })
+	closer := p.list(")", p.atSetting, func() bool { return p.setting(s, known) })
 	s.Loc = p.from(start)
 	if len(s.List) == 0 {
 		p.emptyList(errs, closer, "a setting")
@@ -215,14 +241,14 @@ func (p *parser) settings() *RouteSettings {
 	return s
 }
 
-func (p *parser) setting(list *RouteSettings) bool {
+func (p *parser) setting(list *RouteSettings, known []string) bool {
 	start := p.tok.span
 	name, ok := p.ident("a setting")
 	if !ok {
 		return false
 	}
-	if !slices.Contains(settingWords, name.Name) {
-		if name, ok = p.unknownSetting(name, settingWords); !ok {
+	if !slices.Contains(known, name.Name) {
+		if name, ok = p.unknownSetting(name, known); !ok {
 			return false
 		}
 	}
@@ -255,8 +281,14 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		}
 	case "body":
 		s.Amount, ok = p.literalOf(SizeLit, "a size such as 64kb")
-	case "timeout":
+	case "timeout", "backoff":
 		s.Amount, ok = p.literalOf(DurationLit, "a duration such as 2s")
+	case "retries":
+		s.Amount, ok = p.literalOf(IntLit, "a number such as 8")
+	case "concurrency":
+		s.Concurrency, ok = p.concurrency()
+	case "schedule":
+		s.Schedule, ok = p.schedule()
 	case "verify":
 		s.Verify, ok = p.verify()
 	case "csrf":
@@ -372,6 +404,42 @@ func (p *parser) rate(v *RateValue) bool {
 	r.Loc = p.from(start)
 	v.Rates = append(v.Rates, r)
 	return true
+}
+
+// concurrency reads `4 by tenant`.
+func (p *parser) concurrency() (*ConcurrencyValue, bool) {
+	v := &ConcurrencyValue{}
+	start := p.tok.span
+	var ok bool
+	if v.Count, ok = p.literalOf(IntLit, "a number such as 4"); !ok {
+		return nil, false
+	}
+	if p.acceptWord("by") {
+		by, ok := p.ident("tenant, user or a parameter of the job")
+		if !ok {
+			return nil, false
+		}
+		v.By = &by
+	}
+	v.Loc = p.from(start)
+	return v, true
+}
+
+// schedule reads `"0 3 * * *" in "Europe/Berlin"`.
+func (p *parser) schedule() (*ScheduleValue, bool) {
+	v := &ScheduleValue{}
+	start := p.tok.span
+	var ok bool
+	if v.Cron, ok = p.literalOf(StringLit, `a cron expression such as "0 3 * * *"`); !ok {
+		return nil, false
+	}
+	if p.acceptWord("in") {
+		if v.Zone, ok = p.literalOf(StringLit, `a time zone such as "Europe/Berlin"`); !ok {
+			return nil, false
+		}
+	}
+	v.Loc = p.from(start)
+	return v, true
 }
 
 // verify reads `webhook(scheme, SECRET, tolerance: 5m)`.

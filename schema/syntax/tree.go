@@ -63,7 +63,7 @@ type Ident struct {
 
 // Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl,
 // *OutboundDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
-// *FunctionsDecl or *RoutesDecl.
+// *FunctionsDecl, *JobsDecl or *RoutesDecl.
 type Decl interface {
 	Span() diag.Span
 	decl()
@@ -222,8 +222,8 @@ type FieldAttr struct {
 	// Arg is the argument of min, max, pattern and was (strings). It is nil if it is invalid
 	// (reported).
 	Arg *Literal
-	// Ref is the argument of inverse (a field) and onDelete ("restrict", "cascade" or
-	// "clear"). It is nil if it is invalid (reported).
+	// Ref is the argument of inverse (a field), onDelete ("restrict", "cascade" or "clear")
+	// and index ("ignoreCase"). It is nil if it is omitted, or invalid (reported).
 	Ref *Ident
 }
 
@@ -351,6 +351,17 @@ type FunctionDecl struct {
 	Settings *RouteSettings
 }
 
+// JobsDecl is the `jobs(settings) { … }` block.
+type JobsDecl struct {
+	Node
+	Doc     string
+	Keyword diag.Span
+	// Settings is nil without parentheses.
+	Settings *RouteSettings
+	// Jobs are functions without @expose and without a result.
+	Jobs []*FunctionDecl
+}
+
 // RoutesDecl is a `routes("/prefix", settings) { … }` group.
 type RoutesDecl struct {
 	Node
@@ -397,12 +408,12 @@ type RouteSettings struct {
 	List []*RouteSetting
 }
 
-// RouteSetting is one setting of a route, a group or a function. Name decides which of the
-// other fields is set; it is nil if it could not be read (reported).
+// RouteSetting is one setting of a route, a group, a function or a job. Name decides which of
+// the other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
 	// Name is one of auth, rateLimit, as, body, timeout, input, query, verify,
-	// csrf, mints, cors.
+	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule.
 	Name Ident
 	// Auth: auth.
 	Auth *AuthMode
@@ -410,7 +421,7 @@ type RouteSetting struct {
 	Rate *RateValue
 	// Ref: as (a scope), input and query (a type).
 	Ref *Ident
-	// Amount: body (a size), timeout (a duration).
+	// Amount: body (a size), timeout and backoff (a duration), retries (a number).
 	Amount *Literal
 	// Verify: verify.
 	Verify *VerifyValue
@@ -418,6 +429,26 @@ type RouteSetting struct {
 	Word *Ident
 	// Origins: cors (strings).
 	Origins *ListSetting
+	// Concurrency: concurrency.
+	Concurrency *ConcurrencyValue
+	// Schedule: schedule.
+	Schedule *ScheduleValue
+}
+
+// ConcurrencyValue is `4 by tenant`.
+type ConcurrencyValue struct {
+	Node
+	Count *Literal
+	// By is as written, nil if omitted.
+	By *Ident
+}
+
+// ScheduleValue is `"0 3 * * *" in "Europe/Berlin"`.
+type ScheduleValue struct {
+	Node
+	Cron *Literal
+	// Zone is nil if omitted.
+	Zone *Literal
 }
 
 // AuthMode is none, session, session(roles), apiKey(scopes) or anyOf(modes).
@@ -596,6 +627,7 @@ func (*TypeDecl) decl()      {}
 func (*EntityDecl) decl()    {}
 func (*APIKeysDecl) decl()   {}
 func (*FunctionsDecl) decl() {}
+func (*JobsDecl) decl()      {}
 func (*RoutesDecl) decl()    {}
 
 func (*RouteDecl) routeItem()  {}

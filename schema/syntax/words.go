@@ -15,6 +15,7 @@ var declarations = diag.Vocabulary{
 		"query": {"functions"}, "mutation": {"functions"}, "procedure": {"functions"},
 		"api": {"routes"}, "endpoint": {"routes"}, "endpoints": {"routes"}, "router": {"routes"}, "path": {"routes"}, "paths": {"routes"},
 		"scope": {"apiKeys"}, "scopes": {"apiKeys"}, "keys": {"apiKeys"}, "session": {"auth"}, "roles": {"auth"}, "login": {"auth"},
+		"job": {"jobs"}, "queue": {"jobs"}, "worker": {"jobs"}, "cron": {"jobs"}, "schedule": {"jobs"}, "task": {"jobs"}, "tasks": {"jobs"},
 		"env": {"secret"}, "var": {"secret"}, "name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
 	},
 	Remedies: map[string]string{

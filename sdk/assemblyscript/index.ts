@@ -11,10 +11,12 @@ export { Context, Client, ApiKeys, ApiKey, ApiKeyPage, ApiKeyOptions, ApiKeyFilt
 export { Digest, digest, hmac, hmacWithKey, now, randomBytes, randomUUID, timingSafeEqual } from "./assembly/crypto";
 export { Fetch, FetchResponse, fetch, fetchAll } from "./assembly/fetch";
 export { call, fail, tryCall, HostError, Outcome } from "./assembly/host";
+export { EnqueuedJob, Job, JobOptions, Jobs } from "./assembly/jobs";
 export { Fields, fields, nil, parseJSON } from "./assembly/json";
+export { PasswordCheck, hashPassword, verifyPassword } from "./assembly/password";
 export {
-  Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
-  and, field, get, insert, not, or, query, remove, select, update,
+  Aggregation, Change, Condition, Insertion, Lookup, Operation, Page, Removal, Selection,
+  aggregate, and, field, get, insert, not, or, query, remove, select, update,
 } from "./assembly/query";
 export { RouteRequest, Values, ValueLists } from "./assembly/request";
 export {

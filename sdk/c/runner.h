@@ -248,6 +248,13 @@ runner_text runner_request_id(void);
 runner_text runner_route(void);
 /* When the request's time is over (RFC 3339). */
 runner_text runner_deadline(void);
+/* The job that the handler runs for; of a request the id is absent. */
+typedef struct runner_job {
+  runner_text id; /* the idempotency key of what may not happen twice: send it along */
+  int64_t attempt; /* counts the runs from 1 */
+  runner_text scheduled_for; /* when it was to run first (RFC 3339) */
+} runner_job;
+runner_job runner_current_job(void);
 /* Commits the writes of this request with any status. */
 void runner_keep_writes(void);
 /* The value of a secret that the schema declares. */
@@ -316,12 +323,34 @@ runner_op *runner_order_by(runner_op *op, const char *field, const char *directi
 runner_op *runner_limit(runner_op *op, int most);
 /* The rows behind a cursor, that of the page before; absent for the first page. */
 runner_op *runner_after(runner_op *op, runner_text cursor);
+/* Includes the row of a to-one relation in place of its id, or the rows of a to-many
+ * relation, with the caller's authority over them: a row that the caller may not read
+ * is null. What is included is a query without an entity, or NULL for all fields:
+ *     runner_include(op, "partner", runner_select(runner_query(NULL), "name"))
+ * Includes may have includes, on two levels. */
+runner_op *runner_include(runner_op *op, const char *relation, runner_op *query);
 
 runner_json *runner_field(const char *name, const char *operation, runner_json *value);
 #define runner_and(...) runner_join("and", __VA_ARGS__, (runner_json *)NULL)
 #define runner_or(...) runner_join("or", __VA_ARGS__, (runner_json *)NULL)
 runner_json *runner_not(runner_json *condition);
+/* Makes a comparison by runner_field with =, startsWith or contains one without regard
+ * to case, by the case folding of Unicode. */
+runner_json *runner_ignore_case(runner_json *field);
 runner_json *runner_join(const char *word, ...) __attribute__((sentinel));
+
+/* Computes over the rows of an entity, in groups of equal fields, at most two: without
+ * runner_group_by all rows are one group. runner_rows gives the groups, as
+ * {"group", "count", "sum", "avg", "min", "max"} with what was asked for. Null is no
+ * value. Sums are exact; an average of decimals has six more places. */
+runner_op *runner_aggregate(const char *entity);
+#define runner_group_by(op, ...) runner_compute_these((op), "groupBy", __VA_ARGS__, (const char *)NULL)
+#define runner_sum(op, ...) runner_compute_these((op), "sum", __VA_ARGS__, (const char *)NULL)
+#define runner_avg(op, ...) runner_compute_these((op), "avg", __VA_ARGS__, (const char *)NULL)
+#define runner_min(op, ...) runner_compute_these((op), "min", __VA_ARGS__, (const char *)NULL)
+#define runner_max(op, ...) runner_compute_these((op), "max", __VA_ARGS__, (const char *)NULL)
+runner_op *runner_compute_these(runner_op *op, const char *function, ...) __attribute__((sentinel));
+runner_op *runner_count_rows(runner_op *op);
 
 /* One row by its id; runner_select names its fields. */
 runner_op *runner_get(const char *entity, runner_text id);
@@ -374,6 +403,15 @@ runner_json *runner_session_create(runner_json *options);
  * takes back. The result is {"id"}. */
 runner_json *runner_session_revoke(runner_text id);
 
+/* Enqueues a job that the schema declares, in the transaction of the request: it runs if
+ * and only if that commits. params is an object, or NULL; wrong ones are invalid. options:
+ * {"delay"? in seconds, "at"? in RFC 3339, "key"?}, or NULL; while a job of that name and
+ * key waits or runs, it is given instead of a new one. The result is {"id", "created"}. */
+runner_json *runner_job_enqueue(const char *name, runner_json *params, runner_json *options);
+/* Ends a job of the caller's tenant: it does not run any more, and what a run of it has
+ * written is not committed. False if it has ended before; an unknown id is not_found. */
+bool runner_job_cancel(runner_text id);
+
 /* Checks, on a route that does not say `verify:`, that this request is signed with a
  * declared secret by a scheme: "standard", "stripe", "github" or "slack". What is not
  * is denied. The result is {"id", "timestamp"}: the signature where the scheme has no
@@ -389,6 +427,15 @@ runner_json *runner_hmac_with_secret(const char *algorithm, const char *secret, 
 runner_json *runner_hmac(const char *algorithm, runner_text key, runner_text data);
 /* Whether they are equal, in a time that depends only on their lengths. */
 bool runner_timing_safe_equal(runner_text a, runner_text b);
+/* A new hash of a password with Argon2id, as a PHC string: $argon2id$v=19$m=19456,t=2,p=1$….
+ * The host hashes a few passwords at the same time, and the handler waits; the time counts
+ * as CPU time of the request. */
+runner_text runner_password_hash(runner_text password);
+/* Compares a password with such a hash, or with one of bcrypt, scrypt or PBKDF2 as Django,
+ * passlib and others write them. An absent hash stands for a user who does not exist: it
+ * takes as long, and is not valid. The result is {"valid", "rehash"}: with rehash it is valid,
+ * and has another algorithm or other parameters than new hashes. Store a new one. */
+runner_json *runner_password_verify(runner_text password, runner_text hash);
 /* Bytes as operations take them: a string, or {"base64"} when they are not UTF-8. */
 runner_json *runner_bytes(runner_text bytes);
 /* Bytes as operations give them, in either form; absent when they are none. */
@@ -1053,6 +1100,15 @@ RUNNER_API runner_text runner_request_id(void) { return runner_as_text(runner_me
 RUNNER_API runner_text runner_route(void) { return runner_as_text(runner_member(runner_facts(), "route")); }
 RUNNER_API runner_text runner_deadline(void) { return runner_as_text(runner_member(runner_facts(), "deadline")); }
 
+RUNNER_API runner_job runner_current_job(void) {
+  runner_json *job = runner_member(runner_facts(), "job");
+  runner_job j;
+  j.id = runner_as_text(runner_member(job, "id"));
+  j.attempt = runner_as_int(runner_member(job, "attempt"), 0);
+  j.scheduled_for = runner_as_text(runner_member(job, "scheduledFor"));
+  return j;
+}
+
 RUNNER_API runner_caller runner_auth(void) {
   runner_json *auth = runner_member(runner_facts(), "auth");
   runner_caller c;
@@ -1103,11 +1159,12 @@ RUNNER_API bool runner_failed(void) { return runner_now.failure != NULL; }
 
 /* Whether the caller may know why an operation failed. */
 RUNNER_API bool runner_callers(const char *operation) {
-  static const char *const rows[] = {"query", "get", "count", "insert", "update", "delete", "webhooks.verify"};
+  static const char *const rows[] = {"query", "get", "count", "aggregate", "insert", "update", "delete", "webhooks.verify"};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (strcmp(rows[i], operation) == 0) return true;
   }
-  return strncmp(operation, "apiKeys.", 8) == 0 || strncmp(operation, "sessions.", 9) == 0;
+  return strncmp(operation, "apiKeys.", 8) == 0 || strncmp(operation, "sessions.", 9) == 0 ||
+      strncmp(operation, "jobs.", 5) == 0;
 }
 
 /* Looks at what a call gave; a failure becomes the request's. */
@@ -1160,11 +1217,41 @@ RUNNER_API runner_op *runner_operation(const char *name, const char *entity, con
   runner_op *op = (runner_op *)runner_alloc(sizeof *op);
   op->name = name;
   op->entity = entity;
-  op->args = runner_put(runner_make(RUNNER_OBJECT), member, runner_str(entity));
+  op->args = runner_put(runner_make(RUNNER_OBJECT), member, entity ? runner_str(entity) : NULL);
   return op;
 }
 
 RUNNER_API runner_op *runner_query(const char *entity) { return runner_operation("query", entity, "from"); }
+
+RUNNER_API runner_op *runner_include(runner_op *op, const char *relation, runner_op *query) {
+  runner_json *all = runner_member(op->args, "include");
+  if (!all) {
+    all = runner_make(RUNNER_OBJECT);
+    runner_put(op->args, "include", all);
+  }
+  runner_put(all, relation, query ? query->args : runner_make(RUNNER_OBJECT));
+  return op;
+}
+
+RUNNER_API runner_op *runner_aggregate(const char *entity) { return runner_operation("aggregate", entity, "from"); }
+
+RUNNER_API runner_op *runner_compute_these(runner_op *op, const char *function, ...) {
+  runner_json *list = runner_member(op->args, function);
+  if (!list) {
+    list = runner_array();
+    runner_put(op->args, function, list);
+  }
+  va_list fields;
+  va_start(fields, function);
+  for (const char *field; (field = va_arg(fields, const char *));) runner_push(list, runner_str(field));
+  va_end(fields);
+  return op;
+}
+
+RUNNER_API runner_op *runner_count_rows(runner_op *op) {
+  runner_put(op->args, "count", runner_bool(true));
+  return op;
+}
 
 RUNNER_API runner_op *runner_get(const char *entity, runner_text id) {
   runner_op *op = runner_operation("get", entity, "from");
@@ -1231,6 +1318,8 @@ RUNNER_API runner_json *runner_field(const char *name, const char *operation, ru
   runner_json *c = runner_push(runner_push(runner_array(), runner_str(name)), runner_str(operation));
   return runner_push(c, value ? value : runner_null());
 }
+
+RUNNER_API runner_json *runner_ignore_case(runner_json *field) { return runner_push(field, runner_str("ignoreCase")); }
 
 RUNNER_API runner_json *runner_join(const char *word, ...) {
   runner_json *joined = runner_array();
@@ -1321,6 +1410,16 @@ RUNNER_API runner_json *runner_session_revoke(runner_text id) {
   return runner_call("sessions.revoke", args);
 }
 
+RUNNER_API runner_json *runner_job_enqueue(const char *name, runner_json *params, runner_json *options) {
+  runner_json *args = options ? options : runner_make(RUNNER_OBJECT);
+  runner_put(args, "name", runner_str(name));
+  if (params) runner_put(args, "params", params);
+  return runner_call("jobs.enqueue", args);
+}
+RUNNER_API bool runner_job_cancel(runner_text id) {
+  return runner_as_bool(runner_member(runner_call("jobs.cancel", runner_object("id", runner_string(id), NULL)), "cancelled"), false);
+}
+
 RUNNER_API runner_json *runner_webhook_verify(const char *scheme, const char *secret) {
   return runner_call("webhooks.verify", runner_object("scheme", runner_str(scheme), "secret", runner_str(secret), NULL));
 }
@@ -1382,6 +1481,15 @@ RUNNER_API runner_json *runner_hmac(const char *algorithm, runner_text key, runn
 RUNNER_API bool runner_timing_safe_equal(runner_text a, runner_text b) {
   runner_json *result = runner_call("timingSafeEqual", runner_object("a", runner_bytes(a), "b", runner_bytes(b), NULL));
   return runner_as_bool(runner_member(result, "equal"), false);
+}
+
+RUNNER_API runner_text runner_password_hash(runner_text password) {
+  return runner_as_text(runner_member(runner_call("password.hash", runner_object("password", runner_string(password), NULL)), "hash"));
+}
+RUNNER_API runner_json *runner_password_verify(runner_text password, runner_text hash) {
+  runner_json *arguments = runner_object("password", runner_string(password), NULL);
+  if (hash.data) runner_put(arguments, "hash", runner_string(hash));
+  return runner_call("password.verify", arguments);
 }
 
 /* ---- Answers ---- */

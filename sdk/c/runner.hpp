@@ -234,6 +234,8 @@ class Operation {
 inline Json field(const char *name, const char *operation, Json value) {
   return runner_field(keep(name).data, keep(operation).data, value.raw());
 }
+/* The same comparison with =, startsWith or contains without regard to case. */
+inline Json ignore_case(Json comparison) { return runner_ignore_case(comparison.raw()); }
 inline Json not_(Json condition) { return runner_not(condition.raw()); }
 template <class... C>
 Json and_(C... conditions) { return runner_join("and", Json(conditions).raw()..., static_cast<runner_json *>(nullptr)); }
@@ -279,6 +281,9 @@ class Selection : public Filtered<Selection> {
     if (cursor) runner_after(op_, keep(*cursor));
     return *this;
   }
+  /* Includes rows of a relation; what is included is a query without an entity:
+   * include("lines", query().limit(20)). */
+  Selection &include(const char *relation, Selection what);
   Json rows() { return runner_rows(op_); }
   Page page() {
     runner_text next = {nullptr, 0};
@@ -289,7 +294,35 @@ class Selection : public Filtered<Selection> {
   Json first() { return runner_row(op_); }
   std::int64_t count() { return runner_count(op_); }
 };
-inline Selection query(const char *entity) { return Selection(runner_query(entity)); }
+inline Selection &Selection::include(const char *relation, Selection what) {
+  runner_include(op_, relation, what.raw());
+  return *this;
+}
+inline Selection query(const char *entity = nullptr) { return Selection(runner_query(entity)); }
+
+/* Computes over the rows of an entity, in groups of equal fields. */
+class Aggregation : public Filtered<Aggregation> {
+ public:
+  using Filtered::Filtered;
+  Aggregation &group_by(std::initializer_list<const char *> fields) { return compute("groupBy", fields); }
+  Aggregation &sum(std::initializer_list<const char *> fields) { return compute("sum", fields); }
+  Aggregation &avg(std::initializer_list<const char *> fields) { return compute("avg", fields); }
+  Aggregation &min(std::initializer_list<const char *> fields) { return compute("min", fields); }
+  Aggregation &max(std::initializer_list<const char *> fields) { return compute("max", fields); }
+  Aggregation &count() {
+    runner_count_rows(op_);
+    return *this;
+  }
+  /* The groups, as {"group", "count", "sum", "avg", "min", "max"} with what was asked for. */
+  Json rows() { return runner_rows(op_); }
+
+ private:
+  Aggregation &compute(const char *function, std::initializer_list<const char *> fields) {
+    for (const char *f : fields) runner_compute_these(op_, function, f, static_cast<const char *>(nullptr));
+    return *this;
+  }
+};
+inline Aggregation aggregate(const char *entity) { return Aggregation(runner_aggregate(entity)); }
 
 /* One row by its id. */
 class Lookup : public Operation {
@@ -297,6 +330,10 @@ class Lookup : public Operation {
   using Operation::Operation;
   Lookup &select(std::initializer_list<const char *> fields) {
     for (const char *f : fields) runner_select(op_, f);
+    return *this;
+  }
+  Lookup &include(const char *relation, Selection what) {
+    runner_include(op_, relation, what.raw());
     return *this;
   }
   Json row() { return runner_row(op_); }
@@ -354,6 +391,25 @@ inline Json verify(std::string_view scheme, std::string_view secret) {
 }
 }  // namespace webhooks
 
+/* Work for after the commit: see runner.h. */
+namespace jobs {
+inline Json enqueue(std::string_view name, Json params = {}, Json options = {}) {
+  return runner_job_enqueue(keep(name).data, params.raw(), options.raw());
+}
+inline bool cancel(std::string_view id) { return runner_job_cancel(keep(id)); }
+struct Job {
+  std::string id;
+  std::int64_t attempt;
+  std::string scheduled_for;
+};
+/* The job that the handler runs for; none for a request. */
+inline std::optional<Job> current() {
+  runner_job j = runner_current_job();
+  if (!j.id.data) return std::nullopt;
+  return Job{{j.id.data, j.id.len}, j.attempt, {j.scheduled_for.data, j.scheduled_for.len}};
+}
+}  // namespace jobs
+
 struct Sum {
   std::string hex, base64;
 };
@@ -368,6 +424,22 @@ inline Sum hmac_with_secret(const char *algorithm, const char *secret, std::stri
   return sum_of(runner_hmac_with_secret(algorithm, secret, keep(data)));
 }
 inline bool timing_safe_equal(std::string_view a, std::string_view b) { return runner_timing_safe_equal(keep(a), keep(b)); }
+
+/* Passwords: see runner.h. */
+namespace password {
+inline std::string hash(std::string_view plain) {
+  runner_text made = runner_password_hash(keep(plain));
+  return made.data ? std::string(made.data, made.len) : std::string();
+}
+struct Check {
+  bool valid, rehash;
+};
+/* Without a hash it takes as long, and is not valid. */
+inline Check verify(std::string_view plain, std::optional<std::string> hash) {
+  Json result = runner_password_verify(keep(plain), hash ? keep(*hash) : runner_t(nullptr));
+  return {result["valid"].boolean_or(false), result["rehash"].boolean_or(false)};
+}
+}  // namespace password
 
 /* A request to another service, whose origin the schema declares with `outbound`. */
 struct FetchRequest {

@@ -13,6 +13,7 @@ type Client struct {
 	APIKeys  APIKeys
 	Sessions Sessions
 	Webhooks Webhooks
+	Jobs     Jobs
 }
 
 // APIKeys manages the keys that the caller may issue: those of its tenant

@@ -26,6 +26,7 @@ type facts struct {
 	Route     string    `json:"route"`
 	Deadline  time.Time `json:"deadline"`
 	Auth      Auth      `json:"auth"`
+	Job       *Job      `json:"job"`
 }
 
 // Auth says who calls, as the host found out; it is the only place to learn
@@ -54,6 +55,9 @@ func (c *Context) Route() string { return c.read().Route }
 
 // Deadline is when the request's time is over.
 func (c *Context) Deadline() time.Time { return c.read().Deadline }
+
+// Job is the job that the handler runs for; nil for a request.
+func (c *Context) Job() *Job { return c.read().Job }
 
 // Auth says who calls.
 func (c *Context) Auth() Auth { return c.read().Auth }

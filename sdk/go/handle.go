@@ -22,7 +22,7 @@ type HostError = host.Error
 // module can name the type of h: handlers are run by Handle and by package
 // runnertest.
 func New(h host.Host) (*Context, *Request) {
-	return &Context{Client: Client{APIKeys: APIKeys{h}, Sessions: Sessions{h}, Webhooks: Webhooks{h}}, host: h}, &Request{host: h}
+	return &Context{Client: Client{APIKeys: APIKeys{h}, Sessions: Sessions{h}, Webhooks: Webhooks{h}, Jobs: Jobs{h}}, host: h}, &Request{host: h}
 }
 
 // Serve runs the handler on h and sends its answer. See New for h.

@@ -29,6 +29,13 @@ type Selection struct {
 	orderBy []order
 	limit   int
 	cursor  string
+	include []inclusion
+}
+
+// inclusion is a relation whose rows a query includes.
+type inclusion struct {
+	relation string
+	query    Selection
 }
 
 type order struct{ field, direction string }
@@ -55,7 +62,7 @@ func (q Selection) Select(fields ...string) Selection {
 }
 
 // Where adds a condition: all that are added must hold. The operators are =, !=,
-// <, <=, >, >=, in, startsWith and contains.
+// <, <=, >, >=, in, startsWith and contains. See Condition.IgnoreCase for texts.
 func (q Selection) Where(field, operator string, value any) Selection {
 	return q.Match(Field(field, operator, value))
 }
@@ -80,6 +87,20 @@ func (q Selection) OrderBy(field string, direction ...string) Selection {
 // Limit bounds the rows of one page, 1 to 1,000; without it there are 100.
 func (q Selection) Limit(n int) Selection {
 	q.limit = n
+	return q
+}
+
+// Include includes the row of a to-one relation in place of its id, or the rows of a to-many
+// relation, with the caller's authority over them: a row that the caller may not read is null.
+// The query has no entity:
+//
+//	runner.Query("Order").
+//		Include("partner", runner.Select("name")).
+//		Include("lines", runner.Select().OrderBy("position").Limit(20))
+//
+// Of a to-one relation it has only Select and Include. Includes may have includes, on two levels.
+func (q Selection) Include(relation string, query Selection) Selection {
+	q.include = append(q.include[:len(q.include):len(q.include)], inclusion{relation, query})
 	return q
 }
 
@@ -149,6 +170,13 @@ func (q Selection) arguments(rows bool) ([]byte, error) {
 	if err != nil || !rows {
 		return append(args, '}'), err
 	}
+	args, err = q.appendOptions(args)
+	return append(args, '}'), err
+}
+
+// appendOptions appends the members of a query beside its entity and its conditions, each after
+// a comma.
+func (q Selection) appendOptions(args []byte) ([]byte, error) {
 	args = appendFields(args, q.fields)
 	for i, o := range q.orderBy {
 		if i == 0 {
@@ -164,13 +192,42 @@ func (q Selection) arguments(rows bool) ([]byte, error) {
 	if q.cursor != "" {
 		args = appendText(append(args, `,"cursor":`...), q.cursor)
 	}
-	return append(args, '}'), nil
+	return appendIncludes(args, q.include)
+}
+
+func appendIncludes(args []byte, include []inclusion) ([]byte, error) {
+	for i, in := range include {
+		if i == 0 {
+			args = append(args, `,"include":{`...)
+		} else {
+			args = append(args, ',')
+		}
+		args = append(appendText(args, in.relation), ':')
+		start := len(args)
+		var err error
+		if args, err = appendWhere(args, in.query.where, false); err != nil {
+			return nil, err
+		}
+		if args, err = in.query.appendOptions(args); err != nil {
+			return nil, err
+		}
+		if len(args) == start {
+			args = append(args, ',')
+		}
+		args[start] = '{' // in place of the first comma
+		args = append(args, '}')
+	}
+	if len(include) > 0 {
+		args = append(args, '}')
+	}
+	return args, nil
 }
 
 // Lookup is one row by its id.
 type Lookup struct {
 	entity, id string
 	fields     []string
+	include    []inclusion
 }
 
 // Get looks up one row by its id; the fields are all that the caller may read
@@ -182,13 +239,23 @@ func Get(entity, id string, fields ...string) Lookup {
 	return Lookup{entity: entity, id: id, fields: fields}
 }
 
+// Include includes rows of a relation: see Selection.Include.
+func (l Lookup) Include(relation string, query Selection) Lookup {
+	l.include = append(l.include[:len(l.include):len(l.include)], inclusion{relation, query})
+	return l
+}
+
 // Row reads the row into what row points to. A row that is not there and one
 // that the caller may not read are the same error, with the code not_found. With
 // nil the row is left with the runner, to be handed on.
 func (l Lookup) Row(ctx *Context, row any) error {
 	args := appendText([]byte(`{"from":`), l.entity)
 	args = appendText(append(args, `,"id":`...), l.id)
-	args = append(appendFields(args, l.fields), '}')
+	args, err := appendIncludes(appendFields(args, l.fields), l.include)
+	if err != nil {
+		return err
+	}
+	args = append(args, '}')
 	if row == nil {
 		return ctx.operate("get", args, nil)
 	}
@@ -200,6 +267,7 @@ type Condition struct {
 	// Either a comparison of a field, or a word with conditions behind it.
 	field, operator string
 	value           any
+	ignoreCase      bool
 	word            string
 	conditions      []Condition
 }
@@ -207,6 +275,15 @@ type Condition struct {
 // Field compares a field: see Selection.Where for the operators.
 func Field(field, operator string, value any) Condition {
 	return Condition{field: field, operator: operator, value: value}
+}
+
+// IgnoreCase makes a comparison by Field with =, startsWith or contains one without regard to
+// case, by the case folding of Unicode:
+//
+//	q.Match(runner.Field("name", "contains", text).IgnoreCase())
+func (c Condition) IgnoreCase() Condition {
+	c.ignoreCase = true
+	return c
 }
 
 // And holds when all of the conditions do.
@@ -242,6 +319,9 @@ func (c Condition) append(dst []byte) ([]byte, error) {
 		dst = appendText(append(dst, '['), c.field)
 		dst = appendText(append(dst, ','), c.operator)
 		dst, err = appendValue(append(dst, ','), c.value)
+		if c.ignoreCase {
+			dst = append(dst, `,"ignoreCase"`...)
+		}
 		return append(dst, ']'), err
 	case "and":
 		return appendList(dst, c.conditions)
@@ -279,12 +359,15 @@ func appendList(dst []byte, conditions []Condition) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-func appendFields(dst []byte, fields []string) []byte {
-	for i, f := range fields {
+func appendFields(dst []byte, fields []string) []byte { return appendNames(dst, "select", fields) }
+
+// appendNames appends a member that is a list of names; without any it appends nothing.
+func appendNames(dst []byte, member string, names []string) []byte {
+	for i, f := range names {
 		if i == 0 {
-			dst = append(dst, `,"select":[`...)
+			dst = append(appendText(append(dst, ','), member), `:[`...)
 		}
-		dst = append(appendText(dst, f), separator(i, len(fields)))
+		dst = append(appendText(dst, f), separator(i, len(names)))
 	}
 	return dst
 }

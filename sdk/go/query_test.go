@@ -66,6 +66,16 @@ func TestOperationsAreSentAsBuilt(t *testing.T) {
 			return runner.Query("Order").Match(runner.And(a, runner.And(b, c)), runner.Or(runner.And(a, b), c), runner.Not(runner.And(a, b))).All(ctx, nil)
 		}, `query {"from":"Order","where":[["a","=",1],["b","=",2],["c","=",3],["or",[["a","=",1],["b","=",2]],["c","=",3]],["not",[["a","=",1],["b","=",2]]]]}`},
 		{func(ctx *runner.Context) error {
+			return runner.Query("Order").Match(runner.Or(runner.Field("a", "=", "x").IgnoreCase())).Include("partner", runner.Select("name")).
+				Include("lines", runner.Select().Where("a", "=", 1).OrderBy("a").Limit(3).Include("order", runner.Select())).All(ctx, nil)
+		}, `query {"from":"Order","where":[["or",["a","=","x","ignoreCase"]]],"include":{"partner":{"select":["name"]},"lines":{"where":[["a","=",1]],"orderBy":[["a","asc"]],"limit":3,"include":{"order":{}}}}}`},
+		{func(ctx *runner.Context) error {
+			return runner.Get("Order", "1").Include("partner", runner.Select()).Row(ctx, nil)
+		}, `get {"from":"Order","id":"1","include":{"partner":{}}}`},
+		{func(ctx *runner.Context) error {
+			return runner.Aggregate("Order").Where("a", ">", 1).GroupBy("b", "c").Sum("d").Sum("e").Avg("d").Min("a").Max("a").Count().All(ctx, nil)
+		}, `aggregate {"from":"Order","where":[["a",">",1]],"groupBy":["b","c"],"count":true,"sum":["d","e"],"avg":["d"],"min":["a"],"max":["a"]}`},
+		{func(ctx *runner.Context) error {
 			_, err := runner.Remove("Order").Run(ctx)
 			return err
 		}, `delete {"from":"Order"}`},
@@ -96,7 +106,7 @@ func TestOperationsAreSentAsBuilt(t *testing.T) {
 		}, `delete {"from":"Order","where":[["id","=","1"],["a","!=",true]]}`},
 	}
 	answers := map[string]any{}
-	for _, op := range []string{"query", "count", "get", "insert", "update", "delete"} {
+	for _, op := range []string{"query", "count", "aggregate", "get", "insert", "update", "delete"} {
 		answers[op] = map[string]any{"count": 0, "rows": []any{}}
 	}
 	for _, row := range rows {

@@ -177,35 +177,115 @@ declare class MessageChannel {
   readonly port2: MessagePort;
 }
 
-interface CryptoKey {
-  readonly type: "secret";
-  readonly usages: readonly string[];
+/** An error of the platform. Its name tells which one: "OperationError", "AbortError", … */
+declare class DOMException extends Error {
+  constructor(message?: string, name?: string);
+  readonly code: number;
 }
 
-type SHA2 = "SHA-256" | "SHA-384" | "SHA-512";
+type KeyType = "secret" | "public" | "private";
+type KeyUsage = "encrypt" | "decrypt" | "sign" | "verify" | "deriveKey" | "deriveBits" | "wrapKey" | "unwrapKey";
+type KeyFormat = "raw" | "spki" | "pkcs8" | "jwk";
+type BufferSource = ArrayBuffer | ArrayBufferView;
 
-/** Randomness, new in every request, and SHA-2 with HMAC. */
+declare class CryptoKey {
+  private constructor();
+  readonly type: KeyType;
+  readonly extractable: boolean;
+  readonly algorithm: { name: string; hash?: { name: string }; length?: number; namedCurve?: string; modulusLength?: number; publicExponent?: Uint8Array };
+  readonly usages: KeyUsage[];
+}
+
+interface CryptoKeyPair {
+  publicKey: CryptoKey;
+  privateKey: CryptoKey;
+}
+
+/** A key of JSON (RFC 7517). */
+interface JsonWebKey {
+  kty?: string;
+  use?: string;
+  key_ops?: string[];
+  ext?: boolean;
+  alg?: string;
+  crv?: string;
+  x?: string;
+  y?: string;
+  d?: string;
+  n?: string;
+  e?: string;
+  p?: string;
+  q?: string;
+  dp?: string;
+  dq?: string;
+  qi?: string;
+  k?: string;
+}
+
+type HashName = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
+type Hash = HashName | { name: HashName };
+type NamedCurve = "P-256" | "P-384" | "P-521";
+type SignAlgorithm =
+  | "HMAC" | "Ed25519" | "RSASSA-PKCS1-v1_5"
+  | { name: "HMAC" | "Ed25519" | "RSASSA-PKCS1-v1_5" }
+  | { name: "ECDSA"; hash: Hash }
+  | { name: "RSA-PSS"; saltLength: number };
+type CipherAlgorithm = { name: "AES-GCM"; iv: BufferSource; additionalData?: BufferSource; tagLength?: number };
+type DeriveAlgorithm =
+  | { name: "PBKDF2"; hash: Hash; salt: BufferSource; iterations: number }
+  | { name: "HKDF"; hash: Hash; salt: BufferSource; info: BufferSource };
+type SecretAlgorithm = { name: "HMAC"; hash: Hash; length?: number } | { name: "AES-GCM"; length?: number } | "AES-GCM";
+type KeyAlgorithm =
+  | SecretAlgorithm
+  | "Ed25519" | { name: "Ed25519" }
+  | "PBKDF2" | "HKDF" | { name: "PBKDF2" | "HKDF" }
+  | { name: "ECDSA"; namedCurve: NamedCurve }
+  | { name: "RSA-PSS" | "RSASSA-PKCS1-v1_5"; hash: Hash };
+
+/**
+ * The Web Cryptography API, computed by the host. Errors have the names of the standard:
+ * NotSupportedError, SyntaxError, InvalidAccessError, DataError, OperationError.
+ */
+interface SubtleCrypto {
+  digest(algorithm: Hash, data: BufferSource): Promise<ArrayBuffer>;
+  importKey(format: "jwk", key: JsonWebKey, algorithm: KeyAlgorithm, extractable: boolean, usages: Iterable<KeyUsage>): Promise<CryptoKey>;
+  importKey(format: "raw" | "spki" | "pkcs8", key: BufferSource, algorithm: KeyAlgorithm, extractable: boolean, usages: Iterable<KeyUsage>): Promise<CryptoKey>;
+  exportKey(format: "jwk", key: CryptoKey): Promise<JsonWebKey>;
+  exportKey(format: "raw" | "spki" | "pkcs8", key: CryptoKey): Promise<ArrayBuffer>;
+  generateKey(algorithm: { name: "HMAC"; hash: Hash; length?: number } | { name: "AES-GCM"; length: 128 | 192 | 256 }, extractable: boolean, usages: Iterable<KeyUsage>): Promise<CryptoKey>;
+  /** A pair of RSA has 2048 to 4096 bits and the exponent 65537. It takes long, and waits for its turn. */
+  generateKey(
+    algorithm:
+      | "Ed25519" | { name: "Ed25519" }
+      | { name: "ECDSA"; namedCurve: NamedCurve }
+      | { name: "RSA-PSS" | "RSASSA-PKCS1-v1_5"; hash: Hash; modulusLength: number; publicExponent: Uint8Array },
+    extractable: boolean,
+    usages: Iterable<KeyUsage>,
+  ): Promise<CryptoKeyPair>;
+  sign(algorithm: SignAlgorithm, key: CryptoKey, data: BufferSource): Promise<ArrayBuffer>;
+  verify(algorithm: SignAlgorithm, key: CryptoKey, signature: BufferSource, data: BufferSource): Promise<boolean>;
+  encrypt(algorithm: CipherAlgorithm, key: CryptoKey, data: BufferSource): Promise<ArrayBuffer>;
+  decrypt(algorithm: CipherAlgorithm, key: CryptoKey, data: BufferSource): Promise<ArrayBuffer>;
+  /** The length is in bits, a multiple of 8. */
+  deriveBits(algorithm: DeriveAlgorithm, key: CryptoKey, length: number): Promise<ArrayBuffer>;
+  deriveKey(algorithm: DeriveAlgorithm, key: CryptoKey, derived: SecretAlgorithm, extractable: boolean, usages: Iterable<KeyUsage>): Promise<CryptoKey>;
+  wrapKey(format: KeyFormat, key: CryptoKey, wrappingKey: CryptoKey, algorithm: CipherAlgorithm): Promise<ArrayBuffer>;
+  unwrapKey(
+    format: KeyFormat,
+    wrapped: BufferSource,
+    unwrappingKey: CryptoKey,
+    algorithm: CipherAlgorithm,
+    keyAlgorithm: KeyAlgorithm,
+    extractable: boolean,
+    usages: Iterable<KeyUsage>,
+  ): Promise<CryptoKey>;
+}
+
+/** Randomness, new in every request, and the Web Cryptography API. */
 declare const crypto: {
   getRandomValues<T extends ArrayBufferView>(array: T): T;
   randomUUID(): string;
-  readonly subtle: {
-    digest(algorithm: SHA2 | { name: SHA2 }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
-    importKey(
-      format: "raw",
-      key: ArrayBuffer | ArrayBufferView,
-      algorithm: { name: "HMAC"; hash: SHA2 | { name: SHA2 } },
-      extractable: boolean,
-      usages: ("sign" | "verify")[],
-    ): Promise<CryptoKey>;
-    sign(algorithm: "HMAC" | { name: "HMAC" }, key: CryptoKey, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
-    /** Compares in a time that does not depend on where the difference is. */
-    verify(
-      algorithm: "HMAC" | { name: "HMAC" },
-      key: CryptoKey,
-      signature: ArrayBuffer | ArrayBufferView,
-      data: ArrayBuffer | ArrayBufferView,
-    ): Promise<boolean>;
-  };
+  readonly subtle: SubtleCrypto;
 };
 
 declare class Headers {

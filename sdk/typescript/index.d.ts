@@ -127,8 +127,13 @@ declare module "@runner/sdk" {
   export interface Condition {
     readonly form: unknown;
   }
+  /** How texts are compared. */
+  export interface Matching {
+    /** Compares with `=`, `startsWith` and `contains` without regard to case, by the case folding of Unicode. */
+    ignoreCase?: boolean;
+  }
   /** Compares a field. */
-  export function field(name: string, operator: Operator, value: unknown): Condition;
+  export function field(name: string, operator: Operator, value: unknown, matching?: Matching): Condition;
   /** Holds when all of the conditions do. */
   export function and(...conditions: Condition[]): Condition;
   /** Holds when one of the conditions does. */
@@ -139,18 +144,21 @@ declare module "@runner/sdk" {
   /**
    * The entities of the app's schema by name; the runner writes them to
    * `types/schema.d.ts`. For each it has the `row` as it is read, what its fields
-   * are compared with (`where`), and what is written (`insert`, `update`). While
-   * there are none, every name will do and rows are `any`.
+   * are compared with (`where`), what is written (`insert`, `update`), and the entities
+   * of its `relations`. While there are none, every name will do and rows are `any`.
    */
   export interface Entities {}
   /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
   export interface Names {}
+  /** The jobs of the schema by name, with their parameters. */
+  export interface Jobs {}
 
   export type EntityName = [keyof Entities] extends [never] ? string : keyof Entities & string;
   type Named<Kind extends string> = Names extends { [K in Kind]: infer N } ? N : string;
   export type ScopeName = Named<"scope">;
   export type RoleName = Named<"role">;
   export type SecretName = Named<"secret">;
+  export type JobName = [keyof Jobs] extends [never] ? string : keyof Jobs & string;
 
   type Known<E, Part extends string, Else> = E extends keyof Entities ? (Entities[E] extends { [P in Part]: infer T } ? T : Else) : Else;
   /**
@@ -179,37 +187,88 @@ declare module "@runner/sdk" {
         ? Exclude<T, null> extends readonly (infer Element)[] ? Element : string
         : O extends "=" | "!=" ? T : Exclude<T, null>;
 
+  type IsAny<T> = 0 extends 1 & T ? true : false;
+  // The relations of an entity: each is { one: "Partner" } or { many: "Line" }.
+  type RelationsOf<E, R> = [R] extends [never] ? Known<E, "relations", any> : any;
+  type TargetOf<L> = IsAny<L> extends true ? any : L extends { one: infer E } | { many: infer E } ? E : never;
+  type TargetRow<L> = IsAny<L> extends true ? any : Row<TargetOf<L> & EntityName>;
+  type TargetQuery<L> = IsAny<L> extends true ? Selection : Selection<Row<TargetOf<L> & EntityName>, Where<TargetOf<L>>, never, RelationsOf<TargetOf<L>, never>>;
+  type Included<L, X> = IsAny<L> extends true ? any : L extends { many: any } ? X[] : X | null;
+  /** A row with the rows I of its relations. */
+  type Whole<R, F, I> = [keyof I] extends [never] ? Chosen<R, F> : Omit<Chosen<R, F>, keyof I> & I;
+
   /**
    * A query over the rows of an entity that the caller may read. Each step gives a new
    * one. Awaited it is an array of at most `limit` rows. R is a whole row, W what its
-   * fields are compared with, F the fields that were selected, if any.
+   * fields are compared with, F the fields that were selected, if any, N the relations of
+   * the entity, I the rows that are included.
    */
-  export interface Selection<R = any, W = AnyWhere<R>, F = never> extends Operation<Chosen<R, F>[]> {
+  export interface Selection<R = any, W = AnyWhere<R>, F = never, N = any, I = {}> extends Operation<Whole<R, F, I>[]> {
     /** The fields of the rows; without it all that the caller may read. */
-    select<G extends FieldOf<R>>(...fields: G[]): Selection<R, W, F | G>;
+    select<G extends FieldOf<R>>(...fields: G[]): Selection<R, W, F | G, N, I>;
     /** One more condition: all must hold. */
-    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Selection<R, W, F>;
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Selection<R, W, F, N, I>;
     /** More conditions, made by {@link field}, {@link and}, {@link or} and {@link not}. */
-    match(...conditions: Condition[]): Selection<R, W, F>;
+    match(...conditions: Condition[]): Selection<R, W, F, N, I>;
+    /**
+     * Includes the row of a to-one relation in place of its id, or the rows of a to-many
+     * relation, with the caller's authority over them: a row that the caller may not read is
+     * null. Includes may have includes, on two levels.
+     */
+    include<K extends keyof N & string, G extends FieldOf<TargetRow<N[K]>> = never>(
+      relation: K,
+      fields?: readonly G[],
+    ): Selection<R, W, F, N, I & { [P in K]: Included<N[K], Chosen<TargetRow<N[K]>, G>> }>;
+    /** The same with a query of the included rows: `include("lines", (q) => q.limit(20))`. */
+    include<K extends keyof N & string, X>(
+      relation: K,
+      choose: (query: TargetQuery<N[K]>) => Operation<X[]>,
+    ): Selection<R, W, F, N, I & { [P in K]: Included<N[K], X> }>;
     /** The order of the rows; a second one orders what is equal in the first. */
-    orderBy(field: FieldOf<R>, direction?: "asc" | "desc"): Selection<R, W, F>;
+    orderBy(field: FieldOf<R>, direction?: "asc" | "desc"): Selection<R, W, F, N, I>;
     /** At most so many rows, 1 to 1,000; without it 100. */
-    limit(n: number): Selection<R, W, F>;
+    limit(n: number): Selection<R, W, F, N, I>;
     /** The rows behind a cursor: the `nextCursor` of the page before. */
-    after(cursor: string | null | undefined): Selection<R, W, F>;
+    after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
     /** The rows with the cursor of the next page, null on the last one. */
-    page(): Operation<{ rows: Chosen<R, F>[]; nextCursor: string | null }>;
+    page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
     /** The first row; without any it is an error with the code `not_found`. */
-    first(): Operation<Chosen<R, F>>;
+    first(): Operation<Whole<R, F, I>>;
     /** The number of rows, without regard to the limit. */
     count(): Operation<number>;
   }
   /** Begins a query of an entity. */
-  export function query<R = never, E extends EntityName = EntityName>(entity: E): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
+  export function query<R = never, E extends EntityName = EntityName>(
+    entity: E,
+  ): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>, never, RelationsOf<E, NoInfer<R>>>;
+
+  type Nullable<T> = Exclude<T, null> | null;
+  /** A group of rows: the fields G in which they are equal, if any, and what is computed. */
+  type Group<R, G, C> = ([G] extends [never] ? {} : { group: Pick<R, G & keyof R> }) & C;
+
+  /**
+   * Computes over the rows of an entity that the caller may read. Awaited it is an array of
+   * groups, ordered by their fields; without {@link groupBy} of one. Null is no value: what
+   * has no value is null. Sums are exact; an average of decimals has six more places.
+   */
+  export interface Aggregation<R = any, W = AnyWhere<R>, G = never, C = {}> extends Operation<Group<R, G, C>[]> {
+    where<F extends FieldOf<R>, O extends Operator>(field: F, operator: O, value: Operand<W[F & keyof W], O>, matching?: Matching): Aggregation<R, W, G, C>;
+    match(...conditions: Condition[]): Aggregation<R, W, G, C>;
+    /** The fields, at most two, that are equal in a group. There may be 1,000 groups. */
+    groupBy<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G | F, C>;
+    /** The number of rows. */
+    count(): Aggregation<R, W, G, C & { count: number }>;
+    sum<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { sum: { [K in F]: Nullable<R[K]> } }>;
+    avg<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { avg: { [K in F]: Nullable<R[K]> } }>;
+    min<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { min: { [K in F]: Nullable<R[K]> } }>;
+    max<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { max: { [K in F]: Nullable<R[K]> } }>;
+  }
+  /** Begins an aggregate of an entity: `aggregate("Order").groupBy("status").sum("total").count()`. */
+  export function aggregate<R = never, E extends EntityName = EntityName>(entity: E): Aggregation<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
 
   /** The beginning of a query whose entity is still to be said. */
   export interface Choice<R, F extends string> {
-    from<E extends [R] extends [never] ? EntityWith<F> : EntityName>(entity: E): Selection<RowOf<E, R>, WhereOf<E, R>, F>;
+    from<E extends [R] extends [never] ? EntityWith<F> : EntityName>(entity: E): Selection<RowOf<E, R>, WhereOf<E, R>, F, RelationsOf<E, R>>;
   }
   type EntityWith<F> = [keyof Entities] extends [never]
     ? string
@@ -217,12 +276,23 @@ declare module "@runner/sdk" {
   /** Begins a query with its fields: `select("id").from("Order")`. */
   export function select<R = never, F extends string = [R] extends [never] ? string : FieldOf<R>>(...fields: F[]): Choice<R, F>;
 
+  /** One row by its id, with the rows that it includes as in {@link Selection}. */
+  export interface Lookup<R = any, F = never, N = any, I = {}> extends Operation<Whole<R, F, I>> {
+    include<K extends keyof N & string, G extends FieldOf<TargetRow<N[K]>> = never>(
+      relation: K,
+      fields?: readonly G[],
+    ): Lookup<R, F, N, I & { [P in K]: Included<N[K], Chosen<TargetRow<N[K]>, G>> }>;
+    include<K extends keyof N & string, X>(
+      relation: K,
+      choose: (query: TargetQuery<N[K]>) => Operation<X[]>,
+    ): Lookup<R, F, N, I & { [P in K]: Included<N[K], X> }>;
+  }
   /** One row by its id. One that is not there and one that the caller may not read are the same error, `not_found`. */
   export function get<R = never, E extends EntityName = EntityName, F extends FieldOf<RowOf<E, R>> = FieldOf<RowOf<E, R>>>(
     entity: E,
     id: string,
     ...fields: F[]
-  ): Operation<Chosen<RowOf<E, NoInfer<R>>, F>>;
+  ): Lookup<RowOf<E, NoInfer<R>>, F, RelationsOf<E, NoInfer<R>>>;
 
   type InsertOf<E extends EntityName, R> = [R] extends [never] ? Insert<E> : object;
   type OnlyAny<V> = 0 extends 1 & V ? unknown : never;
@@ -237,7 +307,7 @@ declare module "@runner/sdk" {
 
   /** A change of rows. Awaited it is how many there were. Without a condition it is an error unless {@link every} says that all are meant. */
   export interface Change<R = any, W = AnyWhere<R>> extends Operation<number> {
-    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Change<R, W>;
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Change<R, W>;
     match(...conditions: Condition[]): Change<R, W>;
     every(): Change<R, W>;
     /** The rows as they are then. */
@@ -251,7 +321,7 @@ declare module "@runner/sdk" {
 
   /** A removal of rows. Awaited it is how many there were. */
   export interface Removal<R = any, W = AnyWhere<R>> extends Operation<number> {
-    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>): Removal<R, W>;
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Removal<R, W>;
     match(...conditions: Condition[]): Removal<R, W>;
     every(): Removal<R, W>;
   }
@@ -327,6 +397,38 @@ declare module "@runner/sdk" {
     }>;
   }
 
+  type JobParams<J extends JobName> = J extends keyof Jobs ? Jobs[J] : object;
+  type JobArguments<J extends JobName> = {} extends JobParams<J>
+    ? [params?: JobParams<J>, options?: JobOptions]
+    : [params: JobParams<J>, options?: JobOptions];
+  /** When a job runs, and under which key. Without options it runs as soon as the request is committed. */
+  export interface JobOptions {
+    /** How long it waits, in seconds. */
+    delay?: number;
+    /** When it runs; a time that has passed means at once. Not together with `delay`. */
+    at?: string | Date;
+    /** There is one live job of this name and key in a tenant: while it waits or runs, it is given instead of a new one. */
+    key?: string;
+  }
+  export interface EnqueuedJob {
+    id: string;
+    /** False if a live job with the key was there. */
+    created: boolean;
+  }
+  /** Work for after the commit: jobs that the schema declares. */
+  export const jobs: {
+    /**
+     * Enqueues a job in the transaction of the request: it runs if and only if that commits. Its
+     * parameters are checked at once; wrong ones are `invalid`.
+     */
+    enqueue<J extends JobName>(name: J, ...args: JobArguments<J>): Operation<EnqueuedJob>;
+    /**
+     * Ends a job of the caller's tenant: it does not run any more, and what a run of it has written is not
+     * committed. False if it has ended before; an unknown id is `not_found`.
+     */
+    cancel(id: string): Operation<boolean>;
+  };
+
   /** The caller, as the runner authenticated it; the headers do not contain it. */
   export interface Auth {
     /** "system" is an operator, who runs a function with `runner call`. */
@@ -352,6 +454,11 @@ declare module "@runner/sdk" {
     readonly route: string;
     /** When the request's time is over. */
     readonly deadline: Date;
+    /**
+     * The job that the handler runs for. Send `id` along as the idempotency key of what may not happen
+     * twice. `attempt` counts the runs from 1; `scheduledFor` is when the job was to run first.
+     */
+    readonly job?: { readonly id: string; readonly attempt: number; readonly scheduledFor: Date };
     /** The value of a secret that the schema declares. */
     secret(name: SecretName): Operation<string>;
     /** Commits the writes of this request with any status; by default 400 and above discard them. */
@@ -359,6 +466,22 @@ declare module "@runner/sdk" {
   }
   /** The context of the request at hand. */
   export function getContext(): Context;
+
+  /**
+   * Passwords. The host hashes them, a few at the same time, and the handler waits. The time
+   * counts as CPU time of the request.
+   */
+  export const password: {
+    /** A new hash of the password with Argon2id, as a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$…`. */
+    hash(password: string): Promise<string>;
+    /**
+     * Compares a password with a hash: one of `password.hash`, or of bcrypt, scrypt or PBKDF2 as
+     * Django, passlib and others write them. A wrong password gives `false`, the right one an
+     * object: with `rehash`, store a new hash, as this one has another algorithm or other
+     * parameters. With `null`, for a user who does not exist, it takes as long and gives `false`.
+     */
+    verify(password: string, hash: string | null | undefined): Promise<false | { rehash: boolean }>;
+  };
 
   /** Compares, for signatures and tokens, in a time that depends on the lengths alone. */
   export function timingSafeEqual(a: string | ArrayBuffer | ArrayBufferView, b: string | ArrayBuffer | ArrayBufferView): boolean;
@@ -368,7 +491,7 @@ declare module "@runner/sdk" {
    * the handler then need not read; for a key of its own there is `crypto.subtle`.
    */
   export function hmac(
-    algorithm: "SHA-256" | "SHA-384" | "SHA-512",
+    algorithm: "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512",
     secret: SecretName,
     data: string | ArrayBuffer | ArrayBufferView,
   ): Operation<{ hex: string; base64: string }>;

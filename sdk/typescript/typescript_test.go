@@ -71,7 +71,7 @@ func TestTheHelpersAreTheSameInAllSDKs(t *testing.T) {
 	declared := read(t, typescript.Declarations.ReadFile, "index.d.ts")
 	for _, name := range []string{
 		"ok", "created", "noContent", "redirect", "badRequest", "unauthorized", "forbidden", "notFound", "error",
-		"query", "select", "get", "insert", "update", "remove", "field", "and", "or", "not", "getContext",
+		"query", "select", "get", "aggregate", "insert", "update", "remove", "field", "and", "or", "not", "getContext",
 	} {
 		if !strings.Contains(declared, "export function "+name+"(") && !strings.Contains(declared, "export function "+name+"<") {
 			t.Errorf("there is no %s", name)

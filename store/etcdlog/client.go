@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,11 +29,13 @@ var ErrRewound = errors.New("the log ends before what this node has applied")
 
 // Client is connected to servers of the log. Any goroutine may call its methods.
 type Client struct {
-	etcd  *clientv3.Client
-	tasks sync.WaitGroup // in the background, until etcd is closed
+	etcd    *clientv3.Client
+	current *current
+	tasks   sync.WaitGroup // in the background, until etcd is closed
 }
 
-// Dial returns a client of the servers at the addresses for nodes; tls is as in ServerOptions.
+// Dial returns a client of the servers at the addresses for nodes; tls is as in ServerOptions. The
+// client uses one server at a time: the first one, and the next one if that hangs or does not run.
 // Without a connection it tries again. The names in the addresses must be those in the servers'
 // certificates. Close it.
 func Dial(addresses []string, tls *TLS) (*Client, error) {
@@ -41,7 +44,7 @@ func Dial(addresses []string, tls *TLS) (*Client, error) {
 		return nil, err
 	}
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints:            addresses,
+		Endpoints:            addresses[:1],
 		TLS:                  config,
 		DialKeepAliveTime:    time.Second,
 		DialKeepAliveTimeout: time.Second,
@@ -51,10 +54,16 @@ func Dial(addresses []string, tls *TLS) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial the servers of the log: %w", err)
 	}
-	return &Client{etcd: etcd}, nil
+	c := &Client{etcd: etcd, current: newCurrent(etcd, slices.Clone(addresses))}
+	c.tasks.Go(c.current.probe)
+	c.tasks.Go(c.current.connect)
+	return c, nil
 }
 
 func dialConfig(addresses []string, files *TLS) (*tls.Config, error) {
+	if len(addresses) == 0 {
+		return nil, fault.New(fault.Invalid, "no address of an etcd server is known")
+	}
 	for _, a := range addresses {
 		if _, err := parseAddress(a, files); err != nil {
 			return nil, err
@@ -77,10 +86,10 @@ func (c *Client) Close() {
 	c.tasks.Wait()
 }
 
-// Addresses returns the addresses that the client uses.
-func (c *Client) Addresses() []string { return c.etcd.Endpoints() }
+// Addresses returns the addresses of the servers that the client may use.
+func (c *Client) Addresses() []string { return c.current.all() }
 
-// Sync makes the client use the addresses of the voters that the cluster has now.
+// Sync makes the client use the voters that the cluster has now.
 func (c *Client) Sync(ctx context.Context) error {
 	members, err := c.Members(ctx)
 	if err != nil {
@@ -93,12 +102,13 @@ func (c *Client) Sync(ctx context.Context) error {
 		}
 	}
 	if len(addresses) > 0 {
-		c.etcd.SetEndpoints(addresses...)
+		c.current.set(addresses)
 	}
 	return nil
 }
 
-// FollowMembers calls Sync at intervals until the client is closed. It is not for a cluster whose
+// FollowMembers calls Sync at intervals until the client is closed, and then uses the server again whose
+// address was the first one for Dial, if it works. It is not for a cluster whose
 // servers do not know by which addresses the client reaches them. Call it once.
 func (c *Client) FollowMembers(every time.Duration) {
 	c.tasks.Go(func() {
@@ -112,6 +122,7 @@ func (c *Client) FollowMembers(every time.Duration) {
 			}
 			ctx, cancel := context.WithTimeout(c.etcd.Ctx(), every)
 			_ = c.Sync(ctx) // the addresses that it has are kept
+			c.current.returnToPreferred(ctx)
 			cancel()
 		}
 	})
@@ -162,7 +173,7 @@ func (c *Client) Check(ctx context.Context, applied uint64) error {
 			}
 			err = cmp.Or(part.Err(), err)
 		}
-		err = cmp.Or(context.Cause(ctx), err)
+		err = cmp.Or(context.Cause(ctx), err, errStopped)
 	}
 	return fmt.Errorf("look for old entries of the log: %w", err)
 }

@@ -1,6 +1,7 @@
 package etcdlog
 
 import (
+	"context"
 	"log/slog"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -9,6 +10,9 @@ import (
 
 // Etcd returns etcd's own client.
 func (c *Client) Etcd() *clientv3.Client { return c.etcd }
+
+// ReturnToPreferred uses the first address again, as FollowMembers does.
+func (c *Client) ReturnToPreferred(ctx context.Context) { c.current.returnToPreferred(ctx) }
 
 // WarningsTo returns what a server of etcd logs to.
 func WarningsTo(logger *slog.Logger) zapcore.Core { return newEtcdLog(logger) }

@@ -243,12 +243,13 @@ func (l *Log) deleteUpTo(ctx context.Context, revision int64) (newest int64, err
 func (l *Log) endAlarms(ctx context.Context) error {
 	c := l.opt.Client.etcd
 	var failed []error
-	for _, server := range c.Endpoints() { // their files keep their size otherwise
+	servers := l.opt.Client.Addresses()
+	for _, server := range servers { // their files keep their size otherwise
 		if _, err := c.Defragment(ctx, server); err != nil {
 			failed = append(failed, fmt.Errorf("free space on %s: %w", server, err))
 		}
 	}
-	if len(failed) == len(c.Endpoints()) {
+	if len(failed) == len(servers) {
 		return errors.Join(failed...)
 	}
 	// A server that could not be reached gives the alarm again.
@@ -290,8 +291,18 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	// A server that is cut off from the others ends the watch, and the client asks another one.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	address, left := l.opt.Client.current.address()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-left:
+			cancel()
+		case <-stop:
+		}
+	}()
 	l.mu.Lock()
-	l.end, l.lacks = cancel, 0
+	l.end, l.lacks = func() { cancel(); l.opt.Client.current.leave(address) }, 0
 	l.mu.Unlock()
 	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
@@ -314,7 +325,7 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 			*next = event.Kv.ModRevision + 1
 		}
 	}
-	return errors.New("the watch ended")
+	return errors.New("the watch at " + address + " ended")
 }
 
 func (l *Log) deliver(revision uint64, entry []byte) error {

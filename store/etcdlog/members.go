@@ -1,9 +1,11 @@
 package etcdlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -59,8 +61,7 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		}
 		return err
 	})
-	switch {
-	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist), errors.Is(err, rpctypes.ErrTooManyLearners):
+	if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) || errors.Is(err, rpctypes.ErrTooManyLearners) {
 		var listed error
 		if all, listed = c.Members(ctx); listed != nil {
 			return 0, nil, listed
@@ -71,7 +72,10 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 			}
 		}
 	}
-	if id == 0 {
+	switch {
+	case id == 0 && errors.Is(err, rpctypes.ErrTooManyLearners):
+		return 0, nil, fault.New(fault.Conflict, "add a server to the log: another server is joining (%s); wait until it votes, or remove it", learners(all))
+	case id == 0:
 		return 0, nil, memberError("add a server to the log", err)
 	}
 	for _, m := range all {
@@ -87,6 +91,17 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		}
 	}
 	return id, members, nil
+}
+
+// learners names the learners among members.
+func learners(members []MemberInfo) string {
+	var names []string
+	for _, m := range members {
+		if m.Learner {
+			names = append(names, strings.TrimSpace(m.Name+" "+strings.Join(m.Peers, " ")))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Promote makes a learner a voter. The error matches ErrNotInSync if it is too early. It does nothing
@@ -116,17 +131,34 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 	return nil
 }
 
-// Leader returns the id of the member that leads, as one of the servers knows it.
+// Leader returns the id of the member that leads, as the first server to answer knows it. It asks all at
+// once: one that is down would take the whole time.
 func (c *Client) Leader(ctx context.Context) (id uint64, err error) {
-	err = errors.New("the client has no address")
-	for _, address := range c.etcd.Endpoints() {
-		status, failed := c.etcd.Status(ctx, address)
-		if failed == nil && status.Leader != 0 {
-			return status.Leader, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		leader uint64
+		err    error
+	}
+	addresses := c.Addresses()
+	answers := make(chan answer, len(addresses))
+	for _, address := range addresses {
+		c.tasks.Go(func() {
+			status, err := c.etcd.Status(ctx, address)
+			if err != nil {
+				answers <- answer{err: err}
+				return
+			}
+			answers <- answer{leader: status.Leader}
+		})
+	}
+	err = errors.New("no server leads")
+	for range addresses {
+		a := <-answers
+		if a.leader != 0 {
+			return a.leader, nil
 		}
-		if err = failed; err == nil {
-			err = errors.New("no server leads")
-		}
+		err = cmp.Or(a.err, err)
 	}
 	return 0, memberError("ask which server of the log leads", err)
 }
@@ -161,8 +193,6 @@ func memberError(act string, err error) error {
 		text = "too few of the other servers run, so no majority would be left"
 	case errors.Is(err, rpctypes.ErrUnhealthy):
 		code, text = fault.Unavailable, "too few servers have been connected to each other in the last 5 s; try again when they are"
-	case errors.Is(err, rpctypes.ErrTooManyLearners):
-		text = "another server is joining; wait until it votes, or remove it"
 	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist):
 		text = "a server with this address is a member; remove it before it joins again"
 	case errors.Is(err, rpctypes.ErrMemberNotFound):

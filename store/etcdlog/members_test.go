@@ -1,8 +1,10 @@
 package etcdlog_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,7 +170,7 @@ func TestTheLastMajorityIsNotRemoved(t *testing.T) {
 	if _, _, err := c.AddLearner(t.Context(), all[2].Self.Peers); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining") {
+	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining ("+all[2].Self.Peers) {
 		t.Errorf("a second learner: %v", err)
 	}
 	if _, _, err := c.AddLearner(t.Context(), all[1].Self.Peers); fault.CodeOf(err) != fault.Conflict {
@@ -179,5 +181,23 @@ func TestTheLastMajorityIsNotRemoved(t *testing.T) {
 	}
 	if err := c.Promote(t.Context(), 42); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("an unknown member is promoted: %v", err)
+	}
+}
+
+// A server that does not answer does not hide the leader.
+func TestTheLeaderIsKnownAlthoughAServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	o := options(t, t.TempDir(), 1)[0]
+	<-run(t, o).Ready()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c := dial(t, nil, "http://"+silent.Addr().String(), o.Clients)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	if id, err := c.Leader(ctx); id == 0 || err != nil {
+		t.Errorf("the leader is %x, %v", id, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -215,7 +216,8 @@ type started struct {
 // serve starts the server and returns when it has ended, or why it could not be started.
 func (s *Server) serve(ctx context.Context) error {
 	c, err := s.config()
-	if err == nil && s.opt.Joins && !wal.Exist(filepath.Join(c.Dir, "member", "wal")) {
+	hasLog := err == nil && wal.Exist(filepath.Join(c.Dir, "member", "wal"))
+	if err == nil && s.opt.Joins && !hasLog {
 		err = findMember(ctx, c) // so that Close need not wait for etcd, which asks each for 10 s
 	}
 	if err != nil {
@@ -224,12 +226,20 @@ func (s *Server) serve(ctx context.Context) error {
 	result := make(chan started, 1)
 	go func() {
 		r := started{err: errFatal} // etcd may end the goroutine: see etcdLog
-		defer func() { result <- r }()
+		defer func() {
+			if cause := recover(); cause != nil { // with damaged files
+				s.log.end(fmt.Errorf("%w, its files are damaged: %v", errFatal, cause))
+			}
+			result <- r
+		}()
 		r.etcd, r.err = embed.StartEtcd(c)
 	}()
 	var e *embed.Etcd
 	select {
 	case r := <-result:
+		if _, network := errors.AsType[*net.OpError](r.err); r.err != nil && hasLog && !network && !errors.Is(r.err, errFatal) {
+			r.err = fmt.Errorf("%w, its files are damaged: %w", errFatal, r.err) // and it keeps them locked
+		}
 		if r.err != nil {
 			return fmt.Errorf("start the server of the log: %w", s.log.explain(r.err))
 		}
@@ -255,6 +265,9 @@ func (s *Server) serve(ctx context.Context) error {
 			}
 			continue
 		case err = <-e.Err():
+			if err == nil { // the channel is closed
+				err = errStopped
+			}
 		case <-e.Server.StopNotify():
 			err = errStopped
 		case <-s.log.fatal:

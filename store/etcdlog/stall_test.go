@@ -1,6 +1,7 @@
 package etcdlog_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"strings"
@@ -77,8 +78,7 @@ func (r *relay) hang() (release func()) {
 	}
 }
 
-// A connection that hangs delays entries by seconds only, and not until it is found to be broken, if
-// the tip is asked for.
+// A connection that hangs delays entries by seconds only, and not until it is found to be broken.
 func TestAHangingConnectionIsLeft(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for seconds")
@@ -89,36 +89,65 @@ func TestAHangingConnectionIsLeft(t *testing.T) {
 	n := open(t, []string{"http://" + relays[0].Addr().String(), "http://" + relays[1].Addr().String()}, 0)
 	direct := open(t, []string{server}, 0)
 	batch := uint64(0)
-	add := func() {
+	add := func(to *node) {
 		batch++
-		if err := direct.Append(t.Context(), commitlog.ID{Proposer: 1, Batch: batch}, []byte("entry")); err != nil {
-			t.Error(err)
-		}
-	}
-	add()
-	n.has(t, 1)
-	for _, r := range relays { // the watch uses one of them
-		release := r.hang()
-		add()
-		began := time.Now()
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			n.has(t, int(batch))
-		}()
-		asked := time.NewTicker(100 * time.Millisecond)
-		for waits := true; waits; {
-			select {
-			case <-ended:
-				waits = false
-			case <-asked.C:
-				go func() { _, _ = n.Tip(t.Context()) }() // some hang
+		for to.Append(t.Context(), commitlog.ID{Proposer: 1, Batch: batch}, []byte("entry")) != nil {
+			if t.Context().Err() != nil {
+				return
 			}
 		}
-		asked.Stop()
+	}
+	add(n)
+	n.has(t, 1)
+	for _, r := range relays { // the first one is used, and then the second one
+		release := r.hang()
+		began := time.Now()
+		add(direct)
+		n.has(t, int(batch))
 		if took := time.Since(began); took > 9*time.Second { // 11 s if only gRPC finds out
 			t.Errorf("an entry took %s", took)
 		}
+		add(n) // on a connection that does not hang
 		release()
 	}
+}
+
+// A server that is not the first one is used only while the first one does not work.
+func TestTheFirstServerIsUsedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for seconds")
+	}
+	t.Parallel()
+	o := options(t, t.TempDir(), 1)[0]
+	start(t, o)
+	first, second := newRelay(t, o.Clients), newRelay(t, o.Clients)
+	c := dial(t, nil, "http://"+first.Addr().String(), "http://"+second.Addr().String())
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !done(); {
+			if time.Now().After(end) {
+				t.Fatalf("%s within a minute", what)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_ = c.Claim(ctx, "a") // not at a server that hangs
+			cancel()
+		}
+	}
+	until("the first server is not used", func() bool { return first.count() > 0 })
+	if n := second.count(); n != 0 {
+		t.Errorf("the second server has %d connections", n)
+	}
+	release := first.hang()
+	until("the second server is not used", func() bool { return second.count() > 0 })
+	release()
+	before := first.count()
+	c.ReturnToPreferred(t.Context()) // the first connection asks whether it works
+	until("the first server is not used again", func() bool { return first.count() >= before+2 })
+}
+
+// count returns how many connections there were.
+func (r *relay) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
 }

@@ -108,7 +108,7 @@ func (l *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 		l.removed = true
 		l.mu.Unlock()
 	}
-	if slices.Contains(usual, entry.Message) {
+	if slices.Contains(usual, entry.Message) || slices.Contains(usual, text) {
 		return nil
 	}
 	if more, ok := l.due(entry); ok {
@@ -143,11 +143,37 @@ func (l *etcdLog) due(entry zapcore.Entry) (more int, ok bool) {
 	return more, true
 }
 
-// usual are warnings about what the runner does on purpose.
+// usual are warnings that an operator need not know, some only with a certain error.
 var usual = []string{
+	// About what the runner does on purpose.
 	"Running http and grpc server on single port. This is not recommended for production.",
 	"exceeded recommended request limit",
 	"simple token is not cryptographically signed",
+	// A change of the members is tried again: see whenConnected, which returns the error in the end.
+	"rejecting member add request; not enough healthy members",
+	"rejecting member add request; local member has not been connected to majority peers, reconfigure breaks active quorum",
+	"rejecting member promote request; not enough healthy members",
+	"rejecting member remove request; not enough healthy members",
+	"rejecting member remove request; local member has not been connected to all peers, reconfigure breaks active quorum",
+	// A learner has no entry yet.
+	"Failed to detect schema version",
+	"failed to update storage version",
+	// A connection between servers ended. "peer became inactive" says if the other one is not there.
+	"closed TCP streaming connection with remote peer",
+	"lost TCP streaming connection with remote peer",
+	// A server was removed. The runner logs that itself, on both sides.
+	"rejected stream from remote peer because it was removed",
+	"skipped attributes update of removed member",
+	"rejected Raft message from removed member",
+	"failed to process Raft message, error cannot process message from removed member",
+	"server error", // it has no other reason
+	"data-dir used by this member must be removed",
+	// A server ends, after the reason was logged.
+	"setting up serving from embedded etcd failed.",
+	"stopping insecure grpc server due to error",
+	"stopped insecure grpc server due to error",
+	"stopping secure grpc server due to error",
+	"stopped secure grpc server due to error",
 }
 
 // describe returns a text with its fields, without what requests contain.

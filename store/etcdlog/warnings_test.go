@@ -33,6 +33,7 @@ func TestWarningsOfEtcdAreLoggedOnceAMinute(t *testing.T) {
 	}
 	etcd.Info("the server has a leader")
 	etcd.Warn("exceeded recommended request limit")
+	etcd.Error("failed to process Raft message", zap.Error(errors.New("cannot process message from removed member")))
 	next("")
 	etcd.Warn("slow fdatasync", zap.Duration("took", time.Second), zap.String("request", "a row"), zap.Error(errors.New("why")))
 	next("text=slow fdatasync, took 1s, error why repeated=0")
@@ -40,6 +41,8 @@ func TestWarningsOfEtcdAreLoggedOnceAMinute(t *testing.T) {
 	next("")
 	etcd.Error("clock drift")
 	next("text=clock drift repeated=0")
+	etcd.Error("failed to process Raft message", zap.Error(errors.New("it is not valid")))
+	next("text=failed to process Raft message, error it is not valid repeated=0")
 	now = now.Add(time.Minute)
 	etcd.Warn("slow fdatasync")
 	next("text=slow fdatasync repeated=1")

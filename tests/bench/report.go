@@ -12,7 +12,7 @@ import (
 
 // microBenchmarks measure the sandbox alone, in turns with what it is compared with.
 var microBenchmarks = []string{
-	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm",
+	"test", "-run", "^$", "-bench", "Restore|Steady|Cost|Rewrite|Idle|Password", "-benchtime", "2s", "./runtime/sandbox", "./internal/wasm", "./hostabi",
 }
 
 // rowBenchmarks compare operations on rows with the same work without the runner. They are
@@ -76,6 +76,7 @@ func goals(arms []*arm, m metrics) string {
 	row("the same, hash loop", "≤ 1.08", "%s", m.ratio("Cost/hash"))
 	row("the same, a tight loop", "≤ 1.40", "%s", m.ratio("Cost/sieve"))
 	row("the same, recursion alone", "≤ 1.40", "%s", m.ratio("Cost/fib"))
+	row("a password's hash by the host, divided by `x/crypto/argon2` alone", "≤ 1.10", "%s", m.ratio("Password"))
 	row("allocations of the sandbox per request, steady state", "0", "small %.0f, Go %.0f", m["Steady/small"]["allocs/op"], m["Steady/go"]["allocs/op"])
 	bare := find(arms, bareArm)
 	against := func(name, task string) string {
@@ -240,6 +241,8 @@ func rowFigures(m metrics) string {
 		insert := m["Insert/"+callers]
 		row("durable inserts per second, "+callers+" at once", "%.0f: %.1f times Badger's, %.1f times SQLite's", insert["runner/s"], insert["over-badger"], insert["over-sqlite"])
 	}
+	row("a page of 20 rows with rows of two to-one relations included: time divided by the page's alone; the goal is ≤ 2.5", "%s", m.ratio("Include/one"))
+	row("with a to-one relation and two rows of a to-many relation included in each row", "%s", m.ratio("Include/many"))
 	row("a page out of 100,000 rows: time divided by one out of 10,000, all in memory", "%s", m.ratio("Table/100000"))
 	row("a page out of 1,000,000 rows: time divided by one out of 300,000, all in files", "%s", m.ratio("Table/1000000"))
 	return b.String()

@@ -63,8 +63,18 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	if n4.Server.Err != nil {
 		t.Errorf("the server of a node that has left: %v", n4.Server.Err)
 	}
+	if got := n2.Run("cluster", "leave", ""); got.Status != 2 {
+		t.Errorf("leave with an empty name: %+v", got)
+	}
+	if got := n2.Run("cluster", "leave", "n9"); got.Status != 4 || !strings.Contains(got.Stderr, "hint: runner cluster status") {
+		t.Errorf("leave with a name that no node has: %+v", got)
+	}
 	if got := n2.Must("cluster", "leave", "n3"); got != "removed n3\n" {
 		t.Errorf("leave of n3: %q", got)
+	}
+	<-n3.Server.Ended
+	if text := n3.Server.Stderr.String(); n3.Server.Err == nil || !strings.Contains(text, `the node "n3" was removed from its cluster`) {
+		t.Errorf("the server of a node that was removed ends with %v: %s", n3.Server.Err, text)
 	}
 	if got := n2.Status().Nodes; len(got) != 2 {
 		t.Errorf("nodes after two have left: %+v", got)
@@ -72,8 +82,21 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	n2.Token("worker") // two voters are a majority of two
 	head := strings.TrimSpace(n2.Must("audit", "verify"))
 	n1.Server.Stop()
-	n2.Server.Stop() // without a majority
-	n3.Server.Kill()
+	for _, command := range [][]string{{"cluster", "invite"}, {"cluster", "leave", "n1"}, {"api-keys", "create", "--scope", "worker", "--name", "x"}} {
+		if got := n2.Run(command...); got.Status != 6 || !strings.Contains(got.Stderr, "a majority of the voters of the cluster cannot be reached") {
+			t.Errorf("%s without a majority: %+v", strings.Join(command, " "), got)
+		}
+	}
+	n2.Server.Stop()
+	for _, n := range c.Nodes {
+		for line := range strings.Lines(n.Server.Stderr.String()) {
+			for _, usual := range []string{"rejecting member", "TCP streaming", "schema version", "storage version", "single port", "removed member", "data-dir", "grpc server", "server error"} {
+				if strings.Contains(line, `"etcd warning"`) && strings.Contains(line, usual) {
+					t.Errorf("%s logs what an operator need not know: %s", n.Name, line)
+				}
+			}
+		}
+	}
 	rows := 0
 	for _, command := range [][]string{
 		{"api-keys", "create", "--scope", "worker", "--name", "x"}, {"api-keys", "list"}, {"data", "export", "Counter"}, {"sessions", "list"},
@@ -98,7 +121,7 @@ func TestAServerBecomesAClusterAndOneServerAgain(t *testing.T) {
 	alone.Want(201, nil, "POST", "/transact", `{"name":"alone","write":["c0"]}`, "X-API-Key: "+l.token)
 }
 
-// limit is how long the death of a leader may stop writes. Short tests share the machine with others.
+// limit is how long the loss of a leader may stop writes. Short tests share the machine with others.
 func limit() time.Duration {
 	if harness.Soak {
 		return 5 * time.Second

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"fmt"
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -54,6 +56,9 @@ func TestPausedNodesLoseNothing(t *testing.T) {
 		}
 		at := l.now()
 		gap := l.writtenSince(at, l.others(paused)...)
+		if gap > limit() {
+			t.Errorf("a paused voter stopped writes for %s, more than %s\n%s", gap, limit(), l.logs())
+		}
 		<-time.After(10 * time.Second)
 		if err := process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
@@ -88,5 +93,46 @@ func TestCutOffNodesLoseNothing(t *testing.T) {
 		l.works(cut.node)
 		t.Logf("%s cut off: the others write again after %s", cut.name, gap.Round(time.Millisecond))
 	}
+	l.check()
+}
+
+// Of five voters two may be killed at once. Without a third one nothing can be stored, and reads go on.
+func TestFiveVotersGoOnWithThree(t *testing.T) {
+	if !harness.Soak {
+		t.Skip("takes half a minute")
+	}
+	l := loadedClusterOn(t, nil, func(_ int, a *harness.App) {
+		a.Write("runner.toml", "[cluster]\nmax_staleness = \"10m\"\n") // reads go on for so long
+	}, 5, 0)
+	l.run()
+	leader := l.leader(0)
+	dead := []int{leader, (leader + 1) % 5}
+	third, rest := (leader+2)%5, []int{(leader + 3) % 5, (leader + 4) % 5}
+	l.kill(dead...)
+	gap := l.writtenSince(l.now(), l.others(dead...)...)
+	t.Logf("the leader and another voter killed: the others write again after %s", gap.Round(time.Millisecond))
+	for range 50 {
+		l.writtenSince(l.now(), l.others(dead...)...)
+	}
+	l.kill(third)
+	killed := l.now()
+	for n, i := range rest {
+		o := order{Name: fmt.Sprint("refused-", n), Write: l.counters[:1]}
+		if a := l.transact(l.nodes[i], i, len(l.nodes)*writersPerNode+1, o); a.status != http.StatusServiceUnavailable || a.code != "unavailable" {
+			t.Errorf("a write on n%d with two of five voters: %d %s", i+1, a.status, a.code)
+		}
+	}
+	l.mu.Lock()
+	for _, a := range l.attempts {
+		if a.began > killed && a.acknowledged {
+			t.Errorf("transaction %s was acknowledged with two of five voters", a.Name)
+		}
+	}
+	l.mu.Unlock()
+	stopping := l.now()
+	l.terminate(rest[0]) // with requests that wait for a majority
+	t.Logf("a node without a majority stopped in %s", (l.now() - stopping).Round(time.Millisecond))
+	l.start(append(dead, third, rest[0])...)
+	l.writtenSince(l.now(), l.others()...)
 	l.check()
 }

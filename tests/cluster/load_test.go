@@ -47,6 +47,8 @@ type attempt struct {
 	began, ended time.Duration // since the start of the load
 	acknowledged bool          // else it is not known whether it was stored, unless refused
 	refused      bool
+	status       int    // of the answer; 0: there was none
+	code         string // of the problem in the answer
 	operation
 }
 
@@ -87,6 +89,12 @@ const (
 // loadedCluster is a running cluster with the counters, and the load on it. Edge nodes come last.
 func loadedCluster(t *testing.T, network *harness.Network, voters, edges int) *load {
 	t.Helper()
+	return loadedClusterOn(t, network, func(int, *harness.App) {}, voters, edges)
+}
+
+// loadedClusterOn is loadedCluster whose nodes are on the disks to which disk moves them.
+func loadedClusterOn(t *testing.T, network *harness.Network, disk func(node int, a *harness.App), voters, edges int) *load {
+	t.Helper()
 	l := &load{t: t, stopped: make(chan struct{}), started: time.Now()}
 	rows := &strings.Builder{}
 	for i := range counters {
@@ -94,11 +102,11 @@ func loadedCluster(t *testing.T, network *harness.Network, voters, edges int) *l
 		fmt.Fprintf(rows, "{\"name\":\"c%d\"}\n", i)
 	}
 	var admin harness.APIKey
-	first := true
+	made := 0
 	l.cluster = harness.NewCluster(t, network, func() *harness.App {
 		a := newLedger(t)
-		if first { // the rows of a server that was alone
-			first = false
+		disk(made, a)
+		if made++; made == 1 { // the rows of a server that was alone
 			admin = a.Key("create", "--scope", "worker", "--name", "load")
 			a.Write("counters.jsonl", rows.String())
 			a.Must("data", "import", "Counter", "counters.jsonl")
@@ -128,6 +136,7 @@ func (l *load) run() {
 	l.t.Helper()
 	seed := rand.Uint64()
 	l.t.Logf("seed %d", seed)
+	l.t.Cleanup(l.stop)
 	for i, node := range l.nodes {
 		for w := range writersPerNode {
 			client := i*writersPerNode + w
@@ -150,6 +159,8 @@ func (l *load) run() {
 func (l *load) goesOn() bool {
 	select {
 	case <-l.stopped:
+		return false
+	case <-l.t.Context().Done(): // the test has failed, and ends
 		return false
 	case <-time.After(pace):
 		return true
@@ -180,6 +191,11 @@ func (l *load) transact(node *loaded, at, client int, o order) (a attempt) {
 	a = attempt{order: o, client: client, node: at, began: time.Since(l.started)}
 	got, err := node.server.Load().Try("POST", "/transact", string(body), "X-API-Key: "+l.token)
 	a.ended = time.Since(l.started)
+	a.status = got.Status
+	var problem struct{ Code string }
+	if err == nil && got.Status >= 400 && json.Unmarshal([]byte(got.Body), &problem) == nil {
+		a.code = problem.Code
+	}
 	switch {
 	case err != nil:
 	case got.Status == 201:
@@ -207,7 +223,7 @@ func (l *load) read(node *loaded, at int) {
 	began := time.Now()
 	got, err := node.server.Load().Try("GET", "/counters/c0", "", "X-API-Key: "+l.token)
 	took := time.Since(began)
-	if failing || node.failing.Load() || node.faults.Load() != faults {
+	if failing || node.failing.Load() || node.faults.Load() != faults || l.t.Context().Err() != nil {
 		if err != nil {
 			<-time.After(20 * time.Millisecond)
 		}
@@ -248,6 +264,12 @@ func (l *load) kill(nodes ...int) {
 	for _, i := range nodes {
 		<-l.cluster.Nodes[i].Server.Ended
 	}
+}
+
+// terminate stops a node as a service manager does.
+func (l *load) terminate(node int) {
+	l.fails(node)
+	l.cluster.Nodes[node].Server.Stop()
 }
 
 // start starts nodes that do not run, at once.
@@ -304,6 +326,18 @@ func (l *load) firstWrite(from time.Duration, nodes ...int) time.Duration {
 		}
 	}
 	return first - from
+}
+
+// longestGap returns the longest time since from in which no transaction was acknowledged.
+func (l *load) longestGap(from time.Duration) (gap time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.attempts { // in the order of their ends
+		if a.acknowledged && a.ended > from {
+			gap, from = max(gap, a.ended-from), a.ended
+		}
+	}
+	return gap
 }
 
 // others returns the nodes without some.

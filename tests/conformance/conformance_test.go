@@ -34,7 +34,9 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
+	"runner.example/internal/password"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/runtime"
@@ -425,6 +427,7 @@ func (g *guest) newWorld(t testing.TB) *world {
 	origins, client := g.newService(t)
 	w.host = hostabi.Host{
 		Keystore: keys, Entities: model, Schema: g.schema, Secrets: g.secrets, Origins: origins, Outbound: client,
+		Passwords: password.Options{Memory: 7 << 20, Passes: 1}, LongWork: longwork.New(longwork.Options{}),
 		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	return w
@@ -526,6 +529,14 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	for _, line := range lines[1:] {
 		name, value, _ := strings.Cut(filled(line), ":")
 		name, value = strings.ToLower(name), strings.TrimSpace(value)
+		if name == "job" {
+			attempt, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Job = &abi.Job{ID: "job_01kb0p0f5mzv4n7q8r9s0t1v2w", Attempt: attempt, ScheduledFor: "2026-01-31T09:30:00.000Z"}
+			continue
+		}
 		if name == "signed" {
 			r.Headers = append(r.Headers, signature(value, r.Body)...)
 			continue

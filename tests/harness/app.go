@@ -92,6 +92,15 @@ func (a *App) ShareCode() {
 	}
 }
 
+// Move moves the app to another directory, such as one on a SmallDisk.
+func (a *App) Move(dir string) {
+	a.T.Helper()
+	if err := os.CopyFS(dir, os.DirFS(a.Dir)); err != nil {
+		a.T.Fatal(err)
+	}
+	a.Dir = dir
+}
+
 // NextMillisecond returns in the next millisecond, so that later rows have later times.
 func NextMillisecond() {
 	for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; {

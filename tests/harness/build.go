@@ -106,15 +106,8 @@ func build() error {
 		return err
 	}
 	defer unlock()
-	built, args := filepath.Join(sharedDir(), "runner"), []string{"build"}
-	if os.Getenv("RUNNER_TEST_RACE") != "" {
-		built, args = built+"-race", append(args, "-race")
-	}
-	var env []string
-	if arch := os.Getenv("RUNNER_TEST_GOARCH"); arch != "" {
-		built, env = built+"-"+arch, []string{"GOARCH=" + arch, "CGO_ENABLED=0"}
-	}
-	if err := goCommand(env, append(args, "-o", built, "./cmd/runner")...); err != nil {
+	built, err := buildRunner("runner")
+	if err != nil {
 		return err
 	}
 	// A copy, since a later build replaces the file. All copies have the same time: with it a runner tells
@@ -139,6 +132,41 @@ func build() error {
 		}
 	}
 	return nil
+}
+
+// buildRunner builds the runner in sharedDir, for the architecture under test, and returns its path.
+func buildRunner(name string, flags ...string) (path string, err error) {
+	path = filepath.Join(sharedDir(), name)
+	args := append([]string{"build"}, flags...)
+	if os.Getenv("RUNNER_TEST_RACE") != "" {
+		path, args = path+"-race", append(args, "-race")
+	}
+	var env []string
+	if arch := os.Getenv("RUNNER_TEST_GOARCH"); arch != "" {
+		path, env = path+"-"+arch, []string{"GOARCH=" + arch, "CGO_ENABLED=0"}
+	}
+	return path, goCommand(env, append(args, "-o", path, "./cmd/runner")...)
+}
+
+// OtherBuild builds a runner that differs from the one that the tests start, as another release does,
+// and returns its path: it has no symbols and no revision.
+func OtherBuild(t testing.TB) string {
+	t.Helper()
+	unlock, err := lockShared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	built, err := buildRunner("runner-other", "-buildvcs=false", "-ldflags=-s -w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "runner")
+	// With a time of its own, it shares no compiled modules with the runner.
+	if err := errors.Join(copyBinary(built, other), os.Chtimes(other, copied.Add(time.Hour), copied.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	return other
 }
 
 // copied is the time of all copies.

@@ -78,9 +78,9 @@ func (c *Cluster) Join(n *Node, flags ...string) {
 }
 
 // Serve starts the server of a node, and returns when it listens for requests.
-func (n *Node) Serve() *Server {
+func (n *Node) Serve(args ...string) *Server {
 	n.T.Helper()
-	n.Server = n.App.Serve()
+	n.Server = n.App.Serve(args...)
 	return n.Server
 }
 

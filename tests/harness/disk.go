@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,5 +49,24 @@ func Remount(t testing.TB, dir, option string) {
 	t.Helper()
 	if out, err := exec.Command("mount", "-o", "remount,"+option, dir).CombinedOutput(); err != nil {
 		t.Fatalf("remount %s with %s: %v: %s", dir, option, err, out)
+	}
+}
+
+// FillDisk writes a file until the disk is full.
+func FillDisk(t testing.TB, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for n := 1 << 20; n >= 1; n /= 16 {
+		for err == nil {
+			_, err = f.Write(make([]byte, n))
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		err = nil
 	}
 }

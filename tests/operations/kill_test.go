@@ -177,10 +177,31 @@ func TestManyKillsLoseNothingAndReviveNothing(t *testing.T) {
 	if harness.Soak {
 		rounds = 100
 	}
+	loseNothing(t, harness.NewApp(t, killSchema, "", "echo"), rounds, func(s *harness.Server, _ *rand.Rand) { s.Kill() })
+}
+
+// The power is cut again and again: what was not synced is gone, or some pages of it.
+func TestManyPowerCutsLoseNothingAndReviveNothing(t *testing.T) {
+	if !harness.Soak {
+		t.Skip("takes a minute")
+	}
+	disk := harness.NewForgetfulDisk(t)
+	a := harness.NewApp(t, killSchema, "", "echo")
+	a.Move(disk.Dir)
+	disk.Sync()
+	loseNothing(t, a, 30, func(s *harness.Server, random *rand.Rand) {
+		s.Kill()
+		disk.Cut()
+		disk.Mount(random.Uint64() * random.Uint64N(2))
+	})
+}
+
+// loseNothing stops the server rounds times under load, and checks what it has after each start.
+func loseNothing(t *testing.T, a *harness.App, rounds int, stop func(*harness.Server, *rand.Rand)) {
+	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	a := harness.NewApp(t, killSchema, "", "echo")
 	admin := a.Token("admin")
 	k := &known{rows: map[string]outcome{}, live: map[string]bool{}}
 	var starts []time.Duration
@@ -210,12 +231,12 @@ func TestManyKillsLoseNothingAndReviveNothing(t *testing.T) {
 			})
 		}
 		<-time.After(time.Duration(20+random.IntN(480)) * time.Millisecond)
-		s.Kill()
+		stop(s, random)
 		clients.Wait()
 	}
 	slices.Sort(starts)
-	t.Logf("%d kills under load: %d rows and %d keys were acknowledged; a start took %s (median), %s (longest)", rounds, written, changed, starts[len(starts)/2], starts[len(starts)-1])
+	t.Logf("%d stops under load: %d rows and %d keys were acknowledged; a start took %s (median), %s (longest)", rounds, written, changed, starts[len(starts)/2], starts[len(starts)-1])
 	if written == 0 || changed == 0 {
-		t.Error("nothing was written between two kills")
+		t.Error("nothing was written between two stops")
 	}
 }

@@ -1,36 +1,15 @@
 package rows_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"runner.example/tests/harness"
 )
-
-// fillDisk writes a file until the disk is full.
-func fillDisk(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for n := 1 << 20; n >= 1; n /= 16 {
-		for err == nil {
-			_, err = f.Write(make([]byte, n))
-		}
-		if !errors.Is(err, syscall.ENOSPC) {
-			t.Fatal(err)
-		}
-		err = nil
-	}
-}
 
 func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4"} {
@@ -79,7 +58,7 @@ func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 				if got := s.Do("GET", "/_health/ready", ""); got.Status != 200 {
 					t.Errorf("ready: %d %s", got.Status, got.Body)
 				}
-				fillDisk(t, filler)
+				harness.FillDisk(t, filler)
 				refuses()
 				if err := os.Remove(filler); err != nil {
 					t.Fatal(err)
@@ -88,7 +67,7 @@ func TestAFullDiskRefusesOnlyWrites(t *testing.T) {
 			for range 20 {
 				add()
 			}
-			fillDisk(t, filler)
+			harness.FillDisk(t, filler)
 			s.Kill()
 			s = startOnAFullDisk(t, a)
 			if s != nil {

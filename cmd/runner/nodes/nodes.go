@@ -63,6 +63,11 @@ func (f *flags) app(c *cli.CLI, cmd *cobra.Command) (*app.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, flag := range []string{"name", "listen"} {
+		if cmd.Flags().Changed(flag) && cmd.Flag(flag).Value.String() == "" { // a variable of a script that is not set
+			return nil, console.Misused("--%s is empty: leave it out to use the default", flag)
+		}
+	}
 	opt := &a.Config.Cluster
 	opt.Name, opt.Listen = cmp.Or(f.name, opt.Name), cmp.Or(f.listen, opt.Listen)
 	for _, set := range []struct{ key, flag, value string }{{"cluster.name", "--name", f.name}, {"cluster.listen", "--listen", f.listen}} {
@@ -92,7 +97,7 @@ func initCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			self, err := cluster.Init(cmd.Context(), a.Data, a.Config.Cluster)
+			self, err := cluster.Init(cmd.Context(), a.Data, a.ClusterOptions())
 			if err != nil {
 				return inUse(a, err)
 			}
@@ -160,8 +165,8 @@ func inviteCommand(c *cli.CLI) *cobra.Command {
 const joinHelp = `Make a new data directory a node of the cluster that sent the invitation. It receives the pepper,
 and all rows, keys and releases. "runner serve --data <dir>" then serves it.
 
-Exit status 1: the node that made the invitation cannot be reached. 3: the token is not valid.
-5: the invitation was used or has expired, or the name or address is taken.`
+Exit status 3: the token is not valid. 5: the invitation was used or has expired, or the name or
+address is taken. 6: the node that made the invitation cannot be reached.`
 
 func joinCommand(c *cli.CLI) *cobra.Command {
 	var f flags
@@ -180,7 +185,7 @@ func joinCommand(c *cli.CLI) *cobra.Command {
 			defer stop()
 			bar := c.NewBar("receiving the data of the cluster", 0, progress.UnitsBytes)
 			self, err := cluster.Join(ctx, secret.New(args[0]), cluster.JoinOptions{
-				Options: a.Config.Cluster, Data: a.Data, Pepper: a.KeystoreOptions().PepperFile, Progress: bar,
+				Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperFile, Progress: bar,
 			})
 			bar.End(err)
 			if err != nil {
@@ -241,6 +246,10 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 	for _, n := range s.Nodes {
 		state := "ready"
 		switch {
+		case n.Unlisted:
+			state = "not a node, but counts as a voter: run runner cluster leave " + n.Name
+		case n.Leaving:
+			state = "leaving: if it stays so, run runner cluster leave " + n.Name + " again"
 		case !n.Connected:
 			state = "not connected"
 			if n.Heard != nil {
@@ -303,6 +312,9 @@ func leaveCommand(c *cli.CLI) *cobra.Command {
 		Example: "  runner cluster leave --data n3\n  runner cluster leave rome --data n1",
 		Args:    cli.AtMost(1, "the name of a node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] == "" { // a variable of a script that is not set
+				return console.Misused("the name of the node is empty: leave it out to remove the node of the server that is asked")
+			}
 			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
 				return err
@@ -317,6 +329,9 @@ func leaveCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			left, err := node.LeaveCluster(cmd.Context(), request)
+			if fault.CodeOf(err) == fault.NotFound {
+				return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner cluster status lists the nodes"}
+			}
 			if err != nil {
 				return err
 			}
@@ -367,6 +382,9 @@ func dissolveCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			self, err := cluster.Dissolve(cmd.Context(), a.Data)
+			if fault.CodeOf(err) == fault.NotFound {
+				return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "name the data directory of the node with --data"}
+			}
 			if err != nil {
 				return inUse(a, err)
 			}

@@ -4,6 +4,7 @@ import { keep_writes } from "./abi";
 import { call, writeLog } from "./host";
 import { JSON } from "json-as";
 import { parseJSON, fields, Fields, member } from "./json";
+import { Job, Jobs } from "./jobs";
 import { Source, text } from "./memory";
 import { Sessions } from "./sessions";
 import { Webhooks } from "./webhooks";
@@ -193,6 +194,7 @@ export class Client {
   readonly apiKeys: ApiKeys = new ApiKeys();
   readonly sessions: Sessions = new Sessions();
   readonly webhooks: Webhooks = new Webhooks();
+  readonly jobs: Jobs = new Jobs();
 }
 
 /** What a handler knows and may do beside the request itself. */
@@ -220,6 +222,11 @@ export class Context {
   /** When the request's time is over. */
   get deadline(): Date {
     return Date.fromString(parseJSON<string>(this.member("deadline")));
+  }
+  /** The job that the handler runs for; null for a request. */
+  get job(): Job | null {
+    const json = this.member("job");
+    return json.length > 0 ? new Job(json) : null;
   }
   get auth(): Auth {
     return new Auth(this.member("auth"));

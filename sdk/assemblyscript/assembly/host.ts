@@ -124,7 +124,7 @@ function failure(op: string, code: string): HostError {
 }
 
 // The operations on rows.
-const rows: string[] = ["query", "get", "count", "insert", "update", "delete"];
+const rows: string[] = ["query", "get", "count", "aggregate", "insert", "update", "delete"];
 
 /**
  * Answers with the error of a failed operation that the handler did not check, and ends the request. What
@@ -132,7 +132,7 @@ const rows: string[] = ["query", "get", "count", "insert", "update", "delete"];
  */
 export function fail(error: HostError): void {
   const op = error.op;
-  if (op.length == 0 || op == "webhooks.verify" || rows.includes(op) || op.startsWith("apiKeys.") || op.startsWith("sessions.")) {
+  if (op.length == 0 || op == "webhooks.verify" || rows.includes(op) || op.startsWith("apiKeys.") || op.startsWith("sessions.") || op.startsWith("jobs.")) {
     if (error.code == "not_found") end(404, "not_found", error.message);
     if (error.code == "denied") end(403, "forbidden", error.message);
     if (error.code == "conflict") end(409, "conflict", error.message);

@@ -63,6 +63,11 @@ export class Condition {
     readonly form: string,
     readonly list: bool = false,
   ) {}
+
+  /** A comparison made by field, with =, startsWith or contains, without regard to case, by the case folding of Unicode. */
+  ignoreCase(): Condition {
+    return new Condition(this.form.slice(0, -1) + ',"ignoreCase"]');
+  }
 }
 
 /** Compares a field; the operators are =, !=, <, <=, >, >=, in, startsWith and contains. */
@@ -103,6 +108,11 @@ function selected(fields: string[]): string {
   return fields.length > 0 ? ',"select":' + encode<string[]>(fields) : "";
 }
 
+/** What is included, as a member of the arguments; nothing for none. */
+function including(included: string[]): string {
+  return included.length > 0 ? ',"include":{' + join(included) + "}" : "";
+}
+
 /** A query over the rows of an entity that the caller may read. */
 export class Selection extends Operation {
   private entity: string = "";
@@ -111,6 +121,7 @@ export class Selection extends Operation {
   private order: string[] = [];
   private most: i32 = 0;
   private cursor: string = "";
+  private included: string[] = [];
   private counting: bool = false;
 
   constructor() {
@@ -126,6 +137,7 @@ export class Selection extends Operation {
     copy.order = this.order;
     copy.most = this.most;
     copy.cursor = this.cursor;
+    copy.included = this.included;
     return copy;
   }
 
@@ -134,14 +146,33 @@ export class Selection extends Operation {
   }
 
   get args(): string {
-    let text = '{"from":' + encode<string>(this.entity);
-    if (this.conditions.length > 0) text += ',"where":[' + join(this.conditions) + "]";
-    if (this.counting) return text + "}";
-    text += selected(this.fields);
+    const text = '{"from":' + encode<string>(this.entity);
+    return text + (this.counting ? this.condition : this.options) + "}";
+  }
+
+  private get condition(): string {
+    return this.conditions.length > 0 ? ',"where":[' + join(this.conditions) + "]" : "";
+  }
+
+  /** The arguments beside the entity, each after a comma. */
+  get options(): string {
+    let text = this.condition + selected(this.fields);
     if (this.order.length > 0) text += ',"orderBy":[' + join(this.order) + "]";
     if (this.most != 0) text += ',"limit":' + this.most.toString();
     if (this.cursor.length > 0) text += ',"cursor":' + encode<string>(this.cursor);
-    return text + "}";
+    return text + including(this.included);
+  }
+
+  /**
+   * Includes the row of a to-one relation in place of its id, or the rows of a to-many
+   * relation, with the caller's authority over them: a row that the caller may not read is
+   * null. What is included is a query without an entity:
+   * `include("lines", select(["text"]).limit(20))`. Includes may have includes, on two levels.
+   */
+  include(relation: string, query: Selection = new Selection()): Selection {
+    const copy = this.copy();
+    copy.included = this.included.concat([inclusion(relation, query)]);
+    return copy;
   }
 
   /** The entity, for a query that was begun with select. */
@@ -229,6 +260,108 @@ export class Selection extends Operation {
   }
 }
 
+/** A relation with what is included of it. */
+function inclusion(relation: string, query: Selection): string {
+  return encode<string>(relation) + ":{" + query.options.slice(1) + "}";
+}
+
+/** Groups of the rows of an entity that the caller may read, and what is computed of them. */
+export class Aggregation extends Operation {
+  private conditions: string[] = [];
+  private by: string[] = [];
+  private counting: bool = false;
+  /** The fields of sum, avg, min and max. */
+  private computed: string[][] = [[], [], [], []];
+
+  constructor(private entity: string) {
+    super();
+    this.part = Part.Rows;
+  }
+
+  private copy(): Aggregation {
+    const copy = new Aggregation(this.entity);
+    copy.conditions = this.conditions;
+    copy.by = this.by;
+    copy.counting = this.counting;
+    copy.computed = this.computed.slice(0);
+    return copy;
+  }
+
+  private compute(at: i32, fields: string[]): Aggregation {
+    const copy = this.copy();
+    copy.computed[at] = this.computed[at].concat(fields);
+    return copy;
+  }
+
+  protected get op(): string {
+    return "aggregate";
+  }
+
+  get args(): string {
+    let text = '{"from":' + encode<string>(this.entity);
+    if (this.conditions.length > 0) text += ',"where":[' + join(this.conditions) + "]";
+    if (this.by.length > 0) text += ',"groupBy":' + encode<string[]>(this.by);
+    if (this.counting) text += ',"count":true';
+    const names = ["sum", "avg", "min", "max"];
+    for (let i = 0; i < names.length; i++) {
+      if (this.computed[i].length > 0) text += ',"' + names[i] + '":' + encode<string[]>(this.computed[i]);
+    }
+    return text + "}";
+  }
+
+  /** One more condition: all must hold. */
+  where<T>(name: string, operator: string, value: T): Aggregation {
+    return this.match([field<T>(name, operator, value)]);
+  }
+
+  /** More conditions, made by field, and, or and not. */
+  match(conditions: Condition[]): Aggregation {
+    const copy = this.copy();
+    copy.conditions = forms(this.conditions, conditions);
+    return copy;
+  }
+
+  /** The fields, at most two, that are equal in a group; without it all rows are one group. There may be 1,000 groups. */
+  groupBy(fields: string[]): Aggregation {
+    const copy = this.copy();
+    copy.by = this.by.concat(fields);
+    return copy;
+  }
+
+  /** The number of rows. */
+  count(): Aggregation {
+    const copy = this.copy();
+    copy.counting = true;
+    return copy;
+  }
+
+  sum(fields: string[]): Aggregation {
+    return this.compute(0, fields);
+  }
+
+  avg(fields: string[]): Aggregation {
+    return this.compute(1, fields);
+  }
+
+  min(fields: string[]): Aggregation {
+    return this.compute(2, fields);
+  }
+
+  max(fields: string[]): Aggregation {
+    return this.compute(3, fields);
+  }
+
+  /** The groups: classes with the members group, count, sum, avg, min and max that were asked for. Null is no value. */
+  all<T>(): T[] {
+    return this.run().rows<T>();
+  }
+}
+
+/** Begins an aggregation: `aggregate("Order").groupBy(["status"]).sum(["total"]).count()`. */
+export function aggregate(entity: string): Aggregation {
+  return new Aggregation(entity);
+}
+
 /** A page of rows, with the cursor of the next one. */
 export class Page extends Operation {
   constructor(private query: Selection) {
@@ -270,9 +403,15 @@ export class Lookup extends Operation {
     private entity: string,
     private id: string,
     private fields: string[],
+    private included: string[] = [],
   ) {
     super();
     this.part = Part.Row;
+  }
+
+  /** Includes rows of a relation, as a query does. */
+  include(relation: string, query: Selection = new Selection()): Lookup {
+    return new Lookup(this.entity, this.id, this.fields, this.included.concat([inclusion(relation, query)]));
   }
 
   protected get op(): string {
@@ -280,7 +419,7 @@ export class Lookup extends Operation {
   }
 
   get args(): string {
-    return '{"from":' + encode<string>(this.entity) + ',"id":' + encode<string>(this.id) + selected(this.fields) + "}";
+    return '{"from":' + encode<string>(this.entity) + ',"id":' + encode<string>(this.id) + selected(this.fields) + including(this.included) + "}";
   }
 
   /** The row. One that is not there and one that the caller may not read are the same error, not_found. */

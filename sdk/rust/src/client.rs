@@ -2,6 +2,7 @@
 
 use crate::apikeys::ApiKeys;
 use crate::host::Host;
+use crate::jobs::Jobs;
 use crate::sessions::Sessions;
 use crate::webhooks::Webhooks;
 
@@ -13,10 +14,17 @@ pub struct Client<'a> {
     pub sessions: Sessions<'a>,
     /// What senders have signed.
     pub webhooks: Webhooks<'a>,
+    /// Work for after the commit.
+    pub jobs: Jobs<'a>,
 }
 
 impl<'a> Client<'a> {
     pub(crate) fn new(host: &'a dyn Host) -> Client<'a> {
-        Client { api_keys: ApiKeys { host }, sessions: Sessions { host }, webhooks: Webhooks { host } }
+        Client {
+            api_keys: ApiKeys { host },
+            sessions: Sessions { host },
+            webhooks: Webhooks { host },
+            jobs: Jobs { host },
+        }
     }
 }

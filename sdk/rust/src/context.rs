@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::host::{Host, Level};
 use crate::host_error::Outcome;
+use crate::jobs::Job;
 use crate::once::Once;
 use crate::operation::{call, Operation};
 use crate::time::{parse_time, since_1970};
@@ -28,6 +29,7 @@ struct Facts {
     route: String,
     deadline: String,
     auth: Auth,
+    job: Option<Job>,
 }
 
 /// The caller, as the runner authenticated it. The headers do not contain it. Only the
@@ -92,6 +94,11 @@ impl<'a> Context<'a> {
     /// When the request's time is over.
     pub fn deadline(&self) -> SystemTime {
         parse_time(&self.facts().deadline).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    /// The job that the handler runs for; none for a request.
+    pub fn job(&self) -> Option<&Job> {
+        self.facts().job.as_ref()
     }
 
     /// The caller.

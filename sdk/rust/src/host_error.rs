@@ -26,9 +26,11 @@ impl HostError {
 
     /// The error as one of the operation of that name.
     pub(crate) fn of(self, op: &str) -> HostError {
-        let callers = matches!(op, "query" | "get" | "count" | "insert" | "update" | "delete" | "webhooks.verify")
-            || op.starts_with("apiKeys.")
-            || op.starts_with("sessions.");
+        let callers =
+            matches!(op, "query" | "get" | "count" | "aggregate" | "insert" | "update" | "delete" | "webhooks.verify")
+                || op.starts_with("apiKeys.")
+                || op.starts_with("sessions.")
+                || op.starts_with("jobs.");
         HostError { inner: !callers, ..self }
     }
 }

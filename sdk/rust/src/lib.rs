@@ -51,6 +51,7 @@
 
 #[rustfmt::skip]
 mod abi;
+mod aggregate;
 mod apikeys;
 mod client;
 mod context;
@@ -62,8 +63,10 @@ mod guest;
 mod hash;
 mod host;
 mod host_error;
+mod jobs;
 mod once;
 mod operation;
+mod password;
 mod query;
 mod request;
 mod response;
@@ -76,6 +79,7 @@ mod time;
 mod webhooks;
 
 pub use abi::Code;
+pub use aggregate::{aggregate, Aggregation};
 pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys};
 pub use client::Client;
 pub use context::{Auth, AuthKind, Context};
@@ -85,7 +89,9 @@ pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
 pub use host::Level;
 pub use host_error::HostError;
+pub use jobs::{EnqueuedJob, Job, JobOptions, Jobs};
 pub use operation::{call, Operation};
+pub use password::PasswordCheck;
 pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
 pub use request::Request;
 pub use response::{

@@ -8,7 +8,7 @@ use crate::operation::Operation;
 use crate::response::{Body, Content};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A query over the rows of an entity that the caller may read:
 ///
@@ -38,6 +38,7 @@ pub struct Selection {
     order: Vec<(String, &'static str)>,
     limit: Option<u32>,
     cursor: Option<String>,
+    included: Includes,
 }
 
 /// Begins a query of an entity.
@@ -49,6 +50,7 @@ pub fn query(entity: impl Into<String>) -> Selection {
         order: Vec::new(),
         limit: None,
         cursor: None,
+        included: Includes::default(),
     }
 }
 
@@ -107,6 +109,16 @@ impl Selection {
         self
     }
 
+    /// Includes the row of a to-one relation in place of its id, or the rows of a to-many
+    /// relation, with the caller's authority over them: a row that the caller may not read is
+    /// `null`. What is included is a query without an entity, as
+    /// `include("lines", select(["text"]).limit(20))`; `query("")` has all fields. Includes may
+    /// have includes, on two levels.
+    pub fn include(mut self, relation: impl Into<String>, query: Selection) -> Selection {
+        self.included.add(relation.into(), query);
+        self
+    }
+
     /// Reads the rows, at most the limit.
     pub fn all<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Vec<T>> {
         self.page(ctx).map(|page| page.rows)
@@ -150,20 +162,23 @@ impl Selection {
     }
 
     fn operation(&self, part: Part) -> Operation {
-        let conditions = match self.conditions.list() {
-            Ok(conditions) => conditions,
-            Err(why) => return Operation::failed("query", why),
-        };
-        let args = Args {
+        match self.args() {
+            Ok(args) => Operation::new("query", args, part),
+            Err(why) => Operation::failed("query", why),
+        }
+    }
+
+    fn args(&self) -> Outcome<Args<'_>> {
+        Ok(Args {
             from: &self.entity,
-            conditions,
+            conditions: self.conditions.list()?,
             select: &self.fields,
             order: &self.order,
             limit: self.limit,
             cursor: self.cursor.as_deref(),
+            include: self.included.object()?,
             id: None,
-        };
-        Operation::new("query", args, part)
+        })
     }
 }
 
@@ -173,8 +188,35 @@ impl Body for Selection {
     }
 }
 
+/// The relations whose rows a query includes.
+#[derive(Clone, Debug, Default)]
+struct Includes {
+    queries: Map<String, Value>,
+    failed: Option<HostError>,
+}
+
+impl Includes {
+    fn add(&mut self, relation: String, query: Selection) {
+        let invalid = |why| HostError::new(Code::Invalid, format!("include {}: {}", relation, why));
+        match query.args().and_then(|args| serde_json::to_value(args).map_err(invalid)) {
+            Ok(query) => {
+                self.queries.insert(relation, query);
+            }
+            Err(why) => self.failed = Some(why),
+        }
+    }
+
+    fn object(&self) -> Outcome<Option<&Map<String, Value>>> {
+        match &self.failed {
+            Some(why) => Err(why.clone()),
+            None => Ok(Some(&self.queries).filter(|queries| !queries.is_empty())),
+        }
+    }
+}
+
 #[derive(Serialize, Default)]
 struct Args<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
     from: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
@@ -188,6 +230,8 @@ struct Args<'a> {
     limit: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include: Option<&'a Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -211,18 +255,25 @@ pub struct Lookup {
     entity: String,
     id: String,
     fields: Vec<String>,
+    included: Includes,
 }
 
 /// Looks up one row by its id. One that is not there and one that the caller may not
 /// read are the same error, with the code `not_found`.
 pub fn get(entity: impl Into<String>, id: impl Into<String>) -> Lookup {
-    Lookup { entity: entity.into(), id: id.into(), fields: Vec::new() }
+    Lookup { entity: entity.into(), id: id.into(), fields: Vec::new(), included: Includes::default() }
 }
 
 impl Lookup {
     /// Names the fields of the row; without it they are all that the caller may read.
     pub fn select<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Lookup {
         self.fields.extend(fields.into_iter().map(Into::into));
+        self
+    }
+
+    /// Includes rows of a relation: see [`Selection::include`].
+    pub fn include(mut self, relation: impl Into<String>, query: Selection) -> Lookup {
+        self.included.add(relation.into(), query);
         self
     }
 
@@ -236,7 +287,11 @@ impl Lookup {
     }
 
     fn operation(&self) -> Operation {
-        let args = Args { from: &self.entity, id: Some(&self.id), select: &self.fields, ..Args::default() };
+        let include = match self.included.object() {
+            Ok(include) => include,
+            Err(why) => return Operation::failed("get", why),
+        };
+        let args = Args { from: &self.entity, id: Some(&self.id), select: &self.fields, include, ..Args::default() };
         Operation::new("get", args, Part::Row)
     }
 }
@@ -264,6 +319,17 @@ pub fn field(name: impl Into<String>, operator: &str, value: impl Serialize) -> 
         Ok(value) => Ok(Form::One(Value::from(vec![name.into(), operator.into(), value]))),
         Err(why) => Err(HostError::new(Code::Invalid, format!("compare {}: {}", name, why))),
     })
+}
+
+impl Condition {
+    /// Makes a comparison by [`field`] with `=`, `startsWith` or `contains` one without regard
+    /// to case, by the case folding of Unicode.
+    pub fn ignore_case(mut self) -> Condition {
+        if let Ok(Form::One(Value::Array(comparison))) = &mut self.0 {
+            comparison.push("ignoreCase".into());
+        }
+        self
+    }
 }
 
 /// Holds when all of the conditions do.

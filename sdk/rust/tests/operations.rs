@@ -21,6 +21,7 @@ fn shop() -> Test {
     let test = Test::new("GET", "/").rows("query", orders()).rows("insert", orders()).rows("update", orders());
     test.on("get", |_| Ok(json!({"row": {"id": "3"}})))
         .on("count", |_| Ok(json!({"count": 4})))
+        .on("aggregate", |_| Ok(json!({"rows": []})))
         .on("delete", |_| Ok(json!({"count": 5})))
 }
 
@@ -57,6 +58,38 @@ fn a_query_says_what_was_asked() {
             "orderBy": [["createdAt", "desc"], ["id", "asc"]], "limit": 20, "cursor": "next"}],
         ["query", {"from": "Order", "select": ["id"], "where": [["or", [["a", "=", 1], ["b", "=", 2]]]], "limit": 1}],
         ["count", {"from": "Order", "where": [["a", "=", 1]]}],
+    ]);
+    assert_eq!(json!(got), want);
+}
+
+#[test]
+fn a_query_says_what_is_included_and_computed() {
+    let got = sent(|ctx, _| {
+        let lines = query("").matching(field("text", "contains", "x").ignore_case()).order_by("text").limit(20);
+        let _: Vec<Order> = query("Order")
+            .include("partner", select(["name"]))
+            .include("lines", lines.include("product", query("")))
+            .all(ctx)?;
+        let _: Order = get("Order", "3").include("partner", query("")).row(ctx)?;
+        let _: Vec<Value> = aggregate("Order")
+            .filter("total", ">", 1)
+            .group_by(["status"])
+            .sum(["total"])
+            .sum(["qty"])
+            .avg(["qty"])
+            .min(["at"])
+            .max(["at"])
+            .count()
+            .all(ctx)?;
+        Ok(no_content())
+    });
+    let want = json!([
+        ["query", {"from": "Order", "include": {
+            "partner": {"select": ["name"]},
+            "lines": {"where": [["text", "contains", "x", "ignoreCase"]], "orderBy": [["text", "asc"]], "limit": 20, "include": {"product": {}}}}}],
+        ["get", {"from": "Order", "id": "3", "include": {"partner": {}}}],
+        ["aggregate", {"from": "Order", "where": [["total", ">", 1]], "groupBy": ["status"], "count": true,
+            "sum": ["total", "qty"], "avg": ["qty"], "min": ["at"], "max": ["at"]}],
     ]);
     assert_eq!(json!(got), want);
 }

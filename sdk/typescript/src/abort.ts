@@ -1,6 +1,7 @@
 // AbortController and AbortSignal (DOM Standard, section 3), as far as a fetch needs
 // them. Other events do not exist; a listener gets an object with the type only.
 
+import { DOMException } from "./exception.ts";
 import { startInternal } from "./timers.ts";
 
 type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
@@ -8,12 +9,6 @@ type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | n
 // What only the maker of a signal does with it.
 let make: () => AbortSignal;
 let abort: (signal: AbortSignal, reason: unknown) => void;
-
-function failure(name: string, message: string): Error {
-  const error = new Error(message);
-  error.name = name;
-  return error;
-}
 
 export class AbortSignal {
   #aborted = false;
@@ -23,7 +18,7 @@ export class AbortSignal {
 
   static {
     make = () => new AbortSignal(abort);
-    abort = (signal, reason = failure("AbortError", "it was aborted")) => {
+    abort = (signal, reason = new DOMException("it was aborted", "AbortError")) => {
       if (signal.#aborted) return;
       signal.#aborted = true;
       signal.#reason = reason;
@@ -61,7 +56,7 @@ export class AbortSignal {
   }
   static timeout(milliseconds: number): AbortSignal {
     const signal = make();
-    startInternal("AbortSignal.timeout", () => abort(signal, failure("TimeoutError", `${milliseconds} ms are over`)), milliseconds);
+    startInternal("AbortSignal.timeout", () => abort(signal, new DOMException(`${milliseconds} ms are over`, "TimeoutError")), milliseconds);
     return signal;
   }
   static any(signals: Iterable<AbortSignal>): AbortSignal {

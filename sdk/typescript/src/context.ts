@@ -26,6 +26,7 @@ interface Facts {
   requestId: string;
   route: string;
   deadline: string;
+  job?: { id: string; attempt: number; scheduledFor: string };
   auth: Record<string, unknown>;
 }
 
@@ -51,6 +52,10 @@ class Context {
   }
   get deadline(): Date {
     return new Date(this.#read().deadline);
+  }
+  get job(): { id: string; attempt: number; scheduledFor: Date } | undefined {
+    const job = this.#read().job;
+    return job && { ...job, scheduledFor: new Date(job.scheduledFor) };
   }
   get auth(): Record<string, unknown> {
     return this.#read().auth;

@@ -2,9 +2,11 @@
 
 export { call } from "./call.ts";
 export { getContext } from "./context.ts";
-export { hmac, timingSafeEqual } from "./crypto.ts";
+export { hmac, timingSafeEqual } from "./hmac.ts";
 export { HostError } from "./host.ts";
-export { and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
+export { jobs } from "./jobs.ts";
+export { password } from "./password.ts";
+export { aggregate, and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
 export { BodyError } from "./request.ts";
 export { badRequest, created, error, forbidden, html, noContent, notFound, ok, redirect, text, unauthorized } from "./response.ts";
 export { fetchHandler } from "./web.ts";

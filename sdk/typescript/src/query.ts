@@ -11,9 +11,15 @@ export class Condition {
   }
 }
 
-export const field = (name: string, operator: string, value: unknown) => {
+interface Matching {
+  ignoreCase?: boolean;
+}
+
+export const field = (name: string, operator: string, value: unknown, matching?: Matching) => {
   requireFinite(name, value);
-  return new Condition([name, operator, value ?? null]);
+  const form = [name, operator, value ?? null];
+  if (matching?.ignoreCase === true) form.push("ignoreCase");
+  return new Condition(form);
 };
 
 /** JSON has null for NaN and Infinity, which would find, or become, other values. */
@@ -44,8 +50,8 @@ abstract class Filtered<T, Self> extends Operation<T> {
   declare protected conditions: unknown[];
   protected abstract copy(): Self & Filtered<T, Self>;
 
-  where(name: string, operator: string, value: unknown): Self {
-    return this.match(field(name, operator, value));
+  where(name: string, operator: string, value: unknown, matching?: Matching): Self {
+    return this.match(field(name, operator, value, matching));
   }
   match(...conditions: Condition[]): Self {
     const copy = this.copy();
@@ -54,12 +60,24 @@ abstract class Filtered<T, Self> extends Operation<T> {
   }
 }
 
+/** What a query includes of a relation: fields, or the query of its rows. */
+type What = string[] | ((query: Selection) => Selection);
+
+type Includes = Record<string, unknown>;
+
+/** The includes with one more. */
+function including(all: Includes | undefined, name: string, what: What = []): Includes {
+  const options = typeof what === "function" ? what(new Selection()).options() : { select: what.length > 0 ? what : undefined };
+  return { ...all, [name]: options };
+}
+
 class Selection extends Filtered<any[], Selection> {
   declare private entity: string;
   declare private fields: unknown[];
   declare private order: unknown[];
   declare private most: number | undefined;
   declare private cursor: string | undefined;
+  declare private included: Includes | undefined;
   constructor() {
     super();
     this.entity = "";
@@ -68,6 +86,7 @@ class Selection extends Filtered<any[], Selection> {
     this.order = none;
     this.most = undefined;
     this.cursor = undefined;
+    this.included = undefined;
     this.at = undefined;
   }
   protected copy(): Selection {
@@ -78,6 +97,7 @@ class Selection extends Filtered<any[], Selection> {
     copy.order = this.order;
     copy.most = this.most;
     copy.cursor = this.cursor;
+    copy.included = this.included;
     copy.at = this.at;
     return copy;
   }
@@ -111,16 +131,27 @@ class Selection extends Filtered<any[], Selection> {
     copy.cursor = cursor ?? undefined;
     return copy;
   }
-  private args(): Record<string, unknown> {
-    if (this.entity === "") throw new HostError("invalid", 'select(…) without an entity: go on with from("Order")', "query");
+  include(name: string, what?: What): Selection {
+    const copy = this.copy();
+    copy.included = including(this.included, name, what);
+    return copy;
+  }
+  /** The arguments without the entity, for an include. */
+  options(): Record<string, unknown> {
     return {
-      from: this.entity,
       select: this.fields.length > 0 ? this.fields : undefined,
       where: this.conditions.length > 0 ? this.conditions : undefined,
       orderBy: this.order.length > 0 ? this.order : undefined,
       limit: this.most,
       cursor: this.cursor,
+      include: this.included,
     };
+  }
+  private args(): Record<string, unknown> {
+    if (this.entity === "") throw new HostError("invalid", 'select(…) without an entity: go on with from("Order")', "query");
+    const args = this.options();
+    args.from = this.entity;
+    return args;
   }
   get title(): string {
     return `a query of ${this.entity}`;
@@ -176,11 +207,23 @@ class Counted extends Whole<number> {
   }
 }
 
+interface Wanted {
+  from: string;
+  id: string;
+  select?: string[];
+  include?: Includes;
+}
+
 class Lookup extends Operation<any> {
-  declare private readonly args: { from: string; id: string; select?: string[] };
-  constructor(args: { from: string; id: string; select?: string[] }) {
+  declare private readonly args: Wanted;
+  constructor(args: Wanted) {
     super();
     this.args = args;
+  }
+  include(name: string, what?: What): Lookup {
+    const copy = new Lookup({ ...this.args, include: including(this.args.include, name, what) });
+    copy.at = this.at;
+    return copy;
   }
   get title(): string {
     return `a look-up in ${this.args.from}`;
@@ -192,6 +235,63 @@ class Lookup extends Operation<any> {
   perform(): any {
     this.leave();
     return result().row;
+  }
+}
+
+type Computed = Record<string, string[] | true>;
+
+class Aggregation extends Filtered<any[], Aggregation> {
+  declare private readonly entity: string;
+  declare private computed: Computed;
+  constructor(entity: string) {
+    super();
+    this.entity = entity;
+    this.conditions = none;
+    this.computed = {};
+  }
+  protected copy(): Aggregation {
+    const copy = new Aggregation(this.entity);
+    copy.conditions = this.conditions;
+    copy.computed = this.computed;
+    copy.at = this.at;
+    return copy;
+  }
+  private compute(name: string, fields: string[]): Aggregation {
+    const copy = this.copy();
+    const before = this.computed[name];
+    copy.computed = { ...this.computed, [name]: Array.isArray(before) ? [...before, ...fields] : fields };
+    return copy;
+  }
+  groupBy(...fields: string[]): Aggregation {
+    return this.compute("groupBy", fields);
+  }
+  sum(...fields: string[]): Aggregation {
+    return this.compute("sum", fields);
+  }
+  avg(...fields: string[]): Aggregation {
+    return this.compute("avg", fields);
+  }
+  min(...fields: string[]): Aggregation {
+    return this.compute("min", fields);
+  }
+  max(...fields: string[]): Aggregation {
+    return this.compute("max", fields);
+  }
+  count(): Aggregation {
+    const copy = this.copy();
+    copy.computed = { ...this.computed, count: true };
+    return copy;
+  }
+  get title(): string {
+    return `an aggregate of ${this.entity}`;
+  }
+  leave(): number {
+    run("aggregate", { from: this.entity, where: this.conditions.length > 0 ? this.conditions : undefined, ...this.computed });
+    return Rows;
+  }
+  perform(): any[] {
+    this.leave();
+    return result().rows;
   }
 }
 
@@ -325,7 +425,8 @@ class Removal extends Changing<Removal> {
 
 export const query = (entity: string) => placed(spareSelection().of(entity, none));
 export const select = (...fields: string[]) => placed(spareSelection().of("", fields));
-export const get = (entity: string, id: string, ...fields: string[]): Operation<any> =>
+export const aggregate = (entity: string) => placed(new Aggregation(entity));
+export const get = (entity: string, id: string, ...fields: string[]): Lookup =>
   placed(new Lookup({ from: entity, id, select: fields.length > 0 ? fields : undefined }));
 export const insert = (entity: string, values: unknown): Operation<any> => placed(spareInsertion().of(entity, values));
 export const update = (entity: string, set: unknown) => placed(new Change(entity, set));

@@ -296,7 +296,7 @@ const answers: Record<string, [status: number, code: string]> = {
   unavailable: [503, "unavailable"],
 };
 
-const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKeys|sessions)\..*)$/;
+const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKeys|sessions|jobs)\..*)$/;
 
 function fail(error: unknown): void {
   if (done) return; // an error of a timer: the answer is sent

@@ -92,10 +92,10 @@ func Decode(h Host, result any) error {
 // one of the caller's rows and keys is, one of a secret or of another service is not.
 func (e *Error) Answers() bool {
 	switch e.Op {
-	case "", "query", "get", "count", "insert", "update", "delete", "webhooks.verify":
+	case "", "query", "get", "count", "aggregate", "insert", "update", "delete", "webhooks.verify":
 		return true
 	}
-	return strings.HasPrefix(e.Op, "apiKeys.") || strings.HasPrefix(e.Op, "sessions.")
+	return strings.HasPrefix(e.Op, "apiKeys.") || strings.HasPrefix(e.Op, "sessions.") || strings.HasPrefix(e.Op, "jobs.")
 }
 
 func (e *Error) Error() string {

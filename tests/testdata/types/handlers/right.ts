@@ -1,10 +1,10 @@
 // Code that must pass the type checker. An assignment to an explicit type states the exact
 // type of a value.
 
-import type { Item, Line, Order, OrderInput, OrderPatch, State } from "@runner/schema";
+import type { Item, Line, Order, OrderInput, OrderPatch, State, User } from "@runner/schema";
 import {
-  and, fetchHandler, field, get, getContext, insert, ok, query, remove, select, update,
-  type EntityName, type Insert, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
+  aggregate, and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update,
+  type EntityName, type Insert, type JobName, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
 import greeting from "./greeting.txt";
@@ -17,6 +17,7 @@ same<EntityName, "Shop" | "User" | "Order" | "Line">(true);
 same<ScopeName, "all" | "setup">(true);
 same<RoleName, "owner" | "clerk">(true);
 same<SecretName, "HOOK">(true);
+same<JobName, "sendReceipt" | "clean">(true);
 same<State, "open" | "paid">(true);
 same<Row<"Order">, Order>(true);
 same<OrderInput["items"], Item[]>(true);
@@ -70,6 +71,24 @@ export async function right(req: RouteRequest) {
   const named = await query<{ id: string }>("Order").where("id", "=", "o1");
   same<typeof named, { id: string }[]>(true);
 
+  const sold = await query("Order").select("id").include("buyer", ["email"]).include("seller").include("lines", (q) =>
+    q.where("sku", "startsWith", "a", { ignoreCase: true }).orderBy("sku").limit(20).include("shop", ["name"]));
+  const email: string | undefined = sold[0].buyer?.email;
+  const seller: User | null = sold[0].seller;
+  const shop: string | undefined = sold[0].lines[0].shop?.name;
+  const soldID: string = sold[0].id;
+  same<keyof (typeof sold)[0], "id" | "buyer" | "seller" | "lines">(true);
+  const lookedUp = await get("Line", "l1", "sku").include("order", (q) => q.select("total"));
+  const lineTotal: string | undefined = lookedUp.order?.total;
+  const totals = await aggregate("Order").where("note", "contains", "x", { ignoreCase: true }).groupBy("state", "due").sum("total").avg("count").min("placedAt").max("due").count();
+  const [{ group, sum, avg, min, max, count }] = totals;
+  same<typeof group, Pick<Order, "state" | "due">>(true);
+  const sums: [string | null, number | null, string | null, string | null, number] = [sum.total, avg.count, min.placedAt, max.due, count];
+  const [everything] = await aggregate("Order").count();
+  same<keyof typeof everything, "count">(true);
+  const anything = await query<{ id: string }>("Order").include("buyer", ["whatever"]);
+  same<typeof anything[0]["buyer"], any>(true);
+
   const made: Order = await insert("Order", {
     buyer: "u1", number: "A-1", token: crypto.randomUUID(), weight: 1.5, total: "12.50", states: ["open"], tags: [],
     placedAt: new Date(0), prices: [1, "2.50"], meta: { any: ["thing"] }, note: null, seller: undefined,
@@ -88,10 +107,15 @@ export async function right(req: RouteRequest) {
   setTimeout((text: string, n: number) => console.log(text.length + n), 5, "a", 1);
   clearInterval(setInterval(() => {}, 10));
 
+  const { id, created } = await jobs.enqueue("sendReceipt", { order: "o1", at: new Date(), item: { sku: "a", price: "1.00" } }, { delay: 60, key: "k" });
+  const swept: boolean = created || (await jobs.enqueue("clean")).created || (await jobs.cancel(id));
+  const at: Date | undefined = getContext().job?.scheduledFor;
+  await jobs.enqueue("clean", {}, { at });
+
   const { client, auth, secret } = getContext();
   const key = await client.apiKeys.create({ scope: "all" });
   if (auth.scope === "setup" || auth.roles.includes("owner")) await secret("HOOK");
-  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, all: paged(query("Order")) });
+  return ok({ total, prices, some, begun, one, named, nextCursor, two, whatever, n, changed, gone, token: key.token, swept, email, seller, shop, soldID, lineTotal, sums, all: paged(query("Order")) });
 }
 
 function paged(orders: Selection<Order>) {

@@ -1,7 +1,7 @@
 // Errors, one per line, each with a part of the type checker's message.
 
 import type { Ordr } from "@runner/schema"; //! has no exported member named 'Ordr'
-import { get, getContext, insert, query, remove, select, update } from "@runner/sdk";
+import { aggregate, get, getContext, insert, jobs, query, remove, select, update } from "@runner/sdk";
 
 export async function wrong() {
   query("Ordr"); //! '"Ordr"' is not assignable to parameter of type '"Line" | "Order" | "Shop" | "User"'
@@ -33,6 +33,18 @@ export async function wrong() {
   update("Order", { number: null }); //! 'null' is not assignable to type 'string | undefined'
   update("Order", { tags: [1] }); //! 'number' is not assignable to type 'string'
   update("Order", { due: new Date() }); //! 'Date' is not assignable to type 'string'
+  jobs.enqueue("cleen"); //! '"cleen"' is not assignable
+  jobs.enqueue("sendReceipt"); //! Expected 2-3 arguments
+  jobs.enqueue("sendReceipt", { order: 1 }); //! 'number' is not assignable to type 'string'
+  jobs.enqueue("clean", {}, { after: 1 }); //! 'after' does not exist
+  query("Order").include("byer"); //! '"byer"' is not assignable
+  query("Order").include("buyer", ["mail"]); //! No overload matches
+  query("User").include("name"); //! '"name"' is not assignable
+  (await query("Order").include("buyer", ["email"]).first()).buyer.email; //! is possibly 'null'
+  (await query("Order").include("lines").first()).lines.sku; //! Property 'sku' does not exist
+  query("Order").where("number", "=", "a", { ignorecase: true }); //! 'ignorecase' does not exist in type 'Matching'
+  aggregate("Order").sum("totl"); //! '"totl"' is not assignable
+  (await aggregate("Order").groupBy("state").count())[0].group.due; //! Property 'due' does not exist
   getContext().client.apiKeys.create({ scope: "al" }); //! '"al"' is not assignable to type '"all" | "setup"'
   getContext().secret("HOOKS"); //! '"HOOKS"' is not assignable to parameter of type '"HOOK"'
   getContext().auth.roles.includes("boss"); //! '"boss"' is not assignable

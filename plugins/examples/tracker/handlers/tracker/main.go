@@ -52,6 +52,12 @@ func exportHealth() { runner.Handle(health) }
 //go:wasmexport signup
 func exportSignup() { runner.Handle(signup) }
 
+//go:wasmexport signinByPassword
+func exportSigninByPassword() { runner.Handle(signinByPassword) }
+
+//go:wasmexport setPassword
+func exportSetPassword() { runner.Handle(setPassword) }
+
 //go:wasmexport makeSignInLink
 func exportMakeSignInLink() { runner.Handle(makeSignInLink) }
 

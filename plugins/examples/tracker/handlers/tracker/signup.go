@@ -2,14 +2,15 @@ package main
 
 import runner "runner.example/sdk/go"
 
-// signup creates an organisation, its first user, the user's membership and a session, in
-// one transaction. The body matches SignupInput.
+// signup creates an organisation, its first user with the password that was given, the user's
+// membership and a session, in one transaction. The body matches SignupInput.
 func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	input, err := runner.Body[struct {
-		Slug  string `json:"slug"`
-		Org   string `json:"org"`
-		Email string `json:"email"`
-		Name  string `json:"name"`
+		Slug     string `json:"slug"`
+		Org      string `json:"org"`
+		Email    string `json:"email"`
+		Name     string `json:"name"`
+		Password string `json:"password"`
 	}](req)
 	if err != nil {
 		return runner.Response{}, err
@@ -22,6 +23,15 @@ func signup(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	}
 	if err := runner.Insert("User", map[string]string{"email": input.Email, "name": input.Name}).Row(ctx, &user); err != nil {
 		return runner.Response{}, err
+	}
+	if input.Password != "" {
+		hash, err := ctx.HashPassword(input.Password)
+		if err != nil {
+			return runner.Response{}, err
+		}
+		if err := storePassword(ctx, user.ID, hash); err != nil {
+			return runner.Response{}, err
+		}
 	}
 	membership := map[string]string{"org": org.ID, "user": user.ID, "role": "owner"}
 	if err := runner.Insert("Membership", membership).Row(ctx, nil); err != nil {

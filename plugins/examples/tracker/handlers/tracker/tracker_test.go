@@ -62,6 +62,16 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 				`insert {"into":"User","values":{"email":"a@b.example","name":"Ada"}}` + "\n" +
 				`insert {"into":"Membership","values":{"org":"1","role":"owner","user":"1"}}` + "\n" +
 				`sessions.create {"roles":["owner"],"tenant":"1","userId":"1"}`},
+		{signup, runnertest.Request{Body: `{"slug":"acme","org":"Acme","email":"a@b.example","name":"Ada","password":"correct horse"}`}, 201,
+			`insert {"into":"Org","values":{"name":"Acme","slug":"acme"}}` + "\n" +
+				`insert {"into":"User","values":{"email":"a@b.example","name":"Ada"}}` + "\n" +
+				`password.hash {"password":"correct horse"}` + "\n" +
+				`insert {"into":"Credential","values":{"hash":"$new","user":"1"}}` + "\n" +
+				`insert {"into":"Membership","values":{"org":"1","role":"owner","user":"1"}}` + "\n" +
+				`sessions.create {"roles":["owner"],"tenant":"1","userId":"1"}`},
+		{setPassword, runnertest.Request{Body: `{"password":"correct horse"}`, Auth: runner.Auth{Kind: "session", UserID: "u1"}}, 204,
+			`password.hash {"password":"correct horse"}` + "\n" +
+				`update {"in":"Credential","set":{"hash":"$new"},"where":[["user","=","u1"]]}`},
 		{signout, runnertest.Request{}, 204, `sessions.revoke {}`},
 		{listKeys, runnertest.Request{}, 200, `apiKeys.list {}`},
 		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n","expiresIn":60}`}, 200, `apiKeys.create {"expiresIn":60,"name":"n","scope":"ingest"}`},
@@ -69,7 +79,7 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		{revokeKey, runnertest.Request{Body: `{"id":"7"}`}, 200, `apiKeys.revoke {"id":"7"}`},
 	}
 	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{},
-		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}}
+		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}, "password.hash": map[string]string{"hash": "$new"}}
 	for _, op := range []string{"query", "get", "insert", "update"} {
 		answers[op] = some
 	}
@@ -130,6 +140,39 @@ func TestALinkIsTakenBeforeItSignsIn(t *testing.T) {
 	answers["query"] = rows{"rows": []any{}, "count": 0}
 	if result, sent := run(t, signin, runnertest.Request{Body: body}, answers); result.Status != 401 || strings.Contains(sent, "sessions") {
 		t.Errorf("without a link: %d, sent %s", result.Status, sent)
+	}
+}
+
+// The password is verified also when there is no such member, so that the time does not tell.
+func TestAPasswordIsVerifiedForAnUnknownMemberToo(t *testing.T) {
+	const body = `{"slug":"acme","email":"a@b.example","password":"p"}`
+	found := func(check runner.PasswordCheck) map[string]any {
+		row := rows{"id": "7", "org": "o", "user": "u", "role": "viewer", "hash": "$old"}
+		return map[string]any{
+			"query": rows{"rows": []any{row}}, "password.verify": check, "password.hash": rows{"hash": "$new"},
+			"update": rows{"count": 1}, "sessions.create": runner.Session{},
+		}
+	}
+	const verify, create = `password.verify {"hash":"$old","password":"p"}`, `sessions.create {"roles":["viewer"],"tenant":"o","userId":"u"}`
+	for _, row := range []struct {
+		check  runner.PasswordCheck
+		status int
+		after  string
+	}{
+		{runner.PasswordCheck{Valid: true}, 200, verify + "\n" + create},
+		{runner.PasswordCheck{Valid: true, Rehash: true}, 200, verify + "\n" + `password.hash {"password":"p"}` + "\n" +
+			`update {"in":"Credential","set":{"hash":"$new"},"where":[["id","=","7"]]}` + "\n" + create},
+		{runner.PasswordCheck{}, 401, verify},
+	} {
+		result, sent := run(t, signinByPassword, runnertest.Request{Body: body}, found(row.check))
+		if result.Status != row.status || !strings.HasSuffix(sent, row.after) || strings.Count(sent, "query ") != 4 {
+			t.Errorf("%+v: %d, sent\n%s", row.check, result.Status, sent)
+		}
+	}
+	answers := found(runner.PasswordCheck{})
+	answers["query"] = rows{"rows": []any{}}
+	if result, sent := run(t, signinByPassword, runnertest.Request{Body: body}, answers); result.Status != 401 || !strings.HasSuffix(sent, `password.verify {"password":"p"}`) {
+		t.Errorf("without a member: %d, sent\n%s", result.Status, sent)
 	}
 }
 

@@ -1,7 +1,7 @@
 // The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
-  and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, noContent, not, notFound,
-  ok, or, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+  aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
+  ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
 } from "@runner/sdk";
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
@@ -153,6 +153,21 @@ export async function countOrders(req: RouteRequest) {
   return ok({ count: await orders.count() });
 }
 
+export async function related() {
+  const { id } = await insert("Order", { item: "r", qty: 5 });
+  await insert("Line", ["x", "Y"].map((text) => ({ order: id, text })));
+  const lines = await query("Line").select("text").orderBy("text").include("order", ["item"]);
+  const order = await get("Order", id, "item").include("lines", (q) =>
+    q.select("text").where("text", "contains", "y", { ignoreCase: true }).orderBy("text", "desc").limit(1).include("order", ["qty"]),
+  );
+  return ok({ lines, order });
+}
+
+export async function totals() {
+  const groups = await aggregate("Order").where("qty", ">=", 1).groupBy("status").sum("qty").avg("qty").min("item").max("item", "qty").count();
+  return ok({ groups });
+}
+
 const code = async (operation: PromiseLike<unknown>): Promise<string> => {
   try {
     await operation;
@@ -222,6 +237,18 @@ export async function sums(req: RouteRequest) {
   });
 }
 
+export async function passwords(req: RouteRequest) {
+  const body = req.text();
+  const hash = await password.hash(body);
+  const verdict = (found: false | { rehash: boolean }) => ({ valid: found !== false, rehash: found !== false && found.rehash });
+  return ok({
+    hash: hash.startsWith("$argon2id$"), right: verdict(await password.verify(body, hash)), wrong: verdict(await password.verify("other", hash)),
+    unknown: verdict(await password.verify(body, null)),
+    old: verdict(await password.verify("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW")),
+    malformed: await code(password.verify(body, "plain")),
+  });
+}
+
 export async function calls(req: RouteRequest) {
   const service = req.headers["x-service"];
   const told = async (answer: Awaited<ReturnType<typeof fetch>>) => ({
@@ -256,3 +283,22 @@ export async function verify(req: RouteRequest) {
   const { id, timestamp } = await getContext().client.webhooks.verify({ scheme, secret: req.query.secret });
   return ok({ id, timed: timestamp !== null && new Date(timestamp * 1000).getFullYear() > 2020 });
 }
+
+export async function enqueue(req: RouteRequest) {
+  const ada = { to: "ada" };
+  if (req.params.what === "unknown") return ok(await jobs.enqueue("mial" as "mail", {} as typeof ada));
+  if (req.params.what === "missing") return ok(await jobs.cancel("job_0"));
+  const first = await jobs.enqueue("mail", ada);
+  const second = await jobs.enqueue("mail", ada, { delay: 60, key: "k" });
+  await jobs.enqueue("mail", ada, { at: new Date(Date.UTC(2026, 0, 31, 9, 30)) });
+  const last = await jobs.enqueue("mail", ada, { key: "k" });
+  const cancelled = await jobs.cancel(second.id), twice = await jobs.cancel(second.id);
+  return ok({ created: first.created, again: last.created, same: last.id === second.id, cancelled, twice });
+}
+
+export function job() {
+  const { job } = getContext();
+  return job ? ok({ attempt: job.attempt, scheduledFor: job.scheduledFor }) : notFound("no job");
+}
+
+export const mail = () => noContent();

@@ -1,9 +1,10 @@
 // The AssemblyScript SDK's guest of the conformance suite. tests/conformance/README.md
 // describes its handlers.
 import {
-  and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hmac, insert, JSON, noContent, not, notFound, ok, Operation, or,
-  query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update, Values,
+  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, noContent, not, notFound, ok, Operation,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  Values, verifyPassword,
 } from "@runner/assemblyscript";
 
 function orNull(values: Values, name: string): string | null {
@@ -196,6 +197,92 @@ export function countOrders(req: RouteRequest): Response {
   return ok(fields().set("count", orders.count()));
 }
 
+@json
+class NewLine {
+  order: string = "";
+  text: string = "";
+
+  static of(order: string, text: string): NewLine {
+    const line = new NewLine();
+    line.order = order;
+    line.text = text;
+    return line;
+  }
+}
+
+@json
+class OnlyItem {
+  item: string = "";
+}
+
+@json
+class OnlyQty {
+  qty: i32 = 0;
+}
+
+@json
+class LineOfOrder {
+  text: string = "";
+  order: OnlyItem = new OnlyItem();
+}
+
+@json
+class LineOfQty {
+  text: string = "";
+  order: OnlyQty = new OnlyQty();
+}
+
+@json
+class OrderWithLines {
+  item: string = "";
+  lines: LineOfQty[] = [];
+}
+
+export function related(): Response {
+  const order = new NewOrder();
+  order.item = "r";
+  order.qty = new JSON.Box(5);
+  const id = insert("Order", order).row<Order>().id;
+  insert("Line", [NewLine.of(id, "x"), NewLine.of(id, "Y")]).run();
+  const lines = query("Line").select(["text"]).orderBy("text").include("order", select(["item"])).all<LineOfOrder>();
+  const some = select(["text"]).match([field("text", "contains", "y").ignoreCase()]).orderBy("text", "desc").limit(1)
+    .include("order", select(["qty"]));
+  const found = get("Order", id, ["item"]).include("lines", some).row<OrderWithLines>();
+  return ok(fields().set("lines", lines).set("order", found));
+}
+
+@json
+class Status {
+  status: string = "";
+}
+
+@json
+class Average {
+  qty: f64 = 0;
+}
+
+@json
+class Greatest {
+  item: string = "";
+  qty: i32 = 0;
+}
+
+@json
+class Totals {
+  group: Status = new Status();
+  count: i32 = 0;
+  sum: OnlyQty = new OnlyQty();
+  avg: Average = new Average();
+  min: OnlyItem = new OnlyItem();
+  max: Greatest = new Greatest();
+}
+
+export function totals(): Response {
+  const groups = aggregate("Order").where("qty", ">=", 1).groupBy(["status"])
+    .sum(["qty"]).avg(["qty"]).min(["item"]).max(["item", "qty"]).count().all<Totals>();
+  return ok(fields().set("groups", groups));
+}
+
 function code(operation: Operation): string {
   const failed = operation.attempt().error;
   return failed === null ? "none" : failed.code;
@@ -259,6 +346,24 @@ export function sums(req: RouteRequest): Response {
   );
 }
 
+function verdict(found: PasswordCheck): Fields {
+  return fields().set("valid", found.valid).set("rehash", found.rehash);
+}
+
+export function passwords(req: RouteRequest): Response {
+  const body = String.UTF8.decodeUnsafe(req.rawBody.dataStart, req.rawBody.length);
+  const hash = hashPassword(body);
+  const right = verifyPassword(body, hash), wrong = verifyPassword("other", hash), unknown = verifyPassword(body, null);
+  const old = verifyPassword("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW");
+  const malformed = tryCall("password.verify", fields().set("password", body).set("hash", "plain").toString()).error;
+  return ok(
+    fields()
+      .set("hash", hash.startsWith("$argon2id$")).set("right", verdict(right)).set("wrong", verdict(wrong))
+      .set("unknown", verdict(unknown)).set("old", verdict(old))
+      .set("malformed", malformed === null ? "none" : malformed.code),
+  );
+}
+
 function told(answer: FetchResponse): Fields {
   return fields().set("status", answer.status).set("bytes", answer.body.length).set("told", answer.header("x-told"));
 }
@@ -294,4 +399,27 @@ export function signOut(req: RouteRequest): Response {
 export function verify(req: RouteRequest): Response {
   const delivery = getContext().client.webhooks.verify(req.params["scheme"], req.query["secret"]);
   return ok(fields().set("id", delivery.id).set("timed", delivery.timestamp > 1577836800));
+}
+
+export function enqueue(req: RouteRequest): Response {
+  const jobs = getContext().client.jobs, ada = fields().set("to", "ada");
+  const what = req.params["what"];
+  if (what == "unknown") return ok(jobs.enqueue("mial", fields()).id);
+  if (what == "missing") return ok(jobs.cancel("job_0"));
+  const first = jobs.enqueue("mail", ada);
+  const second = jobs.enqueue("mail", ada, new JobOptions().delay(60).key("k"));
+  jobs.enqueue("mail", ada, new JobOptions().at("2026-01-31T09:30:00Z"));
+  const last = jobs.enqueue("mail", ada, new JobOptions().key("k"));
+  const cancelled = jobs.cancel(second.id), twice = jobs.cancel(second.id);
+  return ok(fields().set("created", first.created).set("again", last.created).set("same", last.id == second.id).set("cancelled", cancelled).set("twice", twice));
+}
+
+export function job(): Response {
+  const job = getContext().job;
+  if (job === null) return notFound("no job");
+  return ok(fields().set("attempt", job.attempt).set("scheduledFor", job.scheduledFor));
+}
+
+export function mail(): Response {
+  return noContent();
 }

@@ -91,6 +91,18 @@ RUNNER_HANDLER(sums) {
       "length", runner_int((int64_t)secret.len), NULL));
 }
 
+RUNNER_HANDLER(passwords) {
+  runner_text body = runner_raw_body(), hash = runner_password_hash(body);
+  runner_json *right = runner_password_verify(body, hash), *wrong = runner_password_verify(runner_t("other"), hash);
+  runner_json *unknown = runner_password_verify(body, runner_t(NULL));
+  runner_json *old = runner_password_verify(runner_t("secret"), runner_t("$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"));
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  runner_password_verify(body, runner_t("plain"));
+  return runner_ok(runner_object(
+      "hash", runner_bool(hash.len > 10 && !memcmp(hash.data, "$argon2id$", 10)), "right", right, "wrong", wrong,
+      "unknown", unknown, "old", old, "malformed", runner_str(runner_caught(NULL)), NULL));
+}
+
 static runner_json *told(const runner_json *answer) {
   runner_json *text = NULL;
   RUNNER_EACH(header, runner_member(answer, "headers"))
@@ -144,3 +156,29 @@ RUNNER_HANDLER(verify) {
   bool timed = runner_as_int(runner_member(delivery, "timestamp"), 0) > 1577836800;
   return runner_ok(runner_object("id", runner_member(delivery, "id"), "timed", runner_bool(timed), NULL));
 }
+
+static runner_json *ada(void) { return runner_object("to", runner_str("ada"), NULL); }
+
+RUNNER_HANDLER(enqueue) {
+  runner_text what = runner_param("what");
+  if (runner_is(what, "unknown")) runner_job_enqueue("mial", runner_make(RUNNER_OBJECT), NULL);
+  if (runner_is(what, "missing")) runner_job_cancel(runner_t("job_0"));
+  if (runner_failed()) return runner_no_content(); /* the failure is the answer */
+  runner_json *first = runner_job_enqueue("mail", ada(), NULL);
+  runner_json *second = runner_job_enqueue("mail", ada(), runner_object("delay", runner_int(60), "key", runner_str("k"), NULL));
+  runner_job_enqueue("mail", ada(), runner_object("at", runner_str("2026-01-31T09:30:00Z"), NULL));
+  runner_json *last = runner_job_enqueue("mail", ada(), runner_object("key", runner_str("k"), NULL));
+  runner_text id = runner_as_text(runner_member(second, "id"));
+  bool cancelled = runner_job_cancel(id), twice = runner_job_cancel(id);
+  return runner_ok(runner_object("created", runner_member(first, "created"), "again", runner_member(last, "created"),
+      "same", runner_bool(runner_is(runner_as_text(runner_member(last, "id")), id.data)),
+      "cancelled", runner_bool(cancelled), "twice", runner_bool(twice), NULL));
+}
+
+RUNNER_HANDLER(job) {
+  runner_job job = runner_current_job();
+  if (!job.id.data) return runner_not_found("no job");
+  return runner_ok(runner_object("attempt", runner_int(job.attempt), "scheduledFor", runner_string(job.scheduled_for), NULL));
+}
+
+RUNNER_HANDLER(mail) { return runner_no_content(); }

@@ -81,6 +81,25 @@ RUNNER_HANDLER(countOrders) {
   return runner_ok(runner_object("count", runner_int(runner_count(q)), NULL));
 }
 
+RUNNER_HANDLER(related) {
+  runner_json *id = runner_member(runner_row(runner_insert("Order", order("r", 5))), "id"), *two = runner_array();
+  runner_push(two, runner_object("order", runner_string(runner_as_text(id)), "text", runner_str("x"), NULL));
+  runner_push(two, runner_object("order", runner_string(runner_as_text(id)), "text", runner_str("Y"), NULL));
+  runner_rows(runner_insert("Line", two));
+  runner_op *lines = runner_order_by(runner_select(runner_query("Line"), "text"), "text", "asc");
+  runner_json *read = runner_rows(runner_include(lines, "order", runner_select(runner_query(NULL), "item")));
+  runner_op *some = runner_match(runner_select(runner_query(NULL), "text"), runner_ignore_case(runner_field("text", "contains", runner_str("y"))));
+  runner_include(runner_limit(runner_order_by(some, "text", "desc"), 1), "order", runner_select(runner_query(NULL), "qty"));
+  runner_op *one = runner_include(runner_select(runner_get("Order", runner_as_text(id)), "item"), "lines", some);
+  return runner_ok(runner_object("lines", read, "order", runner_row(one), NULL));
+}
+
+RUNNER_HANDLER(totals) {
+  runner_op *groups = runner_group_by(runner_where(runner_aggregate("Order"), "qty", ">=", runner_int(1)), "status");
+  runner_max(runner_min(runner_avg(runner_sum(groups, "qty"), "qty"), "item"), "item", "qty");
+  return runner_ok(runner_object("groups", runner_rows(runner_count_rows(groups)), NULL));
+}
+
 /* Adds the code of what just failed. */
 static void note(runner_json *codes) {
   const char *code = runner_caught(NULL);

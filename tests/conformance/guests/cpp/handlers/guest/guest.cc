@@ -143,6 +143,24 @@ RUNNER_HANDLER(countOrders) {
   return ok(object({{"count", orders.count()}}));
 }
 
+RUNNER_HANDLER(related) {
+  using runner::query;
+  Json id = runner::insert("Order", object({{"item", "r"}, {"qty", 5}})).row()["id"];
+  Json two = runner::array({object({{"order", id}, {"text", "x"}}), object({{"order", id}, {"text", "Y"}})});
+  runner::insert("Line", two).rows();
+  auto lines = query("Line").select({"text"}).order_by("text").include("order", query().select({"item"})).rows();
+  auto some = query().select({"text"}).match(runner::ignore_case(runner::field("text", "contains", "y"))).order_by("text", "desc").limit(1);
+  some.include("order", query().select({"qty"}));
+  auto order = runner::get("Order", id.text_or("")).select({"item"}).include("lines", some).row();
+  return ok(object({{"lines", lines}, {"order", order}}));
+}
+
+RUNNER_HANDLER(totals) {
+  auto groups = runner::aggregate("Order").where("qty", ">=", 1).group_by({"status"});
+  groups.sum({"qty"}).avg({"qty"}).min({"item"}).max({"item", "qty"}).count();
+  return ok(object({{"groups", groups.rows()}}));
+}
+
 static std::string code() {
   auto failure = runner::caught();
   return failure ? failure->code : "none";
@@ -212,6 +230,20 @@ RUNNER_HANDLER(sums) {
   }));
 }
 
+static Json verdict(runner::password::Check found) { return object({{"valid", found.valid}, {"rehash", found.rehash}}); }
+
+RUNNER_HANDLER(passwords) {
+  std::string body = runner::Request().raw_body(), hash = runner::password::hash(body);
+  auto right = runner::password::verify(body, hash), wrong = runner::password::verify("other", hash);
+  auto unknown = runner::password::verify(body, std::nullopt);
+  auto old = runner::password::verify("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW");
+  runner::password::verify(body, "plain");
+  return ok(object({
+      {"hash", hash.rfind("$argon2id$", 0) == 0}, {"right", verdict(right)}, {"wrong", verdict(wrong)},
+      {"unknown", verdict(unknown)}, {"old", verdict(old)}, {"malformed", code()},
+  }));
+}
+
 static Json told(const runner::FetchResponse &answer) {
   Json text;
   for (auto &h : answer.headers)
@@ -260,3 +292,28 @@ RUNNER_HANDLER(verify) {
   Json delivery = runner::webhooks::verify(req.param("scheme"), req.query("secret").value_or(""));
   return ok(object({{"id", delivery["id"]}, {"timed", delivery["timestamp"].integer_or(0) > 1577836800}}));
 }
+
+RUNNER_HANDLER(enqueue) {
+  namespace jobs = runner::jobs;
+  std::string what = runner::Request().param("what");
+  if (what == "unknown") jobs::enqueue("mial", object({}));
+  if (what == "missing") jobs::cancel("job_0");
+  if (runner::failed()) return runner::no_content();
+  auto ada = [] { return object({{"to", "ada"}}); };
+  Json first = jobs::enqueue("mail", ada());
+  Json second = jobs::enqueue("mail", ada(), object({{"delay", 60}, {"key", "k"}}));
+  jobs::enqueue("mail", ada(), object({{"at", "2026-01-31T09:30:00Z"}}));
+  Json last = jobs::enqueue("mail", ada(), object({{"key", "k"}}));
+  std::string id = second["id"].text_or("");
+  bool cancelled = jobs::cancel(id), twice = jobs::cancel(id);
+  return ok(object({{"created", first["created"]}, {"again", last["created"]}, {"same", last["id"].text_or("") == id},
+                    {"cancelled", cancelled}, {"twice", twice}}));
+}
+
+RUNNER_HANDLER(job) {
+  auto job = runner::jobs::current();
+  if (!job) return runner::not_found("no job");
+  return ok(object({{"attempt", job->attempt}, {"scheduledFor", job->scheduled_for}}));
+}
+
+RUNNER_HANDLER(mail) { return runner::no_content(); }

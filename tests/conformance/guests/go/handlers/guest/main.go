@@ -326,6 +326,66 @@ func countOrders(ctx *runner.Context, req *runner.Request) (runner.Response, err
 	return runner.OK(map[string]int{"count": n}), err
 }
 
+//go:wasmexport related
+func exportRelated() { runner.Handle(related) }
+
+func related(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	var made struct{ ID string }
+	if err := runner.Insert("Order", map[string]any{"item": "r", "qty": 5}).Row(ctx, &made); err != nil {
+		return runner.Response{}, err
+	}
+	lines := []map[string]string{{"order": made.ID, "text": "x"}, {"order": made.ID, "text": "Y"}}
+	if err := runner.Insert("Line", lines).Rows(ctx, nil); err != nil {
+		return runner.Response{}, err
+	}
+	var read []struct {
+		Text  string `json:"text"`
+		Order struct {
+			Item string `json:"item"`
+		} `json:"order"`
+	}
+	err := runner.Query("Line").Select("text").OrderBy("text").Include("order", runner.Select("item")).All(ctx, &read)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var found struct {
+		Item  string `json:"item"`
+		Lines []struct {
+			Text  string `json:"text"`
+			Order struct {
+				Qty int `json:"qty"`
+			} `json:"order"`
+		} `json:"lines"`
+	}
+	one := runner.Select("text").Match(runner.Field("text", "contains", "y").IgnoreCase()).
+		OrderBy("text", "desc").Limit(1).Include("order", runner.Select("qty"))
+	err = runner.Get("Order", made.ID, "item").Include("lines", one).Row(ctx, &found)
+	return runner.OK(map[string]any{"lines": read, "order": found}), err
+}
+
+//go:wasmexport totals
+func exportTotals() { runner.Handle(totals) }
+
+func totals(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	type values struct {
+		Qty  *float64 `json:"qty,omitempty"`
+		Item *string  `json:"item,omitempty"`
+	}
+	var groups []struct {
+		Group struct {
+			Status string `json:"status"`
+		} `json:"group"`
+		Count int    `json:"count"`
+		Sum   values `json:"sum"`
+		Avg   values `json:"avg"`
+		Min   values `json:"min"`
+		Max   values `json:"max"`
+	}
+	err := runner.Aggregate("Order").Where("qty", ">=", 1).GroupBy("status").
+		Sum("qty").Avg("qty").Min("item").Max("item", "qty").Count().All(ctx, &groups)
+	return runner.OK(map[string]any{"groups": groups}), err
+}
+
 //go:wasmexport everything
 func exportEverything() { runner.Handle(everything) }
 
@@ -455,6 +515,22 @@ func sums(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	}), errors.Join(err1, err2, err3, err4, err5)
 }
 
+//go:wasmexport passwords
+func exportPasswords() { runner.Handle(passwords) }
+
+func passwords(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	body := string(req.RawBody())
+	hash, err := ctx.HashPassword(body)
+	right, err1 := ctx.VerifyPassword(body, hash)
+	wrong, err2 := ctx.VerifyPassword("other", hash)
+	unknown, err3 := ctx.VerifyPassword(body, "")
+	old, err4 := ctx.VerifyPassword("secret", "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW")
+	_, malformed := ctx.VerifyPassword(body, "plain")
+	return runner.OK(map[string]any{
+		"hash": strings.HasPrefix(hash, "$argon2id$"), "right": right, "wrong": wrong, "unknown": unknown, "old": old, "malformed": codes(malformed)[0],
+	}), errors.Join(err, err1, err2, err3, err4)
+}
+
 //go:wasmexport calls
 func exportCalls() { runner.Handle(calls) }
 
@@ -519,3 +595,51 @@ func verify(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	delivery, err := ctx.Client.Webhooks.Verify(req.Param("scheme"), req.Query("secret"))
 	return runner.OK(map[string]any{"id": delivery.ID, "timed": delivery.Time.Year() > 2020}), err
 }
+
+//go:wasmexport enqueue
+func exportEnqueue() { runner.Handle(enqueue) }
+
+func enqueue(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	jobs, ada := ctx.Client.Jobs, map[string]string{"to": "ada"}
+	switch req.Param("what") {
+	case "unknown":
+		_, err := jobs.Enqueue("mial", map[string]string{}, runner.JobOptions{})
+		return runner.NoContent(), err
+	case "missing":
+		_, err := jobs.Cancel("job_0")
+		return runner.NoContent(), err
+	}
+	var all [4]runner.EnqueuedJob
+	for i, options := range []runner.JobOptions{
+		{}, {Delay: time.Minute, Key: "k"}, {At: time.Date(2026, 1, 31, 9, 30, 0, 0, time.UTC)}, {Key: "k"},
+	} {
+		var err error
+		if all[i], err = jobs.Enqueue("mail", ada, options); err != nil {
+			return runner.Response{}, err
+		}
+	}
+	cancelled, err := jobs.Cancel(all[1].ID)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	twice, err := jobs.Cancel(all[1].ID)
+	return runner.OK(map[string]any{
+		"created": all[0].Created, "again": all[3].Created, "same": all[3].ID == all[1].ID, "cancelled": cancelled, "twice": twice,
+	}), err
+}
+
+//go:wasmexport job
+func exportJob() { runner.Handle(job) }
+
+func job(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	job := ctx.Job()
+	if job == nil {
+		return runner.NotFound("no job"), nil
+	}
+	return runner.OK(map[string]any{"attempt": job.Attempt, "scheduledFor": job.ScheduledFor}), nil
+}
+
+//go:wasmexport mail
+func exportMail() { runner.Handle(mail) }
+
+func mail(*runner.Context, *runner.Request) (runner.Response, error) { return runner.NoContent(), nil }

@@ -188,6 +188,28 @@ handler!(countOrders, |ctx, req| {
     Ok(ok(json!({ "count": orders.count(ctx)? })))
 });
 
+handler!(related, |ctx, _| {
+    let made: Value = insert("Order", json!({"item": "r", "qty": 5})).row(ctx)?;
+    let id = made["id"].as_str().unwrap_or_default();
+    insert("Line", json!([{"order": id, "text": "x"}, {"order": id, "text": "Y"}])).run(ctx)?;
+    let lines: Vec<Value> =
+        query("Line").select(["text"]).order_by("text").include("order", select(["item"])).all(ctx)?;
+    let some = select(["text"])
+        .matching(field("text", "contains", "y").ignore_case())
+        .order_by_desc("text")
+        .limit(1)
+        .include("order", select(["qty"]));
+    let order: Value = get("Order", id).select(["item"]).include("lines", some).row(ctx)?;
+    Ok(ok(json!({ "lines": lines, "order": order })))
+});
+
+handler!(totals, |ctx, _| {
+    let orders = aggregate("Order").filter("qty", ">=", 1).group_by(["status"]);
+    let groups: Vec<Value> =
+        orders.sum(["qty"]).avg(["qty"]).min(["item"]).max(["item", "qty"]).count().all(ctx)?;
+    Ok(ok(json!({ "groups": groups })))
+});
+
 /// The code of a failed operation, none of one that went well.
 fn code<T>(outcome: Result<T, HostError>) -> Option<&'static str> {
     outcome.err().map(|why| why.code.name())
@@ -259,6 +281,17 @@ handler!(sums, |ctx, req| {
     })))
 });
 
+handler!(passwords, |ctx, req| {
+    let body = String::from_utf8_lossy(req.raw_body()).into_owned();
+    let hash = ctx.hash_password(&body)?;
+    Ok(ok(json!({
+        "hash": hash.starts_with("$argon2id$"), "right": ctx.verify_password(&body, Some(&hash))?,
+        "wrong": ctx.verify_password("other", Some(&hash))?, "unknown": ctx.verify_password(&body, None)?,
+        "old": ctx.verify_password("secret", Some("$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"))?,
+        "malformed": code(ctx.verify_password(&body, Some("plain"))),
+    })))
+});
+
 fn told(answer: &FetchResponse) -> Value {
     json!({"status": answer.status, "bytes": answer.body.len(), "told": answer.header("x-told")})
 }
@@ -314,3 +347,27 @@ handler!(verify, |ctx, req| {
     let timed = signed.timestamp.map_or(false, |seconds| seconds > 1_577_836_800);
     Ok(ok(json!({ "id": signed.id, "timed": timed })))
 });
+
+handler!(enqueue, |ctx, req| {
+    let (jobs, ada, none) = (&ctx.client.jobs, json!({ "to": "ada" }), JobOptions::default());
+    match req.param("what").as_str() {
+        "unknown" => return Ok(ok(jobs.enqueue("mial", json!({}), &none)?)),
+        "missing" => return Ok(ok(jobs.cancel("job_0")?)),
+        _ => {}
+    }
+    let key = JobOptions { key: Some("k".into()), ..none.clone() };
+    let first = jobs.enqueue("mail", &ada, &none)?;
+    let second = jobs.enqueue("mail", &ada, &JobOptions { delay: Some(Duration::from_secs(60)), ..key.clone() })?;
+    jobs.enqueue("mail", &ada, &JobOptions { at: parse_time("2026-01-31T09:30:00Z"), ..none.clone() })?;
+    let last = jobs.enqueue("mail", &ada, &key)?;
+    let (cancelled, twice) = (jobs.cancel(&second.id)?, jobs.cancel(&second.id)?);
+    let same = last.id == second.id;
+    Ok(ok(json!({ "created": first.created, "again": last.created, "same": same, "cancelled": cancelled, "twice": twice })))
+});
+
+handler!(job, |ctx, _| Ok(match ctx.job() {
+    Some(job) => ok(json!({ "attempt": job.attempt, "scheduledFor": job.scheduled_for })),
+    None => not_found("no job"),
+}));
+
+handler!(mail, |_, _| Ok(no_content()));

@@ -1,4 +1,4 @@
-package hostabi
+package deadline
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Deadline is a context that ends at an instant or with its parent. It has no values. It
+// Context is a context that ends at an instant or with its parent. It has no values. It
 // starts a timer only when Done is called. Any number of goroutines may use it.
-type Deadline struct {
+type Context struct {
 	parent context.Context
 	at     time.Time
 
@@ -20,18 +20,18 @@ type Deadline struct {
 	cancel context.CancelFunc
 }
 
-// NewDeadline returns a context that ends at that time, or with parent. Call Stop when it
+// New returns a context that ends at that time, or with parent. Call Stop when it
 // is not needed any more.
-func NewDeadline(parent context.Context, at time.Time) *Deadline {
-	return &Deadline{parent: parent, at: at}
+func New(parent context.Context, at time.Time) *Context {
+	return &Context{parent: parent, at: at}
 }
 
 // Deadline returns the time at which it ends.
-func (d *Deadline) Deadline() (time.Time, bool) { return d.at, true }
+func (d *Context) Deadline() (time.Time, bool) { return d.at, true }
 
 // Err returns why it has ended, or nil before that. It reads the clock, so it may return
 // an error a moment before Done is closed.
-func (d *Deadline) Err() error {
+func (d *Context) Err() error {
 	if err := d.parent.Err(); err != nil {
 		return err
 	}
@@ -45,15 +45,15 @@ func (d *Deadline) Err() error {
 }
 
 // Value returns nil.
-func (d *Deadline) Value(any) any { return nil }
+func (d *Context) Value(any) any { return nil }
 
 // Done returns a channel that is closed when it ends or is stopped.
-func (d *Deadline) Done() <-chan struct{} { return d.wait().Done() }
+func (d *Context) Done() <-chan struct{} { return d.wait().Done() }
 
 // AfterFunc is called by package context, so that derived contexts need no goroutine.
-func (d *Deadline) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(d.wait(), f) }
+func (d *Context) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(d.wait(), f) }
 
-func (d *Deadline) wait() context.Context {
+func (d *Context) wait() context.Context {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timed == nil {
@@ -66,7 +66,7 @@ func (d *Deadline) wait() context.Context {
 }
 
 // Stop ends it and frees its timer.
-func (d *Deadline) Stop() {
+func (d *Context) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopped.Store(true) // before Done is closed, because Err is called after it

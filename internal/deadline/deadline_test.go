@@ -1,4 +1,4 @@
-package hostabi_test
+package deadline_test
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/hostabi"
+	"runner.example/internal/deadline"
 )
 
 func TestADeadlineEndsAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := time.Now().Add(time.Second)
-		d := hostabi.NewDeadline(context.Background(), at)
+		d := deadline.New(context.Background(), at)
 		defer d.Stop()
 		if end, ok := d.Deadline(); !ok || !end.Equal(at) || d.Err() != nil || d.Value(0) != nil {
 			t.Errorf("ends at %v (%v), error %v", end, ok, d.Err())
@@ -40,7 +40,7 @@ func TestADeadlineEndsAtItsTime(t *testing.T) {
 func TestAnUnusedDeadlineAllocatesOnce(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	allocs := testing.AllocsPerRun(10_000, func() {
-		d := hostabi.NewDeadline(context.Background(), at)
+		d := deadline.New(context.Background(), at)
 		if d.Err() != nil {
 			t.Error(d.Err())
 		}
@@ -53,7 +53,7 @@ func TestAnUnusedDeadlineAllocatesOnce(t *testing.T) {
 
 func TestADeadlineEndsWithItsParent(t *testing.T) {
 	parent, cancel := context.WithCancel(context.Background())
-	d := hostabi.NewDeadline(parent, time.Now().Add(time.Hour))
+	d := deadline.New(parent, time.Now().Add(time.Hour))
 	defer d.Stop()
 	cancel()
 	if <-d.Done(); d.Err() != context.Canceled || context.Cause(d) != context.Canceled {
@@ -62,7 +62,7 @@ func TestADeadlineEndsWithItsParent(t *testing.T) {
 }
 
 func TestADeadlineThatIsStoppedHasEnded(t *testing.T) {
-	d := hostabi.NewDeadline(context.Background(), time.Now().Add(time.Hour))
+	d := deadline.New(context.Background(), time.Now().Add(time.Hour))
 	derived, cancel := context.WithTimeout(d, time.Minute)
 	defer cancel()
 	d.Stop()
@@ -71,7 +71,7 @@ func TestADeadlineThatIsStoppedHasEnded(t *testing.T) {
 	if d.Err() != context.Canceled || derived.Err() != context.Canceled {
 		t.Errorf("stopped: %v, derived %v", d.Err(), derived.Err())
 	}
-	d = hostabi.NewDeadline(context.Background(), time.Now().Add(time.Hour))
+	d = deadline.New(context.Background(), time.Now().Add(time.Hour))
 	d.Stop()
 	<-d.Done() // Done was not called before
 }

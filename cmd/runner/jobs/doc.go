@@ -1,0 +1,2 @@
+// Package jobs has the commands of runner jobs.
+package jobs

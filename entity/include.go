@@ -1,0 +1,136 @@
+package entity
+
+import (
+	"runner.example/entity/query"
+	"runner.example/schema"
+)
+
+// included is one relation whose rows an operation returns in its own rows. The operation in
+// it is that on the included rows; its answer is that of the operation around it.
+type included struct {
+	operation
+	*query.Include
+	label string // `"name":`
+	// written are, of a to-one relation, the places in the answer of the rows that it has
+	// already, by their tails. Each row is read once.
+	written map[string][2]int
+}
+
+// includesOf returns what the rows of a query of the table include.
+func (a *Access) includesOf(q *query.Query, t *table, out *Result) []*included {
+	var list []*included
+	for _, x := range q.Includes {
+		target := a.Model.tableNamed(x.Field.Type.Entity.Name)
+		n := &included{Include: x, label: t.labels[x.Field.Pos], written: map[string][2]int{}}
+		n.operation = operation{Access: a, table: target, auth: x.Auth, query: x.Query, out: out, includes: a.includesOf(x.Query, target, out)}
+		list = append(list, n)
+	}
+	return list
+}
+
+// including copies the values of a row that its includes need; nil without includes.
+func (o *operation) including(values []schema.Value) []schema.Value {
+	if len(o.includes) == 0 {
+		return nil
+	}
+	kept := make([]schema.Value, len(values))
+	keep := func(slot int) {
+		if slot >= 0 {
+			kept[slot] = ownText(values[slot])
+		}
+	}
+	keep(o.table.ID)
+	keep(o.table.Tenant)
+	for _, n := range o.includes {
+		keep(n.Field.Pos)
+	}
+	return kept
+}
+
+// appendIncluded appends the included rows to the row with these values, which ends the
+// answer.
+func (o *operation) appendIncluded(values []schema.Value) error {
+	if len(o.includes) == 0 {
+		return nil
+	}
+	o.out.JSON = o.out.JSON[:len(o.out.JSON)-1] // the brace
+	for _, n := range o.includes {
+		if o.out.JSON[len(o.out.JSON)-1] != '{' {
+			o.out.JSON = append(o.out.JSON, ',')
+		}
+		o.out.JSON = append(o.out.JSON, n.label...)
+		appendRows := n.appendOne
+		if n.IsMany() {
+			appendRows = n.appendMany
+		}
+		if err := appendRows(values); err != nil {
+			return err
+		}
+	}
+	o.out.JSON = append(o.out.JSON, '}')
+	return nil
+}
+
+// appendOne appends the row that the relation of the row refers to: null if there is none, or
+// if the caller may not read it.
+func (n *included) appendOne(from []schema.Value) error {
+	id := from[n.Field.Pos]
+	if id.IsNull() {
+		n.appendNull()
+		return nil
+	}
+	found, err := n.tailOfRelated(n.table, from, n.Field, id.Text())
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		n.appendNull()
+		return nil
+	}
+	tail := string(found)
+	if at, ok := n.written[tail]; ok {
+		row := n.out.JSON[at[0]:at[1]]
+		n.out.JSON = append(n.out.JSON, row...)
+		return n.spend(rowByteUnits * len(row))
+	}
+	start := len(n.out.JSON)
+	if err := n.appendTail(tail); err != nil {
+		return err
+	}
+	n.written[tail] = [2]int{start, len(n.out.JSON)}
+	return nil
+}
+
+// appendTail appends the row with that tail, or null.
+func (n *included) appendTail(tail string) error {
+	values, err := n.lookUp(n.table, []byte(tail))
+	if err != nil {
+		return err
+	}
+	may := values != nil
+	if may {
+		may, err = n.auth.MayRead(values)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !may:
+		n.appendNull()
+		return nil
+	}
+	n.out.JSON = n.appendRow(n.out.JSON, values)
+	return n.appendIncluded(values)
+}
+
+func (n *included) appendNull() { n.out.JSON = append(n.out.JSON, "null"...) }
+
+// appendMany appends the rows whose relations refer to the row.
+func (n *included) appendMany(from []schema.Value) error {
+	n.Bind(from)
+	n.out.JSON = append(n.out.JSON, '[')
+	if _, err := n.listRows(&rowWriter{operation: &n.operation, included: true}); err != nil {
+		return err
+	}
+	n.out.JSON = append(n.out.JSON, ']')
+	return nil
+}

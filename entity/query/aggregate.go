@@ -1,0 +1,129 @@
+package query
+
+import (
+	"slices"
+
+	"runner.example/schema"
+)
+
+// Limits of an aggregation.
+const (
+	maxGroupFields = 2
+	maxComputed    = 16
+)
+
+// Function is a function over the values of a field in a group of rows. Null is no value.
+type Function uint8
+
+const (
+	Sum Function = iota
+	Avg
+	Min
+	Max
+	functions
+)
+
+var functionMembers = [functions]member{memberSum, memberAvg, memberMin, memberMax}
+
+// String returns the name of the function, as handlers call it.
+func (f Function) String() string { return functionMembers[f].String() }
+
+// Aggregation is a parsed aggregate.
+type Aggregation struct {
+	// Query selects the rows.
+	Query *Query
+	// By are the fields of which a group has equal values; without any all rows are one group.
+	By []*schema.Field
+	// Count: the number of rows is returned.
+	Count bool
+	// Computed are in the order of the functions.
+	Computed []Computed
+}
+
+// Computed is a function of a field.
+type Computed struct {
+	Function Function
+	Field    *schema.Field
+}
+
+// Aggregation parses the arguments of an aggregate of an entity. Faults are Denied, when the
+// caller has no right to read rows, and Invalid.
+func (a *Arguments) Aggregation(auth *Authority) (*Aggregation, error) {
+	q, err := a.Query(auth, nil)
+	if err != nil {
+		return nil, err
+	}
+	if auth.entity == nil {
+		return nil, Invalidf("aggregate: rows of %s have no declared fields: declare it as an entity", auth.name)
+	}
+	g := &Aggregation{Query: q}
+	r := &reader{Authority: auth, right: auth.Read}
+	if g.By, err = r.readFields(memberGroupBy, a.members[memberGroupBy], maxGroupFields, (*Column).sorts); err != nil {
+		return nil, err
+	}
+	if raw := a.members[memberCount]; raw != nil {
+		if raw[0] != 't' && raw[0] != 'f' {
+			return nil, Invalidf("count: must be true or false")
+		}
+		g.Count = raw[0] == 't'
+	}
+	for f, m := range functionMembers {
+		takes := (*Column).adds
+		if Function(f) == Min || Function(f) == Max {
+			takes = func(c *Column) bool { return c.takes(opLess) }
+		}
+		fields, err := r.readFields(m, a.members[m], maxComputed-len(g.Computed), takes)
+		if err != nil {
+			return nil, err
+		}
+		for _, field := range fields {
+			g.Computed = append(g.Computed, Computed{Function(f), field})
+		}
+	}
+	if g.By == nil && !g.Count && g.Computed == nil {
+		return nil, Invalidf("aggregate: nothing is computed: name groupBy, count, sum, avg, min or max")
+	}
+	return g, nil
+}
+
+// readFields parses a list of at most that many fields, nil when omitted. Their columns must
+// be taken.
+func (r *reader) readFields(m member, raw []byte, most int, takes func(*Column) bool) ([]*schema.Field, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	if raw[0] != '[' {
+		return nil, Invalidf("%s: must be a list of fields", m)
+	}
+	var list []*schema.Field
+	for i, elem := range elementsOf(raw) {
+		at := ElementPath(m.String(), i)
+		name, ok := textOf(elem)
+		switch {
+		case i == most && m == memberGroupBy:
+			return nil, Invalidf("groupBy: more than %d fields", most)
+		case i == most:
+			return nil, Invalidf("%s: more than %d values are computed", at, maxComputed)
+		case !ok:
+			return nil, Invalidf("%s: must be the name of a field", at)
+		}
+		column, err := r.column(name, at)
+		if err != nil {
+			return nil, err
+		}
+		f := r.entity.Fields[column.Pos]
+		switch {
+		case !takes(&column):
+			return nil, Invalidf("%s: %s does not apply to a field of type %s", at, m, column.typ)
+		case slices.Contains(list, f):
+			return nil, Invalidf("%s: %q is given twice", at, name)
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// adds reports whether values of the column can be added up.
+func (c *Column) adds() bool {
+	return !c.isList() && slices.Contains([]schema.TypeKind{schema.Int, schema.Float, schema.Decimal, schema.Duration}, c.kind())
+}

@@ -1,0 +1,40 @@
+package hostabi
+
+import (
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/jobs"
+)
+
+// enqueueJob writes a job of the caller into the request's transaction.
+func enqueueJob(c *Call, args *arguments) (any, error) {
+	request := jobs.Request{Name: args.text("name"), Params: args.optionalObject("params"), RequestID: c.Request.ID}
+	request.Delay = args.optionalTime("delay", 0, 0, jobs.MaxDelay)
+	request.Key, _ = args.optionalText("key")
+	if at, ok := args.optionalText("at"); ok {
+		var err error
+		if request.At, err = time.Parse(time.RFC3339, at); err != nil {
+			args.wrong("member %q must be a time, such as 2026-01-31T09:30:00Z", "at")
+		}
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return jobs.Enqueue(c.Tx, c.Host.Schema, &c.Caller, request, c.Host.Keystore.Now(), &c.work)
+}
+
+// cancelJob ends a job of the caller's tenant. A job cannot cancel itself: it would not be committed.
+func cancelJob(c *Call, args *arguments) (any, error) {
+	id := args.text("id")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	if c.Request.Job != nil && c.Request.Job.ID == id {
+		return nil, fault.New(fault.Conflict, "the job cannot cancel itself: end its run instead")
+	}
+	cancelled, err := jobs.Cancel(c.Tx, &c.Caller, id, c.Host.Keystore.Now(), c.Host.KeepJobs)
+	return struct {
+		Cancelled bool `json:"cancelled"`
+	}{cancelled}, err
+}

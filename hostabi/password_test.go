@@ -1,0 +1,170 @@
+package hostabi_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/argon2"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/longwork"
+	"runner.example/internal/password"
+	"runner.example/tests/bench/arms"
+)
+
+// light makes a guest whose host hashes with little memory.
+func light(t *testing.T, limits hostabi.Limits) *guest {
+	g := newGuest(t, limits)
+	g.call.Host.Passwords = password.Options{Memory: 7 << 20, Passes: 1}
+	return g
+}
+
+func TestAPasswordIsHashedAndVerified(t *testing.T) {
+	g := light(t, hostabi.Limits{})
+	result, n := g.op("password.hash", `{"password":"pässword"}`)
+	hash, _ := result["hash"].(string)
+	if n < 0 || !regexp.MustCompile(`^\$argon2id\$v=19\$m=7168,t=1,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$`).MatchString(hash) {
+		t.Fatalf("%d %v", n, result)
+	}
+	for _, row := range []struct {
+		args          string
+		valid, rehash bool
+	}{
+		{fmt.Sprintf(`{"password":"pässword","hash":%q}`, hash), true, false},
+		{fmt.Sprintf(`{"password":"password","hash":%q}`, hash), false, false},
+		{fmt.Sprintf(`{"password":"","hash":%q}`, hash), false, false},
+		{`{"password":"correct horse é","hash":"$2b$05$joct7.wqd4OEhsqpgQtXk.mkyPCjvLPlVv5bp8U0Xj56u.bLN6f.G"}`, true, true},
+		{`{"password":"correct horse é","hash":"pbkdf2_sha256$1000$saltsaltsalt$HpSbrkBrDWDAB9HrNXHZggikF+GO3Q6ksWrO0IeZG4M="}`, true, true},
+		{`{"password":"pässword","hash":null}`, false, false},
+		{`{"password":"pässword"}`, false, false},
+	} {
+		if result, n := g.op("password.verify", row.args); n < 0 || result["valid"] != row.valid || result["rehash"] != row.rehash {
+			t.Errorf("%s: %d %v", row.args, n, result)
+		}
+	}
+}
+
+func TestBadArgumentsOfPasswordsNameTheMember(t *testing.T) {
+	g := light(t, hostabi.Limits{})
+	for _, row := range []struct {
+		op, args string
+		errno    int32
+		message  string
+	}{
+		{"password.hash", `{}`, invalid, `member "password" is missing`},
+		{"password.hash", `{"password":7}`, invalid, `member "password" must be a string`},
+		{"password.hash", `{"password":"x","cost":1}`, invalid, `unknown member "cost"`},
+		{"password.verify", `{"hash":"x"}`, invalid, `member "password" is missing`},
+		{"password.verify", `{"password":"x","hash":7}`, invalid, `member "hash" must be a string`},
+		{"password.verify", `{"password":"x","hash":"x"}`, invalid, `member "hash" is not a hash of a known kind`},
+		{"password.verify", `{"password":"x","hash":""}`, invalid, `member "hash" is not a hash of a known kind`},
+		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=1,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, invalid, `member "hash" is not a valid hash of Argon2: m must be`},
+		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=4194304,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, tooLarge, `verifying this hash needs 4gb of memory`},
+		{"crypto.sign", `{"algorithm":{"name":"MD5"},"key":{"type":"secret","algorithm":{"name":"MD5"},"data":"x"},"data":"x"}`, invalid, `NotSupportedError: MD5 is not an algorithm of signatures`},
+		{"crypto.generateKey", `{"algorithm":{"name":"Ed25519"}}`, invalid, `SyntaxError: a private key must have a usage`},
+	} {
+		result, n := g.op(row.op, row.args)
+		if message := fmt.Sprint(result["message"]); n != row.errno || !strings.HasPrefix(message, row.op+": "+row.message) {
+			t.Errorf("%s %s: %d %v, want %q", row.op, row.args, n, result, row.message)
+		}
+	}
+}
+
+// What the host hashes is CPU time of the request, and waiting for it is not.
+func TestHashingIsCPUTimeOfTheRequest(t *testing.T) {
+	g := light(t, hostabi.Limits{})
+	if _, n := g.op("password.hash", `{"password":"x"}`); n < 0 {
+		t.Fatal(n)
+	}
+	once := g.call.CPU()
+	if once <= 0 || once > g.call.Waited() || g.call.Spent.Time != once {
+		t.Errorf("one hash: %s of CPU time, waited %s", once, g.call.Waited())
+	}
+	if _, n := g.op("sleep", `{"seconds":0.05}`); n < 0 || g.call.CPU() != once {
+		t.Errorf("after a sleep: %d, %s of CPU time", n, g.call.CPU())
+	}
+	g.op("password.verify", `{"password":"x"}`)
+	if g.call.CPU() <= once {
+		t.Error("a verification is not counted")
+	}
+	// A result that is never taken counts, too.
+	before := g.call.CPU()
+	ticket := g.do("call_start", "password.hash", `{"password":"x"}`)
+	if n := g.raw("call_wait"); n != ticket {
+		t.Fatalf("call_wait returns %d, not %d", n, ticket)
+	}
+	g.call.End()
+	if g.call.CPU() <= before {
+		t.Error("a result that is never taken is not counted")
+	}
+}
+
+func TestTheCPUBudgetEndsHashing(t *testing.T) {
+	g := light(t, hostabi.Limits{CPU: time.Millisecond})
+	defer func() {
+		if p := recover(); p != hostabi.ErrCPUSpent {
+			t.Errorf("the run ends with %v", p)
+		}
+	}()
+	for range 100 {
+		g.op("password.hash", `{"password":"x"}`)
+	}
+	t.Error("a hundred hashes in a millisecond")
+}
+
+// Several are under way at the same time, each in a slot.
+func TestPasswordsAreHashedSideBySide(t *testing.T) {
+	g := light(t, hostabi.Limits{CPU: time.Hour})
+	tickets := map[int32]bool{}
+	for range 8 {
+		tickets[g.do("call_start", "password.hash", `{"password":"x"}`)] = true
+	}
+	for range 8 {
+		ticket := g.raw("call_wait")
+		if !tickets[ticket] {
+			t.Fatalf("call_wait returns %d", ticket)
+		}
+		delete(tickets, ticket)
+		if n := g.raw("call_take", uint32(ticket)); n < 0 {
+			t.Errorf("ticket %d: %d", ticket, n)
+		}
+	}
+}
+
+func TestAHandlerThatFloodsTheSlotsIsRefused(t *testing.T) {
+	g := light(t, hostabi.Limits{})
+	g.call.Host.LongWork = longwork.New(longwork.Options{Parallel: 1, QueueWait: time.Millisecond})
+	hold, held := make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _ = g.call.Host.LongWork.Run(context.Background(), "other", func() error { close(held); <-hold; return nil })
+	}()
+	<-held
+	result, n := g.op("password.hash", `{"password":"x"}`)
+	if n != int32(abi.Unavailable) || !strings.Contains(fmt.Sprint(result["message"]), "[password] parallel") {
+		t.Errorf("%d %v", n, result)
+	}
+	close(hold)
+	if result, n := g.op("crypto.generateKey", `{"algorithm":{"name":"Ed25519"},"usages":["sign"]}`); n < 0 || result["privateKey"] == nil {
+		t.Errorf("a key that needs no slot: %d %v", n, result)
+	}
+}
+
+// A hash by the host, from the call of the guest to its result, divided by x/crypto alone.
+func BenchmarkPassword(b *testing.B) {
+	g := newGuest(b, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 40, CPU: time.Hour})
+	salt := make([]byte, 16)
+	arms.Alternate(b, 1, [2]string{"alone", "host"}, [2]func(){
+		func() { argon2.IDKey([]byte("correct horse"), salt, 2, 19<<10, 1, 32) },
+		func() {
+			g.next = 1024
+			if result, n := g.op("password.hash", `{"password":"correct horse"}`); n < 0 {
+				b.Fatal(result)
+			}
+		},
+	})
+}

@@ -1,0 +1,175 @@
+package webcrypto
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+
+	"github.com/go-json-experiment/json"
+
+	"runner.example/internal/cost"
+)
+
+// Generation is a key that is still to be made.
+type Generation struct {
+	// Long: making it takes a tenth of a second or more, and cannot be interrupted.
+	Long bool
+
+	algorithm *algorithm
+	usages    []string
+	make      func() (any, error) // a private key, or the bytes of a secret one
+}
+
+type generateArgs struct {
+	Algorithm *algorithm `json:"algorithm"`
+	Usages    []string   `json:"usages"`
+}
+
+// The sizes of RSA keys that are made, in bits.
+const (
+	minMadeRSA = 2048
+	maxMadeRSA = maxRSA
+)
+
+// Generate reads the arguments of crypto.generateKey. args is valid until it returns.
+func Generate(args []byte, m *cost.Meter) (*Generation, error) {
+	in, err := read[generateArgs](args, m)
+	if err != nil {
+		return nil, err
+	}
+	a := in.Algorithm
+	if err := a.isOf("to make keys of", algHMAC, algGCM, algECDSA, algEd25519, algPSS, algPKCS1); err != nil {
+		return nil, err
+	}
+	g := &Generation{algorithm: a}
+	allowed := []string{"sign", "verify"}
+	if a.Name == algGCM {
+		allowed = secretUsages[algGCM]
+	}
+	if g.usages, err = usages(a.Name, in.Usages, allowed...); err != nil {
+		return nil, err
+	}
+	switch a.Name {
+	case algGCM, algHMAC:
+		err = g.secret()
+	case algECDSA:
+		var c curve
+		if c, err = a.curve(); err == nil {
+			g.make = func() (any, error) { return ecdsa.GenerateKey(c.Curve, rand.Reader) }
+		}
+	case algEd25519:
+		g.make = func() (any, error) {
+			_, private, err := ed25519.GenerateKey(rand.Reader)
+			return private, err
+		}
+	default:
+		err = g.rsa()
+	}
+	if err != nil {
+		return nil, err
+	}
+	private := secretKey
+	missing := len(g.usages) == 0
+	if a.Name != algGCM && a.Name != algHMAC {
+		private = privateKey
+		missing = len(only(g.usages, "sign")) == 0
+	}
+	if missing {
+		return nil, fail(syntaxError, "a %s key must have a usage", private)
+	}
+	return g, nil
+}
+
+// only returns the usage if it is there.
+func only(usages []string, usage string) []string {
+	for _, u := range usages {
+		if u == usage {
+			return []string{u}
+		}
+	}
+	return nil
+}
+
+func (g *Generation) secret() error {
+	a, bits := g.algorithm, 0
+	if a.Name == algHMAC {
+		h, err := a.hash()
+		if err != nil {
+			return err
+		}
+		bits = 8 * h.New().BlockSize()
+	} else if a.Length == nil {
+		return missing("algorithm.length")
+	}
+	const most = 1 << 16
+	if a.Length != nil {
+		bits = *a.Length
+	}
+	switch {
+	case a.Name == algGCM && bits != 128 && bits != 192 && bits != 256:
+		return fail(operation, "a key of AES must have 128, 192 or 256 bits, not %d", bits)
+	case bits <= 0 || bits > most || bits%8 != 0:
+		return fail(operation, "a key of HMAC must have a multiple of 8 bits, at most %d", most)
+	}
+	g.make = func() (any, error) {
+		secret := make([]byte, bits/8)
+		rand.Read(secret) // never fails
+		return secret, nil
+	}
+	return nil
+}
+
+func (g *Generation) rsa() error {
+	a := g.algorithm
+	if _, err := a.hash(); err != nil {
+		return err
+	}
+	switch {
+	case a.ModulusLength == nil:
+		return missing("algorithm.modulusLength")
+	case a.PublicExponent == nil:
+		return missing("algorithm.publicExponent")
+	case *a.ModulusLength < minMadeRSA || *a.ModulusLength > maxMadeRSA || *a.ModulusLength%8 != 0:
+		return fail(operation, "the modulusLength must be a multiple of 8 from %d to %d", minMadeRSA, maxMadeRSA)
+	case !bytes.Equal(bytes.TrimLeft(*a.PublicExponent, "\x00"), []byte{1, 0, 1}):
+		return fail(operation, "the publicExponent must be 65537")
+	}
+	g.Long = true
+	g.make = func() (any, error) { return rsa.GenerateKey(rand.Reader, *a.ModulusLength) }
+	return nil
+}
+
+// Make makes the key, and returns it as JSON: {"key":…} or {"publicKey":…,"privateKey":…}.
+func (g *Generation) Make() ([]byte, error) {
+	made, err := g.make()
+	if err != nil {
+		return nil, err
+	}
+	if secret, ok := made.([]byte); ok {
+		bits := 8 * len(secret)
+		k := &key{Type: secretKey, Algorithm: algorithm{Name: g.algorithm.Name, Hash: g.algorithm.Hash, Length: &bits}, Usages: g.usages, Data: secret}
+		if g.algorithm.Name == algGCM {
+			k.Algorithm.Hash = ""
+		}
+		return json.Marshal(map[string]*key{"key": k})
+	}
+	_, half, err := split(g.algorithm, made)
+	if err != nil {
+		return nil, err
+	}
+	private, err := newKey(g.algorithm, made)
+	if err != nil {
+		return nil, err
+	}
+	public, err := newKey(g.algorithm, half)
+	if err != nil {
+		return nil, err
+	}
+	private.Usages, public.Usages = only(g.usages, "sign"), only(g.usages, "verify")
+	return json.Marshal(struct {
+		PublicKey  *key `json:"publicKey"`
+		PrivateKey *key `json:"privateKey"`
+	}{public, private})
+}

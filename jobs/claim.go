@@ -1,0 +1,186 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// Claimed is a job that this node runs. Its transaction calls Begin before the run, and then one of
+// Complete, Fail and Release.
+type Claimed struct {
+	*Job
+	// Declared is the job in the schema that was active when it was claimed.
+	Declared *schema.Job
+
+	record *record
+	stored []byte // the record while the lease is held
+}
+
+// ErrLost ends the run of a job that this node does not have any more: it was cancelled, or its lease
+// was over.
+var ErrLost = errors.New("the job was cancelled, or its lease is over")
+
+// Begin reads the job in the transaction of its run. The error is ErrLost if this node does not have
+// it any more: then nothing of the run may be committed.
+func (c *Claimed) Begin(tx *store.Tx) error {
+	value, err := tx.Get(recordKey(c.ID))
+	if errors.Is(err, store.ErrNotFound) || err == nil && !bytes.Equal(value, c.stored) {
+		return ErrLost
+	}
+	return err
+}
+
+// again returns the record to change, for a transaction that may run several times.
+func (c *Claimed) again() *record {
+	r := *c.record
+	return &r
+}
+
+// Complete writes that the job is done.
+func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
+	r := c.again()
+	r.Error = ""
+	return r.end(tx, Done, now, keep)
+}
+
+// Fail writes that the run failed: the job waits for its next run, or has failed. It returns the job
+// as it is then.
+func (c *Claimed) Fail(tx *store.Tx, declared *schema.Job, why string, now time.Time, keep Keep) (*Job, error) {
+	r := c.again()
+	err := r.fail(tx, declared, why, now, keep)
+	return &r.Job, err
+}
+
+func (r *record) fail(tx *store.Tx, declared *schema.Job, why string, now time.Time, keep Keep) error {
+	retries, first := schema.DefaultRetries, schema.DefaultBackoff
+	if declared != nil {
+		retries, first = declared.Retries, declared.Backoff
+	}
+	if r.Error = why; len(r.Error) > maxErrorBytes {
+		r.Error = string(bytes.ToValidUTF8([]byte(r.Error[:maxErrorBytes]), nil)) + "…"
+	}
+	if r.Attempt > retries {
+		return r.end(tx, Failed, now, keep)
+	}
+	err := r.stop(tx)
+	r.Due = timeOf(now.Add(Backoff(first, r.Attempt, rand.Float64())))
+	return errors.Join(err, r.setWaiting(tx, declared))
+}
+
+// maxErrorBytes limits what is kept of an error.
+const maxErrorBytes = 1000
+
+// Backoff returns the pause after a run: first after the attempt 1, twice as long after each further
+// one, at most an hour, and then between half and all of it, by a random number from 0 to 1.
+func Backoff(first time.Duration, attempt int, random float64) time.Duration {
+	pause := first
+	for ; attempt > 1 && pause < schema.MaxBackoff; attempt-- {
+		pause *= 2
+	}
+	pause = min(pause, schema.MaxBackoff)
+	return pause/2 + time.Duration(random*float64(pause/2))
+}
+
+// Release writes that the job waits again, as if this run had not begun.
+func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, now time.Time) error {
+	r := c.again()
+	err := r.stop(tx)
+	r.Attempt--
+	r.Due = timeOf(now)
+	return errors.Join(err, r.setWaiting(tx, declared))
+}
+
+// candidate is a waiting job that may be claimed.
+type candidate struct {
+	id       string
+	declared *schema.Job
+	group    *group
+}
+
+// claimed is the result of claiming a candidate.
+type claimed struct {
+	job     *Claimed
+	blocked *hash // by the concurrency of which it may not run now; nil: it is not
+}
+
+// claimTimeout limits the time of a claim.
+const claimTimeout = 10 * time.Second
+
+// claim writes in one transaction that this node runs the candidates. Some results may be empty: these
+// jobs do not wait any more.
+func (q *Queue) claim(ctx context.Context, all []candidate, now time.Time) ([]claimed, error) {
+	// What was claimed must be known, so that it runs: the end of ctx does not end the commit.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	defer cancel()
+	var results []claimed
+	_, err := q.store.Update(ctx, func(tx *store.Tx) error {
+		results = make([]claimed, len(all))
+		for i, c := range all {
+			if err := q.claimOne(tx, c, now, &results[i]); err != nil {
+				return fmt.Errorf("claim job %s: %w", c.id, err)
+			}
+		}
+		return nil
+	})
+	return results, err
+}
+
+func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claimed) error {
+	r, err := read(tx, c.id)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil || r.State != Waiting || r.Due > timeOf(now) {
+		return err
+	}
+	if h, limited := countOf(&r.Job, c.declared); limited {
+		if r.Slot, err = q.takeSlot(tx, h, c.declared.Concurrency.Max, r.ID); err != nil {
+			return err
+		}
+		if r.Slot == nil {
+			result.blocked = &h
+			return nil
+		}
+	}
+	if err := tx.Delete(r.waitingKey()); err != nil {
+		return err
+	}
+	r.State, r.Group, r.Node, r.Lease = Running, nil, tx.Node(), timeOf(now.Add(q.lease(c.declared)))
+	r.Attempt++
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	result.job = &Claimed{Job: &r.Job, Declared: c.declared, record: r, stored: value}
+	lease := append(binary.BigEndian.AppendUint64(nil, uint64(r.Lease)), r.Node...)
+	return errors.Join(tx.Set(recordKey(r.ID), value), tx.Set(runningKey(r.ID), lease))
+}
+
+// takeSlot takes a free slot of a concurrency limit, and returns its key; nil if none is free.
+func (q *Queue) takeSlot(tx *store.Tx, h hash, slots int, id string) ([]byte, error) {
+	for _, n := range q.slotsByUse(h, slots) {
+		key := slotKey(h, n)
+		_, err := tx.Get(key)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		return key, tx.Set(key, []byte(id))
+	}
+	return nil, nil
+}
+
+func slotKey(h hash, n int) []byte {
+	return binary.BigEndian.AppendUint16(append([]byte(countPrefix), h[:]...), uint16(n))
+}

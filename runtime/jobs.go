@@ -1,0 +1,282 @@
+package runtime
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"runner.example/entity"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/internal/telemetry"
+	"runner.example/jobs"
+	"runner.example/schema"
+	"runner.example/store"
+)
+
+// jobRunner claims jobs, and runs them.
+type jobRunner struct {
+	queue *jobs.Queue
+	runs  sync.Pool // of *invocation
+
+	mu      sync.Mutex
+	started bool
+	cancel  context.CancelFunc // ends claiming; nil before it began
+	stopped bool
+	ended   chan struct{} // closed when claiming and all runs have ended
+}
+
+func openJobs(opt Options) (*jobs.Queue, error) {
+	o := opt.Jobs
+	o.Now, o.Timeout, o.Logger = opt.Keystore.Now, opt.Timeout, opt.Logger
+	return jobs.Open(context.Background(), opt.Store, o)
+}
+
+// startJobs claims the jobs of a schema from now on.
+func (r *Runtime) startJobs(s *schema.Schema) {
+	r.jobs.queue.SetSchema(s)
+	r.jobs.mu.Lock()
+	defer r.jobs.mu.Unlock()
+	if r.jobs.started || r.jobs.stopped {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.serving)
+	r.jobs.started, r.jobs.cancel, r.jobs.ended = true, cancel, make(chan struct{})
+	r.jobs.runs.New = func() any { return new(invocation) }
+	r.background.Go(func() {
+		defer close(r.jobs.ended)
+		r.jobs.queue.Run(ctx, r.runJob)
+	})
+	r.background.Go(func() {
+		if err := r.jobs.queue.Count(ctx); err != nil && ctx.Err() == nil {
+			r.opt.Logger.Error("jobs not counted", "cause", err)
+		}
+	})
+}
+
+// stop ends claiming.
+func (j *jobRunner) stop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stopped = true
+	if j.cancel != nil {
+		j.cancel()
+	}
+}
+
+// wait waits until all runs have ended, or returns the error of ctx.
+func (j *jobRunner) wait(ctx context.Context) error {
+	j.mu.Lock()
+	ended := j.ended
+	j.mu.Unlock()
+	if ended == nil {
+		return nil
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// jobRun is one run of a job.
+type jobRun struct {
+	*jobs.Claimed
+	requestID string
+	declared  *schema.Job // in the release that ran it
+	// failed is the job after a failure that was written with the writes of the run.
+	failed *jobs.Job
+}
+
+// errNotDeclared ends the run of a job that the active release does not declare.
+var errNotDeclared = errors.New("the active release does not declare the job")
+
+// recordTimeout limits the time for recording how a run has ended.
+const recordTimeout = 5 * time.Second
+
+// runJob runs a claimed job, and records how that ended.
+func (r *Runtime) runJob(c *jobs.Claimed) {
+	started := time.Now()
+	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
+	run := &jobRun{Claimed: c, requestID: strings.ToLower(id.String()), declared: c.Declared}
+	inv := r.jobs.runs.Get().(*invocation)
+	inv.begin()
+	defer func() {
+		inv.end()
+		r.jobs.runs.Put(inv)
+	}()
+	err := r.invokeJob(run, inv)
+	if err == errSent {
+		err = sentConflict(inv.call.Sent())
+	}
+	outcome, why := r.recordRun(run, inv, err)
+	took := time.Since(started)
+	r.opt.Metrics.JobRun(c.Name, outcome, took)
+	r.logRun(run, inv, outcome, why, took)
+}
+
+// invokeJob runs the handler of a job in a transaction that has its completion.
+func (r *Runtime) invokeJob(run *jobRun, inv *invocation) error {
+	rel := r.acquire()
+	if rel == nil {
+		return errNotReady
+	}
+	defer func() { rel.unref() }()
+	for releases := 1; ; releases++ {
+		err := r.invokeJobOn(rel, run, inv)
+		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
+			return err
+		}
+		next := r.awaitNext(rel)
+		if next == nil {
+			return errNotReady
+		}
+		rel.unref()
+		rel = next
+	}
+}
+
+func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error {
+	i, ok := rel.jobs[run.Name]
+	if !ok {
+		return errNotDeclared
+	}
+	rt := &rel.routes[i]
+	run.declared = rel.schema.Job(run.Name)
+	actor, err := run.Actor(run.declared, rel.schema)
+	if err != nil {
+		return fmt.Errorf("read who enqueued the job: %w", err)
+	}
+	inv.input = jobInput(run, rt, &actor)
+	inv.input.beforeRun = run.Begin
+	inv.input.afterRun = func(tx *store.Tx) (err error) {
+		if got := &inv.call.Response; got.Status >= 400 { // its writes are kept
+			run.failed, err = run.Fail(tx, run.declared, answerText(got), r.opt.Keystore.Now(), r.opt.Jobs.Keep)
+			return err
+		}
+		run.failed = nil
+		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
+	}
+	return r.invoke(r.serving, rel, rt, inv)
+}
+
+func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
+	return input{
+		request: &abi.Request{
+			ID: run.requestID, Method: []byte(rt.Method), Path: []byte(rt.Path), Route: rt.Path,
+			Headers: []abi.Pair{{Name: []byte("content-type"), Value: []byte("application/json")}},
+			Job:     &abi.Job{ID: run.ID, Attempt: run.Attempt, ScheduledFor: run.ScheduledFor.String()},
+		},
+		body:   run.Params,
+		caller: actor,
+	}
+}
+
+// answerText describes an answer of 400 or above.
+func answerText(got *abi.Response) string {
+	text := fmt.Sprintf("the handler answered %d", got.Status)
+	if got.Code != "" {
+		text += " " + got.Code
+	}
+	if got.Detail != "" {
+		text += ": " + got.Detail
+	}
+	return text
+}
+
+// recordRun records the end of a run, unless it was committed with its writes. It returns the outcome,
+// and why it is not done.
+func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, why string) {
+	switch {
+	case err == nil && run.failed == nil:
+		return telemetry.JobDone, ""
+	case err == nil:
+		return outcomeOfFailure(run.failed), run.failed.Error
+	case errors.Is(err, jobs.ErrLost):
+		return telemetry.JobLost, err.Error()
+	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil:
+		return telemetry.JobReleased, r.record(run, err, func(tx *store.Tx) error {
+			return run.Release(tx, run.declared, r.opt.Keystore.Now())
+		})
+	case err == errWritesDiscarded:
+		why = answerText(&inv.call.Response)
+	default:
+		why = reasonOf(err)
+	}
+	var after *jobs.Job
+	if problem := r.record(run, errors.New(why), func(tx *store.Tx) (err error) {
+		after, err = run.Fail(tx, run.declared, why, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
+		return err
+	}); after == nil {
+		return telemetry.JobLost, problem
+	}
+	return outcomeOfFailure(after), why
+}
+
+// record writes how a run has ended. It returns why the run is not done: the cause, and why that could
+// not be recorded. Then the job runs again when its lease is over.
+func (r *Runtime) record(run *jobRun, cause error, write func(*store.Tx) error) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.serving), recordTimeout)
+	defer cancel()
+	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
+		if err := run.Begin(tx); err != nil {
+			return err
+		}
+		return write(tx)
+	})
+	if err != nil {
+		return fmt.Sprintf("%v; not recorded: %v", cause, err)
+	}
+	return cause.Error()
+}
+
+func outcomeOfFailure(j *jobs.Job) string {
+	if j.State == jobs.Failed {
+		return telemetry.JobFailed
+	}
+	return telemetry.JobRetried
+}
+
+// reasonOf returns the text of an error for operators, who may know the cause.
+func reasonOf(err error) string {
+	f := fault.Of(err)
+	text := string(f.Code) + ": " + f.Error()
+	if invalid, ok := errors.AsType[*inputError](err); ok {
+		text += ": " + string(invalid.errors)
+	}
+	return text
+}
+
+// logRun writes the log line of a run.
+func (r *Runtime) logRun(run *jobRun, inv *invocation, outcome, why string, took time.Duration) {
+	level := slog.LevelInfo
+	switch outcome {
+	case telemetry.JobFailed:
+		level = slog.LevelError
+	case telemetry.JobRetried, telemetry.JobLost:
+		level = slog.LevelWarn
+	}
+	if level == slog.LevelInfo && !r.accessLog.Load() {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("requestId", run.requestID), slog.String("jobId", run.ID), slog.String("job", run.Name), slog.Int("attempt", run.Attempt),
+		slog.String("outcome", outcome), slog.Duration("took", took),
+	}
+	if tenant := run.Caller.Tenant; tenant != "" {
+		attrs = append(attrs, slog.String("tenant", tenant))
+	}
+	if why != "" {
+		attrs = append(attrs, slog.String("cause", why))
+	}
+	r.opt.Logger.LogAttrs(context.Background(), level, "job run", attrs...)
+}

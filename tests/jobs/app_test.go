@@ -1,0 +1,199 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+const appSchema = `
+app ledger
+auth {
+  session cookie { }
+  tenant: Org
+}
+entity Org { id: id name: string(1..20) }
+entity Entry {
+  id: id
+  org: Org @tenant
+  text: string
+  @@index(text)
+  @@allow read, write to session
+}
+entity Note {
+  id: id
+  text: string
+}
+apiKeys {
+  scopes: {
+    desk: @system("desk") { @grant read, write, delete on Entry },
+    reader: @system("reader") { @grant read on Entry },
+    notes: @system("notes") {
+      @grant read, write on Note, Entry
+      @allTenants
+    }
+  }
+}
+jobs(retries: 2, backoff: 1s, timeout: 20s) {
+  /// Writes an entry.
+  write(text: string(1..100), times: int = 1)
+  note(text: string) (as: notes)
+  reads(text: string) (as: reader, retries: 0)
+  fails(until: int, status: int?)
+  slow(text: string)
+  night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
+}
+routes("/", auth: apiKey(desk), rateLimit: none) {
+  POST /jobs      -> enqueueJob
+  POST /both      -> enqueueAndInsert
+  POST /fail      -> enqueueAndFail
+  POST /cancel    -> cancelJob
+  GET  /entries   -> entries
+  GET  /count     -> count
+}
+`
+
+const appHandlers = `
+import { error, get, getContext, insert, jobs, ok, query, type RouteRequest } from "@runner/sdk";
+type Wanted = { name: "write"; params: { text: string }; options?: object };
+export async function enqueueJob(req: RouteRequest) {
+  const { name, params, options } = req.body<Wanted>();
+  return ok(await jobs.enqueue(name, params, options));
+}
+export async function enqueueAndInsert(req: RouteRequest) {
+  const { text } = req.body<{ text: string }>();
+  await insert("Entry", { text: "request " + text });
+  return ok(await jobs.enqueue("write", { text }));
+}
+export async function enqueueAndFail(req: RouteRequest) {
+  await jobs.enqueue("write", { text: "never" });
+  return error(422, "changed my mind");
+}
+export async function cancelJob(req: RouteRequest) { return ok({ cancelled: await jobs.cancel(req.body().id) }); }
+export const entries = (req: RouteRequest) => ok(query("Entry").select("text").orderBy("text").limit(1000));
+export async function count() { return ok({ count: (await query("Entry").select("text").limit(1000)).length }); }
+
+export async function write(req: RouteRequest) {
+  const { text, times } = req.body<{ text: string; times: number }>();
+  for (let i = 0; i < times; i++) await insert("Entry", { text });
+  const { auth, job } = getContext();
+  console.log("wrote " + text + " as " + auth.kind + " of " + auth.tenant + ", attempt " + job!.attempt);
+  return ok();
+}
+export async function note(req: RouteRequest) {
+  const { auth } = getContext();
+  await insert("Entry", { text: "note of " + auth.kind + " " + auth.tenant + " " + req.body().text });
+  return ok();
+}
+export async function reads(req: RouteRequest) { await insert("Entry", { text: req.body().text }); return ok(); }
+export async function fails(req: RouteRequest) {
+  const { until, status } = req.body<{ until: number; status: number | null }>();
+  const { attempt } = getContext().job!;
+  await insert("Entry", { text: "attempt " + attempt });
+  if (attempt < until) {
+    if (status) return error(status, "not yet");
+    throw new Error("not yet");
+  }
+  return ok();
+}
+export async function slow(req: RouteRequest) {
+  const { text } = req.body<{ text: string }>();
+  console.log("slow begins " + text);
+  await insert("Entry", { text });
+  await new Promise((done) => setTimeout(done, 300));
+  return ok();
+}
+export async function night(req: RouteRequest) {
+  await insert("Note", { text: req.body().text + " " + getContext().job!.scheduledFor.toISOString() });
+  return ok();
+}
+`
+
+// appModule builds the handlers.
+var appModule = sync.OnceValues(func() ([]byte, error) {
+	build := exec.Command(harness.Binary, "build")
+	build.Dir = filepath.Join(harness.Scratch, "ledger")
+	for name, text := range map[string]string{"app.schema": appSchema, "handlers/ledger.ts": appHandlers} {
+		path := filepath.Join(build.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(build.Dir, "build", "ledger.wasm"))
+})
+
+const appSettings = "[telemetry]\naccess_log = true\n"
+
+func newApp(t testing.TB, settings string) (*harness.App, string) {
+	t.Helper()
+	module, err := appModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := harness.NewApp(t, appSchema, settings)
+	a.Write("build/ledger.wasm", string(module))
+	token := a.Token("desk", "--tenant", "acme")
+	a.Write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
+	a.Must("data", "import", "Org", "orgs.jsonl")
+	return a, token
+}
+
+// desk sends requests with an API key.
+type desk struct {
+	*harness.Server
+	token string
+}
+
+func serve(t testing.TB) (*harness.App, desk) {
+	t.Helper()
+	a, token := newApp(t, appSettings)
+	return a, desk{a.Serve(), token}
+}
+
+func (d desk) post(path, body string) harness.Answer {
+	return d.Do("POST", path, body, "authorization: Bearer "+d.token, "content-type: application/json")
+}
+
+func (d desk) enqueue(body string) (id string) {
+	d.T.Helper()
+	got := d.post("/jobs", body)
+	var e struct{ ID string }
+	if got.Status != 200 || json.Unmarshal([]byte(got.Body), &e) != nil {
+		d.T.Fatalf("enqueue %s: %d %s", body, got.Status, got.Body)
+	}
+	return e.ID
+}
+
+// texts are the texts of all entries of the tenant.
+func (d desk) texts() (all []string) {
+	d.T.Helper()
+	var rows struct{ Rows []struct{ Text string } }
+	got := d.Get("/entries", d.token)
+	if err := json.Unmarshal([]byte(got.Body), &rows.Rows); err != nil {
+		d.T.Fatalf("%d %s: %v", got.Status, got.Body, err)
+	}
+	for _, row := range rows.Rows {
+		all = append(all, row.Text)
+	}
+	return all
+}
+
+// waitFor waits until the tenant has exactly these entries.
+func (d desk) waitFor(texts ...string) {
+	d.T.Helper()
+	want := strings.Join(texts, ", ")
+	d.WaitUntil("entries "+want, func() bool { return strings.Join(d.texts(), ", ") == want })
+}

@@ -1,0 +1,109 @@
+package jobs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+func TestAJobRunsIfItsRequestIsCommitted(t *testing.T) {
+	_, d := serve(t)
+	if got := d.post("/fail", ""); got.Status != 422 {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	if got := d.post("/both", `{"text":"a"}`); got.Status != 200 || !strings.Contains(got.Body, `"created":true`) {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	d.waitFor("a", "request a")
+	d.WaitForOutput(`wrote a as apiKey of acme, attempt 1`)
+	d.WaitForOutput(`"msg":"job run".*"job":"write","attempt":1,"outcome":"done"`)
+	if log := d.Stderr.String(); strings.Contains(log, "never") {
+		t.Errorf("the job of a request that failed ran:\n%s", log)
+	}
+}
+
+func TestAJobWithAsActsUnderThatScopeWithinTheTenant(t *testing.T) {
+	_, d := serve(t)
+	d.enqueue(`{"name":"note","params":{"text":"x"}}`)
+	d.waitFor("note of anonymous acme x")
+	d.enqueue(`{"name":"reads","params":{"text":"x"}}`)
+	d.WaitForOutput(`"job":"reads","attempt":1,"outcome":"failed".*403 forbidden`)
+	d.waitFor("note of anonymous acme x")
+}
+
+func TestAJobThatFailsRunsAgain(t *testing.T) {
+	_, d := serve(t)
+	d.enqueue(`{"name":"fails","params":{"until":2}}`)
+	d.WaitForOutput(`"job":"fails","attempt":1,"outcome":"retried".*500 handler_failed`)
+	d.waitFor("attempt 2")
+	d.enqueue(`{"name":"fails","params":{"until":9,"status":422}}`)
+	d.WaitForOutput(`"job":"fails","attempt":3,"outcome":"failed".*the handler answered 422`)
+	d.waitFor("attempt 2")
+}
+
+func TestWrongParametersEnqueueNothing(t *testing.T) {
+	_, d := serve(t)
+	for body, want := range map[string]string{
+		`{"name":"wriet","params":{"text":"x"}}`:                                                   `no job \"wriet\" (did you mean \"write\"?)`,
+		`{"name":"write","params":{}}`:                                                             "params.text is required",
+		`{"name":"write","params":{"text":"x","times":"2"}}`:                                       "params.times must be",
+		`{"name":"write","params":{"text":"x"},"options":{"delay":-1}}`:                            "member \\\"delay\\\" must be",
+		`{"name":"write","params":{"text":"x"},"options":{"at":"tomorrow"}}`:                       "member \\\"at\\\" must be a time",
+		`{"name":"write","params":{"text":"x"},"options":{"at":"2026-01-01T00:00:00Z","delay":1}}`: "delay and at cannot both be given",
+	} {
+		got := d.post("/jobs", body)
+		if got.Status < 400 {
+			t.Errorf("%s: %d %s", body, got.Status, got.Body)
+		}
+		if log := d.Stderr.String() + got.Body; !strings.Contains(log, want) && !strings.Contains(log, strings.ReplaceAll(want, `\"`, `\\\"`)) {
+			t.Errorf("%s: %s\nthe log does not say %q:\n%s", body, got.Body, want, log)
+		}
+	}
+	d.waitFor()
+}
+
+func TestACancelledJobDoesNotRun(t *testing.T) {
+	_, d := serve(t)
+	id := d.enqueue(`{"name":"write","params":{"text":"later"},"options":{"delay":3600}}`)
+	if got := d.post("/cancel", `{"id":"`+id+`"}`); got.Body != `{"cancelled":true}` {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	if got := d.post("/cancel", `{"id":"`+id+`"}`); got.Body != `{"cancelled":false}` {
+		t.Errorf("again: %d %s", got.Status, got.Body)
+	}
+	if got := d.post("/cancel", `{"id":"job_x"}`); got.Status != 404 {
+		t.Errorf("an unknown id: %d %s", got.Status, got.Body)
+	}
+}
+
+func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
+	kills, each := 2, 15
+	if harness.Soak {
+		kills, each = 100, 30
+	}
+	a, token := newApp(t, appSettings)
+	want := 0
+	for round := range kills {
+		d := desk{a.Serve(), token}
+		for i := range each {
+			name := "write"
+			if i%5 == 0 {
+				name = "slow"
+			}
+			d.enqueue(`{"name":"` + name + `","params":{"text":"` + fmt.Sprintf("%d/%d", round, i) + `"}}`)
+			want++
+		}
+		d.WaitForOutput("slow begins")
+		d.Kill()
+	}
+	d := desk{a.Serve(), token}
+	d.WaitUntil("all jobs to be done", func() bool { return len(d.texts()) >= min(want, 1000) })
+	seen := map[string]int{}
+	for _, text := range d.texts() {
+		if seen[text]++; seen[text] > 1 {
+			t.Errorf("%s was written twice", text)
+		}
+	}
+}

@@ -1,0 +1,12 @@
+// Command powercut mounts a file system of a directory that forgets what was not synced:
+//
+//	powercut [-keep SEED] DISK LIVE MOUNT
+//
+// DISK has what a power cut leaves. At the start it is copied to LIVE, which has what programs see at MOUNT.
+// A file's bytes reach DISK when the file is synced. Names, sizes that are set, and removed files reach it
+// at once, as file systems with a journal usually order them before the bytes.
+//
+// The process prints a line when the file system is mounted. To kill it is the power cut. With -keep
+// SIGTERM is one too: a part of the pages that were not synced then reaches DISK, as a disk writes
+// them in any order.
+package main
