@@ -98,7 +98,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]string{}},
 		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,
