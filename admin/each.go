@@ -36,13 +36,14 @@ type CallEach struct {
 	Limit int `json:"limit,omitempty"`
 	// Restart begins with the first row, also if there is a position.
 	Restart bool `json:"restart,omitempty"`
-	// CountOnly asks for the number of rows that are left.
+	// CountOnly asks for the number of rows, and of those that were done before.
 	CountOnly bool `json:"countOnly,omitempty"`
 }
 
 // EachDone is the result of one batch.
 type EachDone struct {
-	// Count is the number of rows that were done; with CountOnly, that of those that are left.
+	// Count is the number of rows that were done; with CountOnly, that of those to do, 0 if some
+	// were done before.
 	Count int `json:"count"`
 	// Before is the number of rows that were done before, since the begin.
 	Before int `json:"before"`
@@ -65,9 +66,9 @@ func (c *Client) CallEach(ctx context.Context, request CallEach) (EachDone, erro
 type eachPosition struct {
 	Where  []Condition `json:"where"`
 	Tenant string      `json:"tenant"`
-	// After is the id of the last row that was done.
-	After string `json:"after"`
-	Count int    `json:"count"`
+	// Cursor is that of the page after the last row that was done.
+	Cursor string `json:"cursor"`
+	Count  int    `json:"count"`
 }
 
 func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallEach) (done EachDone, err error) {
@@ -97,6 +98,7 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	answer, err := l.Runtime.CallEach(ctx, runtime.Each{
 		FunctionCall: runtime.FunctionCall{Name: args.Function, Caller: e.who.Caller, RequestID: who.RequestID},
 		Params:       e.params,
+		Group:        eachPage,
 		Also:         e.record,
 	})
 	switch {
@@ -115,7 +117,7 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 		}
 		return done, err
 	}
-	return EachDone{Count: answer.N, Before: e.position.Count, More: e.more || answer.N < len(e.ids)}, nil
+	return EachDone{Count: answer.N, Before: e.position.Count, More: e.next(answer.N) != ""}, nil
 }
 
 // mayFitSmaller reports whether fewer rows at a time may succeed where a batch has failed.
@@ -155,6 +157,10 @@ func (l *Local) rowParam(function, entity string) (string, error) {
 	return "", fault.New(fault.NotFound, "the schema declares no function %q%s", function, diag.DidYouMean(function, names))
 }
 
+// eachPage is the number of rows after which a batch may end early: their cursors are read before the
+// function changes rows.
+const eachPage = 5
+
 // eachCall is one batch.
 type eachCall struct {
 	*Local
@@ -164,85 +170,104 @@ type eachCall struct {
 	where    []any
 	position eachPosition // before the batch
 	ids      []string
-	more     bool
-	failed   error
+	// cursors are those after each page of eachPage rows; "" after the last row.
+	cursors []string
+	failed  error
 }
 
 func (e *eachCall) key() []byte { return []byte(keyEach + e.args.Entity + "." + e.args.Function) }
 
-// find reads the position, and returns the conditions of the rows after it.
-func (e *eachCall) find(tx *store.Tx) (where []any, err error) {
+// find reads the position.
+func (e *eachCall) find(tx *store.Tx) error {
 	e.position = eachPosition{Where: e.args.Where, Tenant: e.args.Tenant}
 	raw, err := tx.Get(e.key())
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && e.args.Restart:
-		return e.where, nil
+		return nil
 	case err != nil:
-		return nil, err
+		return err
 	}
 	var stored eachPosition
 	if err := json.Unmarshal(raw, &stored); err != nil {
-		return nil, fmt.Errorf("read the position of %s: %w", e.key(), err)
+		return fmt.Errorf("read the position of %s: %w", e.key(), err)
 	}
 	if slices.Equal(stored.Where, e.args.Where) && stored.Tenant == e.args.Tenant {
 		e.position = stored
-		return append(slices.Clone(e.where), []any{"id", ">", stored.After}), nil
 	}
-	return e.where, nil
+	return nil
 }
 
+// count counts the rows, unless some were done before: then it is not known how many are left.
 func (e *eachCall) count(tx *store.Tx, done *EachDone) error {
-	where, err := e.find(tx)
+	if err := e.find(tx); err != nil {
+		return err
+	}
+	if done.Before = e.position.Count; done.Before > 0 {
+		return nil
+	}
+	text, err := e.onRows(tx, &e.who.Caller, "count", map[string]any{"from": e.args.Entity, "where": e.where})
 	if err != nil {
 		return err
 	}
-	text, err := e.onRows(tx, &e.who.Caller, "count", map[string]any{"from": e.args.Entity, "where": where})
-	if err != nil {
-		return err
-	}
-	done.Before = e.position.Count
 	return json.Unmarshal(text, done)
 }
 
 // params finds the rows of the batch.
 func (e *eachCall) params(tx *store.Tx) (all [][]byte, err error) {
 	defer func() { e.failed = err }()
-	where, err := e.find(tx)
-	if err != nil {
+	if err := e.find(tx); err != nil {
 		return nil, err
 	}
-	text, err := e.onRows(tx, &e.who.Caller, "query", map[string]any{
-		"from": e.args.Entity, "select": []string{"id"}, "where": where, "orderBy": [][2]string{{"id", "asc"}}, "limit": e.args.Limit,
-	})
-	if err != nil {
-		return nil, err
-	}
-	var found struct {
-		Rows       []struct{ ID string }
-		NextCursor string
-	}
-	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, err
-	}
-	e.ids, e.more = nil, found.NextCursor != ""
-	for _, row := range found.Rows {
-		params, err := marshal(map[string]string{e.param: row.ID})
+	e.ids, e.cursors = nil, nil
+	query := map[string]any{"from": e.args.Entity, "select": []string{"id"}, "where": e.where, "orderBy": [][2]string{{"id", "asc"}}}
+	for cursor := e.position.Cursor; len(e.ids) < e.args.Limit; {
+		query["limit"] = min(eachPage, e.args.Limit-len(e.ids))
+		if cursor != "" {
+			query["cursor"] = cursor
+		}
+		text, err := e.onRows(tx, &e.who.Caller, "query", query)
 		if err != nil {
 			return nil, err
 		}
-		e.ids, all = append(e.ids, row.ID), append(all, params)
+		var found struct {
+			Rows       []struct{ ID string }
+			NextCursor string
+		}
+		if err := json.Unmarshal(text, &found); err != nil {
+			return nil, err
+		}
+		for _, row := range found.Rows {
+			params, err := marshal(map[string]string{e.param: row.ID})
+			if err != nil {
+				return nil, err
+			}
+			e.ids, all = append(e.ids, row.ID), append(all, params)
+		}
+		cursor = found.NextCursor
+		e.cursors = append(e.cursors, cursor)
+		if cursor == "" {
+			break
+		}
 	}
 	return all, nil
+}
+
+// next returns the cursor after n rows.
+func (e *eachCall) next(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return e.cursors[(n-1)/eachPage]
 }
 
 // record stores the position after n rows, and an audit record. After the last row there is none.
 func (e *eachCall) record(tx *store.Tx, n int) (err error) {
 	defer func() { e.failed = err }()
-	if n == len(e.ids) && !e.more {
+	if e.next(n) == "" {
 		err = tx.Delete(e.key())
 	} else {
 		next := e.position
-		next.After, next.Count = e.ids[n-1], next.Count+n
+		next.Cursor, next.Count = e.next(n), next.Count+n
 		var raw []byte
 		if raw, err = json.Marshal(next); err == nil {
 			err = tx.Set(e.key(), raw)

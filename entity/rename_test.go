@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"runner.example/entity/catalog"
+	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema/compiler"
@@ -296,5 +297,31 @@ func TestAPlanNamesEveryChange(t *testing.T) {
 	}
 	if steps, _, err := catalog.Plan(context.Background(), h.store, h.model.Schema()); len(steps) != 0 || err != nil {
 		t.Errorf("the same schema: %v, %v", steps, err)
+	}
+}
+
+func TestTenantsMayBeRenamed(t *testing.T) {
+	old := tradeWith("Order", "name: text", "open")
+	h := newFixture(t, old)
+	h.insert(alice, "Order", `{"name":"a"}`)
+	withState := tradeWith("Order", "name: text\n state: State = open", "open, sent")
+	h.mustActivate(withState) // the row has the value because it lacks the field
+	renamed := strings.NewReplacer(
+		"tenant: Org", "tenant: Company", "entity Org", `entity Company @was("Org")`,
+		"org: Org @tenant", `company: Company @tenant @was("org")`, "enum State { open", `enum State { agreed @was("open")`, "= open", "= agreed",
+	).Replace(withState)
+	for range 2 {
+		h.mustActivate(renamed)
+		if got := h.texts("state", `{"from":"Order","where":[["company","=","t1"]]}`); !slices.Equal(got, []string{"agreed"}) {
+			t.Errorf("got %v", got)
+		}
+		other := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t2"}
+		if got := h.rows(other, `{"from":"Order"}`); len(got) != 0 {
+			t.Errorf("another tenant sees %v", got)
+		}
+		h.mustRollback(withState)
+		if got := h.texts("state", `{"from":"Order","where":[["org","=","t1"]]}`); !slices.Equal(got, []string{"open"}) {
+			t.Errorf("got %v", got)
+		}
 	}
 }

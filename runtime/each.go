@@ -14,6 +14,8 @@ type Each struct {
 	// Params returns the parameters of each call, in the transaction. It may be called several
 	// times, like the next.
 	Params func(tx *store.Tx) ([][]byte, error)
+	// Group is after how many calls, and multiples of that, the batch may end early; 0: 1.
+	Group int
 	// Also is called in the transaction after n calls. Its error refuses all of them.
 	Also func(tx *store.Tx, n int) error
 }
@@ -51,7 +53,7 @@ func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *
 			return err
 		}
 		for _, body := range bodies {
-			if got.N > 0 && time.Since(started) > rt.timeout/2 {
+			if got.N > 0 && got.N%max(1, e.Group) == 0 && time.Since(started) > rt.timeout/2 {
 				break
 			}
 			inv.input.body = body

@@ -105,6 +105,7 @@ var plan = map[string]layeredPackage{
 	"node":                 {10, nil},
 	"dev":                  {11, []string{"github.com/fsnotify/fsnotify"}},
 	"cmd/runner/cli":       {12, []string{"github.com/spf13/cobra"}},
+	"cmd/runner/data":      {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/jobs":      {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/data":      {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/nodes":     {13, []string{"github.com/spf13/cobra"}},

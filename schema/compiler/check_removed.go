@@ -24,7 +24,7 @@ func (a *app) withoutRemoved(decls []syntax.Decl) []syntax.Decl {
 		case syntax.FindAttr(e.NameAttrs, "removed") != nil:
 			a.schema.Typed = true
 			a.goneEntities = append(a.goneEntities, e)
-			a.removed[e.Name.Name] = true
+			a.removed[e.Name.Name] = e.Name.Name
 			continue
 		default:
 			d = a.withoutRemovedFields(e)
@@ -46,7 +46,7 @@ func (a *app) withoutRemovedFields(e *syntax.EntityDecl) *syntax.EntityDecl {
 			continue
 		}
 		a.goneFields[e.Name.Name] = append(a.goneFields[e.Name.Name], f)
-		a.removed[f.Name.Name] = true
+		a.removed[f.Name.Name] = e.Name.Name + "." + f.Name.Name
 	}
 	return &rest
 }
@@ -84,6 +84,10 @@ func (c *removedChecker) check() {
 			c.onlyStored(d.Fields)
 		case *syntax.FunctionsDecl:
 			for _, f := range d.Functions {
+				c.onlyStored(f.Params)
+			}
+		case *syntax.JobsDecl:
+			for _, f := range d.Jobs {
 				c.onlyStored(f.Params)
 			}
 		}

@@ -55,6 +55,10 @@ func (c *renameChecker) check() {
 			for _, f := range d.Functions {
 				c.onlyStored(f.Params)
 			}
+		case *syntax.JobsDecl:
+			for _, f := range d.Jobs {
+				c.onlyStored(f.Params)
+			}
 		}
 	}
 }

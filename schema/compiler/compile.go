@@ -104,7 +104,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]bool{}, filled: map[diag.Span]string{}, assumed: map[diag.Span]bool{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]string{}, filled: map[diag.Span]string{}, assumed: map[diag.Span]bool{}},
 		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,

@@ -18,8 +18,8 @@ type report struct {
 	// words are the names in these parts, folded. A name that seems to be missing may be
 	// declared there.
 	words map[string]bool
-	// removed are the names of entities and fields with @removed.
-	removed map[string]bool
+	// removed are entities and fields with @removed, by their names: "Order.note" by "note".
+	removed map[string]string
 	// lost: names may be missing that are not in words.
 	lost bool
 	// filled are the places where a variable stands for a literal, with where its value is
@@ -92,8 +92,8 @@ func (r *report) warnf(code string, span diag.Span, format string, args ...any) 
 func (r *report) missing(name, code string, span diag.Span, format string, args ...any) {
 	switch {
 	case r.mayDeclare(name):
-	case r.removed[name]:
-		r.errorf(code, span, "%s: %s is @removed", fmt.Sprintf(format, args...), name)
+	case r.removed[name] != "":
+		r.errorf(code, span, "%s: %s is @removed", fmt.Sprintf(format, args...), r.removed[name])
 	default:
 		r.errorf(code, span, format, args...)
 	}

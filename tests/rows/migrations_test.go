@@ -33,6 +33,7 @@ functions(timeout: 60s) {
   strict(person: string(1..40), limit: int = 3)
   nothing()
   two(a: string, b: string)
+  slow(person: Person) (timeout: 400ms)
 }
 auth { session cookie { } }
 `
@@ -55,6 +56,10 @@ export async function strict(req: RouteRequest) {
   return noContent();
 }
 export function nothing() { return noContent(); }
+export function slow() {
+  for (const end = Date.now() + 20; Date.now() < end; );
+  return noContent();
+}
 export function two() { return noContent(); }
 `
 
@@ -273,6 +278,19 @@ func TestCallsOverRowsContinueAfterErrorsAndKills(t *testing.T) {
 	s.Stop()
 	// Without a server, and from the first row.
 	wantRun(t, a, 0, []string{"called strict for 450 rows"}, append(each, "--restart")...)
+}
+
+// A function takes 600 ms for all rows, and its timeout is 400 ms: so they are done in several
+// transactions.
+func TestABatchEndsBeforeTheFunctionsTimeout(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 30)
+	s := a.Serve()
+	wantRun(t, a, 0, []string{"called slow for 30 rows"}, "data", "each", "Person", "--call", "slow", "--all")
+	if records, rows := audited(t, a, "data.each"); records < 2 || rows != 30 {
+		t.Errorf("%d transactions of %d rows", records, rows)
+	}
+	s.Stop()
 }
 
 // batches returns the number of audit records of calls over rows.
