@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -156,7 +155,7 @@ func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claim
 	}
 	r.State, r.Group, r.Node, r.Lease = Running, nil, tx.Node(), timeOf(now.Add(q.lease(c.declared)))
 	r.Attempt++
-	value, err := json.Marshal(r)
+	value, err := r.encode()
 	if err != nil {
 		return err
 	}
