@@ -89,12 +89,12 @@ func Backoff(first time.Duration, attempt int, random float64) time.Duration {
 	return pause/2 + time.Duration(random*float64(pause/2))
 }
 
-// Release writes that the job waits again, as if this run had not begun.
-func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, now time.Time) error {
+// Release writes that the job waits again, until due, as if this run had not begun.
+func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, due time.Time) error {
 	r := c.again()
 	err := r.stop(tx)
 	r.Attempt--
-	r.Due = timeOf(now)
+	r.Due = timeOf(due)
 	return errors.Join(err, r.setWaiting(tx, declared))
 }
 

@@ -134,6 +134,8 @@ func TestManyJobsAreDoneForEachDurableInsert(t *testing.T) {
 
 func TestRequestsStayFastWhileTheQueueIsFull(t *testing.T) {
 	d, metrics := serveMeasured(t, "")
+	d.many("tick", 1500, 0) // so that each request reads as many rows
+	d.WaitUntil("rows", func() bool { return d.metric(metrics, `runner_job_runs_total{job="tick",outcome="done"}`) == 1500 })
 	var ratios, rates []float64
 	for range 5 {
 		quiet := d.measure("GET", "/count", 4, 2*time.Second)
