@@ -105,7 +105,7 @@ export async function write(req: RouteRequest) {
 }
 export async function note(req: RouteRequest) {
   const { auth } = getContext();
-  await insert("Entry", { text: "note of " + auth.kind + " " + auth.tenant + " " + req.body().text });
+  await insert("Entry", { text: "note of " + auth.kind + " " + auth.tenant + " " + req.body().text + ", sees " + (await query("Entry").select("text")).length });
   return ok();
 }
 export async function reads(req: RouteRequest) { await insert("Entry", { text: req.body().text }); return ok(); }
