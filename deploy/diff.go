@@ -308,15 +308,6 @@ func (v inventory) addSource(source diag.Source) {
 	}
 }
 
-// attrs returns attributes as they are written.
-func (w written) attrs(list []*syntax.FieldAttr) string {
-	var texts []string
-	for _, attr := range list {
-		texts = append(texts, w.text(attr.Loc))
-	}
-	return strings.Join(texts, " ")
-}
-
 func (v inventory) addParameters(kind string, f *syntax.FunctionDecl, w written) {
 	var params []string
 	for _, p := range f.Params {

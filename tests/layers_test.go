@@ -107,7 +107,6 @@ var plan = map[string]layeredPackage{
 	"cmd/runner/cli":       {12, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/data":      {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/jobs":      {13, []string{"github.com/spf13/cobra"}},
-	"cmd/runner/data":      {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner/nodes":     {13, []string{"github.com/spf13/cobra"}},
 	"cmd/runner":           {14, []string{"github.com/spf13/cobra"}},
 	"backup":               {4, nil},

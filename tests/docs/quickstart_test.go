@@ -134,8 +134,7 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
 
-func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
-func TestTheStepsOfTheJobsPageWork(t *testing.T)         { follow(t, "docs/jobs.md", 7) }
+func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, "docs/jobs.md", 7) }
 
 func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
 
