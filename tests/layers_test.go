@@ -74,6 +74,7 @@ var plan = map[string]layeredPackage{
 	"schema/format":        {2, nil},
 	"schema/model":         {2, nil},
 	"schema/vars":          {3, nil},
+	"schema/report":        {3, nil},
 	"schema/compiler":      {4, nil},
 	"audit":                {2, nil},
 	"generate":             {2, nil},

@@ -14,23 +14,23 @@ var (
 )
 
 // checkActions reports unknown and repeated actions.
-func (r *report) checkActions(actions []syntax.Ident, known []string) {
+func (a *app) checkActions(actions []syntax.Ident, known []string) {
 	given := map[string]bool{}
-	for _, a := range actions {
-		if a.Name == "" {
+	for _, action := range actions {
+		if action.Name == "" {
 			continue
 		}
-		if !slices.Contains(known, a.Name) {
-			r.errorf("E305", a.Loc, "unknown action %q: use %s%s", a.Name, strings.Join(known, ", "), r.didYouMean(a.Name, known))
+		if !slices.Contains(known, action.Name) {
+			a.Errorf("E305", action.Loc, "unknown action %q: use %s%s", action.Name, strings.Join(known, ", "), a.DidYouMean(action.Name, known))
 			continue
 		}
 		twice := false
-		for _, part := range model.ActionParts(a.Name) {
+		for _, part := range model.ActionParts(action.Name) {
 			twice = twice || given[part]
 			given[part] = true
 		}
 		if twice {
-			r.warnf("W305", a.Loc, "action %q is given twice", a.Name)
+			a.Warnf("W305", action.Loc, "action %q is given twice", action.Name)
 		}
 	}
 }

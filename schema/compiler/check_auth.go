@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"runner.example/schema/model"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -35,7 +36,7 @@ func (c *authChecker) checkAuth() {
 				c.tenantSet = true
 				c.tenant = c.entityName(s)
 			case "origins":
-				for _, origin := range c.stringList(s.Value) {
+				for _, origin := range c.StringList(s.Value) {
 					c.origins.checkPageOrigin("origins", origin)
 				}
 			}
@@ -44,7 +45,7 @@ func (c *authChecker) checkAuth() {
 		c.sessions = c.sessions || len(auth.Sessions) > 0
 		for _, session := range auth.Sessions {
 			if first, twice := kinds.add(session.Kind); twice {
-				c.errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, at(session.Kind.Loc, first))
+				c.Errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, report.At(session.Kind.Loc, first))
 			}
 			c.cookies = c.cookies || session.Kind.Name == "cookie"
 			c.checkSession(session)
@@ -54,9 +55,9 @@ func (c *authChecker) checkAuth() {
 
 func (c *authChecker) declareRoles(v syntax.SettingValue) {
 	taken := seenNames{}
-	for _, role := range c.roleList(v) {
+	for _, role := range c.RoleList(v) {
 		if first, twice := taken.add(role); twice {
-			c.errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, at(role.Loc, first))
+			c.Errorf("E211", role.Loc, "role %q is already declared at %s", role.Name, report.At(role.Loc, first))
 			continue
 		}
 		c.roleNames = append(c.roleNames, role.Name)
@@ -66,12 +67,12 @@ func (c *authChecker) declareRoles(v syntax.SettingValue) {
 // entityName returns the entity that a setting of auth names. In untyped mode the name is
 // not checked.
 func (c *authChecker) entityName(s *syntax.Setting) string {
-	name, ok := c.bareName(s.Value, "an entity")
+	name, ok := c.BareName(s.Value, "an entity")
 	if !ok || !c.schema.Typed {
 		return ""
 	}
 	if _, ok := c.named[name.Name].(*syntax.EntityDecl); !ok {
-		c.missing(name.Name, "E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.didYouMean(name.Name, c.entityNames()))
+		c.Missing(name.Name, "E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.DidYouMean(name.Name, c.entityNames()))
 		return ""
 	}
 	return name.Name
@@ -95,21 +96,21 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 	for _, s := range d.Settings {
 		switch s.Name.Name {
 		case "idle":
-			if _, ok := c.duration(s.Value); ok {
+			if _, ok := c.Duration(s.Value); ok {
 				idle = s.Value.(*syntax.Literal)
 			}
 		case "absolute":
-			if d, ok := c.duration(s.Value); ok {
+			if d, ok := c.Duration(s.Value); ok {
 				absolute, lasts = d, s.Value.(*syntax.Literal).Raw
 			}
 		case "sameSite":
-			if word, ok := c.bareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
-				c.errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.didYouMean(word.Name, []string{"lax", "strict"}))
+			if word, ok := c.BareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
+				c.Errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.DidYouMean(word.Name, []string{"lax", "strict"}))
 			}
 		}
 	}
 	if idle != nil && idle.Duration > absolute {
-		c.missing("absolute", "E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
+		c.Missing("absolute", "E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
 	}
 }
 
@@ -124,11 +125,11 @@ func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	}
 	switch {
 	case !prefixed && !c.opt.InsecureCookies:
-		c.errorf("E531", name.Loc, "the cookie name must begin with __Host- (`insecure_cookies = true` under [auth] in runner.toml permits others, on loopback only)")
+		c.Errorf("E531", name.Loc, "the cookie name must begin with __Host- (`insecure_cookies = true` under [auth] in runner.toml permits others, on loopback only)")
 	case rest == "" || len(name.Text) > 64 || strings.ContainsFunc(rest, isOther):
-		c.errorf("E531", name.Loc, "%q is not a valid cookie name: use at most 64 letters, digits, - and _, at least one of them after __Host-", name.Text)
+		c.Errorf("E531", name.Loc, "%q is not a valid cookie name: use at most 64 letters, digits, - and _, at least one of them after __Host-", name.Text)
 	case !prefixed && strings.HasPrefix(rest, "__"):
-		c.errorf("E531", name.Loc, "browsers reserve cookie names that begin with __ and would reject %q: choose another name", name.Text)
+		c.Errorf("E531", name.Loc, "browsers reserve cookie names that begin with __ and would reject %q: choose another name", name.Text)
 	}
 }
 
@@ -147,27 +148,27 @@ func (c *authChecker) checkJWT(d *syntax.SessionDecl) {
 				c.checkKeySet(location)
 			}
 		case "algorithms":
-			for _, alg := range c.nameList(s.Value) {
+			for _, alg := range c.NameList(s.Value) {
 				c.checkAlgorithm(alg)
 			}
 		case "roles", "tenant":
-			for _, name := range c.claim(s.Value) {
+			for _, name := range c.Claim(s.Value) {
 				c.nonBlank("the claim of "+s.Name.Name, name)
 			}
 		}
 	}
 	for _, need := range []string{"issuer", "audience", "jwks"} {
 		if !given[need] {
-			c.missing(need, "E530", d.Span(), "jwt needs issuer, audience and jwks: %s is missing", need)
+			c.Missing(need, "E530", d.Span(), "jwt needs issuer, audience and jwks: %s is missing", need)
 		}
 	}
 }
 
 // nonBlank requires a string that is not blank.
 func (c *authChecker) nonBlank(what string, v syntax.SettingValue) (*syntax.Literal, bool) {
-	lit, ok := c.str(v)
+	lit, ok := c.String(v)
 	if ok && strings.TrimSpace(lit.Text) == "" {
-		c.errorf("E530", lit.Loc, "jwt: %s is empty, so it would not be checked: write the expected value", what)
+		c.Errorf("E530", lit.Loc, "jwt: %s is empty, so it would not be checked: write the expected value", what)
 		return nil, false
 	}
 	return lit, ok
@@ -181,7 +182,7 @@ func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	case model.IsFileName(location.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
-		c.errorf("E530", location.Loc, "jwks: %s is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Shown())
+		c.Errorf("E530", location.Loc, "jwks: %s is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Shown())
 	}
 }
 
@@ -195,8 +196,8 @@ func (c *authChecker) checkAlgorithm(alg syntax.Ident) {
 	switch {
 	case slices.Contains(jwtAlgorithms, alg.Name):
 	case strings.EqualFold(alg.Name, "none"):
-		c.errorf("E530", alg.Loc, "algorithm \"none\" is never allowed: use %s", strings.Join(jwtAlgorithms, ", "))
+		c.Errorf("E530", alg.Loc, "algorithm \"none\" is never allowed: use %s", strings.Join(jwtAlgorithms, ", "))
 	default:
-		c.errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
+		c.Errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
 	}
 }

@@ -3,6 +3,7 @@ package compiler
 import (
 	"slices"
 
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -24,7 +25,7 @@ func (c *entityChecker) checkEnums() {
 		taken := seenNames{}
 		for _, v := range enum.Values {
 			if first, twice := taken.add(v); twice {
-				c.errorf("E211", v.Loc, "value %q is already declared in %s at %s", v.Name, enum.Name.Name, at(v.Loc, first))
+				c.Errorf("E211", v.Loc, "value %q is already declared in %s at %s", v.Name, enum.Name.Name, report.At(v.Loc, first))
 			}
 		}
 	}
@@ -70,9 +71,9 @@ func (c *entityChecker) checkID(e *entityInfo) {
 	switch {
 	case e.name() == "":
 	case len(ids) > 1:
-		c.errorf("E210", e.decl.Name.Loc, "entity %s has more than one id field", e.name())
+		c.Errorf("E210", e.decl.Name.Loc, "entity %s has more than one id field", e.name())
 	case id == nil || id.Type != nil && (id.Type.Name.Name != "id" || id.Type.List || id.Type.Optional):
-		c.missing("id", "E210", e.decl.Name.Loc, "entity %s has no id field: add `id: id`", e.name())
+		c.Missing("id", "E210", e.decl.Name.Loc, "entity %s has no id field: add `id: id`", e.name())
 	}
 }
 
@@ -85,18 +86,18 @@ func (c *entityChecker) checkTenant(e *entityInfo) {
 		}
 		marked++
 		if f.Type.Optional {
-			c.errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: every row must belong to a tenant", e.name(), f.Name.Name)
+			c.Errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: every row must belong to a tenant", e.name(), f.Name.Name)
 		}
 		switch {
 		case !c.tenantSet:
-			c.missing("tenant", "E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
+			c.Missing("tenant", "E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
 		case c.tenant == "": // reported at auth.tenant
 		case f.Type.Name.Name != c.tenant || f.Type.List:
-			c.errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s", e.name(), f.Name.Name, c.tenant, describeType(f.Type))
+			c.Errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s", e.name(), f.Name.Name, c.tenant, describeType(f.Type))
 		}
 	}
 	if marked > 1 {
-		c.errorf("E221", e.decl.Name.Loc, "entity %s has more than one @tenant field", e.name())
+		c.Errorf("E221", e.decl.Name.Loc, "entity %s has more than one @tenant field", e.name())
 	}
 }
 
@@ -106,17 +107,17 @@ func (c *entityChecker) checkAttrs(e *entityInfo, f *syntax.FieldDecl) {
 		switch attr.Name.Name {
 		case "unique", "index":
 			if !indexable(f) {
-				c.errorf("E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed")
+				c.Errorf("E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed")
 			} else if attr.Ref != nil && c.typeExists(f) && !slices.Contains(textTypes, f.Type.Name.Name) {
-				c.errorf("E217", attr.Loc, "@index(ignoreCase) needs a text field, not %s", describeType(f.Type))
+				c.Errorf("E217", attr.Loc, "@index(ignoreCase) needs a text field, not %s", describeType(f.Type))
 			}
 		case "created", "updated":
 			if f.Type.Name.Name != "time" || f.Type.List {
-				c.errorf("E212", f.Type.Loc, "@%s needs a field of type time, not %s", attr.Name.Name, describeType(f.Type))
+				c.Errorf("E212", f.Type.Loc, "@%s needs a field of type time, not %s", attr.Name.Name, describeType(f.Type))
 			}
 		case "onDelete":
 			if c.typeExists(f) && (c.target(f) == nil || f.Type.List) {
-				c.errorf("E212", f.Type.Loc, "@onDelete needs a to-one relation, not %s", describeType(f.Type))
+				c.Errorf("E212", f.Type.Loc, "@onDelete needs a to-one relation, not %s", describeType(f.Type))
 			} else if c.typeExists(f) && attr.Ref != nil {
 				c.checkOnDelete(e, f, attr)
 			}
@@ -129,16 +130,16 @@ func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *
 	target := c.target(f)
 	switch what := attr.Ref.Name; {
 	case what == "clear" && !f.Type.Optional:
-		c.errorf("E245", attr.Loc, "%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade", e.name(), f.Name.Name, f.Type.Name.Name)
+		c.Errorf("E245", attr.Loc, "%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade", e.name(), f.Name.Name, f.Type.Name.Name)
 	case what == "cascade" && e.tenant != nil && f.Attr("tenant") == nil && target.tenant == nil:
-		c.warnf("W246", attr.Loc, "%s has no tenant: deleting one of its rows deletes rows of %s of all tenants", target.name(), e.name())
+		c.Warnf("W246", attr.Loc, "%s has no tenant: deleting one of its rows deletes rows of %s of all tenants", target.name(), e.name())
 	}
 }
 
 // checkInsertable warns of a required field that no handler can set.
 func (c *entityChecker) checkInsertable(e *entityInfo, f *syntax.FieldDecl) {
 	if mustBeGiven(f) && f.Attr("readonly") != nil {
-		c.warnf("W244", f.Name.Loc, "%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)", e.name(), f.Name.Name)
+		c.Warnf("W244", f.Name.Loc, "%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)", e.name(), f.Name.Name)
 	}
 }
 
@@ -160,16 +161,16 @@ func (c *entityChecker) checkRelation(e *entityInfo, f *syntax.FieldDecl) {
 	_, isType := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 	switch {
 	case isType:
-		c.errorf("E212", f.Type.Name.Loc, "type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
+		c.Errorf("E212", f.Type.Name.Loc, "type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
 	case inverse != nil && c.typeExists(f) && (target == nil || !f.Type.List):
-		c.errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s", f.Name.Name, describeType(f.Type))
+		c.Errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s", f.Name.Name, describeType(f.Type))
 	case target == nil:
 	case f.Type.List && inverse == nil:
-		c.errorf("E220", f.Name.Loc, "to-many relation %s.%s needs @inverse(field of %s)", e.name(), f.Name.Name, target.name())
+		c.Errorf("E220", f.Name.Loc, "to-many relation %s.%s needs @inverse(field of %s)", e.name(), f.Name.Name, target.name())
 	case f.Type.List:
 		c.checkInverse(e, f, inverse, target)
 	case target.tenant != nil && e.tenant == nil && !(f.Type.Optional && f.Attr("readonly") != nil):
-		c.missing("tenant", "E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
+		c.Missing("tenant", "E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
 	}
 }
 
@@ -179,11 +180,11 @@ func (c *entityChecker) checkInverse(e *entityInfo, f *syntax.FieldDecl, attr *s
 	}
 	back := target.fields[attr.Ref.Name]
 	if back == nil || back.Type == nil || back.Type.List || c.target(back) != e {
-		c.missing(attr.Ref.Name, "E219", attr.Loc, "%s has no relation to %s named %q%s", target.name(), e.name(), attr.Ref.Name, c.didYouMean(attr.Ref.Name, c.relations(target, e)))
+		c.Missing(attr.Ref.Name, "E219", attr.Loc, "%s has no relation to %s named %q%s", target.name(), e.name(), attr.Ref.Name, c.DidYouMean(attr.Ref.Name, c.relations(target, e)))
 		return
 	}
 	if other := c.inverseOf[back]; other != "" {
-		c.errorf("E219", attr.Loc, "%s.%s is already the inverse of %s", target.name(), attr.Ref.Name, other)
+		c.Errorf("E219", attr.Loc, "%s.%s is already the inverse of %s", target.name(), attr.Ref.Name, other)
 		return
 	}
 	c.inverseOf[back] = e.name() + "." + f.Name.Name
@@ -209,14 +210,14 @@ func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
 		f := e.fields[col.Name.Name]
 		switch _, twice := taken.add(col.Name); {
 		case f == nil:
-			c.missing(col.Name.Name, "E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.didYouMean(col.Name.Name, e.fieldNames()))
+			c.Missing(col.Name.Name, "E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.DidYouMean(col.Name.Name, e.fieldNames()))
 		case !indexable(f):
-			c.missing(col.Name.Name, "E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
+			c.Missing(col.Name.Name, "E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
 		case twice:
-			c.errorf("E217", attr.Loc, "@@%s repeats field %q", attr.Name.Name, col.Name.Name)
+			c.Errorf("E217", attr.Loc, "@@%s repeats field %q", attr.Name.Name, col.Name.Name)
 		}
 	}
 	if attr.Name.Name == "unique" && attr.Global != nil && e.tenant != nil {
-		c.warnf("W224", attr.Loc, "`global` on tenant entity %s reveals to one tenant which values another has", e.name())
+		c.Warnf("W224", attr.Loc, "`global` on tenant entity %s reveals to one tenant which values another has", e.name())
 	}
 }

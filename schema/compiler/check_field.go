@@ -11,6 +11,7 @@ import (
 
 	"runner.example/schema"
 	"runner.example/schema/model"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -22,7 +23,7 @@ func (c *fieldChecker) typeName(word string, name syntax.Ident) {
 	switch first, _ := firstRune(name.Name); {
 	case name.Name == "":
 	case slices.Contains(schema.BuiltinTypes, name.Name):
-		c.errorf("E201", name.Loc, "%q is a reserved name", name.Name)
+		c.Errorf("E201", name.Loc, "%q is a reserved name", name.Name)
 	case !unicode.IsUpper(first):
 		c.errorIfTyped("202", name.Loc, "%s names begin with a capital letter: %q", word, name.Name)
 	}
@@ -43,12 +44,12 @@ func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
 	taken := seenNames{}
 	for _, f := range fields {
 		if first, twice := taken.add(f.Name); twice {
-			c.errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s", f.Name.Name, owner, at(f.Name.Loc, first))
+			c.Errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s", f.Name.Name, owner, report.At(f.Name.Loc, first))
 		}
 		switch first, named := firstRune(f.Name.Name); {
 		case !named:
 		case slices.Contains(reservedFields, f.Name.Name):
-			c.errorf("E201", f.Name.Loc, "%q is a reserved name", f.Name.Name)
+			c.Errorf("E201", f.Name.Loc, "%q is a reserved name", f.Name.Name)
 		case !unicode.IsLower(first):
 			c.errorIfTyped("202", f.Name.Loc, "field names begin with a lower-case letter: %q", f.Name.Name)
 		}
@@ -69,9 +70,9 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	case slices.Contains(schema.BuiltinTypes, name):
 		c.checkTypeArgs(t)
 	case c.named[name] == nil:
-		c.missing(name, "E212", t.Name.Loc, "unknown type %q%s", name, c.hint(types, name, c.typeNames()))
+		c.Missing(name, "E212", t.Name.Loc, "unknown type %q%s", name, c.Hint(types, name, c.typeNames()))
 	case t.Args != nil:
-		c.errorf("E213", t.Args.Loc, "%s takes no arguments", name)
+		c.Errorf("E213", t.Args.Loc, "%s takes no arguments", name)
 	}
 }
 
@@ -83,7 +84,7 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 		if args != nil {
 			span = args.Loc
 		}
-		c.errorf("E213", span, format, a...)
+		c.Errorf("E213", span, format, a...)
 	}
 	if args != nil && args.First == nil {
 		return // reported
@@ -120,10 +121,10 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 		case "min", "max":
 			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"}, f.Type.Name.Name) {
 				if why := mismatch(f.Type, attr.Arg); why != "" {
-					c.errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
+					c.Errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
 				}
 			} else if c.typeExists(f) {
-				c.errorf("E213", attr.Loc, "@%s needs a number, a duration or a time, not %s", name, describeType(f.Type))
+				c.Errorf("E213", attr.Loc, "@%s needs a number, a duration or a time, not %s", name, describeType(f.Type))
 			}
 		case "pattern":
 			c.checkPattern(f, attr)
@@ -134,7 +135,7 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 		return
 	}
 	if order, ok := valueOf(f.Type, low.Arg).Compare(valueOf(f.Type, high.Arg)); ok && order > 0 {
-		c.errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper bound", low.Arg.Raw, high.Arg.Raw)
+		c.Errorf("E213", high.Loc, "@min(%s) @max(%s): the lower bound is above the upper bound", low.Arg.Raw, high.Arg.Raw)
 	}
 }
 
@@ -143,12 +144,12 @@ var textTypes = []string{"string", "text", "email", "url"}
 
 func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	if c.typeExists(f) && !slices.Contains(textTypes, f.Type.Name.Name) {
-		c.errorf("E218", attr.Loc, "@pattern needs a text field, not %s", describeType(f.Type))
+		c.Errorf("E218", attr.Loc, "@pattern needs a text field, not %s", describeType(f.Type))
 		return
 	}
 	if _, err := regexp.Compile(attr.Arg.Text); err != nil {
 		why := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
-		c.errorf("E218", attr.Loc, "the pattern does not compile: %s (RE2)", why)
+		c.Errorf("E218", attr.Loc, "the pattern does not compile: %s (RE2)", why)
 		return
 	}
 	c.checkPatternBounds(f, attr)
@@ -158,7 +159,7 @@ func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr)
 func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	program := schema.PatternProgram(attr.Arg.Text)
 	if program > schema.MaxPatternProgram {
-		c.errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions", program, schema.MaxPatternProgram)
+		c.Errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions", program, schema.MaxPatternProgram)
 		return
 	}
 	if !c.typeExists(f) || f.Type.Args != nil && f.Type.Args.First == nil {
@@ -169,9 +170,9 @@ func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.Fiel
 	switch longest := t.LongestText(); {
 	case longest == 0 && !t.HasMaxLen:
 		name := f.Type.Name.Name
-		c.errorf("E247", attr.Loc, "@pattern needs a text of limited length: write %s(1000), with the length that you need", name)
+		c.Errorf("E247", attr.Loc, "@pattern needs a text of limited length: write %s(1000), with the length that you need", name)
 	case longest > schema.MaxPatternSteps/program:
-		c.errorf("E248", attr.Loc, "the pattern compiles to %d instructions; for texts of %d characters the limit is %d: limit the length, or use smaller repetitions",
+		c.Errorf("E248", attr.Loc, "the pattern compiles to %d instructions; for texts of %d characters the limit is %d: limit the length, or use smaller repetitions",
 			program, longest, schema.MaxPatternSteps/longest)
 	}
 }
@@ -181,7 +182,7 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 	if f.Default == nil || !c.typeExists(f) {
 		return
 	}
-	refuse := func(format string, a ...any) { c.errorf("E214", f.Default.Span(), format, a...) }
+	refuse := func(format string, a ...any) { c.Errorf("E214", f.Default.Span(), format, a...) }
 	switch d := c.named[f.Type.Name.Name].(type) {
 	case *syntax.EntityDecl:
 		refuse("a relation cannot have a default")
@@ -232,7 +233,7 @@ func (c *fieldChecker) checkListDefault(f *syntax.FieldDecl, list *syntax.ListSe
 	elem.Type = &elemType
 	for _, elem.Default = range list.Elems {
 		if name, ok := elem.Default.(*syntax.NameSetting); ok && name.Name.Name == "now" {
-			c.errorf("E214", name.Loc, "now cannot be an element of a default")
+			c.Errorf("E214", name.Loc, "now cannot be an element of a default")
 			continue
 		}
 		c.checkDefault(&elem)
@@ -243,10 +244,10 @@ func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingV
 	switch v := v.(type) {
 	case *syntax.NameSetting:
 		if values := model.Names(enum.Values); !slices.Contains(values, v.Name.Name) {
-			c.missing(v.Name.Name, "E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.didYouMean(v.Name.Name, values))
+			c.Missing(v.Name.Name, "E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.DidYouMean(v.Name.Name, values))
 		}
 	case *syntax.Literal:
-		c.errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)
+		c.Errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 	"unicode/utf8"
 
 	"runner.example/internal/diag"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
 // pathChecker checks the paths of routes and the prefixes of groups.
-type pathChecker struct{ *report }
+type pathChecker struct{ *report.Report }
 
 const (
 	maxSegments  = 32
@@ -93,17 +94,17 @@ func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segme
 	prefix := lit.Text
 	switch {
 	case !strings.HasPrefix(prefix, "/"):
-		c.errorf("E401", lit.Loc, "the prefix %q must begin with /", prefix)
+		c.Errorf("E401", lit.Loc, "the prefix %q must begin with /", prefix)
 		return nil, false
 	case prefix != "/" && strings.HasSuffix(prefix, "/"):
-		c.errorf("E403", lit.Loc, "the prefix %q must not end with /", prefix)
+		c.Errorf("E403", lit.Loc, "the prefix %q must not end with /", prefix)
 		return nil, false
 	}
 	segments := splitPath(prefix)
 	ok := c.checkSegments(lit.Loc, "prefix", prefix, segments)
 	for _, s := range segments {
 		if s.kind == rest && ok {
-			c.errorf("E407", lit.Loc, "the rest parameter \"*%s\" must come last: a prefix cannot contain it", s.text)
+			c.Errorf("E407", lit.Loc, "the rest parameter \"*%s\" must come last: a prefix cannot contain it", s.text)
 			ok = false
 		}
 	}
@@ -113,7 +114,7 @@ func (c *pathChecker) checkPrefix(lit *syntax.Literal, outer []segment) ([]segme
 // checkPath checks the path of a route inside the prefix outer.
 func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, bool) {
 	if !strings.HasPrefix(path.Raw, "/") {
-		c.errorf("E401", path.Loc, "the path %q must begin with /", path.Raw)
+		c.Errorf("E401", path.Loc, "the path %q must begin with /", path.Raw)
 		return nil, false
 	}
 	segments := splitPath(path.Raw)
@@ -124,7 +125,7 @@ func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, b
 	ok := c.checkSegments(path.Loc, "path", path.Raw, own)
 	for i, s := range segments {
 		if s.kind == rest && i < len(segments)-1 {
-			c.errorf("E407", path.Loc, "the rest parameter \"*%s\" must come last", s.text)
+			c.Errorf("E407", path.Loc, "the rest parameter \"*%s\" must come last", s.text)
 			ok = false
 			break
 		}
@@ -141,9 +142,9 @@ func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments
 		case s.kind != static:
 			continue
 		case s.text == "":
-			c.errorf("E408", span, "the %s %q has an empty segment", word, whole)
+			c.Errorf("E408", span, "the %s %q has an empty segment", word, whole)
 		case s.text == "." || s.text == "..":
-			c.errorf("E408", span, "the %s %q has a dot segment, which no request can reach", word, whole)
+			c.Errorf("E408", span, "the %s %q has a dot segment, which no request can reach", word, whole)
 		default:
 			bad := strings.IndexFunc(s.text, func(r rune) bool {
 				return !syntax.IsLetter(r) && !syntax.IsDigit(r) && !strings.ContainsRune("-._~", r)
@@ -152,7 +153,7 @@ func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments
 				continue
 			}
 			r, _ := utf8.DecodeRuneInString(s.text[bad:])
-			c.errorf("E409", span, "the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
+			c.Errorf("E409", span, "the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
 		}
 		return false
 	}
@@ -167,7 +168,7 @@ func (c *pathChecker) badParam(span diag.Span, s segment) {
 	if s.text != "" {
 		name = "a name of letters, digits and _"
 	}
-	c.errorf("E404", span, "%q is not a parameter: %s must follow the %s", mark+s.text, name, called)
+	c.Errorf("E404", span, "%q is not a parameter: %s must follow the %s", mark+s.text, name, called)
 }
 
 // checkParams reports a parameter of own that repeats one of outer or own.
@@ -183,7 +184,7 @@ func (c *pathChecker) checkParams(span diag.Span, outer, own []segment) bool {
 			continue
 		}
 		if seen[s.text] {
-			c.errorf("E405", span, "parameter :%s is given twice in %s", s.text, pathText(append(slices.Clip(outer), own...)))
+			c.Errorf("E405", span, "parameter :%s is given twice in %s", s.text, pathText(append(slices.Clip(outer), own...)))
 			return false
 		}
 		seen[s.text] = true

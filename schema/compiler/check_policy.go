@@ -26,14 +26,14 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	c.checkActions(p.Actions, policyActions)
 	for _, kind := range p.To {
 		if kind.Scope != nil && c.scopes[kind.Scope.Name] == nil {
-			c.missing(kind.Scope.Name, "E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.didYouMean(kind.Scope.Name, c.scopeNames))
+			c.Missing(kind.Scope.Name, "E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.DidYouMean(kind.Scope.Name, c.scopeNames))
 		}
 		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
-			c.errorf("E316", head, "@@allow to apiKey: keys get their rights only from @grant; `to apiKey` is for @@deny")
+			c.Errorf("E316", head, "@@allow to apiKey: keys get their rights only from @grant; `to apiKey` is for @@deny")
 		}
 	}
 	if p.Effect.Name == "allow" && len(p.To) == 0 && p.When == nil {
-		c.errorf("E228", head, "@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant", e.name())
+		c.Errorf("E228", head, "@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant", e.name())
 	}
 	if p.Effect.Name == "allow" {
 		c.checkAllowedInsert(e, p)
@@ -46,7 +46,7 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 		return
 	}
 	if truth, _ := model.Rule(p.When).Eval(&schema.RuleInput{}); truth == schema.True {
-		c.warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
+		c.Warnf("W229", head, "the `when` of this @@deny is always true (omit it if that is meant)")
 	}
 }
 
@@ -59,7 +59,7 @@ func (c *policyChecker) checkAllowedInsert(e *entityInfo, p *syntax.PolicyDecl) 
 	}
 	for _, f := range e.decl.Fields {
 		if mustBeGiven(f) && f.Attr("hidden") != nil && f.Attr("readonly") == nil {
-			c.warnf("W317", insert.Loc, "@@allow lets no caller insert a %s: its required field %s is @hidden, and only a @grant can name it (give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc, "@@allow lets no caller insert a %s: its required field %s is @hidden, and only a @grant can name it (give it a default, or make it optional)", e.name(), f.Name.Name)
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"runner.example/schema"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -24,7 +25,7 @@ func (a *app) withoutRemoved(decls []syntax.Decl) []syntax.Decl {
 		case syntax.FindAttr(e.NameAttrs, "removed") != nil:
 			a.schema.Typed = true
 			a.goneEntities = append(a.goneEntities, e)
-			a.removed[e.Name.Name] = e.Name.Name
+			a.Removed[e.Name.Name] = e.Name.Name
 			continue
 		default:
 			d = a.withoutRemovedFields(e)
@@ -46,7 +47,7 @@ func (a *app) withoutRemovedFields(e *syntax.EntityDecl) *syntax.EntityDecl {
 			continue
 		}
 		a.goneFields[e.Name.Name] = append(a.goneFields[e.Name.Name], f)
-		a.removed[f.Name.Name] = e.Name.Name + "." + f.Name.Name
+		a.Removed[f.Name.Name] = e.Name.Name + "." + f.Name.Name
 	}
 	return &rest
 }
@@ -69,7 +70,7 @@ type removedChecker struct{ *app }
 func (c *removedChecker) check() {
 	for _, e := range c.goneEntities {
 		if other := c.named[e.Name.Name]; other != nil {
-			c.errorf("E261", e.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", e.Name.Name, at(e.Name.Loc, other.Span()))
+			c.Errorf("E261", e.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", e.Name.Name, report.At(e.Name.Loc, other.Span()))
 		}
 		c.checkAttrs("entity "+e.Name.Name, e.NameAttrs)
 	}
@@ -99,20 +100,20 @@ func (c *removedChecker) checkField(e *entityInfo, f *syntax.FieldDecl) {
 	attr := f.Attr("removed")
 	switch other := e.fields[f.Name.Name]; {
 	case other != nil && other != f:
-		c.errorf("E261", f.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", name, at(f.Name.Loc, other.Name.Loc))
+		c.Errorf("E261", f.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", name, report.At(f.Name.Loc, other.Name.Loc))
 	case f.Type != nil && f.Type.Name.Name == "id":
-		c.errorf("E261", attr.Loc, "%s is the id of the rows and cannot be removed", name)
+		c.Errorf("E261", attr.Loc, "%s is the id of the rows and cannot be removed", name)
 	case f.Attr("tenant") != nil:
-		c.errorf("E261", attr.Loc, "%s is the tenant of the rows and cannot be removed", name)
+		c.Errorf("E261", attr.Loc, "%s is the tenant of the rows and cannot be removed", name)
 	case f.Attr("inverse") != nil:
-		c.errorf("E261", attr.Loc, "%s is not stored: delete its line", name)
+		c.Errorf("E261", attr.Loc, "%s is not stored: delete its line", name)
 	}
 	c.checkAttrs(name, f.Attrs)
 }
 
 func (c *removedChecker) checkAttrs(what string, attrs []*syntax.FieldAttr) {
 	if attr := syntax.FindAttr(attrs, "was"); attr != nil {
-		c.errorf("E261", attr.Loc, "%s is @removed, so it keeps its stored name: remove @was, and write the name that rows have", what)
+		c.Errorf("E261", attr.Loc, "%s is @removed, so it keeps its stored name: remove @was, and write the name that rows have", what)
 	}
 }
 
@@ -120,7 +121,7 @@ func (c *removedChecker) checkAttrs(what string, attrs []*syntax.FieldAttr) {
 func (c *removedChecker) onlyStored(fields []*syntax.FieldDecl) {
 	for _, f := range fields {
 		if attr := f.Attr("removed"); attr != nil {
-			c.errorf("E261", attr.Loc, "@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
+			c.Errorf("E261", attr.Loc, "@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
 		}
 	}
 }

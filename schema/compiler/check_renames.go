@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -27,7 +28,7 @@ func (c *renameChecker) check() {
 		for _, f := range e.decl.Fields {
 			fields = append(fields, renamed{e.name() + "." + f.Name.Name, f.Name, f.Attrs})
 			if attr := f.Attr("was"); attr != nil && f.Type != nil && (f.Type.Name.Name == "id" || f.Attr("inverse") != nil) {
-				c.errorf("E260", attr.Loc, "%s.%s is not stored under a name: remove @was", e.name(), f.Name.Name)
+				c.Errorf("E260", attr.Loc, "%s.%s is not stored under a name: remove @was", e.name(), f.Name.Name)
 			}
 		}
 		for _, f := range c.goneFields[e.name()] {
@@ -67,7 +68,7 @@ func (c *renameChecker) check() {
 func (c *renameChecker) onlyAttrs(where string, attrs []*syntax.FieldAttr, known ...string) {
 	for _, attr := range attrs {
 		if !slices.Contains(known, attr.Name.Name) {
-			c.errorf("E110", attr.Loc, "@%s is for fields: after the name of %s write only @%s", attr.Name.Name, where, strings.Join(known, " or @"))
+			c.Errorf("E110", attr.Loc, "@%s is for fields: after the name of %s write only @%s", attr.Name.Name, where, strings.Join(known, " or @"))
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (c *renameChecker) onlyAttrs(where string, attrs []*syntax.FieldAttr, known
 func (c *renameChecker) onlyStored(fields []*syntax.FieldDecl) {
 	for _, f := range fields {
 		if attr := f.Attr("was"); attr != nil {
-			c.errorf("E260", attr.Loc, "@was is for fields of entities: the values of %s are not stored", f.Name.Name)
+			c.Errorf("E260", attr.Loc, "@was is for fields of entities: the values of %s are not stored", f.Name.Name)
 		}
 	}
 }
@@ -99,15 +100,15 @@ func (c *renameChecker) checkNames(list []renamed) {
 			now, kept := declared[before]
 			switch {
 			case seen:
-				c.errorf("E260", attr.Loc, "%s has two earlier names: keep the @was of the name that stored rows have", r.what)
+				c.Errorf("E260", attr.Loc, "%s has two earlier names: keep the @was of the name that stored rows have", r.what)
 			case !syntax.IsName(before):
-				c.errorf("E260", attr.Loc, "@was(%s) of %s is not a name: write the name that it had before", attr.Arg.Raw, r.what)
+				c.Errorf("E260", attr.Loc, "@was(%s) of %s is not a name: write the name that it had before", attr.Arg.Raw, r.what)
 			case before == r.name.Name:
-				c.errorf("E260", attr.Loc, "@was(%s) of %s is its own name: remove @was, or write the name that it had before", attr.Arg.Raw, r.what)
+				c.Errorf("E260", attr.Loc, "@was(%s) of %s is its own name: remove @was, or write the name that it had before", attr.Arg.Raw, r.what)
 			case kept:
-				c.errorf("E260", attr.Loc, "@was(%s) of %s: %s is still declared at %s: remove one of them", attr.Arg.Raw, r.what, before, at(attr.Loc, now.name.Loc))
+				c.Errorf("E260", attr.Loc, "@was(%s) of %s: %s is still declared at %s: remove one of them", attr.Arg.Raw, r.what, before, report.At(attr.Loc, now.name.Loc))
 			case claimed[before] != "":
-				c.errorf("E260", attr.Loc, "%s and %s both have @was(%s): only one of them can have the values", claimed[before], r.what, attr.Arg.Raw)
+				c.Errorf("E260", attr.Loc, "%s and %s both have @was(%s): only one of them can have the values", claimed[before], r.what, attr.Arg.Raw)
 			default:
 				claimed[before] = r.what
 			}

@@ -6,6 +6,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -25,7 +26,7 @@ func newRouteChecker(a *app) *routeChecker {
 	return &routeChecker{
 		app:      a,
 		settings: settingsChecker{app: a, origins: originChecker{a}},
-		paths:    pathChecker{&a.report},
+		paths:    pathChecker{a.Report},
 		fields:   fieldChecker{a},
 		shapes:   map[string]diag.Span{},
 	}
@@ -89,14 +90,14 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 
 	span, label := head(d), route.Method+" "+route.Path
 	if set.verify != nil && len(route.Params) > 0 {
-		c.warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each a route and a secret of its own, or put it in the body)", route.Params[0])
+		c.Warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each a route and a secret of its own, or put it in the body)", route.Params[0])
 	}
 	auth, ok := c.effectiveAuth(set, span, "E400", label)
 	if ok {
 		route.Auth = auth
 		c.checkAccess(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
-			c.warnf("W416", span, "%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)", label)
+			c.Warnf("W416", span, "%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)", label)
 		}
 	}
 	c.schema.Routes = append(c.schema.Routes, route)
@@ -109,20 +110,20 @@ func head(d *syntax.RouteDecl) diag.Span { return d.Method.Loc.To(d.Path.Loc) }
 func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 	switch {
 	case len(c.schema.Routes) == maxRoutes:
-		c.errorf("E425", d.Path.Loc, "more than 2,000 routes")
+		c.Errorf("E425", d.Path.Loc, "more than 2,000 routes")
 	case strings.Count(route.Path, "/") > maxSegments:
-		c.errorf("E425", d.Path.Loc, "the path %s has more than %d segments", shorten(route.Path), maxSegments)
+		c.Errorf("E425", d.Path.Loc, "the path %s has more than %d segments", shorten(route.Path), maxSegments)
 	case len(route.Path) > maxPathBytes:
-		c.errorf("E425", d.Path.Loc, "the path %s is longer than 1,024 bytes", shorten(route.Path))
+		c.Errorf("E425", d.Path.Loc, "the path %s is longer than 1,024 bytes", shorten(route.Path))
 	}
 	for _, reserved := range []string{"/_call", "/_health"} {
 		if route.Path == reserved || strings.HasPrefix(route.Path, reserved+"/") {
-			c.errorf("E426", d.Path.Loc, "the path is under the reserved prefix %q", reserved)
+			c.Errorf("E426", d.Path.Loc, "the path is under the reserved prefix %q", reserved)
 		}
 	}
 	shape := route.Method + " " + shapeOf(route.Path)
 	if first, taken := c.shapes[shape]; taken {
-		c.errorf("E406", head(d), "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, at(d.Loc, first))
+		c.Errorf("E406", head(d), "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, report.At(d.Loc, first))
 		return
 	}
 	c.shapes[shape] = d.Loc
@@ -131,14 +132,14 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 // checkHandlerName refuses names that a module cannot export as a handler.
 func (c *routeChecker) checkHandlerName(name syntax.Ident) {
 	if name.Name == "memory" || strings.HasPrefix(name.Name, "_") || strings.HasPrefix(name.Name, "runner_") {
-		c.errorf("E201", name.Loc, "%q is a reserved name: give the handler another name", name.Name)
+		c.Errorf("E201", name.Loc, "%q is a reserved name: give the handler another name", name.Name)
 	}
 }
 
 // checkBodyless checks what depends on whether requests and responses of the method have a body.
 func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 	if d.Result != nil && d.Method.Name == "HEAD" {
-		c.errorf("E503", d.Result.Loc, "the response of a HEAD request has no body to check")
+		c.Errorf("E503", d.Result.Loc, "the response of a HEAD request has no body to check")
 	}
 	if d.Settings == nil {
 		return
@@ -147,9 +148,9 @@ func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 	for _, s := range d.Settings.List {
 		switch {
 		case s.Name.Name == "input" && !body:
-			c.errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
+			c.Errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
 		case s.Name.Name == "query" && body:
-			c.errorf("E503", s.Name.Loc, "query: only for GET, HEAD and OPTIONS, whose handlers read the query as their body; a %s request has a body: use input", d.Method.Name)
+			c.Errorf("E503", s.Name.Loc, "query: only for GET, HEAD and OPTIONS, whose handlers read the query as their body; a %s request has a body: use input", d.Method.Name)
 		}
 	}
 }
@@ -162,10 +163,10 @@ func hasBody(method string) bool {
 func (c *routeChecker) effectiveAuth(set routeSettings, span diag.Span, code, label string) (schema.Auth, bool) {
 	switch {
 	case set.auth == nil && code == "E400":
-		c.missing("auth", code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
+		c.Missing("auth", code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
 		return schema.Auth{}, false
 	case set.auth == nil:
-		c.missing("auth", code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
+		c.Missing("auth", code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
 		return schema.Auth{}, false
 	case set.auth.Auth == nil:
 		return schema.Auth{}, false
@@ -220,29 +221,29 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 	if set.as != nil && set.as.Ref != nil {
 		c.usedScopes[set.as.Ref.Name] = true
 		if !auth.None {
-			c.errorf("E415", span, "as: is only for routes with auth none; this one has auth %s", auth)
+			c.Errorf("E415", span, "as: is only for routes with auth none; this one has auth %s", auth)
 		}
 	}
-	if auth.Session && !c.sessions && !c.sessionMissing && !c.mayDeclare("session") {
+	if auth.Session && !c.sessions && !c.sessionMissing && !c.MayDeclare("session") {
 		c.sessionMissing = true
 		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth")
 	}
 	if isWord(set.mints, "session") && !c.cookies {
-		c.missing("cookie", "E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
+		c.Missing("cookie", "E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
-	if !c.schema.Typed && !c.unguarded && !c.mayDeclare("entity") && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
+	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
 		c.unguarded = true
-		c.warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)", label)
+		c.Warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)", label)
 	}
 	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
-		c.errorf("E428", span, "cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
+		c.Errorf("E428", span, "cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
 	}
 	if set.rate == nil || set.rate.Rate == nil || c.haveTenant(auth) {
 		return
 	}
 	for _, rate := range set.rate.Rate.Rates {
 		if rate.By != nil && rate.By.Name == "tenant" {
-			c.missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
+			c.Missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
 		}
 	}
 }
@@ -268,7 +269,7 @@ func (c *routeChecker) checkFunctions() {
 		c.settings.checkSettings(block.Settings, onFunctions)
 		for _, f := range block.Functions {
 			if first, twice := taken.add(f.Name); twice {
-				c.errorf("E501", f.Name.Loc, "function %q is already declared at %s", f.Name.Name, at(f.Name.Loc, first))
+				c.Errorf("E501", f.Name.Loc, "function %q is already declared at %s", f.Name.Name, report.At(f.Name.Loc, first))
 			}
 			c.checkFunction(f, routeSettings{}.with(block.Settings))
 		}
@@ -292,7 +293,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
 			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
 			if f.Auth.None && set.verify == nil {
-				c.warnf("W502", d.Name.Loc, "@expose %s has auth none: any client can call it", d.Name.Name)
+				c.Warnf("W502", d.Name.Loc, "@expose %s has auth none: any client can call it", d.Name.Name)
 			}
 		}
 	}

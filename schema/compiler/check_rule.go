@@ -87,7 +87,7 @@ func (c *ruleChecker) wantBool(e syntax.Expr, t exprType, in ruleScope) {
 		c.unknownName(t.unknown, in)
 	case t.kind == anyKind && !t.list, t.kind == boolKind && !t.list:
 	default:
-		c.errorf("E240", e.Span(), "the rule must be true or false, but this is %s", withArticle(t))
+		c.Errorf("E240", e.Span(), "the rule must be true or false, but this is %s", withArticle(t))
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 		return exprType{kind: nullKind, name: "null"}
 	case *syntax.NowExpr:
 		if in.issue != nil {
-			c.errorf("E309", in.issue.Loc, "@issue may use only auth.*, not now")
+			c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not now")
 		}
 		return exprType{kind: timeKind, name: "time"}
 	case *syntax.NameExpr:
@@ -162,24 +162,24 @@ func literalType(lit *syntax.Literal) exprType {
 func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	switch {
 	case in.issue != nil:
-		c.errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
+		c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
 		return
 	case in.inExists:
-		c.errorf("E241", e.Loc, "exists may not be nested in exists")
+		c.Errorf("E241", e.Loc, "exists may not be nested in exists")
 		return
 	}
 	inner := ruleScope{outer: in.entity, inExists: true, old: in.old}
 	if c.schema.Typed && e.Entity.Name != "" {
 		if inner.entity = c.entity(e.Entity.Name); inner.entity == nil {
-			c.missing(e.Entity.Name, "E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.didYouMean(e.Entity.Name, c.entityNames()))
+			c.Missing(e.Entity.Name, "E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.DidYouMean(e.Entity.Name, c.entityNames()))
 			return
 		}
 	}
 	if e.Where != nil {
-		before := len(c.found)
+		before := len(c.Found)
 		c.checkRule(e.Where, inner)
-		if inner.entity != nil && len(c.found) == before && !c.usesIndex(inner.entity, e.Where) {
-			c.warnf("W243", e.Loc, "no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
+		if inner.entity != nil && len(c.Found) == before && !c.usesIndex(inner.entity, e.Where) {
+			c.Warnf("W243", e.Loc, "no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 		return exprType{}
 	case head == "old" || head == "new":
 		if !in.old {
-			c.errorf("E232", e.Loc, "%s.* can be used only in rules for update or write", head)
+			c.Errorf("E232", e.Loc, "%s.* can be used only in rules for update or write", head)
 			return exprType{}
 		}
 		row := in.entity
@@ -248,7 +248,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 		return c.typeOfPath(e, parts[1:], row)
 	case head == "outer":
 		if !in.inExists {
-			c.errorf("E230", e.Loc, "unknown name %q: outer.* can be used only inside exists", e.String())
+			c.Errorf("E230", e.Loc, "unknown name %q: outer.* can be used only inside exists", e.String())
 			return exprType{}
 		}
 		return c.typeOfPath(e, parts[1:], in.outer)
@@ -262,7 +262,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 // typeOfPath returns the type of the field that path names in a row of the entity.
 func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *entityInfo) exprType {
 	if len(path) == 0 {
-		c.errorf("E230", e.Loc, "unknown name %q: a field must follow, %s.<field>", e.String(), e.String())
+		c.Errorf("E230", e.Loc, "unknown name %q: a field must follow, %s.<field>", e.String(), e.String())
 		return exprType{}
 	}
 	if row == nil {
@@ -271,7 +271,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 	f := row.fields[path[0].Name]
 	switch {
 	case f == nil:
-		c.missing(path[0].Name, "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.didYouMean(path[0].Name, row.fieldNames()))
+		c.Missing(path[0].Name, "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.DidYouMean(path[0].Name, row.fieldNames()))
 		return exprType{}
 	case f.Type == nil:
 		return exprType{}
@@ -279,7 +279,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 	target := c.target(f)
 	switch {
 	case target != nil && f.Type.List:
-		c.errorf("E234", e.Loc, "%s.%s is a to-many relation: use exists(%s where ...)", row.name(), path[0].Name, target.name())
+		c.Errorf("E234", e.Loc, "%s.%s is a to-many relation: use exists(%s where ...)", row.name(), path[0].Name, target.name())
 		return exprType{}
 	case len(path) == 1:
 		t := c.typeOfField(f)
@@ -289,7 +289,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 		return t
 	case target == nil:
 		if c.typeExists(f) {
-			c.errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, withArticle(c.typeOfField(f)))
+			c.Errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, withArticle(c.typeOfField(f)))
 		}
 		return exprType{}
 	}
@@ -297,7 +297,7 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 		return c.typeOfPath(e, path[1:], target)
 	}
 	if next := target.fields[path[1].Name]; next != nil && c.target(next) != nil {
-		c.errorf("E235", e.Loc, "%q follows more than one relation: only one is allowed", e.String())
+		c.Errorf("E235", e.Loc, "%q follows more than one relation: only one is allowed", e.String())
 		return exprType{}
 	}
 	return c.typeOfPath(e, path[1:], target)
@@ -340,7 +340,7 @@ var authValues = []string{"kind", "userId", "tenant", "role", "roles", "keyId", 
 
 func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 	if len(e.Parts) == 1 {
-		c.errorf("E231", e.Loc, "unknown auth value %q: use auth.%s", "auth", strings.Join(authValues, ", auth."))
+		c.Errorf("E231", e.Loc, "unknown auth value %q: use auth.%s", "auth", strings.Join(authValues, ", auth."))
 		return exprType{}
 	}
 	name := e.Parts[1].Name
@@ -348,10 +348,10 @@ func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 	case name == "claims" && len(e.Parts) == 3:
 		return exprType{}
 	case name == "claims":
-		c.errorf("E231", e.Loc, "unknown auth value %q: a claim is auth.claims.<name>", e.String())
+		c.Errorf("E231", e.Loc, "unknown auth value %q: a claim is auth.claims.<name>", e.String())
 		return exprType{}
 	case len(e.Parts) > 2 || !slices.Contains(authValues, name):
-		c.errorf("E231", e.Loc, "unknown auth value %q%s", e.String(), c.didYouMean(name, authValues))
+		c.Errorf("E231", e.Loc, "unknown auth value %q%s", e.String(), c.DidYouMean(name, authValues))
 		return exprType{}
 	}
 	switch name {
@@ -380,10 +380,10 @@ func (c *ruleChecker) roleType() exprType {
 // unknownName reports a bare name that is not a field.
 func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 	if in.issue != nil {
-		c.errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
+		c.Errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
 	}
-	c.missing(e.String(), "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.didYouMean(e.String(), in.entity.fieldNames()))
+	c.Missing(e.String(), "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.DidYouMean(e.String(), in.entity.fieldNames()))
 }
 
 func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
@@ -401,13 +401,13 @@ func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 		case x.list || x.kind == anyKind:
 			c.checkMember(e, y, x, "on its left")
 		case !isText(x):
-			c.errorf("E238", e.OpSpan, "\"contains\" needs text or a list on its left, not %s", withArticle(x))
+			c.Errorf("E238", e.OpSpan, "\"contains\" needs text or a list on its left, not %s", withArticle(x))
 		case !isText(y) && y.kind != anyKind:
 			c.cannotCompare(e, x, y)
 		}
 	case syntax.OpStartsWith:
 		if !isText(x) && x.kind != anyKind || !isText(y) && y.kind != anyKind {
-			c.errorf("E238", e.OpSpan, "\"startsWith\" needs text on both sides, not %s and %s", withArticle(x), withArticle(y))
+			c.Errorf("E238", e.OpSpan, "\"startsWith\" needs text on both sides, not %s and %s", withArticle(x), withArticle(y))
 		}
 	default:
 		c.checkOrdered(e, x, y)
@@ -445,7 +445,7 @@ func (c *ruleChecker) checkNames(t *exprType, other exprType, in ruleScope) bool
 		if other.of == "auth.roles" {
 			what = "roles"
 		}
-		c.errorf("E239", t.unknown.Loc, "%s are written in quotes in rules: %q", what, name)
+		c.Errorf("E239", t.unknown.Loc, "%s are written in quotes in rules: %q", what, name)
 	} else {
 		c.unknownName(t.unknown, in)
 	}
@@ -457,7 +457,7 @@ func isText(t exprType) bool {
 }
 
 func (c *ruleChecker) cannotCompare(e *syntax.BinaryExpr, x, y exprType) {
-	c.errorf("E238", e.OpSpan, "cannot compare %s with %s", x, y)
+	c.Errorf("E238", e.OpSpan, "cannot compare %s with %s", x, y)
 }
 
 func (c *ruleChecker) checkEqual(e *syntax.BinaryExpr, x, y exprType) {
@@ -498,7 +498,7 @@ func (c *ruleChecker) checkWord(closed, t exprType) {
 	case closed.kind == wordKind && closed.of != "auth.kind":
 		what = "one of"
 	}
-	c.missing(word, "E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.didYouMean(word, closed.words))
+	c.Missing(word, "E237", t.text.Loc, "%q is not %s %s%s", word, what, closed.of, c.DidYouMean(word, closed.words))
 }
 
 func (c *ruleChecker) comparable(x, y exprType) bool {
@@ -541,7 +541,7 @@ func (c *ruleChecker) checkMember(e *syntax.BinaryExpr, elem, list exprType, sid
 	switch {
 	case isAny(list):
 	case !list.list:
-		c.errorf("E238", e.OpSpan, "%q needs a list %s, not %s", string(e.Op), side, withArticle(list))
+		c.Errorf("E238", e.OpSpan, "%q needs a list %s, not %s", string(e.Op), side, withArticle(list))
 	case list.name == "":
 		for _, t := range list.elems {
 			if t.list {
@@ -568,6 +568,6 @@ func (c *ruleChecker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
 	case !c.comparable(x, y):
 		c.cannotCompare(e, x, y)
 	case !hasOrder(x) || !hasOrder(y):
-		c.errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), withArticle(x), withArticle(y))
+		c.Errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), withArticle(x), withArticle(y))
 	}
 }

@@ -60,19 +60,19 @@ func (c *scopeChecker) checkKeySettings(settings []*syntax.Setting) {
 		case "prefix":
 			c.checkKeyPrefix(s.Value)
 		case "defaultLifetime":
-			keys.DefaultLifetime, _ = c.duration(s.Value)
+			keys.DefaultLifetime, _ = c.Duration(s.Value)
 			lifetime = s
 		case "maxLifetime":
-			keys.MaxLifetime, _ = c.duration(s.Value)
+			keys.MaxLifetime, _ = c.Duration(s.Value)
 		case "maxGrace":
-			if grace, ok := c.duration(s.Value); ok && grace > maxGrace {
-				c.errorf("E311", s.Value.Span(), "maxGrace %s is longer than 30d", raw(s.Value))
+			if grace, ok := c.Duration(s.Value); ok && grace > maxGrace {
+				c.Errorf("E311", s.Value.Span(), "maxGrace %s is longer than 30d", raw(s.Value))
 			} else if ok {
 				keys.MaxGrace = grace
 			}
 		case "maxPerTenant":
-			if lit, ok := c.literal(s.Value, syntax.IntLit, "a number"); ok && lit.Int < 1 {
-				c.expected(s.Value, "a number above zero")
+			if lit, ok := c.Literal(s.Value, syntax.IntLit, "a number"); ok && lit.Int < 1 {
+				c.Expected(s.Value, "a number above zero")
 			} else if ok {
 				keys.MaxPerTenant = int(lit.Int)
 			}
@@ -83,20 +83,20 @@ func (c *scopeChecker) checkKeySettings(settings []*syntax.Setting) {
 	}
 	for _, s := range settings {
 		if s.Name.Name == "maxLifetime" && s.Value != nil {
-			c.errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s", raw(lifetime.Value), raw(s.Value))
+			c.Errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s", raw(lifetime.Value), raw(s.Value))
 			return
 		}
 	}
 }
 
 func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
-	lit, ok := c.str(v)
+	lit, ok := c.String(v)
 	switch {
 	case !ok:
 	case !prefixForm.MatchString(lit.Text):
-		c.errorf("E310", lit.Loc, "the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
+		c.Errorf("E310", lit.Loc, "the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
 	case slices.Contains(reservedPrefixes, lit.Text):
-		c.errorf("E310", lit.Loc, "the token prefix %q is reserved for sessions (rns) and platform keys (rnp)", lit.Text)
+		c.Errorf("E310", lit.Loc, "the token prefix %q is reserved for sessions (rns) and platform keys (rnp)", lit.Text)
 	default:
 		c.schema.APIKeys.Prefix = lit.Text
 	}
@@ -117,20 +117,20 @@ func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]s
 	}
 	id := scope.System.Text
 	if !systemForm.MatchString(id) {
-		c.errorf("E303", scope.System.Loc, "@system needs a non-empty id (1-64 of letters, digits, . : _ -)")
+		c.Errorf("E303", scope.System.Loc, "@system needs a non-empty id (1-64 of letters, digits, . : _ -)")
 		return
 	}
 	if first, twice := systems[id]; !twice {
 		systems[id] = scope.Name
 	} else if first.Name != scope.Name.Name {
-		c.warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of one do not work on routes of the other", first.Name, scope.Name.Name, id)
+		c.Warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of one do not work on routes of the other", first.Name, scope.Name.Name, id)
 	}
 }
 
 func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	name := scope.Name
-	if len(scope.Grants) == 0 && !c.mayDeclare("grant") {
-		c.warnf("W304", name.Loc, "scope %q grants nothing: its keys can call routes but cannot reach any entity", name.Name)
+	if len(scope.Grants) == 0 && !c.MayDeclare("grant") {
+		c.Warnf("W304", name.Loc, "scope %q grants nothing: its keys can call routes but cannot reach any entity", name.Name)
 	}
 	granted := map[string]map[string]bool{}
 	for _, grant := range scope.Grants {
@@ -138,21 +138,21 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 		c.checkOverlap(scope, grant, granted)
 	}
 	if c.isBroad(granted) {
-		c.warnf("W313", name.Loc, "scope %q grants write or delete on every entity: prefer several narrow scopes", name.Name)
+		c.Warnf("W313", name.Loc, "scope %q grants write or delete on every entity: prefer several narrow scopes", name.Name)
 	}
 	for _, span := range scope.AllTenants[min(1, len(scope.AllTenants)):] {
-		c.errorf("E402", span, "@allTenants is given twice")
+		c.Errorf("E402", span, "@allTenants is given twice")
 	}
 	for i, issue := range scope.Issues {
 		if i > 0 {
-			c.errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
+			c.Errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
 		}
 		if issue.When != nil {
 			c.rules.checkRule(issue.When, ruleScope{issue: issue})
 		}
 	}
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
-		c.errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
+		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
 	}
 }
 
@@ -164,7 +164,7 @@ func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 		case c.schema.Typed:
 			c.checkGrantOn(grant, name)
 		case !unicode.IsUpper(first):
-			c.warnf("W202", name.Loc, "entity names begin with a capital letter: %q", name.Name)
+			c.Warnf("W202", name.Loc, "entity names begin with a capital letter: %q", name.Name)
 		}
 	}
 	if !c.schema.Typed && grant.Where != nil {
@@ -176,7 +176,7 @@ func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 	e := c.entity(name.Name)
 	if e == nil {
-		c.missing(name.Name, "E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.didYouMean(name.Name, c.entityNames()))
+		c.Missing(name.Name, "E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.DidYouMean(name.Name, c.entityNames()))
 		return
 	}
 	for _, field := range grant.Fields {
@@ -184,9 +184,9 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 		switch {
 		case field.Name == "":
 		case f == nil:
-			c.missing(field.Name, "E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.didYouMean(field.Name, e.fieldNames()))
+			c.Missing(field.Name, "E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.DidYouMean(field.Name, e.fieldNames()))
 		case f.Attr("hidden") != nil && wordFor("read", grant.Actions) != nil:
-			c.warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
+			c.Warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
 		}
 	}
 	c.checkGrantedInsert(grant, e)
@@ -204,12 +204,12 @@ func (c *scopeChecker) checkGrantedInsert(grant *syntax.GrantDecl, e *entityInfo
 	for _, f := range e.decl.Fields {
 		isNamed := slices.Contains(model.Names(grant.Fields), f.Name.Name)
 		switch {
-		case isNamed || !mustBeGiven(f) || f.Attr("readonly") != nil || c.mayDeclare(f.Name.Name):
+		case isNamed || !mustBeGiven(f) || f.Attr("readonly") != nil || c.MayDeclare(f.Name.Name):
 		case grant.HasFields:
-			c.warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is not in fields(...) (add it, give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is not in fields(...) (add it, give it a default, or make it optional)", e.name(), f.Name.Name)
 			return
 		case f.Attr("hidden") != nil:
-			c.warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is @hidden (name it in fields(...), give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is @hidden (name it in fields(...), give it a default, or make it optional)", e.name(), f.Name.Name)
 			return
 		}
 	}
@@ -221,7 +221,7 @@ func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.Grant
 	mine := map[string]map[string]bool{}
 	for _, entity := range grant.Entities {
 		if mine[entity.Name] != nil {
-			c.errorf("E315", grant.Loc, "scope %q names %s twice in one @grant", scope.Name.Name, entity.Name)
+			c.Errorf("E315", grant.Loc, "scope %q names %s twice in one @grant", scope.Name.Name, entity.Name)
 			continue
 		}
 		mine[entity.Name] = map[string]bool{}
@@ -234,7 +234,7 @@ func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.Grant
 				mine[entity.Name][part] = true
 				if granted[entity.Name][part] && !reported[part] {
 					reported[part] = true
-					c.errorf("E315", grant.Loc, "scope %q grants %s on %s twice: write one @grant for each entity and action", scope.Name.Name, part, entity.Name)
+					c.Errorf("E315", grant.Loc, "scope %q grants %s on %s twice: write one @grant for each entity and action", scope.Name.Name, part, entity.Name)
 				}
 			}
 		}
@@ -258,7 +258,7 @@ func (c *scopeChecker) isBroad(granted map[string]map[string]bool) bool {
 			all = append(all, name)
 		}
 	}
-	if len(all) < 2 || c.broken() {
+	if len(all) < 2 || c.Broken() {
 		return false
 	}
 	return !slices.ContainsFunc(all, func(name string) bool {

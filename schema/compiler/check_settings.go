@@ -101,7 +101,7 @@ func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on settingsO
 	taken := seenNames{}
 	for _, s := range list.List {
 		if _, twice := taken.add(s.Name); twice {
-			c.errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
+			c.Errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 		c.checkSetting(s, on)
 	}
@@ -122,13 +122,13 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		switch {
 		case s.Ref == nil || s.Ref.Name == "":
 		case group:
-			c.errorf("E415", s.Name.Loc, "as: is not inherited: write it on each %s that needs it", kindOf(on))
+			c.Errorf("E415", s.Name.Loc, "as: is not inherited: write it on each %s that needs it", kindOf(on))
 		case c.scopes[s.Ref.Name] == nil:
-			c.missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.didYouMean(s.Ref.Name, c.scopeNames))
+			c.Missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.DidYouMean(s.Ref.Name, c.scopeNames))
 		}
 	case "mints":
 		if group {
-			c.errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the route that creates sessions")
+			c.Errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the route that creates sessions")
 		}
 	case "body":
 		c.checkBody(s.Amount)
@@ -136,7 +136,7 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkTimeout(s.Amount)
 	case "input", "query":
 		if s.Name.Name == "query" && group {
-			c.errorf("E103", s.Name.Loc, "setting \"query\" is not inherited: write it on the route that reads the query")
+			c.Errorf("E103", s.Name.Loc, "setting \"query\" is not inherited: write it on the route that reads the query")
 			return
 		}
 		c.checkInput(s, on)
@@ -146,15 +146,15 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkOrigins(s.Origins)
 	case "retries":
 		if n := s.Amount; n != nil && (n.Int < 0 || n.Int > maxRetries) {
-			c.errorf("E511", n.Loc, "retries %s is not between 0 and %d", n.Raw, maxRetries)
+			c.Errorf("E511", n.Loc, "retries %s is not between 0 and %d", n.Raw, maxRetries)
 		}
 	case "backoff":
 		if d := s.Amount; d != nil && (d.Duration < time.Second || d.Duration > schema.MaxBackoff) {
-			c.errorf("E511", d.Loc, "backoff %s is not between 1s and 1h", d.Raw)
+			c.Errorf("E511", d.Loc, "backoff %s is not between 1s and 1h", d.Raw)
 		}
 	case "concurrency", "schedule":
 		if group {
-			c.errorf("E103", s.Name.Loc, "setting %q is not inherited: write it on each job that needs it", s.Name.Name)
+			c.Errorf("E103", s.Name.Loc, "setting %q is not inherited: write it on each job that needs it", s.Name.Name)
 		}
 	}
 }
@@ -175,12 +175,12 @@ func (c *settingsChecker) checkOrigins(list *syntax.ListSetting) {
 	if list == nil {
 		return
 	}
-	origins := c.stringList(list)
+	origins := c.StringList(list)
 	for _, origin := range origins {
 		if origin.Text != anyOrigin {
 			c.origins.checkPageOrigin("cors", origin)
 		} else if len(origins) > 1 {
-			c.errorf("E427", origin.Loc, "cors: \"*\" allows any origin: remove it or the others")
+			c.Errorf("E427", origin.Loc, "cors: \"*\" allows any origin: remove it or the others")
 		}
 	}
 }
@@ -190,18 +190,18 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 	switch m.Kind.Name {
 	case "none":
 		if inAnyOf {
-			c.errorf("E412", m.Loc, "none cannot be one of anyOf: it would allow every request")
+			c.Errorf("E412", m.Loc, "none cannot be one of anyOf: it would allow every request")
 		}
 	case "session":
 		for _, role := range m.Names {
 			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
-				c.missing(role.Name, "E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.didYouMean(role.Name, c.roleNames))
+				c.Missing(role.Name, "E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.DidYouMean(role.Name, c.roleNames))
 			}
 		}
 	case "apiKey":
 		for _, scope := range m.Names {
 			if scope.Name != "" && c.scopes[scope.Name] == nil {
-				c.missing(scope.Name, "E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.didYouMean(scope.Name, c.scopeNames))
+				c.Missing(scope.Name, "E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.DidYouMean(scope.Name, c.scopeNames))
 			}
 		}
 	case "anyOf":
@@ -220,13 +220,13 @@ func (c *settingsChecker) checkRates(v *syntax.RateValue) {
 	}
 	for _, rate := range v.Rates {
 		if rate.Count != nil && rate.Count.Int < 1 {
-			c.errorf("E421", rate.Count.Loc, "the rate must be at least 1; to remove an inherited limit write rateLimit: none")
+			c.Errorf("E421", rate.Count.Loc, "the rate must be at least 1; to remove an inherited limit write rateLimit: none")
 		}
 		if unit := rate.Unit; unit.Name != "" && !slices.Contains(units, unit.Name) {
-			c.errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.didYouMean(unit.Name, units))
+			c.Errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.DidYouMean(unit.Name, units))
 		}
 		if by := rate.By; by != nil && by.Name != "" && !slices.Contains(partitions, by.Name) {
-			c.errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.didYouMean(by.Name, partitions))
+			c.Errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.DidYouMean(by.Name, partitions))
 		}
 	}
 }
@@ -235,11 +235,11 @@ func (c *settingsChecker) checkBody(size *syntax.Literal) {
 	switch {
 	case size == nil:
 	case size.Int > c.opt.MaxBody:
-		c.errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
+		c.Errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
 	case c.opt.BodyMemory > 0 && size.Int > c.opt.BodyMemory:
-		c.errorf("E424", size.Loc, "body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little", size.Raw, sizeText(c.opt.BodyMemory))
+		c.Errorf("E424", size.Loc, "body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little", size.Raw, sizeText(c.opt.BodyMemory))
 	case size.Int < 1:
-		c.errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
+		c.Errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
 	}
 }
 
@@ -247,16 +247,16 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 	switch {
 	case t == nil:
 	case t.Duration > c.opt.MaxTimeout:
-		c.errorf("E424", t.Loc, "timeout %s is above %s", t.Raw, durationText(c.opt.MaxTimeout))
+		c.Errorf("E424", t.Loc, "timeout %s is above %s", t.Raw, durationText(c.opt.MaxTimeout))
 	case t.Duration < time.Millisecond:
-		c.errorf("E424", t.Loc, "timeout %s is below 1ms", t.Raw)
+		c.Errorf("E424", t.Loc, "timeout %s is below 1ms", t.Raw)
 	}
 }
 
 func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 	word := s.Name.Name
 	if on == onFunction || on == onFunctions {
-		c.errorf("E503", s.Name.Loc, "%s: not allowed on functions: their parameters are the input", word)
+		c.Errorf("E503", s.Name.Loc, "%s: not allowed on functions: their parameters are the input", word)
 		return
 	}
 	if s.Ref == nil || s.Ref.Name == "" {
@@ -269,7 +269,7 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 		return
 	}
 	if _, ok := c.named[s.Ref.Name].(*syntax.EntityDecl); ok {
-		c.errorf("E503", s.Ref.Loc, "%s: %s is an entity: declare a type with the fields that callers send", word, s.Ref.Name)
+		c.Errorf("E503", s.Ref.Loc, "%s: %s is an entity: declare a type with the fields that callers send", word, s.Ref.Name)
 		return
 	}
 	var types []string
@@ -278,7 +278,7 @@ func (c *settingsChecker) checkInput(s *syntax.RouteSetting, on settingsOwner) {
 			types = append(types, t.Name.Name)
 		}
 	}
-	c.missing(s.Ref.Name, "E503", s.Ref.Loc, "%s: no type named %q%s", word, s.Ref.Name, c.didYouMean(s.Ref.Name, types))
+	c.Missing(s.Ref.Name, "E503", s.Ref.Loc, "%s: no type named %q%s", word, s.Ref.Name, c.DidYouMean(s.Ref.Name, types))
 }
 
 // checkQuery refuses a type with fields that query parameters cannot express.
@@ -289,7 +289,7 @@ func (c *settingsChecker) checkQuery(s *syntax.RouteSetting, t *syntax.TypeDecl)
 		}
 		_, object := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 		if object || f.Type.Name.Name == "json" {
-			c.errorf("E503", s.Ref.Loc, "query: field %q of %s is %s, which query parameters cannot express: use values and lists of values", f.Name.Name, t.Name.Name, f.Type.Name.Name)
+			c.Errorf("E503", s.Ref.Loc, "query: field %q of %s is %s, which query parameters cannot express: use values and lists of values", f.Name.Name, t.Name.Name, f.Type.Name.Name)
 		}
 	}
 }
@@ -304,18 +304,18 @@ func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
 		return
 	}
 	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
-		c.errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.didYouMean(scheme.Name, webhookSchemes))
+		c.Errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.DidYouMean(scheme.Name, webhookSchemes))
 	}
 	switch t := v.Tolerance; {
 	case t == nil:
 	case t.Duration <= 0:
-		c.errorf("E414", t.Loc, "verify: the tolerance must be above zero")
+		c.Errorf("E414", t.Loc, "verify: the tolerance must be above zero")
 	case t.Duration > maxTolerance:
-		c.errorf("E414", t.Loc, "verify: the tolerance %s is above the limit of 1d: an old delivery could be sent again for as long", t.Raw)
+		c.Errorf("E414", t.Loc, "verify: the tolerance %s is above the limit of 1d: an old delivery could be sent again for as long", t.Raw)
 	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {
-			c.missing(secret.Name, "E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.didYouMean(secret.Name, c.schema.Secrets))
+			c.Missing(secret.Name, "E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.DidYouMean(secret.Name, c.schema.Secrets))
 		}
 	}
 }

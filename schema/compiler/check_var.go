@@ -9,6 +9,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 	"runner.example/schema/vars"
 )
@@ -40,7 +41,7 @@ var varTypes = diag.Vocabulary{
 func (a *app) declareVar(d *syntax.VarDecl) {
 	name := d.Name
 	if first, twice := a.vars[name.Name]; twice {
-		a.errorf("E200", name.Loc, "variable %q is already declared at %s", name.Name, at(name.Loc, first.Name.Loc))
+		a.Errorf("E200", name.Loc, "variable %q is already declared at %s", name.Name, report.At(name.Loc, first.Name.Loc))
 		return
 	}
 	a.vars[name.Name] = d
@@ -73,7 +74,7 @@ func (a *app) varValue(d *syntax.VarDecl) (value varValue, ok bool) {
 	typ, name := d.Type, d.Name.Name
 	if !slices.Contains(vars.Types, typ.Name) {
 		if typ.Name != "" {
-			a.errorf("E540", typ.Loc, "variable %s: unknown type %q%s", name, typ.Name, a.hint(varTypes, typ.Name, nil))
+			a.Errorf("E540", typ.Loc, "variable %s: unknown type %q%s", name, typ.Name, a.Hint(varTypes, typ.Name, nil))
 		}
 		return value, false
 	}
@@ -81,7 +82,7 @@ func (a *app) varValue(d *syntax.VarDecl) (value varValue, ok bool) {
 		var err error
 		value.from = fmt.Sprintf("the default at %s:%d", d.Loc.File, d.Loc.Start.Line)
 		if value.Value, err = vars.Default(d); err != nil {
-			a.errorf("E540", d.DefaultSpan(), "variable %s: the default %v", name, err)
+			a.Errorf("E540", d.DefaultSpan(), "variable %s: the default %v", name, err)
 			return value, false
 		}
 		ok = true
@@ -93,7 +94,7 @@ func (a *app) varValue(d *syntax.VarDecl) (value varValue, ok bool) {
 		var err error
 		value.from = set.Place.String()
 		if value.Value, err = vars.Parse(typ.Name, set.Text); err != nil {
-			a.found.Errorf("E542", set.Place, "the value of variable %s, which is declared at %s:%d, %v", name, d.Loc.File, d.Loc.Start.Line, err)
+			a.Found.Errorf("E542", set.Place, "the value of variable %s, which is declared at %s:%d, %v", name, d.Loc.File, d.Loc.Start.Line, err)
 			return value, false
 		}
 		return value, true
@@ -109,9 +110,9 @@ func (a *app) unset(d *syntax.VarDecl) {
 	const format = "variable %s has no value: set %s, or the name under [vars] in runner.toml, or give it a default%s"
 	args := []any{d.Name.Name, varPrefix + d.Name.Name, a.misnamed(d.Name.Name)}
 	if a.opt.Unset == Assumed {
-		a.warnf("W541", d.Name.Loc, format, args...)
+		a.Warnf("W541", d.Name.Loc, format, args...)
 	} else {
-		a.errorf("E541", d.Name.Loc, format, args...)
+		a.Errorf("E541", d.Name.Loc, format, args...)
 	}
 }
 
@@ -139,9 +140,9 @@ func (a *app) fillVar(use syntax.VarUse, values map[string]varValue) {
 	}
 	switch {
 	case d == nil:
-		a.missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s", name.Name, form, name.Name, want[0], a.didYouMean(name.Name, a.schema.VarNames()))
+		a.Missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s", name.Name, form, name.Name, want[0], a.DidYouMean(name.Name, a.schema.VarNames()))
 	case slices.Contains(vars.Types, d.Type.Name) && !slices.Contains(want, d.Type.Name):
-		a.errorf("E543", name.Loc, "variable %s is of type %s, and this must be %s: declare it as %s", name.Name, d.Type.Name, form, strings.Join(want, " or "))
+		a.Errorf("E543", name.Loc, "variable %s is of type %s, and this must be %s: declare it as %s", name.Name, d.Type.Name, form, strings.Join(want, " or "))
 		known = false
 	}
 	switch {
@@ -153,8 +154,8 @@ func (a *app) fillVar(use syntax.VarUse, values map[string]varValue) {
 		use.String.Text = name.Name
 	}
 	if known {
-		a.filled[name.Loc] = value.from
+		a.Filled[name.Loc] = value.from
 	} else {
-		a.assumed[name.Loc] = true
+		a.Assumed[name.Loc] = true
 	}
 }

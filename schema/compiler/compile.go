@@ -10,6 +10,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/schema"
 	"runner.example/schema/model"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -52,8 +53,8 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	a := newApp(opt)
 	for _, src := range sources {
 		file, found := syntax.Parse(src)
-		a.found.Append(found)
-		a.noteUnread(file)
+		a.Found.Append(found)
+		a.NoteUnread(file)
 		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
 		a.varUses = append(a.varUses, file.VarUses...)
 	}
@@ -75,11 +76,11 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	routes.checkFunctions()
 	(&jobChecker{a, routes}).checkJobs()
 	a.checkUnused()
-	if len(sources) > 0 && len(a.decls) == 0 && !a.broken() {
-		a.warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
+	if len(sources) > 0 && len(a.decls) == 0 && !a.Broken() {
+		a.Warnf("", diag.Span{File: sources[0].Name}, "the schema is empty, so every request gets 404: declare routes")
 	}
 
-	found := a.found.Sorted()
+	found := a.Found.Sorted()
 	if found.HasErrors() {
 		return nil, found
 	}
@@ -92,7 +93,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 // app is the state that all checkers share: the declarations of an app, the diagnostics so
 // far, and the model as far as it is built.
 type app struct {
-	report
+	*report.Report
 	names
 	authNames
 	removals
@@ -104,7 +105,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]string{}, filled: map[diag.Span]string{}, assumed: map[diag.Span]bool{}},
+		Report:     report.New(),
 		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,
@@ -128,22 +129,22 @@ type authNames struct {
 // letter: it becomes E or W.
 func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...any) {
 	if a.schema.Typed {
-		a.errorf("E"+code, span, format, args...)
+		a.Errorf("E"+code, span, format, args...)
 		return
 	}
-	a.warnf("W"+code, span, format, args...)
+	a.Warnf("W"+code, span, format, args...)
 }
 
 // checkUnused warns of scopes that no route uses and of entities that no caller can access.
 func (a *app) checkUnused() {
 	for _, name := range a.scopeNames {
-		if !a.usedScopes[name] && !a.mayDeclare(name) {
-			a.warnf("W312", a.scopes[name].Name.Loc, "no route and no job uses scope %q (auth: or as:)", name)
+		if !a.usedScopes[name] && !a.MayDeclare(name) {
+			a.Warnf("W312", a.scopes[name].Name.Loc, "no route and no job uses scope %q (auth: or as:)", name)
 		}
 	}
 	for _, e := range a.entities {
-		if e.name() != "" && !e.allowed && !a.granted[e.name()] && !a.mayDeclare("allow") && !a.mayDeclare(e.name()) {
-			a.warnf("W227", e.decl.Name.Loc, "entity %s has no @@allow and no @grant: no caller can access it", e.name())
+		if e.name() != "" && !e.allowed && !a.granted[e.name()] && !a.MayDeclare("allow") && !a.MayDeclare(e.name()) {
+			a.Warnf("W227", e.decl.Name.Loc, "entity %s has no @@allow and no @grant: no caller can access it", e.name())
 		}
 	}
 }

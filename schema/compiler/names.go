@@ -5,6 +5,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/schema"
+	"runner.example/schema/report"
 	"runner.example/schema/syntax"
 )
 
@@ -152,9 +153,9 @@ func (a *app) collect() {
 			return true
 		}
 		if code == "E300" {
-			a.errorf(code, span, "only one apiKeys block is allowed; the first is at %s", at(span, first))
+			a.Errorf(code, span, "only one apiKeys block is allowed; the first is at %s", report.At(span, first))
 		} else {
-			a.errorf(code, span, "%q may be declared only once; the first is at %s", word, at(span, first))
+			a.Errorf(code, span, "%q may be declared only once; the first is at %s", word, report.At(span, first))
 		}
 		return false
 	}
@@ -163,7 +164,7 @@ func (a *app) collect() {
 			return
 		}
 		if first, twice := types.add(name); twice {
-			a.errorf("E200", name.Loc, "%s %q is already declared at %s", word, name.Name, at(name.Loc, first))
+			a.Errorf("E200", name.Loc, "%s %q is already declared at %s", word, name.Name, report.At(name.Loc, first))
 			return
 		}
 		a.named[name.Name] = d
@@ -208,7 +209,7 @@ func (a *app) declareSecret(d *syntax.SecretDecl) {
 		return
 	}
 	if first, twice := a.secrets[name.Name]; twice {
-		a.errorf("E200", name.Loc, "secret %q is already declared at %s", name.Name, at(name.Loc, first))
+		a.Errorf("E200", name.Loc, "secret %q is already declared at %s", name.Name, report.At(name.Loc, first))
 		return
 	}
 	a.secrets[name.Name] = name.Loc
@@ -228,11 +229,21 @@ func (a *app) collectScopes(d *syntax.APIKeysDecl, taken seenNames) {
 				continue
 			}
 			if first, twice := taken.add(scope.Name); twice {
-				a.errorf("E301", scope.Name.Loc, "scope %q is already declared at %s", scope.Name.Name, at(scope.Name.Loc, first))
+				a.Errorf("E301", scope.Name.Loc, "scope %q is already declared at %s", scope.Name.Name, report.At(scope.Name.Loc, first))
 				continue
 			}
 			a.scopes[scope.Name.Name] = scope
 			a.scopeNames = append(a.scopeNames, scope.Name.Name)
+		}
+	}
+}
+
+// settingsOnce reports repeated settings.
+func (a *app) settingsOnce(settings []*syntax.Setting) {
+	taken := seenNames{}
+	for _, s := range settings {
+		if _, twice := taken.add(s.Name); twice {
+			a.Errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 	}
 }
