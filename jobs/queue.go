@@ -40,7 +40,7 @@ const (
 	// originFirst is how long other nodes leave a job to the node that has enqueued it.
 	originFirst = 100 * time.Millisecond
 	// longestWait is how long Run waits at most, because the clock may be set ahead.
-	longestWait = 30 * time.Second
+	longestWait = 5 * time.Second
 	// afterFailure is the pause after an error of the store.
 	afterFailure = time.Second
 	// bufferedJobs is how many waiting jobs of a group are read at once.

@@ -47,7 +47,7 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   note(text: string) (as: notes)
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
-  slow(text: string)
+  slow(text: string) (timeout: 5s)
   late()
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")

@@ -188,3 +188,25 @@ func TestADueJobStartsOnTime(t *testing.T) {
 		t.Errorf("jobs start %g ms late", median(late))
 	}
 }
+
+func TestAMillionJobsMayWait(t *testing.T) {
+	d, _ := serveMeasured(t, "")
+	const n = 1_000_000
+	before := d.Resources()
+	d.many("tick", n, 24*time.Hour)
+	d.enqueue(`{"name":"write","params":{"text":"at once"}}`)
+	d.waitFor("at once")
+	after := d.Resources()
+	t.Logf("the server has %d MiB before and %d MiB with %d jobs", before.OwnBytes>>20, after.OwnBytes>>20, n)
+	a, token := d.App, d.token
+	d.Stop()
+	began := time.Now()
+	d = desk{a.Serve(), token}
+	started := time.Since(began)
+	d.enqueue(`{"name":"write","params":{"text":"then"}}`)
+	d.waitFor("at once", "then")
+	t.Logf("it starts in %s, and its first job is done after %s", started, time.Since(began))
+	if all := list(t, a, "--state", "waiting", "--limit", "5"); len(all) != 5 {
+		t.Errorf("%d jobs are listed", len(all))
+	}
+}
