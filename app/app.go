@@ -36,6 +36,9 @@ type App struct {
 	// Problems are the diagnostics of the configuration. With an error in it Compile fails,
 	// and settings with an error have their defaults.
 	Problems diag.List
+	// Unset takes the warnings about variables of the schema without a value, and makes them
+	// warnings: the command needs no values. nil: they are errors.
+	Unset func([]diag.Source, diag.List)
 	// Secrets returns the values of the secrets that a schema declares; its error names each
 	// secret without a value.
 	Secrets func(names []string) (secret.Values, error)
@@ -124,6 +127,7 @@ func (a *App) compile(sources []diag.Source) (*schema.Schema, error) {
 	case s != nil && bad:
 		return nil, a.InvalidConfiguration()
 	case s != nil:
+		a.noteUnset(sources, found)
 		return s, nil
 	}
 	what := "the schema is invalid: "
@@ -181,11 +185,26 @@ func (a *App) HasSchema() bool {
 	return err == nil || errors.Is(err, fs.ErrPermission)
 }
 
-// UnknownSecrets warns about values under [secrets] that the schema does not declare.
-func (a *App) UnknownSecrets(s *schema.Schema) (found diag.List) {
+// noteUnset hands on the warnings about variables without a value.
+func (a *App) noteUnset(sources []diag.Source, found diag.List) {
+	if a.Unset == nil {
+		return
+	}
+	if unset := slices.DeleteFunc(found, func(d diag.Diagnostic) bool { return d.Code != "W541" }); len(unset) > 0 {
+		a.Unset(sources, unset)
+	}
+}
+
+// Unknown warns about values of secrets and variables that the schema does not declare.
+func (a *App) Unknown(s *schema.Schema) (found diag.List) {
 	for name, place := range a.Config.SecretPlaces {
 		if !slices.Contains(s.Secrets, name) {
 			found.Warnf("", place, "the schema declares no secret %q%s", name, diag.DidYouMean(name, s.Secrets))
+		}
+	}
+	for name, given := range a.Config.Vars {
+		if s.Var(name) == nil {
+			found.Warnf("", given.Place, "the schema declares no variable %q%s", name, diag.DidYouMean(name, s.VarNames()))
 		}
 	}
 	return found
@@ -193,7 +212,10 @@ func (a *App) UnknownSecrets(s *schema.Schema) (found diag.List) {
 
 func (a *App) SchemaOptions() compiler.Options {
 	opt := a.Config.Schema
-	opt.Dir, opt.BodyMemory = a.Dir, a.Config.Runtime.Front.MaxBodyMemory
+	opt.Dir, opt.BodyMemory, opt.Vars = a.Dir, a.Config.Runtime.Front.MaxBodyMemory, a.Config.Vars
+	if a.Unset != nil {
+		opt.Unset = compiler.Assumed
+	}
 	return opt
 }
 

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,6 +126,7 @@ func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 	return m, m.Serve(m.store, keys, cluster.Hooks{
 		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
 		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
+		Vars:     func() map[string]string { return map[string]string{"REGION": filepath.Base(data), "LIMIT": "same"} },
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
 		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
@@ -285,6 +287,9 @@ func TestNodesShareRowsAndBlobsUntilTheyLeave(t *testing.T) {
 	s := edge.status()
 	if !s.Quorum || s.Leader != "n1" || len(s.Nodes) != 2 || s.Nodes[0].Name != "edge" || s.Nodes[1].Name != "n1" {
 		t.Errorf("status: %+v", s)
+	}
+	if !slices.Equal(s.Secrets, []string{"TOKEN"}) || !slices.Equal(s.Vars, []string{"REGION"}) {
+		t.Errorf("different secrets %s and variables %s", s.Secrets, s.Vars)
 	}
 	if _, err := first.Leave(t.Context(), "n1"); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("the last voter leaves: %v", err)

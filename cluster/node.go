@@ -46,6 +46,8 @@ type Hooks struct {
 	NotReady func() string
 	// Secrets returns MACs of the values of the app's secrets, by name.
 	Secrets func() map[string]string
+	// Vars returns MACs of the values of its variables, by name.
+	Vars func() map[string]string
 	// Prepare compiles a stored release.
 	Prepare func(ctx context.Context, release string) error
 	// Activate activates a stored release, if this node is the owner.
@@ -321,7 +323,7 @@ func (n *Node) state() State {
 	seq, revision, chain := n.store.Position()
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Time: n.now(),
+		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(), Time: n.now(),
 		At: position{uint64(seq), revision, chain[:]},
 	}
 	if health.Staleness < time.Hour*24*365 {

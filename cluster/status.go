@@ -26,6 +26,8 @@ type Overview struct {
 	Nodes  []NodeStatus `json:"nodes"`
 	// Secrets are the names of secrets whose values differ between nodes.
 	Secrets []string `json:"differentSecrets"`
+	// Vars are the names of variables whose values differ between nodes.
+	Vars []string `json:"differentVars"`
 }
 
 // NodeStatus is what is known of one node.
@@ -56,7 +58,7 @@ const statusTime = 2 * time.Second
 // Status returns the state of the cluster.
 func (n *Node) Status(ctx context.Context) (Overview, error) {
 	self := n.state()
-	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}}
+	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}, Vars: []string{}}
 	var all []record
 	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
 		all, err = recordsIn(tx)
@@ -105,22 +107,23 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		node.Joining = etcd.voting != nil && node.Role == Voter && !node.Leaving && !node.Unlisted && !etcd.voting[node.Name]
 		node.Lag = newest - node.Applied
 	}
-	s.Secrets = differentSecrets(s.Nodes)
+	s.Secrets = different(s.Nodes, func(n NodeStatus) map[string]string { return n.Secrets })
+	s.Vars = different(s.Nodes, func(n NodeStatus) map[string]string { return n.Vars })
 	return s, nil
 }
 
-// differentSecrets returns the names of secrets that two nodes have different values for.
-func differentSecrets(nodes []NodeStatus) []string {
-	first, different := map[string]string{}, map[string]bool{}
+// different returns the names that two nodes have different MACs for.
+func different(nodes []NodeStatus, macs func(NodeStatus) map[string]string) []string {
+	first, differ := map[string]string{}, map[string]bool{}
 	for _, node := range nodes {
-		for name, mac := range node.Secrets {
+		for name, mac := range macs(node) {
 			if other, ok := first[name]; ok && other != mac {
-				different[name] = true
+				differ[name] = true
 			}
 			first[name] = mac
 		}
 	}
-	return append([]string{}, slices.Sorted(maps.Keys(different))...)
+	return append([]string{}, slices.Sorted(maps.Keys(differ))...)
 }
 
 // servers is what etcd says of its members.

@@ -70,6 +70,8 @@ type State struct {
 	NotReady string `json:"notReady"`
 	// Secrets are MACs of the values of the app's secrets, by name.
 	Secrets map[string]string `json:"secrets,omitempty"`
+	// Vars are MACs of the values of its variables, by name.
+	Vars map[string]string `json:"vars,omitempty"`
 	// Time is the node's clock.
 	Time time.Time `json:"time"`
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -41,6 +42,9 @@ type Config struct {
 	Secrets      map[string]string
 	SecretPlaces map[string]diag.Span
 
+	// Vars are the values of [vars] and RUNNER_VARS_<NAME>, by name.
+	Vars map[string]settings.Given
+
 	// fixed are the memory limits that the operator has set, by section and key.
 	fixed map[string]bool
 }
@@ -67,7 +71,7 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Secrets, c.SecretPlaces = values.Secrets, values.SecretPlaces
+	c.Secrets, c.SecretPlaces, c.Vars = values.Secrets, values.SecretPlaces, values.Vars
 	c.check(values)
 	for _, key := range []string{"sandbox.total_memory", "front.body_memory", "front.answer_memory"} {
 		section, name, _ := strings.Cut(key, ".")
@@ -87,12 +91,13 @@ func (c *Config) Changes(next *Config) (reload, restart []string) {
 	return settings.Changed(c.options(), next.options())
 }
 
-// Equal reports whether two configurations have the same settings and secrets.
+// Equal reports whether two configurations have the same settings, secrets and variables.
 func (c *Config) Equal(other *Config) bool {
 	x, y := *c, *other
 	x.SecretPlaces, y.SecretPlaces = nil, nil
+	x.Vars, y.Vars = nil, nil
 	x.fixed, y.fixed = nil, nil
-	return reflect.DeepEqual(x, y)
+	return reflect.DeepEqual(x, y) && maps.EqualFunc(c.Vars, other.Vars, func(v, w settings.Given) bool { return v.Text == w.Text })
 }
 
 // check reports settings that contradict each other.
@@ -142,18 +147,23 @@ const templateHead = `# All settings of the runner with their defaults, generate
 
 `
 
-const templateSecrets = `
+const templateNames = `
 # Values of the secrets that the schema declares: NAME = "value". The variable
 # RUNNER_SECRETS_<NAME>, or the file that RUNNER_SECRETS_<NAME>_FILE names, is used first
 # and is the better place.
 [secrets]
+
+# Values of the variables that the schema declares: NAME = value. The variable
+# RUNNER_VARS_<NAME> is used first. A value is written as in the schema; those that are not
+# whole numbers, true or false are in quotes: "600/minute".
+[vars]
 `
 
 // Template returns a runner.toml with every setting at its default. comment returns the Go
 // comment of a field of an option struct.
 func Template(comment func(parent reflect.Type, field string) string) []byte {
 	out := settings.Template(sections, comment, (&Config{}).options()...)
-	return append(append([]byte(templateHead), out...), templateSecrets...)
+	return append(append([]byte(templateHead), out...), templateNames...)
 }
 
 // SandboxOptions returns the options of the sandbox with a cache in this directory; empty:

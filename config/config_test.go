@@ -16,6 +16,7 @@ import (
 	"runner.example/config"
 	"runner.example/hostabi"
 	"runner.example/internal/diag"
+	"runner.example/internal/settings"
 	"runner.example/runtime/front"
 )
 
@@ -92,6 +93,7 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"not UTF-8", "[front]\nlisten = \"\xff\"\n", `runner.toml:2:10: error: not TOML here: the file is not UTF-8`},
 		{"string over lines", "[front]\nlisten = \"a:1\n\"\n", `runner.toml:2:14: error: not TOML here: strings cannot contain newlines`},
 		{"empty secret", "[secrets]\nKEY = \"\"\n", `runner.toml:2:1: error: secret "KEY" must be a string in quotes, and not an empty one`},
+		{"decimal without quotes", "[vars]\nPRICE = 1.5\n", `runner.toml:2:1: error: variable "PRICE" must be a string in quotes, a whole number, true or false; write a decimal in quotes too`},
 		{"all at once",
 			"[front]\nlistn = 1\n[sandbox]\nmemory = 1\n[nix]\n",
 			"runner.toml:2:1: error: unknown key \"listn\" in [front] (did you mean \"listen\"?)\n" +
@@ -108,10 +110,10 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 }
 
 func TestTheEnvironmentOverridesTheFile(t *testing.T) {
-	c, found := read(t, "[front]\nlisten = \"a:1\"\nhosts = [\"x\"]\n[secrets]\nA = \"b\"\n",
+	c, found := read(t, "[front]\nlisten = \"a:1\"\nhosts = [\"x\"]\n[secrets]\nA = \"b\"\n[vars]\nON = true\nSIZE = 20\nURL = \"https://a\"\n",
 		"RUNNER_FRONT_LISTEN=b:2", "RUNNER_FRONT_TRUSTED_PROXIES=10.0.0.0/8, 192.168.1.1",
 		"RUNNER_SANDBOX_MEMORY=1mb", "RUNNER_RUNTIME_TIMEOUT=250ms", "RUNNER_TELEMETRY_ACCESS_LOG=true",
-		"RUNNER_FRONT_MAX_CONNECTIONS=7", "OTHER=1")
+		"RUNNER_FRONT_MAX_CONNECTIONS=7", "RUNNER_VARS_URL=https://b", "RUNNER_VARS_EMPTY=", "OTHER=1")
 	if found != "" {
 		t.Fatal(found)
 	}
@@ -126,6 +128,14 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 	want.Secrets = map[string]string{"A": "b"}
 	at := diag.Pos{Offset: 47, Line: 5, Col: 1}
 	want.SecretPlaces = map[string]diag.Span{"A": {File: "runner.toml", Start: at, End: at}}
+	toml := func(offset, line int) diag.Span {
+		at := diag.Pos{Offset: offset, Line: line, Col: 1}
+		return diag.Span{File: "runner.toml", Start: at, End: at}
+	}
+	want.Vars = map[string]settings.Given{
+		"ON": {Text: "true", Place: toml(62, 7)}, "SIZE": {Text: "20", Place: toml(72, 8)},
+		"URL": {Text: "https://b", Place: diag.Span{File: "RUNNER_VARS_URL"}}, "EMPTY": {Place: diag.Span{File: "RUNNER_VARS_EMPTY"}},
+	}
 	if !reflect.DeepEqual(want, c) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}

@@ -60,7 +60,7 @@ type Property struct {
 }
 
 // Kinds are the kinds of declarations, in the order in which they are reported.
-var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "outbound", "module"}
+var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "var", "outbound", "module"}
 
 // declared is the name of the property of declarations that have one: what is written after the name.
 const declared = "declared"
@@ -184,6 +184,10 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 	var limits []string
 	for _, l := range r.Limits {
 		limits = append(limits, l.String())
+		if l.Var != "" { // the value is that of a node
+			_, by, _ := strings.Cut(l.String(), " ")
+			limits[len(limits)-1] = strings.TrimSpace(l.Var + " " + by)
+		}
 	}
 	verify, body, result := "", "", ""
 	if r.Verify != nil {
@@ -262,6 +266,11 @@ func (v inventory) addSource(source diag.Source) {
 				v.add("auth", "session "+s.Kind.Name, declared, w.text(s.Loc))
 			}
 			v.addSettings("auth", d.Settings, w)
+		case *syntax.VarDecl:
+			v.add("var", d.Name.Name, "type", d.Type.Name)
+			if d.Default != nil || d.Rate != nil {
+				v.add("var", d.Name.Name, "default", w.text(d.DefaultSpan()))
+			}
 		case *syntax.EnumDecl:
 			for i, value := range d.Values {
 				v.add("enum", d.Name.Name+"."+value.Name, "attributes", w.attrs(d.Attrs[i]))
@@ -299,6 +308,14 @@ func (v inventory) addSource(source diag.Source) {
 	}
 }
 
+func (v inventory) addParameters(kind string, f *syntax.FunctionDecl, w written) {
+	var params []string
+	for _, p := range f.Params {
+		params = append(params, w.text(p.Loc))
+	}
+	v.add(kind, f.Name.Name, "parameters", strings.Join(params, ", "))
+}
+
 // attrs returns attributes as they are written.
 func (w written) attrs(list []*syntax.FieldAttr) string {
 	var texts []string
@@ -306,14 +323,6 @@ func (w written) attrs(list []*syntax.FieldAttr) string {
 		texts = append(texts, w.text(attr.Loc))
 	}
 	return strings.Join(texts, " ")
-}
-
-func (v inventory) addParameters(kind string, f *syntax.FunctionDecl, w written) {
-	var params []string
-	for _, p := range f.Params {
-		params = append(params, w.text(p.Loc))
-	}
-	v.add(kind, f.Name.Name, "parameters", strings.Join(params, ", "))
 }
 
 func (v inventory) addSettings(kind string, all []*syntax.Setting, w written) {

@@ -234,7 +234,7 @@ func (t *typeScript) insertedOverTenants(e *schema.Entity) bool {
 	})
 }
 
-// names declares the names of scopes, roles and secrets for the SDK.
+// names declares the names of scopes, roles and secrets, and the types of variables, for the SDK.
 func (t *typeScript) names() {
 	t.line(1, "interface Names {")
 	var scopes []string
@@ -246,7 +246,31 @@ func (t *typeScript) names() {
 		t.line(2, "role: %s;", union(roles))
 	}
 	t.line(2, "secret: %s;", union(t.schema.Secrets))
+	t.vars()
 	t.line(1, "}")
+}
+
+// vars declares the types of the variables.
+func (t *typeScript) vars() {
+	t.line(2, "vars: {")
+	for _, v := range t.schema.Vars {
+		typ, meaning := "string", ""
+		switch v.Type {
+		case "int":
+			typ = "number"
+		case "bool":
+			typ = "boolean"
+		case "decimal":
+			meaning = "A decimal."
+		case "duration":
+			typ, meaning = "number", "In seconds."
+		case "rate":
+			meaning = "A rate, as in 600/minute."
+		}
+		t.doc(3, v.Doc, meaning)
+		t.line(3, "%s: %s;", v.Name, typ)
+	}
+	t.line(2, "};")
 }
 
 // jobs declares the parameters of jobs for the SDK.

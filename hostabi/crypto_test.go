@@ -105,6 +105,8 @@ func TestUnknownAlgorithmsAreRefused(t *testing.T) {
 		{"hmac", `{"algorithm":"SHA-256","data":"x"}`, `one of the members "secret" and "key" must be there`},
 		{"hmac", `{"algorithm":"SHA-256","data":"x","key":"k","secret":"SIGNING_KEY"}`, `one of the members "secret" and "key" must be there`},
 		{"hmac", `{"algorithm":"SHA-256","data":"x","key":""}`, `member "key" must not be empty`},
+		{"var", `{}`, `member "name" is missing`},
+		{"var", `{"name":"ORIGIN","more":1}`, `unknown member "more"`},
 		{"timingSafeEqual", `{"a":"x"}`, `member "b" is missing`},
 		{"timingSafeEqual", `{"a":"x","b":"y","c":"z"}`, `unknown member "c"`},
 	} {

@@ -47,6 +47,7 @@ type guest struct {
 const appSchema = `
 app Test
 secret SIGNING_KEY
+var ORIGIN: url = "https://mail.example.com"
 apiKeys {
 	maxLifetime: 90d
 	scopes: {

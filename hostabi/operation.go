@@ -52,6 +52,7 @@ var operationTable = map[string]operation{
 	"webhooks.verify": {run: withArguments(verifyWebhook)},
 
 	"secret":             {run: withArguments(readSecret)},
+	"var":                {run: withArguments(readVar)},
 	"digest":             {run: withArguments(digest), maxArguments: maxDataBytes},
 	"hmac":               {run: withArguments(sign), maxArguments: maxDataBytes},
 	"timingSafeEqual":    {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},

@@ -20,6 +20,15 @@ func readSecret(c *Call, args *arguments) (any, error) {
 	}{value.Reveal()}, nil
 }
 
+// readVar returns the value of a declared variable.
+func readVar(c *Call, args *arguments) (any, error) {
+	name := args.text("name")
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	return c.Host.Schema.ReadVar(shorten(name))
+}
+
 // secret returns a declared secret. One that is configured but not declared is denied.
 func (c *Call) secret(name string) (secret.Text, error) {
 	value, ok := c.Host.Secrets.Get(name)

@@ -63,6 +63,7 @@ func (n *Node) Join(v *Activator) error {
 		Release:     func() string { return v.published.Load().id },
 		NotReady:    n.notReady,
 		Secrets:     func() map[string]string { return v.published.Load().secrets },
+		Vars:        func() map[string]string { return v.published.Load().vars },
 		Prepare:     v.Prepare,
 		Activate:    v.Activate,
 		Skew:        NewSkews(n.Runtime, n.Logger).Measured,
@@ -93,12 +94,13 @@ func (n *Node) notReady() string {
 type published struct {
 	id      string            // of the release
 	secrets map[string]string // MACs of the values of the app's secrets
+	vars    map[string]string // and of its variables
 }
 
 // publish notes what is served now. The pepper, which all nodes have, is behind the key of the MACs, so
 // they reveal nothing about the values.
 func (v *Activator) publish(now candidate) {
-	p := &published{id: now.id, secrets: map[string]string{}}
+	p := &published{id: now.id, secrets: map[string]string{}, vars: map[string]string{}}
 	defer v.published.Store(p)
 	if now.content == nil {
 		return
@@ -106,10 +108,18 @@ func (v *Activator) publish(now candidate) {
 	key := v.keys.Derive("comparison of secrets")
 	for _, name := range now.content.Schema.Secrets {
 		value, _ := now.content.Secrets.Get(name)
-		mac := hmac.New(sha256.New, key[:])
-		fmt.Fprintf(mac, "%s=%s", name, value.Reveal())
-		p.secrets[name] = hex.EncodeToString(mac.Sum(nil)[:8])
+		p.secrets[name] = macOf(key[:], name, value.Reveal())
 	}
+	for _, variable := range now.content.Schema.Vars {
+		p.vars[variable.Name] = macOf(key[:], "var "+variable.Name, string(variable.JSON))
+	}
+}
+
+// macOf returns the MAC of a named value.
+func macOf(key []byte, name, value string) string {
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s=%s", name, value)
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
 // Activate activates a stored release: here, or on the owner of the cluster, see Activator.Activate.

@@ -135,7 +135,7 @@ func (v *Activator) changedSettings(next *app.App) (changed []string, err error)
 	return changed, nil
 }
 
-// changedContent names the files and the secrets that differ.
+// changedContent names the files, the secrets and the variables that differ.
 func changedContent(old, now map[string]store.Digest) []string {
 	changed := []string{}
 	for name, sum := range now {
@@ -154,7 +154,7 @@ func changedContent(old, now map[string]store.Digest) []string {
 	return changed
 }
 
-// digestsOf returns the digests of the files and secrets; nothing of nil.
+// digestsOf returns the digests of the files, secrets and variables; nothing of nil.
 func digestsOf(c *app.Content) map[string]store.Digest {
 	all := map[string]store.Digest{}
 	if c == nil {
@@ -170,6 +170,9 @@ func digestsOf(c *app.Content) map[string]store.Digest {
 		if value, ok := c.Secrets.Get(name); ok {
 			all[fmt.Sprintf("secret %s", name)] = sha256.Sum256([]byte(value.Reveal()))
 		}
+	}
+	for _, v := range c.Schema.Vars {
+		all["var "+v.Name] = sha256.Sum256(v.JSON)
 	}
 	return all
 }

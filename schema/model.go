@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 )
 
 // Schema is the checked schema of an app. It is immutable and safe for concurrent use.
@@ -20,6 +22,8 @@ type Schema struct {
 	APIKeys APIKeys
 	// Secrets are the declared secret names, in order of declaration.
 	Secrets []string
+	// Vars are the declared variables with their values, in order of declaration.
+	Vars []*Var
 	// Outbound are the declared origins that handlers may call, as written and without
 	// duplicates: "https://api.example.com", possibly with a port.
 	Outbound []string
@@ -38,6 +42,45 @@ type Schema struct {
 	Removed []Removed
 
 	byName map[string]*Entity
+}
+
+// Var is a variable: a value that may be another one on each node.
+type Var struct {
+	Name, Doc string
+	// Type is string, int, decimal, bool, url, duration or rate.
+	Type string
+	// JSON is the value as handlers read it: a duration in seconds, a decimal or a rate as
+	// text. It is null if the schema was compiled without a value.
+	JSON json.RawMessage
+}
+
+// Var returns the declared variable of that name, or nil.
+func (s *Schema) Var(name string) *Var {
+	for _, v := range s.Vars {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// ReadVar returns the value of a declared variable as handlers read it, as {"value":…}. For another
+// name it returns Denied.
+func (s *Schema) ReadVar(name string) (any, error) {
+	v := s.Var(name)
+	if v == nil {
+		return nil, fault.New(fault.Denied, "variable %q is not declared (add `var %s: string` to the schema)", name, name)
+	}
+	return map[string]json.RawMessage{"value": v.JSON}, nil
+}
+
+// VarNames returns the names of the variables in order of declaration.
+func (s *Schema) VarNames() []string {
+	names := make([]string, len(s.Vars))
+	for i, v := range s.Vars {
+		names[i] = v.Name
+	}
+	return names
 }
 
 // Type returns the declared object type of that name, or nil.
@@ -238,6 +281,8 @@ type RateLimit struct {
 	ID    string
 	Count int
 	Per   time.Duration
+	// Var is the variable that Count and Per come from; empty if they are written.
+	Var string
 	// By is "", "key", "user", "tenant", "ip" or "global". Empty counts by key id,
 	// otherwise by user id, otherwise by client address.
 	By string

@@ -56,7 +56,7 @@ func buildCommand(c *program) *cobra.Command {
 			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
-			a, err := c.ReadApp(cmd)
+			a, err := c.ReadAppOnly(cmd)
 			if err != nil {
 				return err
 			}

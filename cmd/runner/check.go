@@ -15,7 +15,6 @@ import (
 	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
-	"runner.example/internal/secret"
 	"runner.example/node"
 	"runner.example/schema"
 )
@@ -24,11 +23,20 @@ const checkHelp = `Check the configuration and the schema of an app, and report 
 With --modules, also check that build/*.wasm exports every handler. With --against, also
 compare the schema with the rows and keys of a data directory, with or without a running
 server, and print the plan: what an activation would change, for how many rows, and what it
-builds. It changes nothing. With --json the output is then an object with findings and plan.`
+builds. It changes nothing. With --json the output is then an object with findings and plan.
+
+With --env, check with the environment of a server: a file of lines NAME=value, where NAME is a
+variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
+the RUNNER_ variables of this process do not count.`
+
+// checked is what check checks.
+type checked struct {
+	strict, modules bool
+	against, env    string
+}
 
 func checkCommand(c *program) *cobra.Command {
-	var strict, modules bool
-	var against string
+	var what checked
 	cmd := &cobra.Command{
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
@@ -38,31 +46,38 @@ func checkCommand(c *program) *cobra.Command {
 			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
-			return c.check(cmd, strict, modules, against)
+			return c.check(cmd, what)
 		},
 	}
-	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
-	cmd.Flags().BoolVar(&modules, "modules", false, "check the compiled modules too")
-	cmd.Flags().StringVar(&against, "against", "", "a data directory; compare the schema with its rows and keys")
+	cmd.Flags().BoolVar(&what.strict, "strict", false, "treat warnings as errors")
+	cmd.Flags().BoolVar(&what.modules, "modules", false, "check the compiled modules too")
+	cmd.Flags().StringVar(&what.against, "against", "", "a data directory; compare the schema with its rows and keys")
+	cmd.Flags().StringVar(&what.env, "env", "", "a file with the environment of a server; check the values of variables against it")
+	cli.CompleteFlag(cmd, "env", cli.AnyFile)
 	return cmd
 }
 
 // check prints what it finds to stdout: the diagnostics are the command's result.
-func (c *program) check(cmd *cobra.Command, strict, modules bool, against string) error {
-	a, err := c.ReadApp(cmd)
+func (c *program) check(cmd *cobra.Command, what checked) error {
+	a, unread, err := c.ReadAppIn(cmd, what.env)
 	if err != nil {
 		return err
 	}
 	var plan *[]catalog.Step
 	s, sources, found, err := a.Check()
 	found.Append(a.Problems)
+	found.Append(unread)
 	if s != nil {
-		found.Append(a.UnknownSecrets(s))
+		unknown := a.Unknown(s)
+		if what.env != "" { // the file is for this schema
+			unknown = unknown.Strict()
+		}
+		found.Append(unknown)
 		if !a.Problems.HasErrors() { // if it has errors, the secrets of the file are unknown
-			c.noteSecrets(a, s)
+			c.NoteSecrets(a, s)
 		}
 	}
-	if modules && err == nil {
+	if what.modules && err == nil {
 		var unbound diag.List
 		// Without a schema, the modules can still be checked.
 		unbound, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
@@ -70,11 +85,11 @@ func (c *program) check(cmd *cobra.Command, strict, modules bool, against string
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {
 		var compared admin.Comparison
-		compared, err = c.compare(cmd.Context(), a, against, sources)
+		compared, err = c.compare(cmd.Context(), a, what.against, sources)
 		found.Append(compared.Findings)
 		plan = &compared.Plan
 	}
-	if strict {
+	if what.strict {
 		found = found.Strict()
 	}
 	return c.findings(s, sources, found, plan, err)
@@ -92,14 +107,6 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string, sources [
 		return err
 	}}.Run(ctx, &with)
 	return found, err
-}
-
-// noteSecrets lists the secrets without a value. That is not an error of the app: the
-// server may run in an environment that has them.
-func (c *program) noteSecrets(a *app.App, s *schema.Schema) {
-	if _, err := secret.Resolve(s.Secrets, c.LookupEnv, a.Config.Secrets); err != nil {
-		c.Say("", "runner serve will not start with this environment: "+cli.OneLine(err))
-	}
 }
 
 // printPlan prints the changes as a table.

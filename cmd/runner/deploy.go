@@ -56,7 +56,7 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a, err := c.ReadApp(cmd)
+			a, err := c.ReadAppOnly(cmd)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,8 @@ func deployCommand(c *program) *cobra.Command {
 }
 
 const diffHelp = `Show what changes from one stored release to another: routes, functions, sessions, scopes and
-their grants, entities and their fields, indexes and policies, types, secrets, origins and modules.
+their grants, entities and their fields, indexes and policies, types, secrets, variables, origins
+and modules.
 If the second release is not active, its schema is also compared with the rows and the keys of the
 node, which needs a key with the role deploy.
 

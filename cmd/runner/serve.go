@@ -117,7 +117,7 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 	warnings := a.Problems
 	if err == nil {
 		from.Content = latest
-		warnings = append(a.UnknownSecrets(latest.Schema), warnings...)
+		warnings = append(a.Unknown(latest.Schema), warnings...)
 	}
 	for _, d := range warnings.Sorted() {
 		logger.Warn("configuration warning", "diagnostic", d.String())

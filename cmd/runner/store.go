@@ -12,6 +12,7 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/salvage"
 	"runner.example/store"
 )
@@ -68,6 +69,7 @@ func storeSalvageCommand(c *program) *cobra.Command {
 			if !a.HasData() {
 				return &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data), Hint: "name another one with --data"}
 			}
+			a.Unset = func([]diag.Source, diag.List) {} // rows do not depend on variables
 			s, _, err := a.Compile()
 			if err != nil {
 				return err

@@ -234,6 +234,19 @@ declare module "@runner/sdk" {
     scope: "all" | "setup";
     role: "owner" | "clerk";
     secret: "HOOK";
+    vars: {
+      /** Where the shop's pages are. */
+      ORIGIN: string;
+      NOTE: string;
+      SIZE: number;
+      /** A decimal. */
+      PRICE: string;
+      OPEN: boolean;
+      /** In seconds. */
+      IDLE: number;
+      /** A rate, as in 600/minute. */
+      LIMIT: string;
+    };
   }
   interface Jobs {
     /** Sends the receipt of an order. */

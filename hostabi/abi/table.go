@@ -118,6 +118,7 @@ func Ops() []Op {
 		{"jobs.enqueue", `{"name","params"?,"delay"?,"at"?,"key"?}`, `{"id","created"}`},
 		{"jobs.cancel", `{"id"}`, `{"cancelled"}`},
 		{"secret", `{"name"}`, `{"value"}`},
+		{"var", `{"name"}`, `{"value"}`},
 		{"digest", `{"algorithm","data"}`, `{"hex","base64"}`},
 		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
 		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -17,12 +18,28 @@ import (
 // SecretsSection is the section whose keys are the user's own.
 const SecretsSection = "secrets"
 
+// VarsSection is the section with the values of the schema's variables, and varPrefix begins
+// the environment variables with them.
+const (
+	VarsSection = "vars"
+	varPrefix   = "RUNNER_VARS_"
+)
+
+// Given is the value of a variable of the schema, as text.
+type Given struct {
+	Text  string
+	Place diag.Span
+}
+
 // Values is what Read has found beside the fields of its targets.
 type Values struct {
 	// Secrets are the values of [secrets], nil without the section. Never print them.
 	Secrets map[string]string
 	// SecretPlaces are the places of their names.
 	SecretPlaces map[string]diag.Span
+	// Vars are the values of variables by name: of the environment, or else of [vars];
+	// nil without any.
+	Vars map[string]Given
 	// Problems are all errors, and warnings about variables that look misspelt. With an
 	// error the targets must not be used.
 	Problems diag.List
@@ -81,7 +98,10 @@ func (r *reader) readEnvironment(environ []string) {
 		name, value, _ := strings.Cut(entry, "=")
 		i := slices.IndexFunc(r.all, func(s *setting) bool { return s.variable() == name })
 		place := diag.Span{File: name}
+		variable, isVar := strings.CutPrefix(name, varPrefix)
 		switch {
+		case isVar:
+			r.give(variable, Given{value, place})
 		case i >= 0:
 			r.note(r.all[i], place, r.all[i].setText(value))
 		case r.looksMisspelt(name):
@@ -130,6 +150,8 @@ func (r *reader) readSection(file *tomlFile, name string, section toml.Primitive
 		r.values.Problems.Errorf("", file.keyPlace(name, section), "key %q is in no section%s", name, r.sectionOf(name))
 	case name == SecretsSection:
 		r.readSecrets(file, file.keys(section))
+	case name == VarsSection:
+		r.readVars(file, file.keys(section))
 	case !slices.Contains(known, name):
 		r.values.Problems.Errorf("", file.keyPlace(name, section), "unknown section [%s]%s", name, diag.DidYouMean(name, known))
 	default:
@@ -175,6 +197,31 @@ func (r *reader) readSecrets(file *tomlFile, keys map[string]toml.Primitive) {
 	}
 }
 
+func (r *reader) readVars(file *tomlFile, keys map[string]toml.Primitive) {
+	for name, in := range keys {
+		given := Given{Place: file.keyPlace(name, in)}
+		switch v := file.value(in).(type) {
+		case string:
+			given.Text = v
+		case bool:
+			given.Text = strconv.FormatBool(v)
+		case int64:
+			given.Text = strconv.FormatInt(v, 10)
+		default:
+			r.values.Problems.Errorf("", given.Place, "variable %q must be a string in quotes, a whole number, true or false; write a decimal in quotes too", name)
+			continue
+		}
+		r.give(name, given)
+	}
+}
+
+func (r *reader) give(name string, given Given) {
+	if r.values.Vars == nil {
+		r.values.Vars = map[string]Given{}
+	}
+	r.values.Vars[name] = given
+}
+
 // hintFor suggests a key of the section, or the section that has this key.
 func (r *reader) hintFor(section, key string) string {
 	var here []string
@@ -200,7 +247,7 @@ func (r *reader) sectionOf(key string) string {
 }
 
 func (r *reader) sections() []string {
-	names := []string{SecretsSection}
+	names := []string{SecretsSection, VarsSection}
 	for _, s := range r.all {
 		if !slices.Contains(names, s.section) {
 			names = append(names, s.section)

@@ -181,7 +181,7 @@ func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	case model.IsFileName(location.Text):
 	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
-		c.errorf("E530", location.Loc, "jwks: %q is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Text)
+		c.errorf("E530", location.Loc, "jwks: %s is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Shown())
 	}
 }
 

@@ -116,13 +116,17 @@ func (c *jobChecker) checkSchedule(d *syntax.FunctionDecl, set routeSettings) *s
 	built := &schema.Schedule{Cron: v.Cron.Text, Zone: "UTC"}
 	if v.Zone != nil {
 		zone, err := schedule.Zone(v.Zone.Text)
-		if err != nil {
+		if err != nil && v.Zone.Var != "" {
+			c.errorf("E514", v.Zone.Loc, "%s is not a time zone: write a name of the IANA database such as \"Europe/Berlin\"", v.Zone.Shown())
+		} else if err != nil {
 			c.errorf("E514", v.Zone.Loc, "%v: write a name of the IANA database such as \"Europe/Berlin\"%s", err, c.didYouMean(v.Zone.Text, schedule.Zones()))
 		} else {
 			built.Zone = zone
 		}
 	}
-	if _, err := schedule.Parse(built.Cron, built.Zone); err != nil {
+	if _, err := schedule.Parse(built.Cron, built.Zone); err != nil && v.Cron.Var != "" {
+		c.errorf("E513", v.Cron.Loc, "schedule: %s is not a cron expression that fires: write one such as \"0 3 * * *\"", v.Cron.Shown())
+	} else if err != nil {
 		c.errorf("E513", v.Cron.Loc, "schedule: %v", err)
 	}
 	if set.as == nil {

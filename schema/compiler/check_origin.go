@@ -34,9 +34,13 @@ func (c *originChecker) checkOutbound() {
 }
 
 func (c *originChecker) checkOrigin(lit *syntax.Literal) {
-	refuse := func(why string) { c.errorf("E520", lit.Loc, "%q: %s", lit.Text, why) }
+	refuse := func(why string) { c.errorf("E520", lit.Loc, "%s: %s", lit.Shown(), why) }
 	const form = "write an https URL with a host name and no path"
 	u, err := url.Parse(lit.Text)
+	if c.assumed[lit.Loc] {
+		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
+		return
+	}
 	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
 		refuse(form)
 		return
@@ -89,7 +93,7 @@ func isHostName(host string) bool {
 // Any other form would never match.
 func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) {
 	refuse := func(format string, args ...any) {
-		c.errorf("E427", origin.Loc, "%s: %q %s", setting, origin.Text, fmt.Sprintf(format, args...))
+		c.errorf("E427", origin.Loc, "%s: %s %s", setting, origin.Shown(), fmt.Sprintf(format, args...))
 	}
 	noOrigin := `is not an origin: write a scheme and a host, such as "https://app.example.com"`
 	if setting == "cors" {

@@ -335,6 +335,9 @@ func limitsOf(set routeSettings) []schema.RateLimit {
 	var limits []schema.RateLimit
 	for _, rate := range set.rate.Rate.Rates {
 		limit := schema.RateLimit{ID: rate.Loc.String()}
+		if rate.Var != nil {
+			limit.Var = rate.Var.Name
+		}
 		if rate.Count != nil {
 			limit.Count = int(rate.Count.Int)
 		}

@@ -9,6 +9,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
 	"runner.example/schema"
+	"runner.example/schema/changes"
 	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
@@ -25,15 +26,19 @@ type Options struct {
 	InsecureCookies bool `toml:"auth.insecure_cookies" default:"false"`
 	// BodyMemory is the server's memory for bodies: a larger one can never be read. 0: unknown.
 	BodyMemory int64
+	// Vars are the values of variables that the schema declares, by name. Others are ignored.
+	Vars map[string]settings.Given
+	// Unset says what a variable without a value is.
+	Unset Unset
 	// Dir is the directory of relative file names in the schema; empty is the working
 	// directory.
 	Dir string
 }
 
 // Checked returns the options for a schema that was checked before, under limits that are not known
-// here: nothing is refused because of a limit.
+// here: nothing is refused because of a limit, and where a variable is used its name is the value.
 func Checked() Options {
-	return Options{MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true}
+	return Options{MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true, Unset: Ignored}
 }
 
 // Compile parses and checks the files of an app, in name order. The files share a namespace.
@@ -50,9 +55,13 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 		file, found := syntax.Parse(src)
 		a.found.Append(found)
 		a.noteUnread(file)
-		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
+		a.decls = append(a.decls, a.gone.Take(file.Decls)...)
+		a.varUses = append(a.varUses, file.VarUses...)
 	}
+	a.removed = a.gone.Names
+	a.schema.Typed = len(a.gone.Entities) > 0
 	a.collect()
+	a.fillVars()
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
 	(&authChecker{a, origins}).checkAuth()
 	origins.checkOutbound()
@@ -60,8 +69,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	entities.checkEnums()
 	entities.checkTypes()
 	entities.checkEntities()
-	(&renameChecker{a}).check()
-	(&removedChecker{a}).check()
+	changes.Check(a.decls, &a.gone, a.errorf)
 	(&scopeChecker{a, rules}).checkAPIKeys()
 	(&policyChecker{a, rules}).checkPolicies()
 	routes := newRouteChecker(a)
@@ -79,7 +87,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	}
 	a.schema.Auth.Roles, a.schema.Auth.User, a.schema.Auth.Tenant = a.roleNames, a.user, a.tenant
 	model.Build(a.schema, a.decls, opt.Dir)
-	a.addRemoved()
+	a.gone.AddTo(a.schema)
 	return a.schema, found
 }
 
@@ -89,7 +97,7 @@ type app struct {
 	report
 	names
 	authNames
-	removals
+	gone   changes.Removed
 	opt    Options
 	schema *schema.Schema
 	// usedScopes are the scopes that a route, function or job accepts or acts under.
@@ -98,8 +106,7 @@ type app struct {
 
 func newApp(opt Options) *app {
 	return &app{
-		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, removed: map[string]string{}},
-		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
+		report:     report{unread: map[string][]diag.Span{}, words: map[string]bool{}, filled: map[diag.Span]string{}, assumed: map[diag.Span]bool{}},
 		names:      newNames(),
 		opt:        opt,
 		schema:     &schema.Schema{},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/settings"
 	"runner.example/schema/compiler"
 )
 
@@ -29,16 +30,18 @@ var codes = strings.Fields(`
 	E300 E301 W302 E303 W304 E305 W305 E306 E307 W308 E309 E310 E311 W312 W313 E314 E315 E316 W317
 	E400 E401 E402 E403 E404 E405 E406 E407 E408 E409 E410 E411 E412 E413 E414 E415 W416 E418 W418 E419
 	E420 E421 E422 E423 E424 E425 E426 E427 E428 W429 E430
-	E500 E501 W502 E503 E510 E511 E512 E513 E514 E515 W516 E520 E530 E531 E532
+	E500 E501 W502 E503 E510 E511 E512 E513 E514 E515 W516 E520 E530 E531 E532 E540 E541 W541 E542 E543
 `)
 
 var (
 	expectLine  = regexp.MustCompile(`(?m)^//! (\d+):(\d+) ([EW]\d{3})$`)
+	setLine     = regexp.MustCompile(`(?m)^//! set: (\w+)=(.*)$`)
 	exportsLine = regexp.MustCompile(`(?m)^//! exports:(.*)$`)
 )
 
 // fixture is a schema file with its expected diagnostics in comments, `//! LINE:COL CODE`. The
-// comment `//! exports: a b` has the names that modules export.
+// comment `//! exports: a b` has the names that modules export, `//! set: NAME=text` sets a variable,
+// and with `//! without values` variables need no value.
 type fixture struct {
 	src    diag.Source
 	expect []string
@@ -58,7 +61,14 @@ func readFixture(t *testing.T, path string) fixture {
 }
 
 func (f fixture) check() diag.List {
-	s, found := compiler.Compile([]diag.Source{f.src}, compiler.Options{})
+	opt := compiler.Options{Vars: map[string]settings.Given{}}
+	for _, m := range setLine.FindAllSubmatch(f.src.Text, -1) {
+		opt.Vars[string(m[1])] = settings.Given{Text: string(m[2]), Place: diag.Span{File: "RUNNER_VARS_" + string(m[1])}}
+	}
+	if bytes.Contains(f.src.Text, []byte("\n//! without values\n")) {
+		opt.Unset = compiler.Assumed
+	}
+	s, found := compiler.Compile([]diag.Source{f.src}, opt)
 	if m := exportsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
 		found.Append(s.CheckHandlers(strings.Fields(string(m[1]))))
 	}

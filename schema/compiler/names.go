@@ -17,7 +17,10 @@ type names struct {
 	entities []*entityInfo
 	byName   map[string]*entityInfo
 	secrets  map[string]diag.Span
-	scopes   map[string]*syntax.ScopeDecl
+	// vars are the declared variables, and varUses the places where one stands for a literal.
+	vars    map[string]*syntax.VarDecl
+	varUses []syntax.VarUse
+	scopes  map[string]*syntax.ScopeDecl
 	// scopeNames are in order of declaration.
 	scopeNames []string
 	// granted are the entities that a @grant names.
@@ -29,6 +32,7 @@ func newNames() names {
 		named:   map[string]syntax.Decl{},
 		byName:  map[string]*entityInfo{},
 		secrets: map[string]diag.Span{},
+		vars:    map[string]*syntax.VarDecl{},
 		scopes:  map[string]*syntax.ScopeDecl{},
 		granted: map[string]bool{},
 	}
@@ -180,6 +184,8 @@ func (a *app) collect() {
 			a.collectScopes(d, scopes)
 		case *syntax.SecretDecl:
 			a.declareSecret(d)
+		case *syntax.VarDecl:
+			a.declareVar(d)
 		case *syntax.EnumDecl:
 			declare("enum", d.Name, d)
 		case *syntax.TypeDecl:

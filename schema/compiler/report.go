@@ -22,6 +22,10 @@ type report struct {
 	removed map[string]string
 	// lost: names may be missing that are not in words.
 	lost bool
+	// filled are the places where a variable stands for a literal, with where its value is
+	// from. At assumed places it has none: no other error about its value is reported there.
+	filled  map[diag.Span]string
+	assumed map[diag.Span]bool
 }
 
 // noteUnread records the parts of a file that the parser could not read.
@@ -66,7 +70,12 @@ func (r *report) mayDeclare(name string) bool { return r.lost || r.words[folded(
 
 // errorf reports an error, unless its place could not be read.
 func (r *report) errorf(code string, span diag.Span, format string, args ...any) {
-	if !r.isUnread(span) {
+	from, filled := r.filled[span]
+	switch {
+	case r.isUnread(span), r.assumed[span]:
+	case filled:
+		r.found.Errorf(code, span, "%s (it is from %s)", fmt.Sprintf(format, args...), from)
+	default:
 		r.found.Errorf(code, span, format, args...)
 	}
 }

@@ -283,6 +283,8 @@ func (p *printer) decl(d syntax.Decl) {
 	case *syntax.SecretDecl:
 		p.emit("secret")
 		p.spaced(d.Name.Name)
+	case *syntax.VarDecl:
+		p.variable(d)
 	case *syntax.OutboundDecl:
 		p.emit("outbound")
 		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
@@ -378,6 +380,24 @@ func (p *printer) value(v syntax.SettingValue) {
 		if v.Call {
 			p.list("(", ")", len(v.Args), func(i int) { p.value(v.Args[i]) })
 		}
+	}
+}
+
+func (p *printer) variable(d *syntax.VarDecl) {
+	p.emit("var")
+	p.spaced(d.Name.Name)
+	p.emit(":")
+	p.space()
+	p.emit(d.Type.Name)
+	switch {
+	case d.Rate != nil:
+		p.spaced("=")
+		p.space()
+		p.rate(d.Rate)
+	case d.Default != nil:
+		p.spaced("=")
+		p.space()
+		p.literal(d.Default)
 	}
 }
 
@@ -734,9 +754,13 @@ func (p *printer) rateValue(v *syntax.RateValue) {
 }
 
 func (p *printer) rate(r *syntax.Rate) {
-	p.literal(r.Count)
-	p.emit("/")
-	p.emit(r.Unit.Name)
+	if r.Var != nil {
+		p.emit(r.Var.Name)
+	} else {
+		p.literal(r.Count)
+		p.emit("/")
+		p.emit(r.Unit.Name)
+	}
 	if r.By != nil {
 		p.spaced("by")
 		p.spaced(r.By.Name)

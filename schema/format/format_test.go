@@ -100,6 +100,7 @@ var formatCases = []string{
 	"type T { a: int(-5 .. 10) b: float( - 10..-5) = -7 } functions { f() -> int(-5..-1)[] g() -> int (auth: none) }",
 	"outbound { allow: [\"https://a\",] }\ntype T { a: decimal(12 , 2) b: text, }",
 	"enum E { GET // read\n, POST /* write */ }",
+	"var A : url=\"https://a\" // why\nvar B:rate = 5 / minute var C: int\n= -1\nvar var: bool\nroutes(\"/\", rateLimit: [B by ip , 1/day], cors: [\"a\", A]) {}\nauth { session jwt { issuer: A }, origins: [A] }\noutbound { allow: [A,\nB] }\nroutes(\"/b\", rateLimit: B) {}",
 	"\ufeffapp x\r\n// a\r\n/* b\r\nc */\r\nenum E {\r\n a }",
 }
 
@@ -134,6 +135,10 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 		"fields that may be absent, and defaults of lists": {
 			"type T{a? :text? b?:int c:string[]=[ \"x\",\"y\" ] d:int[]=[]}",
 			"type T { a?: text?, b?: int, c: string[] = [\"x\", \"y\"], d: int[] = [] }\n",
+		},
+		"variables": {
+			"var A : url=\"https://a\"\nvar B:rate=5/minute var C:int\noutbound{allow:[A,]}\nroutes(\"/\",rateLimit:B  by ip,cors:[A]) { }",
+			"var A: url = \"https://a\"\nvar B: rate = 5/minute\nvar C: int\noutbound { allow: [A] }\nroutes(\"/\", rateLimit: B by ip, cors: [A]) {}\n",
 		},
 		"routes say what they answer": {
 			"routes(\"/\") {\nGET /a->a:Order[]?(query:Q)\nPOST /bb -> b :[ ] Order\nPUT /c->c : string(1..8)\n}",

@@ -56,7 +56,7 @@ func merged(spans []diag.Span) []diag.Span {
 // parser is a recursive descent parser. A method named after a production starts at the
 // first token of that production.
 type parser struct {
-	exprParser
+	varParser
 }
 
 // readable checks the size and the encoding of the whole file.
@@ -119,6 +119,8 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 		return p.authDecl(keyword, doc)
 	case "secret":
 		return p.secretDecl(keyword, doc)
+	case "var":
+		return p.varDecl(keyword, doc)
 	case "outbound":
 		return p.outboundDecl(keyword, doc)
 	case "enum":

@@ -51,8 +51,8 @@ func (p *parser) stringList() (*ListSetting, bool) {
 	}
 	v := &ListSetting{}
 	start, errs := p.tok.span, len(p.errs)
-	closer := p.list("]", func() bool { return p.tok.kind == tokString }, func() bool {
-		lit, ok := p.literalOf(StringLit, "a string")
+	closer := p.list("]", func() bool { return p.tok.kind == tokString || p.atVar() }, func() bool {
+		lit, ok := p.stringOrVar("a string")
 		if ok {
 			v.Elems = append(v.Elems, lit)
 		}
@@ -134,7 +134,7 @@ func (p *parser) settingItem(settings *[]*Setting, known []string) bool {
 	}
 	s := &Setting{Name: name}
 	if ok {
-		s.Value = v
+		s.Value = p.withVars(name.Name, v)
 	}
 	s.Loc = p.from(start)
 	*settings = append(*settings, s)

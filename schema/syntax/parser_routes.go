@@ -370,7 +370,7 @@ func (p *parser) rateValue() (*RateValue, bool) {
 		v.None = true
 	case p.is("["):
 		v.InList = true
-		closer := p.list("]", func() bool { return p.tok.kind == tokNumber }, func() bool { return p.rate(v) })
+		closer := p.list("]", func() bool { return p.tok.kind == tokNumber || p.atVar() }, func() bool { return p.rate(v) })
 		if len(v.Rates) == 0 {
 			p.emptyList(errs, closer, "a rate such as 600/minute")
 			return nil, true
@@ -386,12 +386,12 @@ func (p *parser) rateValue() (*RateValue, bool) {
 
 func (p *parser) rate(v *RateValue) bool {
 	start := p.tok.span
-	count, ok := p.literalOf(IntLit, "a rate such as 600/minute")
-	if !ok || !p.expect("/") {
-		return false
-	}
-	r := &Rate{Count: count}
-	if r.Unit, ok = p.ident("second, minute, hour or day"); !ok {
+	r := &Rate{}
+	if p.atVar() {
+		name, _ := p.ident("a rate such as 600/minute")
+		r.Var = &name
+		p.file.VarUses = append(p.file.VarUses, VarUse{Name: name, Rate: r})
+	} else if !p.rateCount(r) {
 		return false
 	}
 	if p.acceptWord("by") {
@@ -430,11 +430,11 @@ func (p *parser) schedule() (*ScheduleValue, bool) {
 	v := &ScheduleValue{}
 	start := p.tok.span
 	var ok bool
-	if v.Cron, ok = p.literalOf(StringLit, `a cron expression such as "0 3 * * *"`); !ok {
+	if v.Cron, ok = p.stringOrVar(`a cron expression such as "0 3 * * *"`); !ok {
 		return nil, false
 	}
 	if p.acceptWord("in") {
-		if v.Zone, ok = p.literalOf(StringLit, `a time zone such as "Europe/Berlin"`); !ok {
+		if v.Zone, ok = p.stringOrVar(`a time zone such as "Europe/Berlin"`); !ok {
 			return nil, false
 		}
 	}

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ func (n Node) Span() diag.Span { return n.Loc }
 type File struct {
 	Name  string
 	Decls []Decl
+	// VarUses are the places where the name of a variable stands for a literal, in order.
+	VarUses []VarUse
 	// Comments are all comments of the file in order, doc comments included.
 	Comments []Comment
 	// Tokens are all tokens in order, without commas, which are optional in blocks.
@@ -61,7 +64,7 @@ type Ident struct {
 	Name string
 }
 
-// Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl,
+// Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl, *VarDecl,
 // *OutboundDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
 // *FunctionsDecl, *JobsDecl or *RoutesDecl.
 type Decl interface {
@@ -84,6 +87,36 @@ type SecretDecl struct {
 	Doc     string
 	Keyword diag.Span
 	Name    Ident
+}
+
+// VarDecl is `var NAME: type` or `var NAME: type = value`.
+type VarDecl struct {
+	Node
+	Doc     string
+	Keyword diag.Span
+	Name    Ident
+	// Type is as written; it may be unknown.
+	Type Ident
+	// Default is the value; nil if it is omitted or a rate.
+	Default *Literal
+	// Rate is the value if it is a rate, without `by`; else nil.
+	Rate *Rate
+}
+
+// DefaultSpan is the span of the value; it must have one.
+func (d *VarDecl) DefaultSpan() diag.Span {
+	if d.Rate != nil {
+		return d.Rate.Loc
+	}
+	return d.Default.Loc
+}
+
+// VarUse is the name of a variable where a string or a rate could be written. Exactly one of
+// String and Rate is set: the node to fill in.
+type VarUse struct {
+	Name   Ident
+	String *Literal
+	Rate   *Rate
 }
 
 // OutboundDecl is `outbound { allow: [...] }`.
@@ -474,9 +507,12 @@ type RateValue struct {
 	Rates  []*Rate
 }
 
-// Rate is `600/minute by key`.
+// Rate is `600/minute by key` or `NAME by key`.
 type Rate struct {
 	Node
+	// Var is the variable whose value the count and the unit are, nil if they are written.
+	// The parser leaves both empty then.
+	Var   *Ident
 	Count *Literal
 	// Unit is as written; it may be unknown.
 	Unit Ident
@@ -515,8 +551,11 @@ const (
 type Literal struct {
 	Node
 	Kind LiteralKind
-	// Raw is the text as written, with quotes and sign.
+	// Raw is the text as written, with quotes and sign; the name of a variable.
 	Raw string
+	// Var is the variable whose value it is, empty if the value is written. The parser makes
+	// it a StringLit without a text.
+	Var string
 	// Text is the decoded text of a StringLit, or the digits of a DecimalLit with its
 	// sign and without underscores.
 	Text string
@@ -540,6 +579,15 @@ func (l *Literal) DurationHint() string {
 		return ""
 	}
 	return " (did you mean " + text + "?)"
+}
+
+// Shown is the text for messages: quoted, or the name of the variable whose value it is, since
+// values are not for logs.
+func (l *Literal) Shown() string {
+	if l.Var != "" {
+		return "the value of " + l.Var
+	}
+	return strconv.Quote(l.Text)
 }
 
 // NullExpr is `null`.
@@ -620,6 +668,7 @@ type BadExpr struct{ Node }
 
 func (*AppDecl) decl()       {}
 func (*SecretDecl) decl()    {}
+func (*VarDecl) decl()       {}
 func (*OutboundDecl) decl()  {}
 func (*AuthDecl) decl()      {}
 func (*EnumDecl) decl()      {}

@@ -259,6 +259,9 @@ runner_job runner_current_job(void);
 void runner_keep_writes(void);
 /* The value of a secret that the schema declares. */
 runner_text runner_secret(const char *name);
+/* The value of a variable that the schema declares: a number for an int, seconds for a
+ * duration, true or false for a bool, and text for the others. */
+runner_json *runner_var(const char *name);
 
 typedef enum runner_level { RUNNER_DEBUG, RUNNER_INFO, RUNNER_WARN, RUNNER_ERROR } runner_level;
 /* Writes a line to the server's log, as printf does. */
@@ -1389,6 +1392,10 @@ RUNNER_API int64_t runner_count(runner_op *op) {
 
 RUNNER_API runner_text runner_secret(const char *name) {
   return runner_as_text(runner_member(runner_call("secret", runner_object("name", runner_str(name), NULL)), "value"));
+}
+
+RUNNER_API runner_json *runner_var(const char *name) {
+  return runner_member(runner_call("var", runner_object("name", runner_str(name), NULL)), "value");
 }
 
 RUNNER_API runner_json *runner_api_key_create(runner_json *options) { return runner_call("apiKeys.create", options); }

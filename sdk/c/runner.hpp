@@ -189,6 +189,9 @@ class Context {
   }
   /* The value of a secret that the schema declares. */
   std::string secret(const char *name) const { return text_of(runner_secret(name)).value_or(""); }
+  /* The value of a variable that the schema declares: a number for an int, seconds for a
+   * duration, true or false for a bool, and text for the others. */
+  Json var(const char *name) const { return runner_var(name); }
   /* Commits the writes of this request with any status. */
   void keep_writes() const { runner_keep_writes(); }
 };

@@ -71,6 +71,26 @@ func (c *Context) Secret(name string) (string, error) {
 	return result.Value, err
 }
 
+// Var gives the value of a variable that the schema declares, as a T: a string for a string, a
+// url, a decimal or a rate, an integer for an int, a bool, and a time.Duration, or seconds as a
+// number, for a duration.
+func Var[T any](c *Context, name string) (value T, err error) {
+	args := map[string]string{"name": name}
+	if span, ok := any(&value).(*time.Duration); ok {
+		var result struct {
+			Value float64 `json:"value"`
+		}
+		err = callHost(c.host, "var", args, &result)
+		*span = time.Duration(result.Value * float64(time.Second))
+		return value, err
+	}
+	var result struct {
+		Value T `json:"value"`
+	}
+	err = callHost(c.host, "var", args, &result)
+	return result.Value, err
+}
+
 // Call runs an operation by its name, for what has no function here. Its arguments
 // are made to JSON, its result is read of it; nil for the result leaves that with the
 // host. A *HostError says why it failed.

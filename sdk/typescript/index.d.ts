@@ -148,7 +148,7 @@ declare module "@runner/sdk" {
    * of its `relations`. While there are none, every name will do and rows are `any`.
    */
   export interface Entities {}
-  /** The other names of the schema: `scope`, `role` and `secret`, each a union. */
+  /** The other names of the schema: `scope`, `role` and `secret`, each a union; `vars` has the types of the variables. */
   export interface Names {}
   /** The jobs of the schema by name, with their parameters. */
   export interface Jobs {}
@@ -464,6 +464,12 @@ declare module "@runner/sdk" {
     /** Commits the writes of this request with any status; by default 400 and above discard them. */
     keepWrites(): void;
   }
+  /**
+   * The variables that the schema declares, with the values that this server has for them. They can be
+   * read in a handler, not while the module is built. A duration is in seconds, a decimal is a string.
+   */
+  export const vars: Names extends { vars: infer V } ? Readonly<V> : Readonly<Record<string, any>>;
+
   /** The context of the request at hand. */
   export function getContext(): Context;
 

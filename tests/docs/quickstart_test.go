@@ -134,8 +134,9 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
 
+func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, "docs/jobs.md", 7) }
+
 func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
-func TestTheStepsOfTheJobsPageWork(t *testing.T)         { follow(t, "docs/jobs.md", 7) }
 
 // follow does what a page says: it writes the files, runs the commands in order, and checks
 // that every line the page shows is printed, where … stands for any text. Only the checkout

@@ -9,8 +9,10 @@ import (
 	"runner.example/app"
 	"runner.example/config"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/schema"
 )
 
 // OpenApp is readApp for commands that stop at a problem in the configuration.
@@ -38,6 +40,48 @@ func (c *CLI) ReadApp(cmd *cobra.Command) (*app.App, error) {
 		a.Data = c.Data
 	}
 	return a, nil
+}
+
+// ReadAppOnly is ReadApp for commands that need no values of variables: one without a value is a
+// warning on stderr.
+func (c *CLI) ReadAppOnly(cmd *cobra.Command) (*app.App, error) {
+	a, err := c.ReadApp(cmd)
+	if err == nil {
+		a.Unset = func(sources []diag.Source, found diag.List) {
+			_ = c.PrintDiagnostics(c.Stderr, sources, found) // nothing depends on the warnings
+		}
+	}
+	return a, err
+}
+
+// ReadAppIn reads the app in the environment of a file, or of this process. Without a file,
+// variables need no values. The list has the lines of the file that cannot be read.
+func (c *CLI) ReadAppIn(cmd *cobra.Command, env string) (*app.App, diag.List, error) {
+	if env == "" {
+		a, err := c.ReadApp(cmd)
+		if err == nil {
+			a.Unset = func([]diag.Source, diag.List) {} // they are among the diagnostics of the schema
+		}
+		return a, nil, err
+	}
+	file, unread, err := app.ReadEnvironment(env)
+	if err != nil {
+		return nil, nil, console.Invalid("--env: %w", err)
+	}
+	c.Environ = file.Environ
+	a, err := c.ReadApp(cmd)
+	if err == nil {
+		file.Place(a.Config)
+	}
+	return a, unread, err
+}
+
+// NoteSecrets lists the secrets without a value. That is not an error of the app: the
+// server may run in an environment that has them.
+func (c *CLI) NoteSecrets(a *app.App, s *schema.Schema) {
+	if _, err := secret.Resolve(s.Secrets, c.LookupEnv, a.Config.Secrets); err != nil {
+		c.Say("", "runner serve will not start with this environment: "+OneLine(err))
+	}
 }
 
 // resolve returns the values of the schema's secrets. From then on the log hides them.

@@ -64,7 +64,7 @@ func (c *CLI) AppSchema(cmd *cobra.Command, args []string) (*app.App, *schema.Sc
 	if err := c.AppDir(cmd, args); err != nil {
 		return nil, nil, err
 	}
-	a, err := c.ReadApp(cmd)
+	a, err := c.ReadAppOnly(cmd)
 	if err != nil {
 		return nil, nil, err
 	}

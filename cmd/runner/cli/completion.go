@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"runner.example/internal/diag"
 	"runner.example/schema"
 )
 
@@ -23,6 +24,7 @@ func (c *CLI) SchemaNames(of func(*schema.Schema) []string) cobra.CompletionFunc
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
+		a.Unset = func([]diag.Source, diag.List) {}
 		s, _, err := a.Compile()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -210,7 +210,7 @@ func joinFailure(err error) error {
 const statusHelp = `Show the nodes of the cluster as the asked node sees them: their role, whether they answer, which
 commit they have applied, how old what they know may be, the release that they serve, and by how much
 their clocks differ. leader is the voter that orders commits, owner the node that does the background
-work. Secrets of the app whose values differ between nodes are named.
+work. Secrets and variables of the app whose values differ between nodes are named.
 
 With --json all of it, with the reasons.`
 
@@ -285,6 +285,9 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 	}
 	if len(s.Secrets) > 0 {
 		c.Say("warning: ", "secrets with different values: "+strings.Join(s.Secrets, ", "))
+	}
+	if len(s.Vars) > 0 {
+		c.Say("", "variables with different values: "+strings.Join(s.Vars, ", "))
 	}
 	return nil
 }

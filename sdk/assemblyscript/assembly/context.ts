@@ -236,6 +236,10 @@ export class Context {
   secret(name: string): string {
     return parseJSON<string>(call("secret", fields().set("name", name).toString()).member("value"));
   }
+  /** The value of a variable that the schema declares: a number for an int, seconds for a duration, a bool, and a string for the others. */
+  var<T>(name: string): T {
+    return parseJSON<T>(call("var", fields().set("name", name).toString()).member("value"));
+  }
   /** Commits the writes of this request with any status; by default 400 and above discard them. */
   keepWrites(): void {
     keep_writes();

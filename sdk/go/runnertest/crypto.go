@@ -16,7 +16,7 @@ import (
 
 // owns are the operations that need no answer of the test's.
 var owns = map[string]func(*fake, []byte) ([]byte, error){
-	"secret": (*fake).secret, "digest": (*fake).digest, "hmac": (*fake).hmac, "timingSafeEqual": (*fake).timingSafeEqual,
+	"secret": (*fake).secret, "var": (*fake).variable, "digest": (*fake).digest, "hmac": (*fake).hmac, "timingSafeEqual": (*fake).timingSafeEqual,
 }
 
 var hashes = map[string]func() hash.Hash{"SHA-256": sha256.New, "SHA-384": sha512.New384, "SHA-512": sha512.New}
@@ -46,6 +46,18 @@ func (f *fake) secret(text []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(map[string]string{"value": value})
+}
+
+func (f *fake) variable(text []byte) ([]byte, error) {
+	var args cryptoArgs
+	if err := json.Unmarshal(text, &args); err != nil {
+		return nil, invalid("%v", err)
+	}
+	value, ok := f.request.Vars[args.Name]
+	if !ok {
+		return nil, &host.Error{Code: "denied", Message: fmt.Sprintf("variable %q is not declared", args.Name)}
+	}
+	return json.Marshal(map[string]any{"value": value})
 }
 
 func (f *fake) declared(name string) (string, error) {

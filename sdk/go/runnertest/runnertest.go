@@ -47,6 +47,9 @@ type Request struct {
 	Calls map[string]func(args json.RawMessage) (any, error)
 	// Secrets are the secrets the schema would declare.
 	Secrets map[string]string
+	// Vars are the variables that the schema would declare, as JSON has them: a duration in
+	// seconds, a decimal as a string.
+	Vars map[string]any
 }
 
 // Result is what the handler answered and logged.

@@ -9,7 +9,7 @@ use crate::operation::{call, Operation};
 use crate::time::{parse_time, since_1970};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 use std::fmt::Display;
 use std::time::SystemTime;
 
@@ -117,6 +117,16 @@ impl<'a> Context<'a> {
             value: String,
         }
         call("secret", Args { name }).result(self).map(|found: Found| found.value)
+    }
+
+    /// The value of a variable that the schema declares: a `String` for a string, a url, a
+    /// decimal or a rate, a number for an int, a `bool`, and a number of seconds for a duration.
+    pub fn var<T: DeserializeOwned>(&self, name: &str) -> Outcome<T> {
+        #[derive(Deserialize)]
+        struct Found<T> {
+            value: T,
+        }
+        call("var", json!({ "name": name })).result(self).map(|found: Found<T>| found.value)
     }
 
     /// Commits the writes of this request with any status. By default they are discarded

@@ -52,6 +52,7 @@ pub struct Test {
     seed: u64,
     services: BTreeMap<String, Service>,
     secrets: BTreeMap<String, String>,
+    vars: BTreeMap<String, Value>,
 }
 
 /// What a handler answered and did.
@@ -126,6 +127,7 @@ impl Test {
             seed: 1,
             services: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            vars: BTreeMap::new(),
         }
     }
 
@@ -188,6 +190,12 @@ impl Test {
     /// Adds a secret that the schema would declare.
     pub fn secret(mut self, name: &str, value: &str) -> Test {
         self.secrets.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds a variable that the schema would declare; a duration is in seconds, a decimal a string.
+    pub fn var(mut self, name: &str, value: impl Into<Value>) -> Test {
+        self.vars.insert(name.into(), value.into());
         self
     }
 
@@ -356,6 +364,11 @@ impl Host for Fake {
                 let name = args["name"].as_str().unwrap_or_default();
                 let none = || HostError::new(Code::Denied, format!("secret {:?} is not declared", name));
                 json!({ "value": self.test.secrets.get(name).ok_or_else(none)? })
+            }
+            (None, "var") => {
+                let name = args["name"].as_str().unwrap_or_default();
+                let none = || HostError::new(Code::Denied, format!("variable {:?} is not declared", name));
+                json!({ "value": self.test.vars.get(name).ok_or_else(none)? })
             }
             _ => {
                 let message = format!("the test has no answer for {}: add .on({:?}, …)", op, op);

@@ -314,6 +314,17 @@ fn secrets_and_kept_writes_reach_the_host() {
 }
 
 #[test]
+fn variables_have_the_types_that_the_handler_asks_for() {
+    let test = Test::new("GET", "/").var("ORIGIN", "https://mail.example.com").var("COUNT", 20).var("ON", true);
+    let answer = test.run(|ctx, _| {
+        let (origin, count, on): (String, u8, bool) = (ctx.var("ORIGIN")?, ctx.var("COUNT")?, ctx.var("ON")?);
+        let other = ctx.var::<String>("NOPE").err().map(|why| why.code.name());
+        Ok(ok((origin, count, on, other)))
+    });
+    assert_eq!(answer.text(), r#"["https://mail.example.com",20,true,"denied"]"#);
+}
+
+#[test]
 fn randomness_of_a_test_is_that_of_its_seed() {
     fn draw(ctx: &Context, _: &Request) -> Result {
         let mut bytes = [0; 13];

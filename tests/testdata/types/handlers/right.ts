@@ -3,7 +3,7 @@
 
 import type { Item, Line, Order, OrderInput, OrderPatch, State, User } from "@runner/schema";
 import {
-  aggregate, and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update,
+  aggregate, and, fetchHandler, field, get, getContext, insert, jobs, ok, query, remove, select, update, vars,
   type EntityName, type Insert, type JobName, type RoleName, type RouteRequest, type Row, type ScopeName, type SecretName, type Selection, type Update,
 } from "@runner/sdk";
 
@@ -17,6 +17,7 @@ same<EntityName, "Shop" | "User" | "Order" | "Line">(true);
 same<ScopeName, "all" | "setup">(true);
 same<RoleName, "owner" | "clerk">(true);
 same<SecretName, "HOOK">(true);
+same<typeof vars, Readonly<{ ORIGIN: string; NOTE: string; SIZE: number; PRICE: string; OPEN: boolean; IDLE: number; LIMIT: string }>>(true);
 same<JobName, "sendReceipt" | "clean">(true);
 same<State, "open" | "paid">(true);
 same<Row<"Order">, Order>(true);

@@ -1,7 +1,7 @@
 // Errors, one per line, each with a part of the type checker's message.
 
 import type { Ordr } from "@runner/schema"; //! has no exported member named 'Ordr'
-import { aggregate, get, getContext, insert, jobs, query, remove, select, update } from "@runner/sdk";
+import { aggregate, get, getContext, insert, jobs, query, remove, select, update, vars } from "@runner/sdk";
 
 export async function wrong() {
   query("Ordr"); //! '"Ordr"' is not assignable to parameter of type '"Line" | "Order" | "Shop" | "User"'
@@ -47,6 +47,9 @@ export async function wrong() {
   (await aggregate("Order").groupBy("state").count())[0].group.due; //! Property 'due' does not exist
   getContext().client.apiKeys.create({ scope: "al" }); //! '"al"' is not assignable to type '"all" | "setup"'
   getContext().secret("HOOKS"); //! '"HOOKS"' is not assignable to parameter of type '"HOOK"'
+  vars.ORIGN; //! Property 'ORIGN' does not exist
+  vars.SIZE = 1; //! it is a read-only property
+  vars.PRICE + vars.SIZE - 1; //! must be of type
   getContext().auth.roles.includes("boss"); //! '"boss"' is not assignable
   if (getContext().auth.scope === "alle") return; //! no overlap
 }

@@ -2,6 +2,7 @@
 import {
   aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
   ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+  vars,
 } from "@runner/sdk";
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
@@ -216,6 +217,17 @@ export async function keys() {
     name: got.name, token: key.token.startsWith("cnf_"), metadata: got.metadata,
     listed: listed.length, rotating: rotated.status, revoked: revoked.status,
   });
+}
+
+export function variables() {
+  let other = "";
+  try {
+    vars.NOPE;
+  } catch (error) {
+    other = (error as HostError).code;
+  }
+  const { ORIGIN, NOTE, COUNT, PRICE, ON, IDLE, BURST } = vars;
+  return ok({ origin: ORIGIN, note: NOTE, count: COUNT + 1, price: PRICE, on: !ON, idle: IDLE, burst: BURST, again: vars.NOTE, other });
 }
 
 export async function secret() {

@@ -332,6 +332,17 @@ export function keys(): Response {
   );
 }
 
+export function variables(): Response {
+  const other = tryCall("var", fields().set("name", "NOPE").toString()).error;
+  const ctx = getContext();
+  const origin = ctx.var<string>("ORIGIN"), note = ctx.var<string>("NOTE"), count = ctx.var<i32>("COUNT"), price = ctx.var<string>("PRICE");
+  const on = ctx.var<bool>("ON"), idle = ctx.var<i32>("IDLE"), burst = ctx.var<string>("BURST");
+  return ok(
+    fields().set("origin", origin).set("note", note).set("count", count + 1).set("price", price).set("on", !on)
+      .set("idle", idle).set("burst", burst).set("again", note).set("other", other === null ? "none" : other.code),
+  );
+}
+
 export function secret(): Response {
   return ok(fields().set("value", getContext().secret("HOOK")));
 }

@@ -146,6 +146,20 @@ RUNNER_HANDLER(caught) {
   return runner_ok(codes);
 }
 
+RUNNER_HANDLER(variables) {
+  runner_json *codes = runner_array();
+  runner_var("NOPE");
+  note(codes);
+  runner_json *origin = runner_var("ORIGIN"), *text = runner_var("NOTE");
+  int64_t count = runner_as_int(runner_var("COUNT"), 0);
+  runner_json *price = runner_var("PRICE");
+  bool on = runner_as_bool(runner_var("ON"), false);
+  runner_json *idle = runner_var("IDLE"), *burst = runner_var("BURST");
+  return runner_ok(runner_object(
+      "origin", origin, "note", text, "count", runner_int(count + 1), "price", price, "on", runner_bool(!on), "idle", idle,
+      "burst", burst, "again", text, "other", runner_items(codes), NULL));
+}
+
 RUNNER_HANDLER(kept) {
   runner_keep_writes();
   runner_row(runner_insert("Order", runner_object("item", runner_str("kept"), NULL)));

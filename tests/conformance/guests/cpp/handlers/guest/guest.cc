@@ -201,6 +201,18 @@ RUNNER_HANDLER(caught) {
   return ok(codes);
 }
 
+RUNNER_HANDLER(variables) {
+  runner::Context ctx;
+  ctx.var("NOPE");
+  std::string other = code();
+  Json origin = ctx.var("ORIGIN"), note = ctx.var("NOTE"), count = ctx.var("COUNT"), price = ctx.var("PRICE"), on = ctx.var("ON");
+  Json idle = ctx.var("IDLE"), burst = ctx.var("BURST");
+  return ok(object({
+      {"origin", origin}, {"note", note}, {"count", count.integer_or(0) + 1}, {"price", price}, {"on", !on.boolean_or(false)},
+      {"idle", idle}, {"burst", burst}, {"again", note}, {"other", other},
+  }));
+}
+
 RUNNER_HANDLER(kept) {
   runner::Context().keep_writes();
   runner::insert("Order", object({{"item", "kept"}})).row();

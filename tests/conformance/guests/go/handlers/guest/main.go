@@ -486,6 +486,24 @@ func keys(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	}), err
 }
 
+//go:wasmexport variables
+func exportVariables() { runner.Handle(variables) }
+
+func variables(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	_, nope := runner.Var[string](ctx, "NOPE")
+	origin, err1 := runner.Var[string](ctx, "ORIGIN")
+	note, err2 := runner.Var[string](ctx, "NOTE")
+	count, err3 := runner.Var[int](ctx, "COUNT")
+	price, err4 := runner.Var[string](ctx, "PRICE")
+	on, err5 := runner.Var[bool](ctx, "ON")
+	idle, err6 := runner.Var[time.Duration](ctx, "IDLE")
+	burst, err7 := runner.Var[string](ctx, "BURST")
+	return runner.OK(map[string]any{
+		"origin": origin, "note": note, "count": count + 1, "price": price, "on": !on, "idle": int(idle.Seconds()), "burst": burst,
+		"again": note, "other": codes(nope)[0],
+	}), errors.Join(err1, err2, err3, err4, err5, err6, err7)
+}
+
 //go:wasmexport secret
 func exportSecret() { runner.Handle(secret) }
 

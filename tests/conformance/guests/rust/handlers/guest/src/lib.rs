@@ -269,6 +269,16 @@ handler!(keys, |ctx, _| {
     })))
 });
 
+handler!(variables, |ctx, _| {
+    let other = code(ctx.var::<String>("NOPE"));
+    let (origin, note, count): (String, String, i64) = (ctx.var("ORIGIN")?, ctx.var("NOTE")?, ctx.var("COUNT")?);
+    let (price, on, idle, burst): (String, bool, u64, String) = (ctx.var("PRICE")?, ctx.var("ON")?, ctx.var("IDLE")?, ctx.var("BURST")?);
+    Ok(ok(json!({
+        "origin": origin, "note": note, "count": count + 1, "price": price, "on": !on, "idle": idle, "burst": burst,
+        "again": note, "other": other,
+    })))
+});
+
 handler!(secret, |ctx, _| Ok(ok(json!({ "value": ctx.secret("HOOK")? }))));
 
 handler!(sums, |ctx, req| {

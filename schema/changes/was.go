@@ -1,15 +1,47 @@
-package compiler
+package changes
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"runner.example/internal/diag"
 	"runner.example/schema/syntax"
 )
 
+// Check checks the @was and @removed of declarations: those that Take has returned. errorf reports an
+// error.
+func Check(decls []syntax.Decl, removed *Removed, errorf func(code string, span diag.Span, format string, args ...any)) {
+	c := checker{decls: decls, removed: removed, errorf: errorf}
+	for _, d := range decls {
+		if e, ok := d.(*syntax.EntityDecl); ok {
+			c.entities = append(c.entities, e)
+		}
+	}
+	(&renameChecker{c}).check()
+	(&removedChecker{c}).check()
+}
+
+// checker is what both checkers know.
+type checker struct {
+	decls    []syntax.Decl
+	entities []*syntax.EntityDecl
+	removed  *Removed
+	errorf   func(code string, span diag.Span, format string, args ...any)
+}
+
+// at is the position of first, without the file name if from is in the same file.
+func at(from, first diag.Span) string {
+	place := fmt.Sprintf("line %d", first.Start.Line)
+	if from.File != first.File {
+		place = fmt.Sprintf("%s:%d", first.File, first.Start.Line)
+	}
+	return place
+}
+
 // renameChecker checks @was: the earlier name of an entity, a field or an enum's value. Whether
 // rows have that name is checked when the schema is compared with them.
-type renameChecker struct{ *app }
+type renameChecker struct{ checker }
 
 // renamed is something that may have an earlier name.
 type renamed struct {
@@ -21,21 +53,21 @@ type renamed struct {
 func (c *renameChecker) check() {
 	var entities []renamed
 	for _, e := range c.entities {
-		entities = append(entities, renamed{"entity " + e.name(), e.decl.Name, e.decl.NameAttrs})
-		c.onlyAttrs("an entity", e.decl.NameAttrs, "was", "removed")
+		entities = append(entities, renamed{"entity " + e.Name.Name, e.Name, e.NameAttrs})
+		c.onlyAttrs("an entity", e.NameAttrs, "was", "removed")
 		var fields []renamed
-		for _, f := range e.decl.Fields {
-			fields = append(fields, renamed{e.name() + "." + f.Name.Name, f.Name, f.Attrs})
+		for _, f := range e.Fields {
+			fields = append(fields, renamed{e.Name.Name + "." + f.Name.Name, f.Name, f.Attrs})
 			if attr := f.Attr("was"); attr != nil && f.Type != nil && (f.Type.Name.Name == "id" || f.Attr("inverse") != nil) {
-				c.errorf("E260", attr.Loc, "%s.%s is not stored under a name: remove @was", e.name(), f.Name.Name)
+				c.errorf("E260", attr.Loc, "%s.%s is not stored under a name: remove @was", e.Name.Name, f.Name.Name)
 			}
 		}
-		for _, f := range c.goneFields[e.name()] {
+		for _, f := range c.removed.Fields[e.Name.Name] {
 			fields = append(fields, renamed{name: f.Name})
 		}
 		c.checkNames(fields)
 	}
-	for _, e := range c.goneEntities {
+	for _, e := range c.removed.Entities {
 		entities = append(entities, renamed{name: e.Name})
 		c.onlyAttrs("an entity", e.NameAttrs, "was", "removed")
 	}
