@@ -97,11 +97,11 @@ func (l *Local) leaveCluster(ctx context.Context, _ keystore.Authority, args Lea
 // Changed is a key or session whose rights were taken away, and where that is known.
 type Changed[T any] struct {
 	Item T
-	// Nodes is nil for a server that is alone.
+	// Nodes is nil for a standalone server.
 	Nodes *cluster.Applied
 }
 
-// nodesMember is what the JSON of an item has besides.
+// nodesMember is the JSON member that Changed adds to its item.
 type nodesMember struct {
 	Nodes *cluster.Applied `json:"nodes"`
 }

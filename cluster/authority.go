@@ -27,7 +27,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// clockSkew is how much later than the one that signs a node's clock may be.
+// clockSkew is how far the clock of a node may be behind that of the node that signs its certificate.
 const clockSkew = 24 * time.Hour
 
 // forever is the end of a certificate that has none (RFC 5280, 4.1.2.5).

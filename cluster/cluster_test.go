@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -173,6 +172,30 @@ func join(t *testing.T, token secret.Text, name string) (string, error) {
 	return data, err
 }
 
+// joined returns the data directory of a node that has joined.
+func (m *member) joined(role cluster.Role, name string) string {
+	m.t.Helper()
+	data, err := join(m.t, m.invite(role), name)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return data
+}
+
+// port returns the port of an address.
+func port(t *testing.T, address string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
 // set stores a value.
 func (m *member) set(key, value string) store.Seq {
 	m.t.Helper()
@@ -209,26 +232,11 @@ func (m *member) status() cluster.Overview {
 	return s
 }
 
-// address returns the address at which the node listens, and dial a client of its etcd server.
-func (m *member) address() (host string, port int) {
-	m.t.Helper()
-	for _, n := range m.status().Nodes {
-		if n.Name == m.Name() {
-			text, number, err := net.SplitHostPort(n.Address)
-			if port, err = strconv.Atoi(cmp.Or(number, fmt.Sprint(err))); err != nil {
-				m.t.Fatal(err)
-			}
-			host = text
-		}
-	}
-	return host, port
-}
-
+// dial returns a client of the etcd server of the node.
 func (m *member) dial() *etcdlog.Client {
 	m.t.Helper()
-	host, port := m.address()
 	file := func(name string) string { return filepath.Join(m.data, "cluster", name) }
-	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://%s:%d", host, port+1)},
+	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://127.0.0.1:%d", port(m.t, m.node(m.Name()).Address)+1)},
 		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
 	if err != nil {
 		m.t.Fatal(err)

@@ -8,7 +8,7 @@
 //	<data>/cluster/ca-key.pem     its key; voters have it, edge nodes do not
 //	<data>/cluster/cert.pem       the certificate of the node, and key.pem its key
 //	<data>/cluster/etcd/          the log; voters have it, if etcd runs in the process
-//	<data>/cluster/snapshot/      a backup of another node that is about to replace the store
+//	<data>/cluster/snapshot/      a received backup that is about to replace the store
 //
 // A voter runs a server of etcd, and a majority of the voters decides each commit. An edge node is
 // a client of their servers. Both do all else.
@@ -18,7 +18,7 @@
 //
 // # What nodes say to each other
 //
-// A node listens on three ports: [cluster] listen for requests of other nodes (api.go), the next
+// A node listens on three ports: [cluster] listen for requests of other nodes (listener.go, wire.go), the next
 // port for clients of etcd, and the one after it for servers of etcd. All of it is TLS with
 // certificates of the cluster's authority on both sides. A machine that joins has none yet: it
 // proves that it was invited by a secret, and knows the authority by the fingerprint in the
@@ -26,5 +26,8 @@
 //
 // # Goroutines
 //
-// Start begins what follows the other nodes. Any goroutine may call the methods of a Node.
+// Start runs the etcd server of a voter in the background. Serve starts the goroutines that poll the other
+// nodes and campaign for ownership; StopServing ends them and waits. Order: Start, StoreOptions,
+// store.Open, CheckLog, Serve; at shutdown StopServing, Store.Close, Close. Any goroutine may call the other
+// methods after Serve.
 package cluster

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// askEvery is the pause between two questions to the other nodes, askTime the limit of one.
-	askEvery = time.Second
-	askTime  = 2 * time.Second
+	// pollInterval is the pause between two questions to the other nodes, callTimeout the limit of one.
+	pollInterval = time.Second
+	callTimeout  = 2 * time.Second
 	// ownerTTL is after how long without its owner the background work gets another one.
 	ownerTTL = 5 * time.Second
 	// sampleEvery is how often the owner notes where the log is, to truncate it.
@@ -26,7 +26,7 @@ const (
 
 // follow asks the other nodes for their state, until ctx ends.
 func (n *Node) follow(ctx context.Context) {
-	tick := time.NewTicker(askEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for behind, removed, ended := false, false, false; ; {
 		if err := n.serverEnded(); err != nil && !ended {
@@ -39,7 +39,7 @@ func (n *Node) follow(ctx context.Context) {
 			n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
 			n.hooks.Removed(err)
 		}
-		n.askAll(ctx)
+		n.pollPeers(ctx)
 		if err := n.store.Health().Reason; !behind && errors.Is(err, etcdlog.ErrTruncated) {
 			behind = true
 			n.hooks.Behind()
@@ -96,18 +96,18 @@ func (n *Node) refreshPeers(ctx context.Context) error {
 		}
 	}
 	if err := n.id.write(n.data); err != nil {
-		n.logger.Warn("the addresses of the other nodes are not written down", "cause", err)
+		n.logger.Warn("peer addresses not saved", "cause", err)
 	}
 	return nil
 }
 
-// askAll asks the other nodes, compares their chains with the own one, and passes on their clocks.
-func (n *Node) askAll(ctx context.Context) {
-	peers := n.known()
+// pollPeers asks the other nodes, compares their chains with the own one, and passes on their clocks.
+func (n *Node) pollPeers(ctx context.Context) {
+	peers := n.peers()
 	answers := make([]heard, len(peers))
 	var asked sync.WaitGroup
 	for i, p := range peers {
-		asked.Go(func() { answers[i] = n.askState(ctx, p) })
+		asked.Go(func() { answers[i] = n.pollPeer(ctx, p) })
 	}
 	asked.Wait()
 	skews := map[string]time.Duration{}
@@ -135,9 +135,9 @@ func (n *Node) askAll(ctx context.Context) {
 	}
 }
 
-// askState asks one node.
-func (n *Node) askState(ctx context.Context, p Peer) heard {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+// pollPeer asks one node.
+func (n *Node) pollPeer(ctx context.Context, p Peer) heard {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sent := n.now()
 	s, err := ask[State](ctx, n.caller, p.Address, opState, struct{}{})
@@ -163,8 +163,8 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 		return
 	}
 	same, different := 1, 0
-	for _, p := range n.known() {
-		ctx, cancel := context.WithTimeout(ctx, askTime)
+	for _, p := range n.peers() {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		answer, err := ask[chainAnswer](ctx, n.caller, p.Address, opChain, seqArgument{other.At.Seq})
 		cancel()
 		switch {
@@ -187,7 +187,7 @@ func (n *Node) campaign(ctx context.Context) {
 	for ctx.Err() == nil && n.clock.wait(ctx, true) {
 		n.ownOnce(ctx)
 		select {
-		case <-time.After(askEvery):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 		}
 	}
@@ -209,9 +209,9 @@ func (n *Node) ownOnce(ctx context.Context) {
 		return // ctx has ended
 	}
 	if err := n.own(ctx, won.Done()); err != nil && ctx.Err() == nil {
-		n.logger.Warn("background work of the cluster not begun; trying again", "cause", err)
+		n.logger.Warn("cluster owner takeover failed; retrying", "cause", err)
 	}
-	resign, end := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	resign, end := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer end()
 	_ = won.Resign(resign) // else it ends after ownerTTL
 }
@@ -233,13 +233,13 @@ func (n *Node) own(ctx context.Context, lost <-chan struct{}) error {
 	if err := n.store.BecomeOwner(ctx); err != nil {
 		return err
 	}
-	n.logger.Info("owner of the background work of the cluster", "node", n.id.Name)
+	n.logger.Info("cluster ownership acquired", "node", n.id.Name)
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	var t etcdlog.Truncation
 	for {
 		if err := n.truncate(ctx, &t); err != nil && ctx.Err() == nil {
-			n.logger.Warn("log not truncated; trying again later", "cause", err)
+			n.logger.Warn("log truncation failed; retrying", "cause", err)
 		}
 		select {
 		case <-tick.C:

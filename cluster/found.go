@@ -28,11 +28,11 @@ const firstPort = 9400
 // Init makes a data directory, which no process uses, the first node of a new cluster: a voter. Its
 // data stays. It is created if it does not exist.
 func Init(ctx context.Context, data string, opt Options) (Peer, error) {
-	switch is, err := Is(data); {
+	switch is, err := IsNode(data); {
 	case err != nil:
 		return Peer{}, err
 	case is:
-		return Peer{}, fault.New(fault.Conflict, "the data directory %q belongs to a node already: runner cluster dissolve makes it alone again", data)
+		return Peer{}, fault.New(fault.Conflict, "the data directory %q belongs to a node already: run runner cluster dissolve first", data)
 	}
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
@@ -116,7 +116,7 @@ func newPeer(role Role, opt Options, other string) (p Peer, err error) {
 
 // freeAddress returns an address on this machine with three free ports, from first on.
 func freeAddress(first int) (string, error) {
-	for port := first; port < firstPort+maxPorts; port += portsOfNode {
+	for port := first; port < firstPort+maxPorts; port += portsPerNode {
 		address := fmt.Sprintf("127.0.0.1:%d", port)
 		if free(address) {
 			return address, nil
@@ -128,15 +128,15 @@ func freeAddress(first int) (string, error) {
 // maxPorts is among how many ports free ones are looked for.
 const maxPorts = 3000
 
-// portsOfNode is how many ports a node uses.
-const portsOfNode = 3
+// portsPerNode is how many ports a node uses.
+const portsPerNode = 3
 
 func free(address string) bool { return checkPorts(Peer{Role: Voter, Address: address}, false) == nil }
 
 // checkPorts returns an error if this machine cannot listen on the ports of a node. Only a voter whose
 // cluster has no other etcd listens on all of them.
 func checkPorts(p Peer, otherEtcd bool) error {
-	ports := portsOfNode
+	ports := portsPerNode
 	if p.Role != Voter || otherEtcd {
 		ports = 1
 	}
@@ -153,13 +153,13 @@ func checkPorts(p Peer, otherEtcd bool) error {
 	return nil
 }
 
-// portsMeet reports whether two nodes would use the same port.
-func portsMeet(a, b string) bool {
+// portsOverlap reports whether two nodes would use the same port.
+func portsOverlap(a, b string) bool {
 	hostA, portA, _ := net.SplitHostPort(a)
 	hostB, portB, _ := net.SplitHostPort(b)
 	first, _ := strconv.Atoi(portA)
 	second, _ := strconv.Atoi(portB)
-	return sameHost(hostA) == sameHost(hostB) && max(first, second)-min(first, second) < portsOfNode
+	return sameHost(hostA) == sameHost(hostB) && max(first, second)-min(first, second) < portsPerNode
 }
 
 // deleteRecords deletes what a cluster has stored about itself.
@@ -234,7 +234,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		}
 		_, port, _ := net.SplitHostPort(self.Address)
 		used, _ := strconv.Atoi(port)
-		if self.Address, err = freeAddress(used + portsOfNode); err != nil {
+		if self.Address, err = freeAddress(used + portsPerNode); err != nil {
 			return Peer{}, err
 		}
 	}
@@ -295,7 +295,7 @@ func receiveSnapshot(ctx context.Context, c *caller, address string, progress io
 	return nil
 }
 
-// Dissolve makes the data directory of a node, which no process uses, alone again. Its rows, keys and
+// Dissolve turns the data directory of a node, which no process uses, back into a standalone one. Its rows, keys and
 // releases stay. The other nodes are not asked, and go on without it: so it is for the last one, or
 // for a cluster that has lost its majority.
 func Dissolve(ctx context.Context, data string) (Peer, error) {

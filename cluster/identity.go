@@ -64,8 +64,8 @@ func files(data string, name ...string) string {
 	return filepath.Join(append([]string{data, dirName}, name...)...)
 }
 
-// Is reports whether a data directory belongs to a node.
-func Is(data string) (bool, error) {
+// IsNode reports whether a data directory belongs to a node.
+func IsNode(data string) (bool, error) {
 	_, err := os.Stat(files(data, nodeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -116,7 +116,7 @@ func (id *identity) write(data string) error {
 	return atomicio.WriteFile(files(data, nodeFile), append(text, '\n'))
 }
 
-// tls returns the files with which nodes trust each other.
+// tlsFiles names the certificate files that the etcd server and client of a node use.
 func tlsFiles(data string) *etcdlog.TLS {
 	return &etcdlog.TLS{CertFile: files(data, certFile), KeyFile: files(data, keyFile), CAFile: files(data, caFile)}
 }

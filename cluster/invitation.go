@@ -75,8 +75,8 @@ func invitationKey(secret []byte) []byte {
 	return []byte(prefixInvitations + hex.EncodeToString(sum[:]))
 }
 
-// Invite makes an invitation for one machine, which can be used once within InvitationLife. The
-// caller must have the role admin.
+// Invite makes an invitation for one machine, which can be used once within InvitationLife. It does not
+// check rights; its caller must. It needs a voter: on an edge node the error has the code Invalid.
 func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 	if n.id.Role != Voter {
 		return secret.Text{}, fault.New(fault.Invalid, "the node %q is an edge node, and cannot sign certificates: run the command on a voter", n.id.Name)
@@ -163,7 +163,7 @@ func accept(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 		switch {
 		case other.Name == node.Name:
 			return fault.New(fault.Conflict, "the cluster has a node with the name %q: choose another one with --name, or remove that node with runner cluster leave %s", node.Name, node.Name)
-		case portsMeet(other.Address, node.Address):
+		case portsOverlap(other.Address, node.Address):
 			return fault.New(fault.Conflict, "the ports of %s (it and the two after it) meet those of the node %q: choose another address with --listen", node.Address, other.Name)
 		}
 	}

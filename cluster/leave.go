@@ -97,7 +97,7 @@ func (n *Node) leaver(tx *store.Tx, name string) (leaving record, err error) {
 	case leaving.Name == "":
 		return leaving, store.ErrNotFound
 	case leaving.Role == Voter && others == 0:
-		return leaving, fault.New(fault.Invalid, "the node %q is the last voter, without which nothing can be stored: stop it, and make it alone with runner cluster dissolve", name)
+		return leaving, fault.New(fault.Invalid, "the node %q is the last voter: stop it, and run runner cluster dissolve", name)
 	}
 	return leaving, nil
 }
@@ -141,7 +141,7 @@ func (n *Node) removeMember(ctx context.Context, is func(etcdlog.MemberInfo) boo
 		if _, refused := errors.AsType[*fault.Fault](err); err == nil || refused {
 			return err
 		}
-		if !pause(ctx, askEvery/4) {
+		if !pause(ctx, pollInterval/4) {
 			return fault.Wrap(errors.Join(errNotRemoved, err), fault.Unavailable, "a majority of the voters cannot be reached, so no voter can be removed: try again when it can")
 		}
 	}

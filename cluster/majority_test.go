@@ -13,10 +13,7 @@ import (
 // Without a majority of the voters a commit ends, and does not wait until there is one.
 func TestACommitEndsWithoutAMajority(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Edge), "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Edge, "edge")
 	edge := start(t, data)
 	ctx, cancel := edge.WithMajority(t.Context())
 	defer cancel()

@@ -100,7 +100,7 @@ func (n *Node) checkSelf(tx *store.Tx) error {
 // confirmSelf returns nil if this node is one of the cluster as of now, which a majority of the voters
 // must confirm. The error matches ErrRemoved if it is not.
 func (n *Node) confirmSelf(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := n.store.Barrier(ctx); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (n *Node) markLeft() error {
 // that joins asks before it adds its etcd server, whose store does not have the table yet.
 func (n *Node) askMembership(ctx context.Context) error {
 	err := errors.New("no other node is known")
-	for _, p := range n.known() {
-		asked, cancel := context.WithTimeout(ctx, askTime)
+	for _, p := range n.peers() {
+		asked, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err = ask[struct{}](asked, n.caller, p.Address, opMember, struct{}{})
 		cancel()
 		if err == nil || fault.CodeOf(err) == fault.Denied {

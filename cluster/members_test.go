@@ -70,10 +70,7 @@ func (m *member) node(name string) cluster.NodeStatus {
 
 func TestANodeThatWasRemovedEnds(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Edge), "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Edge, "edge")
 	edge := start(t, data)
 	if _, err := first.Leave(t.Context(), "edge"); err != nil {
 		t.Fatal(err)
@@ -95,10 +92,7 @@ func TestANodeThatWasRemovedEnds(t *testing.T) {
 // Its name may be that of another machine by then.
 func TestANodeThatWasRemovedWhileItWasStoppedDoesNotServeAgain(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Edge), "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Edge, "edge")
 	if _, err := first.Leave(t.Context(), "edge"); err != nil {
 		t.Fatal(err)
 	}
@@ -113,14 +107,11 @@ func TestANodeThatWasRemovedWhileItWasStoppedDoesNotServeAgain(t *testing.T) {
 // Without the table, a voter that was removed before its first start would add its server to etcd.
 func TestAVoterThatWasRemovedBeforeItsFirstStartDoesNotJoinEtcd(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Voter), "zb")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Voter, "zb")
 	if _, err := first.Leave(t.Context(), "zb"); err != nil {
 		t.Fatal(err)
 	}
-	startLogged(t, data).wait(t, "trying again", "the cluster has no node with the name")
+	startLogged(t, data).wait(t, "etcd server start failed; retrying", "the cluster has no node with the name")
 	members, err := first.dial().Members(t.Context())
 	if err != nil || len(members) != 1 {
 		t.Errorf("etcd has %+v, %v", members, err)

@@ -103,7 +103,7 @@ type serving struct {
 // other nodes. Close the node after the store. It returns nil for a data directory that belongs to no
 // node.
 func Start(opt StartOptions) (*Node, error) {
-	if is, err := Is(opt.Data); err != nil || !is {
+	if is, err := IsNode(opt.Data); err != nil || !is {
 		return nil, cmp.Or(err, checkNoNode(opt.Data))
 	}
 	id, err := readIdentity(opt.Data)
@@ -111,7 +111,7 @@ func Start(opt StartOptions) (*Node, error) {
 		return nil, err
 	}
 	if id.Left {
-		return nil, fault.New(fault.Invalid, "the node %q has left its cluster: runner cluster dissolve makes its data directory alone, or join again with a new one", id.Name)
+		return nil, fault.New(fault.Invalid, "the node %q has left its cluster: run runner cluster dissolve to use its data without a cluster, or join again with a new data directory", id.Name)
 	}
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, logWait)
 	defer cancel()
 	for {
-		asked, end := context.WithTimeout(ctx, askTime)
+		asked, end := context.WithTimeout(ctx, callTimeout)
 		err := n.client.Check(asked, applied)
 		if err == nil {
 			err = n.client.Claim(asked, n.id.Cluster)
@@ -198,7 +198,7 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 			return fmt.Errorf("the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
 		}
 		select {
-		case <-time.After(askEvery / 4):
+		case <-time.After(pollInterval / 4):
 		case <-ctx.Done():
 			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
 			return nil
@@ -266,7 +266,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 	ctx, n.stop = context.WithCancel(context.Background())
 	n.loops.Go(func() { n.follow(ctx) })
 	n.loops.Go(func() { n.campaign(ctx) })
-	n.logger.Info("node of a cluster", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
+	n.logger.Info("cluster node started", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
 	return nil
 }
 
@@ -297,8 +297,8 @@ func (n *Node) Close() {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.id.Name }
 
-// known returns the other nodes, as far as this one knows.
-func (n *Node) known() []Peer {
+// peers returns the other nodes, as far as this one knows.
+func (n *Node) peers() []Peer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.id.Peers)
@@ -337,7 +337,7 @@ func (n *Node) state() State {
 
 // fetchBlob gets a blob from the first node that has it.
 func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, error) {
-	peers := n.known()
+	peers := n.peers()
 	if len(peers) == 0 {
 		return nil, store.ErrNotFound
 	}
@@ -382,7 +382,7 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
 		return err
 	})
 	if err != nil || len(peers) == 0 {
-		peers = append(n.known(), n.id.Peer)
+		peers = append(n.peers(), n.id.Peer)
 	}
 	var mu sync.Mutex
 	a := Applied{Nodes: len(peers)}
@@ -464,7 +464,7 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, "a majority of the voters cannot be reached, so no release can be activated")
 	}
-	for _, p := range n.known() {
+	for _, p := range n.peers() {
 		if p.Name == name {
 			_, err := ask[struct{}](ctx, n.caller, p.Address, opActivate, change)
 			return err

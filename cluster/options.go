@@ -11,7 +11,7 @@ import (
 	"runner.example/store/etcdlog"
 )
 
-// Options are the settings of a node. They are ignored by a server that is alone.
+// Options are the settings of a node. They are ignored by a server that is standalone.
 type Options struct {
 	// Name is the name of the node in its cluster, used by `runner cluster init` and `join`. Empty:
 	// the name of the machine.
@@ -20,8 +20,8 @@ type Options struct {
 	// it are used too. Only `runner cluster init` and `join` read it. Empty: a free port of
 	// 127.0.0.1, for nodes on one machine.
 	Listen string `toml:"cluster.listen"`
-	// Election is after how long without their leader the voters elect another one. It must be the
-	// same on all voters, and ten times the time that a message takes between them.
+	// Election is how long the voters wait for their leader before they elect another one. Set the same
+	// value on all voters, at least ten times the round-trip time between them.
 	Election time.Duration `toml:"cluster.election" default:"1s" min:"100ms" max:"50s"`
 	// Endpoints are the URLs of servers of etcd that run elsewhere, such as
 	// https://etcd-1.example.com:2379. Empty: the voters run etcd themselves.
@@ -33,8 +33,8 @@ type Options struct {
 	TLSCert string `toml:"cluster.tls_cert"`
 	// TLSKey is the path of the private key of TLSCert, in PEM form.
 	TLSKey string `toml:"cluster.tls_key"`
-	// MaxStaleness is the age of the newest known state of the cluster from which on a node that is
-	// cut off is not ready, and StaleKeys applies.
+	// MaxStaleness is how long a node may be cut off from the cluster. After that it is not ready, and
+	// StaleKeys applies.
 	MaxStaleness time.Duration `toml:"cluster.max_staleness" default:"30s" min:"3s" max:"365d"`
 	// StaleKeys is what then happens to requests with API keys and sessions: "refuse" answers 503,
 	// because they may have been revoked; "serve" serves them.

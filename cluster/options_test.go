@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -62,10 +61,7 @@ func TestInitRefusesWhatTheServerCannotUse(t *testing.T) {
 // One machine that joined with an address that is not valid does not keep others from starting.
 func TestANodeStartsAlthoughAnAddressOfAnotherOneIsNotValid(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Edge), "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Edge, "edge")
 	path := filepath.Join(data, "cluster", "node.json")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -87,18 +83,8 @@ func TestANodeStartsAlthoughAnAddressOfAnotherOneIsNotValid(t *testing.T) {
 
 func TestPortsOfNodesMeetByAnyNameOfTheHost(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Edge), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(first.node("a").Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := first.joined(cluster.Edge, "a")
+	number := port(t, first.node("a").Address)
 	opt := cluster.JoinOptions{Options: cluster.Options{Name: "b", Listen: fmt.Sprintf("localhost:%d", number+1)}, Data: data + "b"}
 	if _, err := cluster.Join(t.Context(), first.invite(cluster.Edge), opt); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "meet") {
 		t.Errorf("join: %v", err)
@@ -108,19 +94,9 @@ func TestPortsOfNodesMeetByAnyNameOfTheHost(t *testing.T) {
 // A voter that cannot listen would be a learner that keeps all later voters from joining.
 func TestAVoterWithoutItsPortsDoesNotStart(t *testing.T) {
 	first := found(t)
-	data, err := join(t, first.invite(cluster.Voter), "n2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, err := net.SplitHostPort(first.node("n2").Address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	third := net.JoinHostPort(host, strconv.Itoa(number+2))
+	data := first.joined(cluster.Voter, "n2")
+	number := port(t, first.node("n2").Address)
+	third := fmt.Sprintf("127.0.0.1:%d", number+2)
 	busy, err := net.Listen("tcp", third)
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ var storeFiles = []string{"badger", "commit-mark"}
 func (n *Node) Resync(ctx context.Context) error {
 	target := files(n.data, snapshotName)
 	var failures []error
-	for _, p := range n.known() {
-		n.logger.Info("receiving a backup: the log no longer has all that this node lacks", "from", p.Name)
+	for _, p := range n.peers() {
+		n.logger.Info("resync started: log truncated", "from", p.Name)
 		err := receiveSnapshot(ctx, n.caller, p.Address, nil, backup.RestoreOptions{Dir: target, Pepper: n.pepper, KeepPepper: true})
 		if err == nil {
 			return completeResync(n.data)
@@ -38,7 +38,7 @@ func (n *Node) Resync(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// completeResync moves a snapshot that was received into its place. The last step removes it, so a
+// completeResync moves a received backup into place. The last step removes it, so a
 // crash in between is repaired by doing it again.
 func completeResync(data string) error {
 	from := files(data, snapshotName)

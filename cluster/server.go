@@ -58,7 +58,7 @@ func (s *server) ended() error {
 
 // isOnlyVoter reports whether this voter knows no other one.
 func (n *Node) isOnlyVoter() bool {
-	return !slices.ContainsFunc(n.known(), func(p Peer) bool { return p.Role == Voter })
+	return !slices.ContainsFunc(n.peers(), func(p Peer) bool { return p.Role == Voter })
 }
 
 // remedy says what to do about a voter whose etcd server cannot run.
@@ -99,7 +99,7 @@ func (s *server) run(ctx context.Context, founded bool) {
 		}
 		if err.Error() != cause { // not the same line each second
 			cause = err.Error()
-			s.node.logger.Warn("server of the log not started; trying again", "cause", err)
+			s.node.logger.Warn("etcd server start failed; retrying", "cause", err)
 		}
 		if !pause(ctx, joinPause) {
 			return
@@ -130,8 +130,15 @@ func (s *server) start(ctx context.Context, founded bool) (err error) {
 		if err := s.node.askMembership(ctx); err != nil {
 			return err
 		}
-		asked, cancel := context.WithTimeout(ctx, askTime)
+		asked, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
+		members, err := s.node.client.Members(asked)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool { return m.Name != "" && slices.Contains(m.Peers, s.opt.Self.Peers) }) {
+			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s", s.opt.Dir, s.node.remedy())
+		}
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)
 		if err != nil {
 			return err
@@ -189,7 +196,7 @@ func (s *server) promote(ctx context.Context) {
 
 // tryPromote reports whether the server is a voter.
 func (s *server) tryPromote(ctx context.Context) (voter bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	members, err := s.node.client.Members(ctx)
 	if err != nil {
@@ -205,7 +212,7 @@ func (s *server) tryPromote(ctx context.Context) (voter bool, err error) {
 		if err := s.node.client.Promote(ctx, m.ID); err != nil {
 			return false, err
 		}
-		s.node.logger.Info("node votes from now on", "node", s.node.id.Name)
+		s.node.logger.Info("etcd learner promoted to voter", "node", s.node.id.Name)
 		return true, nil
 	}
 	return false, errors.New("the server is not a member of the log's cluster")

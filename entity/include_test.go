@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,5 +125,65 @@ func TestAnIncludedRowIsReadOnce(t *testing.T) {
 	alone, included := touched(page+`}`), touched(page+`,"include":{"partner":{},"referrer":{}}}`)
 	if included != alone+len(partners) {
 		t.Errorf("%d rows are read with two included rows, %d without", included, alone)
+	}
+}
+
+// A query includes rows as the transaction has written them so far.
+func TestIncludedRowsAreThoseOfTheTransaction(t *testing.T) {
+	h := newFixture(t, shop)
+	partner := h.insert(clerk, "Partner", `{"code":"old"}`)
+	h.insert(clerk, "Order", fmt.Sprintf(`{"number":"1","partner":%q}`, partner))
+	const page = `{"from":"Order","select":["number"],"include":{"partner":{"select":["code"]},"lines":{"select":["text"]}}}`
+	var answers []string
+	err := h.in(clerk, func(a *entity.Access) error {
+		for _, o := range []struct{ op, args string }{
+			{"query", page},
+			{"update", fmt.Sprintf(`{"in":"Partner","set":{"code":"new"},"where":[["id","=",%q]]}`, partner)},
+			{"query", page},
+			{"delete", `{"from":"Order","where":[]}`},
+			{"delete", `{"from":"Partner","where":[]}`},
+			{"query", page},
+		} {
+			var out entity.Result
+			if err := a.Do(o.op, []byte(o.args), &out); err != nil {
+				return err
+			}
+			if o.op == "query" {
+				answers = append(answers, string(out.JSON[out.Rows[0]:out.Rows[1]]))
+			}
+		}
+		return nil
+	})
+	want := []string{`[{"number":"1","partner":{"code":"old"},"lines":[]}]`, `[{"number":"1","partner":{"code":"new"},"lines":[]}]`, `[]`}
+	if err != nil || !slices.Equal(answers, want) {
+		t.Errorf("%v, expected %v, %v", answers, want, err)
+	}
+}
+
+// What is included counts for the limits of rows and of the answer.
+func TestIncludedRowsCountForTheLimits(t *testing.T) {
+	h := newFixture(t, shop)
+	partner := h.insert(clerk, "Partner", `{"code":"a"}`)
+	var orders []string
+	for i := range 40 {
+		orders = append(orders, fmt.Sprintf(`{"number":"%d","partner":%q,"note":%q}`, i, partner, strings.Repeat("x", 20_000)))
+	}
+	h.must(clerk, "insert", `{"into":"Order","values":[`+strings.Join(orders, ",")+`]}`)
+	query := func(args string, rows int) error {
+		return h.in(clerk, func(a *entity.Access) error {
+			a.MaxRows = rows
+			return a.Do("query", []byte(args), &entity.Result{})
+		})
+	}
+	const page = `{"from":"Order","select":["number"],"include":{"partner":{}}}`
+	if err := query(page, 41); err != nil {
+		t.Errorf("40 rows and one included: %v", err)
+	}
+	if err := query(page, 40); fault.CodeOf(err) != fault.Limit {
+		t.Errorf("40 rows and one included of at most 40: %v", err)
+	}
+	// Each order includes the notes of all orders of its partner: 40 times 800 KB.
+	if err := query(`{"from":"Order","select":[],"include":{"partner":{"select":[],"include":{"orders":{"select":["note"]}}}}}`, 0); fault.CodeOf(err) != fault.TooLarge {
+		t.Errorf("an answer of 32 MB: %v", err)
 	}
 }

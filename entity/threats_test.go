@@ -231,6 +231,16 @@ func TestHiddenFieldsAnswerAsFieldsThatDoNotExist(t *testing.T) {
 			{"query", func(f string) map[string]any { return object("from", "Note", "select", list("id", f)) }},
 			{"get", func(f string) map[string]any { return object("from", "Note", "id", mine, "select", list(f)) }},
 			{"count", func(f string) map[string]any { return object("from", "Note", "where", list(list(f, ">", "a"))) }},
+			{"query", func(f string) map[string]any {
+				return object("from", "Note", "where", list(list(f, "=", "ABC", "ignoreCase")))
+			}},
+			{"query", func(f string) map[string]any { return object("from", "Note", "include", object(f, object())) }},
+			{"aggregate", func(f string) map[string]any { return object("from", "Note", "groupBy", list(f), "count", true) }},
+			{"aggregate", func(f string) map[string]any { return object("from", "Note", "max", list(f)) }},
+			{"aggregate", func(f string) map[string]any { return object("from", "Note", "sum", list(f)) }},
+			{"aggregate", func(f string) map[string]any {
+				return object("from", "Note", "count", true, "where", list(list(f, "contains", "b")))
+			}},
 			{"update", func(f string) map[string]any {
 				return object("in", "Note", "set", object("title", "new"), "where", list(list(f, "=", "abc")))
 			}},

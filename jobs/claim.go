@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -90,12 +89,12 @@ func Backoff(first time.Duration, attempt int, random float64) time.Duration {
 	return pause/2 + time.Duration(random*float64(pause/2))
 }
 
-// Release writes that the job waits again, as if this run had not begun.
-func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, now time.Time) error {
+// Release writes that the job waits again, until due, as if this run had not begun.
+func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, due time.Time) error {
 	r := c.again()
 	err := r.stop(tx)
 	r.Attempt--
-	r.Due = timeOf(now)
+	r.Due = timeOf(due)
 	return errors.Join(err, r.setWaiting(tx, declared))
 }
 
@@ -156,7 +155,7 @@ func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claim
 	}
 	r.State, r.Group, r.Node, r.Lease = Running, nil, tx.Node(), timeOf(now.Add(q.lease(c.declared)))
 	r.Attempt++
-	value, err := json.Marshal(r)
+	value, err := r.encode()
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func List(tx *store.Tx, f Filter) (page Page, err error) {
 			continue
 		}
 		id := string(item.Key[len(prefix)+skip:])
-		r := &record{}
+		var r *record
 		if skip == 0 {
 			r, err = decode(id, item.Value)
 		} else {

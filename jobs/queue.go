@@ -3,11 +3,11 @@ package jobs
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -251,24 +251,24 @@ func (q *Queue) loadGroup(key, value []byte) {
 // addWaitingLocked notes that a job waits.
 func (q *Queue) addWaitingLocked(key, value []byte) {
 	id, due, job, ok := readWaiting(key)
-	var w waitingJob
-	if !ok || json.Unmarshal(value, &w) != nil {
+	w, readable := decodeWaiting(value)
+	if !ok || !readable {
 		q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
 		return
 	}
-	at := q.claimable(due, w.Origin)
+	at := q.claimable(due, w.origin)
 	g, text := q.groups[id], string(key)
 	if g == nil { // nothing waits in it
-		g = &group{id: id, name: w.Name, tenant: w.Tenant, floor: text}
-		if len(w.Count) == hashBytes {
+		g = &group{id: id, name: w.name, tenant: w.tenant, floor: text}
+		if len(w.count) == hashBytes {
 			g.count = new(hash)
-			copy(g.count[:], w.Count)
+			copy(g.count[:], w.count)
 		}
 		q.groups[id] = g
 	}
 	switch {
 	case text < g.floor:
-		g.cut(text)
+		g.insert(entry{[]byte(text), at, string(job)})
 	case !g.more && !g.scanning && len(g.buffer) < bufferedJobs:
 		g.buffer, g.floor = append(g.buffer, entry{[]byte(text), at, string(job)}), text+"\x00"
 	default:
@@ -282,6 +282,18 @@ func (q *Queue) addWaitingLocked(key, value []byte) {
 		if q.later[0] == g {
 			q.signal()
 		}
+	}
+}
+
+// insert adds a job that comes before the floor.
+func (g *group) insert(e entry) {
+	n := sort.Search(len(g.buffer), func(i int) bool { return string(g.buffer[i].key) >= string(e.key) })
+	switch {
+	case n < len(g.buffer) && string(g.buffer[n].key) == string(e.key): // it was read again
+	case len(g.buffer) >= 2*bufferedJobs:
+		g.cut(string(e.key))
+	default:
+		g.buffer = slices.Insert(g.buffer, n, e)
 	}
 }
 
@@ -542,7 +554,7 @@ func (q *Queue) fillLocked(ctx context.Context, g *group) error {
 	if g.floor < from { // cut meanwhile
 		return nil
 	}
-	g.buffer = entries
+	g.buffer = append(g.buffer, entries...) // behind those that came meanwhile
 	if len(entries) > 0 {
 		g.floor = string(append(entries[len(entries)-1].key, 0))
 	}
@@ -568,11 +580,11 @@ func (q *Queue) scan(ctx context.Context, g *group, from string, seen store.Seq)
 				return nil
 			}
 			_, due, id, _ := readWaiting(item.Key)
-			var w waitingJob
-			if err := json.Unmarshal(item.Value, &w); err != nil {
-				return fmt.Errorf("read a waiting job: %w", err)
+			w, ok := decodeWaiting(item.Value)
+			if !ok {
+				return fmt.Errorf("read a waiting job: the value of %x is not one", item.Key)
 			}
-			entries = append(entries, entry{append([]byte(nil), item.Key...), q.claimable(due, w.Origin), string(id)})
+			entries = append(entries, entry{append([]byte(nil), item.Key...), q.claimable(due, w.origin), string(id)})
 		}
 		whole = true
 		return nil
@@ -616,10 +628,11 @@ func (q *Queue) returnLocked(p taken) *group {
 		g = p.group
 		q.groups[g.id] = g
 	}
-	if key := string(p.entry.key); key < g.floor {
-		g.cut(key)
+	if string(p.entry.key) < g.floor {
+		g.insert(p.entry)
+	} else {
+		g.more = true
 	}
-	g.more = true
 	if g.place == nowhere || g.place == inLater {
 		q.putLocked(g, inReady, 0)
 	}

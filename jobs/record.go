@@ -71,9 +71,8 @@ type record struct {
 	Job
 	// Origin is the node that enqueued it. Group is that of its key while it waits. Slot is the key of
 	// its concurrency slot while it runs; nil: it has none.
-	Origin string `json:"origin,omitempty"`
-	Group  []byte `json:"group,omitempty"`
-	Slot   []byte `json:"slot,omitempty"`
+	Origin      string
+	Group, Slot []byte
 }
 
 // Caller is the identity and the authority of who enqueued a job.
@@ -183,12 +182,12 @@ type hash [hashBytes]byte
 
 // hashOf returns a hash of the parts. Different parts have different hashes.
 func hashOf(parts ...string) (h hash) {
-	all := sha256.New()
+	var all []byte
 	for _, part := range parts {
-		fmt.Fprintf(all, "%d ", len(part))
-		all.Write([]byte(part))
+		all = append(binary.AppendUvarint(all, uint64(len(part))), part...)
 	}
-	copy(h[:], all.Sum(nil))
+	sum := sha256.Sum256(all)
+	copy(h[:], sum[:])
 	return h
 }
 
@@ -220,12 +219,29 @@ func countOf(j *Job, declared *schema.Job) (_ hash, limited bool) {
 	}
 }
 
-// waitingJob is the value of a key of a waiting job: what a node keeps of its group.
+// waitingJob is the value of a key of a waiting job: what a node keeps of its group. It is stored as
+// its texts, each after its length as a uvarint.
 type waitingJob struct {
-	Name   string `json:"n"`
-	Tenant string `json:"t,omitempty"`
-	Origin string `json:"o,omitempty"`
-	Count  []byte `json:"c,omitempty"` // the hash
+	name, tenant, origin string
+	count                string // the hash; empty: it is not limited
+}
+
+func (w waitingJob) encode() (value []byte) {
+	for _, text := range []string{w.name, w.tenant, w.origin, w.count} {
+		value = append(binary.AppendUvarint(value, uint64(len(text))), text...)
+	}
+	return value
+}
+
+func decodeWaiting(value []byte) (w waitingJob, ok bool) {
+	for _, text := range []*string{&w.name, &w.tenant, &w.origin, &w.count} {
+		n, size := binary.Uvarint(value)
+		if size <= 0 || n > uint64(len(value)-size) {
+			return w, false
+		}
+		*text, value = string(value[size:size+int(n)]), value[size+int(n):]
+	}
+	return w, true
 }
 
 // readWaiting reads the key of a waiting job. The id is not copied.
@@ -242,23 +258,53 @@ func (r *record) waitingKey() []byte { return timedKey(waitingPrefix+string(r.Gr
 
 // setWaiting writes that the job waits until it is due.
 func (r *record) setWaiting(tx *store.Tx, declared *schema.Job) error {
-	w := waitingJob{Name: r.Name, Tenant: r.Caller.Tenant, Origin: r.Origin}
+	w := waitingJob{name: r.Name, tenant: r.Caller.Tenant, origin: r.Origin}
 	if h, limited := countOf(&r.Job, declared); limited {
-		w.Count = h[:]
+		w.count = string(h[:])
 	}
-	group := hashOf(r.Name, r.Caller.Tenant, string(w.Count))
+	group := hashOf(r.Name, r.Caller.Tenant, w.count)
 	r.State, r.Group = Waiting, group[:]
-	value, err := json.Marshal(w)
+	return errors.Join(r.set(tx), tx.Set(r.waitingKey(), w.encode()))
+}
+
+// stored is the form of a record in the store, without what its key says. Times are milliseconds.
+type stored struct {
+	Name         string          `json:"n"`
+	State        State           `json:"s"`
+	Params       json.RawMessage `json:"p"`
+	Caller       Caller          `json:"b"`
+	Key          string          `json:"k,omitempty"`
+	Scheduled    bool            `json:"sc,omitempty"`
+	RequestID    string          `json:"rq,omitempty"`
+	Enqueued     int64           `json:"e"`
+	ScheduledFor int64           `json:"f"`
+	Due          int64           `json:"d"`
+	Attempt      int             `json:"a,omitempty"`
+	Node         string          `json:"no,omitempty"`
+	Lease        int64           `json:"l,omitempty"`
+	Ended        int64           `json:"en,omitempty"`
+	Expires      int64           `json:"x,omitempty"`
+	Error        string          `json:"er,omitempty"`
+	Origin       string          `json:"o,omitempty"`
+	Group        []byte          `json:"g,omitempty"`
+	Slot         []byte          `json:"sl,omitempty"`
+}
+
+func (r *record) encode() ([]byte, error) {
+	value, err := json.Marshal(&stored{
+		r.Name, r.State, r.Params, r.Caller, r.Key, r.Scheduled, r.RequestID, int64(r.Enqueued), int64(r.ScheduledFor), int64(r.Due),
+		r.Attempt, r.Node, int64(r.Lease), int64(r.Ended), int64(r.Expires), r.Error, r.Origin, r.Group, r.Slot,
+	})
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("encode job %s: %w", r.ID, err)
 	}
-	return errors.Join(r.set(tx), tx.Set(r.waitingKey(), value))
+	return value, nil
 }
 
 func (r *record) set(tx *store.Tx) error {
-	value, err := json.Marshal(r)
+	value, err := r.encode()
 	if err != nil {
-		return fmt.Errorf("encode job %s: %w", r.ID, err)
+		return err
 	}
 	return tx.Set(recordKey(r.ID), value)
 }
@@ -278,9 +324,13 @@ func read(tx *store.Tx, id string) (*record, error) {
 }
 
 func decode(id string, value []byte) (*record, error) {
-	r := &record{}
-	if err := json.Unmarshal(value, r); err != nil {
+	var s stored
+	if err := json.Unmarshal(value, &s); err != nil {
 		return nil, fmt.Errorf("read job %s: %w", id, err)
 	}
-	return r, nil
+	return &record{Origin: s.Origin, Group: s.Group, Slot: s.Slot, Job: Job{
+		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled, RequestID: s.RequestID,
+		Enqueued: Time(s.Enqueued), ScheduledFor: Time(s.ScheduledFor), Due: Time(s.Due), Attempt: s.Attempt, Node: s.Node,
+		Lease: Time(s.Lease), Ended: Time(s.Ended), Expires: Time(s.Expires), Error: s.Error,
+	}}, nil
 }

@@ -41,7 +41,7 @@ type Sources struct {
 	Configure func(telemetry.Options)
 	// PreparePeers has each node of the cluster that can be reached call Prepare with a stored release,
 	// all at the same time. Its error names the nodes that cannot load the release, and refuses the
-	// activation. nil: the server is alone.
+	// activation. nil: the server is standalone.
 	PreparePeers func(ctx context.Context, id string) error
 }
 

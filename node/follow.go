@@ -25,8 +25,8 @@ const (
 	maxFollowPause = 30 * time.Second
 )
 
-// errMoved means that another release became active while one was loaded.
-var errMoved = errors.New("another release is active")
+// errSuperseded means that another release became active while one was loaded.
+var errSuperseded = errors.New("another release is active")
 
 // follow loads each release that another node activates, until ctx ends. Of several in a row it may load
 // only the newest.
@@ -46,7 +46,7 @@ func (v *Activator) follow(ctx context.Context) {
 	for pause := followPause; ; {
 		again.Stop()
 		err := v.store.WaitFor(ctx, store.Seq(newest.Load()))
-		for next := err == nil; next; next = err == errMoved {
+		for next := err == nil; next; next = err == errSuperseded {
 			err = v.loadActive(ctx)
 		}
 		if err != nil {
@@ -65,12 +65,12 @@ func (v *Activator) follow(ctx context.Context) {
 
 // loadActive loads the active release if it is not the one that is served. If it cannot, this node is not
 // ready; requests are served with the release that it had, but those that touch rows fail if the schema
-// of the rows has changed. After errMoved it must be called again.
+// of the rows has changed. After errSuperseded it must be called again.
 func (v *Activator) loadActive(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	active, err := v.pointer(ctx)
-	if err != nil || active.ID == "" || isSame(active, v.active) {
+	if err != nil || active.ID == "" || sameActivation(active, v.active) {
 		return err
 	}
 	before := v.active.ID
@@ -85,15 +85,15 @@ func (v *Activator) loadActive(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if now, failed := v.pointer(ctx); failed == nil && !isSame(now, active) {
-		return errMoved
+	if now, failed := v.pointer(ctx); failed == nil && !sameActivation(now, active) {
+		return errSuperseded
 	}
 	v.notLoaded(active.ID, err)
 	return err
 }
 
-// isSame reports whether two pointers were written by the same activation.
-func isSame(a, b release.Pointer) bool { return a.ID == b.ID && a.Time.Equal(b.Time.Time) }
+// sameActivation reports whether two pointers were written by the same activation.
+func sameActivation(a, b release.Pointer) bool { return a.ID == b.ID && a.Time.Equal(b.Time.Time) }
 
 // pointer returns the pointer to the active release; the zero value if there is none.
 func (v *Activator) pointer(ctx context.Context) (active release.Pointer, err error) {
@@ -135,7 +135,7 @@ func (v *Activator) own(ctx context.Context) {
 			if err = v.takeOver(ctx); err == nil || errors.Is(err, store.ErrNotOwner) {
 				break
 			}
-			v.logger.Error("work of the owner before not taken over; trying again later", "cause", err)
+			v.logger.Error("takeover from previous owner failed; retrying", "cause", err)
 			if Sleep(ctx, pause) != nil {
 				return
 			}

@@ -32,7 +32,7 @@ type Node struct {
 	Local    *admin.Local
 	Logger   *slog.Logger
 	remote   *remote       // nil: no admin listener
-	member   *cluster.Node // nil: the server is alone
+	member   *cluster.Node // nil: the server is standalone
 	ended    chan error    // why the server must end by itself
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
 	StopBy   time.Time

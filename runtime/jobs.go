@@ -100,6 +100,9 @@ type jobRun struct {
 // errNotDeclared ends the run of a job that the active release does not declare.
 var errNotDeclared = errors.New("the active release does not declare the job")
 
+// releasedPause is how long a job waits whose run could not begin, or was ended by a shutdown.
+const releasedPause = time.Second
+
 // recordTimeout limits the time for recording how a run has ended.
 const recordTimeout = 5 * time.Second
 
@@ -203,9 +206,9 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return outcomeOfFailure(run.failed), run.failed.Error
 	case errors.Is(err, jobs.ErrLost):
 		return telemetry.JobLost, err.Error()
-	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil:
+	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
 		return telemetry.JobReleased, r.record(run, err, func(tx *store.Tx) error {
-			return run.Release(tx, run.declared, r.opt.Keystore.Now())
+			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)

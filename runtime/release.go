@@ -289,6 +289,9 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 			bound.timeout = declared.Timeout
 		}
 	}
+	for i := range app.Schema.Jobs {
+		exporters[app.Schema.Jobs[i].Name].SetBackground(app.Schema.Jobs[i].Name)
+	}
 	rel.router = router.New(templates)
 	if err := rel.bindVerifiers(); err != nil {
 		return nil, errors.Join(err, rel.close(ctx))

@@ -14,9 +14,9 @@ const takeOverAgain = time.Second
 
 // takeOver ends what activations of earlier owners of the cluster have left, each time that this node
 // becomes the owner: until then, requests that write may be refused. It returns when ctx ends. On a
-// node that is alone it does nothing: Activate does it.
+// node that is standalone it does nothing: Activate does it.
 func (r *Runtime) takeOver(ctx context.Context) {
-	for done := store.Alone; ; {
+	for done := store.Standalone; ; {
 		since, err := r.opt.Store.WaitOwner(ctx, done)
 		if err != nil {
 			return

@@ -9,7 +9,7 @@ import (
 )
 
 // Position returns the newest entry that can be read: its number, its revision in the log of the
-// cluster, 0 if the store is alone, and the chain hash of all entries up to it. Stores that share a log
+// cluster, 0 if the store is standalone, and the chain hash of all entries up to it. Stores that share a log
 // have the same chain at the same number, or have diverged.
 func (s *Store) Position() (seq Seq, revision uint64, chain [32]byte) {
 	a := &s.applied

@@ -21,19 +21,19 @@ type owner struct {
 	changed chan struct{} // closed when since changes
 }
 
-// Alone is what WaitOwner and Tenure return in a store that is alone.
-const Alone Seq = 1
+// Standalone is what WaitOwner and Tenure return in a store that is standalone.
+const Standalone Seq = 1
 
 // InCluster reports whether the store is that of a node of a cluster.
 func (s *Store) InCluster() bool { return s.owner.name != "" }
 
-// Node returns the name of the node in its cluster; empty in a store that is alone.
+// Node returns the name of the node in its cluster; empty in a store that is standalone.
 func (t *Tx) Node() string { return t.store.owner.name }
 
 // CheckOwner returns nil if this node is the owner of its cluster: the node that does the background
 // work for all. Otherwise it returns ErrNotOwner. It reads the owner in the transaction, so that an
 // Update conflicts with a change of the owner; winning an election alone excludes nothing. In a
-// store that is alone it returns nil, and reads nothing.
+// store that is standalone it returns nil, and reads nothing.
 func (t *Tx) CheckOwner() error {
 	_, err := t.Tenure()
 	return err
@@ -45,7 +45,7 @@ func (t *Tx) CheckOwner() error {
 func (t *Tx) Tenure() (Seq, error) {
 	name := t.store.owner.name
 	if name == "" {
-		return Alone, nil
+		return Standalone, nil
 	}
 	for item, err := range t.Scan([]byte(ownerKey), nil, false) {
 		switch {
@@ -61,7 +61,7 @@ func (t *Tx) Tenure() (Seq, error) {
 
 // BecomeOwner makes this node the owner of its cluster, after it has won the election. After it
 // returned nil, no transaction in which an earlier owner called CheckOwner is committed. The errors
-// are those of Update. In a store that is alone it does nothing.
+// are those of Update. In a store that is standalone it does nothing.
 func (s *Store) BecomeOwner(ctx context.Context) error {
 	if s.owner.name == "" {
 		return nil
@@ -76,7 +76,7 @@ func (s *Store) BecomeOwner(ctx context.Context) error {
 }
 
 // Disown makes this node not the owner until BecomeOwner is called, whatever the other nodes know. In a
-// store that is alone it does nothing.
+// store that is standalone it does nothing.
 func (s *Store) Disown() { s.owner.disowned.Store(true) }
 
 // UpdateAsOwner is Update, and calls CheckOwner before fn: on a node that is not the owner, the error
@@ -91,7 +91,7 @@ func (s *Store) UpdateAsOwner(ctx context.Context, fn func(*Tx) error) (Seq, err
 }
 
 // IsOwner reports whether this node is the owner of its cluster, as far as it knows; true in a store
-// that is alone. It reads nothing, and may be out of date: it says whether background work is
+// that is standalone. It reads nothing, and may be out of date: it says whether background work is
 // worth a try.
 func (s *Store) IsOwner() bool {
 	since, _ := s.owner.state()
@@ -100,7 +100,7 @@ func (s *Store) IsOwner() bool {
 
 // WaitOwner returns when this node is the owner of its cluster by a later commit than after, which
 // is the one that WaitOwner returned last, or 0. It returns that commit, and Tenure does too from
-// then on. A store that is alone is the owner since Alone. The error matches
+// then on. A store that is standalone is the owner since Standalone. The error matches
 // ErrUnavailable if ctx ends or the store is closed first.
 func (s *Store) WaitOwner(ctx context.Context, after Seq) (since Seq, err error) {
 	for {
@@ -123,7 +123,7 @@ func (s *Store) WaitOwner(ctx context.Context, after Seq) (since Seq, err error)
 
 func (o *owner) state() (since Seq, changed <-chan struct{}) {
 	if o.name == "" {
-		return Alone, nil
+		return Standalone, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -43,7 +43,7 @@ type Options struct {
 	// Log opens the log of a cluster, whose node the data directory then belongs to; nil: the store
 	// decides alone.
 	Log OpenSharedLog
-	// Name is that of the node in its cluster. Empty: the store is alone, as it must be for a Restore.
+	// Name is that of the node in its cluster. Empty: the store is standalone, as it must be for a Restore.
 	Name string
 	// FetchBlob gets a blob that this store lacks from another node; the store checks and closes
 	// it. The error matches ErrNotFound if no node has the blob. It may be called by several

@@ -369,10 +369,21 @@ func TestOnlyTheNodeOfAClusterOpensItsDataDirectory(t *testing.T) {
 	if err := errors.Join(st.SetNode(true), st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"api-keys", "list"}, {"audit", "list"}, {"backup", filepath.Join(t.TempDir(), "b")}, {"serve", "--listen", "127.0.0.1:0"}} {
+	const its = "belongs to a node of a cluster: only its server may open it, so start that with runner serve"
+	for _, try := range []struct {
+		status int
+		says   string
+		args   []string
+	}{
+		{console.StatusUnreachable, its, []string{"api-keys", "list"}},
+		{console.StatusUnreachable, its, []string{"audit", "list"}},
+		{console.StatusUnreachable, its, []string{"backup", filepath.Join(t.TempDir(), "b")}},
+		{console.StatusInvalid, "node.json", []string{"serve", "--listen", "127.0.0.1:0"}}, // no server can be the node
+	} {
+		args := try.args
 		cmd := exec.Command("runner", append(args, "--app", app)...)
 		out, _ := cmd.CombinedOutput() // the state has the result
-		if got := cmd.ProcessState.ExitCode(); got != console.StatusUnreachable || !bytes.Contains(out, []byte("belongs to a node of a cluster")) {
+		if got := cmd.ProcessState.ExitCode(); got != try.status || !bytes.Contains(out, []byte(try.says)) {
 			t.Errorf("%v: status %d, %s", args, got, out)
 		}
 	}

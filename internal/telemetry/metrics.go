@@ -151,7 +151,7 @@ const (
 	JobRetried  = "retried"  // it failed, and runs again
 	JobFailed   = "failed"   // it failed for the last time
 	JobLost     = "lost"     // it was cancelled, its lease was over, or its end could not be recorded
-	JobReleased = "released" // the server ended, and it runs again
+	JobReleased = "released" // the server ended or is overloaded, and it runs again
 )
 
 // JobRun counts a run of a job, which is one of the schema's.

@@ -192,6 +192,14 @@ func (m *Module) free(ctx context.Context) error {
 	return m.engine.compiler.Release(ctx, m.code)
 }
 
+// SetBackground says that a handler runs beside requests: it waits for an instance slot as long as its
+// time lasts, and all such handlers together have few. It is called before the first Run.
+func (m *Module) SetBackground(handler string) {
+	if i, ok := m.byName[handler]; ok {
+		m.states[i].background = &m.engine.slots.background
+	}
+}
+
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
 

@@ -41,6 +41,9 @@ type handlerState struct {
 	longSlots    int          // that its guests may hold while they always compute for long
 	crowdedUntil atomic.Int64 // time.Duration of instanceSlots.now
 
+	// background is shared by the handlers that run beside requests; nil: it serves requests.
+	background *backgroundSlots
+
 	slots       int   // that its guests hold; guarded by instanceSlots.Pool
 	parked      int   // guests; this and parkedBytes are guarded by instanceSlots.mu
 	parkedBytes int64 // of memory that they hold
@@ -48,15 +51,39 @@ type handlerState struct {
 
 // MayTake, Taken and Returned implement fairqueue.Claim.
 func (h *handlerState) MayTake(free int) bool {
+	if b := h.background; b != nil && b.held >= b.limit {
+		return false
+	}
 	return fairqueue.Share(h.slots, free) && (h.slots < h.longSlots || !h.cpu.AlwaysLong())
 }
-func (h *handlerState) Taken()    { h.slots++ }
-func (h *handlerState) Returned() { h.slots-- }
+
+func (h *handlerState) Taken() {
+	h.slots++
+	if h.background != nil {
+		h.background.held++
+	}
+}
+
+func (h *handlerState) Returned() {
+	h.slots--
+	if h.background != nil {
+		h.background.held--
+	}
+}
+
+// backgroundSlots limits the instance slots of all handlers that run beside requests: for at most half
+// of the CPU slots. Guests that wait have parked, and do not count.
+type backgroundSlots struct {
+	limit int
+	held  int // guarded by instanceSlots.Pool
+}
 
 // instanceSlots are the slots for guests that run. Any goroutine may use them.
 type instanceSlots struct {
 	*fairqueue.Pool[*handlerState]
 	now func() time.Duration
+
+	background backgroundSlots
 
 	mu    sync.Mutex
 	free  int   // guests that may still park
@@ -64,12 +91,18 @@ type instanceSlots struct {
 }
 
 func newInstanceSlots(count int, memory int64, now func() time.Duration) *instanceSlots {
-	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), now: now, free: parkedPerSlot * count, bytes: memory / parkedMemory}
+	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), now: now, free: parkedPerSlot * count, bytes: memory / parkedMemory, background: backgroundSlots{limit: max(1, cpuSlots()/2)}}
 }
 
 // enter takes a slot for a new guest. It waits for it up to limit, or less if the handler has
 // more requests than fit.
 func (s *instanceSlots) enter(ctx context.Context, h *handlerState, limit time.Duration) error {
+	if h.background != nil { // nobody waits for the answer
+		if err := s.Acquire(ctx, h, fairqueue.NoLimit); err != nil {
+			return errNoSlot
+		}
+		return nil
+	}
 	wait := limit
 	if int64(s.now()) < h.crowdedUntil.Load() {
 		wait /= crowdedPart

@@ -48,6 +48,12 @@ func (c *jobChecker) checkJob(d *syntax.FunctionDecl, in routeSettings) {
 	c.routes.settings.checkSettings(d.Settings, onJob)
 	c.routes.fields.checkFields(d.Name.Name, d.Params)
 	c.routes.checkHandlerName(d.Name)
+	for i := range c.schema.Routes {
+		if r := &c.schema.Routes[i]; r.Handler == d.Name.Name && r.Handler != "" {
+			c.errorf("E510", d.Name.Loc, "%q is the handler of %s %s: jobs have handlers of their own, which run beside requests", r.Handler, r.Method, r.Path)
+			break
+		}
+	}
 	set := in.with(d.Settings)
 	j := schema.Job{Name: d.Name.Name, As: refOf(set.as), Retries: schema.DefaultRetries, Backoff: schema.DefaultBackoff, Doc: d.Doc, Span: d.Loc}
 	_, j.Timeout = boundsOf(set)

@@ -90,6 +90,7 @@ var formatCases = []string{
 	"app x // trailing\n/* own */ secret A\nsecret /* inside */ B\n// last\n",
 	"enum E { a, b // why\n c }\nenum F {\n\n a\n\n\n b\n}\nenum G { a /* x */ b }",
 	"entity A { id: id /// not a doc\n/// doc\n, /// doc too\nname: string @unique\n  @min(-1) @max(1_000) /* end */ }",
+	"entity A { id: id a: text @index( ignoreCase, // why\n) @unique b: text\n @index\n}",
 	"entity A{id:id a:B[]@inverse(b) c:Order[\n/// lost\n]\n d: int? = 3}",
 	"entity A {\n id: id\n @@allow read, write to session, apiKey(x)\n  // reason\n when (a == 1 || !b) and\n c not in [1, 2] && exists(B where x == outer.id)\n @@unique(a desc, b) global\n global: int\n}",
 	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",

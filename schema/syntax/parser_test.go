@@ -68,6 +68,12 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`5:37 E100 expected "restrict", "cascade" or "clear", found "casca" (did you mean "cascade"?)`,
 			`7:3 E100 expected a default, found "e"`,
 		}},
+		{"entity A {\n  a: text @index(ignorecase)\n  b: text @index()\n  c: text @index(ignoreCase\n  d: text @unique(ignoreCase)\n}", []string{
+			`2:18 E100 expected "ignoreCase", found "ignorecase" (did you mean "ignoreCase"?)`,
+			`3:18 E100 expected "ignoreCase", found ")"`,
+			`5:3 E100 expected "," or ")", found "d"`,
+			`5:18 E100 expected a field, found "("`,
+		}},
 		{"entity A {\n  @unique\n  @allow read\n  @@allows read to sesion\n  @@index(a b) globl\n  @@deny to session\n  @@what ever\n  @@deny read when a = b or not\n  @@allow read when\n}", []string{
 			`2:3 E100 expected a field, found "@unique"`,
 			`3:3 E110 unknown field attribute @allow (entity rules are written @@allow)`,

@@ -20,8 +20,8 @@
  *
  * FAILURES. A failed operation, or a body that is not JSON, fails the request: the
  * operations after it are not run and give nothing, and whatever the handler answers
- * then, the request's answer is that of the failure (of rows, keys, sessions and
- * webhooks not_found 404, denied 403, conflict 409, unavailable 503; invalid_json 400;
+ * then, the request's answer is that of the failure (of rows, keys, sessions,
+ * webhooks and jobs not_found 404, denied 403, conflict 409, unavailable 503; invalid_json 400;
  * anything else 500 with the text in the server's log). So a handler is written straight down, and looks for a
  * failure only where it has something else to do: runner_caught() gives its code
  * and lets the request go on.

@@ -29,7 +29,7 @@ func TestAServerWithADamagedDirectoryEndsAlone(t *testing.T) {
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "snapshot directory") || isReady(s) {
 		t.Errorf("it ended with %v", err)
 	}
-	logged.wait(t, "log server stopped", "snapshot directory")
+	logged.wait(t, "etcd server stopped", "snapshot directory")
 }
 
 func TestAServerOnAFullDiskEndsAlone(t *testing.T) {

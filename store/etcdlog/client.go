@@ -129,7 +129,8 @@ func (c *Client) FollowMembers(every time.Duration) {
 }
 
 // Claim gives the log to the cluster with this identity, unless it belongs to one already. The error
-// matches ErrOtherCluster if that is another one. A node that has applied entries calls Check before.
+// matches ErrOtherCluster if that is another one. On a node that has
+// applied entries call Check first: Claim accepts an empty log.
 func (c *Client) Claim(ctx context.Context, id string) error {
 	got, err := c.etcd.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(keyCluster), "=", 0)).

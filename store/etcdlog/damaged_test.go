@@ -29,7 +29,7 @@ func TestAServerWithADamagedLogFileEndsAlone(t *testing.T) {
 		if err := s.Err(); err == nil || isReady(s) {
 			t.Errorf("it ended with %v", err)
 		}
-		if text := logged.wait(t, "log server stopped", ""); strings.Contains(text, "%!") {
+		if text := logged.wait(t, "etcd server stopped", ""); strings.Contains(text, "%!") {
 			t.Error(text)
 		} else {
 			t.Log(text)

@@ -20,15 +20,16 @@ const (
 
 // Ownership is what the winner of an election has until it ends. The servers decide by their own
 // clocks when a node that they do not hear from has lost it, and that node by its own; so for a moment
-// two nodes may believe that they own it. What must not be done by two is decided in the store.
+// two nodes may believe that they own it. Work that only one node may do must
+// call store.Tx.CheckOwner.
 type Ownership struct {
 	session *concurrency.Session
 	stop    context.CancelFunc
 }
 
-// Campaign waits until this node, with this name, is the owner. At any time the servers have one
-// owner. A node that they do not hear from for ttl, in whole seconds, is no owner any more. It tries
-// again after errors, until ctx ends.
+// Campaign waits until this node, with this name, is the owner, and retries after errors until ctx ends.
+// ttl must be at least a second and is truncated to seconds. The servers elect another owner if they do
+// not hear from a node for ttl.
 func (c *Client) Campaign(ctx context.Context, name string, ttl time.Duration) (*Ownership, error) {
 	for {
 		o, err := c.campaign(ctx, name, ttl)

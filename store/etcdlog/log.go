@@ -47,12 +47,12 @@ var (
 type Options struct {
 	// Client is connected to the servers. The caller closes it after the log.
 	Client *Client
-	// After is the revision of the newest entry that is not delivered.
+	// After is the revision that the store has applied: only later entries are delivered; 0: all.
 	After uint64
-	// Deliver gets each entry with its revision: in order, one at a time. It owns the bytes.
+	// Deliver is called by one goroutine, in order, never after Close has returned. It owns the bytes.
 	// After an error nothing more is delivered.
 	Deliver func(revision uint64, entry []byte) error
-	// Logger is told when the deliveries are interrupted; nil: nobody is.
+	// Logger is told when the deliveries are interrupted; nil: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -273,7 +273,7 @@ func (l *Log) tail(ctx context.Context) error {
 		}
 		if now := time.Now(); err.Error() != cause || now.Sub(said) >= time.Minute { // it fails ten times a second
 			cause, said = err.Error(), now
-			l.opt.Logger.Warn("log interrupted; watching it again", "cause", err)
+			l.opt.Logger.Warn("log watch interrupted; retrying", "cause", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -283,7 +283,7 @@ func (l *Log) tail(ctx context.Context) error {
 	return nil
 }
 
-// errDeliver is around the errors of Deliver.
+// errDeliver wraps the errors of Deliver.
 var errDeliver = errors.New("an entry was not applied")
 
 // watch delivers the entries from *next on until the watch ends.

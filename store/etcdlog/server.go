@@ -188,9 +188,9 @@ func (s *Server) run(ctx context.Context) {
 		final := errors.Is(err, ErrRemoved) || errors.Is(err, errFatal)
 		switch changed := s.setErr(err); {
 		case final:
-			s.opt.Logger.Error("log server stopped", "cause", err)
+			s.opt.Logger.Error("etcd server stopped", "cause", err)
 		case changed:
-			s.opt.Logger.Warn("log server does not run; trying again", "cause", err)
+			s.opt.Logger.Warn("etcd server failed; retrying", "cause", err)
 		}
 		select {
 		case <-s.failed:

@@ -92,7 +92,7 @@ func TestAServerStartsWithoutTheOthers(t *testing.T) {
 		Clients: addresses[1], Joins: true, Election: time.Second, Logger: slog.New(logged),
 	}
 	second := run(t, two)
-	logged.wait(t, "log server does not run; trying again", "no server of the log answers")
+	logged.wait(t, "etcd server failed; retrying", "no server of the log answers")
 	if err := second.Err(); err == nil || isReady(second) {
 		t.Errorf("without the others, the second server has %v", err)
 	}
@@ -168,7 +168,7 @@ func TestAServerWaitsForItsPort(t *testing.T) {
 	logged := newRecords()
 	o.Logger = slog.New(logged)
 	s := run(t, o)
-	logged.wait(t, "log server does not run; trying again", "address already in use")
+	logged.wait(t, "etcd server failed; retrying", "address already in use")
 	used.Close()
 	<-s.Ready()
 }

@@ -86,7 +86,7 @@ func (l *etcdLog) explain(err error) error {
 	return err
 }
 
-// Enabled, With, Check, Write and Sync are called by zap.
+// Enabled implements zapcore.Core; With, Check, Write and Sync do too.
 func (l *etcdLog) Enabled(level zapcore.Level) bool { return level >= zapcore.WarnLevel }
 
 // With returns the same logger: etcd adds only what the node knows.

@@ -48,6 +48,8 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
   slow(text: string)
+  late()
+  tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
 }
 routes("/", auth: apiKey(desk), rateLimit: none) {
@@ -55,6 +57,9 @@ routes("/", auth: apiKey(desk), rateLimit: none) {
   POST /both      -> enqueueAndInsert
   POST /fail      -> enqueueAndFail
   POST /cancel    -> cancelJob
+  POST /insert    -> insertOne
+  POST /later     -> insertAndEnqueueLater
+  POST /many      -> enqueueMany
   GET  /entries   -> entries
   GET  /count     -> count
 }
@@ -77,6 +82,17 @@ export async function enqueueAndFail(req: RouteRequest) {
   return error(422, "changed my mind");
 }
 export async function cancelJob(req: RouteRequest) { return ok({ cancelled: await jobs.cancel(req.body().id) }); }
+export async function insertOne() { await insert("Entry", { text: "one" }); return ok(); }
+export async function insertAndEnqueueLater() {
+  await insert("Entry", { text: "one" });
+  await jobs.enqueue("tick", {}, { delay: 3600 });
+  return ok();
+}
+export async function enqueueMany(req: RouteRequest) {
+  const { name, n, delay } = req.body<{ name: "tick"; n: number; delay: number }>();
+  for (let i = 0; i < n; i++) await jobs.enqueue(name, {}, { delay });
+  return ok();
+}
 export const entries = (req: RouteRequest) => ok(query("Entry").select("text").orderBy("text").limit(1000));
 export async function count() { return ok({ count: (await query("Entry").select("text").limit(1000)).length }); }
 
@@ -89,7 +105,7 @@ export async function write(req: RouteRequest) {
 }
 export async function note(req: RouteRequest) {
   const { auth } = getContext();
-  await insert("Entry", { text: "note of " + auth.kind + " " + auth.tenant + " " + req.body().text });
+  await insert("Entry", { text: "note of " + auth.kind + " " + auth.tenant + " " + req.body().text + ", sees " + (await query("Entry").select("text")).length });
   return ok();
 }
 export async function reads(req: RouteRequest) { await insert("Entry", { text: req.body().text }); return ok(); }
@@ -103,6 +119,8 @@ export async function fails(req: RouteRequest) {
   }
   return ok();
 }
+export function late() { console.log("late by " + (Date.now() - getContext().job!.scheduledFor.getTime()) + " ms"); return ok(); }
+export async function tick() { await insert("Entry", { text: "tick" }); return ok(); }
 export async function slow(req: RouteRequest) {
   const { text } = req.body<{ text: string }>();
   console.log("slow begins " + text);

@@ -25,12 +25,14 @@ func TestAJobRunsIfItsRequestIsCommitted(t *testing.T) {
 }
 
 func TestAJobWithAsActsUnderThatScopeWithinTheTenant(t *testing.T) {
-	_, d := serve(t)
-	d.enqueue(`{"name":"note","params":{"text":"x"}}`)
-	d.waitFor("note of anonymous acme x")
+	a, d := serve(t)
+	a.Must("jobs", "enqueue", "write", `{"text":"of another tenant"}`, "--tenant", "blue")
+	d.WaitForOutput("wrote of another tenant as system of blue")
+	d.enqueue(`{"name":"note","params":{"text":"x"}}`) // its scope alone would reach all tenants
+	d.waitFor("note of anonymous acme x, sees 0")
 	d.enqueue(`{"name":"reads","params":{"text":"x"}}`)
 	d.WaitForOutput(`"job":"reads","attempt":1,"outcome":"failed".*403 forbidden`)
-	d.waitFor("note of anonymous acme x")
+	d.waitFor("note of anonymous acme x, sees 0")
 }
 
 func TestAJobThatFailsRunsAgain(t *testing.T) {

@@ -81,8 +81,8 @@ func (f *flags) app(c *cli.CLI, cmd *cobra.Command) (*app.App, error) {
 const initHelp = `Make a data directory that no server uses the first node of a new cluster: a voter. Its rows, keys
 and releases stay. A directory that does not exist is created.
 
-From then on only a server may use the directory: commands that change rows or keys need one that
-runs, and exit with 6 otherwise.`
+From then on only a server may open the directory: all commands on it need a running server, and exit
+with status 6 otherwise.`
 
 func initCommand(c *cli.CLI) *cobra.Command {
 	var f flags
@@ -300,7 +300,7 @@ func short(id string) string {
 	return cmp.Or(id, "-")
 }
 
-const leaveHelp = `Remove a node from the cluster for ever: the one whose server is asked, which then ends, or another
+const leaveHelp = `Remove a node from the cluster permanently: the one whose server is asked, which then ends, or another
 one by its name, which may be out of order. A removed node may join again with a new data directory.
 
 The last voter cannot leave: stop it and use "runner cluster dissolve".`
@@ -343,7 +343,7 @@ func leaveCommand(c *cli.CLI) *cobra.Command {
 			}
 			text := "removed " + left.Node + "\n"
 			if left.Self {
-				c.Say("", "its server ends; runner cluster dissolve makes its data directory alone")
+				c.Say("", "its server stops; runner cluster dissolve turns its data directory into a standalone one")
 			}
 			return c.Print(text)
 		},
@@ -361,18 +361,18 @@ func confirmed(c *cli.CLI, ctx context.Context, yes bool, question string) (bool
 	return c.Confirm(ctx, question)
 }
 
-const dissolveHelp = `Make the data directory of a stopped node alone again. Its rows, keys, releases and audit stay, and
+const dissolveHelp = `Turn the data directory of a stopped node back into that of a standalone server. Its rows, keys, releases and audit stay, and
 commands work on it without a server.
 
 The other nodes are not told. So dissolve the last node, or one node of a cluster that has lost a
-majority of its voters for ever: commits that this node has not applied are not in it. If two nodes
+majority of its voters permanently: commits that this node has not applied are not in it. If two nodes
 of one cluster go on, each has its own rows from then on.`
 
 func dissolveCommand(c *cli.CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:     "dissolve",
-		Short:   "make the data directory of a stopped node alone again",
+		Short:   "turn a stopped node back into a standalone server",
 		Long:    dissolveHelp,
 		Example: "  runner cluster dissolve --data n2",
 		Args:    cli.AtMost(0, "flags alone"),
@@ -381,7 +381,7 @@ func dissolveCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if ok, err := confirmed(c, cmd.Context(), yes, "make "+a.Data+" alone?"); err != nil || !ok {
+			if ok, err := confirmed(c, cmd.Context(), yes, "turn "+a.Data+" into a standalone data directory?"); err != nil || !ok {
 				return err
 			}
 			self, err := cluster.Dissolve(cmd.Context(), a.Data)
@@ -394,7 +394,7 @@ func dissolveCommand(c *cli.CLI) *cobra.Command {
 			if c.JSON {
 				return c.PrintJSON(self)
 			}
-			return c.Print("the node " + self.Name + " is alone\n")
+			return c.Print("the node " + self.Name + " is standalone now\n")
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")

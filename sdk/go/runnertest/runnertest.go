@@ -40,6 +40,8 @@ type Request struct {
 	Body    string
 	Auth    runner.Auth
 	Route   string
+	// Job is the job that the handler runs for; nil for a request.
+	Job *runner.Job
 	// Calls answers service operations by name ("query", "apiKeys.create"): it
 	// gets the arguments as JSON and gives the result, or an error: a
 	// *runner.HostError reaches the handler as it is. The guest ABI has the
@@ -186,6 +188,7 @@ func (f *fake) Context() []byte {
 		"route":     f.request.Route,
 		"deadline":  time.Now().Add(10 * time.Second).UTC(),
 		"auth":      who,
+		"job":       f.request.Job,
 	})
 	if err != nil {
 		panic(err)

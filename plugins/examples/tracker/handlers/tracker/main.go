@@ -46,6 +46,12 @@ func exportUpdateTask() { runner.Handle(updateTask) }
 //go:wasmexport ingestEvent
 func exportIngestEvent() { runner.Handle(ingestEvent) }
 
+//go:wasmexport mailAssignee
+func exportMailAssignee() { runner.Handle(mailAssignee) }
+
+//go:wasmexport expireLinks
+func exportExpireLinks() { runner.Handle(expireLinks) }
+
 //go:wasmexport health
 func exportHealth() { runner.Handle(health) }
 

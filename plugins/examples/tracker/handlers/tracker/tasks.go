@@ -25,10 +25,19 @@ func getTask(ctx *runner.Context, req *runner.Request) (runner.Response, error) 
 // caller may not read counts as absent.
 func createTask(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var made struct {
-		ID string `json:"id"`
+		ID       string `json:"id"`
+		Assignee string `json:"assignee"`
 	}
 	if err := runner.Insert("Task", json.RawMessage(req.RawBody())).Row(ctx, &made); err != nil {
 		return refused(err)
+	}
+	if made.Assignee != "" { // the mail is sent after the commit, and only then
+		if _, err := ctx.Client.Jobs.Enqueue("mailAssignee", map[string]string{"task": made.ID}, runner.JobOptions{}); err != nil {
+			return runner.Response{}, err
+		}
+		if err := runner.Get("Task", made.ID).Row(ctx, nil); err != nil { // the row is the answer
+			return runner.Response{}, err
+		}
 	}
 	return runner.Created(runner.Row, "/api/v1/tasks/"+made.ID), nil
 }

@@ -57,6 +57,8 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		{updateTask, runnertest.Request{Params: id, Body: `{"org":"other"}`}, 400, ``},
 		{ingestEvent, runnertest.Request{Body: `{"actor":"a","action":"b"}`}, 201, `insert {"into":"AuditEvent","values":{"actor":"a","action":"b"}}`},
 		{health, runnertest.Request{}, 200, ``},
+		{expireLinks, runnertest.Request{Job: &runner.Job{ScheduledFor: time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC)}}, 204,
+			`delete {"from":"SignInLink","where":[["expiresAt","<","2026-11-01T02:00:00Z"]]}`},
 		{signup, runnertest.Request{Body: `{"slug":"acme","org":"Acme","email":"a@b.example","name":"Ada"}`}, 201,
 			`insert {"into":"Org","values":{"name":"Acme","slug":"acme"}}` + "\n" +
 				`insert {"into":"User","values":{"email":"a@b.example","name":"Ada"}}` + "\n" +
@@ -80,7 +82,7 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 	}
 	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{},
 		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}, "password.hash": map[string]string{"hash": "$new"}}
-	for _, op := range []string{"query", "get", "insert", "update"} {
+	for _, op := range []string{"query", "get", "insert", "update", "delete"} {
 		answers[op] = some
 	}
 	for _, row := range rows {
@@ -118,6 +120,24 @@ func TestALinksTokenIsNotStored(t *testing.T) {
 	nobody := map[string]any{"query": rows{"rows": []any{}, "count": 0}}
 	if result, sent := run(t, makeSignInLink, runnertest.Request{Body: `{"slug":"acme","email":"a@b.example"}`}, nobody); result.Status != 404 || strings.Contains(sent, "insert") {
 		t.Errorf("for nobody: %d, sent %s", result.Status, sent)
+	}
+}
+
+func TestAnAssigneeIsMailedByAJob(t *testing.T) {
+	made := map[string]any{"insert": rows{"rows": []any{rows{"id": "7", "assignee": "u1"}}}, "jobs.enqueue": runner.EnqueuedJob{ID: "job_1", Created: true}, "get": rows{"row": rows{"id": "7"}}}
+	if result, sent := run(t, createTask, runnertest.Request{Body: `{"project":"1","title":"t","assignee":"u1"}`}, made); result.Status != 201 ||
+		!strings.Contains(sent, "\n"+`jobs.enqueue {"name":"mailAssignee","params":{"task":"7"}}`+"\n") {
+		t.Errorf("%d, sent %s", result.Status, sent)
+	}
+	request := runnertest.Request{Body: `{"task":"7"}`, Job: &runner.Job{ID: "job_1", Attempt: 1}}
+	answers := map[string]any{"get": rows{"row": rows{"title": "t", "assignee": "u1", "email": "a@b.example"}}, "fetch": rows{"status": 202, "headers": []any{}, "body": ""}}
+	result, sent := run(t, mailAssignee, request, answers)
+	if result.Status != 204 || !strings.Contains(sent, `["idempotency-key","job_1"]`) || !strings.Contains(sent, "a@b.example") {
+		t.Errorf("%d, sent %s", result.Status, sent)
+	}
+	answers["fetch"] = rows{"status": 503, "headers": []any{}, "body": ""}
+	if result, _ := run(t, mailAssignee, request, answers); result.Status != 502 {
+		t.Errorf("when the service fails: %d", result.Status)
 	}
 }
 
