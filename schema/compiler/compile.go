@@ -9,6 +9,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
 	"runner.example/schema"
+	"runner.example/schema/changes"
 	"runner.example/schema/model"
 	"runner.example/schema/report"
 	"runner.example/schema/syntax"
@@ -55,9 +56,11 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 		file, found := syntax.Parse(src)
 		a.Found.Append(found)
 		a.NoteUnread(file)
-		a.decls = append(a.decls, a.withoutRemoved(file.Decls)...)
+		a.decls = append(a.decls, a.gone.Take(file.Decls)...)
 		a.varUses = append(a.varUses, file.VarUses...)
 	}
+	a.Removed = a.gone.Names
+	a.schema.Typed = len(a.gone.Entities) > 0
 	a.collect()
 	a.fillVars()
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
@@ -67,8 +70,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	entities.checkEnums()
 	entities.checkTypes()
 	entities.checkEntities()
-	(&renameChecker{a}).check()
-	(&removedChecker{a}).check()
+	changes.Check(a.decls, &a.gone, a.Errorf)
 	(&scopeChecker{a, rules}).checkAPIKeys()
 	(&policyChecker{a, rules}).checkPolicies()
 	routes := newRouteChecker(a)
@@ -86,7 +88,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	}
 	a.schema.Auth.Roles, a.schema.Auth.User, a.schema.Auth.Tenant = a.roleNames, a.user, a.tenant
 	model.Build(a.schema, a.decls, opt.Dir)
-	a.addRemoved()
+	a.gone.AddTo(a.schema)
 	return a.schema, found
 }
 
@@ -96,7 +98,7 @@ type app struct {
 	*report.Report
 	names
 	authNames
-	removals
+	gone   changes.Removed
 	opt    Options
 	schema *schema.Schema
 	// usedScopes are the scopes that a route, function or job accepts or acts under.
@@ -106,7 +108,6 @@ type app struct {
 func newApp(opt Options) *app {
 	return &app{
 		Report:     report.New(),
-		removals:   removals{goneFields: map[string][]*syntax.FieldDecl{}},
 		names:      newNames(),
 		opt:        opt,
 		schema:     &schema.Schema{},

@@ -1,0 +1,3 @@
+// Package changes checks what a schema says about its earlier versions: @was and @removed. It reads
+// syntax trees alone; whether rows have the earlier names is checked by entity/catalog.
+package changes
