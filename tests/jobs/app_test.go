@@ -43,11 +43,11 @@ apiKeys {
 }
 jobs(retries: 2, backoff: 1s, timeout: 20s) {
   /// Writes an entry.
-  write(text: string(1..100), times: int = 1)
+  write(text: string(1..100), times: int = 1) (retries: 100)
   note(text: string) (as: notes)
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
-  slow(text: string) (timeout: 5s)
+  slow(text: string) (timeout: 5s, retries: 100)
   late()
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
