@@ -26,8 +26,8 @@ func hashPassword(c *Call, text []byte) (work, error) {
 	}), nil
 }
 
-// verifyPassword compares a password with a hash. Without a hash it takes as long, and the
-// password is not valid.
+// verifyPassword compares a password with a hash. Without a hash it takes as long as with a new one, and
+// the password is not valid.
 func verifyPassword(c *Call, text []byte) (work, error) {
 	args, err := readArguments(text, &c.work)
 	if err != nil {

@@ -38,15 +38,15 @@ func (c *Claimed) Begin(tx *store.Tx) error {
 	return err
 }
 
-// again returns the record to change, for a transaction that may run several times.
-func (c *Claimed) again() *record {
+// recordCopy returns a copy of the record, because a transaction may run several times.
+func (c *Claimed) recordCopy() *record {
 	r := *c.record
 	return &r
 }
 
 // Complete writes that the job is done.
 func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
-	r := c.again()
+	r := c.recordCopy()
 	r.Error = ""
 	return r.end(tx, Done, now, keep)
 }
@@ -54,7 +54,7 @@ func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
 // Fail writes that the run failed: the job waits for its next run, or has failed. It returns the job
 // as it is then.
 func (c *Claimed) Fail(tx *store.Tx, declared *schema.Job, why string, now time.Time, keep Keep) (*Job, error) {
-	r := c.again()
+	r := c.recordCopy()
 	err := r.fail(tx, declared, why, now, keep)
 	return &r.Job, err
 }
@@ -91,7 +91,7 @@ func Backoff(first time.Duration, attempt int, random float64) time.Duration {
 
 // Release writes that the job waits again, until due, as if this run had not begun.
 func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, due time.Time) error {
-	r := c.again()
+	r := c.recordCopy()
 	err := r.stop(tx)
 	r.Attempt--
 	r.Due = timeOf(due)

@@ -148,7 +148,7 @@ func Check(s *schema.Schema, name string, params []byte) error {
 // not committed. It returns false if the job has ended before. The error is ErrNotFound if the job
 // does not exist or belongs to another tenant than the caller; operators without a tenant reach all.
 func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep) (bool, error) {
-	j, err := reach(tx, by, id)
+	j, err := readReachable(tx, by, id)
 	if err != nil {
 		return false, err
 	}
@@ -158,8 +158,8 @@ func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep
 	return true, j.end(tx, Cancelled, now, keep)
 }
 
-// reach returns a job that the caller may change.
-func reach(tx *store.Tx, by *caller.Caller, id string) (*record, error) {
+// readReachable returns a job that the caller may change.
+func readReachable(tx *store.Tx, by *caller.Caller, id string) (*record, error) {
 	j, err := read(tx, id)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func reach(tx *store.Tx, by *caller.Caller, id string) (*record, error) {
 // Retry makes a job that failed or was cancelled wait again, as if it had never run, and one that
 // waits due now. The fault is Conflict for others.
 func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now time.Time) (*Job, error) {
-	j, err := reach(tx, by, id)
+	j, err := readReachable(tx, by, id)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 			return nil, err
 		}
 	default:
-		if err := j.live(tx); err != nil {
+		if err := j.undoEnd(tx); err != nil {
 			return nil, err
 		}
 		j.Attempt, j.Error = 0, ""
@@ -197,8 +197,8 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 	return &j.Job, j.setWaiting(tx, s.Job(j.Name))
 }
 
-// live takes back what end has written.
-func (r *record) live(tx *store.Tx) error {
+// undoEnd removes the keys that end wrote.
+func (r *record) undoEnd(tx *store.Tx) error {
 	if r.Key != "" {
 		id, err := tx.Get(uniqueKey(&r.Job))
 		if err == nil {

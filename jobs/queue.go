@@ -55,7 +55,8 @@ type Queue struct {
 	stop  []func() // of following
 	wake  chan struct{}
 
-	mu        sync.Mutex
+	mu sync.Mutex
+	applied
 	seen      store.Seq      // the newest commit with a waiting job
 	schema    *schema.Schema // nil: no job is claimed
 	synced    bool           // the schedules in the store are those of the schema
@@ -65,11 +66,16 @@ type Queue struct {
 	ready     rotation[string, *rotation[string, *rotation[hash, *group]]] // by tenant, job, group
 	blocked   map[hash][]*group                                            // by the concurrency that blocks them
 	unknown   []*group                                                     // of jobs that the schema does not declare
-	used      map[hash]map[int]bool                                        // slots of concurrency
-	running   map[string]lease                                             // on all nodes, by id
 	held      map[share]int                                                // jobs that this node runs
 	holding   int                                                          // sum of held
 	waiting   counter
+}
+
+// applied is what the store says of the runs of all nodes.
+type applied struct {
+	used    map[hash]map[int]bool // slots of concurrency
+	running map[string]lease      // by id
+	changed map[string]bool       // keys of leases and slots that changed while Open reads them; nil afterwards
 }
 
 // share is what shares the slots with others.
@@ -130,7 +136,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 	}
 	q := &Queue{
 		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*timed{}, groups: map[hash]*group{},
-		blocked: map[hash][]*group{}, used: map[hash]map[int]bool{}, running: map[string]lease{}, held: map[share]int{},
+		blocked: map[hash][]*group{}, held: map[share]int{},
+		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
 	q.stop = []func(){
 		st.OnApply([]byte(waitingPrefix), q.followWaiting), st.OnApply([]byte(runningPrefix), q.followRunning),
@@ -140,6 +147,9 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 		q.Close()
 		return nil, fmt.Errorf("open the queue of jobs: %w", err)
 	}
+	q.mu.Lock()
+	q.changed = nil
+	q.mu.Unlock()
 	return q, nil
 }
 
@@ -150,8 +160,8 @@ func (q *Queue) Close() {
 	}
 }
 
-// load reads the groups, the leases and the slots. The followers may have seen newer ones: what is read
-// again does no harm.
+// load reads the groups, the leases and the slots. The followers may have seen newer ones: a group that
+// is read again does no harm, and leases and slots that have changed are not taken from this reading.
 func (q *Queue) load(tx *store.Tx) error {
 	for from := []byte(nil); ; {
 		var last []byte
@@ -176,13 +186,21 @@ func (q *Queue) load(tx *store.Tx) error {
 		if l.node == q.node { // of this node before it was started: the process has ended
 			l.until = 0
 		}
-		q.running[id] = l
+		q.mu.Lock()
+		if !q.changed[string(item.Key)] {
+			q.running[id] = l
+		}
+		q.mu.Unlock()
 	}
 	for item, err := range tx.Scan([]byte(countPrefix), nil, false) {
 		if err != nil {
 			return err
 		}
-		q.setSlot(item.Key, true)
+		q.mu.Lock()
+		if !q.changed[string(item.Key)] {
+			q.setSlotLocked(item.Key, true)
+		}
+		q.mu.Unlock()
 	}
 	return nil
 }
@@ -314,6 +332,7 @@ func (q *Queue) claimable(due Time, origin string) Time {
 func (q *Queue) followRunning(_ store.Seq, c store.Change) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.noteLocked(c.Key)
 	id := string(c.Key[len(runningPrefix):])
 	if c.Deleted {
 		delete(q.running, id)
@@ -325,15 +344,25 @@ func (q *Queue) followRunning(_ store.Seq, c store.Change) {
 	}
 }
 
-func (q *Queue) followSlot(_ store.Seq, c store.Change) { q.setSlot(c.Key, !c.Deleted) }
+func (q *Queue) followSlot(_ store.Seq, c store.Change) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.noteLocked(c.Key)
+	q.setSlotLocked(c.Key, !c.Deleted)
+}
 
-// setSlot notes that a slot of a concurrency limit is taken, or is free.
-func (q *Queue) setSlot(key []byte, taken bool) {
+// noteLocked remembers that a lease or a slot has changed, if Open has not ended.
+func (q *Queue) noteLocked(key []byte) {
+	if q.changed != nil {
+		q.changed[string(key)] = true
+	}
+}
+
+// setSlotLocked notes that a slot of a concurrency limit is taken, or is free.
+func (q *Queue) setSlotLocked(key []byte, taken bool) {
 	if len(key) != len(countPrefix)+hashBytes+2 {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	var h hash
 	copy(h[:], key[len(countPrefix):])
 	n := int(binary.BigEndian.Uint16(key[len(key)-2:]))
@@ -414,17 +443,16 @@ func (q *Queue) unreadyLocked(g *group) {
 // ---- claiming ----
 
 // Claim claims jobs that are due for the free slots of this node. Before, it fires schedules, and takes
-// over jobs whose lease is over. Each job that it returns needs an Ended. One goroutine at a time may
+// over jobs whose lease is over. Each job that it returns needs an Ended, also beside an error. One goroutine at a time may
 // call it.
 func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 	now := q.opt.Now()
-	if err := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now)); err != nil {
-		return nil, err
-	}
+	failed := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now)) // other jobs are claimed nevertheless
+	now = q.opt.Now()                                                                        // when the leases begin
 	picked, err := q.pick(ctx, timeOf(now))
 	if len(picked) == 0 || err != nil {
 		q.putBack(picked)
-		return nil, err
+		return nil, errors.Join(failed, err)
 	}
 	q.mu.Lock()
 	seen := q.seen
@@ -435,9 +463,9 @@ func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 	}
 	if err != nil {
 		q.putBack(picked)
-		return nil, err
+		return nil, errors.Join(failed, err)
 	}
-	return q.settle(picked, results), nil
+	return q.settle(picked, results), failed
 }
 
 // taken is an entry that pick has taken out of its group.
@@ -606,6 +634,8 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.place == inReady {
 				q.blockLocked(g, *r.blocked)
 			}
+		default: // it does not wait any more: others may be due
+			q.signal()
 		}
 		q.endedLocked(share{p.group.tenant, p.group.name})
 	}
@@ -668,7 +698,7 @@ func (q *Queue) endedLocked(s share) {
 }
 
 // takeOver ends the runs whose lease is over.
-func (q *Queue) takeOver(ctx context.Context, now time.Time) error {
+func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 	q.mu.Lock()
 	var over []string
 	for id, l := range q.running {
@@ -679,7 +709,9 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) error {
 	s := q.schema
 	q.mu.Unlock()
 	for _, id := range over {
+		taken := false
 		_, err := q.store.Update(ctx, func(tx *store.Tx) error {
+			taken = false
 			r, err := read(tx, id)
 			if errors.Is(err, ErrNotFound) || err == nil && r.State != Running {
 				return tx.Delete(runningKey(id))
@@ -691,14 +723,16 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) error {
 			if s != nil {
 				declared = s.Job(r.Name)
 			}
-			return r.fail(tx, declared, "the server stopped while it ran", now, q.opt.Keep)
+			taken = true
+			return r.fail(tx, declared, "the lease ended: the server stopped, or the run took too long", now, q.opt.Keep)
 		})
 		if err != nil {
-			return fmt.Errorf("take over job %s: %w", id, err)
+			failed = errors.Join(failed, fmt.Errorf("take over job %s: %w", id, err))
+		} else if taken {
+			q.opt.Logger.Warn("job lease over", "jobId", id)
 		}
-		q.opt.Logger.Warn("job lease over", "jobId", id)
 	}
-	return nil
+	return failed
 }
 
 func (q *Queue) skewOf(l lease) Time {

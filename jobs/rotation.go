@@ -7,11 +7,11 @@ import (
 
 // rotation is a list of values by key, of which each comes in turn. The zero value is empty.
 type rotation[K comparable, V any] struct {
-	order list.List // of *turn[K, V]
+	order list.List // of *rotationEntry[K, V]
 	byKey map[K]*list.Element
 }
 
-type turn[K comparable, V any] struct {
+type rotationEntry[K comparable, V any] struct {
 	key   K
 	value V
 }
@@ -24,7 +24,7 @@ func (r *rotation[K, V]) put(key K, value V) {
 	if r.byKey == nil {
 		r.byKey = map[K]*list.Element{}
 	}
-	r.byKey[key] = r.order.PushBack(&turn[K, V]{key, value})
+	r.byKey[key] = r.order.PushBack(&rotationEntry[K, V]{key, value})
 }
 
 func (r *rotation[K, V]) remove(key K) {
@@ -38,14 +38,14 @@ func (r *rotation[K, V]) remove(key K) {
 func (r *rotation[K, V]) next() (K, V) {
 	e := r.order.Front()
 	r.order.MoveToBack(e)
-	t := e.Value.(*turn[K, V])
+	t := e.Value.(*rotationEntry[K, V])
 	return t.key, t.value
 }
 
 // inner returns the rotation with a key in a rotation of rotations, which it makes if there is none.
 func inner[K, L comparable, V any](r *rotation[K, *rotation[L, V]], key K) *rotation[L, V] {
 	if e, ok := r.byKey[key]; ok {
-		return e.Value.(*turn[K, *rotation[L, V]]).value
+		return e.Value.(*rotationEntry[K, *rotation[L, V]]).value
 	}
 	made := &rotation[L, V]{}
 	r.put(key, made)

@@ -142,8 +142,12 @@ func (q *Queue) fire(ctx context.Context, now time.Time) error {
 				err = json.Unmarshal(value, &stored)
 			}
 			next = stored.Next
-			if err != nil || stored.Next == 0 || stored.Next > timeOf(now) || stored.Cron != declared.Schedule.Cron || stored.Zone != declared.Schedule.Zone {
+			if err != nil || stored.Next == 0 || stored.Next > timeOf(now) {
 				return err
+			}
+			if stored.Cron != declared.Schedule.Cron || stored.Zone != declared.Schedule.Zone {
+				next = 0 // of another schema: this node waits until it changes
+				return nil
 			}
 			at = stored.Next
 			enqueued, err := enqueueScheduled(tx, declared, at, now)
@@ -160,7 +164,7 @@ func (q *Queue) fire(ctx context.Context, now time.Time) error {
 		}
 		q.scheduled(name, next)
 		if at > 0 && !created {
-			q.opt.Logger.Warn("schedule skipped: the job before is not done", "job", name, "scheduledFor", at.String())
+			q.opt.Logger.Warn("schedule skipped: previous job has not ended", "job", name, "scheduledFor", at.String())
 		}
 	}
 	return nil

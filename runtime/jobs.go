@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,7 @@ type jobRun struct {
 // errNotDeclared ends the run of a job that the active release does not declare.
 var errNotDeclared = errors.New("the active release does not declare the job")
 
-// releasedPause is how long a job waits whose run could not begin, or was ended by a shutdown.
+// releasedPause is how long a job waits that could not start, or that a shutdown stopped.
 const releasedPause = time.Second
 
 // recordTimeout limits the time for recording how a run has ended.
@@ -128,7 +129,13 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 }
 
 // invokeJob runs the handler of a job in a transaction that has its completion.
-func (r *Runtime) invokeJob(run *jobRun, inv *invocation) error {
+func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
+	defer func() { // as package front does for a request
+		if p := recover(); p != nil {
+			r.opt.Logger.Error("panic while running a job", "jobId", run.ID, "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = fault.Wrap(fmt.Errorf("panic: %v", p), fault.HandlerFailed, "the server failed while it ran the handler")
+		}
+	}()
 	rel := r.acquire()
 	if rel == nil {
 		return errNotReady
@@ -162,7 +169,7 @@ func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error 
 	inv.input = jobInput(run, rt, &actor)
 	inv.input.beforeRun = run.Begin
 	inv.input.afterRun = func(tx *store.Tx) (err error) {
-		if got := &inv.call.Response; got.Status >= 400 { // its writes are kept
+		if got := &inv.call.Response; got.Status >= 400 { // the handler called keepWrites
 			run.failed, err = run.Fail(tx, run.declared, answerText(got), r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 			return err
 		}

@@ -1,5 +1,5 @@
 // Package longwork bounds the computations of the host that take tens of milliseconds or more
-// and cannot be interrupted: hashes of passwords, pairs of RSA keys.
+// and cannot be interrupted: hashes of passwords, RSA key pairs.
 //
 // Each takes one of a fixed number of slots, which handlers share fairly. So many
 // computations at once leave processors to other requests, and need a known amount of memory.

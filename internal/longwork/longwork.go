@@ -15,7 +15,7 @@ import (
 
 // Options configure Slots. Fields with a toml tag are settings (package settings).
 type Options struct {
-	// Parallel is how many passwords are hashed at the same time; pairs of RSA keys are made
+	// Parallel is how many passwords are hashed at the same time; RSA key pairs are made
 	// in the same slots. Others wait. 0: half as many as there are processors, at least one.
 	Parallel int `toml:"password.parallel" default:"0" max:"1024"`
 	// QueueWait is how long a hash waits for its slot. Then the operation fails with

@@ -15,5 +15,6 @@
 // A hash comes from a database, and the parameters in it decide how much is computed. So they
 // are limited, in memory (Options.MaxMemory) and in time, before anything is computed.
 //
-// The package starts no goroutine and bounds nothing between calls: package longwork does.
+// The package bounds nothing between calls: package longwork does. Argon2 with p lanes computes on up to
+// p processors at once.
 package password

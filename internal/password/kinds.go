@@ -91,8 +91,9 @@ type scryptHash struct {
 
 func (h scryptHash) needs() (int64, float64) {
 	const secondsPerGiB = 4
-	memory := int64(128*h.r) << h.log2n
-	return memory, float64(memory) / (1 << 30) * float64(h.p) * secondsPerGiB
+	block := int64(128 * h.r)
+	filled := block << h.log2n // for each of p blocks in turn
+	return filled + block*int64(h.p-1), float64(filled) / (1 << 30) * float64(h.p) * secondsPerGiB
 }
 
 func (h scryptHash) matches(password []byte, _ *cost.Meter) (bool, error) {

@@ -273,6 +273,9 @@ func split(a *algorithm, pair any) (private, public any, err error) {
 	fits := false
 	switch public := public.(type) {
 	case *ecdsa.PublicKey:
+		if _, known := curves[name]; !known {
+			return nil, nil, fail(notSupported, "the curve must be P-256, P-384 or P-521, not %q", name)
+		}
 		if a.Name == algECDSA && name != a.NamedCurve {
 			return nil, nil, fail(dataError, "the key is one of the curve %s, not %s", name, a.NamedCurve)
 		}

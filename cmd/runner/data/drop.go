@@ -53,7 +53,7 @@ func drop(ctx context.Context, c *cli.CLI, node *admin.Client, name string, yes 
 	request := admin.DropKept{Name: name, Count: true}
 	all, err := node.DropKept(ctx, request)
 	if fault.CodeOf(err) == fault.NotFound {
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner check --against <data> lists what rows have beside the schema"}
+		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner check --against <data> lists stored fields and entities that the schema does not declare"}
 	}
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ moved to another entity.
 
 Up to 100 rows are one transaction, fewer if they take more than half of the function's timeout.
 Its position is stored with it: after an interruption or an error, the same command continues
-behind the last row that was committed, and no row is done twice. --restart begins again with the first row.
+after the last committed row, and no row is processed twice. --restart begins again with the first row.
 If the function answers 400 or above for a row, nothing of its transaction is stored, and the
 command ends with status 1.`
 
@@ -100,7 +100,7 @@ func callEach(ctx context.Context, c *cli.CLI, node *admin.Client, request admin
 }
 
 // eachBatch calls the function batch by batch. Batches are smaller after one that was too large, or
-// that met other requests or the time limit.
+// that met other requests or the time limit, and grow again after others.
 func eachBatch(ctx context.Context, node *admin.Client, request admin.CallEach, did func(admin.EachDone)) error {
 	for request.Limit = admin.MaxEach; ; {
 		batch, err := node.CallEach(ctx, request)
@@ -116,6 +116,7 @@ func eachBatch(ctx context.Context, node *admin.Client, request admin.CallEach, 
 			return eachFailure(request.Function, &batch)
 		}
 		did(batch)
+		request.Limit = min(admin.MaxEach, request.Limit+request.Limit/4+1)
 		if !batch.More {
 			return nil
 		}

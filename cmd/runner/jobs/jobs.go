@@ -59,7 +59,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 			filter.State = jobs.State(state)
 			limit := filter.Limit
 			if limit < 1 {
-				return console.Misused("--limit must be at least 1")
+				return console.Invalid("--limit must be at least 1")
 			}
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				all, err := list(ctx, node, filter, limit)
@@ -73,7 +73,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", "", "only jobs in this state: waiting, running, done, failed or cancelled")
 	cmd.Flags().StringVar(&filter.Name, "job", "", "only jobs of this name")
 	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of callers of this tenant")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "at most so many jobs")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "maximum number of jobs")
 	remote.AddFlags(cmd)
 	cli.CompleteFlag(cmd, "state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var states []string
@@ -115,7 +115,7 @@ func printList(c *console.Console, all []jobs.Job) error {
 			cmp.Or(shorten(j.Error), "-"),
 		})
 	}
-	return c.PrintTable([]string{"ID", "JOB", "STATE", "ATTEMPT", "TENANT", "ENQUEUED", "DUE", "ERROR"}, rows, "there are no such jobs")
+	return c.PrintTable([]string{"ID", "JOB", "STATE", "ATTEMPT", "TENANT", "ENQUEUED", "DUE", "ERROR"}, rows, "no matching jobs")
 }
 
 func readable(t jobs.Time) string {
@@ -218,10 +218,10 @@ func printJob(c *console.Console, j *jobs.Job) error {
 const enqueueHelp = `Enqueue a job as an operator, and print its id. The parameters are one JSON object; - reads it from
 stdin. They are checked as when a handler enqueues the job.
 
-A job without as: has the authority of an operator, --tenant restricts it to one tenant. One with as:
+A job without as: has the authority of an operator; --tenant restricts it to one tenant. One with as:
 has the grants of its scope, within that tenant.
 
-A job with a schedule can be enqueued like any other, to run now beside its times.`
+A job with a schedule can be enqueued like any other, to run it now in addition to its schedule.`
 
 // maxParams is the largest size of parameters that the command reads; a job may have less.
 const maxParams = 8 << 20
