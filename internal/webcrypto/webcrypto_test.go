@@ -1,6 +1,10 @@
 package webcrypto_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -387,6 +391,32 @@ func TestErrorsHaveTheNamesOfTheStandard(t *testing.T) {
 	}
 	if _, name := call(t, "crypto.importKey", object{"format": "jwk", "jwk": with(oct, "ext", false), "algorithm": object{"name": "AES-GCM"}, "extractable": true, "usages": []string{"encrypt"}}); name != "DataError" {
 		t.Errorf("ext: false, and extractable: %q", name)
+	}
+}
+
+// A guest may make up a key of a curve that importKey refuses.
+func TestAKeyOfAnotherCurveIsRefusedWhereverItIsUsed(t *testing.T) {
+	pair, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&pair.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, signs := object{"name": "ECDSA", "namedCurve": "P-224"}, object{"name": "ECDSA", "hash": "SHA-256"}
+	key := object{"type": "private", "algorithm": of, "data": b64(private)}
+	if _, name := call(t, "crypto.sign", object{"algorithm": signs, "key": key, "data": "x"}); name != "NotSupportedError" {
+		t.Errorf("crypto.sign: %q", name)
+	}
+	key = object{"type": "public", "algorithm": of, "data": b64(public)}
+	args := object{"algorithm": signs, "key": key, "data": "x", "signature": b64(make([]byte, 56))}
+	if _, name := call(t, "crypto.verify", args); name != "NotSupportedError" {
+		t.Errorf("crypto.verify: %q", name)
 	}
 }
 
