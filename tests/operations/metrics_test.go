@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
@@ -40,9 +41,11 @@ func scrape(t *testing.T, url string) string {
 }
 
 // metricsApp serves an app with metrics, after requests with every kind of outcome.
-func metricsApp(t *testing.T) (a *harness.App, url string) {
+func metricsApp(t *testing.T) (a *harness.App, url string) { return metricsAppOf(t, backupSchema) }
+
+func metricsAppOf(t *testing.T, schema string) (a *harness.App, url string) {
 	t.Helper()
-	a = harness.NewApp(t, backupSchema, "[metrics]\nlisten = \"127.0.0.1:0\"\n", "echo")
+	a = harness.NewApp(t, schema, "[metrics]\nlisten = \"127.0.0.1:0\"\n", "echo")
 	s := a.Serve()
 	url = metricsOf(t, a)
 	token := a.Token("reader", "--name", "named", "--metadata", `{"tier":"gold"}`)
@@ -123,8 +126,14 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 }
 
 func TestTheDashboardShowsMetricsThatExist(t *testing.T) {
-	_, url := metricsApp(t)
+	a, url := metricsAppOf(t, backupSchema+"jobs { empty() }\n")
+	a.Must("jobs", "enqueue", "empty")
 	text := scrape(t, url)
+	for end := time.Now().Add(harness.Timeout); !strings.Contains(text, "runner_job_runs_total{"); text = scrape(t, url) {
+		if time.Now().After(end) {
+			t.Fatal("the job does not run")
+		}
+	}
 	var board struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
