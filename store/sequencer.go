@@ -34,6 +34,7 @@ type sequencer struct {
 	newest  commitlog.ID          // of the entry made last
 	pending atomic.Pointer[batch] // appended and not delivered
 	full    bool                  // the log refused the last entry, and that was logged
+	last    int                   // proposals in the entry made last
 	// restored is closed when the window is complete, or the store cannot write.
 	restored chan struct{}
 	// applying is full while an entry is being applied.
@@ -43,6 +44,9 @@ type sequencer struct {
 const (
 	queueLen          = 1024
 	maxEntryProposals = 512
+	// linger is how long an entry waits for as many proposals as the last one had: their writers have
+	// just been answered. Else entries with one proposal and with all others would alternate.
+	linger = 300 * time.Microsecond
 )
 
 // startSequencer opens the log and begins to apply. A nil open is the local log. The window is
@@ -171,7 +175,7 @@ func (q *sequencer) run() {
 		case q.held = <-q.queue:
 			q.commit()
 		case <-q.closing:
-			q.held = q.next()
+			q.held = q.next(nil)
 			q.commit()
 			return
 		}
@@ -192,7 +196,11 @@ func (q *sequencer) commit() {
 func (q *sequencer) gather() *batch {
 	b := &batch{}
 	keys, bytes, retried := 0, 0, false
-	for p := q.held; p != nil; p = q.next() {
+	var more <-chan time.Time
+	if q.fresh != nil && q.last > 1 {
+		more = time.After(linger)
+	}
+	for p := q.held; p != nil; p = q.next(more) {
 		q.held = nil
 		if n := len(b.proposals); n > 0 &&
 			(n == maxEntryProposals || keys+len(p.Writes) > maxEntryKeys || bytes+p.cost() > maxEntryBytes) {
@@ -205,7 +213,11 @@ func (q *sequencer) gather() *batch {
 		b.proposals = append(b.proposals, p)
 		keys, bytes = keys+len(p.Writes), bytes+p.cost()
 		retried = retried || p.try > 1
+		if len(b.proposals) >= q.last {
+			more = nil
+		}
 	}
+	q.last = len(b.proposals)
 	if retried {
 		slices.SortStableFunc(b.proposals, func(a, b *proposal) int { return b.try - a.try })
 	}
@@ -216,17 +228,25 @@ func (q *sequencer) gather() *batch {
 	return b
 }
 
-// next returns a queued proposal, nil if there is none.
-func (q *sequencer) next() *proposal {
+// next returns a queued proposal, nil if there is none before more, or now if that is nil.
+func (q *sequencer) next(more <-chan time.Time) *proposal {
 	select {
 	case p := <-q.renewed:
 		return p
 	default:
 	}
+	if more == nil {
+		select {
+		case p := <-q.queue:
+			return p
+		default:
+			return nil
+		}
+	}
 	select {
 	case p := <-q.queue:
 		return p
-	default:
+	case <-more:
 		return nil
 	}
 }

@@ -568,7 +568,7 @@ func (s *Store) Health() Health {
 		Snapshots: s.snapshots.count(),
 	}
 	if f := s.sequencer.fresh; f != nil {
-		h.Staleness = f.staleness(s.applied.revision.Load())
+		h.Staleness = f.lag.Of(s.applied.revision.Load())
 	}
 	if err := s.space.Reason(); err != nil {
 		h.Reason = unavailable(err)

@@ -54,6 +54,7 @@ var plan = map[string]layeredPackage{
 	"store/commitlog":      {0, nil},
 	"store/datadir":        {0, nil},
 	"store/frame":          {0, nil},
+	"store/lag":            {0, nil},
 	"store/retry":          {0, nil},
 	"store/space":          {0, []string{"github.com/dgraph-io/badger"}},
 	"store/files":          {0, []string{"github.com/dgraph-io/badger"}},
