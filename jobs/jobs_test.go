@@ -658,7 +658,7 @@ func randomSteps(t *testing.T, r *rand.Rand, steps int) {
 			running = append(running, run{node, c})
 		}
 		for id := range live { // runs whose lease was over may have been the last
-			if j := w.get(id); j.State == jobs.Failed && strings.Contains(j.Error, "stopped while it ran") && j.Attempt == 3 {
+			if j := w.get(id); j.State == jobs.Failed && strings.Contains(j.Error, "the lease ended") && j.Attempt == 3 {
 				end(id, jobs.Failed)
 			}
 		}

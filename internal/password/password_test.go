@@ -232,7 +232,8 @@ func TestAHashThatNeedsTooMuchIsRefusedBeforeItIsComputed(t *testing.T) {
 		"$2b$31$joct7.wqd4OEhsqpgQtXk.mkyPCjvLPlVv5bp8U0Xj56u.bLN6f.G":                  "seconds of a processor",
 		"$scrypt$ln=18,r=8,p=1$" + salt + "$" + sum:                                     "needs 256mb of memory",
 		"$scrypt$ln=32,r=65536,p=65536$" + salt + "$" + sum:                             "of memory",
-		"$scrypt$ln=17,r=8,p=65536$" + salt + "$" + sum:                                 "seconds of a processor",
+		"$scrypt$ln=16,r=8,p=256$" + salt + "$" + sum:                                   "seconds of a processor",
+		"$scrypt$ln=1,r=65536,p=64$" + salt + "$" + sum:                                 "of memory",
 		"$pbkdf2-sha256$4294967295$" + salt + "$" + sum:                                 "seconds of a processor",
 		"$pbkdf2-sha256$i=4000000,l=128$" + salt + "$" + strings.Repeat("A", 171)[:170]: "seconds of a processor",
 	} {
