@@ -272,8 +272,8 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	return self, nil
 }
 
-// joinDir returns the path of the directory in which Join keeps the pepper while there is no data directory
-// yet. After a crash the next Join or Start removes it.
+// joinDir returns the path of the directory in which Join keeps the pepper until there is a data
+// directory. After a crash the next Join or Start removes it.
 func joinDir(data string) string {
 	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+"-joining")
 }

@@ -204,7 +204,7 @@ func answerText(got *abi.Response) string {
 }
 
 // recordRun records the end of a run, unless it was committed with its writes. It returns the outcome,
-// and why it is not done.
+// and the cause if the job is not done.
 func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, why string) {
 	switch {
 	case err == nil && run.failed == nil:

@@ -12,7 +12,7 @@ const (
 	maxComputed    = 16
 )
 
-// Function is a function over the values of a field in a group of rows. Null is no value.
+// Function is a function over the values of a field in a group of rows. It ignores nulls.
 type Function uint8
 
 const (

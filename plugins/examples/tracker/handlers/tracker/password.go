@@ -22,7 +22,7 @@ func signinByPassword(ctx *runner.Context, req *runner.Request) (runner.Response
 	if err != nil {
 		return runner.Response{}, err
 	}
-	check, err := ctx.VerifyPassword(input.Password, stored.Hash) // also when there is none
+	check, err := ctx.VerifyPassword(input.Password, stored.Hash) // even if there is none
 	if err != nil {
 		return runner.Response{}, err
 	}

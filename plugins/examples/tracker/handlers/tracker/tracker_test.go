@@ -163,7 +163,7 @@ func TestALinkIsTakenBeforeItSignsIn(t *testing.T) {
 	}
 }
 
-// The password is verified also when there is no such member, so that the time does not tell.
+// The password is verified even if there is no such member, so that the time does not tell.
 func TestAPasswordIsVerifiedForAnUnknownMemberToo(t *testing.T) {
 	const body = `{"slug":"acme","email":"a@b.example","password":"p"}`
 	found := func(check runner.PasswordCheck) map[string]any {
