@@ -65,6 +65,9 @@ type plan struct {
 	points []string
 	index  *layout.Index // nil: the rows' own keys
 	ranges []keyRange
+	// within is the prefix of the index if many of its ranges are scanned, by this plan or by others of
+	// the operation.
+	within []byte
 	// reverse scans the ranges from their end.
 	reverse bool
 	// sorted: the rows come in the requested order.
@@ -197,6 +200,9 @@ func (r *keyRange) below(key []byte) {
 	}
 }
 
+// entryBytes is enough for most values that a plan knows.
+const entryBytes = 96
+
 // planIndex returns the plan that uses the index; false when the index does not serve the
 // input, or only by scanning rows of other tenants.
 func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool) {
@@ -204,7 +210,7 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 		return plan{}, false
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
-	prefix := slices.Clone(x.Prefix)
+	prefix := append(make([]byte, 0, len(x.Prefix)+entryBytes), x.Prefix...)
 	equal, given, nulls := 0, 0, false
 	for _, c := range x.Columns {
 		v := schema.TextValue(tenant)
@@ -297,8 +303,8 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 	if order == nil {
 		return true, false
 	}
-	rest := slices.Clone(x.Columns[known:])
-	rest = append(rest, layout.Column{Slot: t.ID, Desc: x.IDDesc()})
+	var buf [8]layout.Column
+	rest := append(append(buf[:0], x.Columns[known:]...), layout.Column{Slot: t.ID, Desc: x.IDDesc()})
 	if t.Tenant >= 0 && x.TenantColumn < 0 {
 		rest = append(rest, layout.Column{Slot: t.Tenant, Desc: x.IDDesc()})
 	}
@@ -335,6 +341,7 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 				p.ranges = append(p.ranges, keyRange{prefix: key, lo: key})
 			}
 		}
+		p.within = x.Prefix
 		return false, true
 	}
 	s, ok := where.Within(c.Slot)
@@ -454,7 +461,7 @@ func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row, vi
 		from = r.hi
 	}
 	empty := true
-	for item, err := range a.Tx.Scan(r.prefix, from, p.reverse) {
+	for item, err := range a.Tx.ScanWithin(p.within, r.prefix, from, p.reverse) {
 		if err != nil {
 			return false, storeFault(err)
 		}
