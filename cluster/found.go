@@ -37,12 +37,12 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
 	}
-	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Founded: true, Endpoints: opt.Endpoints}
+	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Bootstrap: true, Endpoints: opt.Endpoints}
 	var err error
 	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
 		return Peer{}, err
 	}
-	a, err := newAuthority(id.Cluster)
+	a, err := newCA(id.Cluster)
 	if err != nil {
 		return Peer{}, err
 	}
@@ -51,7 +51,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		return Peer{}, err
 	}
 	var request []byte
-	if c.key, request, err = newRequest(id.Name); err != nil {
+	if c.key, request, err = newCSR(id.Name); err != nil {
 		return Peer{}, err
 	}
 	if c.cert, err = a.sign(id.Peer, request); err != nil {
@@ -216,7 +216,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		return Peer{}, fmt.Errorf("make the data directory %q: %w", opt.Data, err)
 	}
 	defer os.RemoveAll(work)
-	key, request, err := newRequest(self.Name)
+	key, request, err := newCSR(self.Name)
 	if err != nil {
 		return Peer{}, err
 	}
@@ -224,7 +224,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	defer first.close()
 	var answer joinAnswer
 	for {
-		answer, err = ask[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, Request: request})
+		answer, err = call[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, CSR: request})
 		if err == nil {
 			break
 		}
@@ -244,7 +244,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 			id.Peers = append(id.Peers, p)
 		}
 	}
-	c := credentials{ca: answer.Authority, caKey: answer.Key, cert: answer.Certificate, key: key}
+	c := credentials{ca: answer.CA, caKey: answer.CAKey, cert: answer.Certificate, key: key}
 	pepper := filepath.Join(work, "pepper")
 	if err := os.WriteFile(pepper, answer.Pepper, 0o600); err != nil {
 		return Peer{}, err
@@ -254,7 +254,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 			return Peer{}, err
 		}
 	}
-	trusted, err := newTrust(c)
+	trusted, err := newNodeTLS(c)
 	if err != nil {
 		return Peer{}, err
 	}
