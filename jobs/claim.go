@@ -107,8 +107,9 @@ type candidate struct {
 
 // claimed is the result of claiming a candidate.
 type claimed struct {
-	job     *Claimed
-	blocked *hash // by the concurrency of which it may not run now; nil: it is not
+	job        *Claimed
+	blocked    *hash // by the concurrency of which it may not run now; nil: it is not
+	unreadable error // of its record; nil: it can be read
 }
 
 // claimTimeout limits the time of a claim.
@@ -135,7 +136,11 @@ func (q *Queue) claim(ctx context.Context, all []candidate, now time.Time) ([]cl
 
 func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claimed) error {
 	r, err := read(tx, c.id)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case errors.Is(err, errUnreadable):
+		result.unreadable = err
 		return nil
 	}
 	if err != nil || r.State != Waiting || r.Due > timeOf(now) {

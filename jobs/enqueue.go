@@ -83,18 +83,27 @@ func unknownJob(s *schema.Schema, name string) error {
 // enqueue writes a new job, unless one with its key is live.
 func (r *record) enqueue(tx *store.Tx, declared *schema.Job) (Enqueued, error) {
 	if r.Key != "" {
-		id, err := tx.Get(uniqueKey(&r.Job))
-		if err == nil {
-			return Enqueued{ID: string(id)}, nil
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return Enqueued{}, fmt.Errorf("look up the key of a job: %w", err)
-		}
-		if err := tx.Set(uniqueKey(&r.Job), []byte(r.ID)); err != nil {
-			return Enqueued{}, err
+		live, err := r.takeKey(tx)
+		if live != "" || err != nil {
+			return Enqueued{ID: live}, err
 		}
 	}
 	return Enqueued{ID: r.ID, Created: true}, r.setWaiting(tx, declared)
+}
+
+// takeKey writes that the job is the live one of its key, or returns the id of the one that is.
+func (r *record) takeKey(tx *store.Tx) (live string, err error) {
+	key := uniqueKey(&r.Job)
+	id, err := tx.Get(key)
+	if err == nil {
+		if _, err = read(tx, string(id)); err == nil {
+			return string(id), nil
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrNotFound) || errors.Is(err, errUnreadable) { // the last never ends
+		return "", tx.Set(key, []byte(r.ID))
+	}
+	return "", fmt.Errorf("look up the key of a job: %w", err)
 }
 
 func (r *Request) due(now time.Time) (Time, error) {
@@ -200,14 +209,11 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 // undoEnd removes the keys that end wrote.
 func (r *record) undoEnd(tx *store.Tx) error {
 	if r.Key != "" {
-		id, err := tx.Get(uniqueKey(&r.Job))
-		if err == nil {
-			return fault.New(fault.Conflict, "the job %s has the same key and is live", id)
+		live, err := r.takeKey(tx)
+		if live != "" {
+			return fault.New(fault.Conflict, "the job %s has the same key and is live", live)
 		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if err := tx.Set(uniqueKey(&r.Job), []byte(r.ID)); err != nil {
+		if err != nil {
 			return err
 		}
 	}

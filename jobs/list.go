@@ -86,6 +86,12 @@ func List(tx *store.Tx, f Filter) (page Page, err error) {
 		} else {
 			r, err = read(tx, id)
 		}
+		switch {
+		case errors.Is(err, ErrNotFound): // of a record that could not be read when it expired
+			continue
+		case errors.Is(err, errUnreadable):
+			r, err = &record{Job: Job{ID: id, Error: err.Error()}}, nil
+		}
 		if err != nil {
 			return page, err
 		}
@@ -146,12 +152,12 @@ func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 func remove(tx *store.Tx, key []byte) error {
 	id := string(key[len(expiresPrefix)+8:])
 	r, err := read(tx, id)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errUnreadable) {
 		return err
 	}
-	err = tx.Delete(key)
+	err = errors.Join(tx.Delete(key), tx.Delete(recordKey(id)))
 	if r != nil {
-		err = errors.Join(err, tx.Delete(recordKey(id)), tx.Delete(timedKey(failedPrefix, r.Ended, id)))
+		err = errors.Join(err, tx.Delete(timedKey(failedPrefix, r.Ended, id)))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -169,9 +170,10 @@ func (q *Queue) load(tx *store.Tx) error {
 			if err != nil {
 				return err
 			}
-			q.loadGroup(item.Key, item.Value)
-			last = append(last, item.Key[:len(waitingPrefix)+hashBytes]...)
-			break
+			if q.loadGroup(item.Key, item.Value) {
+				last = append(last, item.Key[:len(waitingPrefix)+hashBytes]...)
+				break
+			}
 		}
 		if last == nil {
 			break
@@ -256,23 +258,29 @@ func (q *Queue) followWaiting(seq store.Seq, c store.Change) {
 	}
 }
 
-// loadGroup adds a group by its first waiting job.
-func (q *Queue) loadGroup(key, value []byte) {
+// loadGroup adds a group by its first waiting job, and reports whether that can be read.
+func (q *Queue) loadGroup(key, value []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.addWaitingLocked(key, value)
-	if id, _, _, ok := readWaiting(key); ok && q.groups[id] != nil {
-		q.groups[id].more = true
+	if !q.addWaitingLocked(key, value) {
+		return false
 	}
+	id, _, _, _ := readWaiting(key)
+	q.groups[id].more = true
+	return true
 }
 
-// addWaitingLocked notes that a job waits.
-func (q *Queue) addWaitingLocked(key, value []byte) {
+func (q *Queue) logNotWaiting(key []byte) {
+	q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
+}
+
+// addWaitingLocked notes that a job waits, and reports whether its key and value can be read.
+func (q *Queue) addWaitingLocked(key, value []byte) bool {
 	id, due, job, ok := readWaiting(key)
 	w, readable := decodeWaiting(value)
 	if !ok || !readable {
-		q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
-		return
+		q.logNotWaiting(key)
+		return false
 	}
 	at := q.claimable(due, w.origin)
 	g, text := q.groups[id], string(key)
@@ -301,6 +309,7 @@ func (q *Queue) addWaitingLocked(key, value []byte) {
 			q.signal()
 		}
 	}
+	return true
 }
 
 // insert adds a job that comes before the floor.
@@ -607,10 +616,11 @@ func (q *Queue) scan(ctx context.Context, g *group, from string, seen store.Seq)
 			if len(entries) == bufferedJobs {
 				return nil
 			}
-			_, due, id, _ := readWaiting(item.Key)
-			w, ok := decodeWaiting(item.Value)
-			if !ok {
-				return fmt.Errorf("read a waiting job: the value of %x is not one", item.Key)
+			_, due, id, ok := readWaiting(item.Key)
+			w, readable := decodeWaiting(item.Value)
+			if !ok || !readable {
+				q.logNotWaiting(item.Key)
+				continue
 			}
 			entries = append(entries, entry{append([]byte(nil), item.Key...), q.claimable(due, w.origin), string(id)})
 		}
@@ -634,6 +644,9 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.place == inReady {
 				q.blockLocked(g, *r.blocked)
 			}
+		case r.unreadable != nil: // it waits until this node is started again
+			q.logUnreadable(p.id, r.unreadable)
+			q.signal()
 		default: // it does not wait any more: others may be due
 			q.signal()
 		}
@@ -709,12 +722,16 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 	s := q.schema
 	q.mu.Unlock()
 	for _, id := range over {
-		taken := false
+		taken, unreadable := false, error(nil)
 		_, err := q.store.Update(ctx, func(tx *store.Tx) error {
-			taken = false
+			taken, unreadable = false, nil
 			r, err := read(tx, id)
 			if errors.Is(err, ErrNotFound) || err == nil && r.State != Running {
 				return tx.Delete(runningKey(id))
+			}
+			if errors.Is(err, errUnreadable) {
+				unreadable = err
+				return freeSlotOf(tx, id)
 			}
 			if err != nil || r.Lease >= timeOf(now) && r.Node != tx.Node() {
 				return err
@@ -726,13 +743,36 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 			taken = true
 			return r.fail(tx, declared, "the lease ended: the server stopped, or the run took too long", now, q.opt.Keep)
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			failed = errors.Join(failed, fmt.Errorf("take over job %s: %w", id, err))
-		} else if taken {
+		case unreadable != nil:
+			q.mu.Lock()
+			delete(q.running, id)
+			q.mu.Unlock()
+			q.logUnreadable(id, unreadable)
+		case taken:
 			q.opt.Logger.Warn("job lease over", "jobId", id)
 		}
 	}
 	return failed
+}
+
+// freeSlotOf frees the concurrency slot of a job whose record does not say which one it has.
+func freeSlotOf(tx *store.Tx, id string) error {
+	for item, err := range tx.Scan([]byte(countPrefix), nil, false) {
+		if err != nil {
+			return err
+		}
+		if string(item.Value) == id {
+			return tx.Delete(bytes.Clone(item.Key))
+		}
+	}
+	return nil
+}
+
+func (q *Queue) logUnreadable(id string, cause error) {
+	q.opt.Logger.Error("job not readable", "jobId", id, "cause", cause)
 }
 
 func (q *Queue) skewOf(l lease) Time {

@@ -323,10 +323,14 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return decode(id, value)
 }
 
+// errUnreadable matches the error of a record that is not one of this version. Only its own job is lost to
+// the queue: it stays in the store.
+var errUnreadable = errors.New("its record is not readable")
+
 func decode(id string, value []byte) (*record, error) {
 	var s stored
 	if err := json.Unmarshal(value, &s); err != nil {
-		return nil, fmt.Errorf("read job %s: %w", id, err)
+		return nil, fmt.Errorf("job %s: %w: %w", id, errUnreadable, err)
 	}
 	return &record{Origin: s.Origin, Group: s.Group, Slot: s.Slot, Job: Job{
 		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled, RequestID: s.RequestID,
