@@ -86,6 +86,7 @@ type share struct{ tenant, name string }
 type lease struct {
 	until Time
 	node  string
+	run   *Claimed // of this process; nil: it has none
 }
 
 // entry is a waiting job of a group.
@@ -211,7 +212,7 @@ func readLease(value []byte) lease {
 	if len(value) < 8 {
 		return lease{}
 	}
-	return lease{Time(binary.BigEndian.Uint64(value)), string(value[8:])}
+	return lease{until: Time(binary.BigEndian.Uint64(value)), node: string(value[8:])}
 }
 
 // SetSchema sets the schema whose jobs are claimed and whose schedules fire. Waiting jobs that it does
@@ -343,6 +344,9 @@ func (q *Queue) followRunning(_ store.Seq, c store.Change) {
 	defer q.mu.Unlock()
 	q.noteLocked(c.Key)
 	id := string(c.Key[len(runningPrefix):])
+	if run := q.running[id].run; run != nil && !run.ending.Load() { // another has changed the job
+		run.lose()
+	}
 	if c.Deleted {
 		delete(q.running, id)
 		return
@@ -638,6 +642,12 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 		switch r := results[i]; {
 		case r.job != nil:
 			jobs = append(jobs, r.job)
+			if l := q.running[r.job.ID]; l.until == r.job.Lease && l.node == r.job.Node {
+				l.run = r.job
+				q.running[r.job.ID] = l
+			} else { // it has changed already
+				r.job.lose()
+			}
 			continue
 		case r.blocked != nil:
 			g := q.returnLocked(p)

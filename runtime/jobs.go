@@ -118,7 +118,10 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 		inv.end()
 		r.jobs.runs.Put(inv)
 	}()
-	err := r.invokeJob(run, inv)
+	ctx, stop := context.WithCancel(r.serving)
+	defer stop()
+	defer context.AfterFunc(c.Lost(), stop)()
+	err := r.invokeJob(ctx, run, inv)
 	if err == errSent {
 		err = sentConflict(inv.call.Sent())
 	}
@@ -128,8 +131,8 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 	r.logRun(run, inv, outcome, why, took)
 }
 
-// invokeJob runs the handler of a job in a transaction that has its completion.
-func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
+// invokeJob runs the handler of a job in a transaction that has its completion, until ctx ends.
+func (r *Runtime) invokeJob(ctx context.Context, run *jobRun, inv *invocation) (err error) {
 	defer func() { // as package front does for a request
 		if p := recover(); p != nil {
 			r.opt.Logger.Error("panic while running a job", "jobId", run.ID, "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -142,7 +145,7 @@ func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
 	}
 	defer func() { rel.unref() }()
 	for releases := 1; ; releases++ {
-		err := r.invokeJobOn(rel, run, inv)
+		err := r.invokeJobOn(ctx, rel, run, inv)
 		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
 			return err
 		}
@@ -155,7 +158,7 @@ func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
 	}
 }
 
-func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error {
+func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, inv *invocation) error {
 	i, ok := rel.jobs[run.Name]
 	if !ok {
 		return errNotDeclared
@@ -176,7 +179,7 @@ func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error 
 		run.failed = nil
 		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 	}
-	return r.invoke(r.serving, rel, rt, inv)
+	return r.invoke(ctx, rel, rt, inv)
 }
 
 func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
@@ -211,8 +214,8 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return telemetry.JobDone, ""
 	case err == nil:
 		return outcomeOfFailure(run.failed), run.failed.Error
-	case errors.Is(err, jobs.ErrLost):
-		return telemetry.JobLost, err.Error()
+	case errors.Is(err, jobs.ErrLost) || run.Lost().Err() != nil:
+		return telemetry.JobLost, jobs.ErrLost.Error()
 	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
 		return telemetry.JobReleased, r.record(run, err, func(tx *store.Tx) error {
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))

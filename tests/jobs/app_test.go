@@ -48,6 +48,7 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
   slow(text: string) (timeout: 5s, retries: 100)
+  waits(seconds: int) (timeout: 60s, concurrency: 1 by tenant)
   late()
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
@@ -126,6 +127,14 @@ export async function slow(req: RouteRequest) {
   console.log("slow begins " + text);
   await insert("Entry", { text });
   await new Promise((done) => setTimeout(done, 300));
+  return ok();
+}
+export async function waits(req: RouteRequest) {
+  const { seconds } = req.body<{ seconds: number }>();
+  console.log("waits for " + seconds);
+  await new Promise((done) => setTimeout(done, seconds * 1000));
+  console.log("went on after " + seconds);
+  await insert("Entry", { text: "waited " + seconds });
   return ok();
 }
 export async function night(req: RouteRequest) {

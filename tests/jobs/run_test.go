@@ -109,3 +109,18 @@ func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
 		}
 	}
 }
+
+func TestCancellingAJobStopsItsRun(t *testing.T) {
+	a, d := serve(t)
+	id := d.enqueue(`{"name":"waits","params":{"seconds":59}}`)
+	d.enqueue(`{"name":"waits","params":{"seconds":0}}`)
+	d.WaitForOutput("waits for 59")
+	if got := d.post("/cancel", `{"id":"`+id+`"}`); got.Body != `{"cancelled":true}` {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	d.WaitForOutput(id + `","job":"waits","attempt":1,"outcome":"lost".*the job was cancelled`)
+	d.waitFor("waited 0")
+	if j := show(t, a, id); j.State != "cancelled" || strings.Contains(d.Stderr.String(), "went on after 59") {
+		t.Errorf("the job is %+v:\n%s", j, d.Stderr.String())
+	}
+}
