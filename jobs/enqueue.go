@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,6 +30,18 @@ type Request struct {
 	Key string
 	// RequestID is for the record.
 	RequestID string
+}
+
+// ParseAt reads a time for Request.At, as RFC 3339.
+func ParseAt(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fault.New(fault.Invalid, "at must be a time, such as 2026-01-31T09:30:00Z")
+	}
+	if at.IsZero() { // it is a time too
+		at = at.Add(1)
+	}
+	return at, nil
 }
 
 // Enqueued is the answer of Enqueue.
@@ -63,7 +76,8 @@ func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now t
 		return Enqueued{}, err
 	}
 	if len(r.Key) > maxKeyBytes || !utf8.ValidString(r.Key) {
-		return Enqueued{}, fault.New(fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes)
+		value, _ := json.Marshal(r.Key)
+		return Enqueued{}, fault.OfValue(value, fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes)
 	}
 	j := &record{Origin: tx.Node(), Job: Job{
 		ID: newID(now), Name: r.Name, Params: params, Caller: callerOf(by), Key: r.Key, RequestID: r.RequestID,
@@ -77,7 +91,8 @@ func unknownJob(s *schema.Schema, name string) error {
 	for i := range s.Jobs {
 		names = append(names, s.Jobs[i].Name)
 	}
-	return fault.New(fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
+	value, _ := json.Marshal(name)
+	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
 // enqueue writes a new job, unless one with its key is live.
@@ -122,11 +137,12 @@ func (r *Request) due(now time.Time) (Time, error) {
 
 // checkParams returns the parameters with their defaults.
 func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Meter) (json.RawMessage, error) {
+	given := params
 	if len(params) == 0 {
 		params = []byte("{}")
 	}
 	if len(params) > maxParamBytes {
-		return nil, fault.New(fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
+		return nil, fault.OfValue(params, fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
 	}
 	input := declared.Input()
 	wrong := input.Check(params, m)
@@ -138,9 +154,22 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		if wrong[0].Field != "" {
 			where += "." + wrong[0].Field
 		}
-		return nil, fault.New(fault.Invalid, "%s %s", where, wrong[0].Message)
+		return nil, fault.OfValue(wrongValue(declared, given, wrong[0].Field), fault.Invalid, "%s %s", where, wrong[0].Message)
 	}
 	return input.Fill(nil, params, now, m)
+}
+
+// wrongValue returns the value of the parameter that a field is in, or all of params if it is not in one.
+func wrongValue(declared *schema.Job, params []byte, field string) []byte {
+	name, _, _ := strings.Cut(field, ".")
+	name, _, _ = strings.Cut(name, "[")
+	var members map[string]json.RawMessage
+	for i := range declared.Params {
+		if declared.Params[i].Name == name && json.Unmarshal(params, &members) == nil && members[name] != nil {
+			return members[name]
+		}
+	}
+	return params
 }
 
 // Check returns the error with which Enqueue would refuse the parameters of a job, or nil.
