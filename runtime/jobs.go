@@ -104,8 +104,12 @@ var errNotDeclared = errors.New("the active release does not declare the job")
 // releasedPause is how long a job waits that could not start, or that a shutdown stopped.
 const releasedPause = time.Second
 
-// recordTimeout limits the time for recording how a run has ended.
-const recordTimeout = 5 * time.Second
+const (
+	// recordTimeout limits the time of one attempt to record how a run has ended, recordPause is the time
+	// between two.
+	recordTimeout = 5 * time.Second
+	recordPause   = time.Second
+)
 
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
@@ -217,27 +221,47 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 	case errors.Is(err, jobs.ErrLost) || run.Lost().Err() != nil:
 		return telemetry.JobLost, jobs.ErrLost.Error()
 	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
-		return telemetry.JobReleased, r.record(run, err, func(tx *store.Tx) error {
+		why, _ = r.record(run, err.Error(), func(tx *store.Tx) error {
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
+		return telemetry.JobReleased, why
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
 	default:
 		why = reasonOf(err)
 	}
 	var after *jobs.Job
-	if problem := r.record(run, errors.New(why), func(tx *store.Tx) (err error) {
+	said, recorded := r.record(run, why, func(tx *store.Tx) (err error) {
 		after, err = run.Fail(tx, run.declared, why, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 		return err
-	}); after == nil {
-		return telemetry.JobLost, problem
+	})
+	if !recorded {
+		return telemetry.JobLost, said
 	}
 	return outcomeOfFailure(after), why
 }
 
-// record writes how a run has ended. It returns why the run is not done: the cause, and why that could
-// not be recorded. Then the job runs again when its lease is over.
-func (r *Runtime) record(run *jobRun, cause error, write func(*store.Tx) error) string {
+// record writes how a run has ended. While the store is unavailable it tries again, until the lease is
+// over or the server stops. If it could not write, the text is the cause and why, and the job runs again
+// when its lease is over.
+func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error) (text string, recorded bool) {
+	for unknown := false; ; {
+		err := r.recordOnce(run, write)
+		if err == nil || unknown && errors.Is(err, jobs.ErrLost) {
+			return cause, true
+		}
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
+		if again := unknown || errors.Is(err, store.ErrUnavailable); !again || r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
+			return fmt.Sprintf("%s; not recorded: %v", cause, err), false
+		}
+		select {
+		case <-time.After(recordPause):
+		case <-r.serving.Done():
+		}
+	}
+}
+
+func (r *Runtime) recordOnce(run *jobRun, write func(*store.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.serving), recordTimeout)
 	defer cancel()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
@@ -246,10 +270,7 @@ func (r *Runtime) record(run *jobRun, cause error, write func(*store.Tx) error) 
 		}
 		return write(tx)
 	})
-	if err != nil {
-		return fmt.Sprintf("%v; not recorded: %v", cause, err)
-	}
-	return cause.Error()
+	return err
 }
 
 func outcomeOfFailure(j *jobs.Job) string {

@@ -48,7 +48,7 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
   slow(text: string) (timeout: 5s, retries: 100)
-  waits(seconds: int) (timeout: 60s, concurrency: 1 by tenant)
+  waits(seconds: int) (timeout: 60s, retries: 0, concurrency: 1 by tenant)
   late()
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")

@@ -2,6 +2,8 @@ package jobs_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -124,5 +126,31 @@ func TestCancellingAJobStopsItsRun(t *testing.T) {
 	d.waitFor("waited 0")
 	if j := show(t, a, id); j.State != "cancelled" || strings.Contains(d.Stderr.String(), "went on after 59") {
 		t.Errorf("the job is %+v:\n%s", j, d.Stderr.String())
+	}
+}
+
+func TestTheEndOfARunIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
+	a, token := newApp(t, appSettings+"[store]\ndir = \"disk/data\"\n")
+	if err := os.Rename(a.Path("disk"), a.Path("before")); err != nil {
+		t.Fatal(err)
+	}
+	harness.SmallDisk(t, "tmpfs", a.Path("disk"), 128<<20)
+	if out, err := exec.Command("cp", "-a", a.Path("before/data"), a.Path("disk/data")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	d := desk{a.Serve(), token}
+	id := d.enqueue(`{"name":"waits","params":{"seconds":5}}`)
+	d.WaitForOutput("waits for 5")
+	harness.FillDisk(t, a.Path("disk/filler"))
+	d.WaitForOutput("went on after 5")
+	if got := d.post("/insert", ""); got.Status != 503 {
+		t.Fatalf("an insert on a full disk: %d %s", got.Status, got.Body)
+	}
+	if err := os.Remove(a.Path("disk/filler")); err != nil {
+		t.Fatal(err)
+	}
+	d.WaitForOutput(id + `","job":"waits","attempt":1,"outcome":"failed".*disk is full`)
+	if j := show(t, a, id); j.State != "failed" || !strings.Contains(j.Error, "disk is full") {
+		t.Errorf("the job is %+v", j)
 	}
 }
