@@ -61,6 +61,7 @@ routes("/", auth: apiKey(desk), rateLimit: none) {
   POST /insert    -> insertOne
   POST /later     -> insertAndEnqueueLater
   POST /many      -> enqueueMany
+  POST /odd       -> enqueueOdd
   GET  /entries   -> entries
   GET  /count     -> count
 }
@@ -93,6 +94,23 @@ export async function enqueueMany(req: RouteRequest) {
   const { name, n, delay } = req.body<{ name: "tick"; n: number; delay: number }>();
   for (let i = 0; i < n; i++) await jobs.enqueue(name, {}, { delay });
   return ok();
+}
+export async function enqueueOdd() {
+  const odd = [{ delay: NaN }, { delay: Infinity }, { delay: 1e300 }, { at: new Date("tomorrow") }, { at: new Date(8.64e15) }];
+  const messages = [];
+  for (const options of odd) {
+    try {
+      await jobs.enqueue("write", { text: "odd" }, options);
+    } catch (error) {
+      messages.push((error as Error).message);
+    }
+  }
+  try {
+    await getContext().client.apiKeys.create({ scope: "desk", expiresIn: NaN });
+  } catch (error) {
+    messages.push((error as Error).message);
+  }
+  return ok(messages);
 }
 export const entries = (req: RouteRequest) => ok(query("Entry").select("text").orderBy("text").limit(1000));
 export async function count() { return ok({ count: (await query("Entry").select("text").limit(1000)).length }); }

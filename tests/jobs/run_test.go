@@ -154,3 +154,12 @@ func TestTheEndOfARunIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
 		t.Errorf("the job is %+v", j)
 	}
 }
+
+func TestANumberThatIsNotOneIsNotTakenAsAbsent(t *testing.T) {
+	_, d := serve(t)
+	got := d.post("/odd", "")
+	if strings.Count(got.Body, `\"delay\" must be a number`) != 3 || strings.Count(got.Body, `\"at\" must be a time`) != 2 || strings.Count(got.Body, `\"expiresIn\" must be`) != 1 {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	d.waitFor()
+}
