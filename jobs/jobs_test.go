@@ -1,9 +1,11 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -790,4 +792,31 @@ func TestRunStartsJobsWhenTheyAreEnqueued(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+func TestJobsThatNoReleaseDeclaresAreLoggedOnce(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	opt := w.clock.options()
+	opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	q, err := jobs.Open(t.Context(), w.stores[0], opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	q.SetSchema(compiled(t, `routes("/", auth: none, rateLimit: none) { GET / -> x }`))
+	w.queues[0] = q
+	for _, tenant := range []string{"acme", "blue"} {
+		w.enqueue(0, caller.Caller{Kind: caller.Session, Tenant: tenant}, mail("a"))
+	}
+	if all := w.claim(0); len(all) != 0 {
+		t.Fatalf("claimed %+v", all)
+	}
+	if text := log.String(); strings.Count(text, "not declared") != 1 || !strings.Contains(text, "job=mail") {
+		t.Errorf("the log:\n%s", text)
+	}
+	q.SetSchema(w.schema)
+	if all := w.claim(0); len(all) != 2 {
+		t.Errorf("when they are declared again: %+v", all)
+	}
 }

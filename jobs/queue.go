@@ -521,6 +521,9 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 			q.putLocked(g, inLater, g.buffer[0].due)
 			continue
 		case declared == nil:
+			if !slices.ContainsFunc(q.unknown, func(other *group) bool { return other.name == g.name }) {
+				q.opt.Logger.Warn("waiting jobs not declared by the active release", "job", g.name)
+			}
 			q.putLocked(g, inUnknown, 0)
 			q.unknown = append(q.unknown, g)
 			continue
