@@ -28,6 +28,8 @@ type Request struct {
 	// Key makes Enqueue return the live job of this name, tenant and key, if there is one, instead of
 	// a new one. Empty: there may be any number.
 	Key string
+	// Full says that no more jobs of the tenant may wait: see Queue.Full.
+	Full bool
 	// RequestID is for the record.
 	RequestID string
 }
@@ -83,7 +85,7 @@ func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now t
 		ID: newID(now), Name: r.Name, Params: params, Caller: callerOf(by), Key: r.Key, RequestID: r.RequestID,
 		Enqueued: timeOf(now), ScheduledFor: due, Due: due,
 	}}
-	return j.enqueue(tx, declared)
+	return j.enqueue(tx, declared, r.Full)
 }
 
 func unknownJob(s *schema.Schema, name string) error {
@@ -95,30 +97,44 @@ func unknownJob(s *schema.Schema, name string) error {
 	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
-// enqueue writes a new job, unless one with its key is live.
-func (r *record) enqueue(tx *store.Tx, declared *schema.Job) (Enqueued, error) {
-	if r.Key != "" {
-		live, err := r.takeKey(tx)
-		if live != "" || err != nil {
-			return Enqueued{ID: live}, err
-		}
+// errFull is the error of a job too many.
+var errFull = fault.New(fault.Overloaded, "too many jobs of the tenant wait ([jobs] max_waiting): try again later")
+
+// enqueue writes a new job, unless one with its key is live. full: then no other.
+func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueued, error) {
+	live, err := r.liveOfKey(tx)
+	if live != "" || err != nil {
+		return Enqueued{ID: live}, err
 	}
-	return Enqueued{ID: r.ID, Created: true}, r.setWaiting(tx, declared)
+	if full {
+		return Enqueued{}, errFull
+	}
+	return Enqueued{ID: r.ID, Created: true}, errors.Join(r.takeKey(tx), r.setWaiting(tx, declared))
 }
 
-// takeKey writes that the job is the live one of its key, or returns the id of the one that is.
-func (r *record) takeKey(tx *store.Tx) (live string, err error) {
-	key := uniqueKey(&r.Job)
-	id, err := tx.Get(key)
+// liveOfKey returns the id of the live job with the key, or nothing.
+func (r *record) liveOfKey(tx *store.Tx) (id string, err error) {
+	if r.Key == "" {
+		return "", nil
+	}
+	value, err := tx.Get(uniqueKey(&r.Job))
 	if err == nil {
-		if _, err = read(tx, string(id)); err == nil {
-			return string(id), nil
+		if _, err = read(tx, string(value)); err == nil {
+			return string(value), nil
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrNotFound) || errors.Is(err, errUnreadable) { // the last never ends
-		return "", tx.Set(key, []byte(r.ID))
+		return "", nil
 	}
 	return "", fmt.Errorf("look up the key of a job: %w", err)
+}
+
+// takeKey writes that the job is the live one of its key.
+func (r *record) takeKey(tx *store.Tx) error {
+	if r.Key == "" {
+		return nil
+	}
+	return tx.Set(uniqueKey(&r.Job), []byte(r.ID))
 }
 
 func (r *Request) due(now time.Time) (Time, error) {
@@ -237,16 +253,14 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 
 // undoEnd removes the keys that end wrote.
 func (r *record) undoEnd(tx *store.Tx) error {
-	if r.Key != "" {
-		live, err := r.takeKey(tx)
-		if live != "" {
-			return fault.New(fault.Conflict, "the job %s has the same key and is live", live)
-		}
-		if err != nil {
-			return err
-		}
+	live, err := r.liveOfKey(tx)
+	if live != "" {
+		return fault.New(fault.Conflict, "the job %s has the same key and is live", live)
 	}
-	err := errors.Join(tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)), tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(r.takeKey(tx), tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)), tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
 	r.Ended, r.Expires = 0, 0
 	return err
 }

@@ -23,6 +23,9 @@ type Options struct {
 	// Slots is how many jobs run at once on a node, beside requests. All runs of one job for one tenant
 	// together leave a part of them to others.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
+	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
+	// number. Schedules and operators enqueue nevertheless.
+	MaxWaiting int `toml:"jobs.max_waiting" default:"1000000" min:"0" max:"1000000000"`
 	Keep
 
 	// Now is the time, which must not go back; nil: time.Now.
@@ -252,7 +255,7 @@ func (q *Queue) signal() {
 func (q *Queue) followWaiting(seq store.Seq, c store.Change) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting.follow(seq, c.Deleted)
+	q.waiting.follow(seq, c.Key, c.Deleted)
 	if !c.Deleted {
 		q.seen = seq
 		q.addWaitingLocked(c.Key, c.Value)

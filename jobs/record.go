@@ -191,6 +191,21 @@ func hashOf(parts ...string) (h hash) {
 	return h
 }
 
+// tenantHash begins the hash of a group: jobs are counted by it when their keys are deleted.
+type tenantHash [6]byte
+
+func tenantOf(tenant string) (t tenantHash) {
+	h := hashOf("tenant", tenant)
+	copy(t[:], h[:])
+	return t
+}
+
+func groupOf(name, tenant, count string) hash {
+	h, t := hashOf(name, tenant, count), tenantOf(tenant)
+	copy(h[:], t[:])
+	return h
+}
+
 func uniqueKey(j *Job) []byte {
 	kind := "key"
 	if j.Scheduled {
@@ -262,7 +277,7 @@ func (r *record) setWaiting(tx *store.Tx, declared *schema.Job) error {
 	if h, limited := countOf(&r.Job, declared); limited {
 		w.count = string(h[:])
 	}
-	group := hashOf(r.Name, r.Caller.Tenant, w.count)
+	group := groupOf(r.Name, r.Caller.Tenant, w.count)
 	r.State, r.Group = Waiting, group[:]
 	return errors.Join(r.set(tx), tx.Set(r.waitingKey(), w.encode()))
 }

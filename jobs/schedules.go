@@ -191,7 +191,7 @@ func enqueueScheduled(tx *store.Tx, declared *schema.Job, at Time, now time.Time
 		ID: newID(now), Name: declared.Name, Params: params, Caller: callerOf(&caller.Caller{}), Key: "schedule", Scheduled: true,
 		Enqueued: timeOf(now), ScheduledFor: at, Due: timeOf(now),
 	}}
-	return j.enqueue(tx, declared)
+	return j.enqueue(tx, declared, false)
 }
 
 // Fire enqueues a job with a schedule now, beside the times of the schedule.

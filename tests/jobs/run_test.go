@@ -163,3 +163,24 @@ func TestANumberThatIsNotOneIsNotTakenAsAbsent(t *testing.T) {
 	}
 	d.waitFor()
 }
+
+func TestTooManyWaitingJobsAreAnswered503(t *testing.T) {
+	a, token := newApp(t, appSettings+"[jobs]\nmax_waiting = 2\n")
+	d := desk{a.Serve(), token}
+	const later = `{"name":"write","params":{"text":"later"},"options":{"delay":3600}}`
+	d.enqueue(later)
+	first := d.enqueue(later)
+	d.WaitUntil("the jobs to be counted", func() bool { return d.post("/jobs", later).Status == 503 })
+	if got := d.post("/jobs", later); got.Problem(t).Code != "unavailable" || !strings.Contains(got.Body, "[jobs] max_waiting") {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	a.Must("jobs", "enqueue", "night", "--tenant", "acme", "--delay", "1h")
+	a.Must("jobs", "cancel", first)
+	if got := d.post("/jobs", later); got.Status != 503 { // that of the operator waits
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	for _, j := range list(t, a, "--state", "waiting") {
+		a.Must("jobs", "cancel", j.ID)
+	}
+	d.enqueue(later)
+}
