@@ -94,6 +94,7 @@ type jobRun struct {
 	*jobs.Claimed
 	requestID string
 	declared  *schema.Job // in the release that ran it
+	reported  string      // why the handler failed, as its SDK has logged it; empty: it has not
 	// failed is the job after a failure that was written with the writes of the run.
 	failed *jobs.Job
 }
@@ -183,7 +184,23 @@ func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, in
 		run.failed = nil
 		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 	}
-	return r.invoke(ctx, rel, rt, inv)
+	err = r.invoke(ctx, rel, rt, inv)
+	run.reported = reportOf(rel, inv)
+	return err
+}
+
+// reportOf returns what the SDK has logged about a handler that failed, without the secrets of the app.
+func reportOf(rel *release, inv *invocation) string {
+	text := inv.call.Failure()
+	if text == "" || inv.call.Response.Code != string(fault.HandlerFailed) {
+		return ""
+	}
+	var secrets telemetry.Values
+	for _, name := range rel.schema.Secrets {
+		value, _ := rel.host.Secrets.Get(name)
+		secrets.Add(value.Reveal())
+	}
+	return secrets.Hide(text)
 }
 
 func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
@@ -227,6 +244,9 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return telemetry.JobReleased, why
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
+		if run.reported != "" {
+			why += ": " + run.reported
+		}
 	default:
 		why = reasonOf(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 const appSchema = `
 app ledger
+secret MAIL_KEY
 auth {
   session cookie { }
   tenant: Org
@@ -50,6 +51,7 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   slow(text: string) (timeout: 5s, retries: 100)
   waits(seconds: int) (timeout: 60s, retries: 0, concurrency: 1 by tenant)
   late()
+  leaks() (retries: 0)
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
 }
@@ -139,6 +141,7 @@ export async function fails(req: RouteRequest) {
   return ok();
 }
 export function late() { console.log("late by " + (Date.now() - getContext().job!.scheduledFor.getTime()) + " ms"); return ok(); }
+export async function leaks() { throw new Error("the mailer refused key " + (await getContext().secret("MAIL_KEY"))); }
 export async function tick() { await insert("Entry", { text: "tick" }); return ok(); }
 export async function slow(req: RouteRequest) {
   const { text } = req.body<{ text: string }>();
@@ -188,7 +191,7 @@ func newApp(t testing.TB, settings string) (*harness.App, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := harness.NewApp(t, appSchema, settings)
+	a := harness.NewApp(t, appSchema, settings+"\n[secrets]\nMAIL_KEY = \"c4n4ry-of-the-mail\"\n")
 	a.Write("build/ledger.wasm", string(module))
 	token := a.Token("desk", "--tenant", "acme")
 	a.Write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")
