@@ -101,10 +101,13 @@ func Backoff(first time.Duration, attempt int, random float64) time.Duration {
 
 // Release writes that the job waits again, until due, as if this run had not begun.
 func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, due time.Time) error {
-	r := c.beginEnd()
+	return c.beginEnd().release(tx, declared, timeOf(due))
+}
+
+func (r *record) release(tx *store.Tx, declared *schema.Job, due Time) error {
 	err := r.stop(tx)
 	r.Attempt--
-	r.Due = timeOf(due)
+	r.Due = due
 	return errors.Join(err, r.setWaiting(tx, declared))
 }
 

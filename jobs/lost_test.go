@@ -2,10 +2,12 @@ package jobs_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/jobs"
 	"runner.example/store"
+	"runner.example/store/storetest"
 )
 
 func TestARunLearnsThatItsJobIsLost(t *testing.T) {
@@ -64,4 +66,27 @@ func TestARunThatEndsIsNotLost(t *testing.T) {
 			t.Errorf("the run of %s is lost", c.Params)
 		}
 	}
+}
+
+// The claim takes too long, so that the node gives up, and is committed nevertheless.
+func TestAJobThatWasClaimedAndNeverBeganRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := storetest.NewLog()
+		w := &world{t: t, schema: compiled(t, app), clock: newClock(), stores: log.Nodes(t, "a")}
+		w.queues = append(w.queues, w.open(w.stores[0]))
+		w.claim(0) // which writes the schedules
+		e := w.enqueue(0, ada, jobs.Request{Name: "night"})
+		release := log.Hold("a")
+		if all, err := w.queues[0].Claim(t.Context()); err == nil || len(all) != 0 {
+			t.Fatalf("claimed %+v, %v", all, err)
+		}
+		release()
+		storetest.CatchUp(t, w.stores...)
+		if j := w.get(e.ID); j.State != jobs.Running {
+			t.Fatalf("the claim is not committed: %+v", j)
+		}
+		if all := w.claim(0); len(all) != 1 || all[0].ID != e.ID || all[0].Attempt != 1 {
+			t.Errorf("claimed %+v, want the first attempt", all)
+		}
+	})
 }

@@ -90,7 +90,12 @@ type lease struct {
 	until Time
 	node  string
 	run   *Claimed // of this process; nil: it has none
+	old   bool     // it was there when this process began
 }
+
+// neverBegan reports whether this process has claimed the job and does not know of it: the claim was committed
+// after it had given up.
+func (q *Queue) neverBegan(l lease) bool { return l.node == q.node && l.run == nil && !l.old }
 
 // entry is a waiting job of a group.
 type entry struct {
@@ -189,6 +194,7 @@ func (q *Queue) load(tx *store.Tx) error {
 			return err
 		}
 		id, l := string(item.Key[len(runningPrefix):]), readLease(item.Value)
+		l.old = true
 		if l.node == q.node { // of this node before it was started: the process has ended
 			l.until = 0
 		}
@@ -726,18 +732,18 @@ func (q *Queue) endedLocked(s share) {
 	}
 }
 
-// takeOver ends the runs whose lease is over.
+// takeOver ends the runs whose lease is over, and lets jobs wait again that were claimed and never began.
 func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 	q.mu.Lock()
-	var over []string
+	over := map[string]lease{}
 	for id, l := range q.running {
-		if l.until+q.skewOf(l) < timeOf(now) {
-			over = append(over, id)
+		if l.until+q.skewOf(l) < timeOf(now) || q.neverBegan(l) {
+			over[id] = l
 		}
 	}
 	s := q.schema
 	q.mu.Unlock()
-	for _, id := range over {
+	for id, l := range over {
 		taken, unreadable := false, error(nil)
 		_, err := q.store.Update(ctx, func(tx *store.Tx) error {
 			taken, unreadable = false, nil
@@ -757,6 +763,9 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 				declared = s.Job(r.Name)
 			}
 			taken = true
+			if q.neverBegan(l) {
+				return r.release(tx, declared, timeOf(now))
+			}
 			return r.fail(tx, declared, "the lease ended: the server stopped, or the run took too long", now, q.opt.Keep)
 		})
 		switch {
@@ -848,6 +857,9 @@ func (q *Queue) pause() time.Duration {
 		next = min(next, q.later[0].at)
 	}
 	for _, l := range q.running {
+		if q.neverBegan(l) {
+			return 0
+		}
 		next = min(next, l.until+q.skewOf(l)+1)
 	}
 	for _, s := range q.schedules {
