@@ -190,7 +190,7 @@ func TestADueJobStartsOnTime(t *testing.T) {
 }
 
 func TestAMillionJobsMayWait(t *testing.T) {
-	d, _ := serveMeasured(t, "")
+	d, _ := serveMeasured(t, "[jobs]\nmax_waiting = 0\n")
 	const n = 1_000_000
 	before := d.Resources()
 	d.many("tick", n, 24*time.Hour)
