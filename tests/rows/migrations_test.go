@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"runner.example/admin"
+	"runner.example/internal/secret"
 	"runner.example/tests/harness"
 )
 
@@ -34,13 +36,18 @@ functions(timeout: 60s) {
   nothing()
   two(a: string, b: string)
   slow(person: Person) (timeout: 400ms)
+  slower(person: Person) (timeout: 1s)
+  endless(person: Person) (timeout: 200ms)
+  copy(person: Person)
+  removeNext(person: Person)
+  fillAll(person: Person)
 }
 auth { session cookie { } }
 `
 }
 
 const peopleHandlers = `
-import { badRequest, get, insert, noContent, update, type RouteRequest } from "@runner/sdk";
+import { badRequest, get, insert, noContent, query, remove, update, type RouteRequest } from "@runner/sdk";
 export async function splitName(req: RouteRequest) {
   const { person } = req.body<{ person: string }>();
   const row = await get("Person", person);
@@ -61,6 +68,31 @@ export function slow() {
   return noContent();
 }
 export function two() { return noContent(); }
+export function slower() {
+  for (const end = Date.now() + 300; Date.now() < end; );
+  return noContent();
+}
+export function endless() { for (;;); }
+export async function copy(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  const { name } = await get("Person", person);
+  await insert("Person", { name });
+  return noContent();
+}
+export async function removeNext(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await get("Person", person);
+  await insert("Done", { person });
+  const [next] = await query("Person").where("id", ">", person).orderBy("id").limit(1);
+  if (next) await remove("Person").where("id", "=", next.id);
+  return noContent();
+}
+export async function fillAll(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await insert("Done", { person });
+  await update("Person", { note: "filled" }).where("name", "!=", "");
+  return noContent();
+}
 `
 
 const (
@@ -290,6 +322,81 @@ func TestABatchEndsBeforeTheFunctionsTimeout(t *testing.T) {
 	if records, rows := audited(t, a, "data.each"); records < 2 || rows != 30 {
 		t.Errorf("%d transactions of %d rows", records, rows)
 	}
+	s.Stop()
+}
+
+// A function takes 300 ms for a row, and its timeout is a second: no batch may wait for several rows
+// before it ends.
+func TestABatchMayEndAfterAnyRow(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 7)
+	s := a.Serve()
+	wantRun(t, a, 0, []string{"called slower for 7 rows"}, "data", "each", "Person", "--call", "slower", "--all")
+	wantRun(t, a, 1, []string{"endless answered 504"}, "data", "each", "Person", "--call", "endless", "--all")
+	s.Stop()
+}
+
+// Functions insert rows, delete rows that are still to come, or change them so that they do not match any
+// more.
+func TestFunctionsChangeTheRowsThatTheyAreCalledFor(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 250)
+	s := a.Serve()
+	wantRun(t, a, 0, []string{"called copy for 250 rows"}, "data", "each", "Person", "--call", "copy", "--all")
+	if n := len(listed(t, a, "Person", "--limit", "1000")); n != 500 {
+		t.Errorf("%d rows, want each row and its copy", n)
+	}
+	wantRun(t, a, 0, []string{"called removeNext for 250 rows"}, "data", "each", "Person", "--call", "removeNext", "--all")
+	if n := len(listed(t, a, "Person", "--limit", "1000")); n != 250 {
+		t.Errorf("%d rows, want each other row", n)
+	}
+	wantRun(t, a, 0, []string{"called fillAll for 1 row"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
+	wantRun(t, a, 0, []string{"called fillAll for 0 rows"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
+	s.Stop()
+}
+
+// Two commands share a run: one of a user of this machine, and one of a platform key. Another one over the
+// same rows with other conditions has a position of its own.
+func TestARunIsContinuedByAnotherOperator(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 250)
+	a.Write("runner.toml", "[admin]\nlisten = \"127.0.0.1:0\"\n")
+	s := a.Serve()
+	var status struct{ Admin, AdminFingerprint string }
+	if err := json.Unmarshal([]byte(a.Must("status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	var key struct{ Token string }
+	if err := json.Unmarshal([]byte(a.Must("keys", "create", "--name", "x", "--role", "admin", "--json")), &key); err != nil {
+		t.Fatal(err)
+	}
+	each := admin.CallEach{Entity: "Person", Function: "strict"}
+	call := func(c *admin.Client, request admin.CallEach, count, before int, more bool) {
+		t.Helper()
+		got, err := c.CallEach(t.Context(), request)
+		if err != nil || got.Failed != nil || got.Count != count || got.Before != before || got.More != more {
+			t.Fatalf("got %+v, %v; want %d rows after %d, more %v", got, err, count, before, more)
+		}
+	}
+	here, err := admin.Dial(t.Context(), a.Path("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := admin.DialURL(t.Context(), status.Admin, status.AdminFingerprint, secret.NewToken(key.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(here, each, 100, 0, true)
+	other := each
+	other.Where = []admin.Condition{{Field: "note", Operator: "startsWith", Value: "secret"}}
+	call(here, other, 100, 0, true)
+	call(there, each, 100, 100, true)
+	each.Continue = true
+	call(here, each, 50, 200, false)
+	call(there, each, 0, 0, false) // the run has ended meanwhile
+	call(there, other, 100, 100, true)
+	each.Continue = false
+	call(there, each, 100, 0, true) // a new run
 	s.Stop()
 }
 
