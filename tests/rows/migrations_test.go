@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -323,6 +324,55 @@ func TestABatchEndsBeforeTheFunctionsTimeout(t *testing.T) {
 		t.Errorf("%d transactions of %d rows", records, rows)
 	}
 	s.Stop()
+}
+
+// The commands in the refusals of a change can be typed as they are: with the names that rows have now.
+func TestTheCommandsInRefusalsChangeTheRows(t *testing.T) {
+	t.Parallel()
+	const old = `
+enum Color { red, green, blue }
+entity Thing {
+  id: id
+  name: string(1..20)
+  note: text?
+  color: Color
+  colors: Color[]
+}
+`
+	const next = `
+enum Color { red, green }
+entity Article @was("Thing") {
+  id: id
+  title: string(1..3) @was("name") @unique
+  remark: text @was("note")
+  shade: Color @was("color")
+  shades: Color[] @was("colors")
+}
+`
+	a := harness.NewApp(t, old, "")
+	a.Write("things.jsonl", `{"name":"a","color":"blue","colors":["red","blue"]}`+"\n"+`{"name":"long","note":"n","color":"red","colors":[]}`+"\n"+`{"name":"a","note":"n","color":"red","colors":[]}`+"\n")
+	a.Must("data", "import", "Thing", "things.jsonl")
+	command := regexp.MustCompile(`runner data update \w+ --where "([^"]+)" --set (\S+)=<value>`)
+	values := map[string]string{"name": "b", "note": "filled", "color": "red", "colors": `["green"]`, "<field>": "c"}
+	for round := 0; ; round++ {
+		a.Write("app.schema", next)
+		r := a.Run("check", "--against", "data")
+		if r.Status == 0 && round > 1 {
+			break
+		}
+		found := command.FindAllStringSubmatch(r.Stderr+r.Stdout, -1)
+		if len(found) == 0 || round > 3 {
+			t.Fatalf("round %d: no command in\n%s%s", round, r.Stdout, r.Stderr)
+		}
+		a.Write("app.schema", old)
+		for _, m := range found {
+			set := m[2] + "=" + values[m[2]]
+			if m[2] == "<field>" {
+				set = "name=c"
+			}
+			wantRun(t, a, 0, []string{"updated 1 row"}, "data", "update", "Thing", "--where", m[1], "--set", set)
+		}
+	}
 }
 
 // A function takes 300 ms for a row, and its timeout is a second: no batch may wait for several rows
