@@ -102,6 +102,9 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	if args.CountOnly {
 		return done, l.Store.View(ctx, func(tx *store.Tx) error { return e.count(tx, &done) })
 	}
+	if err := l.Store.View(ctx, e.findEnd); err != nil {
+		return done, err
+	}
 	answer, err := l.Runtime.CallEach(ctx, runtime.Each{
 		FunctionCall: runtime.FunctionCall{Name: args.Function, Caller: e.who.Caller, RequestID: who.RequestID},
 		Params:       e.params,
@@ -177,6 +180,7 @@ type eachCall struct {
 	args     CallEach
 	param    string
 	where    []any
+	end      string       // the id of the last row, if a run begins
 	position eachPosition // before the batch
 	ids      []string
 	full     bool // there may be rows after ids
@@ -212,6 +216,20 @@ func (e *eachCall) find(tx *store.Tx) (ok bool, err error) {
 	return true, nil
 }
 
+// findEnd reads the id of the last row. The transaction of the calls must not do that: each insert of
+// another request would conflict with it.
+func (e *eachCall) findEnd(tx *store.Tx) error {
+	found, err := e.find(tx)
+	if err != nil || found || e.args.Continue {
+		return err
+	}
+	last, err := e.query(tx, []any{}, "desc", 1)
+	if len(last) > 0 {
+		e.end = last[0]
+	}
+	return err
+}
+
 // count counts the rows, unless some were done before: then it is not known how many are left.
 func (e *eachCall) count(tx *store.Tx, done *EachDone) error {
 	if _, err := e.find(tx); err != nil {
@@ -235,14 +253,10 @@ func (e *eachCall) params(tx *store.Tx) (all [][]byte, err error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !found && e.args.Continue:
+	case !found && e.end == "":
 		return nil, nil
 	case !found:
-		last, err := e.query(tx, []any{}, "desc", 1)
-		if err != nil || len(last) == 0 {
-			return nil, err
-		}
-		e.position.Until = last[0]
+		e.position.Until = e.end
 	}
 	where := append(slices.Clone(e.where), []any{"id", "<=", e.position.Until})
 	if e.position.Last != "" {
