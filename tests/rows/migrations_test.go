@@ -284,7 +284,7 @@ func TestCallsOverRowsContinueAfterErrorsAndKills(t *testing.T) {
 	// The server is killed as soon as another batch is committed.
 	ended := make(chan harness.Result, 1)
 	go func() { ended <- a.Run(each...) }()
-	s.WaitUntil("another batch", func() bool { return batches(a) >= 2 })
+	s.WaitUntil("another batch", func() bool { return batches(a, "data.each") >= 2 })
 	s.Kill()
 	<-ended // it may have ended before
 	s = a.Serve()
@@ -450,7 +450,43 @@ func TestARunIsContinuedByAnotherOperator(t *testing.T) {
 	s.Stop()
 }
 
-// batches returns the number of audit records of calls over rows.
-func batches(a *harness.App) int {
-	return strings.Count(a.Run("audit", "list", "--json").Stdout, `"data.each"`)
+// The server is killed while values are dropped. The same command continues.
+func TestADropContinuesAfterAKill(t *testing.T) {
+	t.Parallel()
+	const n = 4000
+	a := newPeople(t, n)
+	s := a.Serve()
+	a.Write("app.schema", strings.Replace(people(oldPerson, "fresh, known", ""), "note: text?", "note: text? @removed", 1))
+	a.Must("reload")
+	ended := make(chan harness.Result, 1)
+	go func() { ended <- a.Run("data", "drop", "Person.note", "--yes") }()
+	s.WaitUntil("a batch", func() bool { return batches(a, "data.drop") >= 1 })
+	s.Kill()
+	first := <-ended // it may have ended before
+	s = a.Serve()
+	if first.Status == 0 {
+		t.Log("the command ended before the server was killed")
+	} else {
+		wantRun(t, a, 0, []string{"dropped Person.note from"}, "data", "drop", "Person.note", "--yes")
+	}
+	if _, rows := audited(t, a, "data.drop"); rows != n {
+		t.Errorf("%d values were dropped, want %d", rows, n)
+	}
+	wantRun(t, a, 4, nil, "data", "drop", "Person.note", "--yes")
+	a.Must("rollback")
+	rows := listed(t, a, "Person", "--limit", fmt.Sprint(2*n))
+	for _, row := range rows {
+		if row["note"] != nil || row["name"] == "" {
+			t.Fatalf("got %v", row)
+		}
+	}
+	if len(rows) != n {
+		t.Errorf("%d rows, want %d", len(rows), n)
+	}
+	s.Stop()
+}
+
+// batches returns the number of audit records of an action.
+func batches(a *harness.App, action string) int {
+	return strings.Count(a.Run("audit", "list", "--json").Stdout, fmt.Sprintf("%q", action))
 }
