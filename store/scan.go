@@ -33,6 +33,12 @@ const ctxEvery = 256
 // the whole range if the loop ran to its end. An error ends the loop.
 func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	lo, hi := bounds(prefix, from, reverse)
+	return t.ScanRange(lo, hi, reverse)
+}
+
+// ScanRange is Scan of the keys from lo up to and without hi; a nil hi is no bound. Neither is copied:
+// they must not change until the transaction has ended.
+func (t *Tx) ScanRange(lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {
 			return
