@@ -72,6 +72,7 @@ unit:
 	$(UNIT_TEST) ./build ./store/... ./cluster $$(go list ./... | grep -v /tests/)
 	$(UNIT_TEST) -race -short ./keystore $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
+	cd tests/bench/entities && go vet ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
 # -short leaves out tests that run compilers and tests that take seconds.

@@ -35,9 +35,14 @@ func Alternate(b *testing.B, each int, names [2]string, arms [2]func()) {
 	for i, name := range names {
 		b.ReportMetric(at(times[i], 50), name+"-ns")
 	}
-	b.ReportMetric(at(ratios, 5), "ratio-p5")
-	b.ReportMetric(at(ratios, 50), "ratio")
-	b.ReportMetric(at(ratios, 95), "ratio-p95")
+	Report(b, "ratio", ratios)
+}
+
+// Report reports the median of measurements under the unit, with the 5th and 95th percentile.
+func Report(b *testing.B, unit string, all []float64) {
+	b.ReportMetric(at(all, 5), unit+"-p5")
+	b.ReportMetric(at(all, 50), unit)
+	b.ReportMetric(at(all, 95), unit+"-p95")
 	b.ReportMetric(0, "ns/op")
 }
 
