@@ -50,6 +50,7 @@ func (o *operation) planInput(ordered bool) *planInput {
 	if ordered {
 		w.order, w.after, w.loose = o.query.Order, o.query.After, o.query.RequestedTerms == 0
 	}
+	w.ids, _ = w.where.Within(o.table.ID)
 	if o.table.Entity == nil { // members have no slots, except the id
 		w.where = nil
 		if id, ok := o.query.Where.Equal(layout.UntypedID); ok {

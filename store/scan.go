@@ -39,6 +39,12 @@ func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 // open for the next of them until the transaction ends. within must not change until then.
 func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	lo, hi := bounds(prefix, from, reverse)
+	return t.ScanRange(within, lo, hi, reverse)
+}
+
+// ScanRange is ScanWithin for the keys from lo up to and without hi; a nil hi is no bound. Neither is
+// copied: they must not change until the transaction has ended.
+func (t *Tx) ScanRange(within, lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {
 			return
