@@ -32,18 +32,13 @@ const ctxEvery = 256
 // it. The range from the start to the last key yielded becomes part of the read set, or
 // the whole range if the loop ran to its end. An error ends the loop.
 func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
-	return t.ScanWithin(nil, prefix, from, reverse)
-}
-
-// ScanWithin is Scan for one of many prefixes that begin with within. The iterator of Badger stays
-// open for the next of them until the transaction ends. within must not change until then.
-func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	lo, hi := bounds(prefix, from, reverse)
-	return t.ScanRange(within, lo, hi, reverse)
+	return t.ScanRange(nil, lo, hi, reverse)
 }
 
-// ScanRange is ScanWithin for the keys from lo up to and without hi; a nil hi is no bound. Neither is
-// copied: they must not change until the transaction has ended.
+// ScanRange is Scan for the keys from lo up to and without hi; a nil hi is no bound. If all of them
+// begin with within, the iterator of Badger stays open for other ranges within it; nil: it does not.
+// The arguments are not copied: they must not change until the transaction has ended.
 func (t *Tx) ScanRange(within, lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {

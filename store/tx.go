@@ -30,7 +30,7 @@ type Tx struct {
 	broken error  // the first read that failed
 	key    []byte // scratch for Badger keys
 	iters  []*badger.Iterator
-	idle   []*cursor // of ScanWithin; their iterators are in iters
+	idle   []*cursor // of ScanRange; their iterators are in iters
 
 	writes commitlog.WriteSet
 	reads  []string
