@@ -38,8 +38,8 @@ func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 // ScanWithin is Scan for one of many prefixes that begin with within. The iterator of Badger stays
 // open for the next of them until the transaction ends. within must not change until then.
 func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
-	lo, hi := bounds(prefix, from, reverse)
-	return t.ScanRange(within, lo, hi, reverse)
+	span := commitlog.PrefixSpan(prefix, from, reverse)
+	return t.ScanRange(within, span.Lo, span.Hi, reverse)
 }
 
 // ScanRange is ScanWithin for the keys from lo up to and without hi; a nil hi is no bound. Neither is
@@ -78,33 +78,6 @@ func (t *Tx) scan(within, lo, hi []byte, reverse bool, yield func(Item, error) b
 		}
 		r.enter()
 	}
-}
-
-// bounds returns the range of a scan: from lo up to and without hi; a nil hi is
-// no bound.
-func bounds(prefix, from []byte, reverse bool) (lo, hi []byte) {
-	lo, hi = slices.Clone(prefix), successor(prefix)
-	switch {
-	case len(from) == 0:
-	case !reverse && bytes.Compare(from, lo) > 0:
-		lo = slices.Clone(from)
-	case reverse && (hi == nil || bytes.Compare(from, hi) < 0):
-		hi = append(slices.Clone(from), 0)
-	}
-	return lo, hi
-}
-
-// successor returns the least key above all keys with the prefix; nil if there
-// is none.
-func successor(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			s := slices.Clone(prefix[:i+1])
-			s[i]++
-			return s
-		}
-	}
-	return nil
 }
 
 // cursor walks over a range, merging Badger's keys with the transaction's own
