@@ -128,6 +128,6 @@ func OpenWindow(o Options, entries int) (*Store, error) {
 
 // ScanWithin is ScanRange of the keys that Scan yields.
 func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
-	lo, hi := bounds(prefix, from, reverse)
-	return t.ScanRange(within, lo, hi, reverse)
+	span := commitlog.PrefixSpan(prefix, from, reverse)
+	return t.ScanRange(within, span.Lo, span.Hi, reverse)
 }

@@ -32,8 +32,8 @@ const ctxEvery = 256
 // it. The range from the start to the last key yielded becomes part of the read set, or
 // the whole range if the loop ran to its end. An error ends the loop.
 func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
-	lo, hi := bounds(prefix, from, reverse)
-	return t.ScanRange(nil, lo, hi, reverse)
+	span := commitlog.PrefixSpan(prefix, from, reverse)
+	return t.ScanRange(nil, span.Lo, span.Hi, reverse)
 }
 
 // ScanRange is Scan for the keys from lo up to and without hi; a nil hi is no bound. If all of them
@@ -73,33 +73,6 @@ func (t *Tx) scan(within, lo, hi []byte, reverse bool, yield func(Item, error) b
 		}
 		r.enter()
 	}
-}
-
-// bounds returns the range of a scan: from lo up to and without hi; a nil hi is
-// no bound.
-func bounds(prefix, from []byte, reverse bool) (lo, hi []byte) {
-	lo, hi = slices.Clone(prefix), successor(prefix)
-	switch {
-	case len(from) == 0:
-	case !reverse && bytes.Compare(from, lo) > 0:
-		lo = slices.Clone(from)
-	case reverse && (hi == nil || bytes.Compare(from, hi) < 0):
-		hi = append(slices.Clone(from), 0)
-	}
-	return lo, hi
-}
-
-// successor returns the least key above all keys with the prefix; nil if there
-// is none.
-func successor(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			s := slices.Clone(prefix[:i+1])
-			s[i]++
-			return s
-		}
-	}
-	return nil
 }
 
 // cursor walks over a range, merging Badger's keys with the transaction's own
