@@ -54,6 +54,7 @@ part() { # title, command…
   rm -f "$log"
 }
 
+part "bench: the module that compares rows with SQLite" go -C tests/bench/entities vet ./...
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
   go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
 part "black box: what the host computes for handlers" \
