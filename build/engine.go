@@ -88,6 +88,7 @@ type engine struct {
 	runtime wazero.Runtime
 	cache   wazero.CompilationCache // may be nil
 	module  api.Module
+	idle    map[string][]api.Function // exports that no call uses; a new one takes 12 KiB
 	parsed  *wasm.Module
 	failed  error  // the first call that failed
 	scratch uint32 // see glue.go
@@ -112,7 +113,7 @@ func startEngine(ctx context.Context, cacheDir string, console func(level int, t
 	if err != nil {
 		return nil, fmt.Errorf("the JavaScript engine %w", err)
 	}
-	e := &engine{ctx: ctx, parsed: parsed, console: console}
+	e := &engine{ctx: ctx, parsed: parsed, console: console, idle: map[string][]api.Function{}}
 	config, cache := engineConfig(cacheDir)
 	e.runtime, e.cache = wazero.NewRuntimeWithConfig(ctx, config), cache
 	if err := e.boot(file); err != nil {
@@ -179,8 +180,10 @@ func (e *engine) invoke(name string, args ...uint64) uint64 {
 	if e.failed != nil {
 		return 0
 	}
-	f := e.module.ExportedFunction(name)
-	if f == nil {
+	var f api.Function
+	if idle := e.idle[name]; len(idle) > 0 {
+		f, e.idle[name] = idle[len(idle)-1], idle[:len(idle)-1] // a call within it needs another one
+	} else if f = e.module.ExportedFunction(name); f == nil {
 		e.failed = fmt.Errorf("the JavaScript engine has no function %s", name)
 		return 0
 	}
@@ -189,6 +192,7 @@ func (e *engine) invoke(name string, args ...uint64) uint64 {
 		e.failed = fmt.Errorf("the JavaScript engine failed in %s: %w", name, err)
 		return 0
 	}
+	e.idle[name] = append(e.idle[name], f)
 	if len(results) == 0 {
 		return 0
 	}

@@ -114,7 +114,7 @@ func render(arms []*arm, rounds int, length time.Duration, others float64, micro
 		fmt.Fprintf(&b, "### %s\n\n%s\n", t.handler, serverTable(arms, t))
 	}
 	b.WriteString("![requests per second of each server](performance.svg)\n\n## Goals\n\n" +
-		"The range of a ratio without req/s is that of nine measurements in ten.\n\n")
+		"A ratio without req/s compares CPU times. Its range is that of nine measurements in ten.\n\n")
 	b.WriteString(goals(arms, parseMetrics(micro)))
 	b.WriteString("\n## TypeScript\n\n")
 	b.WriteString(scriptFigures(arms, script))
