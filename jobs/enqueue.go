@@ -118,15 +118,13 @@ func (r *record) liveOfKey(tx *store.Tx) (id string, err error) {
 		return "", nil
 	}
 	value, err := tx.Get(uniqueKey(&r.Job))
-	if err == nil {
-		if _, err = read(tx, string(value)); err == nil {
-			return string(value), nil
-		}
-	}
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrNotFound) || errors.Is(err, errUnreadable) { // the last never ends
+	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
-	return "", fmt.Errorf("look up the key of a job: %w", err)
+	if err != nil {
+		return "", fmt.Errorf("look up the key of a job: %w", err)
+	}
+	return string(value), nil
 }
 
 // takeKey writes that the job is the live one of its key.
