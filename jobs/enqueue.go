@@ -109,6 +109,9 @@ func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueue
 	if full {
 		return Enqueued{}, errFull
 	}
+	if err := r.checkFits(tx); err != nil {
+		return Enqueued{}, err
+	}
 	return Enqueued{ID: r.ID, Created: true}, errors.Join(r.takeKey(tx), r.setWaiting(tx, declared))
 }
 
@@ -206,6 +209,9 @@ func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep
 	}
 	if j.State != Waiting && j.State != Running {
 		return false, nil
+	}
+	if err := j.checkFits(tx); err != nil {
+		return false, err
 	}
 	return true, j.end(tx, Cancelled, now, keep)
 }

@@ -324,6 +324,23 @@ func (r *record) set(tx *store.Tx) error {
 	return tx.Set(recordKey(r.ID), value)
 }
 
+const (
+	// maxChanged is how many keys a change of a job writes, and maxChangedBytes how many bytes beside its
+	// record: their keys and values, and what the record grows by, without the names.
+	maxChanged      = 8
+	maxChangedBytes = 1024
+)
+
+// checkFits returns an error if a change of the job may not fit into the transaction. A handler may catch
+// the error and commit, so nothing of the change may be written then.
+func (r *record) checkFits(tx *store.Tx) error {
+	value, err := r.encode()
+	if err == nil && !tx.Fits(maxChanged, len(value)+len(r.Name)+len(r.Caller.Tenant)+maxChangedBytes) {
+		err = store.ErrTooLarge
+	}
+	return err
+}
+
 // ErrNotFound is the error for an id that no job has, or that the caller cannot reach.
 var ErrNotFound error = fault.New(fault.NotFound, "there is no job with this id")
 
