@@ -1,7 +1,6 @@
 # demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript
 # engine from npm. tools/setup.sh installs what the other targets need.
 
-GO_TOOL := go tool -modfile=tools/go.mod
 # lint runs vet. The timeout is for slow machines.
 GO_TEST := go test -vet=off -timeout 60m
 # One package more than there are processors: many tests wait.
@@ -64,8 +63,8 @@ setup:
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  test -z "$$unformatted" || { echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; }
-	go vet ./...
-	$(GO_TOOL) staticcheck ./...
+	cd tools && go build -o ../bin/lint ./lint
+	bin/lint ./...
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 # The packages that take longest come first, so that no processor waits for them at the end.
@@ -73,6 +72,7 @@ unit:
 	$(UNIT_TEST) ./build ./store/... ./cluster $$(go list ./... | grep -v /tests/)
 	$(UNIT_TEST) -race -short ./keystore $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
+	cd tests/bench/entities && go vet ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
 # -short leaves out tests that run compilers and tests that take seconds.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ import (
 // MaxEach is the most rows of one CallEach: they are one transaction.
 const MaxEach = 100
 
-// keyEach begins the keys of the positions of calls over rows: of runs that have not ended.
+// keyEach begins the keys of the positions of runs that have not ended: of an entity, a function,
+// conditions and a tenant.
 const keyEach = "each/"
 
 // CallEach selects the rows for which a function is called: one batch, in the order of their ids.
-// The position is stored in the transaction of the batch. So a call with the same arguments continues
-// after it, also one of another client, until all rows are done.
+// Rows with a greater id than all rows had at the begin of the run are not selected: the function may
+// insert rows of the entity. The position is stored in the transaction of the batch. So a call with the
+// same arguments continues after it, also one of another operator, until all rows are done.
 type CallEach struct {
 	Entity string      `json:"entity"`
 	Where  []Condition `json:"where,omitempty"`
@@ -36,14 +39,16 @@ type CallEach struct {
 	Limit int `json:"limit,omitempty"`
 	// Restart begins with the first row, also if there is a position.
 	Restart bool `json:"restart,omitempty"`
+	// Continue only continues: without a position the run has ended, and no row is selected.
+	Continue bool `json:"continue,omitempty"`
 	// CountOnly asks for the number of rows, and of those that were done before.
 	CountOnly bool `json:"countOnly,omitempty"`
 }
 
 // EachDone is the result of one batch.
 type EachDone struct {
-	// Count is the number of rows that were done; with CountOnly, that of those to do, 0 if some
-	// were done before.
+	// Count is the number of calls; with CountOnly, that of the rows to do, 0 if some were done
+	// before.
 	Count int `json:"count"`
 	// Before is the number of rows that were done before, since the begin.
 	Before int `json:"before"`
@@ -64,11 +69,11 @@ func (c *Client) CallEach(ctx context.Context, request CallEach) (EachDone, erro
 
 // eachPosition is how far a run has come.
 type eachPosition struct {
-	Where  []Condition `json:"where"`
-	Tenant string      `json:"tenant"`
-	// Cursor is that of the page after the last row that was done.
-	Cursor string `json:"cursor"`
-	Count  int    `json:"count"`
+	// Last is the id of the last row that was done, Until that of the last row at the begin.
+	Last  string `json:"last"`
+	Until string `json:"until"`
+	// Count is the number of calls.
+	Count int `json:"count"`
 }
 
 func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallEach) (done EachDone, err error) {
@@ -83,6 +88,8 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 		args.Limit = MaxEach
 	case args.Limit < 0 || args.Limit > MaxEach:
 		return done, fault.New(fault.Invalid, "limit must be between 1 and %d", MaxEach)
+	case args.Restart && args.Continue:
+		return done, fault.New(fault.Invalid, "restart and continue exclude each other")
 	}
 	e := eachCall{Local: l, who: who, args: args}
 	if e.param, err = l.rowParam(args.Function, args.Entity); err != nil {
@@ -95,10 +102,13 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	if args.CountOnly {
 		return done, l.Store.View(ctx, func(tx *store.Tx) error { return e.count(tx, &done) })
 	}
+	if err := l.Store.View(ctx, e.findEnd); err != nil {
+		return done, err
+	}
 	answer, err := l.Runtime.CallEach(ctx, runtime.Each{
 		FunctionCall: runtime.FunctionCall{Name: args.Function, Caller: e.who.Caller, RequestID: who.RequestID},
 		Params:       e.params,
-		Group:        eachPage,
+		Skip:         e.skip,
 		Also:         e.record,
 	})
 	switch {
@@ -111,18 +121,24 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	case answer.Status >= 400:
 		done.Failed = &Called{RequestID: who.RequestID, Status: answer.Status, Code: answer.Code, Detail: answer.Detail, Headers: [][2]string{}, Body: answer.Body}
 		done.FailedRow = e.ids[min(answer.N, len(e.ids)-1)]
-		done.Retry = !answer.Sent && mayFitSmaller(answer.Code)
+		done.Retry = !answer.Sent && mayFitSmaller(answer)
 		if answer.Errors != nil {
 			err = json.Unmarshal(answer.Errors, &done.Failed.Errors)
 		}
 		return done, err
 	}
-	return EachDone{Count: answer.N, Before: e.position.Count, More: e.next(answer.N) != ""}, nil
+	return EachDone{Count: answer.N - e.skipped, Before: e.position.Count, More: e.more(answer.N)}, nil
 }
 
 // mayFitSmaller reports whether fewer rows at a time may succeed where a batch has failed.
-func mayFitSmaller(code string) bool {
-	return slices.Contains([]fault.Code{fault.Conflict, fault.TooLarge, fault.HandlerTimeout}, fault.Code(code))
+func mayFitSmaller(answer runtime.EachAnswer) bool {
+	switch fault.Code(answer.Code) {
+	case fault.Conflict:
+		return true
+	case fault.TooLarge, fault.HandlerTimeout: // of more than the first call
+		return answer.N > 0
+	}
+	return false
 }
 
 // rowParam returns the name of the function's parameter for the id of a row.
@@ -157,10 +173,6 @@ func (l *Local) rowParam(function, entity string) (string, error) {
 	return "", fault.New(fault.NotFound, "the schema declares no function %q%s", function, diag.DidYouMean(function, names))
 }
 
-// eachPage is the number of rows after which a batch may end early: their cursors are read before the
-// function changes rows.
-const eachPage = 5
-
 // eachCall is one batch.
 type eachCall struct {
 	*Local
@@ -168,38 +180,59 @@ type eachCall struct {
 	args     CallEach
 	param    string
 	where    []any
+	end      string       // the id of the last row, if a run begins
 	position eachPosition // before the batch
 	ids      []string
-	// cursors are those after each page of eachPage rows; "" after the last row.
-	cursors []string
-	failed  error
+	full     bool // there may be rows after ids
+	skipped  int  // of ids
+	failed   error
 }
 
-func (e *eachCall) key() []byte { return []byte(keyEach + e.args.Entity + "." + e.args.Function) }
+func (e *eachCall) key() ([]byte, error) {
+	rows, err := json.Marshal([]any{e.args.Where, e.args.Tenant})
+	sum := sha256.Sum256(rows)
+	return fmt.Appendf(nil, "%s%s.%s/%x", keyEach, e.args.Entity, e.args.Function, sum[:16]), err
+}
 
-// find reads the position.
-func (e *eachCall) find(tx *store.Tx) error {
-	e.position = eachPosition{Where: e.args.Where, Tenant: e.args.Tenant}
-	raw, err := tx.Get(e.key())
+// find reads the position. ok is false if there is none.
+func (e *eachCall) find(tx *store.Tx) (ok bool, err error) {
+	e.position = eachPosition{}
+	key, err := e.key()
+	if err != nil {
+		return false, err
+	}
+	raw, err := tx.Get(key)
 	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && e.args.Restart:
-		return nil
+	case errors.Is(err, store.ErrNotFound):
+		return false, nil
 	case err != nil:
+		return false, err
+	case e.args.Restart:
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, &e.position); err != nil {
+		return false, fmt.Errorf("read the position of %s: %w", key, err)
+	}
+	return true, nil
+}
+
+// findEnd reads the id of the last row. The transaction of the calls must not do that: each insert of
+// another request would conflict with it.
+func (e *eachCall) findEnd(tx *store.Tx) error {
+	found, err := e.find(tx)
+	if err != nil || found || e.args.Continue {
 		return err
 	}
-	var stored eachPosition
-	if err := json.Unmarshal(raw, &stored); err != nil {
-		return fmt.Errorf("read the position of %s: %w", e.key(), err)
+	last, err := e.query(tx, []any{}, "desc", 1)
+	if len(last) > 0 {
+		e.end = last[0]
 	}
-	if slices.Equal(stored.Where, e.args.Where) && stored.Tenant == e.args.Tenant {
-		e.position = stored
-	}
-	return nil
+	return err
 }
 
 // count counts the rows, unless some were done before: then it is not known how many are left.
 func (e *eachCall) count(tx *store.Tx, done *EachDone) error {
-	if err := e.find(tx); err != nil {
+	if _, err := e.find(tx); err != nil {
 		return err
 	}
 	if done.Before = e.position.Count; done.Before > 0 {
@@ -215,69 +248,94 @@ func (e *eachCall) count(tx *store.Tx, done *EachDone) error {
 // params finds the rows of the batch.
 func (e *eachCall) params(tx *store.Tx) (all [][]byte, err error) {
 	defer func() { e.failed = err }()
-	if err := e.find(tx); err != nil {
+	e.ids, e.full, e.skipped = nil, false, 0
+	found, err := e.find(tx)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found && e.end == "":
+		return nil, nil
+	case !found:
+		e.position.Until = e.end
+	}
+	where := append(slices.Clone(e.where), []any{"id", "<=", e.position.Until})
+	if e.position.Last != "" {
+		where = append(where, []any{"id", ">", e.position.Last})
+	}
+	if e.ids, err = e.query(tx, where, "asc", e.args.Limit); err != nil {
 		return nil, err
 	}
-	e.ids, e.cursors = nil, nil
-	query := map[string]any{"from": e.args.Entity, "select": []string{"id"}, "where": e.where, "orderBy": [][2]string{{"id", "asc"}}}
-	for cursor := e.position.Cursor; len(e.ids) < e.args.Limit; {
-		query["limit"] = min(eachPage, e.args.Limit-len(e.ids))
-		if cursor != "" {
-			query["cursor"] = cursor
-		}
-		text, err := e.onRows(tx, &e.who.Caller, "query", query)
+	e.full = len(e.ids) == e.args.Limit
+	for _, id := range e.ids {
+		params, err := marshal(map[string]string{e.param: id})
 		if err != nil {
 			return nil, err
 		}
-		var found struct {
-			Rows       []struct{ ID string }
-			NextCursor string
-		}
-		if err := json.Unmarshal(text, &found); err != nil {
-			return nil, err
-		}
-		for _, row := range found.Rows {
-			params, err := marshal(map[string]string{e.param: row.ID})
-			if err != nil {
-				return nil, err
-			}
-			e.ids, all = append(e.ids, row.ID), append(all, params)
-		}
-		cursor = found.NextCursor
-		e.cursors = append(e.cursors, cursor)
-		if cursor == "" {
-			break
-		}
+		all = append(all, params)
 	}
 	return all, nil
 }
 
-// next returns the cursor after n rows.
-func (e *eachCall) next(n int) string {
-	if n == 0 {
-		return ""
+// query returns the ids of rows in the order of the ids.
+func (e *eachCall) query(tx *store.Tx, where []any, order string, limit int) (ids []string, err error) {
+	text, err := e.onRows(tx, &e.who.Caller, "query", map[string]any{
+		"from": e.args.Entity, "select": []string{"id"}, "where": where, "orderBy": [][2]string{{"id", order}}, "limit": limit,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return e.cursors[(n-1)/eachPage]
+	var found struct{ Rows []struct{ ID string } }
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, err
+	}
+	for _, row := range found.Rows {
+		ids = append(ids, row.ID)
+	}
+	return ids, nil
 }
+
+// skip reports whether an earlier call of the batch has deleted a row, or changed it so that it does
+// not match any more.
+func (e *eachCall) skip(tx *store.Tx, n int) (bool, error) {
+	if n == 0 {
+		return false, nil
+	}
+	left, err := e.query(tx, append(slices.Clone(e.where), []any{"id", "=", e.ids[n]}), "asc", 1)
+	if err != nil {
+		e.failed = err
+		return false, err
+	}
+	if len(left) == 0 {
+		e.skipped++
+	}
+	return len(left) == 0, nil
+}
+
+// more reports whether there may be rows after the first n of the batch.
+func (e *eachCall) more(n int) bool { return n < len(e.ids) || e.full && n > 0 }
 
 // record stores the position after n rows, and an audit record. After the last row there is none.
 func (e *eachCall) record(tx *store.Tx, n int) (err error) {
 	defer func() { e.failed = err }()
-	if e.next(n) == "" {
-		err = tx.Delete(e.key())
+	key, err := e.key()
+	if err != nil {
+		return err
+	}
+	if !e.more(n) {
+		err = tx.Delete(key)
 	} else {
 		next := e.position
-		next.Cursor, next.Count = e.next(n), next.Count+n
+		next.Last, next.Count = e.ids[n-1], next.Count+n-e.skipped
 		var raw []byte
 		if raw, err = json.Marshal(next); err == nil {
-			err = tx.Set(e.key(), raw)
+			err = tx.Set(key, raw)
 		}
 	}
-	if err != nil || n == 0 {
+	if err != nil || n == e.skipped {
 		return err
 	}
 	return audit.Append(tx, audit.Record{
 		RequestID: e.who.RequestID, Actor: audit.ActorOf(e.who.Caller), Action: "data.each",
-		Target: e.args.Entity, Result: audit.OK, Count: n, Reason: "function " + e.args.Function,
+		Target: e.args.Entity, Result: audit.OK, Count: n - e.skipped, Reason: "function " + e.args.Function,
 	})
 }

@@ -133,6 +133,48 @@ func TestADroppedEntityIsGoneWithItsIndexes(t *testing.T) {
 	}
 }
 
+// A release that has the field is active between two steps, and writes it to rows that were done.
+func TestADropBeginsAgainAfterAnotherSchema(t *testing.T) {
+	old := tradeWith("Order", "name: text\n note: text?", "open")
+	for what, gone := range map[string]string{
+		"Order.note": tradeWith("Order", "name: text\n note: text? @removed", "open"),
+		"Order":      strings.Replace(tradeWith("Order @removed", "name: text\n note: text?", "open"), "of: Order? @onDelete(cascade)", "of: Order? @removed", 1),
+	} {
+		h := newFixture(t, old)
+		for i := range 1200 {
+			h.insert(alice, "Order", fmt.Sprintf(`{"name":"n%d","note":"secret-%d"}`, i, i))
+		}
+		h.mustActivate(gone)
+		_, err := h.drop(what, func(step int) {
+			if step > 0 {
+				return
+			}
+			h.mustActivate(old)
+			if what == "Order" { // an id that is less than those of the rows that are left
+				err := h.in(system, func(a *entity.Access) error {
+					a.Import = true
+					return a.Do("insert", []byte(`{"into":"Order","values":{"id":"00000000000000000000000000","org":"acme","name":"again","note":"secret"}}`), &entity.Result{})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				h.must(alice, "update", `{"in":"Order","set":{"note":"secret again"},"where":[["name","=","n0"]]}`)
+			}
+			h.mustActivate(gone)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, row := range h.stored() {
+			if strings.Contains(row, "secret") {
+				t.Fatalf("%s: a row has the field still: %q", what, row)
+			}
+		}
+		h.verify()
+	}
+}
+
 // An activation that returns a field while it is dropped gets the field, or finds it gone; the catalog
 // and the rows agree in any case.
 func TestDropsAndActivationsDoNotDisturbEachOther(t *testing.T) {

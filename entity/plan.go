@@ -21,6 +21,7 @@ type planInput struct {
 	// loose: no order was requested; it is the order of ids.
 	loose bool
 	after []schema.Value // of order; nil: from the start
+	ids   query.Span     // in which ids are
 }
 
 // equalTo is the required value of a slot.
@@ -65,6 +66,9 @@ type plan struct {
 	points []string
 	index  *layout.Index // nil: the rows' own keys
 	ranges []keyRange
+	// within is the prefix of the index if many of its ranges are scanned, by this plan or by others of
+	// the operation.
+	within []byte
 	// reverse scans the ranges from their end.
 	reverse bool
 	// sorted: the rows come in the requested order.
@@ -171,9 +175,30 @@ func (a *Access) planRows(t *table, w *planInput) (plan, bool) {
 			r.resume(append(slices.Clone(prefix), w.after[0].Text()...), p.reverse)
 		}
 	}
+	if isID(w.ids.Low) {
+		r.from(rowKey(prefix, w.ids.Low, w.ids.LowOpen))
+	}
+	if isID(w.ids.High) {
+		r.below(rowKey(prefix, w.ids.High, !w.ids.HighOpen))
+	}
+	if isID(w.ids.Low) || isID(w.ids.High) {
+		p.rank = rankOf(0, true, false, p.sorted, w.loose)
+	}
 	p.ranges = []keyRange{r}
 	return p, true
 }
+
+// rowKey returns the key of a row of the prefix, or the least one behind it.
+func rowKey(prefix []byte, id schema.Value, behind bool) []byte {
+	key := append(slices.Clone(prefix), id.Text()...)
+	if behind {
+		key = append(key, 0)
+	}
+	return key
+}
+
+// isID reports whether a value may be an id.
+func isID(v schema.Value) bool { return v.Kind() == schema.KindText && len(v.Text()) <= maxIDBytes }
 
 // resume removes the keys up to this one, in the direction of the scan.
 func (r *keyRange) resume(key []byte, reverse bool) {
@@ -197,6 +222,9 @@ func (r *keyRange) below(key []byte) {
 	}
 }
 
+// entryBytes is enough for most values that a plan knows.
+const entryBytes = 96
+
 // planIndex returns the plan that uses the index; false when the index does not serve the
 // input, or only by scanning rows of other tenants.
 func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool) {
@@ -204,7 +232,7 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 		return plan{}, false
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
-	prefix := slices.Clone(x.Prefix)
+	prefix := append(make([]byte, 0, len(x.Prefix)+entryBytes), x.Prefix...)
 	equal, given, nulls := 0, 0, false
 	for _, c := range x.Columns {
 		v := schema.TextValue(tenant)
@@ -297,8 +325,8 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 	if order == nil {
 		return true, false
 	}
-	rest := slices.Clone(x.Columns[known:])
-	rest = append(rest, layout.Column{Slot: t.ID, Desc: x.IDDesc()})
+	var buf [8]layout.Column
+	rest := append(append(buf[:0], x.Columns[known:]...), layout.Column{Slot: t.ID, Desc: x.IDDesc()})
 	if t.Tenant >= 0 && x.TenantColumn < 0 {
 		rest = append(rest, layout.Column{Slot: t.Tenant, Desc: x.IDDesc()})
 	}
@@ -323,7 +351,16 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 // narrow restricts the plan's range by the condition on the first column after the known
 // ones: to a range of values, or to several values.
 func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Condition) (ranged, among bool) {
-	if where == nil || known == len(x.Columns) {
+	switch {
+	case where == nil:
+		return false, false
+	case known == len(x.Columns) && !x.Unique: // the ids of equal values
+		s, ok := where.Within(t.ID)
+		if ok {
+			t.cut(&p.ranges[0], layout.Column{Slot: t.ID, Desc: x.IDDesc()}, s)
+		}
+		return ok, false
+	case known == len(x.Columns):
 		return false, false
 	}
 	c, prefix := x.Columns[known], p.ranges[0].prefix
@@ -335,6 +372,7 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 				p.ranges = append(p.ranges, keyRange{prefix: key, lo: key})
 			}
 		}
+		p.within = x.Prefix
 		return false, true
 	}
 	s, ok := where.Within(c.Slot)
@@ -345,7 +383,6 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 		return false, false
 	}
 	r := &p.ranges[0]
-	edge := func(v schema.Value) []byte { return layout.AppendEntry(slices.Clone(prefix), v, c.Desc) }
 	start := []byte{layout.EntryValue}
 	if s.Prefix != "" && len(s.Prefix) < layout.MaxEntryBytes {
 		start = layout.AppendTextStart(start, s.Prefix)
@@ -356,13 +393,19 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 	start = append(slices.Clone(prefix), start...)
 	r.from(slices.Clone(start))
 	r.below(layout.PrefixEnd(start))
+	t.cut(r, c, s)
+	return true, false
+}
+
+// cut restricts a range to the values of its next column that are in the span.
+func (t *table) cut(r *keyRange, c layout.Column, s query.Span) {
+	edge := func(v schema.Value) []byte { return layout.AppendEntry(slices.Clone(r.prefix), v, c.Desc) }
 	if !s.Low.IsNull() && t.holds(c.Slot, s.Low) {
 		r.bound(edge(s.Low), c.Desc, s.LowOpen)
 	}
 	if !s.High.IsNull() && t.holds(c.Slot, s.High) {
 		r.bound(edge(s.High), !c.Desc, s.HighOpen)
 	}
-	return true, false
 }
 
 // bound cuts the range at the entries that begin with edge: it keeps those above, or those
@@ -446,24 +489,15 @@ func (a *Access) scan(t *table, p plan, visit func(*layout.Row) (bool, error)) e
 }
 
 func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row, visit func(*layout.Row) (bool, error)) (bool, error) {
+	r.from(r.prefix)
+	r.below(layout.PrefixEnd(slices.Clone(r.prefix)))
 	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {
 		return true, nil
 	}
-	from := r.lo
-	if p.reverse {
-		from = r.hi
-	}
 	empty := true
-	for item, err := range a.Tx.Scan(r.prefix, from, p.reverse) {
+	for item, err := range a.Tx.ScanRange(p.within, r.lo, r.hi, p.reverse) {
 		if err != nil {
 			return false, storeFault(err)
-		}
-		high := r.hi != nil && bytes.Compare(item.Key, r.hi) >= 0
-		if high && p.reverse {
-			continue // hi itself
-		}
-		if high || bytes.Compare(item.Key, r.lo) < 0 {
-			break
 		}
 		if err := a.touch(); err != nil {
 			return false, err

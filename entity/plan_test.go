@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -293,6 +294,71 @@ func TestAPageReadsOnlyTheRangeOfItsIndex(t *testing.T) {
 	} {
 		if got := h.touchedBy(clerk, `{"from":"Order",`+c.query+`}`); got != c.want {
 			t.Errorf("%s: %d rows are touched, want %d", c.query, got, c.want)
+		}
+	}
+}
+
+// A condition on the id narrows the range of the rows, and of the entries of an index with equal values.
+// Rows that others insert behind it meanwhile do not conflict.
+func TestConditionsOnTheIDNarrowTheScan(t *testing.T) {
+	h := newFixture(t, shop)
+	partner := h.insert(clerk, "Partner", `{"code":"0"}`)
+	var values []string
+	for i := range 300 {
+		values = append(values, fmt.Sprintf(`{"number":"%04d","partner":%q,"status":%q,"rank":%d}`, i, partner, []string{"open", "paid"}[i%2], i))
+	}
+	h.must(clerk, "insert", `{"into":"Order","values":[`+strings.Join(values, ",")+`]}`)
+	var ids []string
+	for _, row := range h.rows(clerk, `{"from":"Order","orderBy":[["id","asc"]],"limit":300}`) {
+		ids = append(ids, fmt.Sprint(row["id"]))
+	}
+	last := ids[299]
+	for _, who := range []*caller.Caller{clerk, operator} {
+		for _, c := range []struct {
+			query      string
+			want, rows int
+		}{
+			{fmt.Sprintf(`"where":[["id",">",%q]]`, ids[289]), 10, 10},
+			{fmt.Sprintf(`"where":[["id",">=",%q]],"orderBy":[["id","desc"]]`, ids[290]), 10, 10},
+			{fmt.Sprintf(`"where":[["id","<",%q]],"orderBy":[["id","desc"]]`, ids[10]), 10, 10},
+			{fmt.Sprintf(`"where":[["id","<=",%q],["id",">",%q]]`, ids[19], ids[9]), 10, 10},
+			{fmt.Sprintf(`"where":[["id","<=",%q],["id",">",%q]]`, ids[9], ids[19]), 0, 0},
+			{fmt.Sprintf(`"where":[["id",">",%q],["rank",">=",0]],"orderBy":[["id","asc"]],"limit":3`, ids[9]), 4, 3},
+		} {
+			if got := h.touchedBy(who, `{"from":"Order",`+c.query+`}`); got != c.want {
+				t.Errorf("%s: %s: %d rows are touched, want %d", who.Kind, c.query, got, c.want)
+			}
+			if got := len(h.rows(who, `{"from":"Order",`+c.query+`}`)); got != c.rows {
+				t.Errorf("%s: %s: %d rows, want %d", who.Kind, c.query, got, c.rows)
+			}
+		}
+	}
+	runs := 0
+	_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
+		runs++
+		var a entity.Access
+		a.Reset(h.model, tx, clerk, 0)
+		if err := a.Do("count", []byte(fmt.Sprintf(`{"from":"Order","where":[["id","<=",%q]]}`, last)), &entity.Result{}); err != nil {
+			return err
+		}
+		if runs == 1 {
+			h.must(clerk, "insert", fmt.Sprintf(`{"into":"Order","values":{"number":"new","partner":%q,"status":"open","rank":1000}}`, partner))
+		}
+		return a.Do("insert", []byte(fmt.Sprintf(`{"into":"Order","values":{"number":"own","partner":%q,"status":"open","rank":1001}}`, partner)), &entity.Result{})
+	})
+	if err != nil || runs != 1 {
+		t.Errorf("%d runs, %v", runs, err)
+	}
+
+	h = newFixture(t, tradeWith("Order", "name: text", "open")) // with a tenant
+	for i := range 50 {
+		ids[i] = h.insert(alice, "Order", fmt.Sprintf(`{"name":"%d"}`, i))
+	}
+	slices.Sort(ids[:50])
+	for _, who := range []*caller.Caller{alice, operator} {
+		args := fmt.Sprintf(`{"from":"Order","where":[["id","<=",%q],["id",">",%q]]}`, ids[19], ids[9])
+		if got, rows := h.touchedBy(who, args), len(h.rows(who, args)); got != 10 || rows != 10 {
+			t.Errorf("%s: %d of %d rows", who.Kind, rows, got)
 		}
 	}
 }

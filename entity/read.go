@@ -50,6 +50,7 @@ func (o *operation) planInput(ordered bool) *planInput {
 	if ordered {
 		w.order, w.after, w.loose = o.query.Order, o.query.After, o.query.RequestedTerms == 0
 	}
+	w.ids, _ = w.where.Within(o.table.ID)
 	if o.table.Entity == nil { // members have no slots, except the id
 		w.where = nil
 		if id, ok := o.query.Where.Equal(layout.UntypedID); ok {
@@ -136,7 +137,10 @@ func (o *operation) list() error {
 // when there is none.
 func (o *operation) listRows(w *rowWriter) (last []schema.Value, err error) {
 	input := o.planInput(true)
-	p := o.plan(o.table, input)
+	return o.listPlanned(o.plan(o.table, input), input, w)
+}
+
+func (o *operation) listPlanned(p plan, input *planInput, w *rowWriter) (last []schema.Value, err error) {
 	if p.sorted {
 		return o.listSorted(p, input, w)
 	}

@@ -300,6 +300,29 @@ func TestAPlanNamesEveryChange(t *testing.T) {
 	}
 }
 
+// An email may become a text, and the plan says that this has no way back.
+func TestAPlanNamesATypeThatIsWidened(t *testing.T) {
+	old, next := tradeWith("Order", "mail: email\n links: url[]", "open"), tradeWith("Order", "mail: text\n links: text[]", "open")
+	h := newFixture(t, old)
+	s, _ := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(next)}}, compiler.Options{})
+	for _, want := range []string{"", "widen Order.mail 1 email, widen Order.links 1 url[]"} {
+		steps, list, err := catalog.Plan(context.Background(), h.store, s)
+		var got []string
+		for _, step := range steps {
+			was, _, _ := strings.Cut(strings.TrimPrefix(step.How, "was "), ";")
+			got = append(got, fmt.Sprintf("%s %s %d %s", step.Change, step.What, step.Rows, was))
+		}
+		if strings.Join(got, ", ") != want || len(list) > 0 || err != nil {
+			t.Errorf("got %q, want %q; %v, %v", got, want, list, err)
+		}
+		h.insert(alice, "Order", `{"mail":"a@example.com","links":["https://example.com/"]}`)
+	}
+	h.mustActivate(next)
+	if err := h.rollback(old); err == nil {
+		t.Error("a text became an email")
+	}
+}
+
 func TestTenantsMayBeRenamed(t *testing.T) {
 	old := tradeWith("Order", "name: text", "open")
 	h := newFixture(t, old)

@@ -14,9 +14,11 @@ type Each struct {
 	// Params returns the parameters of each call, in the transaction. It may be called several
 	// times, like the next.
 	Params func(tx *store.Tx) ([][]byte, error)
-	// Group is after how many calls, and multiples of that, the batch may end early; 0: 1.
-	Group int
-	// Also is called in the transaction after n calls. Its error refuses all of them.
+	// Skip reports whether the call with that number, from 0 on, is not made because of what earlier
+	// ones have done.
+	Skip func(tx *store.Tx, n int) (bool, error)
+	// Also is called in the transaction after n calls, with those that were skipped. Its error refuses
+	// all of them.
 	Also func(tx *store.Tx, n int) error
 }
 
@@ -24,7 +26,7 @@ type Each struct {
 type EachAnswer struct {
 	// Answer is that of the last call. If its status is 400 or above, nothing was committed.
 	*Answer
-	// N is the number of calls that were committed, or the index of the one that was refused.
+	// N is the number of calls that were committed or skipped, or the index of the one that was refused.
 	N int
 	// Sent: a call has sent requests.
 	Sent bool
@@ -53,8 +55,14 @@ func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *
 			return err
 		}
 		for _, body := range bodies {
-			if got.N > 0 && got.N%max(1, e.Group) == 0 && time.Since(started) > rt.timeout/2 {
+			if got.N > 0 && time.Since(started) > rt.timeout/2 {
 				break
+			}
+			if skipped, err := e.Skip(tx, got.N); err != nil {
+				return err
+			} else if skipped {
+				got.N++
+				continue
 			}
 			inv.input.body = body
 			err := rt.prepare(rel, inv)

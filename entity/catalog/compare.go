@@ -86,6 +86,7 @@ type migration struct {
 type survey struct {
 	entity *schema.Entity
 	entry  *tableEntry
+	active *tableEntry   // before the change: commands that change rows first use its names
 	table  *layout.Table // with the new fields; indexes get their numbers later
 	nulls  []int         // slots that have become required
 	lacks  []int         // slots of kept fields that are required
@@ -308,7 +309,7 @@ func (m *migration) missing(field *fieldEntry, f *schema.Field) []byte {
 
 // compareFields finds changes of declared fields that existing rows do not allow.
 func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
-	s := &survey{entity: e}
+	s := &survey{entity: e, active: have}
 	for i := range have.Fields {
 		prior := &have.Fields[i]
 		at := slices.IndexFunc(entry.Fields, func(f fieldEntry) bool { return f.Number == prior.Number && !f.Kept })
@@ -421,7 +422,7 @@ func (m *migration) findFresh(tx *store.Tx, entry *tableEntry) error {
 	}
 	e := m.schema.Entity(entry.Name)
 	at := slices.IndexFunc(m.surveys, func(s *survey) bool { return s.entity == e })
-	s := &survey{entity: e}
+	s := &survey{entity: e, active: m.priors[entry.Name]}
 	if at >= 0 {
 		s = m.surveys[at]
 	}
@@ -539,11 +540,11 @@ const maxFindings = 20
 
 // inspect reports the errors of a single row.
 func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) error {
-	e, id := s.entity, values[s.table.ID].Text()
+	e, id, active := s.entity, values[s.table.ID].Text(), s.active.Name
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>", e.Name, f.Name, id, e.Name, f.Name, f.Name)
+			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>", e.Name, f.Name, id, active, s.activeName(slot), s.activeName(slot))
 		}
 	}
 	for _, slot := range s.lacks {
@@ -555,13 +556,13 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.bounds {
 		f := e.Fields[slot]
 		if err := f.Type.CheckBounds(values[slot]); err != nil {
-			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>", e.Name, f.Name, id, err, e.Name, id, f.Name)
+			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>", e.Name, f.Name, id, err, active, id, s.activeName(slot))
 		}
 	}
 	for _, enum := range s.enums {
 		if name := anyOf(values[enum.slot], enum.removed); name != "" {
-			f := e.Fields[enum.slot]
-			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s = %s\" --set %s=<value>", id, e.Name, name, e.Name, f.Name, e.Name, f.Name, name, f.Name)
+			f, field := e.Fields[enum.slot], s.activeName(enum.slot)
+			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>", id, e.Name, name, e.Name, f.Name, active, field, equals(&f.Type), name, field)
 		}
 	}
 	for _, at := range s.lengths {
@@ -571,6 +572,22 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 		}
 	}
 	return s.inspectRelations(tx, values, list)
+}
+
+// equals returns the operator with which a condition finds a value, or lists with it.
+func equals(t *schema.Type) string {
+	if t.List {
+		return "contains"
+	}
+	return "="
+}
+
+// activeName returns the name that a field has before the change.
+func (s *survey) activeName(slot int) string {
+	f := s.entity.Fields[slot]
+	number := s.entry.field(f.Name).Number
+	at := slices.IndexFunc(s.active.Fields, func(prior fieldEntry) bool { return prior.Number == number })
+	return s.active.Fields[at].Name
 }
 
 // anyOf returns the name of an enum's value, or of one in a list, if it is among the texts.
@@ -622,5 +639,5 @@ func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash
 }
 
 func (s *survey) reportSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[3]s --where \"id = %[1]s\" --set <field>=<value>", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table))
+	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[5]s --where \"id = %[1]s\" --set <field>=<value>", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table), s.active.Name)
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -20,13 +21,15 @@ import (
 //	catalog   the entry is removed, in the transaction of the last rows
 //	indexes   entries of a dropped entity's indexes are deleted, which were marked before its rows
 //
-// Interrupted, it can begin again: rows without the field stay as they are.
+// Interrupted, it can begin again: rows without the field stay as they are. It begins again by itself if
+// another schema was active between two steps, because rows may have got the field meanwhile.
 
 // DropStep is what one transaction of a drop has done.
 type DropStep struct {
 	// Looked is the number of rows that were read, Changed that of those that were changed or deleted.
 	Looked, Changed int
-	// Next is the position for the next step. It is nil after the last one.
+	// Next is the position for the next step: the generation of the catalog, and the key of a row. It is
+	// nil after the last one.
 	Next []byte
 }
 
@@ -106,13 +109,17 @@ func Drop(ctx context.Context, st *store.Store, name string, from []byte, also f
 			if err != nil {
 				return err
 			}
+			key := keyAt(from, generation)
 			if k.field != nil {
-				step, err = k.dropField(tx, from, batch)
+				step, err = k.dropField(tx, key, batch)
 			} else {
-				step, err = k.dropRows(tx, from)
+				step, err = k.dropRows(tx, key)
 			}
 			if err != nil {
 				return err
+			}
+			if step.Next != nil {
+				step.Next = append(binary.BigEndian.AppendUint64(nil, generation), step.Next...)
 			}
 			return also(tx, step)
 		})
@@ -127,6 +134,15 @@ func Drop(ctx context.Context, st *store.Store, name string, from []byte, also f
 			return step, err
 		}
 	}
+}
+
+// keyAt returns the key of a position, nil if it is the begin or one of another generation.
+func keyAt(position []byte, generation uint64) []byte {
+	const prefix = 8
+	if len(position) <= prefix || binary.BigEndian.Uint64(position) != generation {
+		return nil
+	}
+	return position[prefix:]
 }
 
 // dropField removes the field from some rows, and its entry with the last of them.

@@ -13,7 +13,7 @@ import (
 
 // Step is one change of the stored rows' schema.
 type Step struct {
-	// Change is "add", "rename", "remove", "return", "keep", "check", "build" or "drop".
+	// Change is "add", "rename", "widen", "remove", "return", "keep", "check", "build" or "drop".
 	Change string `json:"change"`
 	// What is an entity, a field, an enum's value or an index: "Order", "Order.note",
 	// "Order.status sent", "Order(status, number)".
@@ -138,6 +138,9 @@ func (p *planner) field(table, tableBefore *tableEntry, now *fieldEntry, filled 
 	}
 	if now.Name != before.Name {
 		p.add("rename", what, "was %s; no row is written", before.Name)
+	}
+	if prior := p.m.typeNow(before.Type); prior != now.Type && filled {
+		p.add("widen", what, "was %s; it cannot be narrowed again, also not by a rollback, while there are rows", prior)
 	}
 	for _, name := range now.Enum {
 		text := now.storedText(name)

@@ -301,7 +301,7 @@ func (m *migration) values(field, prior *fieldEntry, filled bool, f *schema.Fiel
 	}
 	for _, i := range found.two {
 		w := declared[i]
-		m.list.Errorf("E608", f.Span, "value %s of enum %s has @was(%q), and %s.%s has both: remove @was, and change the rows first: runner data update %s --where \"%s = %s\" --set %s=%s", w.name, enum.Name, w.was, e.Name, f.Name, e.Name, f.Name, w.was, f.Name, w.name)
+		m.list.Errorf("E608", f.Span, "value %s of enum %s has @was(%q), and %s.%s has both: remove @was, and change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>", w.name, enum.Name, w.was, e.Name, f.Name, m.priors[e.Name].Name, prior.Name, equals(&f.Type), w.was, prior.Name)
 	}
 	for _, i := range found.nothing {
 		w := declared[i]

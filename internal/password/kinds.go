@@ -90,10 +90,14 @@ type scryptHash struct {
 }
 
 func (h scryptHash) needs() (int64, float64) {
-	const secondsPerGiB = 4
+	const (
+		secondsPerGiB    = 4
+		derivationPerGiB = 16 // of all blocks, by PBKDF2
+	)
 	block := int64(128 * h.r)
 	filled := block << h.log2n // for each of p blocks in turn
-	return filled + block*int64(h.p-1), float64(filled) / (1 << 30) * float64(h.p) * secondsPerGiB
+	seconds := (secondsPerGiB*float64(filled) + derivationPerGiB*float64(block)) / (1 << 30) * float64(h.p)
+	return filled + block*int64(h.p-1), seconds
 }
 
 func (h scryptHash) matches(password []byte, _ *cost.Meter) (bool, error) {

@@ -242,6 +242,11 @@ func TestAHashThatNeedsTooMuchIsRefusedBeforeItIsComputed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", hash, err, want)
 		}
 	}
+	// Filling its blocks would take less than four seconds, and deriving them eight.
+	_, err := password.Options{MaxMemory: 4 << 30}.Parse("$scrypt$ln=1,r=65536,p=60$" + salt + "$" + sum)
+	if err == nil || !strings.Contains(fault.Of(err).Detail, "would take about 11 seconds") {
+		t.Errorf("many large blocks: %v", err)
+	}
 	for _, hash := range []string{
 		"$argon2id$v=19$m=131072,t=3,p=4$" + salt + "$" + sum, // RFC 9106's second choice has half as much
 		"$2b$14$joct7.wqd4OEhsqpgQtXk.mkyPCjvLPlVv5bp8U0Xj56u.bLN6f.G",

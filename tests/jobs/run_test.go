@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -90,7 +91,10 @@ func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
 		kills, each = 100, 9 // no more than a page of rows
 	}
 	a, token := newApp(t, appSettings)
-	want := 0
+	// The time stays behind the clock until the clock is accepted, which ends all pauses of jobs: those
+	// of jobs that were killed many times are minutes long.
+	a.SetClockAhead(40 * 24 * time.Hour)
+	began, want, lost := time.Now(), 0, 0
 	for round := range kills {
 		d := desk{a.Serve(), token}
 		for i := range each {
@@ -101,16 +105,36 @@ func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
 			d.enqueue(`{"name":"` + name + `","params":{"text":"` + fmt.Sprintf("%d/%d", round, i) + `"}}`)
 			want++
 		}
-		d.WaitForOutput("slow begins")
+		if round%4 == 3 { // while others end too
+			d.WaitForOutput(`"job":"slow",.*"outcome":"done"`)
+		} else {
+			d.WaitForOutput("slow begins")
+		}
 		d.Kill()
+		lost += strings.Count(d.Stderr.String(), `"msg":"job lease over"`)
+		if round%10 == 9 {
+			t.Logf("%d servers were killed in %s; %d runs of jobs ended with them", round+1, time.Since(began).Round(time.Second), lost)
+		}
 	}
 	d := desk{a.Serve(), token}
+	d.WaitForOutput(`"job":"slow",.*"outcome":"done"`)
+	d.Stop() // so that no run has a lease when the time jumps
+	lost += strings.Count(d.Stderr.String(), `"msg":"job lease over"`)
+	a.Must("clock", "accept")
+	d = desk{a.Serve(), token}
 	d.WaitUntil("all jobs to be done", func() bool { return len(d.texts()) >= want })
+	t.Logf("%d jobs are done in %s; %d servers and %d runs were killed", want, time.Since(began).Round(time.Second), kills, lost)
+	if lost < kills/2 {
+		t.Errorf("only %d runs of jobs were killed with %d servers", lost, kills)
+	}
 	seen := map[string]int{}
 	for _, text := range d.texts() {
 		if seen[text]++; seen[text] > 1 {
 			t.Errorf("%s was written twice", text)
 		}
+	}
+	if len(seen) != want {
+		t.Errorf("%d jobs have written a row, want %d", len(seen), want)
 	}
 }
 

@@ -1,15 +1,19 @@
 package rows_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
+	"runner.example/admin"
+	"runner.example/internal/secret"
 	"runner.example/tests/harness"
 )
 
@@ -34,13 +38,18 @@ functions(timeout: 60s) {
   nothing()
   two(a: string, b: string)
   slow(person: Person) (timeout: 400ms)
+  slower(person: Person) (timeout: 1s)
+  endless(person: Person) (timeout: 200ms)
+  copy(person: Person)
+  removeNext(person: Person)
+  fillAll(person: Person)
 }
 auth { session cookie { } }
 `
 }
 
 const peopleHandlers = `
-import { badRequest, get, insert, noContent, update, type RouteRequest } from "@runner/sdk";
+import { badRequest, get, insert, noContent, query, remove, update, type RouteRequest } from "@runner/sdk";
 export async function splitName(req: RouteRequest) {
   const { person } = req.body<{ person: string }>();
   const row = await get("Person", person);
@@ -61,6 +70,31 @@ export function slow() {
   return noContent();
 }
 export function two() { return noContent(); }
+export function slower() {
+  for (const end = Date.now() + 300; Date.now() < end; );
+  return noContent();
+}
+export function endless() { for (;;); }
+export async function copy(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  const { name } = await get("Person", person);
+  await insert("Person", { name });
+  return noContent();
+}
+export async function removeNext(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await get("Person", person);
+  await insert("Done", { person });
+  const [next] = await query("Person").where("id", ">", person).orderBy("id").limit(1);
+  if (next) await remove("Person").where("id", "=", next.id);
+  return noContent();
+}
+export async function fillAll(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await insert("Done", { person });
+  await update("Person", { note: "filled" }).where("name", "!=", "");
+  return noContent();
+}
 `
 
 const (
@@ -251,7 +285,7 @@ func TestCallsOverRowsContinueAfterErrorsAndKills(t *testing.T) {
 	// The server is killed as soon as another batch is committed.
 	ended := make(chan harness.Result, 1)
 	go func() { ended <- a.Run(each...) }()
-	s.WaitUntil("another batch", func() bool { return batches(a) >= 2 })
+	s.WaitUntil("another batch", func() bool { return batches(a, "data.each") >= 2 })
 	s.Kill()
 	<-ended // it may have ended before
 	s = a.Serve()
@@ -293,7 +327,178 @@ func TestABatchEndsBeforeTheFunctionsTimeout(t *testing.T) {
 	s.Stop()
 }
 
-// batches returns the number of audit records of calls over rows.
-func batches(a *harness.App) int {
-	return strings.Count(a.Run("audit", "list", "--json").Stdout, `"data.each"`)
+// The commands in the refusals of a change can be typed as they are: with the names that rows have now.
+func TestTheCommandsInRefusalsChangeTheRows(t *testing.T) {
+	t.Parallel()
+	const old = `
+enum Color { red, green, blue }
+entity Thing {
+  id: id
+  name: string(1..20)
+  note: text?
+  color: Color
+  colors: Color[]
+}
+`
+	const next = `
+enum Color { red, green }
+entity Article @was("Thing") {
+  id: id
+  title: string(1..3) @was("name") @unique
+  remark: text @was("note")
+  shade: Color @was("color")
+  shades: Color[] @was("colors")
+}
+`
+	a := harness.NewApp(t, old, "")
+	a.Write("things.jsonl", `{"name":"a","color":"blue","colors":["red","blue"]}`+"\n"+`{"name":"long","note":"n","color":"red","colors":[]}`+"\n"+`{"name":"a","note":"n","color":"red","colors":[]}`+"\n")
+	a.Must("data", "import", "Thing", "things.jsonl")
+	command := regexp.MustCompile(`runner data update \w+ --where "([^"]+)" --set (\S+)=<value>`)
+	values := map[string]string{"name": "b", "note": "filled", "color": "red", "colors": `["green"]`, "<field>": "c"}
+	for round := 0; ; round++ {
+		a.Write("app.schema", next)
+		r := a.Run("check", "--against", "data")
+		if r.Status == 0 && round > 1 {
+			break
+		}
+		found := command.FindAllStringSubmatch(r.Stderr+r.Stdout, -1)
+		if len(found) == 0 || round > 3 {
+			t.Fatalf("round %d: no command in\n%s%s", round, r.Stdout, r.Stderr)
+		}
+		a.Write("app.schema", old)
+		for _, m := range found {
+			set := m[2] + "=" + values[m[2]]
+			if m[2] == "<field>" {
+				set = "name=c"
+			}
+			wantRun(t, a, 0, []string{"updated 1 row"}, "data", "update", "Thing", "--where", m[1], "--set", set)
+		}
+	}
+}
+
+// A function takes 300 ms for a row, and its timeout is a second: no batch may wait for several rows
+// before it ends.
+func TestABatchMayEndAfterAnyRow(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 7)
+	s := a.Serve()
+	wantRun(t, a, 0, []string{"called slower for 7 rows"}, "data", "each", "Person", "--call", "slower", "--all")
+	wantRun(t, a, 1, []string{"endless answered 504"}, "data", "each", "Person", "--call", "endless", "--all")
+	s.Stop()
+}
+
+// Functions insert rows, delete rows that are still to come, or change them so that they do not match any
+// more.
+func TestFunctionsChangeTheRowsThatTheyAreCalledFor(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 250)
+	s := a.Serve()
+	wantRun(t, a, 0, []string{"called copy for 250 rows"}, "data", "each", "Person", "--call", "copy", "--all")
+	if n := len(listed(t, a, "Person", "--limit", "1000")); n != 500 {
+		t.Errorf("%d rows, want each row and its copy", n)
+	}
+	wantRun(t, a, 0, []string{"called removeNext for 250 rows"}, "data", "each", "Person", "--call", "removeNext", "--all")
+	if n := len(listed(t, a, "Person", "--limit", "1000")); n != 250 {
+		t.Errorf("%d rows, want each other row", n)
+	}
+	wantRun(t, a, 0, []string{"called fillAll for 1 row"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
+	wantRun(t, a, 0, []string{"called fillAll for 0 rows"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
+	s.Stop()
+}
+
+// Two commands share a run: one of a user of this machine, and one of a platform key. Another one over the
+// same rows with other conditions has a position of its own.
+func TestARunIsContinuedByAnotherOperator(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 250)
+	a.Write("runner.toml", "[admin]\nlisten = \"127.0.0.1:0\"\n")
+	s := a.Serve()
+	var status struct{ Admin, AdminFingerprint string }
+	if err := json.Unmarshal([]byte(a.Must("status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	var key struct{ Token string }
+	if err := json.Unmarshal([]byte(a.Must("keys", "create", "--name", "x", "--role", "admin", "--json")), &key); err != nil {
+		t.Fatal(err)
+	}
+	each := admin.CallEach{Entity: "Person", Function: "strict"}
+	call := func(c *admin.Client, request admin.CallEach, count, before int, more bool) {
+		t.Helper()
+		got, err := c.CallEach(t.Context(), request)
+		if err != nil || got.Failed != nil || got.Count != count || got.Before != before || got.More != more {
+			t.Fatalf("got %+v, %v; want %d rows after %d, more %v", got, err, count, before, more)
+		}
+	}
+	here, err := admin.Dial(t.Context(), a.Path("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := admin.DialURL(t.Context(), status.Admin, status.AdminFingerprint, secret.NewToken(key.Token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(here, each, 100, 0, true)
+	other := each
+	other.Where = []admin.Condition{{Field: "note", Operator: "startsWith", Value: "secret"}}
+	call(here, other, 100, 0, true)
+	call(there, each, 100, 100, true)
+	each.Continue = true
+	call(here, each, 50, 200, false)
+	call(there, each, 0, 0, false) // the run has ended meanwhile
+	call(there, other, 100, 100, true)
+	each.Continue = false
+	call(there, each, 100, 0, true) // a new run
+	s.Stop()
+}
+
+// The server is killed while values are dropped. The same command continues.
+func TestADropContinuesAfterAKill(t *testing.T) {
+	t.Parallel()
+	const n = 4000
+	a := newPeople(t, n)
+	s := a.Serve()
+	a.Write("app.schema", strings.Replace(people(oldPerson, "fresh, known", ""), "note: text?", "note: text? @removed", 1))
+	a.Must("reload")
+	client, err := admin.Dial(t.Context(), a.Path("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := admin.DropKept{Name: "Person.note"}
+	for range 2 {
+		done, err := client.DropKept(t.Context(), request)
+		if err != nil || done.Count == 0 || done.NextCursor == "" {
+			t.Fatalf("got %+v, %v", done, err)
+		}
+		request.Cursor = done.NextCursor
+	}
+	third := make(chan error, 1)
+	go func() {
+		_, err := client.DropKept(context.WithoutCancel(t.Context()), request)
+		third <- err
+	}()
+	s.Kill()
+	t.Logf("the batch that the kill met: %v", <-third)
+	s = a.Serve()
+	a.Must("data", "update", "Person", "--where", "name = First1 Last1", "--set", "state=known")
+	wantRun(t, a, 0, []string{"dropped Person.note from"}, "data", "drop", "Person.note", "--yes")
+	if _, rows := audited(t, a, "data.drop"); rows != n {
+		t.Errorf("%d values were dropped, want %d", rows, n)
+	}
+	wantRun(t, a, 4, nil, "data", "drop", "Person.note", "--yes")
+	a.Must("rollback")
+	rows := listed(t, a, "Person", "--limit", fmt.Sprint(2*n))
+	for _, row := range rows {
+		if row["note"] != nil || row["name"] == "" {
+			t.Fatalf("got %v", row)
+		}
+	}
+	if len(rows) != n {
+		t.Errorf("%d rows, want %d", len(rows), n)
+	}
+	s.Stop()
+}
+
+// batches returns the number of audit records of an action.
+func batches(a *harness.App, action string) int {
+	return strings.Count(a.Run("audit", "list", "--json").Stdout, fmt.Sprintf("%q", action))
 }

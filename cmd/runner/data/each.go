@@ -23,9 +23,14 @@ moved to another entity.
 
 Up to 100 rows are one transaction, fewer if they take more than half of the function's timeout.
 Its position is stored with it: after an interruption or an error, the same command continues
-after the last committed row, and no row is processed twice. --restart begins again with the first row.
+after the last committed row, also that of another operator, and no row is processed twice.
+--restart begins again with the first row, and so does the same command after the last one.
 If the function answers 400 or above for a row, nothing of its transaction is stored, and the
-command ends with status 1.`
+command ends with status 1.
+
+The rows are in the order of their ids, up to the last one at the begin. So the function may insert
+rows of the same entity. A row that it has deleted or changed before its turn, so that it does not
+match any more, is skipped.`
 
 func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Command {
 	var flags changeFlags
@@ -78,6 +83,7 @@ func callEach(ctx context.Context, c *cli.CLI, node *admin.Client, request admin
 	}
 	request.CountOnly = false
 	if left.Before > 0 {
+		request.Continue = !request.Restart
 		c.Say("", fmt.Sprintf("continuing after %s (--restart begins again)", console.Plural(left.Before, "row")))
 	}
 	bar := c.NewBar("rows of "+request.Entity, int64(left.Count), progress.UnitsDefault)
@@ -110,7 +116,9 @@ func eachBatch(ctx context.Context, node *admin.Client, request admin.CallEach, 
 		case ctx.Err() != nil:
 			return ctx.Err() // the deadline ended the wait
 		case batch.Retry && request.Limit > 1:
-			request.Limit /= 2
+			if request.Limit /= 2; batch.Failed.Code == string(fault.HandlerTimeout) {
+				request.Limit = 1 // too many timeouts would make the function unavailable
+			}
 			continue
 		case batch.Failed != nil:
 			return eachFailure(request.Function, &batch)
@@ -120,7 +128,7 @@ func eachBatch(ctx context.Context, node *admin.Client, request admin.CallEach, 
 		if !batch.More {
 			return nil
 		}
-		request.Restart = false
+		request.Restart, request.Continue = false, true // another command may have ended the run
 	}
 }
 
