@@ -170,3 +170,21 @@ func TestTheDevelopmentServerShowsRunsAndLetsSchedulesFire(t *testing.T) {
 	a.Must("jobs", "enqueue", "fails", `{"until":9}`, "--tenant", "acme")
 	s.WaitForOutput(`JOB    fails attempt 1 retried \S+ job_(.*\n)+.*handlers/ledger.ts:\d+.*not yet`)
 }
+
+func TestAReleaseWithOtherParametersLetsJobsFailUntilItIsRolledBack(t *testing.T) {
+	a, d := serve(t)
+	id := d.enqueue(`{"name":"write","params":{"text":"kept"},"options":{"delay":3600}}`)
+	reload := func(schema string) {
+		t.Helper()
+		a.Write("app.schema", schema)
+		a.Must("reload")
+	}
+	reload(strings.Replace(appSchema, "write(text: string(1..100)", "write(txt: string(1..100)", 1))
+	a.Must("jobs", "retry", id)
+	d.WaitForOutput(id + `","job":"write","attempt":1,"outcome":"retried"`)
+	if j := show(t, a, id); j.State == "failed" || !strings.Contains(j.Error, "the parameters do not match the job in the active release") || !strings.Contains(j.Error, `(did you mean \"txt\"?)`) {
+		t.Errorf("the job is %+v", j)
+	}
+	reload(appSchema)
+	d.waitFor("kept") // after its pause
+}
