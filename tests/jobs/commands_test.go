@@ -188,3 +188,27 @@ func TestAReleaseWithOtherParametersLetsJobsFailUntilItIsRolledBack(t *testing.T
 	reload(appSchema)
 	d.waitFor("kept") // after its pause
 }
+
+func TestOperatorsCancelAllJobs(t *testing.T) {
+	a, d := serve(t)
+	d.enqueue(`{"name":"waits","params":{"seconds":59}}`)
+	d.WaitForOutput("waits for 59")
+	for _, job := range [][]string{{"waits", `{"seconds":1}`}, {"late"}, {"late"}} {
+		a.Must(append(append([]string{"jobs", "enqueue"}, job...), "--delay", "1h", "--tenant", "acme")...)
+	}
+	a.Must("jobs", "enqueue", "late", "--delay", "1h", "--tenant", "blue")
+	for _, args := range [][]string{{}, {"--all"}, {"job_x", "--all"}, {"job_x", "--tenant", "acme"}} {
+		if r := a.Run(append([]string{"jobs", "cancel"}, args...)...); r.Status != 2 {
+			t.Errorf("%s: %d %s", args, r.Status, r.Stderr)
+		}
+	}
+	if text := a.Must("jobs", "cancel", "--all", "--yes", "--job", "late", "--tenant", "acme"); text != "cancelled 2 jobs\n" {
+		t.Errorf("of one name and tenant: %s", text)
+	}
+	if text := a.Must("jobs", "cancel", "--all", "--yes", "--json"); !strings.Contains(text, `"count": 3`) {
+		t.Errorf("all: %s", text)
+	}
+	if live := append(list(t, a, "--state", "waiting"), list(t, a, "--state", "running")...); len(live) != 0 {
+		t.Errorf("not cancelled: %+v", live)
+	}
+}
