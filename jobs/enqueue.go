@@ -109,10 +109,10 @@ func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueue
 	if full {
 		return Enqueued{}, errFull
 	}
-	if err := r.checkFits(tx); err != nil {
+	if err := r.setWaiting(tx, declared); err != nil {
 		return Enqueued{}, err
 	}
-	return Enqueued{ID: r.ID, Created: true}, errors.Join(r.takeKey(tx), r.setWaiting(tx, declared))
+	return Enqueued{ID: r.ID, Created: true}, r.takeKey(tx)
 }
 
 // liveOfKey returns the id of the live job with the key, or nothing.
@@ -210,7 +210,11 @@ func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep
 	if j.State != Waiting && j.State != Running {
 		return false, nil
 	}
-	if err := j.checkFits(tx); err != nil {
+	value, err := j.encode()
+	if err == nil {
+		err = j.checkFits(tx, value)
+	}
+	if err != nil {
 		return false, err
 	}
 	return true, j.end(tx, Cancelled, now, keep)
