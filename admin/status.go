@@ -32,6 +32,16 @@ type Status struct {
 	NotReady    string      `json:"notReady"`
 	Memory      Memory      `json:"memory"`
 	Descriptors Descriptors `json:"descriptors"`
+	// Vars are the variables of the active schema.
+	Vars []VarStatus `json:"vars"`
+}
+
+// VarStatus says where this node has the value of a variable from. The value is not shown.
+type VarStatus struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// From is the environment variable, the place in runner.toml, or the default in the schema.
+	From string `json:"from"`
 }
 
 // Memory has the memory limits of the server and the memory in use, in bytes.
@@ -57,9 +67,12 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {
 	health := l.Store.Health()
-	s := Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable}
+	s := Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Vars: []VarStatus{}}
 	if who.Schema != nil {
 		s.App = who.Schema.App
+		for _, v := range who.Schema.Vars {
+			s.Vars = append(s.Vars, VarStatus{v.Name, v.Type, v.From})
+		}
 	}
 	if l.Runtime == nil || l.URL == "" {
 		return s, nil // no server runs: a command has opened the store

@@ -109,7 +109,10 @@ func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueue
 	if full {
 		return Enqueued{}, errFull
 	}
-	return Enqueued{ID: r.ID, Created: true}, errors.Join(r.takeKey(tx), r.setWaiting(tx, declared))
+	if err := r.setWaiting(tx, declared); err != nil {
+		return Enqueued{}, err
+	}
+	return Enqueued{ID: r.ID, Created: true}, r.takeKey(tx)
 }
 
 // liveOfKey returns the id of the live job with the key, or nothing.
@@ -118,15 +121,13 @@ func (r *record) liveOfKey(tx *store.Tx) (id string, err error) {
 		return "", nil
 	}
 	value, err := tx.Get(uniqueKey(&r.Job))
-	if err == nil {
-		if _, err = read(tx, string(value)); err == nil {
-			return string(value), nil
-		}
-	}
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrNotFound) || errors.Is(err, errUnreadable) { // the last never ends
+	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
 	}
-	return "", fmt.Errorf("look up the key of a job: %w", err)
+	if err != nil {
+		return "", fmt.Errorf("look up the key of a job: %w", err)
+	}
+	return string(value), nil
 }
 
 // takeKey writes that the job is the live one of its key.
@@ -208,6 +209,13 @@ func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep
 	}
 	if j.State != Waiting && j.State != Running {
 		return false, nil
+	}
+	value, err := j.encode()
+	if err == nil {
+		err = j.checkFits(tx, value)
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, j.end(tx, Cancelled, now, keep)
 }

@@ -102,7 +102,7 @@ func (w *world) open(st *store.Store) *jobs.Queue {
 
 func (w *world) update(node int, fn func(tx *store.Tx) error) {
 	w.t.Helper()
-	if _, err := w.stores[node].Update(w.t.Context(), fn); err != nil {
+	if _, err := w.stores[node].Update(w.t.Context(), fn); err != nil && err != errDiscarded {
 		w.t.Fatal(err)
 	}
 	storetest.CatchUp(w.t, w.stores...)
@@ -873,3 +873,46 @@ func TestTooManyWaitingJobsOfATenantAreRefused(t *testing.T) {
 		t.Errorf("%d wait, want 1", waiting)
 	}
 }
+
+func TestAJobIsWrittenWholeOrNotAtAll(t *testing.T) {
+	w := newWorld(t)
+	waits := w.enqueue(0, ada, mail("waits"))
+	filler := []byte(strings.Repeat("x", 1<<20))
+	for room := 0; room < 3000; room += 60 { // of the 8 MiB of a transaction
+		w.update(0, func(tx *store.Tx) error {
+			left := 8<<20 - room
+			for i := 0; left > 0; i++ {
+				key := fmt.Appendf(nil, "fill%d", i)
+				n := min(left-len(key), len(filler))
+				if n < 0 {
+					break
+				}
+				if err := tx.Set(key, filler[:n]); err != nil {
+					return err
+				}
+				left -= len(key) + n
+			}
+			request := mail("a")
+			request.Key = fmt.Sprint(room)
+			e, err := jobs.Enqueue(tx, w.schema, &ada, request, w.clock.Now(), nil)
+			if e.Created != (err == nil) || err != nil && fault.CodeOf(err) != fault.TooLarge {
+				t.Errorf("room for %d bytes: %+v, %v", room, e, err)
+			}
+			if err == nil { // it is not what is tested next
+				return errDiscarded
+			}
+			if was, err := jobs.Cancel(tx, &ada, waits.ID, w.clock.Now(), keep); was && err == nil {
+				return errDiscarded
+			}
+			return nil
+		})
+	}
+	if ids := w.list(jobs.Filter{}); len(ids) != 1 {
+		t.Errorf("jobs that were refused: %s", ids)
+	}
+	if all := w.claim(0); len(all) != 1 || all[0].ID != waits.ID {
+		t.Errorf("claimed %+v, want %s", all, waits.ID)
+	}
+}
+
+var errDiscarded = errors.New("discarded by the test")

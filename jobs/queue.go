@@ -487,6 +487,11 @@ func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 		q.putBack(picked)
 		return nil, errors.Join(failed, err)
 	}
+	for i, r := range results {
+		if r.unreadable != nil { // it waits until this node is started again
+			failed = errors.Join(failed, q.dropUnreadable(ctx, picked[i].id, r.unreadable))
+		}
+	}
 	return q.settle(picked, results), failed
 }
 
@@ -666,10 +671,7 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.place == inReady {
 				q.blockLocked(g, *r.blocked)
 			}
-		case r.unreadable != nil: // it waits until this node is started again
-			q.logUnreadable(p.id, r.unreadable)
-			q.signal()
-		default: // it does not wait any more: others may be due
+		default: // it does not wait any more, or cannot be read: others may be due
 			q.signal()
 		}
 		q.endedLocked(share{p.group.tenant, p.group.name})
@@ -753,7 +755,7 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 			}
 			if errors.Is(err, errUnreadable) {
 				unreadable = err
-				return freeSlotOf(tx, id)
+				return nil
 			}
 			if err != nil || r.Lease >= timeOf(now) && r.Node != tx.Node() {
 				return err
@@ -775,7 +777,7 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 			q.mu.Lock()
 			delete(q.running, id)
 			q.mu.Unlock()
-			q.logUnreadable(id, unreadable)
+			failed = errors.Join(failed, q.dropUnreadable(ctx, id, unreadable))
 		case taken:
 			q.opt.Logger.Warn("job lease over", "jobId", id)
 		}
@@ -783,21 +785,27 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 	return failed
 }
 
-// freeSlotOf frees the concurrency slot of a job whose record does not say which one it has.
-func freeSlotOf(tx *store.Tx, id string) error {
-	for item, err := range tx.Scan([]byte(countPrefix), nil, false) {
-		if err != nil {
-			return err
-		}
-		if string(item.Value) == id {
-			return tx.Delete(bytes.Clone(item.Key))
-		}
-	}
-	return nil
-}
-
-func (q *Queue) logUnreadable(id string, cause error) {
+// dropUnreadable frees the key and the concurrency slot of a job whose record cannot be read and so does not
+// say which they are. The record stays.
+func (q *Queue) dropUnreadable(ctx context.Context, id string, cause error) error {
 	q.opt.Logger.Error("job not readable", "jobId", id, "cause", cause)
+	_, err := q.store.Update(ctx, func(tx *store.Tx) error {
+		for _, prefix := range []string{keyPrefix, countPrefix} {
+			for item, err := range tx.Scan([]byte(prefix), nil, false) {
+				if err != nil {
+					return err
+				}
+				if string(item.Value) == id {
+					if err := tx.Delete(bytes.Clone(item.Key)); err != nil {
+						return err
+					}
+					break
+				}
+			}
+		}
+		return nil
+	})
+	return err
 }
 
 func (q *Queue) skewOf(l lease) Time {

@@ -279,7 +279,14 @@ func (r *record) setWaiting(tx *store.Tx, declared *schema.Job) error {
 	}
 	group := groupOf(r.Name, r.Caller.Tenant, w.count)
 	r.State, r.Group = Waiting, group[:]
-	return errors.Join(r.set(tx), tx.Set(r.waitingKey(), w.encode()))
+	value, err := r.encode()
+	if err == nil {
+		err = r.checkFits(tx, value)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(tx.Set(recordKey(r.ID), value), tx.Set(r.waitingKey(), w.encode()))
 }
 
 // stored is the form of a record in the store, without what its key says. Times are milliseconds.
@@ -322,6 +329,22 @@ func (r *record) set(tx *store.Tx) error {
 		return err
 	}
 	return tx.Set(recordKey(r.ID), value)
+}
+
+const (
+	// maxChanged is how many keys a change of a job writes, and maxChangedBytes how many bytes beside its
+	// record: their keys and values, and what the record grows by, without the names.
+	maxChanged      = 8
+	maxChangedBytes = 1024
+)
+
+// checkFits returns an error if a change of the job may not fit into the transaction; value is its record.
+// A handler may catch the error and commit, so nothing of the change may be written then.
+func (r *record) checkFits(tx *store.Tx, value []byte) error {
+	if !tx.Fits(maxChanged, len(value)+len(r.Name)+len(r.Caller.Tenant)+maxChangedBytes) {
+		return store.ErrTooLarge
+	}
+	return nil
 }
 
 // ErrNotFound is the error for an id that no job has, or that the caller cannot reach.

@@ -64,6 +64,9 @@ func TestAKeyIsFreeWhenItsRecordCannotBeRead(t *testing.T) {
 	request.Key = "k"
 	bad := w.enqueue(0, ada, request)
 	w.damage(bad.ID)
+	if all := w.claim(0); len(all) != 0 {
+		t.Errorf("claimed %+v", all)
+	}
 	if next := w.enqueue(0, ada, request); !next.Created {
 		t.Errorf("the answer is the damaged job: %+v", next)
 	}

@@ -302,12 +302,11 @@ func outcomeOfFailure(j *jobs.Job) string {
 
 // reasonOf returns the text of an error for operators, who may know the cause.
 func reasonOf(err error) string {
-	f := fault.Of(err)
-	text := string(f.Code) + ": " + f.Error()
 	if invalid, ok := errors.AsType[*inputError](err); ok {
-		text += ": " + string(invalid.errors)
+		return "the parameters do not match the job in the active release: " + string(invalid.errors)
 	}
-	return text
+	f := fault.Of(err)
+	return string(f.Code) + ": " + f.Error()
 }
 
 // logRun writes the log line of a run.

@@ -52,6 +52,8 @@ type Var struct {
 	// JSON is the value as handlers read it: a duration in seconds, a decimal or a rate as
 	// text. It is null if the schema was compiled without a value.
 	JSON json.RawMessage
+	// From is where the value is set, for operators; empty without a value.
+	From string
 }
 
 // Var returns the declared variable of that name, or nil.

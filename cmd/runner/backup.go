@@ -23,7 +23,7 @@ import (
 	"runner.example/node"
 )
 
-const backupHelp = `Write a backup of the data to a file: rows, keys, sessions, releases and the audit, as of
+const backupHelp = `Write a backup of the data to a file: rows, jobs, keys, sessions, releases and the audit, as of
 one commit. A running server writes it and continues to serve; without a server, the
 command opens the store. The command has a low priority (nice 15): on a busy machine the
 backup takes longer, and requests are served as before. The file appears complete or not at

@@ -13,7 +13,8 @@ import (
 )
 
 const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
-commit, whether it accepts writes, its memory limits, and open files. admin is the address for
+commit, whether it accepts writes, its memory limits, open files, and where it has the values of the
+app's variables from. admin is the address for
 --to, and fingerprint that of its certificate.
 
 Exit status 6: no server runs on the data directory.`
@@ -42,7 +43,7 @@ func statusCommand(c *program) *cobra.Command {
 			if !s.Writable {
 				writable = "no"
 			}
-			return c.Print(console.Pairs([][2]string{
+			rows := [][2]string{
 				{"pid", fmt.Sprint(s.PID)},
 				{"app", cmp.Or(s.App, "-")},
 				{"url", s.URL},
@@ -57,7 +58,11 @@ func statusCommand(c *program) *cobra.Command {
 				{"bodies' memory", "at most " + settings.FormatSize(s.Memory.Bodies)},
 				{"answers' memory", "at most " + settings.FormatSize(s.Memory.Answers)},
 				{"open files", fmt.Sprintf("%d of %d", s.Descriptors.Open, s.Descriptors.Limit)},
-			}))
+			}
+			for _, v := range s.Vars {
+				rows = append(rows, [2]string{"var " + v.Name, v.From})
+			}
+			return c.Print(console.Pairs(rows))
 		},
 	}
 	remote.AddFlags(cmd)

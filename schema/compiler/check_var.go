@@ -60,7 +60,7 @@ func (a *app) fillVars() {
 	for _, v := range a.schema.Vars {
 		value, ok := a.varValue(a.vars[v.Name])
 		if ok {
-			v.JSON = value.JSON
+			v.JSON, v.From = value.JSON, value.from
 			values[v.Name] = value
 		}
 	}

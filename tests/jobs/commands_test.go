@@ -170,3 +170,45 @@ func TestTheDevelopmentServerShowsRunsAndLetsSchedulesFire(t *testing.T) {
 	a.Must("jobs", "enqueue", "fails", `{"until":9}`, "--tenant", "acme")
 	s.WaitForOutput(`JOB    fails attempt 1 retried \S+ job_(.*\n)+.*handlers/ledger.ts:\d+.*not yet`)
 }
+
+func TestAReleaseWithOtherParametersLetsJobsFailUntilItIsRolledBack(t *testing.T) {
+	a, d := serve(t)
+	id := d.enqueue(`{"name":"write","params":{"text":"kept"},"options":{"delay":3600}}`)
+	reload := func(schema string) {
+		t.Helper()
+		a.Write("app.schema", schema)
+		a.Must("reload")
+	}
+	reload(strings.Replace(appSchema, "write(text: string(1..100)", "write(txt: string(1..100)", 1))
+	a.Must("jobs", "retry", id)
+	d.WaitForOutput(id + `","job":"write","attempt":1,"outcome":"retried"`)
+	if j := show(t, a, id); j.State == "failed" || !strings.Contains(j.Error, "the parameters do not match the job in the active release") || !strings.Contains(j.Error, `(did you mean \"txt\"?)`) {
+		t.Errorf("the job is %+v", j)
+	}
+	reload(appSchema)
+	d.waitFor("kept") // after its pause
+}
+
+func TestOperatorsCancelAllJobs(t *testing.T) {
+	a, d := serve(t)
+	d.enqueue(`{"name":"waits","params":{"seconds":59}}`)
+	d.WaitForOutput("waits for 59")
+	for _, job := range [][]string{{"waits", `{"seconds":1}`}, {"late"}, {"late"}} {
+		a.Must(append(append([]string{"jobs", "enqueue"}, job...), "--delay", "1h", "--tenant", "acme")...)
+	}
+	a.Must("jobs", "enqueue", "late", "--delay", "1h", "--tenant", "blue")
+	for _, args := range [][]string{{}, {"--all"}, {"job_x", "--all"}, {"job_x", "--tenant", "acme"}} {
+		if r := a.Run(append([]string{"jobs", "cancel"}, args...)...); r.Status != 2 {
+			t.Errorf("%s: %d %s", args, r.Status, r.Stderr)
+		}
+	}
+	if text := a.Must("jobs", "cancel", "--all", "--yes", "--job", "late", "--tenant", "acme"); text != "cancelled 2 jobs\n" {
+		t.Errorf("of one name and tenant: %s", text)
+	}
+	if text := a.Must("jobs", "cancel", "--all", "--yes", "--json"); !strings.Contains(text, `"count": 3`) {
+		t.Errorf("all: %s", text)
+	}
+	if live := append(list(t, a, "--state", "waiting"), list(t, a, "--state", "running")...); len(live) != 0 {
+		t.Errorf("not cancelled: %+v", live)
+	}
+}

@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,11 @@ func TestAVariableIsThatOfTheEnvironmentOfTheFileOrTheDefault(t *testing.T) {
 	}
 	if h := got.Header.Get("Access-Control-Allow-Origin"); h != "https://env.example.com" {
 		t.Errorf("cors allows %q", h)
+	}
+	if text := a.Must("status"); !regexp.MustCompile(`(?m)^var SHOP_ORIGIN +RUNNER_VARS_SHOP_ORIGIN$`).MatchString(text) ||
+		!regexp.MustCompile(`(?m)^var LIMIT +the default at app.schema:3$`).MatchString(text) || !regexp.MustCompile(`(?m)^var SIZE +runner.toml:\d+:1$`).MatchString(text) ||
+		strings.Contains(text, "https://env.example.com") {
+		t.Errorf("the status:\n%s", text)
 	}
 	if h := s.Do("GET", "/vars", "", "Origin: https://file.example.com").Header.Get("Access-Control-Allow-Origin"); h != "" {
 		t.Errorf("cors also allows %q", h)

@@ -136,29 +136,21 @@ func shorten(text string) string {
 }
 
 func showCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "show", "show a job with its parameters and its last error", "  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false,
+	return oneJob(c, "show", "show a job with its parameters and its last error", "  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false, new(cli.Remote),
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.GetJob(ctx, id)
 		})
 }
 
 func retryCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "retry", "run a failed or cancelled job again, or a waiting one at once", "  runner jobs retry job_01kb0p0f5mzv4n7q8r9s0t1v2w", true,
+	return oneJob(c, "retry", "run a failed or cancelled job again, or a waiting one at once", "  runner jobs retry job_01kb0p0f5mzv4n7q8r9s0t1v2w", true, new(cli.Remote),
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.RetryJob(ctx, id)
 		})
 }
 
-func cancelCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "cancel", "end a job that waits or runs; what its run has written is not committed", "  runner jobs cancel job_01kb0p0f5mzv4n7q8r9s0t1v2w", false,
-		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
-			return node.CancelJob(ctx, id)
-		})
-}
-
 // oneJob returns a command for one job, which it prints afterwards.
-func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, do func(context.Context, *admin.Client, string) (jobs.Job, error)) *cobra.Command {
-	var remote cli.Remote
+func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, remote *cli.Remote, do func(context.Context, *admin.Client, string) (jobs.Job, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               use + " <id>",
 		Short:             short,
@@ -166,7 +158,7 @@ func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, do func(co
 		Args:              cli.ExactlyOne("the id of a job"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: needsSchema, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, *remote, node.Task{NeedsSchema: needsSchema, Do: func(ctx context.Context, node *admin.Client) error {
 				j, err := do(ctx, node, args[0])
 				switch fault.CodeOf(err) {
 				case fault.NotFound:
