@@ -1,11 +1,10 @@
 # demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript
 # engine from npm. tools/setup.sh installs what the other targets need.
 
-GO_TOOL := go tool -modfile=tools/go.mod
 # lint runs vet. The timeout is for slow machines.
 GO_TEST := go test -vet=off -timeout 60m
-# One package more than there are processors: many tests wait.
-UNIT_TEST := $(GO_TEST) -p $(shell expr $$(nproc) + 1)
+# Two packages more than there are processors: many tests wait.
+MANY := -p $(shell expr $$(nproc) + 2)
 
 # Rust crates come from Debian's packages where they are installed. Each is compiled once
 # for all examples and tests.
@@ -64,14 +63,14 @@ setup:
 lint:
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  test -z "$$unformatted" || { echo "not formatted (run gofmt -w):"; echo "$$unformatted"; exit 1; }
-	go vet ./...
-	$(GO_TOOL) staticcheck ./...
+	cd tools && go build -o ../bin/lint ./lint
+	bin/lint ./...
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
-	$(UNIT_TEST) ./build ./store/... ./cluster $$(go list ./... | grep -v /tests/)
-	$(UNIT_TEST) -race -short ./keystore $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
+	$(GO_TEST) $(MANY) ./build ./store/... ./cluster $$(go list ./... | grep -v /tests/)
+	$(GO_TEST) $(MANY) -race -short ./keystore $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
@@ -81,7 +80,7 @@ short:
 
 blackbox: examples
 	for app in plugins/examples/*/; do bin/runner fmt --check $$app && bin/runner check --modules $$app || exit 1; done
-	RUNNER_TEST_EXAMPLES=built $(GO_TEST) ./tests/operations ./tests/languages ./tests/docs $$(go list ./tests/... | grep -v /tests/sandbox)
+	RUNNER_TEST_EXAMPLES=built $(GO_TEST) $(MANY) ./tests/operations ./tests/languages ./tests/docs $$(go list ./tests/... | grep -v /tests/sandbox)
 	$(GO_TEST) ./tests/sandbox # alone: it compares times
 
 fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all

@@ -98,12 +98,12 @@ func (l *Local) leaveCluster(ctx context.Context, _ keystore.Authority, args Lea
 type Changed[T any] struct {
 	Item T
 	// Nodes is nil for a standalone server.
-	Nodes *cluster.Applied
+	Nodes *cluster.Replication
 }
 
 // nodesMember is the JSON member that Changed adds to its item.
 type nodesMember struct {
-	Nodes *cluster.Applied `json:"nodes"`
+	Nodes *cluster.Replication `json:"nodes"`
 }
 
 // MarshalJSON encodes the item, with the member nodes if it has one.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"time"
 
 	"runner.example/audit"
 	"runner.example/internal/fault"
@@ -126,8 +125,8 @@ func (l *Local) enqueueJob(ctx context.Context, who keystore.Authority, args Enq
 		return enqueued, err
 	}
 	if args.At != "" {
-		if request.At, err = time.Parse(time.RFC3339, args.At); err != nil {
-			return enqueued, fault.New(fault.Invalid, "at must be a time, such as 2026-01-31T09:30:00Z")
+		if request.At, err = jobs.ParseAt(args.At); err != nil {
+			return enqueued, err
 		}
 	}
 	if err := keystore.CheckLine("tenant", args.Tenant); err != nil {

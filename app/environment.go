@@ -23,7 +23,7 @@ const varPrefix = "RUNNER_VARS_"
 
 // ReadEnvironment reads a file with lines NAME=value, as a shell and most tools write them: a value
 // may be in quotes, "export" may precede a name, and a comment begins with # at the start of a
-// line or after a blank. The list has all lines of another form.
+// line or after a blank. A byte order mark at its start is ignored. The list has all lines of another form.
 func ReadEnvironment(path string) (Environment, diag.List, error) {
 	e := Environment{places: map[string]diag.Span{}}
 	text, err := os.ReadFile(path)
@@ -31,6 +31,7 @@ func ReadEnvironment(path string) (Environment, diag.List, error) {
 		return e, nil, err
 	}
 	var found diag.List
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	for i, line := range bytes.Split(text, []byte("\n")) {
 		at := diag.Pos{Line: i + 1, Col: 1}
 		place := diag.Span{File: path, Start: at, End: at}
@@ -38,7 +39,10 @@ func ReadEnvironment(path string) (Environment, diag.List, error) {
 		if entry == "" || strings.HasPrefix(entry, "#") {
 			continue
 		}
-		name, value, ok := strings.Cut(strings.TrimPrefix(entry, "export "), "=")
+		name, value, ok := strings.Cut(entry, "=")
+		if words := strings.Fields(name); len(words) == 2 && words[0] == "export" {
+			name = words[1]
+		}
 		name = strings.TrimSpace(name)
 		value, closed := unquote(strings.TrimSpace(value))
 		if !strings.HasPrefix(name, "RUNNER_") {
@@ -67,9 +71,16 @@ func unquote(value string) (text string, closed bool) {
 		text, _, _ = strings.Cut(value, " #")
 		return strings.TrimSpace(text), true
 	}
-	text, rest, closed := strings.Cut(value[1:], value[:1])
-	rest = strings.TrimSpace(rest)
-	return text, closed && (rest == "" || rest[0] == '#')
+	quote, end := value[0], 1
+	var inside []byte
+	for ; end < len(value) && value[end] != quote; end++ {
+		if quote == '"' && value[end] == '\\' && end+1 < len(value) && strings.IndexByte("\"\\$`", value[end+1]) >= 0 {
+			end++ // as in a shell
+		}
+		inside = append(inside, value[end])
+	}
+	rest := strings.TrimSpace(value[min(end+1, len(value)):])
+	return string(inside), end < len(value) && (rest == "" || rest[0] == '#')
 }
 
 // Place gives the variables of the file their places in it. c was loaded with Environ.

@@ -68,7 +68,7 @@ func (c *clock) set(at time.Time) {
 func found(t *testing.T) *member {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts servers of etcd")
+		t.Skip("starts etcd servers")
 	}
 	data := filepath.Join(t.TempDir(), "n1")
 	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1"}); err != nil {
@@ -128,9 +128,9 @@ func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 		Vars:     func() map[string]string { return map[string]string{"REGION": filepath.Base(data), "LIMIT": "same"} },
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
-		Skew:     agrees, Share: func(int, int) {}, Behind: func() {},
-		Removed:     func(err error) { m.removed <- err },
-		ServerEnded: func(cause *fault.Fault) { m.ended <- cause },
+		OnSkew:   agrees, OnMembership: func(int, int) {}, OnBehind: func() {},
+		OnRemoved:     func(err error) { m.removed <- err },
+		OnServerEnded: func(cause *fault.Fault) { m.ended <- cause },
 	})
 }
 
@@ -415,12 +415,12 @@ func FuzzInvitation(f *testing.F) {
 // The log may be in an etcd that runs elsewhere.
 func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts servers of etcd")
+		t.Skip("starts etcd servers")
 	}
 	peers, clients := freeURL(t), freeURL(t)
 	server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
-		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", Peers: peers}, Members: []etcdlog.Member{{Name: "etcd", Peers: peers}},
-		Clients: clients, Election: time.Second, ReadyWait: time.Minute,
+		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
+		ClientURL: clients, Election: time.Second, ReadyWait: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

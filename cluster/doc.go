@@ -4,13 +4,13 @@
 // # What a node has
 //
 //	<data>/cluster/node.json      its name, its role, and where the other nodes are
-//	<data>/cluster/ca.pem         the certificate of the cluster's own authority (CA)
+//	<data>/cluster/ca.pem         the certificate of the cluster's own CA
 //	<data>/cluster/ca-key.pem     its key; voters have it, edge nodes do not
 //	<data>/cluster/cert.pem       the certificate of the node, and key.pem its key
 //	<data>/cluster/etcd/          the log; voters have it, if etcd runs in the process
 //	<data>/cluster/snapshot/      a received backup that is about to replace the store
 //
-// A voter runs a server of etcd, and a majority of the voters decides each commit. An edge node is
+// A voter runs an etcd server, and a majority of the voters decides each commit. An edge node is
 // a client of their servers. Both do all else.
 //
 // The store has the members under keys that begin with "cluster/": the nodes, the invitations
@@ -19,9 +19,9 @@
 // # What nodes say to each other
 //
 // A node listens on three ports: [cluster] listen for requests of other nodes (listener.go, wire.go), the next
-// port for clients of etcd, and the one after it for servers of etcd. All of it is TLS with
-// certificates of the cluster's authority on both sides. A machine that joins has none yet: it
-// proves that it was invited by a secret, and knows the authority by the fingerprint in the
+// port for etcd clients, and the one after it for etcd servers. All of it is TLS with
+// certificates of the cluster's CA on both sides. A machine that joins has none yet: it
+// proves that it was invited by a secret, and knows the CA by the fingerprint in the
 // invitation.
 //
 // # Goroutines

@@ -32,17 +32,17 @@ func (n *Node) follow(ctx context.Context) {
 		if err := n.serverEnded(); err != nil && !ended {
 			ended = true
 			n.logger.Error("etcd server of this voter ended", "cause", err.Detail)
-			n.hooks.ServerEnded(err)
+			n.hooks.OnServerEnded(err)
 		}
 		if err := n.refreshPeers(ctx); err != nil && !removed {
 			removed = true
 			n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
-			n.hooks.Removed(err)
+			n.hooks.OnRemoved(err)
 		}
 		n.pollPeers(ctx)
 		if err := n.store.Health().Reason; !behind && errors.Is(err, etcdlog.ErrTruncated) {
 			behind = true
-			n.hooks.Behind()
+			n.hooks.OnBehind()
 		}
 		select {
 		case <-tick.C:
@@ -54,10 +54,10 @@ func (n *Node) follow(ctx context.Context) {
 
 // serverEnded returns why the etcd server of this voter has ended, and what to do; nil if it has not.
 func (n *Node) serverEnded() *fault.Fault {
-	if n.server == nil {
+	if n.etcd == nil {
 		return nil
 	}
-	err := n.server.ended()
+	err := n.etcd.ended()
 	if err == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (n *Node) refreshPeers(ctx context.Context) error {
 		return nil
 	}
 	self := slices.IndexFunc(all, func(p Peer) bool { return p.Name == n.id.Name })
-	n.hooks.Share(self, len(all))
+	n.hooks.OnMembership(self, len(all))
 	others := slices.Delete(all, self, self+1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,7 +104,7 @@ func (n *Node) refreshPeers(ctx context.Context) error {
 // pollPeers asks the other nodes, compares their chains with the own one, and passes on their clocks.
 func (n *Node) pollPeers(ctx context.Context) {
 	peers := n.peers()
-	answers := make([]heard, len(peers))
+	answers := make([]peerState, len(peers))
 	var asked sync.WaitGroup
 	for i, p := range peers {
 		asked.Go(func() { answers[i] = n.pollPeer(ctx, p) })
@@ -123,7 +123,7 @@ func (n *Node) pollPeers(ctx context.Context) {
 		}
 	}
 	n.mu.Unlock()
-	agrees := n.hooks.Skew(skews)
+	agrees := n.hooks.OnSkew(skews)
 	if !agrees {
 		n.store.Disown() // at once: the next owner may not be elected yet
 	}
@@ -136,17 +136,17 @@ func (n *Node) pollPeers(ctx context.Context) {
 }
 
 // pollPeer asks one node.
-func (n *Node) pollPeer(ctx context.Context, p Peer) heard {
+func (n *Node) pollPeer(ctx context.Context, p Peer) peerState {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sent := n.now()
-	s, err := ask[State](ctx, n.caller, p.Address, opState, struct{}{})
+	s, err := call[State](ctx, n.caller, p.Address, opState, struct{}{})
 	received := n.now()
 	if err != nil {
-		return heard{State: State{Peer: p, Staleness: -1}, err: err}
+		return peerState{State: State{Peer: p, Staleness: -1}, err: err}
 	}
 	// The other clock was read some time between the two: only what is outside of it is a difference.
-	h := heard{State: s, at: time.Now()}
+	h := peerState{State: s, at: time.Now()}
 	switch {
 	case s.Time.Before(sent):
 		h.skew = s.Time.Sub(sent)
@@ -165,7 +165,7 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 	same, different := 1, 0
 	for _, p := range n.peers() {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		answer, err := ask[chainAnswer](ctx, n.caller, p.Address, opChain, seqArgument{other.At.Seq})
+		answer, err := call[chainAnswer](ctx, n.caller, p.Address, opChain, seqArgument{other.At.Seq})
 		cancel()
 		switch {
 		case err != nil || answer.Chain == nil:

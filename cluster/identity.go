@@ -49,8 +49,8 @@ type identity struct {
 	// Cluster is the id of the cluster.
 	Cluster string `json:"cluster"`
 	Peer
-	// Founded: the node was made by Init, and its server has not begun a log yet.
-	Founded bool `json:"founded,omitempty"`
+	// Bootstrap: the node was made by Init, and its server has not begun a log yet.
+	Bootstrap bool `json:"founded,omitempty"`
 	// Endpoints are those of an etcd that runs elsewhere.
 	Endpoints []string `json:"endpoints,omitempty"`
 	// Left: the node has left its cluster.

@@ -25,7 +25,7 @@ const tokenPrefix = "runner-join-"
 // token is the content of an invitation.
 type token struct {
 	Address     string `json:"a"` // of the node that made it
-	Fingerprint []byte `json:"f"` // of the authority
+	Fingerprint []byte `json:"f"` // of the CA
 	Secret      []byte `json:"s"`
 	Role        Role   `json:"r"`
 }
@@ -81,7 +81,7 @@ func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 	if n.id.Role != Voter {
 		return secret.Text{}, fault.New(fault.Invalid, "the node %q is an edge node, and cannot sign certificates: run the command on a voter", n.id.Name)
 	}
-	a, err := readAuthority(n.data)
+	a, err := readCA(n.data)
 	if err != nil {
 		return secret.Text{}, err
 	}
@@ -146,8 +146,8 @@ func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	return i, nil
 }
 
-// accept takes an invitation, and records its node with its certificate, in PEM form.
-func accept(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
+// redeem takes an invitation, and records its node with its certificate, in PEM form.
+func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	i, err := invitationOf(tx, secret)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (n *Node) hasServer(r record) bool { return r.Role == Voter && len(n.id.End
 // removeServer removes the etcd server of a voter. One that was never added is not there. If etcd
 // refuses it, the voter stays a node.
 func (n *Node) removeServer(ctx context.Context, p Peer) error {
-	err := n.removeMember(ctx, func(m etcdlog.MemberInfo) bool { return slices.Contains(m.Peers, serversOf(p.Address)) })
+	err := n.removeMember(ctx, func(m etcdlog.MemberInfo) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(p.Address)) })
 	if err == nil || errors.Is(err, errNotRemoved) {
 		return err
 	}

@@ -54,7 +54,7 @@ func (n *Node) listen() (*listener, error) {
 	}
 	go func() {
 		defer close(l.done)
-		err := l.http.Serve(tls.NewListener(connlimit.Listen(ln, maxConns, "cluster", n.logger), n.trust.server()))
+		err := l.http.Serve(tls.NewListener(connlimit.Listen(ln, maxConns, "cluster", n.logger), n.tls.server()))
 		if !errors.Is(err, http.ErrServerClosed) {
 			n.logger.Error("listener for other nodes ended", "cause", err)
 		}
@@ -82,7 +82,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			detail = err.Error()
 		}
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		answer = refusal{f.Code, detail}
+		answer = errorAnswer{f.Code, detail}
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the other node may have closed the connection
 }
@@ -220,19 +220,19 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	if err != nil {
 		return answer, err
 	}
-	a, err := readAuthority(n.data)
+	a, err := readCA(n.data)
 	if err != nil {
 		return answer, err
 	}
-	if answer.Certificate, err = a.sign(r.Peer, r.Request); err != nil { // it is sent only after the invitation was taken
+	if answer.Certificate, err = a.sign(r.Peer, r.CSR); err != nil { // it is sent only after the invitation was taken
 		return answer, err
 	}
 	if answer.Pepper, err = os.ReadFile(n.pepper); err != nil {
 		return answer, err
 	}
-	answer.Authority = a.certPEM()
+	answer.CA = a.certPEM()
 	if r.Role == Voter {
-		if answer.Key, err = a.keyPEM(); err != nil {
+		if answer.CAKey, err = a.keyPEM(); err != nil {
 			return answer, err
 		}
 	}
@@ -240,7 +240,7 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		if err := n.checkSelf(tx); err != nil {
 			return err
 		}
-		if err := accept(tx, r.Secret, r.Peer, answer.Certificate); err != nil {
+		if err := redeem(tx, r.Secret, r.Peer, answer.Certificate); err != nil {
 			return err
 		}
 		answer.Peers, err = nodesIn(tx)

@@ -91,7 +91,7 @@ func nodesIn(tx *store.Tx) ([]Peer, error) {
 // checkSelf returns an error that matches ErrRemoved if this node is not one of the cluster as of tx.
 func (n *Node) checkSelf(tx *store.Tx) error {
 	r, err := recordOf(tx, n.id.Name)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !r.isOf(n.trust.pair.Certificate[0]) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !r.isOf(n.tls.pair.Certificate[0]) {
 		return fault.Wrap(ErrRemoved, fault.Invalid, "the node %q was removed from its cluster: join again with a new data directory, or run runner cluster dissolve to use the data without a cluster", n.id.Name)
 	}
 	return err
@@ -133,7 +133,7 @@ func (n *Node) askMembership(ctx context.Context) error {
 	err := errors.New("no other node is known")
 	for _, p := range n.peers() {
 		asked, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err = ask[struct{}](asked, n.caller, p.Address, opMember, struct{}{})
+		_, err = call[struct{}](asked, n.caller, p.Address, opMember, struct{}{})
 		cancel()
 		if err == nil || fault.CodeOf(err) == fault.Denied {
 			return err
@@ -148,7 +148,7 @@ func (n *Node) askMembership(ctx context.Context) error {
 func unlisted(members []etcdlog.MemberInfo, all []record) map[string]etcdlog.MemberInfo {
 	found := map[string]etcdlog.MemberInfo{}
 	for _, m := range members {
-		if slices.ContainsFunc(all, func(r record) bool { return slices.Contains(m.Peers, serversOf(r.Address)) }) {
+		if slices.ContainsFunc(all, func(r record) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(r.Address)) }) {
 			continue
 		}
 		name := m.Name

@@ -31,12 +31,14 @@ type StartOptions struct {
 	Data string
 	// Pepper is the path of the pepper file.
 	Pepper string
+	// Logger is required.
 	Logger *slog.Logger
 	// Now is the clock of this machine, which other nodes compare with theirs; nil is time.Now.
 	Now func() time.Time
 }
 
-// Hooks are what a node asks of the server around it. All of them may be called by any goroutine.
+// Hooks connect a node with the server around it. All are required. Any goroutine may call them; only
+// Prepare and Activate may block.
 type Hooks struct {
 	// App returns the declared name of the app, or "".
 	App func() string
@@ -52,20 +54,21 @@ type Hooks struct {
 	Prepare func(ctx context.Context, release string) error
 	// Activate activates a stored release, if this node is the owner.
 	Activate func(ctx context.Context, change release.Activation) error
-	// Skew is told by how much the clocks of other nodes differ from this one, after each question. It
-	// reports whether this one agrees with them: otherwise the node is not the owner.
-	Skew func(map[string]time.Duration) (agrees bool)
-	// Share is told that this is the node with that index, from 0, of that many.
-	Share func(index, nodes int)
-	// Behind is called once when the log no longer has what the store lacks: the server must end, and
-	// start again.
-	Behind func()
-	// ServerEnded is called once when the etcd server of this voter has ended, and cannot run again. The
+	// OnSkew is called after each poll with how far the clock of each node that answered is ahead of this
+	// one; negative: behind. It reports whether this one agrees with them: otherwise the node is not the owner.
+	OnSkew func(map[string]time.Duration) (agrees bool)
+	// OnMembership is called with the index of this node, from 0, in the order of names, and the number of
+	// nodes.
+	OnMembership func(index, nodes int)
+	// OnBehind is called once when the log no longer has entries that the store needs: the server must
+	// stop and start again.
+	OnBehind func()
+	// OnServerEnded is called once when the etcd server of this voter has ended, and cannot run again. The
 	// node still serves, and commits through the other voters.
-	ServerEnded func(*fault.Fault)
-	// Removed is called once when the cluster has removed this node: the server must end, with this
+	OnServerEnded func(*fault.Fault)
+	// OnRemoved is called once when the cluster has removed this node: the server must end, with this
 	// error. It is not called after Leave.
-	Removed func(error)
+	OnRemoved func(error)
 }
 
 // Node is this machine in its cluster, from Start to Close.
@@ -73,10 +76,10 @@ type Node struct {
 	data, pepper string
 	logger       *slog.Logger
 	now          func() time.Time
-	trust        *trust
+	tls          *nodeTLS
 	caller       *caller
 	client       *etcdlog.Client
-	server       *server // nil: this process runs none
+	etcd         *etcdServer // nil: this process runs none
 
 	log *etcdlog.Log // of the store that was opened last
 
@@ -84,8 +87,8 @@ type Node struct {
 
 	mu      sync.Mutex
 	id      *identity
-	states  map[string]heard // of the other nodes
-	leaving bool             // Leave removes this node
+	states  map[string]peerState // of the other nodes
+	leaving bool                 // Leave removes this node
 }
 
 // serving is what Serve sets.
@@ -99,9 +102,9 @@ type serving struct {
 	clock    clock
 }
 
-// Start connects to the log of the cluster, and starts its server on a voter. It does not wait for
-// other nodes. Close the node after the store. It returns nil for a data directory that belongs to no
-// node.
+// Start opens the node of opt.Data: it dials the log, and on a voter starts the etcd server in the
+// background. It does not wait for other nodes. Close the node after the store. Start returns nil, nil if
+// the directory does not belong to a node.
 func Start(opt StartOptions) (*Node, error) {
 	if is, err := IsNode(opt.Data); err != nil || !is {
 		return nil, cmp.Or(err, checkNoNode(opt.Data))
@@ -122,14 +125,14 @@ func Start(opt StartOptions) (*Node, error) {
 	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
 		return nil, cmp.Or(checkLock(opt.Data), err)
 	}
-	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]heard{}}
+	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]peerState{}}
 	if n.now == nil {
 		n.now = time.Now
 	}
-	if n.trust, err = readTrust(opt.Data); err != nil {
+	if n.tls, err = readNodeTLS(opt.Data); err != nil {
 		return nil, err
 	}
-	n.caller = newCaller(n.trust.client())
+	n.caller = newCaller(n.tls.client())
 	addresses, trusted := id.Endpoints, tlsFiles(opt.Data)
 	if len(addresses) > 0 {
 		trusted = opt.etcdTLS()
@@ -144,7 +147,7 @@ func Start(opt StartOptions) (*Node, error) {
 	}
 	n.client.FollowMembers(membersEvery)
 	if id.Role == Voter {
-		n.server = n.startServer(opt.Election)
+		n.etcd = n.startServer(opt.Election)
 	}
 	return n, nil
 }
@@ -168,7 +171,7 @@ func checkLock(data string) error {
 }
 
 const (
-	// membersEvery is how often a node asks which servers of etcd there are.
+	// membersEvery is how often a node asks which etcd servers there are.
 	membersEvery = 10 * time.Second
 	// logWait is how long a start waits for the log. Without it the node serves what it has.
 	logWait = 10 * time.Second
@@ -191,7 +194,7 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 		end()
 		switch {
 		case err == nil:
-			return n.founded()
+			return n.bootstrapped()
 		case errors.Is(err, etcdlog.ErrTruncated):
 			return fmt.Errorf("%w: %w", ErrBehind, err)
 		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
@@ -206,14 +209,14 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 	}
 }
 
-// founded notes that the first node has begun its log.
-func (n *Node) founded() error {
+// bootstrapped notes that the first node has begun its log.
+func (n *Node) bootstrapped() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.id.Founded {
+	if !n.id.Bootstrap {
 		return nil
 	}
-	n.id.Founded = false
+	n.id.Bootstrap = false
 	return n.id.write(n.data)
 }
 
@@ -225,7 +228,7 @@ func (o Options) etcdTLS() *etcdlog.TLS {
 	return &etcdlog.TLS{CertFile: o.TLSCert, KeyFile: o.TLSKey, CAFile: o.TLSCA}
 }
 
-// servers returns the URLs of the servers of etcd, this node's first. Edge nodes use different ones.
+// servers returns the URLs of the etcd servers, this node's first. Edge nodes use different ones.
 func (n *Node) servers() (all []string) {
 	for _, p := range append([]Peer{n.id.Peer}, n.id.Peers...) {
 		if p.Role != Voter {
@@ -235,7 +238,7 @@ func (n *Node) servers() (all []string) {
 			n.logger.Warn("address of a node not used", "node", p.Name, "cause", err)
 			continue
 		}
-		all = append(all, clientsOf(p.Address))
+		all = append(all, etcdClientURL(p.Address))
 	}
 	if n.id.Role != Voter {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -252,8 +255,9 @@ func (n *Node) StoreOptions(o *store.Options) {
 	}
 }
 
-// Serve begins to answer other nodes, and to follow them. Close ends that. The error matches ErrRemoved
-// if the cluster has removed this node, as far as the log can be reached.
+// Serve answers the other nodes, polls them each second, and campaigns for ownership, until StopServing.
+// Call it once. The caller keeps st and keys, and closes them after StopServing. The error matches
+// ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.clock.changed = st, keys, hooks, make(chan struct{})
 	if err := n.checkRemoved(context.Background()); err != nil {
@@ -284,13 +288,13 @@ func (n *Node) StopServing() {
 // Close ends the connection to the log, and its server.
 func (n *Node) Close() {
 	n.StopServing()
-	if n.server != nil {
-		n.server.endJoining() // which uses the client
+	if n.etcd != nil {
+		n.etcd.endJoining() // which uses the client
 	}
 	n.client.Close()
 	n.caller.close()
-	if n.server != nil {
-		n.server.close()
+	if n.etcd != nil {
+		n.etcd.close()
 	}
 }
 
@@ -304,8 +308,8 @@ func (n *Node) peers() []Peer {
 	return slices.Clone(n.id.Peers)
 }
 
-// heard is what another node has said of itself.
-type heard struct {
+// peerState is what another node has said of itself.
+type peerState struct {
 	State
 	at   time.Time // when the answer arrived
 	skew time.Duration
@@ -315,7 +319,9 @@ type heard struct {
 // connectedFor is how long a node counts as connected after its last answer.
 const connectedFor = 3 * time.Second
 
-func (h heard) connected(now time.Time) bool { return !h.at.IsZero() && now.Sub(h.at) < connectedFor }
+func (h peerState) connected(now time.Time) bool {
+	return !h.at.IsZero() && now.Sub(h.at) < connectedFor
+}
 
 // state returns what this node says of itself.
 func (n *Node) state() State {
@@ -362,8 +368,8 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 	return nil, store.ErrNotFound
 }
 
-// Applied says where a commit can be read.
-type Applied struct {
+// Replication says where a commit can be read.
+type Replication struct {
 	// Nodes is how many nodes there are, Applied how many of them have applied the commit, and Missing
 	// the names of the others.
 	Nodes   int      `json:"nodes"`
@@ -373,7 +379,7 @@ type Applied struct {
 
 // WaitApplied waits until the other nodes have applied a commit: two seconds at most, and not for
 // nodes that did not answer lately.
-func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
+func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Replication {
 	ctx, cancel := context.WithTimeout(ctx, appliedWait)
 	defer cancel()
 	var peers []Peer
@@ -385,7 +391,7 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
 		peers = append(n.peers(), n.id.Peer)
 	}
 	var mu sync.Mutex
-	a := Applied{Nodes: len(peers)}
+	a := Replication{Nodes: len(peers)}
 	note := func(name string, applied bool) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -404,7 +410,7 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Applied {
 			note(p.Name, false)
 		default:
 			asked.Go(func() {
-				_, err := ask[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
+				_, err := call[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
 				note(p.Name, err == nil)
 			})
 		}
@@ -439,7 +445,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 	var asked sync.WaitGroup
 	for _, p := range peers {
 		asked.Go(func() {
-			_, err := ask[struct{}](ctx, n.caller, p.Address, opPrepare, idArgument{release})
+			_, err := call[struct{}](ctx, n.caller, p.Address, opPrepare, idArgument{release})
 			if err == nil || fault.CodeOf(err) == fault.Unavailable { // it ends, or is cut off
 				return
 			}
@@ -466,7 +472,7 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	}
 	for _, p := range n.peers() {
 		if p.Name == name {
-			_, err := ask[struct{}](ctx, n.caller, p.Address, opActivate, change)
+			_, err := call[struct{}](ctx, n.caller, p.Address, opActivate, change)
 			return err
 		}
 	}

@@ -23,10 +23,10 @@ type Options struct {
 	// Election is how long the voters wait for their leader before they elect another one. Set the same
 	// value on all voters, at least ten times the round-trip time between them.
 	Election time.Duration `toml:"cluster.election" default:"1s" min:"100ms" max:"50s"`
-	// Endpoints are the URLs of servers of etcd that run elsewhere, such as
+	// Endpoints are the URLs of etcd servers that run elsewhere, such as
 	// https://etcd-1.example.com:2379. Empty: the voters run etcd themselves.
 	Endpoints []string `toml:"cluster.endpoints"`
-	// TLSCA is the path of the certificates of the authority of Endpoints, in PEM form. A relative path
+	// TLSCA is the path of the CA certificates of Endpoints, in PEM form. A relative path
 	// starts from the app directory.
 	TLSCA string `toml:"cluster.tls_ca"`
 	// TLSCert is the path of the certificate with which nodes are clients of Endpoints, in PEM form.
@@ -136,8 +136,8 @@ func nextPort(address string, n int) string {
 	return net.JoinHostPort(host, strconv.Itoa(p+n))
 }
 
-// clientsOf returns the URL at which clients reach the server of etcd of the node at address.
-func clientsOf(address string) string { return "https://" + nextPort(address, 1) }
+// etcdClientURL returns the URL at which clients reach the etcd server of the node at address.
+func etcdClientURL(address string) string { return "https://" + nextPort(address, 1) }
 
-// serversOf returns the URL at which servers of etcd reach that of the node at address.
-func serversOf(address string) string { return "https://" + nextPort(address, 2) }
+// etcdPeerURL returns the URL at which other etcd servers reach that of the node at address.
+func etcdPeerURL(address string) string { return "https://" + nextPort(address, 2) }

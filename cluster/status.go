@@ -97,7 +97,7 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	}
 	n.mu.Unlock()
 	for name, m := range etcd.unlisted {
-		p := Peer{Name: name, Role: Voter, Address: strings.TrimPrefix(strings.Join(m.Peers, ","), "https://")}
+		p := Peer{Name: name, Role: Voter, Address: strings.TrimPrefix(strings.Join(m.PeerURLs, ","), "https://")}
 		s.Nodes = append(s.Nodes, NodeStatus{State: State{Peer: p, Staleness: -1}, Unlisted: true})
 	}
 	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
@@ -145,7 +145,7 @@ func (n *Node) etcdServers(ctx context.Context, all []record) (s servers) {
 	id, _ := n.client.Leader(ctx) // 0 after an error: no member has it
 	s.voting, s.unlisted = map[string]bool{}, unlisted(members, all)
 	for _, m := range members {
-		i := slices.IndexFunc(all, func(r record) bool { return slices.Contains(m.Peers, serversOf(r.Address)) })
+		i := slices.IndexFunc(all, func(r record) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(r.Address)) })
 		if i < 0 {
 			continue
 		}

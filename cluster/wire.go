@@ -32,17 +32,17 @@ const (
 type joinRequest struct {
 	Secret []byte `json:"secret"`
 	Peer
-	// Request is the request for a certificate, in DER form (PKCS #10).
-	Request []byte `json:"request"`
+	// CSR is the request for a certificate, in DER form (PKCS #10).
+	CSR []byte `json:"request"`
 }
 
-// joinAnswer makes it a node.
+// joinAnswer is what it gets, and makes it a node.
 type joinAnswer struct {
 	Cluster     string   `json:"cluster"`
 	Endpoints   []string `json:"endpoints,omitempty"`
 	Peers       []Peer   `json:"peers"`
-	Authority   []byte   `json:"authority"`
-	Key         []byte   `json:"key,omitempty"` // of the authority, for voters
+	CA          []byte   `json:"authority"`
+	CAKey       []byte   `json:"key,omitempty"` // of the CA, for voters
 	Certificate []byte   `json:"certificate"`
 	Pepper      []byte   `json:"pepper"` // the content of its file
 }
@@ -93,8 +93,8 @@ type idArgument struct {
 	ID string `json:"id"`
 }
 
-// refusal is the answer to an operation that failed.
-type refusal struct {
+// errorAnswer is the answer to an operation that failed.
+type errorAnswer struct {
 	Code   fault.Code `json:"code"`
 	Detail string     `json:"detail"`
 }
@@ -141,15 +141,15 @@ func (c *caller) open(ctx context.Context, address, operation string, args any) 
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
-	var r refusal
+	var r errorAnswer
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxJSON)).Decode(&r); err != nil || r.Code == "" {
 		return nil, fault.New(fault.Unavailable, "the node at %s answered with status %d: is its runner older?", address, answer.StatusCode)
 	}
 	return nil, fault.New(r.Code, "%s", r.Detail)
 }
 
-// ask sends an operation whose answer is JSON.
-func ask[A any](ctx context.Context, c *caller, address, operation string, args any) (answer A, err error) {
+// call sends an operation whose answer is JSON.
+func call[A any](ctx context.Context, c *caller, address, operation string, args any) (answer A, err error) {
 	body, err := c.open(ctx, address, operation, args)
 	if err != nil {
 		return answer, err

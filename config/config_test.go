@@ -194,6 +194,7 @@ var changed = map[string]string{
 	"RUNNER_RUNTIME_MAX_TIMEOUT":          "61s",
 	"RUNNER_RUNTIME_DRAIN":                "9s",
 	"RUNNER_JOBS_SLOTS":                   "9",
+	"RUNNER_JOBS_MAX_WAITING":             "9",
 	"RUNNER_JOBS_KEEP_DONE":               "9d",
 	"RUNNER_JOBS_KEEP_FAILED":             "9d",
 	"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT":     "11s",

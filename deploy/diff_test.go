@@ -56,6 +56,12 @@ func TestADifferenceNamesEachChange(t *testing.T) {
 		{"a file becomes two declarations", entities, entities + "secret S\n", "added secret S"},
 		{"a secret", "secret A\n", "secret B\n", "removed secret A\nadded secret B"},
 		{"an origin", "", "outbound { allow: [\"https://a.example\"] }\n", "added outbound https://a.example"},
+		{
+			"a schedule of variables",
+			entities + scopes + "var Z: string = \"Europe/Berlin\"\nvar C: string\njobs(retries: 1) { n() (as: reader, schedule: \"0 3 * * *\" in \"UTC\") }\n",
+			entities + scopes + "var Z: string = \"Europe/Berlin\"\nvar C: string\njobs(retries: 1) { n() (as: reader, schedule: C in Z) }\n",
+			`changed job n: schedule: "\"0 3 * * *\" in \"UTC\"" → "\"C\" in \"Z\""`,
+		},
 		{"the app", "app a\n", "app b\n", "removed app a\nadded app b"},
 		{
 			"an entity", "", entities,

@@ -1,6 +1,7 @@
 package entity
 
 import (
+	"runner.example/entity/layout"
 	"runner.example/entity/query"
 	"runner.example/schema"
 )
@@ -14,6 +15,10 @@ type included struct {
 	// written are, of a to-one relation, the places in the answer of the rows that it has
 	// already, by their tails. Each row is read once.
 	written map[string][2]int
+	// input and index are, of a to-many relation, for the plans of its scans, which use one index.
+	// Both are nil before the first.
+	input *planInput
+	index *layout.Index
 }
 
 // includesOf returns what the rows of a query of the table include.
@@ -128,9 +133,29 @@ func (n *included) appendNull() { n.out.JSON = append(n.out.JSON, "null"...) }
 func (n *included) appendMany(from []schema.Value) error {
 	n.Bind(from)
 	n.out.JSON = append(n.out.JSON, '[')
-	if _, err := n.listRows(&rowWriter{operation: &n.operation, included: true}); err != nil {
+	if _, err := n.listPlanned(n.planMany(), n.input, &rowWriter{operation: &n.operation, included: true}); err != nil {
 		return err
 	}
 	n.out.JSON = append(n.out.JSON, ']')
 	return nil
+}
+
+// planMany returns the plan for the row that the query is bound to. The plans for all rows differ only
+// in values that every row can have: so the index of the first is the best for all.
+func (n *included) planMany() plan {
+	if n.input == nil {
+		n.input = n.planInput(true)
+	}
+	var p plan
+	ok := false
+	if n.index != nil {
+		p, ok = n.planIndex(n.table, n.index, n.input)
+	}
+	if !ok {
+		p = n.plan(n.table, n.input)
+	}
+	if n.index = p.index; p.index != nil {
+		p.within = p.index.Prefix
+	}
+	return p
 }

@@ -66,6 +66,9 @@ type plan struct {
 	points []string
 	index  *layout.Index // nil: the rows' own keys
 	ranges []keyRange
+	// within is the prefix of the index if many of its ranges are scanned, by this plan or by others of
+	// the operation.
+	within []byte
 	// reverse scans the ranges from their end.
 	reverse bool
 	// sorted: the rows come in the requested order.
@@ -219,6 +222,9 @@ func (r *keyRange) below(key []byte) {
 	}
 }
 
+// entryBytes is enough for most values that a plan knows.
+const entryBytes = 96
+
 // planIndex returns the plan that uses the index; false when the index does not serve the
 // input, or only by scanning rows of other tenants.
 func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool) {
@@ -226,7 +232,7 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 		return plan{}, false
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
-	prefix := slices.Clone(x.Prefix)
+	prefix := append(make([]byte, 0, len(x.Prefix)+entryBytes), x.Prefix...)
 	equal, given, nulls := 0, 0, false
 	for _, c := range x.Columns {
 		v := schema.TextValue(tenant)
@@ -319,8 +325,8 @@ func (t *table) inOrder(x *layout.Index, known int, order []query.OrderTerm) (so
 	if order == nil {
 		return true, false
 	}
-	rest := slices.Clone(x.Columns[known:])
-	rest = append(rest, layout.Column{Slot: t.ID, Desc: x.IDDesc()})
+	var buf [8]layout.Column
+	rest := append(append(buf[:0], x.Columns[known:]...), layout.Column{Slot: t.ID, Desc: x.IDDesc()})
 	if t.Tenant >= 0 && x.TenantColumn < 0 {
 		rest = append(rest, layout.Column{Slot: t.Tenant, Desc: x.IDDesc()})
 	}
@@ -366,6 +372,7 @@ func (t *table) narrow(p *plan, x *layout.Index, known int, where *query.Conditi
 				p.ranges = append(p.ranges, keyRange{prefix: key, lo: key})
 			}
 		}
+		p.within = x.Prefix
 		return false, true
 	}
 	s, ok := where.Within(c.Slot)
@@ -488,7 +495,7 @@ func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row, vi
 		return true, nil
 	}
 	empty := true
-	for item, err := range a.Tx.ScanRange(r.lo, r.hi, p.reverse) {
+	for item, err := range a.Tx.ScanRange(p.within, r.lo, r.hi, p.reverse) {
 		if err != nil {
 			return false, storeFault(err)
 		}

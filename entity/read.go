@@ -137,7 +137,10 @@ func (o *operation) list() error {
 // when there is none.
 func (o *operation) listRows(w *rowWriter) (last []schema.Value, err error) {
 	input := o.planInput(true)
-	p := o.plan(o.table, input)
+	return o.listPlanned(o.plan(o.table, input), input, w)
+}
+
+func (o *operation) listPlanned(p plan, input *planInput, w *rowWriter) (last []schema.Value, err error) {
 	if p.sorted {
 		return o.listSorted(p, input, w)
 	}

@@ -23,7 +23,9 @@ type Host struct {
 	Entities *entity.Model
 	// Schema is the active schema. Scopes are checked by it.
 	Schema *schema.Schema
-	// KeepJobs is how long jobs are kept that a guest cancels.
+	// Jobs says when no more jobs may wait; nil: never. KeepJobs is how long jobs are kept that a
+	// guest cancels.
+	Jobs     *jobs.Queue
 	KeepJobs jobs.Keep
 	// Secrets are the declared secrets, and the only ones that guests can read.
 	Secrets secret.Values

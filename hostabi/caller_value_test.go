@@ -61,10 +61,22 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 		"a long text":                  {abi.Request{Body: []byte(`{"text":` + long + `}`)}, tooLong, 400},
 		"a long text of the handler":   {abi.Request{Body: []byte(`{"text":"x"}`)}, tooLong, 500},
 		"after another operation":      {abi.Request{Query: pair("large")}, []string{`{"from":"Note"}`, bad}, 400},
+		"a parameter of a job":         {abi.Request{Query: pair("large")}, []string{`{"name":"mail","params":{"n":"large"}}`}, 400},
+		"one of the handler":           {abi.Request{Query: pair("larger")}, []string{`{"name":"mail","params":{"n":"large"}}`}, 500},
+		"in a list of a job":           {abi.Request{Body: []byte(`{"list":[ "a", 1 ]}`)}, []string{`{"name":"mail","params":{"n":1,"list":["a",1]}}`}, 400},
+		"parameters without one":       {abi.Request{Body: []byte(`{"params": {"list": []}}`)}, []string{`{"name":"mail","params":{"list":[]}}`}, 400},
+		"an unknown parameter":         {abi.Request{Body: []byte(`{"n": 1, "m": 2}`)}, []string{`{"name":"mail","params":{"m":2,"n":1}}`}, 400},
+		"one that the handler omitted": {abi.Request{Body: []byte(`{"l": 1}`)}, []string{`{"name":"mail","params":{"list":[]}}`}, 500},
+		"no parameters":                {abi.Request{Body: []byte(`{}`)}, []string{`{"name":"mail"}`}, 500},
+		"a long list of a job":         {abi.Request{Body: []byte(`{"name":"mail","params":{"n":1,"list":[` + long + `]}}`)}, []string{`{"name":"mail","params":{"n":1,"list":[` + long + `]}}`}, 400},
+		"the name of a job":            {abi.Request{Query: pair("male")}, []string{`{"name":"male","params":{}}`}, 400},
+		"the key of a job":             {abi.Request{Body: []byte(`{"a":` + long + `}`)}, []string{`{"name":"mail","params":{"n":1},"key":` + long + `}`}, 400},
+		"a time too far":               {abi.Request{Query: pair("9999-01-01T00:00:00Z")}, []string{`{"name":"mail","params":{"n":1},"at":"9999-01-01T00:00:00Z"}`}, 400},
+		"a time and a delay":           {abi.Request{Query: pair("5")}, []string{`{"name":"mail","params":{"n":1},"at":"0001-01-01T00:00:00Z","delay":5}`}, 500},
 	} {
 		g := newGuest(t, hostabi.Limits{HostCalls: 10_000, MovedBytes: 8 << 20})
 		g.module.Memory().Grow(32)
-		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int first: text? second: text? @@allow all to session }\n")
+		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int first: text? second: text? @@allow all to session }\njobs(retries: 1) { mail(n: int, list: string[]?) }\n")
 		g.call.Host.Schema, g.call.Host.Entities = app, model
 		request := tt.request
 		request.Method, request.Path, request.ID = []byte("POST"), []byte("/x"), "r"
@@ -79,6 +91,8 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 				op = "update"
 			case strings.HasPrefix(args, `{"scope"`):
 				op = "apiKeys.create"
+			case strings.HasPrefix(args, `{"name"`):
+				op = "jobs.enqueue"
 			}
 			failure, _ = g.op(op, args)
 		}

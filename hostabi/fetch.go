@@ -209,7 +209,7 @@ func (a *arguments) optionalTime(name string, otherwise, least, most time.Durati
 	}
 	seconds, err := strconv.ParseFloat(string(raw), 64)
 	if raw.Kind() != '0' || err != nil || seconds < least.Seconds() || seconds > most.Seconds() {
-		a.wrong("member %q must be a number of seconds from %g to %g", name, least.Seconds(), most.Seconds())
+		a.wrong("member %q must be a number of seconds from %g to %.0f", name, least.Seconds(), most.Seconds())
 		return otherwise
 	}
 	return time.Duration(seconds * float64(time.Second))

@@ -9,19 +9,23 @@ import (
 
 // enqueueJob writes a job of the caller into the request's transaction.
 func enqueueJob(c *Call, args *arguments) (any, error) {
+	now := c.Host.Keystore.Now()
 	request := jobs.Request{Name: args.text("name"), Params: args.optionalObject("params"), RequestID: c.Request.ID}
 	request.Delay = args.optionalTime("delay", 0, 0, jobs.MaxDelay)
 	request.Key, _ = args.optionalText("key")
 	if at, ok := args.optionalText("at"); ok {
 		var err error
-		if request.At, err = time.Parse(time.RFC3339, at); err != nil {
+		if request.At, err = jobs.ParseAt(at); err != nil {
 			args.wrong("member %q must be a time, such as 2026-01-31T09:30:00Z", "at")
+		} else if request.At.Sub(now) > jobs.MaxDelay {
+			args.wrong("member %q must be at most %d days from now", "at", jobs.MaxDelay/(24*time.Hour))
 		}
 	}
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	return jobs.Enqueue(c.Tx, c.Host.Schema, &c.Caller, request, c.Host.Keystore.Now(), &c.work)
+	request.Full = c.Host.Jobs != nil && c.Host.Jobs.Full(c.Caller.Tenant)
+	return jobs.Enqueue(c.Tx, c.Host.Schema, &c.Caller, request, now, &c.work)
 }
 
 // cancelJob ends a job of the caller's tenant. A job cannot cancel itself: it would not be committed.

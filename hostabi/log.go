@@ -51,9 +51,15 @@ func logText(c *Call, g guest) int32 {
 	if level == slog.LevelError && c.reportsCallersValue(text) {
 		level = slog.LevelInfo // the answer will be 400
 	}
+	if level == slog.LevelError && c.Request != nil && c.Request.Job != nil && bytes.HasPrefix(text, []byte("handler ")) {
+		c.failure = printable(text[:min(len(text), maxFailureBytes)])
+	}
 	c.logLine(level, text)
 	return 0
 }
+
+// maxFailureBytes limits output.failure. It is more than is shown of it, so that no secret is cut there.
+const maxFailureBytes = 4096
 
 // The size of a logged line beside its text, in JSON, which is the longer format.
 const (

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"runner.example/schema"
@@ -22,7 +23,14 @@ type Claimed struct {
 
 	record *record
 	stored []byte // the record while the lease is held
+	lost   context.Context
+	lose   context.CancelFunc
+	ending atomic.Bool // the run has ended, and its end is written
 }
+
+// Lost returns a context that ends when the job is cancelled or its lease is over while its handler runs:
+// nothing of the run can be committed then. Begin and ErrLost do not depend on it.
+func (c *Claimed) Lost() context.Context { return c.lost }
 
 // ErrLost ends the run of a job that this node does not have any more: it was cancelled, or its lease
 // was over.
@@ -31,6 +39,7 @@ var ErrLost = errors.New("the job was cancelled, or its lease is over")
 // Begin reads the job in the transaction of its run. The error is ErrLost if this node does not have
 // it any more: then nothing of the run may be committed.
 func (c *Claimed) Begin(tx *store.Tx) error {
+	c.ending.Store(false)
 	value, err := tx.Get(recordKey(c.ID))
 	if errors.Is(err, store.ErrNotFound) || err == nil && !bytes.Equal(value, c.stored) {
 		return ErrLost
@@ -38,15 +47,16 @@ func (c *Claimed) Begin(tx *store.Tx) error {
 	return err
 }
 
-// recordCopy returns a copy of the record, because a transaction may run several times.
-func (c *Claimed) recordCopy() *record {
+// beginEnd returns a copy of the record, because a transaction may run several times.
+func (c *Claimed) beginEnd() *record {
+	c.ending.Store(true)
 	r := *c.record
 	return &r
 }
 
 // Complete writes that the job is done.
 func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
-	r := c.recordCopy()
+	r := c.beginEnd()
 	r.Error = ""
 	return r.end(tx, Done, now, keep)
 }
@@ -54,7 +64,7 @@ func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
 // Fail writes that the run failed: the job waits for its next run, or has failed. It returns the job
 // as it is then.
 func (c *Claimed) Fail(tx *store.Tx, declared *schema.Job, why string, now time.Time, keep Keep) (*Job, error) {
-	r := c.recordCopy()
+	r := c.beginEnd()
 	err := r.fail(tx, declared, why, now, keep)
 	return &r.Job, err
 }
@@ -91,10 +101,13 @@ func Backoff(first time.Duration, attempt int, random float64) time.Duration {
 
 // Release writes that the job waits again, until due, as if this run had not begun.
 func (c *Claimed) Release(tx *store.Tx, declared *schema.Job, due time.Time) error {
-	r := c.recordCopy()
+	return c.beginEnd().release(tx, declared, timeOf(due))
+}
+
+func (r *record) release(tx *store.Tx, declared *schema.Job, due Time) error {
 	err := r.stop(tx)
 	r.Attempt--
-	r.Due = timeOf(due)
+	r.Due = due
 	return errors.Join(err, r.setWaiting(tx, declared))
 }
 
@@ -107,8 +120,9 @@ type candidate struct {
 
 // claimed is the result of claiming a candidate.
 type claimed struct {
-	job     *Claimed
-	blocked *hash // by the concurrency of which it may not run now; nil: it is not
+	job        *Claimed
+	blocked    *hash // by the concurrency of which it may not run now; nil: it is not
+	unreadable error // of its record; nil: it can be read
 }
 
 // claimTimeout limits the time of a claim.
@@ -135,7 +149,11 @@ func (q *Queue) claim(ctx context.Context, all []candidate, now time.Time) ([]cl
 
 func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claimed) error {
 	r, err := read(tx, c.id)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case errors.Is(err, errUnreadable):
+		result.unreadable = err
 		return nil
 	}
 	if err != nil || r.State != Waiting || r.Due > timeOf(now) {
@@ -160,6 +178,7 @@ func (q *Queue) claimOne(tx *store.Tx, c candidate, now time.Time, result *claim
 		return err
 	}
 	result.job = &Claimed{Job: &r.Job, Declared: c.declared, record: r, stored: value}
+	result.job.lost, result.job.lose = context.WithCancel(context.Background())
 	lease := append(binary.BigEndian.AppendUint64(nil, uint64(r.Lease)), r.Node...)
 	return errors.Join(tx.Set(recordKey(r.ID), value), tx.Set(runningKey(r.ID), lease))
 }

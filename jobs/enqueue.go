@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -27,8 +28,22 @@ type Request struct {
 	// Key makes Enqueue return the live job of this name, tenant and key, if there is one, instead of
 	// a new one. Empty: there may be any number.
 	Key string
+	// Full says that no more jobs of the tenant may wait: see Queue.Full.
+	Full bool
 	// RequestID is for the record.
 	RequestID string
+}
+
+// ParseAt reads a time for Request.At, as RFC 3339.
+func ParseAt(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fault.New(fault.Invalid, "at must be a time, such as 2026-01-31T09:30:00Z")
+	}
+	if at.IsZero() { // it is a time too
+		at = at.Add(1)
+	}
+	return at, nil
 }
 
 // Enqueued is the answer of Enqueue.
@@ -63,13 +78,14 @@ func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now t
 		return Enqueued{}, err
 	}
 	if len(r.Key) > maxKeyBytes || !utf8.ValidString(r.Key) {
-		return Enqueued{}, fault.New(fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes)
+		value, _ := json.Marshal(r.Key)
+		return Enqueued{}, fault.OfValue(value, fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes)
 	}
 	j := &record{Origin: tx.Node(), Job: Job{
 		ID: newID(now), Name: r.Name, Params: params, Caller: callerOf(by), Key: r.Key, RequestID: r.RequestID,
 		Enqueued: timeOf(now), ScheduledFor: due, Due: due,
 	}}
-	return j.enqueue(tx, declared)
+	return j.enqueue(tx, declared, r.Full)
 }
 
 func unknownJob(s *schema.Schema, name string) error {
@@ -77,24 +93,48 @@ func unknownJob(s *schema.Schema, name string) error {
 	for i := range s.Jobs {
 		names = append(names, s.Jobs[i].Name)
 	}
-	return fault.New(fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
+	value, _ := json.Marshal(name)
+	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
-// enqueue writes a new job, unless one with its key is live.
-func (r *record) enqueue(tx *store.Tx, declared *schema.Job) (Enqueued, error) {
-	if r.Key != "" {
-		id, err := tx.Get(uniqueKey(&r.Job))
-		if err == nil {
-			return Enqueued{ID: string(id)}, nil
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return Enqueued{}, fmt.Errorf("look up the key of a job: %w", err)
-		}
-		if err := tx.Set(uniqueKey(&r.Job), []byte(r.ID)); err != nil {
-			return Enqueued{}, err
+// errFull is the error of a job too many.
+var errFull = fault.New(fault.Overloaded, "too many jobs of the tenant wait ([jobs] max_waiting): try again later")
+
+// enqueue writes a new job, unless one with its key is live. full: then no other.
+func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueued, error) {
+	live, err := r.liveOfKey(tx)
+	if live != "" || err != nil {
+		return Enqueued{ID: live}, err
+	}
+	if full {
+		return Enqueued{}, errFull
+	}
+	return Enqueued{ID: r.ID, Created: true}, errors.Join(r.takeKey(tx), r.setWaiting(tx, declared))
+}
+
+// liveOfKey returns the id of the live job with the key, or nothing.
+func (r *record) liveOfKey(tx *store.Tx) (id string, err error) {
+	if r.Key == "" {
+		return "", nil
+	}
+	value, err := tx.Get(uniqueKey(&r.Job))
+	if err == nil {
+		if _, err = read(tx, string(value)); err == nil {
+			return string(value), nil
 		}
 	}
-	return Enqueued{ID: r.ID, Created: true}, r.setWaiting(tx, declared)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, ErrNotFound) || errors.Is(err, errUnreadable) { // the last never ends
+		return "", nil
+	}
+	return "", fmt.Errorf("look up the key of a job: %w", err)
+}
+
+// takeKey writes that the job is the live one of its key.
+func (r *record) takeKey(tx *store.Tx) error {
+	if r.Key == "" {
+		return nil
+	}
+	return tx.Set(uniqueKey(&r.Job), []byte(r.ID))
 }
 
 func (r *Request) due(now time.Time) (Time, error) {
@@ -113,11 +153,12 @@ func (r *Request) due(now time.Time) (Time, error) {
 
 // checkParams returns the parameters with their defaults.
 func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Meter) (json.RawMessage, error) {
+	given := params
 	if len(params) == 0 {
 		params = []byte("{}")
 	}
 	if len(params) > maxParamBytes {
-		return nil, fault.New(fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
+		return nil, fault.OfValue(params, fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
 	}
 	input := declared.Input()
 	wrong := input.Check(params, m)
@@ -129,9 +170,22 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		if wrong[0].Field != "" {
 			where += "." + wrong[0].Field
 		}
-		return nil, fault.New(fault.Invalid, "%s %s", where, wrong[0].Message)
+		return nil, fault.OfValue(wrongValue(declared, given, wrong[0].Field), fault.Invalid, "%s %s", where, wrong[0].Message)
 	}
 	return input.Fill(nil, params, now, m)
+}
+
+// wrongValue returns the value of the parameter that a field is in, or all of params if it is not in one.
+func wrongValue(declared *schema.Job, params []byte, field string) []byte {
+	name, _, _ := strings.Cut(field, ".")
+	name, _, _ = strings.Cut(name, "[")
+	var members map[string]json.RawMessage
+	for i := range declared.Params {
+		if declared.Params[i].Name == name && json.Unmarshal(params, &members) == nil && members[name] != nil {
+			return members[name]
+		}
+	}
+	return params
 }
 
 // Check returns the error with which Enqueue would refuse the parameters of a job, or nil.
@@ -199,19 +253,14 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 
 // undoEnd removes the keys that end wrote.
 func (r *record) undoEnd(tx *store.Tx) error {
-	if r.Key != "" {
-		id, err := tx.Get(uniqueKey(&r.Job))
-		if err == nil {
-			return fault.New(fault.Conflict, "the job %s has the same key and is live", id)
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		if err := tx.Set(uniqueKey(&r.Job), []byte(r.ID)); err != nil {
-			return err
-		}
+	live, err := r.liveOfKey(tx)
+	if live != "" {
+		return fault.New(fault.Conflict, "the job %s has the same key and is live", live)
 	}
-	err := errors.Join(tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)), tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(r.takeKey(tx), tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)), tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
 	r.Ended, r.Expires = 0, 0
 	return err
 }

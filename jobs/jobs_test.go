@@ -1,9 +1,11 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -790,4 +792,84 @@ func TestRunStartsJobsWhenTheyAreEnqueued(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+func TestJobsThatNoReleaseDeclaresAreLoggedOnce(t *testing.T) {
+	w := newWorld(t)
+	var log bytes.Buffer
+	opt := w.clock.options()
+	opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	q, err := jobs.Open(t.Context(), w.stores[0], opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	q.SetSchema(compiled(t, `routes("/", auth: none, rateLimit: none) { GET / -> x }`))
+	w.queues[0] = q
+	for _, tenant := range []string{"acme", "blue"} {
+		w.enqueue(0, caller.Caller{Kind: caller.Session, Tenant: tenant}, mail("a"))
+	}
+	if all := w.claim(0); len(all) != 0 {
+		t.Fatalf("claimed %+v", all)
+	}
+	if text := log.String(); strings.Count(text, "not declared") != 1 || !strings.Contains(text, "job=mail") {
+		t.Errorf("the log:\n%s", text)
+	}
+	q.SetSchema(w.schema)
+	if all := w.claim(0); len(all) != 2 {
+		t.Errorf("when they are declared again: %+v", all)
+	}
+}
+
+func TestTooManyWaitingJobsOfATenantAreRefused(t *testing.T) {
+	w := newWorld(t)
+	opt := w.clock.options()
+	opt.MaxWaiting = 3
+	try := func(q *jobs.Queue, tenant, key string) (e jobs.Enqueued, err error) {
+		request := mail("a")
+		request.Key, request.Full = key, q.Full(tenant)
+		_, err = w.stores[0].Update(t.Context(), func(tx *store.Tx) (err error) {
+			e, err = jobs.Enqueue(tx, w.schema, &caller.Caller{Kind: caller.Session, Tenant: tenant}, request, w.clock.Now(), nil)
+			return err
+		})
+		return e, err
+	}
+	first, err := try(w.queues[0], "acme", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := jobs.Open(t.Context(), w.stores[0], opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	q.SetSchema(w.schema)
+	if _, err := try(q, "acme", ""); err != nil { // before they are counted
+		t.Fatal(err)
+	}
+	if err := q.Count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(q, "acme", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := try(q, "acme", "new"); fault.CodeOf(err) != fault.Overloaded || !strings.Contains(err.Error(), "[jobs] max_waiting") {
+		t.Errorf("one too many: %v", err)
+	}
+	if again, err := try(q, "acme", "k"); err != nil || again.ID != first.ID {
+		t.Errorf("with the key of a live job: %+v, %v", again, err)
+	}
+	if _, err := try(q, "blue", ""); err != nil {
+		t.Errorf("of another tenant: %v", err)
+	}
+	w.queues[0] = q
+	if all := w.claim(0); len(all) != 4 {
+		t.Fatalf("claimed %d", len(all))
+	}
+	if e, err := try(q, "acme", "new"); err != nil || !e.Created {
+		t.Errorf("when no job waits: %+v %v", e, err)
+	}
+	if waiting, _ := q.Counts(); waiting != 1 {
+		t.Errorf("%d wait, want 1", waiting)
+	}
 }

@@ -86,6 +86,12 @@ func List(tx *store.Tx, f Filter) (page Page, err error) {
 		} else {
 			r, err = read(tx, id)
 		}
+		switch {
+		case errors.Is(err, ErrNotFound): // of a record that could not be read when it expired
+			continue
+		case errors.Is(err, errUnreadable):
+			r, err = &record{Job: Job{ID: id, Error: err.Error()}}, nil
+		}
 		if err != nil {
 			return page, err
 		}
@@ -146,61 +152,82 @@ func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 func remove(tx *store.Tx, key []byte) error {
 	id := string(key[len(expiresPrefix)+8:])
 	r, err := read(tx, id)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, errUnreadable) {
 		return err
 	}
-	err = tx.Delete(key)
+	err = errors.Join(tx.Delete(key), tx.Delete(recordKey(id)))
 	if r != nil {
-		err = errors.Join(err, tx.Delete(recordKey(id)), tx.Delete(timedKey(failedPrefix, r.Ended, id)))
+		err = errors.Join(err, tx.Delete(timedKey(failedPrefix, r.Ended, id)))
 	}
 	return err
 }
 
-// counter counts the waiting jobs: those of a snapshot, and the changes since.
+// counter counts the waiting jobs by tenant: those of a snapshot, and the changes since.
 type counter struct {
-	known   bool
-	n       int
-	changes []change // before it is known
+	all     int
+	of      map[tenantHash]int // nil: it is not known yet
+	changes []change           // before it is known
 }
 
 type change struct {
 	seq store.Seq
+	of  tenantHash
 	by  int
 }
 
-func (c *counter) follow(seq store.Seq, deleted bool) {
+func (c *counter) follow(seq store.Seq, key []byte, deleted bool) {
+	group, _, _, ok := readWaiting(key)
+	if !ok {
+		return
+	}
 	by := 1
 	if deleted {
 		by = -1
 	}
-	if c.known {
-		c.n += by
+	if tenant := tenantHash(group[:]); c.of != nil {
+		c.add(tenant, by)
 	} else {
-		c.changes = append(c.changes, change{seq, by})
+		c.changes = append(c.changes, change{seq, tenant, by})
 	}
 }
 
+func (c *counter) add(tenant tenantHash, by int) {
+	c.all += by
+	if c.of[tenant] += by; c.of[tenant] == 0 {
+		delete(c.of, tenant)
+	}
+}
+
+// value is -1 if it is not known yet.
 func (c *counter) value() int {
-	if !c.known {
+	if c.of == nil {
 		return -1
 	}
-	return c.n
+	return c.all
 }
 
-// Count counts the waiting jobs once; from then on Counts knows how many there are. It reads all of
+// Full reports whether as many jobs of a tenant wait as Options.MaxWaiting allows. It may be wrong by those
+// of the transactions that are not committed, and it is false before Count has returned.
+func (q *Queue) Full(tenant string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.opt.MaxWaiting > 0 && q.waiting.of[tenantOf(tenant)] >= q.opt.MaxWaiting
+}
+
+// Count counts the waiting jobs once; from then on Counts and Full know how many there are. It reads all of
 // their keys, so it is called beside Run.
 func (q *Queue) Count(ctx context.Context) error {
-	n := 0
+	counted := counter{of: map[tenantHash]int{}}
 	var snapshot store.Seq
 	err := q.store.View(ctx, func(tx *store.Tx) (err error) {
 		if snapshot, err = tx.Snapshot(); err != nil {
 			return err
 		}
-		for _, err := range tx.Scan([]byte(waitingPrefix), nil, false) {
+		for item, err := range tx.Scan([]byte(waitingPrefix), nil, false) {
 			if err != nil {
 				return err
 			}
-			n++
+			counted.follow(snapshot, item.Key, false)
 		}
 		return nil
 	})
@@ -211,9 +238,9 @@ func (q *Queue) Count(ctx context.Context) error {
 	defer q.mu.Unlock()
 	for _, c := range q.waiting.changes {
 		if c.seq > snapshot {
-			n += c.by
+			counted.add(c.of, c.by)
 		}
 	}
-	q.waiting = counter{known: true, n: n}
+	q.waiting = counted
 	return nil
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -22,6 +23,9 @@ type Options struct {
 	// Slots is how many jobs run at once on a node, beside requests. All runs of one job for one tenant
 	// together leave a part of them to others.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
+	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
+	// number. Schedules and operators enqueue nevertheless.
+	MaxWaiting int `toml:"jobs.max_waiting" default:"1000000" min:"0" max:"1000000000"`
 	Keep
 
 	// Now is the time, which must not go back; nil: time.Now.
@@ -85,7 +89,13 @@ type share struct{ tenant, name string }
 type lease struct {
 	until Time
 	node  string
+	run   *Claimed // of this process; nil: it has none
+	old   bool     // it was there when this process began
 }
+
+// neverBegan reports whether this process has claimed the job and does not know of it: the claim was committed
+// after it had given up.
+func (q *Queue) neverBegan(l lease) bool { return l.node == q.node && l.run == nil && !l.old }
 
 // entry is a waiting job of a group.
 type entry struct {
@@ -169,9 +179,10 @@ func (q *Queue) load(tx *store.Tx) error {
 			if err != nil {
 				return err
 			}
-			q.loadGroup(item.Key, item.Value)
-			last = append(last, item.Key[:len(waitingPrefix)+hashBytes]...)
-			break
+			if q.loadGroup(item.Key, item.Value) {
+				last = append(last, item.Key[:len(waitingPrefix)+hashBytes]...)
+				break
+			}
 		}
 		if last == nil {
 			break
@@ -183,6 +194,7 @@ func (q *Queue) load(tx *store.Tx) error {
 			return err
 		}
 		id, l := string(item.Key[len(runningPrefix):]), readLease(item.Value)
+		l.old = true
 		if l.node == q.node { // of this node before it was started: the process has ended
 			l.until = 0
 		}
@@ -209,7 +221,7 @@ func readLease(value []byte) lease {
 	if len(value) < 8 {
 		return lease{}
 	}
-	return lease{Time(binary.BigEndian.Uint64(value)), string(value[8:])}
+	return lease{until: Time(binary.BigEndian.Uint64(value)), node: string(value[8:])}
 }
 
 // SetSchema sets the schema whose jobs are claimed and whose schedules fire. Waiting jobs that it does
@@ -249,30 +261,36 @@ func (q *Queue) signal() {
 func (q *Queue) followWaiting(seq store.Seq, c store.Change) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting.follow(seq, c.Deleted)
+	q.waiting.follow(seq, c.Key, c.Deleted)
 	if !c.Deleted {
 		q.seen = seq
 		q.addWaitingLocked(c.Key, c.Value)
 	}
 }
 
-// loadGroup adds a group by its first waiting job.
-func (q *Queue) loadGroup(key, value []byte) {
+// loadGroup adds a group by its first waiting job, and reports whether that can be read.
+func (q *Queue) loadGroup(key, value []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.addWaitingLocked(key, value)
-	if id, _, _, ok := readWaiting(key); ok && q.groups[id] != nil {
-		q.groups[id].more = true
+	if !q.addWaitingLocked(key, value) {
+		return false
 	}
+	id, _, _, _ := readWaiting(key)
+	q.groups[id].more = true
+	return true
 }
 
-// addWaitingLocked notes that a job waits.
-func (q *Queue) addWaitingLocked(key, value []byte) {
+func (q *Queue) logNotWaiting(key []byte) {
+	q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
+}
+
+// addWaitingLocked notes that a job waits, and reports whether its key and value can be read.
+func (q *Queue) addWaitingLocked(key, value []byte) bool {
 	id, due, job, ok := readWaiting(key)
 	w, readable := decodeWaiting(value)
 	if !ok || !readable {
-		q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
-		return
+		q.logNotWaiting(key)
+		return false
 	}
 	at := q.claimable(due, w.origin)
 	g, text := q.groups[id], string(key)
@@ -301,6 +319,7 @@ func (q *Queue) addWaitingLocked(key, value []byte) {
 			q.signal()
 		}
 	}
+	return true
 }
 
 // insert adds a job that comes before the floor.
@@ -334,6 +353,9 @@ func (q *Queue) followRunning(_ store.Seq, c store.Change) {
 	defer q.mu.Unlock()
 	q.noteLocked(c.Key)
 	id := string(c.Key[len(runningPrefix):])
+	if run := q.running[id].run; run != nil && !run.ending.Load() { // another has changed the job
+		run.lose()
+	}
 	if c.Deleted {
 		delete(q.running, id)
 		return
@@ -508,6 +530,9 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 			q.putLocked(g, inLater, g.buffer[0].due)
 			continue
 		case declared == nil:
+			if !slices.ContainsFunc(q.unknown, func(other *group) bool { return other.name == g.name }) {
+				q.opt.Logger.Warn("waiting jobs not declared by the active release", "job", g.name)
+			}
 			q.putLocked(g, inUnknown, 0)
 			q.unknown = append(q.unknown, g)
 			continue
@@ -607,10 +632,11 @@ func (q *Queue) scan(ctx context.Context, g *group, from string, seen store.Seq)
 			if len(entries) == bufferedJobs {
 				return nil
 			}
-			_, due, id, _ := readWaiting(item.Key)
-			w, ok := decodeWaiting(item.Value)
-			if !ok {
-				return fmt.Errorf("read a waiting job: the value of %x is not one", item.Key)
+			_, due, id, ok := readWaiting(item.Key)
+			w, readable := decodeWaiting(item.Value)
+			if !ok || !readable {
+				q.logNotWaiting(item.Key)
+				continue
 			}
 			entries = append(entries, entry{append([]byte(nil), item.Key...), q.claimable(due, w.origin), string(id)})
 		}
@@ -628,12 +654,21 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 		switch r := results[i]; {
 		case r.job != nil:
 			jobs = append(jobs, r.job)
+			if l := q.running[r.job.ID]; l.until == r.job.Lease && l.node == r.job.Node {
+				l.run = r.job
+				q.running[r.job.ID] = l
+			} else { // it has changed already
+				r.job.lose()
+			}
 			continue
 		case r.blocked != nil:
 			g := q.returnLocked(p)
 			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.place == inReady {
 				q.blockLocked(g, *r.blocked)
 			}
+		case r.unreadable != nil: // it waits until this node is started again
+			q.logUnreadable(p.id, r.unreadable)
+			q.signal()
 		default: // it does not wait any more: others may be due
 			q.signal()
 		}
@@ -697,24 +732,28 @@ func (q *Queue) endedLocked(s share) {
 	}
 }
 
-// takeOver ends the runs whose lease is over.
+// takeOver ends the runs whose lease is over, and lets jobs wait again that were claimed and never began.
 func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 	q.mu.Lock()
-	var over []string
+	over := map[string]lease{}
 	for id, l := range q.running {
-		if l.until+q.skewOf(l) < timeOf(now) {
-			over = append(over, id)
+		if l.until+q.skewOf(l) < timeOf(now) || q.neverBegan(l) {
+			over[id] = l
 		}
 	}
 	s := q.schema
 	q.mu.Unlock()
-	for _, id := range over {
-		taken := false
+	for id, l := range over {
+		taken, unreadable := false, error(nil)
 		_, err := q.store.Update(ctx, func(tx *store.Tx) error {
-			taken = false
+			taken, unreadable = false, nil
 			r, err := read(tx, id)
 			if errors.Is(err, ErrNotFound) || err == nil && r.State != Running {
 				return tx.Delete(runningKey(id))
+			}
+			if errors.Is(err, errUnreadable) {
+				unreadable = err
+				return freeSlotOf(tx, id)
 			}
 			if err != nil || r.Lease >= timeOf(now) && r.Node != tx.Node() {
 				return err
@@ -724,15 +763,41 @@ func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
 				declared = s.Job(r.Name)
 			}
 			taken = true
+			if q.neverBegan(l) {
+				return r.release(tx, declared, timeOf(now))
+			}
 			return r.fail(tx, declared, "the lease ended: the server stopped, or the run took too long", now, q.opt.Keep)
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			failed = errors.Join(failed, fmt.Errorf("take over job %s: %w", id, err))
-		} else if taken {
+		case unreadable != nil:
+			q.mu.Lock()
+			delete(q.running, id)
+			q.mu.Unlock()
+			q.logUnreadable(id, unreadable)
+		case taken:
 			q.opt.Logger.Warn("job lease over", "jobId", id)
 		}
 	}
 	return failed
+}
+
+// freeSlotOf frees the concurrency slot of a job whose record does not say which one it has.
+func freeSlotOf(tx *store.Tx, id string) error {
+	for item, err := range tx.Scan([]byte(countPrefix), nil, false) {
+		if err != nil {
+			return err
+		}
+		if string(item.Value) == id {
+			return tx.Delete(bytes.Clone(item.Key))
+		}
+	}
+	return nil
+}
+
+func (q *Queue) logUnreadable(id string, cause error) {
+	q.opt.Logger.Error("job not readable", "jobId", id, "cause", cause)
 }
 
 func (q *Queue) skewOf(l lease) Time {
@@ -792,6 +857,9 @@ func (q *Queue) pause() time.Duration {
 		next = min(next, q.later[0].at)
 	}
 	for _, l := range q.running {
+		if q.neverBegan(l) {
+			return 0
+		}
 		next = min(next, l.until+q.skewOf(l)+1)
 	}
 	for _, s := range q.schedules {

@@ -191,6 +191,21 @@ func hashOf(parts ...string) (h hash) {
 	return h
 }
 
+// tenantHash begins the hash of a group: jobs are counted by it when their keys are deleted.
+type tenantHash [6]byte
+
+func tenantOf(tenant string) (t tenantHash) {
+	h := hashOf("tenant", tenant)
+	copy(t[:], h[:])
+	return t
+}
+
+func groupOf(name, tenant, count string) hash {
+	h, t := hashOf(name, tenant, count), tenantOf(tenant)
+	copy(h[:], t[:])
+	return h
+}
+
 func uniqueKey(j *Job) []byte {
 	kind := "key"
 	if j.Scheduled {
@@ -262,7 +277,7 @@ func (r *record) setWaiting(tx *store.Tx, declared *schema.Job) error {
 	if h, limited := countOf(&r.Job, declared); limited {
 		w.count = string(h[:])
 	}
-	group := hashOf(r.Name, r.Caller.Tenant, w.count)
+	group := groupOf(r.Name, r.Caller.Tenant, w.count)
 	r.State, r.Group = Waiting, group[:]
 	return errors.Join(r.set(tx), tx.Set(r.waitingKey(), w.encode()))
 }
@@ -323,10 +338,14 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return decode(id, value)
 }
 
+// errUnreadable matches the error of a record that is not one of this version. Only its own job is lost to
+// the queue: it stays in the store.
+var errUnreadable = errors.New("its record is not readable")
+
 func decode(id string, value []byte) (*record, error) {
 	var s stored
 	if err := json.Unmarshal(value, &s); err != nil {
-		return nil, fmt.Errorf("read job %s: %w", id, err)
+		return nil, fmt.Errorf("job %s: %w: %w", id, errUnreadable, err)
 	}
 	return &record{Origin: s.Origin, Group: s.Group, Slot: s.Slot, Job: Job{
 		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled, RequestID: s.RequestID,

@@ -77,10 +77,9 @@ func (q *Queue) syncSchedules(ctx context.Context, now time.Time) error {
 				continue
 			}
 			var one storedSchedule
-			if err := json.Unmarshal(item.Value, &one); err != nil {
-				return err
+			if json.Unmarshal(item.Value, &one) == nil { // else it is written again
+				stored[name] = one
 			}
-			stored[name] = one
 		}
 		for name, t := range found {
 			d, have := s.Job(name).Schedule, stored[name]
@@ -114,7 +113,7 @@ func setSchedule(tx *store.Tx, name string, s storedSchedule) error {
 }
 
 // fire enqueues the jobs whose schedules are due: each once in the whole cluster.
-func (q *Queue) fire(ctx context.Context, now time.Time) error {
+func (q *Queue) fire(ctx context.Context, now time.Time) (failed error) {
 	q.mu.Lock()
 	due := map[string]*schedule.Schedule{}
 	for name, t := range q.schedules {
@@ -160,14 +159,15 @@ func (q *Queue) fire(ctx context.Context, now time.Time) error {
 			return setSchedule(tx, name, stored)
 		})
 		if err != nil {
-			return fmt.Errorf("fire the schedule of job %s: %w", name, err)
+			failed = errors.Join(failed, fmt.Errorf("fire the schedule of job %s: %w", name, err))
+			continue
 		}
 		q.scheduled(name, next)
 		if at > 0 && !created {
 			q.opt.Logger.Warn("schedule skipped: previous job has not ended", "job", name, "scheduledFor", at.String())
 		}
 	}
-	return nil
+	return failed
 }
 
 // scheduled notes when a schedule fires next.
@@ -191,7 +191,7 @@ func enqueueScheduled(tx *store.Tx, declared *schema.Job, at Time, now time.Time
 		ID: newID(now), Name: declared.Name, Params: params, Caller: callerOf(&caller.Caller{}), Key: "schedule", Scheduled: true,
 		Enqueued: timeOf(now), ScheduledFor: at, Due: timeOf(now),
 	}}
-	return j.enqueue(tx, declared)
+	return j.enqueue(tx, declared, false)
 }
 
 // Fire enqueues a job with a schedule now, beside the times of the schedule.

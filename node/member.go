@@ -59,18 +59,18 @@ func (n *Node) Join(v *Activator) error {
 		return nil
 	}
 	return n.member.Serve(n.Local.Store, n.Local.Keys, cluster.Hooks{
-		App:         n.appName,
-		Release:     func() string { return v.published.Load().id },
-		NotReady:    n.notReady,
-		Secrets:     func() map[string]string { return v.published.Load().secrets },
-		Vars:        func() map[string]string { return v.published.Load().vars },
-		Prepare:     v.Prepare,
-		Activate:    v.Activate,
-		Skew:        NewSkews(n.Runtime, n.Logger).Measured,
-		Share:       n.Runtime.SetNode,
-		Behind:      func() { n.end(ErrBehind) },
-		Removed:     n.end,
-		ServerEnded: func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
+		App:           n.appName,
+		Release:       func() string { return v.published.Load().id },
+		NotReady:      n.notReady,
+		Secrets:       func() map[string]string { return v.published.Load().secrets },
+		Vars:          func() map[string]string { return v.published.Load().vars },
+		Prepare:       v.Prepare,
+		Activate:      v.Activate,
+		OnSkew:        NewSkews(n.Runtime, n.Logger).Measured,
+		OnMembership:  n.Runtime.SetNode,
+		OnBehind:      func() { n.end(ErrBehind) },
+		OnRemoved:     n.end,
+		OnServerEnded: func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
 	})
 }
 

@@ -93,7 +93,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		}
 		err = errors.Join(err, st.Close())
 		if member != nil {
-			n.shutdownDone() // the store is closed; the server of etcd has its own limit
+			n.shutdownDone() // the store is closed; the etcd server has its own limit
 			member.Close()
 		}
 	}()

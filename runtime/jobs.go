@@ -94,6 +94,7 @@ type jobRun struct {
 	*jobs.Claimed
 	requestID string
 	declared  *schema.Job // in the release that ran it
+	reported  string      // why the handler failed, as its SDK has logged it; empty: it has not
 	// failed is the job after a failure that was written with the writes of the run.
 	failed *jobs.Job
 }
@@ -104,8 +105,12 @@ var errNotDeclared = errors.New("the active release does not declare the job")
 // releasedPause is how long a job waits that could not start, or that a shutdown stopped.
 const releasedPause = time.Second
 
-// recordTimeout limits the time for recording how a run has ended.
-const recordTimeout = 5 * time.Second
+const (
+	// recordTimeout limits the time of one attempt to record how a run has ended, recordPause is the time
+	// between two.
+	recordTimeout = 5 * time.Second
+	recordPause   = time.Second
+)
 
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
@@ -118,7 +123,10 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 		inv.end()
 		r.jobs.runs.Put(inv)
 	}()
-	err := r.invokeJob(run, inv)
+	ctx, stop := context.WithCancel(r.serving)
+	defer stop()
+	defer context.AfterFunc(c.Lost(), stop)()
+	err := r.invokeJob(ctx, run, inv)
 	if err == errSent {
 		err = sentConflict(inv.call.Sent())
 	}
@@ -128,8 +136,8 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 	r.logRun(run, inv, outcome, why, took)
 }
 
-// invokeJob runs the handler of a job in a transaction that has its completion.
-func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
+// invokeJob runs the handler of a job in a transaction that has its completion, until ctx ends.
+func (r *Runtime) invokeJob(ctx context.Context, run *jobRun, inv *invocation) (err error) {
 	defer func() { // as package front does for a request
 		if p := recover(); p != nil {
 			r.opt.Logger.Error("panic while running a job", "jobId", run.ID, "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -142,7 +150,7 @@ func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
 	}
 	defer func() { rel.unref() }()
 	for releases := 1; ; releases++ {
-		err := r.invokeJobOn(rel, run, inv)
+		err := r.invokeJobOn(ctx, rel, run, inv)
 		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
 			return err
 		}
@@ -155,7 +163,7 @@ func (r *Runtime) invokeJob(run *jobRun, inv *invocation) (err error) {
 	}
 }
 
-func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error {
+func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, inv *invocation) error {
 	i, ok := rel.jobs[run.Name]
 	if !ok {
 		return errNotDeclared
@@ -176,7 +184,23 @@ func (r *Runtime) invokeJobOn(rel *release, run *jobRun, inv *invocation) error 
 		run.failed = nil
 		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 	}
-	return r.invoke(r.serving, rel, rt, inv)
+	err = r.invoke(ctx, rel, rt, inv)
+	run.reported = reportOf(rel, inv)
+	return err
+}
+
+// reportOf returns what the SDK has logged about a handler that failed, without the secrets of the app.
+func reportOf(rel *release, inv *invocation) string {
+	text := inv.call.Failure()
+	if text == "" || inv.call.Response.Code != string(fault.HandlerFailed) {
+		return ""
+	}
+	var secrets telemetry.Values
+	for _, name := range rel.schema.Secrets {
+		value, _ := rel.host.Secrets.Get(name)
+		secrets.Add(value.Reveal())
+	}
+	return secrets.Hide(text)
 }
 
 func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
@@ -211,30 +235,53 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return telemetry.JobDone, ""
 	case err == nil:
 		return outcomeOfFailure(run.failed), run.failed.Error
-	case errors.Is(err, jobs.ErrLost):
-		return telemetry.JobLost, err.Error()
+	case errors.Is(err, jobs.ErrLost) || run.Lost().Err() != nil:
+		return telemetry.JobLost, jobs.ErrLost.Error()
 	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
-		return telemetry.JobReleased, r.record(run, err, func(tx *store.Tx) error {
+		why, _ = r.record(run, err.Error(), func(tx *store.Tx) error {
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
+		return telemetry.JobReleased, why
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
+		if run.reported != "" {
+			why += ": " + run.reported
+		}
 	default:
 		why = reasonOf(err)
 	}
 	var after *jobs.Job
-	if problem := r.record(run, errors.New(why), func(tx *store.Tx) (err error) {
+	said, recorded := r.record(run, why, func(tx *store.Tx) (err error) {
 		after, err = run.Fail(tx, run.declared, why, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 		return err
-	}); after == nil {
-		return telemetry.JobLost, problem
+	})
+	if !recorded {
+		return telemetry.JobLost, said
 	}
 	return outcomeOfFailure(after), why
 }
 
-// record writes how a run has ended. It returns why the run is not done: the cause, and why that could
-// not be recorded. Then the job runs again when its lease is over.
-func (r *Runtime) record(run *jobRun, cause error, write func(*store.Tx) error) string {
+// record writes how a run has ended. While the store is unavailable it tries again, until the lease is
+// over or the server stops. If it could not write, the text is the cause and why, and the job runs again
+// when its lease is over.
+func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error) (text string, recorded bool) {
+	for unknown := false; ; {
+		err := r.recordOnce(run, write)
+		if err == nil || unknown && errors.Is(err, jobs.ErrLost) {
+			return cause, true
+		}
+		unknown = unknown || errors.Is(err, store.ErrUnknown)
+		if again := unknown || errors.Is(err, store.ErrUnavailable); !again || r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
+			return fmt.Sprintf("%s; not recorded: %v", cause, err), false
+		}
+		select {
+		case <-time.After(recordPause):
+		case <-r.serving.Done():
+		}
+	}
+}
+
+func (r *Runtime) recordOnce(run *jobRun, write func(*store.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.serving), recordTimeout)
 	defer cancel()
 	_, err := r.opt.Store.Update(ctx, func(tx *store.Tx) error {
@@ -243,10 +290,7 @@ func (r *Runtime) record(run *jobRun, cause error, write func(*store.Tx) error) 
 		}
 		return write(tx)
 	})
-	if err != nil {
-		return fmt.Sprintf("%v; not recorded: %v", cause, err)
-	}
-	return cause.Error()
+	return err
 }
 
 func outcomeOfFailure(j *jobs.Job) string {

@@ -253,7 +253,7 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 		host: hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: app.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
-			KeepJobs: r.opt.Jobs.Keep,
+			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep,
 		},
 	}
 	if declared := app.Schema.Auth.Cookie; declared != nil {

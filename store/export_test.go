@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"iter"
 	"math"
 
 	"github.com/dgraph-io/badger/v4"
@@ -123,4 +124,10 @@ func (s *Store) UseLargeMemtable() {
 // OpenWindow is Open with another size of the window.
 func OpenWindow(o Options, entries int) (*Store, error) {
 	return open(o, setup{windowEntries: entries})
+}
+
+// ScanWithin is ScanRange of the keys that Scan yields.
+func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
+	span := commitlog.PrefixSpan(prefix, from, reverse)
+	return t.ScanRange(within, span.Lo, span.Hi, reverse)
 }

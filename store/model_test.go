@@ -143,7 +143,8 @@ func (p *program) scan(tx *store.Tx, model map[string]string) {
 		slices.Reverse(want)
 	}
 	var got []string
-	for item, err := range tx.Scan([]byte(prefix), []byte(from), back) {
+	within := prefix[:rapid.IntRange(0, len(prefix)).Draw(p.t, "within")]
+	for item, err := range tx.ScanWithin([]byte(within), []byte(prefix), []byte(from), back) {
 		if err != nil {
 			p.t.Fatal(err)
 		}

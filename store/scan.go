@@ -32,28 +32,29 @@ const ctxEvery = 256
 // it. The range from the start to the last key yielded becomes part of the read set, or
 // the whole range if the loop ran to its end. An error ends the loop.
 func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
-	lo, hi := bounds(prefix, from, reverse)
-	return t.ScanRange(lo, hi, reverse)
+	span := commitlog.PrefixSpan(prefix, from, reverse)
+	return t.ScanRange(nil, span.Lo, span.Hi, reverse)
 }
 
-// ScanRange is Scan of the keys from lo up to and without hi; a nil hi is no bound. Neither is copied:
-// they must not change until the transaction has ended.
-func (t *Tx) ScanRange(lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
+// ScanRange is Scan for the keys from lo up to and without hi; a nil hi is no bound. If all of them
+// begin with within, the iterator of Badger stays open for other ranges within it; nil: it does not.
+// The arguments are not copied: they must not change until the transaction has ended.
+func (t *Tx) ScanRange(within, lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		if hi != nil && bytes.Compare(lo, hi) >= 0 {
 			return
 		}
-		if err := t.scan(lo, hi, reverse, yield); err != nil {
+		if err := t.scan(within, lo, hi, reverse, yield); err != nil {
 			yield(Item{}, fmt.Errorf("scan store: %w", err))
 		}
 	}
 }
 
 // scan yields the items of a range until yield returns false.
-func (t *Tx) scan(lo, hi []byte, reverse bool, yield func(Item, error) bool) (err error) {
+func (t *Tx) scan(within, lo, hi []byte, reverse bool, yield func(Item, error) bool) (err error) {
 	r := t.reading()
 	defer r.done(&err)
-	c, err := t.newCursor(lo, hi, reverse)
+	c, err := t.newCursor(within, lo, hi, reverse)
 	if err != nil {
 		return err
 	}
@@ -74,58 +75,46 @@ func (t *Tx) scan(lo, hi []byte, reverse bool, yield func(Item, error) bool) (er
 	}
 }
 
-// bounds returns the range of a scan: from lo up to and without hi; a nil hi is
-// no bound.
-func bounds(prefix, from []byte, reverse bool) (lo, hi []byte) {
-	lo, hi = slices.Clone(prefix), successor(prefix)
-	switch {
-	case len(from) == 0:
-	case !reverse && bytes.Compare(from, lo) > 0:
-		lo = slices.Clone(from)
-	case reverse && (hi == nil || bytes.Compare(from, hi) < 0):
-		hi = append(slices.Clone(from), 0)
-	}
-	return lo, hi
-}
-
-// successor returns the least key above all keys with the prefix; nil if there
-// is none.
-func successor(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != 0xff {
-			s := slices.Clone(prefix[:i+1])
-			s[i]++
-			return s
-		}
-	}
-	return nil
-}
-
 // cursor walks over a range, merging Badger's keys with the transaction's own
 // writes.
 type cursor struct {
 	tx      *Tx
 	it      *badger.Iterator
+	within  []byte // the prefix of it, which tx.idle gets; nil: it is closed with the cursor
 	reverse bool
 	all     commitlog.Span // the range asked for
 	// The rest of the range: from lo up to and without hi, nil for no bound. The bound
-	// that moves is a buffer of the cursor.
+	// that moves is in edge.
 	lo, hi []byte
+	edge   []byte
 	read   *commitlog.Span // the range consumed, part of the read set; nil before the first step
 	key    []byte          // buffer for the keys of own writes
 }
 
-func (t *Tx) newCursor(lo, hi []byte, reverse bool) (*cursor, error) {
+func (t *Tx) newCursor(within, lo, hi []byte, reverse bool) (*cursor, error) {
 	if t.ended {
 		return nil, errEnded
 	}
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
-	c := &cursor{tx: t, reverse: reverse, all: commitlog.Span{Lo: lo, Hi: hi}, lo: slices.Clone(lo), hi: slices.Clone(hi)}
+	c := &cursor{tx: t, reverse: reverse, all: commitlog.Span{Lo: lo, Hi: hi}, lo: lo, hi: hi}
 	from, to := dataKeys(c.all)
-	c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: commonPrefix(from, to), Reverse: reverse})
-	t.iters = append(t.iters, c.it)
+	prefix := commonPrefix(from, to)
+	if n := 1 + len(within); n > 1 && len(prefix) >= n && bytes.Equal(prefix[1:n], within) {
+		c.within, prefix = within, prefix[:n]
+		for i, was := range t.idle {
+			if was.reverse == reverse && bytes.Equal(was.within, within) {
+				c.it = was.it
+				t.idle = slices.Delete(t.idle, i, i+1)
+				break
+			}
+		}
+	}
+	if c.it == nil {
+		c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, Reverse: reverse})
+		t.iters = append(t.iters, c.it)
+	}
 	if reverse {
 		c.it.Seek(to)
 	} else {
@@ -154,6 +143,10 @@ func commonPrefix(a, b []byte) []byte {
 
 func (c *cursor) close() {
 	if c.tx.ended { // then it was closed
+		return
+	}
+	if c.within != nil {
+		c.tx.idle = append(c.tx.idle, c)
 		return
 	}
 	c.it.Close()
@@ -229,13 +222,13 @@ func (c *cursor) own(key []byte) *commitlog.Write {
 // passed moves the near end of the range past key and extends the read set up to there.
 func (c *cursor) passed(key []byte) {
 	c.begun()
+	c.edge = append(c.edge[:0], key...)
 	if c.reverse {
-		c.hi = append(c.hi[:0], key...)
-		c.read.Lo = c.hi
+		c.hi, c.read.Lo = c.edge, c.edge
 		return
 	}
-	c.lo = append(append(c.lo[:0], key...), 0)
-	c.read.Hi = c.lo
+	c.edge = append(c.edge, 0)
+	c.lo, c.read.Hi = c.edge, c.edge
 }
 
 // passedAll extends the read set to the whole range.

@@ -531,7 +531,7 @@ func perform(tx *store.Tx, plan []act, id string) error {
 		case "scan":
 			a.saw = ""
 			n := 0
-			for item, err := range tx.Scan([]byte("k"), []byte(a.key), a.back) {
+			for item, err := range tx.ScanWithin([]byte("k"), []byte("k"), []byte(a.key), a.back) {
 				if err != nil {
 					return err
 				}

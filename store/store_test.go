@@ -135,8 +135,12 @@ func read(t testing.TB, s *store.Store, key string) (v string) {
 
 // scan returns what a scan yields as "k=v k=v".
 func scan(tx *store.Tx, prefix, from string, reverse bool) string {
+	return scanWithin(tx, "", prefix, from, reverse)
+}
+
+func scanWithin(tx *store.Tx, within, prefix, from string, reverse bool) string {
 	var out []string
-	for item, err := range tx.Scan([]byte(prefix), []byte(from), reverse) {
+	for item, err := range tx.ScanWithin([]byte(within), []byte(prefix), []byte(from), reverse) {
 		if err != nil {
 			return "error: " + err.Error()
 		}
@@ -243,6 +247,50 @@ func TestScanYieldsExactlyItsRange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+		}
+		err := s.View(t.Context(), func(tx *store.Tx) error {
+			for _, within := range []string{"b", "b/", "x", "b/1", "\xff"} {
+				for _, row := range rows {
+					if got := scanWithin(tx, within, row.prefix, row.from, row.reverse); got != row.want {
+						t.Errorf("within %q, scan(%q, %q, %v) = %q, want %q", within, row.prefix, row.from, row.reverse, got, row.want)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Scans within one prefix may be nested.
+func TestNestedScansWithinAPrefixDoNotDisturbEachOther(t *testing.T) {
+	each(t, func(t *testing.T, open opener) {
+		s := open(store.Options{})
+		put(t, s, "k1", "", "k2", "", "k3", "")
+		err := s.View(t.Context(), func(tx *store.Tx) error {
+			var got []string
+			within := []byte("k")
+			for outer, err := range tx.ScanWithin(within, within, nil, false) {
+				if err != nil {
+					return err
+				}
+				got = append(got, string(outer.Key))
+				for inner, err := range tx.ScanWithin(within, within, outer.Key, false) {
+					if err != nil {
+						return err
+					}
+					got = append(got, string(inner.Key))
+				}
+			}
+			if got, want := strings.Join(got, " "), "k1 k1 k2 k3 k2 k2 k3 k3 k3"; got != want {
+				t.Errorf("scans yield %s, want %s", got, want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -30,6 +30,7 @@ type Tx struct {
 	broken error  // the first read that failed
 	key    []byte // scratch for Badger keys
 	iters  []*badger.Iterator
+	idle   []*cursor // of ScanRange; their iterators are in iters
 
 	writes commitlog.WriteSet
 	reads  []string
@@ -69,11 +70,7 @@ func (t *Tx) read(key []byte) (value []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err = readValue(t.txn, item)
-	if err == nil && item.UserMeta() == metaWhole { // otherwise it is a new slice
-		value = append([]byte{}, value...)
-	}
-	return value, err
+	return readValue(t.txn, item) // of an item that nobody else has
 }
 
 // Set sets the value of key when the transaction commits; the value may be empty. Both are

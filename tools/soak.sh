@@ -54,6 +54,7 @@ part() { # title, command…
   rm -f "$log"
 }
 
+part "bench: the module that compares rows with SQLite" go -C tests/bench/entities vet ./...
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
   go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
 part "black box: what the host computes for handlers" \
@@ -76,6 +77,8 @@ part "black box: a full disk, a wrong clock, JSON that nests, modules that compi
   go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
 part "faults: a hundred kills and thirty power cuts under load, time to ready" \
   go test -count=1 -v -timeout 30m ./tests/operations ./tests/powercut -run 'TestManyKills|PowerCut'
+part "faults: a hundred kills under jobs; a million waiting jobs" \
+  go test -count=1 -v -timeout 30m ./tests/jobs -run 'TestKilledServers|TestAMillionJobs'
 part "faults: idle and slow connections" \
   go test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
 part "faults: twice the load that fits, ten minutes" \
@@ -92,18 +95,20 @@ part "ratios: reads and joins in a cluster" \
   go test -count=1 -v -timeout 30m ./tests/cluster -run 'TestAReadCosts|TestJoinOf'
 part "ratios: metrics, backups and restores" \
   go test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
+part "ratios: jobs beside requests" \
+  go test -count=1 -v -timeout 30m ./tests/jobs -run 'TestEnqueuing|TestManyJobs|TestRequestsStayFast|TestJobsThatWait|TestADueJob'
 part "sandbox: isolation, a million requests" \
   go test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi/...
-part "store, rows and keys with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore
+part "store, rows, keys and jobs with the race detector" \
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore ./jobs
 part "callers, webhooks and outbound calls with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./webhook ./internal/outbound
 part "wasm: rewritten modules behave as before" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "black box: all of it, against a binary with the race detector" \
-  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,sandbox,languages,operations,docs}
+  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,jobs,sandbox,languages,operations,docs}
 part "keys: statistics, crashes, revocation" \
   go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
 part "store: a shared log, and faults of its servers" \

@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,10 +45,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 	case strings.HasPrefix(expression, "@every"):
 		return nil, errors.New("@every has no fixed times: write a cron expression, such as */5 * * * *")
 	}
-	if words := strings.Fields(expression); len(words) != 5 && !strings.HasPrefix(expression, "@") {
-		return nil, fmt.Errorf("%q has %d fields: write minute, hour, day of the month, month, day of the week", expression, len(words))
+	fields := strings.Fields(expression)
+	if !strings.HasPrefix(expression, "@") {
+		if len(fields) != 5 {
+			return nil, fmt.Errorf("%q has %d fields: write minute, hour, day of the month, month, day of the week", expression, len(fields))
+		}
+		fields[4] = withSunday(fields[4])
 	}
-	parsed, err := parser.Parse(expression)
+	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a cron expression: %w", expression, err)
 	}
@@ -58,6 +63,33 @@ func Parse(expression, zone string) (*Schedule, error) {
 		return nil, fmt.Errorf("%q never fires: no year has such a day", expression)
 	}
 	return s, nil
+}
+
+// withSunday replaces 7, which is Sunday in crontab(5) too, in the days of the week. The parser knows only 0.
+func withSunday(days string) string {
+	parts := strings.Split(days, ",")
+	for i, part := range parts {
+		span, step, stepped := strings.Cut(part, "/")
+		first, isRange := strings.CutSuffix(span, "-7")
+		from, err := strconv.Atoi(first)
+		by, wrong := 1, error(nil)
+		if stepped {
+			by, wrong = strconv.Atoi(step)
+		}
+		switch {
+		case part == "7":
+			parts[i] = "0"
+		case isRange && err == nil && wrong == nil && from >= 0 && by > 0:
+			var all []string
+			for day := from; day <= 7; day += by {
+				all = append(all, strconv.Itoa(day%7))
+			}
+			if len(all) > 0 {
+				parts[i] = strings.Join(all, ",")
+			}
+		}
+	}
+	return strings.Join(parts, ",")
 }
 
 // Next returns the first time after t at which the schedule fires. It is zero if there is none

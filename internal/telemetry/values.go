@@ -49,6 +49,9 @@ func (v *Values) Add(texts ...string) {
 	v.forms.Store(&forms)
 }
 
+// Hide returns text without the values and without the secrets that Redact finds.
+func (v *Values) Hide(text string) string { return string(Redact(v.hide([]byte(text)))) }
+
 // hide returns text with every value in it replaced: text itself if there is none.
 func (v *Values) hide(text []byte) []byte {
 	if v == nil {

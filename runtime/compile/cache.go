@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/tetratelabs/wazero"
 
 	"runner.example/internal/fault"
@@ -29,7 +30,7 @@ import (
 // cache is the directory of compiled code:
 //
 //	<version>/code/…       the code of a rewritten module, where the compiler writes it
-//	<version>/<key>.sums   the SHA-256 of its files, in the format of sha256sum -c
+//	<version>/<key>.sums   the XXH64 of its files, in the format of xxh64sum -c
 //
 // A version stands for everything but the module that the code depends on. Code is run
 // without further checks, so no other user may write to the directory. A .sums file is
@@ -178,7 +179,7 @@ func (c *cache) find(key string) bool {
 	return true
 }
 
-// sumOf returns the SHA-256 of a file in hexadecimal. Code has many megabytes, so it is not
+// sumOf returns the XXH64 of a file in hexadecimal. Code has many megabytes, so it is not
 // read into memory at once.
 func sumOf(path string) (string, error) {
 	f, err := os.Open(path)
@@ -186,11 +187,11 @@ func sumOf(path string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	sum := sha256.New()
+	sum := xxhash.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return fmt.Sprintf("%016x", sum.Sum64()), nil
 }
 
 // sums reads the checksums of a key's files; nil: there is no valid list.

@@ -39,7 +39,7 @@ const orderJSON = `{"id":"o-17","total":12.5,"tags":["new","paid"]}`
 
 func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
 	e := newEngine(b, sandbox.Options{})
-	dirty, pristine := load(b, e, wasm), load(b, e, wasm) // each with its own sandbox
+	dirty, pristine := loadAs(b, e, "dirty.wasm", wasm), loadAs(b, e, "pristine.wasm", wasm) // each with its own sandbox
 	call := newCall(context.Background(), new(bytes.Buffer))
 	call.Request.Body = []byte(orderJSON)
 	call.Host.Limits = hostabi.Limits{CPU: time.Hour}

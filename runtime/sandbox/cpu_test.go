@@ -26,7 +26,7 @@ func compute(m *sandbox.Module, passes uint32, limit time.Duration) error {
 // than usual, those of their own handler.
 func TestEndlessRunsLetOthersHaveTheirCPUSlots(t *testing.T) {
 	e := newEngine(t, sandbox.Options{NoBreaker: true})
-	m, other := load(t, e, assemble(t, "cases")), load(t, e, assemble(t, "cases"))
+	m, other := load(t, e, assemble(t, "cases")), loadAs(t, e, "build/other.wasm", assemble(t, "cases"))
 	ctx, stop := context.WithCancel(context.Background())
 	var loops sync.WaitGroup
 	endless := func(handler string, passes uint32) {

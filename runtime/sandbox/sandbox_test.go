@@ -78,7 +78,13 @@ func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 
 func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 	t.Helper()
-	m, err := e.Load(context.Background(), "build/test.wasm", wasm)
+	return loadAs(t, e, "build/test.wasm", wasm)
+}
+
+// loadAs loads a module by its own name: the engine shares one with an equal name and equal bytes.
+func loadAs(t testing.TB, e *sandbox.Engine, name string, wasm []byte) *sandbox.Module {
+	t.Helper()
+	m, err := e.Load(context.Background(), name, wasm)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
-		m, other, third, fourth := load(t, e, wasm), load(t, e, wasm), load(t, e, wasm), load(t, e, wasm)
+		m, other := loadAs(t, e, "build/first.wasm", wasm), loadAs(t, e, "build/other.wasm", wasm)
+		third, fourth := loadAs(t, e, "build/third.wasm", wasm), loadAs(t, e, "build/fourth.wasm", wasm)
 		var sleepers sync.WaitGroup
 		sleep := func(m *sandbox.Module, n int) {
 			for range n {

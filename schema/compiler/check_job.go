@@ -120,18 +120,20 @@ func (c *jobChecker) checkSchedule(d *syntax.FunctionDecl, set routeSettings) *s
 	if v == nil {
 		return nil
 	}
-	built := &schema.Schedule{Cron: v.Cron.Text, Zone: "UTC"}
+	zone := "UTC"
+	built := &schema.Schedule{Cron: v.Cron.Text, Zone: zone}
 	if v.Zone != nil {
-		zone, err := schedule.Zone(v.Zone.Text)
+		named, err := schedule.Zone(v.Zone.Text)
 		if err != nil && v.Zone.Var != "" {
+			built.Zone = v.Zone.Text // the name of the variable, if it has no value here
 			c.Errorf("E514", v.Zone.Loc, "%s is not a time zone: write a name of the IANA database such as \"Europe/Berlin\"", v.Zone.Shown())
 		} else if err != nil {
 			c.Errorf("E514", v.Zone.Loc, "%v: write a name of the IANA database such as \"Europe/Berlin\"%s", err, c.DidYouMean(v.Zone.Text, schedule.Zones()))
 		} else {
-			built.Zone = zone
+			zone, built.Zone = named, named
 		}
 	}
-	if _, err := schedule.Parse(built.Cron, built.Zone); err != nil && v.Cron.Var != "" {
+	if _, err := schedule.Parse(built.Cron, zone); err != nil && v.Cron.Var != "" {
 		c.Errorf("E513", v.Cron.Loc, "schedule: %s is not a cron expression that fires: write one such as \"0 3 * * *\"", v.Cron.Shown())
 	} else if err != nil {
 		c.Errorf("E513", v.Cron.Loc, "schedule: %v", err)

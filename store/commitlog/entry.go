@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -43,6 +44,33 @@ type Write struct {
 // Span is a range of keys that was read: from Lo up to and without Hi; a nil
 // Hi is the end of all keys.
 type Span struct{ Lo, Hi []byte }
+
+// PrefixSpan returns the span of a scan of the keys that begin with prefix, in ascending order, or
+// descending if reverse. It starts at from, inclusive; an empty from starts at the first key. The span
+// has copies of both.
+func PrefixSpan(prefix, from []byte, reverse bool) Span {
+	s := Span{slices.Clone(prefix), successor(prefix)}
+	switch {
+	case len(from) == 0:
+	case !reverse && bytes.Compare(from, s.Lo) > 0:
+		s.Lo = slices.Clone(from)
+	case reverse && (s.Hi == nil || bytes.Compare(from, s.Hi) < 0):
+		s.Hi = append(slices.Clone(from), 0)
+	}
+	return s
+}
+
+// successor returns the least key above all keys with the prefix; nil if there is none.
+func successor(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			s := slices.Clone(prefix[:i+1])
+			s[i]++
+			return s
+		}
+	}
+	return nil
+}
 
 // below reports whether key is before the end of the span.
 func (r Span) below(key string) bool { return r.Hi == nil || key < string(r.Hi) }

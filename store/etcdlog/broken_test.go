@@ -48,7 +48,7 @@ func TestAServerOnAFullDiskEndsAlone(t *testing.T) {
 	var addresses []string
 	for _, o := range all {
 		servers = append(servers, run(t, o))
-		addresses = append(addresses, o.Clients)
+		addresses = append(addresses, o.ClientURL)
 	}
 	for _, s := range servers {
 		<-s.Ready()

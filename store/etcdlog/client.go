@@ -27,7 +27,7 @@ var ErrOtherCluster error = fault.New(fault.Conflict, "the log belongs to anothe
 // lost entries, or were replaced.
 var ErrRewound = errors.New("the log ends before what this node has applied")
 
-// Client is connected to servers of the log. Any goroutine may call its methods.
+// Client is connected to etcd servers. Any goroutine may call its methods.
 type Client struct {
 	etcd    *clientv3.Client
 	current *current
@@ -52,7 +52,7 @@ func Dial(addresses []string, tls *TLS) (*Client, error) {
 		Logger:               zap.NewNop(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dial the servers of the log: %w", err)
+		return nil, fmt.Errorf("dial the etcd servers: %w", err)
 	}
 	c := &Client{etcd: etcd, current: newCurrent(etcd, slices.Clone(addresses))}
 	c.tasks.Go(c.current.probe)
@@ -98,7 +98,7 @@ func (c *Client) Sync(ctx context.Context) error {
 	var addresses []string
 	for _, m := range members {
 		if m.Name != "" && !m.Learner {
-			addresses = append(addresses, m.Clients...)
+			addresses = append(addresses, m.ClientURLs...)
 		}
 	}
 	if len(addresses) > 0 {

@@ -107,7 +107,7 @@ func TestAFullLogTakesEntriesAfterATruncation(t *testing.T) {
 	o := options(t, t.TempDir(), 1)[0]
 	o.QuotaBytes = 8 << 20
 	start(t, o)
-	n := open(t, []string{o.Clients}, 0)
+	n := open(t, []string{o.ClientURL}, 0)
 	batch := uint64(0)
 	for round := range 3 {
 		appended := 0
@@ -145,7 +145,7 @@ func TestOnlyItsOwnCertificatesOpenTheLog(t *testing.T) {
 	t.Parallel()
 	a, other := newAuthority(t), newAuthority(t)
 	o := options(t, t.TempDir(), 1)[0]
-	o.Self.Peers, o.Clients = strings.Replace(o.Self.Peers, "http", "https", 1), strings.Replace(o.Clients, "http", "https", 1)
+	o.Self.PeerURL, o.ClientURL = strings.Replace(o.Self.PeerURL, "http", "https", 1), strings.Replace(o.ClientURL, "http", "https", 1)
 	o.Members = []etcdlog.Member{o.Self}
 	o.TLS = a.issue("server", "127.0.0.1")
 	start(t, o)
@@ -153,7 +153,7 @@ func TestOnlyItsOwnCertificatesOpenTheLog(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		c := dial(t, files, o.Clients)
+		c := dial(t, files, o.ClientURL)
 		return c.Claim(ctx, "a")
 	}
 	client := a.issue("client", "192.0.2.1")
@@ -175,7 +175,7 @@ func TestOnlyItsOwnCertificatesOpenTheLog(t *testing.T) {
 		}
 	})
 	refused.Wait()
-	u, err := url.Parse(o.Clients)
+	u, err := url.Parse(o.ClientURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestAnOwnerThatIsCutOffLosesIt(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir(), 1)[0]
 	s := start(t, o)
-	c := dial(t, nil, o.Clients)
+	c := dial(t, nil, o.ClientURL)
 	owner := campaign(t, c, "one")
 	s.Close()
 	<-owner.Done()

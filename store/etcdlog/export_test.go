@@ -14,5 +14,5 @@ func (c *Client) Etcd() *clientv3.Client { return c.etcd }
 // ReturnToPreferred uses the first address again, as FollowMembers does.
 func (c *Client) ReturnToPreferred(ctx context.Context) { c.current.returnToPreferred(ctx) }
 
-// WarningsTo returns what a server of etcd logs to.
+// WarningsTo returns what an etcd server logs to.
 func WarningsTo(logger *slog.Logger) zapcore.Core { return newEtcdLog(logger) }

@@ -24,7 +24,7 @@ import (
 
 const memberEnv = "RUNNER_TEST_LOG_SERVER"
 
-// TestMain runs a server of the log if the environment says so.
+// TestMain runs an etcd server if the environment says so.
 func TestMain(m *testing.M) {
 	if text := os.Getenv(memberEnv); text != "" {
 		var o etcdlog.ServerOptions
@@ -62,11 +62,11 @@ func options(t *testing.T, dir string, servers int) (all []etcdlog.ServerOptions
 	addresses := freeAddresses(t, "http", 2*servers)
 	var members []etcdlog.Member
 	for i := range servers {
-		members = append(members, etcdlog.Member{Name: fmt.Sprintf("n%d", i+1), Peers: addresses[servers+i]})
+		members = append(members, etcdlog.Member{Name: fmt.Sprintf("n%d", i+1), PeerURL: addresses[servers+i]})
 	}
 	for i, m := range members {
 		all = append(all, etcdlog.ServerOptions{
-			Dir: filepath.Join(dir, m.Name), Self: m, Members: members, Clients: addresses[i],
+			Dir: filepath.Join(dir, m.Name), Self: m, Members: members, ClientURL: addresses[i],
 			Election: time.Second, ReadyWait: time.Minute,
 		})
 	}
@@ -142,7 +142,7 @@ func startCluster(t *testing.T) *cluster {
 // addresses returns the addresses of all servers, that of server i first.
 func (c *cluster) addresses(i int) (all []string) {
 	for k := range c.options {
-		all = append(all, c.options[(i+k)%len(c.options)].Clients)
+		all = append(all, c.options[(i+k)%len(c.options)].ClientURL)
 	}
 	return all
 }
@@ -201,7 +201,7 @@ func (c *cluster) leader() int {
 	for range 100 {
 		for i, o := range c.options {
 			ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
-			status, err := client.Etcd().Status(ctx, o.Clients)
+			status, err := client.Etcd().Status(ctx, o.ClientURL)
 			cancel()
 			if err == nil && status.Leader == status.Header.MemberId {
 				return i

@@ -180,7 +180,7 @@ func (l *Log) Truncate(ctx context.Context, revision uint64) error {
 	}
 	alarms, err := c.AlarmList(ctx)
 	if err != nil {
-		return fmt.Errorf("ask for full servers of the log: %w", err)
+		return fmt.Errorf("ask for full etcd servers: %w", err)
 	}
 	full := len(alarms.Alarms) > 0
 	// The history keeps their bytes until the deletes are compacted too, by the next call: compacting
@@ -254,7 +254,7 @@ func (l *Log) endAlarms(ctx context.Context) error {
 	}
 	// A server that could not be reached gives the alarm again.
 	if _, err := c.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
-		failed = append(failed, fmt.Errorf("let full servers of the log take entries: %w", err))
+		failed = append(failed, fmt.Errorf("let full etcd servers take entries: %w", err))
 	}
 	return errors.Join(failed...)
 }

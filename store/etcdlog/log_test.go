@@ -90,7 +90,7 @@ func oneServer(t *testing.T) (address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return o.Clients
+	return o.ClientURL
 }
 
 func put(t *testing.T, n *node, proposer, batch uint64, entry string) {
@@ -188,7 +188,7 @@ func TestNothingIsDeliveredAfterAnErrorOrTheEnd(t *testing.T) {
 
 func TestAnAddressThatIsNotValidIsRefused(t *testing.T) {
 	o := options(t, t.TempDir(), 1)[0]
-	o.Clients = "localhost"
+	o.ClientURL = "localhost"
 	if _, err := etcdlog.StartServer(t.Context(), o); err == nil || !bytes.Contains([]byte(err.Error()), []byte(`"localhost"`)) {
 		t.Errorf("got %v", err)
 	}

@@ -28,8 +28,8 @@ var ErrNotInSync error = fault.New(fault.Unavailable, "the server is not yet in 
 type MemberInfo struct {
 	ID uint64
 	// Name is empty until the server has run.
-	Name           string
-	Peers, Clients []string
+	Name                 string
+	PeerURLs, ClientURLs []string
 	// Learner: it gets all changes and does not vote.
 	Learner bool
 }
@@ -38,14 +38,14 @@ type MemberInfo struct {
 func (c *Client) Members(ctx context.Context) ([]MemberInfo, error) {
 	got, err := c.etcd.MemberList(ctx)
 	if err != nil {
-		return nil, memberError("list the servers of the log", err)
+		return nil, memberError("list the etcd servers", err)
 	}
 	return infos(got.Members), nil
 }
 
 func infos(members []*etcdserverpb.Member) (all []MemberInfo) {
 	for _, m := range members {
-		all = append(all, MemberInfo{ID: m.ID, Name: m.Name, Peers: m.PeerURLs, Clients: m.ClientURLs, Learner: m.IsLearner})
+		all = append(all, MemberInfo{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
 	}
 	return all
 }
@@ -67,7 +67,7 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 			return 0, nil, listed
 		}
 		for _, m := range all {
-			if m.Name == "" && m.Learner && len(m.Peers) == 1 && m.Peers[0] == peers {
+			if m.Name == "" && m.Learner && len(m.PeerURLs) == 1 && m.PeerURLs[0] == peers {
 				id = m.ID
 			}
 		}
@@ -86,7 +86,7 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		if name == "" {
 			name = fmt.Sprintf("member-%x", m.ID)
 		}
-		for _, p := range m.Peers {
+		for _, p := range m.PeerURLs {
 			members = append(members, Member{name, p})
 		}
 	}
@@ -98,7 +98,7 @@ func learners(members []MemberInfo) string {
 	var names []string
 	for _, m := range members {
 		if m.Learner {
-			names = append(names, strings.TrimSpace(m.Name+" "+strings.Join(m.Peers, " ")))
+			names = append(names, strings.TrimSpace(m.Name+" "+strings.Join(m.PeerURLs, " ")))
 		}
 	}
 	return strings.Join(names, ", ")
@@ -112,7 +112,7 @@ func (c *Client) Promote(ctx context.Context, id uint64) error {
 		return err
 	})
 	if err != nil && !errors.Is(err, rpctypes.ErrMemberNotLearner) {
-		return memberError("make a server of the log a voter", err)
+		return memberError("promote an etcd server to voter", err)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 		return err
 	})
 	if err != nil {
-		return memberError("remove a server of the log", err)
+		return memberError("remove an etcd server", err)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (c *Client) Leader(ctx context.Context) (id uint64, err error) {
 		}
 		err = cmp.Or(a.err, err)
 	}
-	return 0, memberError("ask which server of the log leads", err)
+	return 0, memberError("ask which etcd server leads", err)
 }
 
 // whenConnected calls change again while the servers have not been connected for long enough.

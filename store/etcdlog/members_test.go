@@ -52,8 +52,8 @@ func join(t *testing.T, c *etcdlog.Client, name string, tls *etcdlog.TLS) *etcdl
 		t.Fatal(err)
 	}
 	s := start(t, etcdlog.ServerOptions{
-		Dir: filepath.Join(t.TempDir(), name), Self: etcdlog.Member{Name: name, Peers: addresses[0]}, Members: members,
-		Clients: addresses[1], TLS: tls, Joins: true, Election: time.Second, ReadyWait: time.Minute,
+		Dir: filepath.Join(t.TempDir(), name), Self: etcdlog.Member{Name: name, PeerURL: addresses[0]}, Members: members,
+		ClientURL: addresses[1], TLS: tls, Joins: true, Election: time.Second, ReadyWait: time.Minute,
 	})
 	for {
 		err := c.Promote(t.Context(), id)
@@ -73,9 +73,9 @@ func TestAClientFollowsTheServersWithMutualTLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	addresses := freeAddresses(t, "https", 2)
-	one := etcdlog.Member{Name: "n1", Peers: addresses[0]}
+	one := etcdlog.Member{Name: "n1", PeerURL: addresses[0]}
 	first := start(t, etcdlog.ServerOptions{
-		Dir: filepath.Join(t.TempDir(), "n1"), Self: one, Members: []etcdlog.Member{one}, Clients: addresses[1],
+		Dir: filepath.Join(t.TempDir(), "n1"), Self: one, Members: []etcdlog.Member{one}, ClientURL: addresses[1],
 		TLS: a.issue("n1", "127.0.0.1"), Election: time.Second, ReadyWait: time.Minute,
 	})
 	c := dial(t, a.issue("client", "192.0.2.1"), addresses[1]) // a client behind NAT
@@ -95,7 +95,7 @@ func TestAClientFollowsTheServersWithMutualTLS(t *testing.T) {
 	known := false
 	for _, m := range members {
 		known = known || m.ID == leader
-		if m.Learner || len(m.Peers) != 1 || len(m.Clients) != 1 {
+		if m.Learner || len(m.PeerURLs) != 1 || len(m.ClientURLs) != 1 {
 			t.Errorf("a member is %+v", m)
 		}
 		if m.Name == "n1" {
@@ -144,7 +144,7 @@ func TestTheLastMajorityIsNotRemoved(t *testing.T) {
 	for _, s := range servers {
 		<-s.Ready()
 	}
-	c := dial(t, nil, all[0].Clients)
+	c := dial(t, nil, all[0].ClientURL)
 	c.FollowMembers(50 * time.Millisecond)
 	for len(c.Addresses()) != 3 {
 		if _, err := c.Members(t.Context()); err != nil { // the time that it takes is the pace
@@ -167,13 +167,13 @@ func TestTheLastMajorityIsNotRemoved(t *testing.T) {
 	if err := c.Remove(t.Context(), id("n3")); err != nil {
 		t.Errorf("the one that does not run cannot be removed: %v", err)
 	}
-	if _, _, err := c.AddLearner(t.Context(), all[2].Self.Peers); err != nil {
+	if _, _, err := c.AddLearner(t.Context(), all[2].Self.PeerURL); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining ("+all[2].Self.Peers) {
+	if _, _, err := c.AddLearner(t.Context(), freeAddresses(t, "http", 1)[0]); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "joining ("+all[2].Self.PeerURL) {
 		t.Errorf("a second learner: %v", err)
 	}
-	if _, _, err := c.AddLearner(t.Context(), all[1].Self.Peers); fault.CodeOf(err) != fault.Conflict {
+	if _, _, err := c.AddLearner(t.Context(), all[1].Self.PeerURL); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("a member is added again: %v", err)
 	}
 	if err := c.Promote(t.Context(), id("n2")); err != nil {
@@ -194,7 +194,7 @@ func TestTheLeaderIsKnownAlthoughAServerDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	c := dial(t, nil, "http://"+silent.Addr().String(), o.Clients)
+	c := dial(t, nil, "http://"+silent.Addr().String(), o.ClientURL)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	if id, err := c.Leader(ctx); id == 0 || err != nil {

@@ -60,8 +60,8 @@ func (t *TLS) info() transport.TLSInfo {
 // Member is a server of the cluster.
 type Member struct {
 	Name string
-	// Peers is the address for the other servers, such as https://10.0.0.1:9444.
-	Peers string
+	// PeerURL is the address for the other servers, such as https://10.0.0.1:9444.
+	PeerURL string
 }
 
 // ServerOptions configure a Server.
@@ -72,8 +72,8 @@ type ServerOptions struct {
 	// those that AddLearner returned. A server that has its data directory does not need them.
 	Self    Member
 	Members []Member
-	// Clients is the address for nodes.
-	Clients string
+	// ClientURL is the address for nodes.
+	ClientURL string
 	// ListenPeers and ListenClients are the IP addresses with ports where the server listens; empty:
 	// those in the addresses for others.
 	ListenPeers, ListenClients string
@@ -92,7 +92,7 @@ type ServerOptions struct {
 	Logger *slog.Logger
 }
 
-// Server is a server of etcd in this process. Any goroutine may call its methods.
+// Server is an etcd server in this process. Any goroutine may call its methods.
 type Server struct {
 	opt     ServerOptions
 	log     *etcdLog
@@ -138,7 +138,7 @@ func StartServer(ctx context.Context, opt ServerOptions) (*Server, error) {
 	case <-s.failed:
 		err = s.Err()
 	case <-late.C:
-		err = fault.New(fault.Unavailable, "a majority of the servers of the log could not be reached in %s", opt.ReadyWait)
+		err = fault.New(fault.Unavailable, "a majority of the etcd servers could not be reached in %s", opt.ReadyWait)
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
@@ -241,7 +241,7 @@ func (s *Server) serve(ctx context.Context) error {
 			r.err = fmt.Errorf("%w, its files are damaged: %w", errFatal, r.err) // and it keeps them locked
 		}
 		if r.err != nil {
-			return fmt.Errorf("start the server of the log: %w", s.log.explain(r.err))
+			return fmt.Errorf("start the etcd server: %w", s.log.explain(r.err))
 		}
 		e = r.etcd
 	case <-ctx.Done():
@@ -278,7 +278,7 @@ func (s *Server) serve(ctx context.Context) error {
 		break
 	}
 	stopWithin(func() { stopEtcd(e) })
-	return fmt.Errorf("run the server of the log: %w", s.log.explain(err))
+	return fmt.Errorf("run the etcd server: %w", s.log.explain(err))
 }
 
 // findMember returns nil if another server answers.
@@ -311,7 +311,7 @@ func findMember(ctx context.Context, c *embed.Config) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no server of the log answers: %w", err)
+	return fmt.Errorf("no etcd server answers: %w", err)
 }
 
 var errStopped = errors.New("it has stopped")
@@ -344,11 +344,11 @@ func (s *Server) config() (*embed.Config, error) {
 	opt := s.opt
 	c := embed.NewConfig()
 	c.Name, c.Dir = opt.Self.Name, opt.Dir
-	peers, err := parseAddress(opt.Self.Peers, opt.TLS)
+	peers, err := parseAddress(opt.Self.PeerURL, opt.TLS)
 	if err != nil {
 		return nil, err
 	}
-	clients, err := parseAddress(opt.Clients, opt.TLS)
+	clients, err := parseAddress(opt.ClientURL, opt.TLS)
 	if err != nil {
 		return nil, err
 	}
@@ -363,10 +363,10 @@ func (s *Server) config() (*embed.Config, error) {
 	var members []string
 	for _, m := range opt.Members {
 		if m.Name != opt.Self.Name {
-			members = append(members, m.Name+"="+m.Peers)
+			members = append(members, m.Name+"="+m.PeerURL)
 		}
 	}
-	members = append(members, opt.Self.Name+"="+opt.Self.Peers)
+	members = append(members, opt.Self.Name+"="+opt.Self.PeerURL)
 	slices.Sort(members)
 	c.InitialCluster, c.InitialClusterToken = strings.Join(members, ","), "runner"
 	if opt.Joins {
@@ -387,7 +387,7 @@ func (s *Server) config() (*embed.Config, error) {
 	return c, nil
 }
 
-// parseAddress reads the address of a server of the log. It is https with TLS only.
+// parseAddress reads the address of an etcd server. It is https with TLS only.
 func parseAddress(text string, tls *TLS) (url.URL, error) {
 	scheme := "http"
 	if tls != nil {
@@ -398,7 +398,7 @@ func parseAddress(text string, tls *TLS) (url.URL, error) {
 		_, err = types.NewURLs([]string{text})
 	}
 	if err != nil || u.Scheme != scheme || u.Host == "" {
-		return url.URL{}, fault.New(fault.Invalid, "the address %q of a server of the log is not valid: it must be %s://, a host and a port", text, scheme)
+		return url.URL{}, fault.New(fault.Invalid, "the address %q of an etcd server is not valid: it must be %s://, a host and a port", text, scheme)
 	}
 	return *u, nil
 }

@@ -78,7 +78,7 @@ func TestAServerStartsWithoutTheOthers(t *testing.T) {
 	dir := t.TempDir()
 	one := options(t, dir, 1)[0]
 	first := start(t, one)
-	c := dial(t, nil, one.Clients)
+	c := dial(t, nil, one.ClientURL)
 	addresses := freeAddresses(t, "http", 2)
 	id, members, err := c.AddLearner(t.Context(), addresses[0])
 	if err != nil {
@@ -88,11 +88,11 @@ func TestAServerStartsWithoutTheOthers(t *testing.T) {
 
 	logged := newRecords()
 	two := etcdlog.ServerOptions{
-		Dir: filepath.Join(dir, "n2"), Self: etcdlog.Member{Name: "n2", Peers: addresses[0]}, Members: members,
-		Clients: addresses[1], Joins: true, Election: time.Second, Logger: slog.New(logged),
+		Dir: filepath.Join(dir, "n2"), Self: etcdlog.Member{Name: "n2", PeerURL: addresses[0]}, Members: members,
+		ClientURL: addresses[1], Joins: true, Election: time.Second, Logger: slog.New(logged),
 	}
 	second := run(t, two)
-	logged.wait(t, "etcd server failed; retrying", "no server of the log answers")
+	logged.wait(t, "etcd server failed; retrying", "no etcd server answers")
 	if err := second.Err(); err == nil || isReady(second) {
 		t.Errorf("without the others, the second server has %v", err)
 	}
@@ -114,7 +114,7 @@ func TestAServerStartsWithoutTheOthers(t *testing.T) {
 
 	two.Members = nil // its directory has them
 	second = run(t, two)
-	logged.wait(t, "etcd warning", one.Self.Peers) // it looks for the other one
+	logged.wait(t, "etcd warning", one.Self.PeerURL) // it looks for the other one
 	if second.Err() != nil || isReady(second) {
 		t.Errorf("half of the servers: the second one has %v, ready %v", second.Err(), isReady(second))
 	}
@@ -133,9 +133,9 @@ func TestAnAttemptToStartAServerEndsWithClose(t *testing.T) {
 	defer silent.Close()
 	addresses := freeAddresses(t, "http", 2)
 	s := run(t, etcdlog.ServerOptions{
-		Dir: filepath.Join(t.TempDir(), "n2"), Self: etcdlog.Member{Name: "n2", Peers: addresses[0]},
-		Members: []etcdlog.Member{{Name: "n1", Peers: "http://" + silent.Addr().String()}},
-		Clients: addresses[1], Joins: true, Election: time.Second,
+		Dir: filepath.Join(t.TempDir(), "n2"), Self: etcdlog.Member{Name: "n2", PeerURL: addresses[0]},
+		Members:   []etcdlog.Member{{Name: "n1", PeerURL: "http://" + silent.Addr().String()}},
+		ClientURL: addresses[1], Joins: true, Election: time.Second,
 	})
 	conn, err := silent.Accept() // it asks, and gets no answer
 	if err != nil {
@@ -161,7 +161,7 @@ func TestAnAttemptToStartAServerEndsWithClose(t *testing.T) {
 func TestAServerWaitsForItsPort(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir(), 1)[0]
-	used, err := net.Listen("tcp", strings.TrimPrefix(o.Clients, "http://"))
+	used, err := net.Listen("tcp", strings.TrimPrefix(o.ClientURL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func TestTheFirstServerIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	o := options(t, t.TempDir(), 1)[0]
 	start(t, o)
-	first, second := newRelay(t, o.Clients), newRelay(t, o.Clients)
+	first, second := newRelay(t, o.ClientURL), newRelay(t, o.ClientURL)
 	c := dial(t, nil, "http://"+first.Addr().String(), "http://"+second.Addr().String())
 	until := func(what string, done func() bool) {
 		t.Helper()

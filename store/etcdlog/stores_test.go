@@ -189,7 +189,7 @@ func TestAStoreWithAFullLogRefusesWritesUntilItIsTruncated(t *testing.T) {
 	o := options(t, t.TempDir(), 1)[0]
 	o.QuotaBytes = 8 << 20
 	start(t, o)
-	s := openStore(t, t.TempDir(), []string{o.Clients})
+	s := openStore(t, t.TempDir(), []string{o.ClientURL})
 	value := bytes.Repeat([]byte("v"), 500<<10)
 	set := func(n int) error {
 		_, err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Set(fmt.Appendf(nil, "key/%d", n), value) })
@@ -206,7 +206,7 @@ func TestAStoreWithAFullLogRefusesWritesUntilItIsTruncated(t *testing.T) {
 	if h := s.Health(); !h.Writable || h.Reason != nil {
 		t.Errorf("its state is %+v", h)
 	}
-	n := open(t, []string{o.Clients}, 0)
+	n := open(t, []string{o.ClientURL}, 0)
 	tip, err := n.Tip(t.Context())
 	if err == nil {
 		n.wait(t, func(got []delivered) bool { return len(got) > 0 && got[len(got)-1].revision == tip })

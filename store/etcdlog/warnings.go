@@ -20,7 +20,7 @@ const warnEvery = time.Minute
 // errFatal is around the reason why etcd cannot run any more.
 var errFatal = errors.New("etcd has ended")
 
-// etcdLog is the logger of a server of etcd. It hands warnings and errors on. Where etcd would end
+// etcdLog is the logger of an etcd server. It hands warnings and errors on. Where etcd would end
 // the process or panic, only the goroutine ends: this node still serves reads, and other servers the
 // log.
 type etcdLog struct {

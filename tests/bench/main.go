@@ -75,6 +75,11 @@ func bench(rounds int, length time.Duration, out string) error {
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(rowBenchmarks, " "), err, rows)
 	}
+	fmt.Fprintln(os.Stderr, "measuring jobs")
+	jobs, err := exec.Command("go", jobBenchmarks...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(jobBenchmarks, " "), err, jobs)
+	}
 	fmt.Fprintln(os.Stderr, "measuring TypeScript")
 	var script scriptTimes
 	if script.raw, err = exec.Command("go", scriptBenchmarks...).CombinedOutput(); err != nil {
@@ -100,7 +105,7 @@ func bench(rounds int, length time.Duration, out string) error {
 	if err != nil {
 		return err
 	}
-	report := render(arms, rounds, length, others, micro, rows, script, languageTable(guests, idle), partsTable(parts))
+	report := render(arms, rounds, length, others, micro, rows, jobs, script, languageTable(guests, idle), partsTable(parts))
 	fmt.Print(report)
 	plot := strings.TrimSuffix(out, ".md") + ".svg"
 	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {

@@ -21,6 +21,9 @@ var rowBenchmarks = []string{"test", "-run", "^$", "-bench", ".", "-benchtime", 
 
 const rowsDir = "tests/bench/entities"
 
+// jobBenchmarks measure jobs beside requests, over HTTP.
+var jobBenchmarks = []string{"test", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "30m", "./tests/jobs"}
+
 // scriptBenchmarks measure requests to handlers in TypeScript without HTTP.
 var scriptBenchmarks = []string{"test", "-run", "^$", "-bench", "Call|Load|Build", "-benchtime", "2s", "./build"}
 
@@ -52,9 +55,12 @@ func parseMetrics(out []byte) metrics {
 }
 
 // ratio is a benchmark's ratio with the range in which nine of ten lay.
-func (m metrics) ratio(name string) string {
+func (m metrics) ratio(name string) string { return m.spread(name, "ratio", "%.2f") }
+
+// spread is a figure of a benchmark, with the range in which nine of ten measurements lay.
+func (m metrics) spread(name, unit, format string) string {
 	row := m[name]
-	return fmt.Sprintf("%.2f (%.2f … %.2f)", row["ratio"], row["ratio-p5"], row["ratio-p95"])
+	return fmt.Sprintf(format+" ("+format+" … "+format+")", row[unit], row[unit+"-p5"], row[unit+"-p95"])
 }
 
 // goals compares the figures of this run with the goals.
@@ -96,7 +102,7 @@ func goals(arms []*arm, m metrics) string {
 	return b.String()
 }
 
-func render(arms []*arm, rounds int, length time.Duration, others float64, micro, rows []byte, script scriptTimes, languages, parts string) string {
+func render(arms []*arm, rounds int, length time.Duration, others float64, micro, rows, jobs []byte, script scriptTimes, languages, parts string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\n`make bench` measures and writes this page. wrk holds 32 connections on loopback; server and load\n"+
 		"share %d cores; %s. The servers are measured in turns, %s each, for %d rounds. The report uses the\n"+
@@ -121,6 +127,9 @@ func render(arms []*arm, rounds int, length time.Duration, others float64, micro
 	b.WriteString("\n## Rows\n\n")
 	b.WriteString(rowsText)
 	b.WriteString(rowFigures(parseMetrics(rows)))
+	b.WriteString("\n## Jobs\n\n")
+	b.WriteString(jobsText)
+	b.WriteString(jobFigures(parseMetrics(jobs)))
 	b.WriteString("\n## How to run\n\n" +
 		"    make bench                # all of it, and this page\n" +
 		"    bin/bench -servers        # the servers alone; writes no report\n" +
@@ -129,7 +138,7 @@ func render(arms []*arm, rounds int, length time.Duration, others float64, micro
 	for _, c := range []struct {
 		dir  string
 		args []string
-	}{{".", microBenchmarks}, {".", scriptBenchmarks}, {rowsDir, rowBenchmarks}} {
+	}{{".", microBenchmarks}, {".", scriptBenchmarks}, {rowsDir, rowBenchmarks}, {".", jobBenchmarks}} {
 		b.WriteString("    " + commandLine(c.dir, c.args) + "\n")
 	}
 	return b.String()
@@ -242,9 +251,30 @@ func rowFigures(m metrics) string {
 		row("durable inserts per second, "+callers+" at once", "%.0f: %.1f times Badger's, %.1f times SQLite's", insert["runner/s"], insert["over-badger"], insert["over-sqlite"])
 	}
 	row("a page of 20 rows with rows of two to-one relations included: time divided by the page's alone; the goal is ≤ 2.5", "%s", m.ratio("Include/one"))
-	row("with a to-one relation and two rows of a to-many relation included in each row", "%s", m.ratio("Include/many"))
+	row("with a to-one relation and two rows of a to-many relation included in each row, 80 rows in all", "%s", m.ratio("Include/many"))
+	for _, lines := range []string{"2", "20"} {
+		row("a page of 20 rows with "+lines+" rows of a to-many relation included in each row: time divided by that of the page, and of a query by an index for as many rows", "%s", m.ratio("Include/rows/"+lines))
+	}
 	row("a page out of 100,000 rows: time divided by one out of 10,000, all in memory", "%s", m.ratio("Table/100000"))
 	row("a page out of 1,000,000 rows: time divided by one out of 300,000, all in files", "%s", m.ratio("Table/1000000"))
+	return b.String()
+}
+
+const jobsText = `Requests and jobs of one server, with handlers in TypeScript that insert or read rows. wrk sends the
+requests. Each ratio is taken within a round.
+
+`
+
+// jobFigures compares requests with and without jobs.
+func jobFigures(m metrics) string {
+	var b strings.Builder
+	b.WriteString("| figure | goal | measured |\n|---|---|---|\n")
+	row := func(figure, goal, measured string) { fmt.Fprintf(&b, "| %s | %s | %s |\n", figure, goal, measured) }
+	row("a request that inserts a row and enqueues a job: time divided by that of the insert alone, 16 at once", "≤ 1.3", m.ratio("Enqueuing"))
+	row("jobs that insert a row and are done, with 64 in flight, for each durable insert by 64 requests at once", "≥ 0.4", m.ratio("Running"))
+	row("how late a due job starts in a quiet server", "≤ 50 ms", m.spread("Starting", "ms", "%.0f")+" ms")
+	row("p99 of requests while all slots run jobs, divided by p99 without jobs", "≤ 1.5", m.ratio("FullQueue"))
+	row("time of an insert while 100,000 jobs wait, divided by that without jobs", "1", m.ratio("Waiting"))
 	return b.String()
 }
 

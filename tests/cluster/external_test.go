@@ -40,8 +40,8 @@ func TestNodesUseAnEtcdElsewhereWithTLS(t *testing.T) {
 	trusted, other := certificates(t), certificates(t)
 	peers, clients := "https://"+freePort(t), "https://"+freePort(t)
 	server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
-		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", Peers: peers}, Members: []etcdlog.Member{{Name: "etcd", Peers: peers}},
-		Clients: clients, TLS: trusted, Election: time.Second, ReadyWait: time.Minute,
+		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
+		ClientURL: clients, TLS: trusted, Election: time.Second, ReadyWait: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // garbage is clients that send what no node sends.
 type garbage struct {
 	t      *testing.T
-	ports  []string // addresses: of requests of other nodes, of clients of etcd, of servers of etcd
+	ports  []string // addresses: of requests of other nodes, of etcd clients, of etcd servers
 	other  tls.Certificate
 	random *rand.Rand
 	held   []net.Conn

@@ -15,6 +15,7 @@ import (
 
 const appSchema = `
 app ledger
+secret MAIL_KEY
 auth {
   session cookie { }
   tenant: Org
@@ -48,7 +49,9 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   reads(text: string) (as: reader, retries: 0)
   fails(until: int, status: int?)
   slow(text: string) (timeout: 5s, retries: 100)
+  waits(seconds: int) (timeout: 60s, retries: 0, concurrency: 1 by tenant)
   late()
+  leaks() (retries: 0)
   tick()
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
 }
@@ -60,6 +63,7 @@ routes("/", auth: apiKey(desk), rateLimit: none) {
   POST /insert    -> insertOne
   POST /later     -> insertAndEnqueueLater
   POST /many      -> enqueueMany
+  POST /odd       -> enqueueOdd
   GET  /entries   -> entries
   GET  /count     -> count
 }
@@ -93,6 +97,23 @@ export async function enqueueMany(req: RouteRequest) {
   for (let i = 0; i < n; i++) await jobs.enqueue(name, {}, { delay });
   return ok();
 }
+export async function enqueueOdd() {
+  const odd = [{ delay: NaN }, { delay: Infinity }, { delay: 1e300 }, { at: new Date("tomorrow") }, { at: new Date(8.64e15) }];
+  const messages = [];
+  for (const options of odd) {
+    try {
+      await jobs.enqueue("write", { text: "odd" }, options);
+    } catch (error) {
+      messages.push((error as Error).message);
+    }
+  }
+  try {
+    await getContext().client.apiKeys.create({ scope: "desk", expiresIn: NaN });
+  } catch (error) {
+    messages.push((error as Error).message);
+  }
+  return ok(messages);
+}
 export const entries = (req: RouteRequest) => ok(query("Entry").select("text").orderBy("text").limit(1000));
 export async function count() { return ok({ count: (await query("Entry").select("text").limit(1000)).length }); }
 
@@ -120,12 +141,21 @@ export async function fails(req: RouteRequest) {
   return ok();
 }
 export function late() { console.log("late by " + (Date.now() - getContext().job!.scheduledFor.getTime()) + " ms"); return ok(); }
+export async function leaks() { throw new Error("the mailer refused key " + (await getContext().secret("MAIL_KEY"))); }
 export async function tick() { await insert("Entry", { text: "tick" }); return ok(); }
 export async function slow(req: RouteRequest) {
   const { text } = req.body<{ text: string }>();
   console.log("slow begins " + text);
   await insert("Entry", { text });
   await new Promise((done) => setTimeout(done, 300));
+  return ok();
+}
+export async function waits(req: RouteRequest) {
+  const { seconds } = req.body<{ seconds: number }>();
+  console.log("waits for " + seconds);
+  await new Promise((done) => setTimeout(done, seconds * 1000));
+  console.log("went on after " + seconds);
+  await insert("Entry", { text: "waited " + seconds });
   return ok();
 }
 export async function night(req: RouteRequest) {
@@ -161,7 +191,7 @@ func newApp(t testing.TB, settings string) (*harness.App, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := harness.NewApp(t, appSchema, settings)
+	a := harness.NewApp(t, appSchema, settings+"\n[secrets]\nMAIL_KEY = \"c4n4ry-of-the-mail\"\n")
 	a.Write("build/ledger.wasm", string(module))
 	token := a.Token("desk", "--tenant", "acme")
 	a.Write("orgs.jsonl", `{"id":"acme","name":"Acme"}`+"\n"+`{"id":"blue","name":"Blue"}`+"\n")

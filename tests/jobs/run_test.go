@@ -2,8 +2,11 @@ package jobs_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -51,12 +54,14 @@ func TestWrongParametersEnqueueNothing(t *testing.T) {
 		`{"name":"wriet","params":{"text":"x"}}`:                                                   `no job \"wriet\" (did you mean \"write\"?)`,
 		`{"name":"write","params":{}}`:                                                             "params.text is required",
 		`{"name":"write","params":{"text":"x","times":"2"}}`:                                       "params.times must be",
-		`{"name":"write","params":{"text":"x"},"options":{"delay":-1}}`:                            "member \\\"delay\\\" must be",
+		`{"name":"write","params":{"text":"x"},"options":{"delay":-1}}`:                            "member \\\"delay\\\" must be a number of seconds from 0 to 31622400",
 		`{"name":"write","params":{"text":"x"},"options":{"at":"tomorrow"}}`:                       "member \\\"at\\\" must be a time",
+		`{"name":"write","params":{"text":"x"},"options":{"at":"9999-01-01T00:00:00Z"}}`:           "member \\\"at\\\" must be at most 366 days from now",
+		`{"name":"write","params":{"text":"x"},"options":{"at":"0001-01-01T00:00:00Z","delay":1}}`: "delay and at cannot both be given",
 		`{"name":"write","params":{"text":"x"},"options":{"at":"2026-01-01T00:00:00Z","delay":1}}`: "delay and at cannot both be given",
 	} {
 		got := d.post("/jobs", body)
-		if got.Status < 400 {
+		if handlers := strings.Contains(want, "both"); got.Status != 400 && !(handlers && got.Status == 500) { // the request has the wrong value
 			t.Errorf("%s: %d %s", body, got.Status, got.Body)
 		}
 		if log := d.Stderr.String() + got.Body; !strings.Contains(log, want) && !strings.Contains(log, strings.ReplaceAll(want, `\"`, `\\\"`)) {
@@ -86,7 +91,10 @@ func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
 		kills, each = 100, 9 // no more than a page of rows
 	}
 	a, token := newApp(t, appSettings)
-	want := 0
+	// The time stays behind the clock until the clock is accepted, which ends all pauses of jobs: those
+	// of jobs that were killed many times are minutes long.
+	a.SetClockAhead(40 * 24 * time.Hour)
+	began, want, lost := time.Now(), 0, 0
 	for round := range kills {
 		d := desk{a.Serve(), token}
 		for i := range each {
@@ -97,15 +105,117 @@ func TestKilledServersLoseNoJobAndRunNoneTwice(t *testing.T) {
 			d.enqueue(`{"name":"` + name + `","params":{"text":"` + fmt.Sprintf("%d/%d", round, i) + `"}}`)
 			want++
 		}
-		d.WaitForOutput("slow begins")
+		if round%4 == 3 { // while others end too
+			d.WaitForOutput(`"job":"slow",.*"outcome":"done"`)
+		} else {
+			d.WaitForOutput("slow begins")
+		}
 		d.Kill()
+		lost += strings.Count(d.Stderr.String(), `"msg":"job lease over"`)
+		if round%10 == 9 {
+			t.Logf("%d servers were killed in %s; %d runs of jobs ended with them", round+1, time.Since(began).Round(time.Second), lost)
+		}
 	}
 	d := desk{a.Serve(), token}
+	d.WaitForOutput(`"job":"slow",.*"outcome":"done"`)
+	d.Stop() // so that no run has a lease when the time jumps
+	lost += strings.Count(d.Stderr.String(), `"msg":"job lease over"`)
+	a.Must("clock", "accept")
+	d = desk{a.Serve(), token}
 	d.WaitUntil("all jobs to be done", func() bool { return len(d.texts()) >= want })
+	t.Logf("%d jobs are done in %s; %d servers and %d runs were killed", want, time.Since(began).Round(time.Second), kills, lost)
+	if lost < kills/2 {
+		t.Errorf("only %d runs of jobs were killed with %d servers", lost, kills)
+	}
 	seen := map[string]int{}
 	for _, text := range d.texts() {
 		if seen[text]++; seen[text] > 1 {
 			t.Errorf("%s was written twice", text)
 		}
+	}
+	if len(seen) != want {
+		t.Errorf("%d jobs have written a row, want %d", len(seen), want)
+	}
+}
+
+func TestCancellingAJobStopsItsRun(t *testing.T) {
+	a, d := serve(t)
+	id := d.enqueue(`{"name":"waits","params":{"seconds":59}}`)
+	d.enqueue(`{"name":"waits","params":{"seconds":0}}`)
+	d.WaitForOutput("waits for 59")
+	if got := d.post("/cancel", `{"id":"`+id+`"}`); got.Body != `{"cancelled":true}` {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	d.WaitForOutput(id + `","job":"waits","attempt":1,"outcome":"lost".*the job was cancelled`)
+	d.waitFor("waited 0")
+	if j := show(t, a, id); j.State != "cancelled" || strings.Contains(d.Stderr.String(), "went on after 59") {
+		t.Errorf("the job is %+v:\n%s", j, d.Stderr.String())
+	}
+}
+
+func TestTheEndOfARunIsRecordedWhenTheDiskHasRoomAgain(t *testing.T) {
+	a, token := newApp(t, appSettings+"[store]\ndir = \"disk/data\"\n")
+	if err := os.Rename(a.Path("disk"), a.Path("before")); err != nil {
+		t.Fatal(err)
+	}
+	harness.SmallDisk(t, "tmpfs", a.Path("disk"), 128<<20)
+	if out, err := exec.Command("cp", "-a", a.Path("before/data"), a.Path("disk/data")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	d := desk{a.Serve(), token}
+	id := d.enqueue(`{"name":"waits","params":{"seconds":5}}`)
+	d.WaitForOutput("waits for 5")
+	harness.FillDisk(t, a.Path("disk/filler"))
+	d.WaitForOutput("went on after 5")
+	if got := d.post("/insert", ""); got.Status != 503 {
+		t.Fatalf("an insert on a full disk: %d %s", got.Status, got.Body)
+	}
+	if err := os.Remove(a.Path("disk/filler")); err != nil {
+		t.Fatal(err)
+	}
+	d.WaitForOutput(id + `","job":"waits","attempt":1,"outcome":"failed".*disk is full`)
+	if j := show(t, a, id); j.State != "failed" || !strings.Contains(j.Error, "disk is full") {
+		t.Errorf("the job is %+v", j)
+	}
+}
+
+func TestANumberThatIsNotOneIsNotTakenAsAbsent(t *testing.T) {
+	_, d := serve(t)
+	got := d.post("/odd", "")
+	if strings.Count(got.Body, `\"delay\" must be a number`) != 3 || strings.Count(got.Body, `\"at\" must be a time`) != 2 || strings.Count(got.Body, `\"expiresIn\" must be`) != 1 {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	d.waitFor()
+}
+
+func TestTooManyWaitingJobsAreAnswered503(t *testing.T) {
+	a, token := newApp(t, appSettings+"[jobs]\nmax_waiting = 2\n")
+	d := desk{a.Serve(), token}
+	const later = `{"name":"write","params":{"text":"later"},"options":{"delay":3600}}`
+	d.enqueue(later)
+	first := d.enqueue(later)
+	d.WaitUntil("the jobs to be counted", func() bool { return d.post("/jobs", later).Status == 503 })
+	if got := d.post("/jobs", later); got.Problem(t).Code != "unavailable" || !strings.Contains(got.Body, "[jobs] max_waiting") {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	a.Must("jobs", "enqueue", "night", "--tenant", "acme", "--delay", "1h")
+	a.Must("jobs", "cancel", first)
+	if got := d.post("/jobs", later); got.Status != 503 { // that of the operator waits
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	for _, j := range list(t, a, "--state", "waiting") {
+		a.Must("jobs", "cancel", j.ID)
+	}
+	d.enqueue(later)
+}
+
+func TestAFailedJobSaysWhyWithoutSecrets(t *testing.T) {
+	a, d := serve(t)
+	id := d.enqueue(`{"name":"leaks","params":{}}`)
+	d.WaitForOutput(id + `","job":"leaks","attempt":1,"outcome":"failed"`)
+	j := show(t, a, id)
+	if !strings.HasPrefix(j.Error, "the handler answered 500 handler_failed: handler leaks: ") || !strings.Contains(j.Error, "the mailer refused key …") ||
+		!strings.Contains(j.Error, "handlers/ledger.ts:") || strings.Contains(j.Error, "c4n4ry") {
+		t.Errorf("the job failed because %q", j.Error)
 	}
 }

@@ -154,6 +154,10 @@ func TestTheEnvironmentOfAServerIsCheckedFromAFile(t *testing.T) {
 	if r := a.Run("check", "--env", "staging.env"); r.Status != 0 || !strings.Contains(r.Stderr, "schema is valid") {
 		t.Errorf("%d %s%s", r.Status, r.Stdout, r.Stderr)
 	}
+	a.Write("windows.env", "\ufeffexport\tSHOP_ORIGIN=https://a.example.com\r\nNOTE=\"a \\\"b\\\" \\\\\"\r\n")
+	if r := a.Run("check", "--env", "windows.env"); r.Status != 0 {
+		t.Errorf("of another editor: %d %s%s", r.Status, r.Stdout, r.Stderr)
+	}
 	a.Write("bad.env", "LIMIT=often\nSHOP_ORIGN=https://a.example.com\nRUNNER_FRONT_BODY=1x\nwhat\nNOTE='open\nLIMIT=1/day\n")
 	r := a.Run("check", "--env", "bad.env")
 	for _, want := range []string{

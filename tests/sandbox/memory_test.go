@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,6 +80,40 @@ func TestALoadedModuleTakesLittleMemory(t *testing.T) {
 	t.Logf("%d KiB for each module, the limit is %d", each>>10, limit>>10)
 	if each > limit {
 		t.Errorf("each module takes %d KiB, the limit is %d", each>>10, limit>>10)
+	}
+}
+
+// The native code of a large module is a mapping of a file without a name. On a file system whose
+// files must not run, it stays in memory, and runs too.
+func TestLargeCodeIsMovedToAFileIfPossible(t *testing.T) {
+	a := &harness.App{T: t, Dir: t.TempDir()}
+	a.Write("app.schema", harness.TinySchema)
+	a.Write("build/large.wasm", largeModule("hello"))
+	harness.SmallDisk(t, "tmpfs", a.Path("disk"), 512<<20)
+	serve := func(data string) (moved bool) {
+		s := a.Serve("--data", a.Path(data))
+		defer s.Stop()
+		if got := s.Get("/hello", ""); got.Status != 500 || !strings.Contains(got.Body, "handler_failed") {
+			t.Errorf("the handler, which answers nothing, has %d %s", got.Status, got.Body)
+		}
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.Cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(maps)) {
+			fields := strings.Fields(line)
+			if len(fields) > 6 && fields[1] == "r-xp" && strings.HasPrefix(fields[5], a.Path(data)) && fields[6] == "(deleted)" {
+				moved = true
+			}
+		}
+		return moved
+	}
+	if !serve("disk/data") {
+		t.Error("the code is not a mapping of a file")
+	}
+	harness.Remount(t, a.Path("disk"), "noexec")
+	if serve("disk/data") {
+		t.Error("the code is a mapping of a file that must not be mapped to run")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // PrintChanged writes what a command has done to an item, such as revoked. nodes says where in a
 // cluster that is known; nil: the server is standalone.
-func (c *CLI) PrintChanged(done, id string, changed any, nodes *cluster.Applied) error {
+func (c *CLI) PrintChanged(done, id string, changed any, nodes *cluster.Replication) error {
 	if c.JSON {
 		return c.PrintJSON(changed)
 	}

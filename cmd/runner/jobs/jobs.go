@@ -111,7 +111,7 @@ func printList(c *console.Console, all []jobs.Job) error {
 	for i := range all {
 		j := &all[i]
 		rows = append(rows, []string{
-			j.ID, j.Name, string(j.State), strconv.Itoa(j.Attempt), cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
+			j.ID, cmp.Or(j.Name, "-"), cmp.Or(string(j.State), "-"), strconv.Itoa(j.Attempt), cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
 			cmp.Or(shorten(j.Error), "-"),
 		})
 	}

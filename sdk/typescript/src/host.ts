@@ -303,6 +303,19 @@ export abstract class Operation<T> implements PromiseLike<T> {
   }
 }
 
+/**
+ * Returns arguments in which NaN and invalid dates are texts, which the host refuses. Their JSON is null, which it
+ * takes as absent: a key would never expire, and a job would run at once.
+ */
+export function present(args: object): object {
+  const given: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(args)) {
+    const lost = (typeof value === "number" || value instanceof Date) && !Number.isFinite(+value);
+    given[name] = lost ? String(value) : value;
+  }
+  return given;
+}
+
 /** An operation whose whole result is the value, unless something makes it one. */
 export class Whole<T> extends Operation<T> {
   // Set one by one: a class's fields are defined, which takes far longer.

@@ -1,6 +1,6 @@
 // Work for after the commit.
 
-import { Mark, type Operation, Whole } from "./host.ts";
+import { Mark, type Operation, present, Whole } from "./host.ts";
 
 interface Options {
   delay?: number;
@@ -10,7 +10,8 @@ interface Options {
 
 export const jobs = {
   enqueue(name: string, params: object = {}, options: Options = {}): Operation<{ id: string; created: boolean }> {
-    return new Whole("jobs.enqueue", { name, params, delay: options.delay, at: options.at, key: options.key }, undefined, new Mark("jobs.enqueue"));
+    const { delay, at, key } = options;
+    return new Whole("jobs.enqueue", present({ name, params, delay, at, key }), undefined, new Mark("jobs.enqueue"));
   },
   cancel: (id: string) => new Whole<boolean>("jobs.cancel", { id }, ({ cancelled }) => cancelled, new Mark("jobs.cancel")),
 };

@@ -55,13 +55,15 @@ entity Line {
   order: Order @onDelete(cascade)
   item: string(1..80)
   qty: int
+  batch: int
+  @@index(batch)
   @@allow all to session
 }
 `
 
-// newSales is a store with orders, of which each has two lines. Partners and owners of an order
-// are those of few others.
-func newSales(b *testing.B, orders int) *world {
+// newSales is a store with orders, of which each has some lines. Partners and owners of an order
+// are those of few others. Of 40 orders each, the lines of the open ones are a batch.
+func newSales(b *testing.B, orders, lines int) *world {
 	b.Helper()
 	st, err := store.Open(store.Options{Dir: b.TempDir()})
 	check(b, err)
@@ -87,8 +89,9 @@ func newSales(b *testing.B, orders int) *world {
 			"partner": partners[i*7%len(partners)], "owner": fmt.Sprintf("u%d", i%20),
 		}
 	})
-	w.put(b, &w.who, "Line", 2*orders, func(i int) any {
-		return map[string]any{"order": ids[i/2], "item": fmt.Sprintf("item %d", i), "qty": i % 7}
+	w.put(b, &w.who, "Line", lines*orders, func(i int) any {
+		order := i / lines
+		return map[string]any{"order": ids[order], "item": fmt.Sprintf("item %d", i), "qty": i % 7, "batch": order/40*2 + order%2}
 	})
 	return w
 }
@@ -120,30 +123,45 @@ func (w *world) put(b *testing.B, who *caller.Caller, name string, rows int, row
 	return ids
 }
 
-// orders reads a page of 20 orders with what it includes.
-func (w *world) orders(b *testing.B, include, member string, members int) func() {
-	args := []byte(`{"from":"Order","where":[["status","=","open"]],"orderBy":[["number","desc"]],"limit":20` + include + `}`)
+// query reads rows, so many of which have the member.
+func (w *world) query(b *testing.B, args, member string, members int) func() {
 	var a entity.Access
 	var out entity.Result
 	return func() {
-		w.do(b, &a, "query", args, &out)
+		w.do(b, &a, "query", []byte(args), &out)
 		if bytes.Count(out.JSON, []byte(member)) != members {
 			b.Fatalf("%s", out.JSON)
 		}
 	}
 }
 
-// BenchmarkInclude compares a page of 20 rows that includes two others in each row with the
-// page alone.
+// orders reads a page of 20 orders with what it includes.
+func (w *world) orders(b *testing.B, include, member string, members int) func() {
+	return w.query(b, `{"from":"Order","where":[["status","=","open"]],"orderBy":[["number","desc"]],"limit":20`+include+`}`, member, members)
+}
+
+// BenchmarkInclude compares a page of 20 rows that includes others in each row with the page
+// alone, and with queries that return as many rows.
 func BenchmarkInclude(b *testing.B) {
-	w := newSales(b, 10_000)
+	names := [2]string{"page", "included"}
+	w := newSales(b, 10_000, 2)
 	alone := w.orders(b, "", `"number"`, 20)
 	b.Run("one", func(b *testing.B) {
 		two := w.orders(b, `,"include":{"partner":{"select":["name"]},"owner":{"select":["name"]}}`, `"name"`, 40)
-		arms.Alternate(b, 4, [2]string{"page", "included"}, [2]func(){alone, two})
+		arms.Alternate(b, 4, names, [2]func(){alone, two})
 	})
 	b.Run("many", func(b *testing.B) {
 		two := w.orders(b, `,"include":{"partner":{"select":["name"]},"lines":{"limit":20,"select":["item","qty"]}}`, `"item"`, 40)
-		arms.Alternate(b, 4, [2]string{"page", "included"}, [2]func(){alone, two})
+		arms.Alternate(b, 4, names, [2]func(){alone, two})
 	})
+	for _, lines := range []int{2, 20} {
+		b.Run(fmt.Sprintf("rows/%d", lines), func(b *testing.B) {
+			const orders = 2000
+			w := newSales(b, orders, lines)
+			page := w.orders(b, "", `"number"`, 20)
+			rows := w.query(b, fmt.Sprintf(`{"from":"Line","where":[["batch","=",%d]],"limit":1000,"select":["item","qty"]}`, orders/40*2-2), `"item"`, 20*lines)
+			included := w.orders(b, `,"include":{"lines":{"limit":20,"select":["item","qty"]}}`, `"item"`, 20*lines)
+			arms.Alternate(b, 4, [2]string{"queries", "included"}, [2]func(){func() { page(); rows() }, included})
+		})
+	}
 }

@@ -5,21 +5,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/backup"
-	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
-	"runner.example/internal/secret"
 	"runner.example/store"
-	"runner.example/store/datadir"
 )
 
 // firstPort is where free ports are looked for when no address is set.
@@ -37,12 +31,12 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
 	}
-	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Founded: true, Endpoints: opt.Endpoints}
+	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Bootstrap: true, Endpoints: opt.Endpoints}
 	var err error
 	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
 		return Peer{}, err
 	}
-	a, err := newAuthority(id.Cluster)
+	a, err := newCA(id.Cluster)
 	if err != nil {
 		return Peer{}, err
 	}
@@ -51,7 +45,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		return Peer{}, err
 	}
 	var request []byte
-	if c.key, request, err = newRequest(id.Name); err != nil {
+	if c.key, request, err = newCSR(id.Name); err != nil {
 		return Peer{}, err
 	}
 	if c.cert, err = a.sign(id.Peer, request); err != nil {
@@ -175,122 +169,6 @@ func deleteRecords(tx *store.Tx) error {
 		if err := tx.Delete(key); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// JoinOptions configure Join.
-type JoinOptions struct {
-	Options
-	// Data is the data directory to create. It must be empty if it exists.
-	Data string
-	// Pepper is the file in which the node keeps the pepper; empty: one in the data directory.
-	Pepper string
-	// Progress gets a copy of the bytes that are received; may be nil.
-	Progress io.Writer
-}
-
-// Join makes a new data directory a node, with an invitation. The runner that serves it becomes
-// part of the cluster.
-func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, error) {
-	t, err := parseToken(invitation.Reveal())
-	if err != nil {
-		return Peer{}, err
-	}
-	path, err := backup.CheckTarget(opt.Data)
-	switch { // before the invitation is used
-	case errors.Is(err, backup.ErrNotEmpty):
-		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
-	case err != nil:
-		return Peer{}, err
-	}
-	if err := opt.checkEndpoints(); err != nil {
-		return Peer{}, err
-	}
-	self, err := newPeer(t.Role, opt.Options, t.Address)
-	if err != nil {
-		return Peer{}, err
-	}
-	work := joinDir(path)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.RemoveAll(work), os.Mkdir(work, 0o700)); err != nil {
-		return Peer{}, fmt.Errorf("make the data directory %q: %w", opt.Data, err)
-	}
-	defer os.RemoveAll(work)
-	key, request, err := newRequest(self.Name)
-	if err != nil {
-		return Peer{}, err
-	}
-	first := newCaller(joining([32]byte(t.Fingerprint)))
-	defer first.close()
-	var answer joinAnswer
-	for {
-		answer, err = ask[joinAnswer](ctx, first, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: self, Request: request})
-		if err == nil {
-			break
-		}
-		// The ports may be those of a node that does not run now.
-		if opt.Listen != "" || fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.Of(err).Detail, self.Address) {
-			return Peer{}, err
-		}
-		_, port, _ := net.SplitHostPort(self.Address)
-		used, _ := strconv.Atoi(port)
-		if self.Address, err = freeAddress(used + portsPerNode); err != nil {
-			return Peer{}, err
-		}
-	}
-	id := &identity{Cluster: answer.Cluster, Peer: self, Endpoints: answer.Endpoints}
-	for _, p := range answer.Peers {
-		if p.Name != self.Name {
-			id.Peers = append(id.Peers, p)
-		}
-	}
-	c := credentials{ca: answer.Authority, caKey: answer.Key, cert: answer.Certificate, key: key}
-	pepper := filepath.Join(work, "pepper")
-	if err := os.WriteFile(pepper, answer.Pepper, 0o600); err != nil {
-		return Peer{}, err
-	}
-	if opt.Pepper != "" {
-		if err := atomicio.WriteFile(opt.Pepper, answer.Pepper); err != nil {
-			return Peer{}, err
-		}
-	}
-	trusted, err := newTrust(c)
-	if err != nil {
-		return Peer{}, err
-	}
-	peers := newCaller(trusted.client())
-	defer peers.close()
-	err = receiveSnapshot(ctx, peers, t.Address, opt.Progress, backup.RestoreOptions{
-		Dir: opt.Data, Pepper: pepper, KeepPepper: opt.Pepper != "",
-		Complete: func(dir string) error {
-			return errors.Join(c.write(dir), id.write(dir), datadir.SetNode(dir, true))
-		},
-	})
-	if err != nil {
-		return Peer{}, fmt.Errorf("%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)", err, self.Name)
-	}
-	return self, nil
-}
-
-// joinDir returns the path of the directory in which Join keeps the pepper until there is a data
-// directory. After a crash the next Join or Start removes it.
-func joinDir(data string) string {
-	return filepath.Join(filepath.Dir(data), "."+filepath.Base(data)+"-joining")
-}
-
-// receiveSnapshot makes a data directory from a backup of the node at address.
-func receiveSnapshot(ctx context.Context, c *caller, address string, progress io.Writer, opt backup.RestoreOptions) error {
-	body, err := c.open(ctx, address, opSnapshot, struct{}{})
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	var in io.Reader = body
-	if progress != nil {
-		in = io.TeeReader(body, progress)
-	}
-	if _, err := backup.Restore(ctx, in, opt); err != nil {
-		return fmt.Errorf("receive the data of the cluster from %s: %w", address, err)
 	}
 	return nil
 }

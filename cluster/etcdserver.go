@@ -16,8 +16,8 @@ import (
 	"runner.example/store/etcdlog"
 )
 
-// server is the server of etcd of a voter, which is started in the background.
-type server struct {
+// etcdServer is the etcdServer of etcd of a voter, which is started in the background.
+type etcdServer struct {
 	node *Node
 	opt  etcdlog.ServerOptions
 	stop context.CancelFunc
@@ -27,22 +27,22 @@ type server struct {
 	running *etcdlog.Server // nil: not yet
 }
 
-// startServer starts the server of a voter. One that has just joined asks the others to take it in
+// startServer starts the etcd server of a voter. One that has just joined asks the others to take it in
 // first. It becomes a learner, and a voter as soon as it has the log.
-func (n *Node) startServer(election time.Duration) *server {
-	s := &server{node: n, opt: etcdlog.ServerOptions{
-		Dir: files(n.data, etcdDir), Self: etcdlog.Member{Name: n.id.Name, Peers: serversOf(n.id.Address)},
-		Clients: clientsOf(n.id.Address), TLS: tlsFiles(n.data), Election: election, Logger: n.logger,
+func (n *Node) startServer(election time.Duration) *etcdServer {
+	s := &etcdServer{node: n, opt: etcdlog.ServerOptions{
+		Dir: files(n.data, etcdDir), Self: etcdlog.Member{Name: n.id.Name, PeerURL: etcdPeerURL(n.id.Address)},
+		ClientURL: etcdClientURL(n.id.Address), TLS: tlsFiles(n.data), Election: election, Logger: n.logger,
 	}}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	founded := n.id.Founded
+	founded := n.id.Bootstrap
 	s.work.Go(func() { s.run(ctx, founded) })
 	return s
 }
 
 // ended returns why the server does not run, and never will; nil if it runs or may run.
-func (s *server) ended() error {
+func (s *etcdServer) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
@@ -70,13 +70,13 @@ func (n *Node) remedy() string {
 }
 
 // endJoining ends what needs the client of the log.
-func (s *server) endJoining() {
+func (s *etcdServer) endJoining() {
 	s.stop()
 	s.work.Wait()
 }
 
 // close stops the server.
-func (s *server) close() {
+func (s *etcdServer) close() {
 	s.endJoining()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *server) close() {
 // joinPause is the pause between two attempts to be taken in, or to become a voter.
 const joinPause = time.Second
 
-func (s *server) run(ctx context.Context, founded bool) {
+func (s *etcdServer) run(ctx context.Context, founded bool) {
 	for cause := ""; ; {
 		err := s.start(ctx, founded)
 		if err == nil {
@@ -110,11 +110,11 @@ func (s *server) run(ctx context.Context, founded bool) {
 
 // start starts the server. One without data is added to the cluster first, unless it founds it. A node
 // that was removed before must not add its server, which the other nodes would not know.
-func (s *server) start(ctx context.Context, founded bool) (err error) {
-	if s.opt.ListenClients, err = resolve(ctx, clientsOf(s.node.id.Address)); err != nil {
+func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
+	if s.opt.ListenClients, err = resolve(ctx, etcdClientURL(s.node.id.Address)); err != nil {
 		return err
 	}
-	if s.opt.ListenPeers, err = resolve(ctx, serversOf(s.node.id.Address)); err != nil {
+	if s.opt.ListenPeers, err = resolve(ctx, etcdPeerURL(s.node.id.Address)); err != nil {
 		return err
 	}
 	_, err = os.Stat(filepath.Join(s.opt.Dir, "member"))
@@ -136,10 +136,12 @@ func (s *server) start(ctx context.Context, founded bool) (err error) {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool { return m.Name != "" && slices.Contains(m.Peers, s.opt.Self.Peers) }) {
+		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
+			return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
+		}) {
 			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s", s.opt.Dir, s.node.remedy())
 		}
-		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.Peers)
+		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
 		if err != nil {
 			return err
 		}
@@ -172,7 +174,7 @@ func resolve(ctx context.Context, url string) (string, error) {
 }
 
 // promote makes the server a voter, if it is a learner.
-func (s *server) promote(ctx context.Context) {
+func (s *etcdServer) promote(ctx context.Context) {
 	select {
 	case <-s.running.Ready():
 	case <-s.running.Stopped():
@@ -195,7 +197,7 @@ func (s *server) promote(ctx context.Context) {
 }
 
 // tryPromote reports whether the server is a voter.
-func (s *server) tryPromote(ctx context.Context) (voter bool, err error) {
+func (s *etcdServer) tryPromote(ctx context.Context) (voter bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	members, err := s.node.client.Members(ctx)
@@ -203,7 +205,7 @@ func (s *server) tryPromote(ctx context.Context) (voter bool, err error) {
 		return false, err
 	}
 	for _, m := range members {
-		if len(m.Peers) != 1 || m.Peers[0] != s.opt.Self.Peers {
+		if len(m.PeerURLs) != 1 || m.PeerURLs[0] != s.opt.Self.PeerURL {
 			continue
 		}
 		if !m.Learner {

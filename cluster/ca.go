@@ -21,8 +21,8 @@ import (
 	"runner.example/internal/fault"
 )
 
-// authority signs the certificates of the nodes: ECDSA P-256, X.509 (RFC 5280).
-type authority struct {
+// ca signs the certificates of the nodes: ECDSA P-256, X.509 (RFC 5280).
+type ca struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
@@ -33,8 +33,8 @@ const clockSkew = 24 * time.Hour
 // forever is the end of a certificate that has none (RFC 5280, 4.1.2.5).
 var forever = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// newAuthority makes the authority of a cluster.
-func newAuthority(cluster string) (*authority, error) {
+// newCA makes the CA of a cluster.
+func newCA(cluster string) (*ca, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func newAuthority(cluster string) (*authority, error) {
 		NotBefore: time.Now().Add(-clockSkew), NotAfter: forever,
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}
-	a := &authority{cert: template, key: key}
-	der, err := a.create(template, &key.PublicKey)
+	a := &ca{cert: template, key: key}
+	der, err := a.signTemplate(template, &key.PublicKey)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func newAuthority(cluster string) (*authority, error) {
 	return a, err
 }
 
-// create signs a certificate.
-func (a *authority) create(template *x509.Certificate, public any) (der []byte, err error) {
+// signTemplate signs a certificate.
+func (a *ca) signTemplate(template *x509.Certificate, public any) (der []byte, err error) {
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (a *authority) create(template *x509.Certificate, public any) (der []byte, 
 }
 
 // sign returns the certificate of a node in PEM form, for the key that signed the request.
-func (a *authority) sign(node Peer, request []byte) ([]byte, error) {
+func (a *ca) sign(node Peer, request []byte) ([]byte, error) {
 	csr, err := x509.ParseCertificateRequest(request)
 	if err == nil {
 		err = csr.CheckSignature()
@@ -86,21 +86,21 @@ func (a *authority) sign(node Peer, request []byte) ([]byte, error) {
 	} else {
 		template.DNSNames = []string{host}
 	}
-	der, err := a.create(template, csr.PublicKey)
+	der, err := a.signTemplate(template, csr.PublicKey)
 	if err != nil {
 		return nil, err
 	}
 	return pemOf("CERTIFICATE", der), nil
 }
 
-// fingerprint identifies an authority: the SHA-256 of its certificate.
-func (a *authority) fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
+// fingerprint identifies a CA: the SHA-256 of its certificate.
+func (a *ca) fingerprint() [32]byte { return sha256.Sum256(a.cert.Raw) }
 
-// certPEM returns the certificate of the authority.
-func (a *authority) certPEM() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
+// certPEM returns the certificate of the CA.
+func (a *ca) certPEM() []byte { return pemOf("CERTIFICATE", a.cert.Raw) }
 
-// keyPEM returns the key of the authority.
-func (a *authority) keyPEM() ([]byte, error) { return keyPEM(a.key) }
+// keyPEM returns the key of the CA.
+func (a *ca) keyPEM() ([]byte, error) { return keyPEM(a.key) }
 
 func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
@@ -114,21 +114,21 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// readAuthority reads the authority with its key, which only voters have.
-func readAuthority(data string) (*authority, error) {
+// readCA reads the CA with its key, which only voters have.
+func readCA(data string) (*ca, error) {
 	pair, err := tls.LoadX509KeyPair(files(data, caFile), files(data, caKeyFile))
 	if err != nil {
-		return nil, fmt.Errorf("read the authority of the cluster: %w", err)
+		return nil, fmt.Errorf("read the CA of the cluster: %w", err)
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "the key of the cluster's authority is not an ECDSA key")
+		return nil, fault.New(fault.Invalid, "the key of the cluster's CA is not an ECDSA key")
 	}
-	return &authority{pair.Leaf, key}, nil
+	return &ca{pair.Leaf, key}, nil
 }
 
-// newRequest makes a key for a node, and the request to sign a certificate for it.
-func newRequest(name string) (keyText, request []byte, err error) {
+// newCSR makes a key for a node, and the request to sign a certificate for it.
+func newCSR(name string) (keyText, request []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -161,14 +161,14 @@ func (c credentials) write(data string) error {
 	return nil
 }
 
-// trust is what a node needs for TLS with the others.
-type trust struct {
+// nodeTLS is what a node needs for TLS with the others.
+type nodeTLS struct {
 	pair  tls.Certificate
 	roots *x509.CertPool
 }
 
-// readTrust reads the files of a node.
-func readTrust(data string) (*trust, error) {
+// readNodeTLS reads the files of a node.
+func readNodeTLS(data string) (*nodeTLS, error) {
 	c := credentials{}
 	unusable := func(err error) error {
 		return fault.Wrap(err, fault.Invalid, "the certificates of the node in %q cannot be used (%v): restore them from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data), err)
@@ -182,27 +182,27 @@ func readTrust(data string) (*trust, error) {
 			return nil, unusable(err)
 		}
 	}
-	t, err := newTrust(c)
+	t, err := newNodeTLS(c)
 	if err != nil {
 		return nil, unusable(err)
 	}
 	return t, nil
 }
 
-func newTrust(c credentials) (*trust, error) {
+func newNodeTLS(c credentials) (*nodeTLS, error) {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(c.ca)
 	if block == nil {
-		return nil, errors.New("the certificate of the authority is not in PEM form")
+		return nil, errors.New("the certificate of the CA is not in PEM form")
 	}
 	ca, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	t := &trust{pair: pair, roots: x509.NewCertPool()}
+	t := &nodeTLS{pair: pair, roots: x509.NewCertPool()}
 	t.roots.AddCert(ca)
 	t.pair.Certificate = append(t.pair.Certificate, ca.Raw) // for machines that only know its fingerprint
 	return t, nil
@@ -210,7 +210,7 @@ func newTrust(c credentials) (*trust, error) {
 
 // server returns the settings of the listener for other nodes. Machines that join have no
 // certificate: each operation but the joining checks that there is one.
-func (t *trust) server() *tls.Config {
+func (t *nodeTLS) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{t.pair}, ClientCAs: t.roots,
 		ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"http/1.1"},
@@ -218,12 +218,11 @@ func (t *trust) server() *tls.Config {
 }
 
 // client returns the settings of connections to other nodes.
-func (t *trust) client() *tls.Config {
+func (t *nodeTLS) client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{t.pair}, RootCAs: t.roots}
 }
 
-// joining returns the settings of a connection by a machine that only knows the fingerprint of the
-// authority.
+// joining returns the settings of a connection by a machine that only knows the fingerprint of the CA.
 func joining(want [32]byte) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, // VerifyConnection does it
@@ -235,7 +234,7 @@ func joining(want [32]byte) *tls.Config {
 					return nil
 				}
 			}
-			return fault.New(fault.Invalid, "the server does not have a certificate of the cluster that sent the invitation (its authority has the fingerprint %s)", hex.EncodeToString(want[:]))
+			return fault.New(fault.Invalid, "the server does not have a certificate of the cluster that sent the invitation (its CA has the fingerprint %s)", hex.EncodeToString(want[:]))
 		},
 	}
 }
