@@ -131,6 +131,13 @@ func (c *Config) check(values *settings.Values) {
 	}
 	hashes := &c.Runtime.Passwords.Hashes
 	notAbove("password", "memory", "password", "max_memory", hashes.Memory, hashes.MaxMemory, settings.FormatSize)
+	if f := fault.Of(hashes.Validate()); f != nil {
+		place, ok := values.Place("password", "passes")
+		if !ok {
+			place, _ = values.Place("password", "memory")
+		}
+		values.Problems.Errorf("", place, "%s", f.Detail)
+	}
 }
 
 // sections are the sections of the file in their order.

@@ -81,6 +81,7 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
 		{"together, the bound", "[runtime]\nmax_timeout = \"5s\"\n", `runner.toml:2:15: error: [runtime] timeout is 10s, above the 5s of [runtime] max_timeout: lower the one or raise the other`},
 		{"together, a hash", "[password]\nmemory = \"256mb\"\n", `runner.toml:2:10: error: [password] memory is 256mb, above the 128mb of [password] max_memory: lower the one or raise the other`},
+		{"together, the time of a hash", "[password]\nmemory = \"100mb\"\npasses = 60\n", `runner.toml:3:10: error: [password] memory and passes: a hash would take about 6 seconds of a processor, and could not be verified; the limit is 4: lower one of them`},
 		{"private key", "[release]\ntrusted_keys = [\"" + trustedKey + "\", \"" + privateKey + "\"]\n",
 			`runner.toml:2:16: error: [release] trusted_keys: an entry is a private key: remove it, and write its public key, the line between BEGIN and END that openssl pkey -pubout prints`},
 		{"not a key", "[release]\ntrusted_keys = [\"release.pub\"]\n",

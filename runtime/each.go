@@ -71,6 +71,9 @@ func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *
 				err = rt.runOnce(&inv.call, &inv.work)
 				got.Sent = got.Sent || len(inv.call.Sent()) > 0
 			}
+			if err == nil && inv.call.Response.Status >= 400 { // the handler called keepWrites
+				err = errWritesDiscarded
+			}
 			if err == nil && len(inv.call.Response.Body) > maxCallAnswer {
 				err = errAnswerTooLarge
 			}

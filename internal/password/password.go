@@ -35,6 +35,15 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Validate reports parameters of new hashes that Parse would refuse. Those of Memory alone are limited
+// by MaxMemory.
+func (o Options) Validate() error {
+	if _, seconds := o.current().needs(); seconds > maxSeconds {
+		return fault.New(fault.Invalid, "[password] memory and passes: a hash would take about %.0f seconds of a processor, and could not be verified; the limit is %d: lower one of them", seconds, maxSeconds)
+	}
+	return nil
+}
+
 const (
 	saltBytes = 16
 	sumBytes  = 32

@@ -72,7 +72,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`2:18 E100 expected "ignoreCase", found "ignorecase" (did you mean "ignoreCase"?)`,
 			`3:18 E100 expected "ignoreCase", found ")"`,
 			`5:3 E100 expected "," or ")", found "d"`,
-			`5:18 E100 expected a field, found "("`,
+			`5:18 E100 @unique takes no argument: only @index can ignore case`,
 		}},
 		{"entity A {\n  @unique\n  @allow read\n  @@allows read to sesion\n  @@index(a b) globl\n  @@deny to session\n  @@what ever\n  @@deny read when a = b or not\n  @@allow read when\n}", []string{
 			`2:3 E100 expected a field, found "@unique"`,

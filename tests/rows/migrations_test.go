@@ -43,13 +43,14 @@ functions(timeout: 60s) {
   copy(person: Person)
   removeNext(person: Person)
   fillAll(person: Person)
+  keep(person: Person)
 }
 auth { session cookie { } }
 `
 }
 
 const peopleHandlers = `
-import { badRequest, get, insert, noContent, query, remove, update, type RouteRequest } from "@runner/sdk";
+import { badRequest, get, getContext, insert, noContent, query, remove, update, type RouteRequest } from "@runner/sdk";
 export async function splitName(req: RouteRequest) {
   const { person } = req.body<{ person: string }>();
   const row = await get("Person", person);
@@ -88,6 +89,14 @@ export async function removeNext(req: RouteRequest) {
   const [next] = await query("Person").where("id", ">", person).orderBy("id").limit(1);
   if (next) await remove("Person").where("id", "=", next.id);
   return noContent();
+}
+export async function keep(req: RouteRequest) {
+  const { person } = req.body<{ person: string }>();
+  await insert("Done", { person });
+  const { name } = await get("Person", person);
+  if (!name.startsWith("bad")) return noContent();
+  getContext().keepWrites();
+  return badRequest("this name is bad");
 }
 export async function fillAll(req: RouteRequest) {
   const { person } = req.body<{ person: string }>();
@@ -403,6 +412,23 @@ func TestFunctionsChangeTheRowsThatTheyAreCalledFor(t *testing.T) {
 	}
 	wantRun(t, a, 0, []string{"called fillAll for 1 row"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
 	wantRun(t, a, 0, []string{"called fillAll for 0 rows"}, "data", "each", "Person", "--call", "fillAll", "--where", "note = null")
+	s.Stop()
+}
+
+// A refusal counts, also if the handler wants its writes to be kept.
+func TestARefusalUndoesItsBatch(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 20)
+	s := a.Serve()
+	rows := listed(t, a, "Person", "--order", "id")
+	for _, bad := range []int{19, 7} {
+		id := fmt.Sprint(rows[bad]["id"])
+		a.Must("data", "update", "Person", "--where", "id = "+id, "--set", "name=bad")
+		wantRun(t, a, 1, []string{"keep answered 400", id, "this name is bad"}, "data", "each", "Person", "--call", "keep", "--all")
+		if done := listed(t, a, "Done"); len(done) > 0 {
+			t.Errorf("row %d was refused, and %d rows were done", bad, len(done))
+		}
+	}
 	s.Stop()
 }
 

@@ -49,6 +49,7 @@ routes("/", auth: session, rateLimit: none) {
   GET  /sales          -> sales
   GET  /partners/:name -> partners
   GET  /totals/:field  -> totals
+  GET  /forgotten      -> forgotten
 }
 `
 
@@ -66,6 +67,8 @@ export const sales = () =>
 
 export const partners = (req: RouteRequest) =>
   ok(query("Partner").select("name").where("name", "startsWith", req.params.name, { ignoreCase: true }).include("sales", (q) => q.select("total").orderBy("total", "desc").limit(1)));
+
+export const forgotten = () => ok(query("Partner").include("sales", ((q: any) => { q.limit(1); }) as any));
 
 export const totals = (req: RouteRequest) => ok(aggregate("Sale").groupBy("stage").sum(req.params.field as "total").max("total").count());
 `
@@ -105,4 +108,6 @@ func TestHandlersIncludeFoldAndAggregateRows(t *testing.T) {
 		t.Errorf("the sum of a hidden field: %d %s", got.Status, got.Body)
 	}
 	s.WaitForOutput(`Sale has no field .*cost.* that the caller may read`)
+	s.Want(500, nil, "GET", "/forgotten", "", ada)
+	s.WaitForOutput(`returns no query: write q => q.limit\(20\)`)
 }

@@ -67,8 +67,10 @@ type Includes = Record<string, unknown>;
 
 /** The includes with one more. */
 function including(all: Includes | undefined, name: string, what: What = []): Includes {
-  const options = typeof what === "function" ? what(new Selection()).options() : { select: what.length > 0 ? what : undefined };
-  return { ...all, [name]: options };
+  if (typeof what !== "function") return { ...all, [name]: { select: what.length > 0 ? what : undefined } };
+  const selection: unknown = what(new Selection());
+  if (!(selection instanceof Selection)) throw new HostError("invalid", `include("${name}", q => …) returns no query: write q => q.limit(20)`, "query");
+  return { ...all, [name]: selection.options() };
 }
 
 class Selection extends Filtered<any[], Selection> {
