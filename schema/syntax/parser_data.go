@@ -221,7 +221,14 @@ func (p *parser) fieldAttr() *FieldAttr {
 	case name == "index" && p.is("(") && !p.tok.first:
 		p.inParens(oneOf(indexOptions), func() bool { return p.wordOf(&a.Ref, indexOptions) })
 	case slices.Contains(plainAttrs, name):
-		p.noArgument(name)
+		if p.is("(") && !p.tok.first {
+			also := ""
+			if name == "unique" {
+				also = ": only @index can ignore case"
+			}
+			p.note("E100", p.tok.span, "@%s takes no argument%s", name, also)
+			p.skip()
+		}
 	case name == "min" || name == "max":
 		p.inParens("a literal", func() (ok bool) { a.Arg, ok = p.literal("a literal"); return ok })
 	case name == "pattern" || name == "was":
@@ -242,19 +249,6 @@ func (p *parser) fieldAttr() *FieldAttr {
 	}
 	a.Loc = p.from(at.span)
 	return a
-}
-
-// noArgument skips an argument of an attribute that takes none.
-func (p *parser) noArgument(attr string) {
-	if !p.is("(") || p.tok.first {
-		return
-	}
-	also := ""
-	if attr == "unique" {
-		also = ": only @index can ignore case"
-	}
-	p.note("E100", p.tok.span, "@%s takes no argument%s", attr, also)
-	p.skip()
 }
 
 // unknownFieldAttr skips an attribute that is unknown. The rest of the field is read.
