@@ -20,12 +20,12 @@ import (
 // MaxEach is the most rows of one CallEach: they are one transaction.
 const MaxEach = 100
 
-// keyEach begins the keys of the positions of runs that have not ended: of an entity, a function,
-// conditions and a tenant.
+// keyEach is the prefix of the keys that store the positions of unfinished runs. A run is identified by
+// its entity, function, conditions and tenant.
 const keyEach = "each/"
 
 // CallEach selects the rows for which a function is called: one batch, in the order of their ids.
-// Rows with a greater id than all rows had at the begin of the run are not selected: the function may
+// Rows whose id is greater than every id at the start of the run are not selected: the function may
 // insert rows of the entity. The position is stored in the transaction of the batch. So a call with the
 // same arguments continues after it, also one of another operator, until all rows are done.
 type CallEach struct {
@@ -47,10 +47,10 @@ type CallEach struct {
 
 // EachDone is the result of one batch.
 type EachDone struct {
-	// Count is the number of calls; with CountOnly, that of the rows to do, 0 if some were done
-	// before.
+	// Count is the number of calls. With CountOnly it is the number of rows to process, or 0 if Before
+	// is not 0: then that number is unknown.
 	Count int `json:"count"`
-	// Before is the number of rows that were done before, since the begin.
+	// Before is the number of rows that earlier batches of the run have processed.
 	Before int `json:"before"`
 	// More: there may be rows after the batch.
 	More bool `json:"more"`
@@ -109,7 +109,7 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 		FunctionCall: runtime.FunctionCall{Name: args.Function, Caller: e.who.Caller, RequestID: who.RequestID},
 		Params:       e.params,
 		Skip:         e.skip,
-		Also:         e.record,
+		AfterCalls:   e.record,
 	})
 	switch {
 	case err != nil:

@@ -6,17 +6,17 @@ import (
 	"runner.example/schema"
 )
 
-// included is one relation whose rows an operation returns in its own rows. The operation in
-// it is that on the included rows; its answer is that of the operation around it.
+// included is a relation whose rows an operation returns inside its own rows. The embedded
+// operation reads the included rows, and writes to the answer of the outer operation.
 type included struct {
 	operation
 	*query.Include
 	label string // `"name":`
-	// written are, of a to-one relation, the places in the answer of the rows that it has
-	// already, by their tails. Each row is read once.
+	// written has the start and the end in the answer of each row of a to-one relation that is
+	// already there, by its tail. So each row is read once.
 	written map[string][2]int
-	// input and index are, of a to-many relation, for the plans of its scans, which use one index.
-	// Both are nil before the first.
+	// input and index are used to plan the scans of a to-many relation. All scans use the same
+	// index. Both are nil before the first scan.
 	input *planInput
 	index *layout.Index
 }

@@ -19,7 +19,7 @@ func (o *operation) logMissingIndex(sorted bool, w *planInput, scanned, rejected
 	if scanned <= manyRows || o.table.Entity == nil || o.Model.logger == nil || o.Caller.Kind == caller.System {
 		return
 	}
-	sorts := w.order != nil && !w.loose && !sorted
+	sorts := w.order != nil && !w.defaultOrder && !sorted
 	if !sorts && rejected <= manyRows {
 		return
 	}
@@ -71,7 +71,7 @@ func (o *operation) indexFor(w *planInput) (columns []layout.Column) {
 			ranged = []layout.Column{{Slot: slot}}
 		}
 	}
-	if w.order == nil || w.loose {
+	if w.order == nil || w.defaultOrder {
 		return append(columns, ranged...)
 	}
 	for _, term := range w.order {

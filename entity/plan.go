@@ -18,10 +18,10 @@ type planInput struct {
 	where     *query.Condition // nil: nothing
 	// order is the requested order, ending with the id; nil: any.
 	order []query.OrderTerm
-	// loose: no order was requested; it is the order of ids.
-	loose bool
-	after []schema.Value // of order; nil: from the start
-	ids   query.Span     // in which ids are
+	// defaultOrder: the query requests no order, so order is that of ids.
+	defaultOrder bool
+	after        []schema.Value // of order; nil: from the start
+	ids          query.Span     // in which ids are
 }
 
 // equalTo is the required value of a slot.
@@ -66,8 +66,8 @@ type plan struct {
 	points []string
 	index  *layout.Index // nil: the rows' own keys
 	ranges []keyRange
-	// within is the prefix of the index if many of its ranges are scanned, by this plan or by others of
-	// the operation.
+	// within is the prefix of the index if the operation scans several of its ranges, with this plan or
+	// with others: see store.Tx.ScanRange. Otherwise it is nil.
 	within []byte
 	// reverse scans the ranges from their end.
 	reverse bool
@@ -93,17 +93,17 @@ const (
 	rankOnlyRow = 127
 )
 
-// rankOf compares plans by what is known of them.
-func rankOf(given int, narrowed, among, sorted, loose bool) int {
+// rankOf returns the rank of a plan; the plan with the highest rank is used.
+func rankOf(given int, narrowed, among, sorted, defaultOrder bool) int {
 	rank := 0
 	switch {
-	case given > 0 && sorted && !loose:
+	case given > 0 && sorted && !defaultOrder:
 		rank = rankBoth + 4*given
 	case given > 0:
 		rank = rankEqual + 4*given
 	case among:
 		rank = rankAmong
-	case sorted || narrowed && loose:
+	case sorted || narrowed && defaultOrder:
 		rank = rankOrder
 	case narrowed:
 		rank = rankAll + 1
@@ -182,7 +182,7 @@ func (a *Access) planRows(t *table, w *planInput) (plan, bool) {
 		r.below(rowKey(prefix, w.ids.High, !w.ids.HighOpen))
 	}
 	if isID(w.ids.Low) || isID(w.ids.High) {
-		p.rank = rankOf(0, true, false, p.sorted, w.loose)
+		p.rank = rankOf(0, true, false, p.sorted, w.defaultOrder)
 	}
 	p.ranges = []keyRange{r}
 	return p, true
@@ -270,7 +270,7 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 	if among && w.order != nil {
 		p.sorted = false
 	}
-	p.rank = rankOf(given, ranged || among, among, p.sorted, w.loose)
+	p.rank = rankOf(given, ranged || among, among, p.sorted, w.defaultOrder)
 	if p.rank == rankAll && x != t.Locator {
 		return plan{}, false
 	}
@@ -446,7 +446,7 @@ func (t *table) resume(p *plan, x *layout.Index, known int, prefix []byte, w *pl
 		whole = whole && !v.IsNull()
 		key = layout.AppendEntry(key, v, c.Desc)
 	}
-	if !x.Unique { // in a unique index, the values of the known columns are not known here
+	if !x.Unique { // an entry of a unique index has no id, unless a column is null
 		id, ok := value(t.ID)
 		if !ok {
 			return

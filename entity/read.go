@@ -48,7 +48,7 @@ func (o *operation) matches(asked []schema.Value) (bool, error) {
 func (o *operation) planInput(ordered bool) *planInput {
 	w := &planInput{anyTenant: o.auth.AnyTenant, where: &o.query.Where}
 	if ordered {
-		w.order, w.after, w.loose = o.query.Order, o.query.After, o.query.RequestedTerms == 0
+		w.order, w.after, w.defaultOrder = o.query.Order, o.query.After, o.query.RequestedTerms == 0
 	}
 	w.ids, _ = w.where.Within(o.table.ID)
 	if o.table.Entity == nil { // members have no slots, except the id

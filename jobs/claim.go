@@ -121,8 +121,8 @@ type candidate struct {
 // claimed is the result of claiming a candidate.
 type claimed struct {
 	job        *Claimed
-	blocked    *hash // by the concurrency of which it may not run now; nil: it is not
-	unreadable error // of its record; nil: it can be read
+	blocked    *hash // the concurrency limit that is reached; nil: none
+	unreadable error // why its record cannot be read; nil: it can
 }
 
 // claimTimeout limits the time of a claim.
@@ -131,7 +131,7 @@ const claimTimeout = 10 * time.Second
 // claim writes in one transaction that this node runs the candidates. Some results may be empty: these
 // jobs do not wait any more.
 func (q *Queue) claim(ctx context.Context, all []candidate, now time.Time) ([]claimed, error) {
-	// What was claimed must be known, so that it runs: the end of ctx does not end the commit.
+	// If ctx ended the commit, its result would be unknown, and claimed jobs would not be run.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
 	var results []claimed

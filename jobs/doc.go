@@ -11,6 +11,9 @@
 //	     Fail, after a pause, │
 //	     or the lease is over └─── Fail, the last ─► failed
 //
+// Cancel ends a waiting job too, and Retry lets a failed or cancelled one wait again. A run that the
+// server has to stop is released: the job waits again, and the run does not count as failed.
+//
 // # Leases
 //
 // To claim a job is to write into its record which node runs it, and until when: the lease. The

@@ -97,10 +97,11 @@ func unknownJob(s *schema.Schema, name string) error {
 	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
-// errFull is the error of a job too many.
-var errFull = fault.New(fault.Overloaded, "too many jobs of the tenant wait ([jobs] max_waiting): try again later")
+// errFull refuses a job when Options.MaxWaiting is reached.
+var errFull = fault.New(fault.Overloaded, "the tenant has too many waiting jobs ([jobs] max_waiting): try again later")
 
-// enqueue writes a new job, unless one with its key is live. full: then no other.
+// enqueue returns the live job with the key, if there is one. Otherwise it writes a new job, or returns
+// errFull if full.
 func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueued, error) {
 	live, err := r.liveOfKey(tx)
 	if live != "" || err != nil {

@@ -27,8 +27,8 @@ type Filter struct {
 // Page is a part of a list of jobs, the newest first.
 type Page struct {
 	Jobs []Job `json:"jobs"`
-	// NextCursor continues after it; empty at the end. A page with a cursor may have no jobs: others
-	// were looked at.
+	// NextCursor continues after it; empty at the end. A page with a cursor may have no jobs:
+	// the jobs that were read do not match.
 	NextCursor string `json:"nextCursor,omitempty"`
 }
 
@@ -48,8 +48,8 @@ func Get(tx *store.Tx, id string) (*Job, error) {
 	return &r.Job, nil
 }
 
-// List returns the jobs that the filter selects: those that failed by the time of that, others by the
-// time at which they were enqueued.
+// List returns the jobs that the filter selects, the newest first: with State Failed by the time of the
+// failure, otherwise by the time at which they were enqueued.
 func List(tx *store.Tx, f Filter) (page Page, err error) {
 	switch {
 	case f.Limit == 0:

@@ -1,27 +1,22 @@
 package jobs
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
-	"sort"
 	"sync"
 	"time"
 
-	"runner.example/internal/fairqueue"
 	"runner.example/schema"
 	"runner.example/store"
 )
 
 // Options configure a Queue.
 type Options struct {
-	// Slots is how many jobs run at once on a node, beside requests. All runs of one job for one tenant
-	// together leave a part of them to others.
+	// Slots is how many jobs run at once on a node, beside requests. One job of one tenant can have at
+	// most three quarters of them.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
 	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
 	// number. Schedules and operators enqueue nevertheless.
@@ -64,7 +59,7 @@ type Queue struct {
 	seen      store.Seq      // the newest commit with a waiting job
 	schema    *schema.Schema // nil: no job is claimed
 	synced    bool           // the schedules in the store are those of the schema
-	schedules map[string]*timed
+	schedules map[string]*activeSchedule
 	groups    map[hash]*group
 	later     laterGroups
 	ready     rotation[string, *rotation[string, *rotation[hash, *group]]] // by tenant, job, group
@@ -74,63 +69,6 @@ type Queue struct {
 	holding   int                                                          // sum of held
 	waiting   counter
 }
-
-// applied is what the store says of the runs of all nodes.
-type applied struct {
-	used    map[hash]map[int]bool // slots of concurrency
-	running map[string]lease      // by id
-	changed map[string]bool       // keys of leases and slots that changed while Open reads them; nil afterwards
-}
-
-// share is what shares the slots with others.
-type share struct{ tenant, name string }
-
-// lease is that of a running job.
-type lease struct {
-	until Time
-	node  string
-	run   *Claimed // of this process; nil: it has none
-	old   bool     // it was there when this process began
-}
-
-// neverBegan reports whether this process has claimed the job and does not know of it: the claim was committed
-// after it had given up.
-func (q *Queue) neverBegan(l lease) bool { return l.node == q.node && l.run == nil && !l.old }
-
-// entry is a waiting job of a group.
-type entry struct {
-	key []byte
-	due Time // when this node may claim it
-	id  string
-}
-
-// group is a group with waiting jobs.
-type group struct {
-	id           hash
-	name, tenant string
-	count        *hash // what its jobs are counted under; nil: they are not limited
-	// buffer are its first jobs, in order. Those at floor and after are not in it: more says that there
-	// may be any. arrived is the least key that came during a scan.
-	buffer   []entry
-	floor    string
-	more     bool
-	scanning bool
-	arrived  string
-	// Where it is: in later, with at and index; in ready, blocked or unknown; or nowhere.
-	place place
-	at    Time
-	index int
-}
-
-type place int
-
-const (
-	nowhere place = iota
-	inLater
-	inReady
-	inBlocked
-	inUnknown
-)
 
 // Open returns the queue of a store. Claim claims nothing before SetSchema.
 func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
@@ -145,7 +83,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	q := &Queue{
-		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*timed{}, groups: map[hash]*group{},
+		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*activeSchedule{}, groups: map[hash]*group{},
 		blocked: map[hash][]*group{}, held: map[share]int{},
 		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
@@ -187,7 +125,7 @@ func (q *Queue) load(tx *store.Tx) error {
 		if last == nil {
 			break
 		}
-		from = append(last, 0xff) // behind the last due time: that of 2262 begins with 0x00
+		from = append(last, 0xff) // after every due time of the group: its first byte is 0x00
 	}
 	for item, err := range tx.Scan([]byte(runningPrefix), nil, false) {
 		if err != nil {
@@ -217,13 +155,6 @@ func (q *Queue) load(tx *store.Tx) error {
 	return nil
 }
 
-func readLease(value []byte) lease {
-	if len(value) < 8 {
-		return lease{}
-	}
-	return lease{until: Time(binary.BigEndian.Uint64(value)), node: string(value[8:])}
-}
-
 // SetSchema sets the schema whose jobs are claimed and whose schedules fire. Waiting jobs that it does
 // not declare go on waiting.
 func (q *Queue) SetSchema(s *schema.Schema) {
@@ -249,224 +180,9 @@ func (q *Queue) lease(declared *schema.Job) time.Duration {
 	return timeout + leaseMargin
 }
 
-func (q *Queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default: // it has a value
-	}
-}
-
-// ---- following the store ----
-
-func (q *Queue) followWaiting(seq store.Seq, c store.Change) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting.follow(seq, c.Key, c.Deleted)
-	if !c.Deleted {
-		q.seen = seq
-		q.addWaitingLocked(c.Key, c.Value)
-	}
-}
-
-// loadGroup adds a group by its first waiting job, and reports whether that can be read.
-func (q *Queue) loadGroup(key, value []byte) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.addWaitingLocked(key, value) {
-		return false
-	}
-	id, _, _, _ := readWaiting(key)
-	q.groups[id].more = true
-	return true
-}
-
-func (q *Queue) logNotWaiting(key []byte) {
-	q.opt.Logger.Error("waiting job not readable", "key", fmt.Sprintf("%x", key))
-}
-
-// addWaitingLocked notes that a job waits, and reports whether its key and value can be read.
-func (q *Queue) addWaitingLocked(key, value []byte) bool {
-	id, due, job, ok := readWaiting(key)
-	w, readable := decodeWaiting(value)
-	if !ok || !readable {
-		q.logNotWaiting(key)
-		return false
-	}
-	at := q.claimable(due, w.origin)
-	g, text := q.groups[id], string(key)
-	if g == nil { // nothing waits in it
-		g = &group{id: id, name: w.name, tenant: w.tenant, floor: text}
-		if len(w.count) == hashBytes {
-			g.count = new(hash)
-			copy(g.count[:], w.count)
-		}
-		q.groups[id] = g
-	}
-	switch {
-	case text < g.floor:
-		g.insert(entry{[]byte(text), at, string(job)})
-	case !g.more && !g.scanning && len(g.buffer) < bufferedJobs:
-		g.buffer, g.floor = append(g.buffer, entry{[]byte(text), at, string(job)}), text+"\x00"
-	default:
-		g.more = true
-		if g.scanning && (g.arrived == "" || text < g.arrived) {
-			g.arrived = text
-		}
-	}
-	if g.place == nowhere || g.place == inLater && at < g.at {
-		q.putLocked(g, inLater, at)
-		if q.later[0] == g {
-			q.signal()
-		}
-	}
-	return true
-}
-
-// insert adds a job that comes before the floor.
-func (g *group) insert(e entry) {
-	n := sort.Search(len(g.buffer), func(i int) bool { return string(g.buffer[i].key) >= string(e.key) })
-	switch {
-	case n < len(g.buffer) && string(g.buffer[n].key) == string(e.key): // it was read again
-	case len(g.buffer) >= 2*bufferedJobs:
-		g.cut(string(e.key))
-	default:
-		g.buffer = slices.Insert(g.buffer, n, e)
-	}
-}
-
-// cut drops the buffered jobs from a key on: they are read again.
-func (g *group) cut(key string) {
-	n := sort.Search(len(g.buffer), func(i int) bool { return string(g.buffer[i].key) >= key })
-	g.buffer, g.floor, g.more = g.buffer[:n], key, true
-}
-
-// claimable returns when this node may claim a job: jobs of another node later.
-func (q *Queue) claimable(due Time, origin string) Time {
-	if q.node != "" && origin != q.node {
-		due += Time(originFirst.Milliseconds())
-	}
-	return due
-}
-
-func (q *Queue) followRunning(_ store.Seq, c store.Change) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.noteLocked(c.Key)
-	id := string(c.Key[len(runningPrefix):])
-	if run := q.running[id].run; run != nil && !run.ending.Load() { // another has changed the job
-		run.lose()
-	}
-	if c.Deleted {
-		delete(q.running, id)
-		return
-	}
-	q.running[id] = readLease(c.Value)
-	if q.running[id].node != q.node {
-		q.signal() // the loop waits for its end
-	}
-}
-
-func (q *Queue) followSlot(_ store.Seq, c store.Change) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.noteLocked(c.Key)
-	q.setSlotLocked(c.Key, !c.Deleted)
-}
-
-// noteLocked remembers that a lease or a slot has changed, if Open has not ended.
-func (q *Queue) noteLocked(key []byte) {
-	if q.changed != nil {
-		q.changed[string(key)] = true
-	}
-}
-
-// setSlotLocked notes that a slot of a concurrency limit is taken, or is free.
-func (q *Queue) setSlotLocked(key []byte, taken bool) {
-	if len(key) != len(countPrefix)+hashBytes+2 {
-		return
-	}
-	var h hash
-	copy(h[:], key[len(countPrefix):])
-	n := int(binary.BigEndian.Uint16(key[len(key)-2:]))
-	if taken {
-		if q.used[h] == nil {
-			q.used[h] = map[int]bool{}
-		}
-		q.used[h][n] = true
-		return
-	}
-	if delete(q.used[h], n); len(q.used[h]) == 0 {
-		delete(q.used, h)
-	}
-	q.unblockLocked(h)
-}
-
-func (q *Queue) unblockLocked(h hash) {
-	for _, g := range q.blocked[h] {
-		q.putLocked(g, inReady, 0)
-	}
-	if q.blocked[h] != nil {
-		delete(q.blocked, h)
-		q.signal()
-	}
-}
-
-// slotsByUse returns the numbers of the slots, those that seem free first.
-func (q *Queue) slotsByUse(h hash, slots int) []int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	order := make([]int, 0, slots)
-	for n := range slots {
-		if !q.used[h][n] {
-			order = append(order, n)
-		}
-	}
-	for n := range slots {
-		if q.used[h][n] {
-			order = append(order, n)
-		}
-	}
-	return order
-}
-
-// putLocked moves a group to a place. One that is in blocked or unknown is not removed from there.
-func (q *Queue) putLocked(g *group, to place, at Time) {
-	switch g.place {
-	case inLater:
-		q.later.remove(g)
-	case inReady:
-		q.unreadyLocked(g)
-	}
-	g.place, g.at = to, at
-	switch to {
-	case inLater:
-		q.later.add(g)
-	case inReady:
-		inner(inner(&q.ready, g.tenant), g.name).put(g.id, g)
-	case nowhere:
-		if !g.more && len(g.buffer) == 0 && !g.scanning {
-			delete(q.groups, g.id)
-		}
-	}
-}
-
-func (q *Queue) unreadyLocked(g *group) {
-	names := inner(&q.ready, g.tenant)
-	groups := inner(names, g.name)
-	groups.remove(g.id)
-	if groups.empty() {
-		names.remove(g.name)
-	}
-	if names.empty() {
-		q.ready.remove(g.tenant)
-	}
-}
-
-// ---- claiming ----
-
-// Claim claims jobs that are due for the free slots of this node. Before, it fires schedules, and takes
-// over jobs whose lease is over. Each job that it returns needs an Ended, also beside an error. One goroutine at a time may
-// call it.
+// Claim claims due jobs for the free slots of this node. It first takes over jobs whose lease is over, and
+// fires schedules. The caller must call Ended for each returned job, even if Claim also returns an error.
+// Only one goroutine at a time may call it.
 func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 	now := q.opt.Now()
 	failed := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now)) // other jobs are claimed nevertheless
@@ -523,7 +239,7 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 		}
 		if len(g.buffer) == 0 {
 			if !g.more {
-				q.putLocked(g, nowhere, 0)
+				q.putLocked(g, idle, 0)
 			} else if err := q.fillLocked(ctx, g); err != nil {
 				return picked, err
 			}
@@ -556,101 +272,6 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 	return picked, nil
 }
 
-// nextLocked returns the group whose turn it is.
-func (q *Queue) nextLocked() *group {
-	free := q.opt.Slots - q.holding
-	for range q.ready.len() {
-		tenant, names := q.ready.next()
-		for range names.len() {
-			name, groups := names.next()
-			if fairqueue.Share(q.held[share{tenant, name}], free) {
-				_, g := groups.next()
-				return g
-			}
-		}
-	}
-	return nil
-}
-
-// choose returns which of the buffered jobs that are due is claimed: the first, and in a cluster any,
-// so that nodes with a full queue do not claim the same ones.
-func (q *Queue) choose(g *group, now Time) int {
-	if q.node == "" {
-		return 0
-	}
-	due := sort.Search(len(g.buffer), func(i int) bool { return g.buffer[i].due > now })
-	return rand.IntN(max(1, due))
-}
-
-func (g *group) take(i int) entry {
-	e := g.buffer[i]
-	if i == 0 {
-		g.buffer = g.buffer[1:]
-	} else {
-		g.buffer = append(g.buffer[:i:i], g.buffer[i+1:]...)
-	}
-	return e
-}
-
-func (q *Queue) blockLocked(g *group, by hash) {
-	q.putLocked(g, inBlocked, 0)
-	q.blocked[by] = append(q.blocked[by], g)
-}
-
-// fillLocked reads the next jobs of a group. It unlocks the queue meanwhile.
-func (q *Queue) fillLocked(ctx context.Context, g *group) error {
-	from, seen := g.floor, q.seen
-	g.scanning, g.arrived, g.more = true, "", false
-	q.mu.Unlock()
-	entries, whole, err := q.scan(ctx, g, from, seen)
-	q.mu.Lock()
-	g.scanning = false
-	if err != nil {
-		g.more = true
-		return err
-	}
-	if g.floor < from { // cut meanwhile
-		return nil
-	}
-	g.buffer = append(g.buffer, entries...) // behind those that came meanwhile
-	if len(entries) > 0 {
-		g.floor = string(append(entries[len(entries)-1].key, 0))
-	}
-	g.more = g.more || !whole
-	if g.arrived != "" && g.arrived < g.floor {
-		g.cut(g.arrived)
-	}
-	return nil
-}
-
-// scan reads some waiting jobs of a group from a key on, after a commit can be read. whole reports that
-// these are all.
-func (q *Queue) scan(ctx context.Context, g *group, from string, seen store.Seq) (entries []entry, whole bool, err error) {
-	if err := q.store.WaitFor(ctx, seen); err != nil {
-		return nil, false, err
-	}
-	err = q.store.View(ctx, func(tx *store.Tx) error {
-		for item, err := range tx.Scan([]byte(waitingPrefix+string(g.id[:])), []byte(from), false) {
-			if err != nil {
-				return err
-			}
-			if len(entries) == bufferedJobs {
-				return nil
-			}
-			_, due, id, ok := readWaiting(item.Key)
-			w, readable := decodeWaiting(item.Value)
-			if !ok || !readable {
-				q.logNotWaiting(item.Key)
-				continue
-			}
-			entries = append(entries, entry{append([]byte(nil), item.Key...), q.claimable(due, w.origin), string(id)})
-		}
-		whole = true
-		return nil
-	})
-	return entries, whole, err
-}
-
 // settle takes the results of a claim into account, and returns the jobs to run.
 func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 	q.mu.Lock()
@@ -668,7 +289,7 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 			continue
 		case r.blocked != nil:
 			g := q.returnLocked(p)
-			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.place == inReady {
+			if len(q.used[*r.blocked]) >= p.declared.Concurrency.Max && g.state == inReady {
 				q.blockLocked(g, *r.blocked)
 			}
 		default: // it does not wait any more, or cannot be read: others may be due
@@ -695,12 +316,12 @@ func (q *Queue) returnLocked(p taken) *group {
 		g = p.group
 		q.groups[g.id] = g
 	}
-	if string(p.entry.key) < g.floor {
+	if string(p.entry.key) < g.bufferEnd {
 		g.insert(p.entry)
 	} else {
 		g.more = true
 	}
-	if g.place == nowhere || g.place == inLater {
+	if g.state == idle || g.state == inLater {
 		q.putLocked(g, inReady, 0)
 	}
 	return g
@@ -732,87 +353,6 @@ func (q *Queue) endedLocked(s share) {
 	if q.held[s]--; q.held[s] == 0 {
 		delete(q.held, s)
 	}
-}
-
-// takeOver ends the runs whose lease is over, and lets jobs wait again that were claimed and never began.
-func (q *Queue) takeOver(ctx context.Context, now time.Time) (failed error) {
-	q.mu.Lock()
-	over := map[string]lease{}
-	for id, l := range q.running {
-		if l.until+q.skewOf(l) < timeOf(now) || q.neverBegan(l) {
-			over[id] = l
-		}
-	}
-	s := q.schema
-	q.mu.Unlock()
-	for id, l := range over {
-		taken, unreadable := false, error(nil)
-		_, err := q.store.Update(ctx, func(tx *store.Tx) error {
-			taken, unreadable = false, nil
-			r, err := read(tx, id)
-			if errors.Is(err, ErrNotFound) || err == nil && r.State != Running {
-				return tx.Delete(runningKey(id))
-			}
-			if errors.Is(err, errUnreadable) {
-				unreadable = err
-				return nil
-			}
-			if err != nil || r.Lease >= timeOf(now) && r.Node != tx.Node() {
-				return err
-			}
-			var declared *schema.Job
-			if s != nil {
-				declared = s.Job(r.Name)
-			}
-			taken = true
-			if q.neverBegan(l) {
-				return r.release(tx, declared, timeOf(now))
-			}
-			return r.fail(tx, declared, "the lease ended: the server stopped, or the run took too long", now, q.opt.Keep)
-		})
-		switch {
-		case err != nil:
-			failed = errors.Join(failed, fmt.Errorf("take over job %s: %w", id, err))
-		case unreadable != nil:
-			q.mu.Lock()
-			delete(q.running, id)
-			q.mu.Unlock()
-			failed = errors.Join(failed, q.dropUnreadable(ctx, id, unreadable))
-		case taken:
-			q.opt.Logger.Warn("job lease over", "jobId", id)
-		}
-	}
-	return failed
-}
-
-// dropUnreadable frees the key and the concurrency slot of a job whose record cannot be read and so does not
-// say which they are. The record stays.
-func (q *Queue) dropUnreadable(ctx context.Context, id string, cause error) error {
-	q.opt.Logger.Error("job not readable", "jobId", id, "cause", cause)
-	_, err := q.store.Update(ctx, func(tx *store.Tx) error {
-		for _, prefix := range []string{keyPrefix, countPrefix} {
-			for item, err := range tx.Scan([]byte(prefix), nil, false) {
-				if err != nil {
-					return err
-				}
-				if string(item.Value) == id {
-					if err := tx.Delete(bytes.Clone(item.Key)); err != nil {
-						return err
-					}
-					break
-				}
-			}
-		}
-		return nil
-	})
-	return err
-}
-
-func (q *Queue) skewOf(l lease) Time {
-	if l.node == q.node {
-		return 0
-	}
-	return Time(clockSkew.Milliseconds())
 }
 
 // Run claims jobs until ctx ends, and calls do for each in a goroutine of its own. It returns when all
@@ -865,7 +405,7 @@ func (q *Queue) pause() time.Duration {
 		next = min(next, q.later[0].at)
 	}
 	for _, l := range q.running {
-		if q.neverBegan(l) {
+		if q.isOrphan(l) {
 			return 0
 		}
 		next = min(next, l.until+q.skewOf(l)+1)

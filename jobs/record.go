@@ -23,7 +23,8 @@ import (
 // State is the state of a job.
 type State string
 
-// The states. Those after Running are final, except that operators may retry.
+// The states. Those after Running are final, except that operators may retry a job that failed or was
+// cancelled.
 const (
 	Waiting   State = "waiting"
 	Running   State = "running"
@@ -332,8 +333,8 @@ func (r *record) set(tx *store.Tx) error {
 }
 
 const (
-	// maxChanged is how many keys a change of a job writes, and maxChangedBytes how many bytes beside its
-	// record: their keys and values, and what the record grows by, without the names.
+	// maxChanged limits the keys that a change of a job writes. maxChangedBytes limits the bytes of these
+	// keys, of their values and of the growth of the record; names and the tenant are counted separately.
 	maxChanged      = 8
 	maxChangedBytes = 1024
 )

@@ -14,8 +14,8 @@ import (
 	"runner.example/store"
 )
 
-// timed is a schedule of the active schema.
-type timed struct {
+// activeSchedule is a schedule of the active schema.
+type activeSchedule struct {
 	spec *schedule.Schedule // nil until it was synced
 	next Time               // as the store says; 0: not known
 }
@@ -53,14 +53,14 @@ func (q *Queue) syncSchedules(ctx context.Context, now time.Time) error {
 	if s == nil || synced {
 		return nil
 	}
-	found := map[string]*timed{}
+	found := map[string]*activeSchedule{}
 	for i := range s.Jobs {
 		if d := s.Jobs[i].Schedule; d != nil {
 			spec, err := schedule.Parse(d.Cron, d.Zone)
 			if err != nil {
 				return fmt.Errorf("schedule of job %s: %w", s.Jobs[i].Name, err)
 			}
-			found[s.Jobs[i].Name] = &timed{spec: spec}
+			found[s.Jobs[i].Name] = &activeSchedule{spec: spec}
 		}
 	}
 	_, err := q.store.Update(ctx, func(tx *store.Tx) error {
@@ -162,7 +162,7 @@ func (q *Queue) fire(ctx context.Context, now time.Time) (failed error) {
 			failed = errors.Join(failed, fmt.Errorf("fire the schedule of job %s: %w", name, err))
 			continue
 		}
-		q.scheduled(name, next)
+		q.setNext(name, next)
 		if at > 0 && !created {
 			q.opt.Logger.Warn("schedule skipped: previous job has not ended", "job", name, "scheduledFor", at.String())
 		}
@@ -170,8 +170,8 @@ func (q *Queue) fire(ctx context.Context, now time.Time) (failed error) {
 	return failed
 }
 
-// scheduled notes when a schedule fires next.
-func (q *Queue) scheduled(name string, next Time) {
+// setNext records when a schedule fires next.
+func (q *Queue) setNext(name string, next Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if t := q.schedules[name]; t != nil && next >= t.next {

@@ -14,12 +14,11 @@ type Each struct {
 	// Params returns the parameters of each call, in the transaction. It may be called several
 	// times, like the next.
 	Params func(tx *store.Tx) ([][]byte, error)
-	// Skip reports whether the call with that number, from 0 on, is not made because of what earlier
-	// ones have done.
+	// Skip reports whether to omit call n, counted from 0, because of what earlier calls have done.
 	Skip func(tx *store.Tx, n int) (bool, error)
-	// Also is called in the transaction after n calls, with those that were skipped. Its error refuses
-	// all of them.
-	Also func(tx *store.Tx, n int) error
+	// AfterCalls is called in the transaction after n calls, skipped ones included. If it returns an
+	// error, none of them is committed.
+	AfterCalls func(tx *store.Tx, n int) error
 }
 
 // EachAnswer is the answer of a batch.
@@ -82,7 +81,7 @@ func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *
 			}
 			got.N++
 		}
-		return e.Also(tx, got.N)
+		return e.AfterCalls(tx, got.N)
 	})
 	return rt.invokeFault(ctx, err)
 }

@@ -251,19 +251,19 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		why = reasonOf(err)
 	}
 	var after *jobs.Job
-	said, recorded := r.record(run, why, func(tx *store.Tx) (err error) {
+	text, recorded := r.record(run, why, func(tx *store.Tx) (err error) {
 		after, err = run.Fail(tx, run.declared, why, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 		return err
 	})
 	if !recorded {
-		return telemetry.JobLost, said
+		return telemetry.JobLost, text
 	}
 	return outcomeOfFailure(after), why
 }
 
-// record writes how a run has ended. While the store is unavailable it tries again, until the lease is
-// over or the server stops. If it could not write, the text is the cause and why, and the job runs again
-// when its lease is over.
+// record writes how a run has ended. While the store is unavailable it retries, until the lease is over
+// or the server stops. If the write fails, text has the cause and the error of the write, and the job runs
+// again when its lease is over.
 func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error) (text string, recorded bool) {
 	for unknown := false; ; {
 		err := r.recordOnce(run, write)

@@ -36,8 +36,9 @@ func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	return t.ScanRange(nil, span.Lo, span.Hi, reverse)
 }
 
-// ScanRange is Scan for the keys from lo up to and without hi; a nil hi is no bound. If all of them
-// begin with within, the iterator of Badger stays open for other ranges within it; nil: it does not.
+// ScanRange is Scan for the keys from lo (inclusive) to hi (exclusive); a nil hi is no bound. If within
+// is not nil, all of these keys must begin with it; Badger's iterator then stays open, so that later
+// scans with the same within reuse it.
 // The arguments are not copied: they must not change until the transaction has ended.
 func (t *Tx) ScanRange(within, lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {

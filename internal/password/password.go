@@ -17,8 +17,8 @@ import (
 // Options are the parameters of new hashes, and a limit for those that are verified. Fields
 // with a toml tag are settings (package settings). A field that is zero has its default.
 type Options struct {
-	// Memory is what hashing a password with Argon2id needs, Passes how often it is filled. One
-	// lane is used. The defaults are those of the OWASP Password Storage Cheat Sheet. After a
+	// Memory is the memory cost of a new Argon2id hash, Passes the number of iterations. The
+	// parallelism is 1. The defaults are those of the OWASP Password Storage Cheat Sheet. After a
 	// change `password.verify` reports `rehash` for older hashes.
 	Memory int64 `toml:"password.memory" unit:"size" default:"19mb" min:"7mb" max:"1gb" multiple:"1mb"`
 	Passes int   `toml:"password.passes" default:"2" min:"1" max:"64"`

@@ -184,8 +184,15 @@ func NewSlots(count int, memory int64) Slots {
 	return Slots{newInstanceSlots(count, memory, func() time.Duration { return time.Since(started) })}
 }
 
+// MaxBackground is how many background guests may run at once.
+func (s Slots) MaxBackground() int { return s.s.shared.limit }
+
+// Background is a handler that runs beside requests.
+func Background() *Handler { return &Handler{handlerState{background: true}} }
+
 // Enter takes a slot.
 func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
+	h.state.shared = &s.s.shared
 	return s.s.enter(ctx, &h.state, limit)
 }
 

@@ -87,7 +87,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i
-		m.states[i].name, m.states[i].longSlots = name+" "+h, longPerCPU*cpuSlots()
+		m.states[i].name, m.states[i].longSlots, m.states[i].shared = name+" "+h, longPerCPU*cpuSlots(), &e.slots.shared
 	}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))
@@ -196,7 +196,7 @@ func (m *Module) free(ctx context.Context) error {
 // time lasts, and all such handlers together have few. It is called before the first Run.
 func (m *Module) SetBackground(handler string) {
 	if i, ok := m.byName[handler]; ok {
-		m.states[i].background = &m.engine.slots.background
+		m.states[i].background = true
 	}
 }
 

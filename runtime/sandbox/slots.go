@@ -41,8 +41,8 @@ type handlerState struct {
 	longSlots    int          // that its guests may hold while they always compute for long
 	crowdedUntil atomic.Int64 // time.Duration of instanceSlots.now
 
-	// background is shared by the handlers that run beside requests; nil: it serves requests.
-	background *backgroundSlots
+	shared     *sharedSlots // by all handlers
+	background bool         // it runs beside requests, and serves none
 
 	slots       int   // that its guests hold; guarded by instanceSlots.Pool
 	parked      int   // guests; this and parkedBytes are guarded by instanceSlots.mu
@@ -51,7 +51,7 @@ type handlerState struct {
 
 // MayTake, Taken and Returned implement fairqueue.Claim.
 func (h *handlerState) MayTake(free int) bool {
-	if b := h.background; b != nil && b.held >= b.limit {
+	if h.background && !h.shared.mayTake() {
 		return false
 	}
 	return fairqueue.Share(h.slots, free) && (h.slots < h.longSlots || !h.cpu.AlwaysLong())
@@ -59,23 +59,49 @@ func (h *handlerState) MayTake(free int) bool {
 
 func (h *handlerState) Taken() {
 	h.slots++
-	if h.background != nil {
-		h.background.held++
-	}
+	h.shared.count(h.background, 1)
 }
 
 func (h *handlerState) Returned() {
 	h.slots--
-	if h.background != nil {
-		h.background.held--
+	h.shared.count(h.background, -1)
+}
+
+// sharedSlots limits the instance slots of all background handlers: for at most half of the CPU slots,
+// and while requests run, for half of that time. Guests that wait have parked, and do not count.
+// instanceSlots.Pool guards it.
+type sharedSlots struct {
+	limit      int // of background
+	background int // slots that background handlers hold
+	requests   int // slots that other handlers hold
+	// owed is how long no background handler may begin while requests run, as of the time at. A slot of
+	// the limit adds half of the time for which it is held.
+	owed, at time.Duration
+	now      func() time.Duration
+}
+
+// mayTake reports whether a background handler may have another slot.
+func (s *sharedSlots) mayTake() bool {
+	s.settle()
+	return s.background < s.limit && (s.requests == 0 || s.owed == 0)
+}
+
+// count adds n to the slots of background handlers, or of the others.
+func (s *sharedSlots) count(background bool, n int) {
+	if background {
+		s.settle()
+		s.background += n
+	} else {
+		s.requests += n
 	}
 }
 
-// backgroundSlots limits the instance slots of all handlers that run beside requests: for at most half
-// of the CPU slots. Guests that wait have parked, and do not count.
-type backgroundSlots struct {
-	limit int
-	held  int // guarded by instanceSlots.Pool
+// settle brings owed up to date.
+func (s *sharedSlots) settle() {
+	now := s.now()
+	passed := now - s.at
+	s.at = now
+	s.owed = max(0, s.owed+passed*time.Duration(s.background)/time.Duration(s.limit)-passed/2)
 }
 
 // instanceSlots are the slots for guests that run. Any goroutine may use them.
@@ -83,7 +109,7 @@ type instanceSlots struct {
 	*fairqueue.Pool[*handlerState]
 	now func() time.Duration
 
-	background backgroundSlots
+	shared sharedSlots
 
 	mu    sync.Mutex
 	free  int   // guests that may still park
@@ -91,13 +117,14 @@ type instanceSlots struct {
 }
 
 func newInstanceSlots(count int, memory int64, now func() time.Duration) *instanceSlots {
-	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), now: now, free: parkedPerSlot * count, bytes: memory / parkedMemory, background: backgroundSlots{limit: max(1, cpuSlots()/2)}}
+	return &instanceSlots{Pool: fairqueue.New[*handlerState](count), now: now, free: parkedPerSlot * count, bytes: memory / parkedMemory,
+		shared: sharedSlots{limit: max(1, cpuSlots()/2), now: now}}
 }
 
 // enter takes a slot for a new guest. It waits for it up to limit, or less if the handler has
 // more requests than fit.
 func (s *instanceSlots) enter(ctx context.Context, h *handlerState, limit time.Duration) error {
-	if h.background != nil { // nobody waits for the answer
+	if h.background { // nobody waits for the answer
 		if err := s.Acquire(ctx, h, fairqueue.NoLimit); err != nil {
 			return errNoSlot
 		}

@@ -15,10 +15,11 @@ import (
 )
 
 const updateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or
-JSON; nothing after the = is null in an optional field. Policies do not apply, but types and
+JSON; an empty value after the = is null in an optional field. Policies do not apply, but types and
 limits do. Each 500 rows are one transaction.`
 
-const deleteHelp = `Delete the rows that match every --where condition, and the rows that @onDelete says.
+const deleteHelp = `Delete the rows that match every --where condition, and the rows that
+@onDelete(cascade) deletes with them.
 Policies do not apply. Each 500 rows are one transaction.`
 
 // changeFlags are the flags that select the rows to change.

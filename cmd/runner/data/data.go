@@ -20,7 +20,7 @@ import (
 
 const help = `List, change, import and export the rows of the schema's entities as an operator. Policies,
 grants and tenants do not restrict these commands, and hidden fields are included. Changes
-are recorded in the audit.
+are recorded in the audit log.
 
 In a schema without entities, rows do not say which tenant they belong to: --tenant
 restricts list, get and export to the rows of one tenant, and import assigns its rows to

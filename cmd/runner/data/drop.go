@@ -15,19 +15,19 @@ import (
 	"runner.example/node"
 )
 
-const dropHelp = `Delete the values of a field, or the rows of an entity, for good. The active release must not
-declare it, or declare it with @removed. Releases that declare it can still be activated: the
+const dropHelp = `Delete the values of a field, or the rows of an entity, for good. The active release must
+declare it with @removed, or must not declare it. Releases that declare it can still be activated: the
 field is new then, so a required one needs a default.
 
-The command asks first, unless --yes is given. Each 500 rows are one transaction. Interrupted, run
-it again: it continues with the rows that still have the field.`
+The command asks first, unless --yes is given. Each 500 rows are one transaction. After an
+interruption, run it again: it continues with the rows that still have the field.`
 
 func dropCommand(c *cli.CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "drop <entity>[.<field>]",
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Short:             "delete what was removed from the schema for good",
+		Short:             "permanently delete a removed field or entity",
 		Long:              dropHelp,
 		Example: `  runner data drop Order.note
   runner data drop Coupon --yes`,

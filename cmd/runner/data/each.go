@@ -28,9 +28,9 @@ after the last committed row, also that of another operator, and no row is proce
 If the function answers 400 or above for a row, nothing of its transaction is stored, and the
 command ends with status 1.
 
-The rows are in the order of their ids, up to the last one at the begin. So the function may insert
-rows of the same entity. A row that it has deleted or changed before its turn, so that it does not
-match any more, is skipped.`
+The rows are processed in the order of their ids, up to the last row at the start. So the function
+may insert rows of the same entity. A row is skipped if an earlier call has deleted it, or changed it
+so that it does not match any more.`
 
 func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Command {
 	var flags changeFlags

@@ -15,11 +15,10 @@ import (
 	"runner.example/node"
 )
 
-const cancelHelp = `End a job that waits or runs: it does not run any more, its run is stopped, and what that has written is not
-committed.
+const cancelHelp = `Cancel a job that waits or runs. A run in progress is stopped, and its writes are not committed.
 
-With --all, end all jobs that wait or run; --job and --tenant select some of them. It asks before. The
-command can be interrupted: those that it has ended stay so.`
+With --all, cancel all jobs that wait or run; --job and --tenant select some of them. The command asks
+first, unless --yes is given. After an interruption, jobs that it has cancelled stay cancelled.`
 
 // cancelRounds is how often jobs are looked for that others have enqueued meanwhile.
 const cancelRounds = 10
@@ -49,7 +48,7 @@ func cancelCommand(c *cli.CLI) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !all {
 			if yes || filter.Name != "" || filter.Tenant != "" {
-				return console.Misused("--job, --tenant and --yes select among --all jobs")
+				return console.Misused("--job, --tenant and --yes need --all")
 			}
 			return runOne(cmd, args)
 		}
@@ -68,10 +67,10 @@ func cancelCommand(c *cli.CLI) *cobra.Command {
 func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.Filter, yes bool) error {
 	if !yes {
 		if !c.CanAsk() {
-			return console.Misused("this cancels all of these jobs that wait or run: confirm it with --yes")
+			return console.Misused("this cancels all selected jobs that wait or run: confirm it with --yes")
 		}
 		var err error
-		if yes, err = c.Confirm(ctx, "cancel all of these jobs that wait or run?"); err != nil {
+		if yes, err = c.Confirm(ctx, "cancel all selected jobs that wait or run?"); err != nil {
 			return err
 		}
 		if !yes {
@@ -79,7 +78,8 @@ func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.
 		}
 	}
 	var done cancelled
-	for range cancelRounds {
+	found := true
+	for round := 0; found && round < cancelRounds; round++ {
 		n, err := cancelRound(ctx, node, filter)
 		done.Count += n
 		if err != nil {
@@ -88,14 +88,18 @@ func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.
 			}
 			return err
 		}
-		if n == 0 {
-			break
-		}
+		found = n > 0
 	}
+	var err error
 	if c.JSON {
-		return c.PrintJSON(done)
+		err = c.PrintJSON(done)
+	} else {
+		err = c.Print(fmt.Sprintf("cancelled %s\n", console.Plural(done.Count, "job")))
 	}
-	return c.Print(fmt.Sprintf("cancelled %s\n", console.Plural(done.Count, "job")))
+	if err == nil && found {
+		err = &console.Failure{Status: console.StatusFailed, Err: errors.New("jobs were enqueued meanwhile, and some are left: stop the server, and run the command again")}
+	}
+	return err
 }
 
 // cancelRound cancels the jobs that wait or run, and returns how many.

@@ -23,8 +23,8 @@ import (
 )
 
 const jobsHelp = `Show and change the jobs of the app, with or without a running server: work that handlers enqueue,
-and that schedules start. A job waits, runs, and is then done, failed or cancelled. Jobs that failed
-are kept for 30 days, others for 7: [jobs] keep_failed and keep_done.`
+and that schedules start. A job waits, runs, and is then done, failed or cancelled. By default
+jobs that failed are kept for 30 days, others for 7: [jobs] keep_failed and keep_done.`
 
 // Command returns the command jobs.
 func Command(c *cli.CLI) *cobra.Command {

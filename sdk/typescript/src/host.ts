@@ -307,11 +307,12 @@ export abstract class Operation<T> implements PromiseLike<T> {
  * Returns arguments in which NaN and invalid dates are texts, which the host refuses. Their JSON is null, which it
  * takes as absent: a key would never expire, and a job would run at once.
  */
-export function present(args: object): object {
-  const given: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(args)) {
+export function present(args: Record<string, any>): object {
+  let given = args;
+  for (const name in args) {
+    const value = args[name];
     const lost = (typeof value === "number" || value instanceof Date) && !Number.isFinite(+value);
-    given[name] = lost ? String(value) : value;
+    if (lost) given = { ...given, [name]: String(value) };
   }
   return given;
 }
