@@ -336,9 +336,12 @@ func TestADiskThatFillsRepeatedlyLosesNoCommit(t *testing.T) {
 			waitForCommits(t, s, 200+r.IntN(300))
 			d.fill()
 			for refusals := 0; refusals < 20; { // until writes are refused reliably
-				if _, err := s.Update(t.Context(), setter("probe", "1")); err != nil {
+				// A commit that has begun when the disk fills waits for space, and those behind it.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if _, err := s.Update(ctx, setter("probe", "1")); err != nil {
 					refusals++
 				}
+				cancel()
 			}
 			d.empty()
 		}
