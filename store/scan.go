@@ -36,9 +36,12 @@ func (t *Tx) Scan(prefix, from []byte, reverse bool) iter.Seq2[Item, error] {
 	return t.ScanRange(nil, span.Lo, span.Hi, reverse)
 }
 
-// ScanRange is Scan for the keys from lo (inclusive) to hi (exclusive); a nil hi is no bound. If within
-// is not nil, all of these keys must begin with it; Badger's iterator then stays open, so that later
-// scans with the same within reuse it.
+// ScanRange is Scan for the keys from lo (inclusive) to hi (exclusive). A nil hi means no upper bound.
+//
+// within is for an operation that scans many ranges of one prefix: it is that prefix, and all keys of the
+// range must begin with it. The iterator is then kept for later scans with the same prefix, until the
+// transaction ends. Otherwise within is nil.
+//
 // The arguments are not copied: they must not change until the transaction has ended.
 func (t *Tx) ScanRange(within, lo, hi []byte, reverse bool) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {

@@ -70,7 +70,7 @@ func (t *Tx) read(key []byte) (value []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return readValue(t.txn, item) // of an item that nobody else has
+	return readValue(t.txn, item) // Badger has copied the bytes into the item, which is used only here
 }
 
 // Set sets the value of key when the transaction commits; the value may be empty. Both are

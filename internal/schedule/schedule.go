@@ -81,7 +81,7 @@ func withSunday(days string) string {
 			parts[i] = "0"
 		case isRange && err == nil && wrong == nil && from >= 0 && by > 0:
 			var all []string
-			for day := from; day <= 7; day += by {
+			for day := from; day <= 7; day += min(by, 7) {
 				all = append(all, strconv.Itoa(day%7))
 			}
 			if len(all) > 0 {

@@ -124,7 +124,7 @@ func newInstanceSlots(count int, memory int64, now func() time.Duration) *instan
 // enter takes a slot for a new guest. It waits for it up to limit, or less if the handler has
 // more requests than fit.
 func (s *instanceSlots) enter(ctx context.Context, h *handlerState, limit time.Duration) error {
-	if h.background { // nobody waits for the answer
+	if h.background { // no client waits for it, so it may wait without a limit
 		if err := s.Acquire(ctx, h, fairqueue.NoLimit); err != nil {
 			return errNoSlot
 		}

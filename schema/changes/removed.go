@@ -96,20 +96,30 @@ func (c *removedChecker) check() {
 			c.checkField(e, f)
 		}
 	}
-	for _, d := range c.decls {
+	for _, f := range notStored(c.decls) {
+		if attr := f.Attr("removed"); attr != nil {
+			c.errorf("E261", attr.Loc, "@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
+		}
+	}
+}
+
+// notStored returns the fields that are not of entities: those of types, and parameters.
+func notStored(decls []syntax.Decl) (fields []*syntax.FieldDecl) {
+	for _, d := range decls {
 		switch d := d.(type) {
 		case *syntax.TypeDecl:
-			c.onlyStored(d.Fields)
+			fields = append(fields, d.Fields...)
 		case *syntax.FunctionsDecl:
 			for _, f := range d.Functions {
-				c.onlyStored(f.Params)
+				fields = append(fields, f.Params...)
 			}
 		case *syntax.JobsDecl:
 			for _, f := range d.Jobs {
-				c.onlyStored(f.Params)
+				fields = append(fields, f.Params...)
 			}
 		}
 	}
+	return fields
 }
 
 func (c *removedChecker) checkField(e *syntax.EntityDecl, f *syntax.FieldDecl) {
@@ -132,14 +142,5 @@ func (c *removedChecker) checkField(e *syntax.EntityDecl, f *syntax.FieldDecl) {
 func (c *removedChecker) checkAttrs(what string, attrs []*syntax.FieldAttr) {
 	if attr := syntax.FindAttr(attrs, "was"); attr != nil {
 		c.errorf("E261", attr.Loc, "%s is @removed, so it keeps its stored name: remove @was, and write the name that rows have", what)
-	}
-}
-
-// onlyStored reports @removed where nothing is stored.
-func (c *removedChecker) onlyStored(fields []*syntax.FieldDecl) {
-	for _, f := range fields {
-		if attr := f.Attr("removed"); attr != nil {
-			c.errorf("E261", attr.Loc, "@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
-		}
 	}
 }

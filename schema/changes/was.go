@@ -64,24 +64,18 @@ func (c *renameChecker) check() {
 	}
 	c.checkNames(entities)
 	for _, d := range c.decls {
-		switch d := d.(type) {
-		case *syntax.EnumDecl:
+		if d, ok := d.(*syntax.EnumDecl); ok {
 			var values []renamed
 			for i, v := range d.Values {
 				values = append(values, renamed{"value " + v.Name + " of enum " + d.Name.Name, v, d.Attrs[i]})
 				c.onlyAttrs("a value of an enum", d.Attrs[i], "was")
 			}
 			c.checkNames(values)
-		case *syntax.TypeDecl:
-			c.onlyStored(d.Fields)
-		case *syntax.FunctionsDecl:
-			for _, f := range d.Functions {
-				c.onlyStored(f.Params)
-			}
-		case *syntax.JobsDecl:
-			for _, f := range d.Jobs {
-				c.onlyStored(f.Params)
-			}
+		}
+	}
+	for _, f := range notStored(c.decls) {
+		if attr := f.Attr("was"); attr != nil {
+			c.errorf("E260", attr.Loc, "@was is for fields of entities: the values of %s are not stored", f.Name.Name)
 		}
 	}
 }
@@ -91,15 +85,6 @@ func (c *renameChecker) onlyAttrs(where string, attrs []*syntax.FieldAttr, known
 	for _, attr := range attrs {
 		if !slices.Contains(known, attr.Name.Name) {
 			c.errorf("E110", attr.Loc, "@%s is for fields: after the name of %s write only @%s", attr.Name.Name, where, strings.Join(known, " or @"))
-		}
-	}
-}
-
-// onlyStored reports attributes that are for fields of entities only.
-func (c *renameChecker) onlyStored(fields []*syntax.FieldDecl) {
-	for _, f := range fields {
-		if attr := f.Attr("was"); attr != nil {
-			c.errorf("E260", attr.Loc, "@was is for fields of entities: the values of %s are not stored", f.Name.Name)
 		}
 	}
 }

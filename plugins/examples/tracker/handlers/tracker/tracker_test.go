@@ -163,7 +163,8 @@ func TestALinkIsTakenBeforeItSignsIn(t *testing.T) {
 	}
 }
 
-// The password is verified even if there is no such member, so that the time does not tell.
+// An unknown member is answered after the same time as a wrong password, so that the time does not show
+// which members exist.
 func TestAPasswordIsVerifiedForAnUnknownMemberToo(t *testing.T) {
 	const body = `{"slug":"acme","email":"a@b.example","password":"p"}`
 	found := func(check runner.PasswordCheck) map[string]any {
