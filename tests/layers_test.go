@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -210,106 +209,6 @@ func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported s
 // included.
 func under(path, module string) bool {
 	return path == module || strings.HasPrefix(path, module+"/")
-}
-
-// Limits of size. A package beyond them is hard to read: split it.
-const (
-	maxPackageLines = 3999
-	maxFields       = 20
-	maxMethods      = 60
-)
-
-// tooLarge are the exceptions from the limits of size. An entry may only shrink, and goes
-// when what it names is within the limit.
-var tooLarge = map[string]int{}
-
-func TestPackagesStructsAndTypesAreSmall(t *testing.T) {
-	root := repoRoot(t)
-	lines, fields, methods := map[string]int{}, map[string]int{}, map[string]int{}
-	eachGoFile(t, []string{"third_party"}, func(path, rel string) error {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		pkg := filepath.ToSlash(filepath.Dir(rel))
-		lines[pkg] += strings.Count(string(text), "\n")
-		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, decl := range file.Decls {
-			switch decl := decl.(type) {
-			case *ast.GenDecl:
-				for _, spec := range decl.Specs {
-					if spec, ok := spec.(*ast.TypeSpec); ok {
-						if structType, ok := spec.Type.(*ast.StructType); ok {
-							fields[pkg+"."+spec.Name.Name] = fieldsOf(structType)
-						}
-					}
-				}
-			case *ast.FuncDecl:
-				if receiver := receiverOf(decl); receiver != "" {
-					methods[pkg+"."+receiver]++
-				}
-			}
-		}
-		return nil
-	})
-	if len(lines) < 10 || len(fields) < 100 || len(methods) < 100 {
-		t.Errorf("only %d packages, %d structs and %d types with methods were found below %s", len(lines), len(fields), len(methods), root)
-	}
-	needed := map[string]bool{}
-	for _, kind := range []struct {
-		what  string
-		sizes map[string]int
-		limit int
-	}{{"lines", lines, maxPackageLines}, {"fields", fields, maxFields}, {"methods", methods, maxMethods}} {
-		for name, n := range kind.sizes {
-			if n <= kind.limit {
-				continue
-			}
-			entry := kind.what + " of " + name
-			needed[entry] = true
-			if n > max(kind.limit, tooLarge[entry]) {
-				t.Errorf("%s has %d %s; the limit is %d", name, n, kind.what, max(kind.limit, tooLarge[entry]))
-			}
-		}
-	}
-	for entry := range tooLarge {
-		if !needed[entry] {
-			t.Errorf("the exception %q is not needed any more: remove it", entry)
-		}
-	}
-}
-
-// fieldsOf counts the fields of a struct, embedded ones too.
-func fieldsOf(s *ast.StructType) (n int) {
-	for _, field := range s.Fields.List {
-		n += max(1, len(field.Names))
-	}
-	return n
-}
-
-// receiverOf returns the name of a method's type, and "" for a function.
-func receiverOf(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return ""
-	}
-	expr := f.Recv.List[0].Type
-	for {
-		switch e := expr.(type) {
-		case *ast.StarExpr:
-			expr = e.X
-		case *ast.IndexExpr:
-			expr = e.X
-		case *ast.IndexListExpr:
-			expr = e.X
-		case *ast.Ident:
-			return e.Name
-		default:
-			return ""
-		}
-	}
 }
 
 // sdkSources says how the files of an SDK name the files that they import.
