@@ -24,7 +24,7 @@ func enqueueJob(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	request.Full = c.Host.Jobs != nil && c.Host.Jobs.Full(c.Caller.Tenant)
+	request.Full = c.Host.Jobs != nil && c.Host.Jobs.Full(&c.Caller)
 	return jobs.Enqueue(c.Tx, c.Host.Schema, &c.Caller, request, now, &c.work)
 }
 

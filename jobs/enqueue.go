@@ -28,7 +28,7 @@ type Request struct {
 	// Key makes Enqueue return the live job of this name, tenant and key, if there is one, instead of
 	// a new one. Empty: there may be any number.
 	Key string
-	// Full says that no more jobs of the tenant may wait: see Queue.Full.
+	// Full says that no more jobs of the caller may wait: see Queue.Full.
 	Full bool
 	// RequestID is for the record.
 	RequestID string
@@ -98,7 +98,7 @@ func unknownJob(s *schema.Schema, name string) error {
 }
 
 // errFull refuses a job when Options.MaxWaiting is reached.
-var errFull = fault.New(fault.Overloaded, "the tenant has too many waiting jobs ([jobs] max_waiting): try again later")
+var errFull = fault.New(fault.Overloaded, "the tenant, or without one the caller, has too many waiting jobs ([jobs] max_waiting): try again later")
 
 // enqueue returns the live job with the key, if there is one. Otherwise it writes a new job, or returns
 // errFull if full.

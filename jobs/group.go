@@ -6,12 +6,8 @@ import (
 	"slices"
 	"sort"
 
-	"runner.example/internal/fairqueue"
 	"runner.example/store"
 )
-
-// share identifies the jobs of one tenant and one name. Shares compete for the slots of the node.
-type share struct{ tenant, name string }
 
 // entry is a waiting job of a group.
 type entry struct {
@@ -48,6 +44,15 @@ const (
 	inUnknown
 )
 
+// share returns which slots the jobs of the group take.
+func (g *group) share() share {
+	of := share{owner{tenant: g.tenant}, g.name}
+	if g.tenant == "" {
+		of.owner.callers = g.id[len(tenantHash{})]
+	}
+	return of
+}
+
 // insert adds a job that comes before bufferEnd.
 func (g *group) insert(e entry) {
 	n := sort.Search(len(g.buffer), func(i int) bool { return string(g.buffer[i].key) >= string(e.key) })
@@ -79,7 +84,7 @@ func (q *Queue) putLocked(g *group, to groupState, at Time) {
 	case inLater:
 		q.later.add(g)
 	case inReady:
-		inner(inner(&q.ready, g.tenant), g.name).put(g.id, g)
+		inner(inner(&q.ready, g.share().owner), g.name).put(g.id, g)
 	case idle:
 		if !g.more && len(g.buffer) == 0 && !g.scanning {
 			delete(q.groups, g.id)
@@ -88,33 +93,45 @@ func (q *Queue) putLocked(g *group, to groupState, at Time) {
 }
 
 func (q *Queue) unreadyLocked(g *group) {
-	names := inner(&q.ready, g.tenant)
+	of := g.share()
+	names := inner(&q.ready, of.owner)
 	groups := inner(names, g.name)
 	groups.remove(g.id)
 	if groups.empty() {
 		names.remove(g.name)
 	}
 	if names.empty() {
-		q.ready.remove(g.tenant)
+		q.ready.remove(of.owner)
 	}
 }
 
 // ---- claiming ----
 
-// nextLocked returns the group whose turn it is.
+// nextLocked returns the group whose turn it is. That is the first of the first name of the first owner: it
+// is until rotateLocked, if none is removed.
 func (q *Queue) nextLocked() *group {
-	free := q.opt.Slots - q.holding
 	for range q.ready.len() {
-		tenant, names := q.ready.next()
+		owner, names := q.ready.first()
 		for range names.len() {
-			name, groups := names.next()
-			if fairqueue.Share(q.held[share{tenant, name}], free) {
-				_, g := groups.next()
+			name, groups := names.first()
+			if q.slots.mayTake(share{owner, name}) {
+				_, g := groups.first()
 				return g
 			}
+			names.rotate()
 		}
+		q.ready.rotate()
 	}
 	return nil
+}
+
+// rotateLocked ends the turn of the group that nextLocked has returned.
+func (q *Queue) rotateLocked() {
+	_, names := q.ready.first()
+	_, groups := names.first()
+	groups.rotate()
+	names.rotate()
+	q.ready.rotate()
 }
 
 // choose returns which of the buffered jobs that are due is claimed: the first, and in a cluster any,

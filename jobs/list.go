@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -166,12 +167,13 @@ func remove(tx *store.Tx, key []byte) error {
 type counter struct {
 	all     int
 	of      map[tenantHash]int // nil: it is not known yet
+	callers [256]int           // those without a tenant
 	changes []change           // before it is known
 }
 
 type change struct {
 	seq store.Seq
-	of  tenantHash
+	of  hash // the group
 	by  int
 }
 
@@ -184,17 +186,22 @@ func (c *counter) follow(seq store.Seq, key []byte, deleted bool) {
 	if deleted {
 		by = -1
 	}
-	if tenant := tenantHash(group[:]); c.of != nil {
-		c.add(tenant, by)
+	if c.of != nil {
+		c.add(group, by)
 	} else {
-		c.changes = append(c.changes, change{seq, tenant, by})
+		c.changes = append(c.changes, change{seq, group, by})
 	}
 }
 
-func (c *counter) add(tenant tenantHash, by int) {
+// noTenant begins the groups of jobs without a tenant.
+var noTenant = tenantOf("")
+
+func (c *counter) add(group hash, by int) {
 	c.all += by
-	if c.of[tenant] += by; c.of[tenant] == 0 {
-		delete(c.of, tenant)
+	tenant := tenantHash(group[:])
+	addTo(c.of, tenant, by)
+	if tenant == noTenant {
+		c.callers[group[len(tenant)]] += by
 	}
 }
 
@@ -206,12 +213,18 @@ func (c *counter) value() int {
 	return c.all
 }
 
-// Full reports whether as many jobs of a tenant wait as Options.MaxWaiting allows. It may be wrong by those
-// of the transactions that are not committed, and it is false before Count has returned.
-func (q *Queue) Full(tenant string) bool {
+// Full reports whether as many jobs of the caller's tenant wait as Options.MaxWaiting allows. Callers without
+// a tenant share that number: one alone can have most of it. It may be wrong by the jobs of the transactions that are not
+// committed, and it is false before Count has returned.
+func (q *Queue) Full(by *caller.Caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.opt.MaxWaiting > 0 && q.waiting.of[tenantOf(tenant)] >= q.opt.MaxWaiting
+	free := q.opt.MaxWaiting - q.waiting.of[tenantOf(by.Tenant)]
+	if q.opt.MaxWaiting == 0 || q.waiting.of == nil || by.Tenant != "" {
+		return q.opt.MaxWaiting > 0 && free <= 0
+	}
+	c := callerOf(by)
+	return !may(q.waiting.callers[callersOf(&c, false)], free, timesOfOwner)
 }
 
 // Count counts the waiting jobs once; from then on Counts and Full know how many there are. It reads all of

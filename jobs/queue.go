@@ -15,8 +15,8 @@ import (
 
 // Options configure a Queue.
 type Options struct {
-	// Slots is how many jobs run at once on a node, beside requests. One job of one tenant can have at
-	// most three quarters of them.
+	// Slots is how many jobs run at once on a node, beside requests. One tenant can have at most seven
+	// eighths of them, and one job of it three quarters. Without tenants the same holds for each caller.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
 	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
 	// number. Schedules and operators enqueue nevertheless.
@@ -62,11 +62,10 @@ type Queue struct {
 	schedules map[string]*activeSchedule
 	groups    map[hash]*group
 	later     laterGroups
-	ready     rotation[string, *rotation[string, *rotation[hash, *group]]] // by tenant, job, group
-	blocked   map[hash][]*group                                            // by the concurrency that blocks them
-	unknown   []*group                                                     // of jobs that the schema does not declare
-	held      map[share]int                                                // jobs that this node runs
-	holding   int                                                          // sum of held
+	ready     rotation[owner, *rotation[string, *rotation[hash, *group]]] // by owner, job, group
+	blocked   map[hash][]*group                                           // by the concurrency that blocks them
+	unknown   []*group                                                    // of jobs that the schema does not declare
+	slots     slots
 	waiting   counter
 }
 
@@ -84,7 +83,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 	}
 	q := &Queue{
 		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*activeSchedule{}, groups: map[hash]*group{},
-		blocked: map[hash][]*group{}, held: map[share]int{},
+		blocked: map[hash][]*group{}, slots: newSlots(opt.Slots),
 		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
 	q.stop = []func(){
@@ -232,7 +231,7 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 		q.putLocked(q.later[0], inReady, 0)
 	}
 	counted := map[hash]int{}
-	for q.schema != nil && q.holding < q.opt.Slots {
+	for q.schema != nil && q.slots.free() > 0 {
 		g := q.nextLocked()
 		if g == nil {
 			break
@@ -264,9 +263,9 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 			}
 			counted[*g.count]++
 		}
+		q.rotateLocked()
 		e := g.take(q.choose(g, now))
-		q.holding++
-		q.held[share{g.tenant, g.name}]++
+		q.slots.add(g.share(), 1)
 		picked = append(picked, taken{candidate{e.id, declared, g}, e})
 	}
 	return picked, nil
@@ -279,6 +278,7 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 	for i, p := range picked {
 		switch r := results[i]; {
 		case r.job != nil:
+			r.job.share = p.group.share()
 			jobs = append(jobs, r.job)
 			if l := q.running[r.job.ID]; l.until == r.job.Lease && l.node == r.job.Node {
 				l.run = r.job
@@ -295,7 +295,7 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 		default: // it does not wait any more, or cannot be read: others may be due
 			q.signal()
 		}
-		q.endedLocked(share{p.group.tenant, p.group.name})
+		q.slots.add(p.group.share(), -1)
 	}
 	for h := range q.blocked { // by others that were picked, and not claimed
 		for _, g := range q.blocked[h] {
@@ -333,7 +333,7 @@ func (q *Queue) putBack(picked []taken) {
 	defer q.mu.Unlock()
 	for _, p := range picked {
 		q.returnLocked(p)
-		q.endedLocked(share{p.group.tenant, p.group.name})
+		q.slots.add(p.group.share(), -1)
 	}
 	for h := range q.blocked {
 		q.unblockLocked(h)
@@ -344,15 +344,8 @@ func (q *Queue) putBack(picked []taken) {
 func (q *Queue) Ended(c *Claimed) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.endedLocked(share{c.Caller.Tenant, c.Name})
+	q.slots.add(c.share, -1)
 	q.signal()
-}
-
-func (q *Queue) endedLocked(s share) {
-	q.holding--
-	if q.held[s]--; q.held[s] == 0 {
-		delete(q.held, s)
-	}
 }
 
 // Run claims jobs until ctx ends, and calls do for each in a goroutine of its own. It returns when all
@@ -401,7 +394,7 @@ func (q *Queue) pause() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	next := now + Time(longestWait.Milliseconds())
-	if len(q.later) > 0 && q.holding < q.opt.Slots {
+	if len(q.later) > 0 && q.slots.free() > 0 {
 		next = min(next, q.later[0].at)
 	}
 	for _, l := range q.running {

@@ -201,9 +201,14 @@ func tenantOf(tenant string) (t tenantHash) {
 	return t
 }
 
-func groupOf(name, tenant, count string) hash {
-	h, t := hashOf(name, tenant, count), tenantOf(tenant)
+// groupOf returns the group of a job that is counted under count. The byte after the hash of the tenant
+// says which of the callers without one the job belongs to.
+func groupOf(r *record, count string) hash {
+	h, t := hashOf(r.Name, r.Caller.Tenant, count), tenantOf(r.Caller.Tenant)
 	copy(h[:], t[:])
+	if r.Caller.Tenant == "" {
+		h[len(t)] = callersOf(&r.Caller, r.Scheduled)
+	}
 	return h
 }
 
@@ -278,7 +283,7 @@ func (r *record) setWaiting(tx *store.Tx, declared *schema.Job) error {
 	if h, limited := countOf(&r.Job, declared); limited {
 		w.count = string(h[:])
 	}
-	group := groupOf(r.Name, r.Caller.Tenant, w.count)
+	group := groupOf(r, w.count)
 	r.State, r.Group = Waiting, group[:]
 	value, err := r.encode()
 	if err == nil {

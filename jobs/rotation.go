@@ -34,13 +34,14 @@ func (r *rotation[K, V]) remove(key K) {
 	}
 }
 
-// next returns the first value, and moves it to the end. The list must not be empty.
-func (r *rotation[K, V]) next() (K, V) {
-	e := r.order.Front()
-	r.order.MoveToBack(e)
-	t := e.Value.(*rotationEntry[K, V])
+// first returns the first value. The list must not be empty.
+func (r *rotation[K, V]) first() (K, V) {
+	t := r.order.Front().Value.(*rotationEntry[K, V])
 	return t.key, t.value
 }
+
+// rotate moves the first value to the end. The list must not be empty.
+func (r *rotation[K, V]) rotate() { r.order.MoveToBack(r.order.Front()) }
 
 // inner returns the rotation with a key in a rotation of rotations, which it makes if there is none.
 func inner[K, L comparable, V any](r *rotation[K, *rotation[L, V]], key K) *rotation[L, V] {

@@ -1,0 +1,84 @@
+package jobs
+
+// owner is whose jobs share the slots of a node: a tenant, or some of the callers without one. callers is
+// 0 for a tenant.
+type owner struct {
+	tenant  string
+	callers byte
+}
+
+// share identifies the jobs of one owner and one name.
+type share struct {
+	owner owner
+	name  string
+}
+
+// callersOf returns which of the callers without a tenant enqueued a job. There may be any number of them,
+// and nodes keep the groups in memory: so the callers are divided by a hash.
+func callersOf(c *Caller, scheduled bool) byte {
+	switch {
+	case scheduled:
+		return hashOf("schedule")[0]
+	case c.UserID != "":
+		return hashOf("user", c.UserID)[0]
+	case c.KeyID != "":
+		return hashOf("key", c.KeyID)[0]
+	default:
+		return hashOf("other", c.Kind, c.As)[0]
+	}
+}
+
+// What one of them alone can have of the slots is these times what it leaves to others: three quarters, and
+// seven eighths.
+const (
+	timesOfShare = 3
+	timesOfOwner = 7
+)
+
+// slotsOfNames is the part of the slots (one slot in so many) that the jobs of one name of all callers
+// without a tenant leave to other names.
+const slotsOfNames = 16
+
+// may reports whether a group that holds so many slots may have another one of those that are free: some if
+// it holds none, and otherwise if it leaves enough to others.
+func may(held, free, times int) bool {
+	return free > 0 && (held == 0 || held < times*(free-1))
+}
+
+// slots are those of a node, and who holds them.
+type slots struct {
+	count, held int
+	owners      map[owner]int
+	shares      map[share]int
+	names       map[string]int // jobs without a tenant
+}
+
+func newSlots(count int) slots {
+	return slots{count: count, owners: map[owner]int{}, shares: map[share]int{}, names: map[string]int{}}
+}
+
+func (s *slots) free() int { return s.count - s.held }
+
+// mayTake reports whether another job may run.
+func (s *slots) mayTake(of share) bool {
+	free := s.free()
+	return may(s.owners[of.owner], free, timesOfOwner) && may(s.shares[of], free, timesOfShare) &&
+		(of.owner.tenant != "" || s.names[of.name] == 0 || free > s.count/slotsOfNames)
+}
+
+// add adds n to the slots that a share holds.
+func (s *slots) add(of share, n int) {
+	s.held += n
+	addTo(s.owners, of.owner, n)
+	addTo(s.shares, of, n)
+	if of.owner.tenant == "" {
+		addTo(s.names, of.name, n)
+	}
+}
+
+// addTo adds n to a count. Counts of 0 are not kept.
+func addTo[K comparable](counts map[K]int, key K, n int) {
+	if counts[key] += n; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
