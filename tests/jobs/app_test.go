@@ -53,9 +53,11 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   late()
   leaks() (retries: 0)
   tick()
+  nap0(compute: bool = false) (retries: 0) nap1(compute: bool = false) (retries: 0) nap2(compute: bool = false) (retries: 0) nap3(compute: bool = false) (retries: 0)
+  nap4(compute: bool = false) (retries: 0) nap5(compute: bool = false) (retries: 0) nap6(compute: bool = false) (retries: 0) nap7(compute: bool = false) (retries: 0)
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
 }
-routes("/", auth: apiKey(desk), rateLimit: none) {
+routes("/", auth: apiKey(desk, notes), rateLimit: none) {
   POST /jobs      -> enqueueJob
   POST /both      -> enqueueAndInsert
   POST /fail      -> enqueueAndFail
@@ -97,6 +99,14 @@ export async function enqueueMany(req: RouteRequest) {
   for (let i = 0; i < n; i++) await jobs.enqueue(name, {}, { delay });
   return ok();
 }
+async function nap(req: RouteRequest) {
+  console.log("nap begins");
+  if (req.body().compute) for (const end = Date.now() + 20_000; Date.now() < end; );
+  else await new Promise((done) => setTimeout(done, 20_000));
+  console.log("nap has ended");
+  return ok();
+}
+export { nap as nap0, nap as nap1, nap as nap2, nap as nap3, nap as nap4, nap as nap5, nap as nap6, nap as nap7 };
 export async function enqueueOdd() {
   const odd = [{ delay: NaN }, { delay: Infinity }, { delay: 1e300 }, { at: new Date("tomorrow") }, { at: new Date(8.64e15) }];
   const messages = [];
