@@ -214,8 +214,8 @@ func (c *counter) value() int {
 }
 
 // Full reports whether as many jobs of the caller's tenant wait as Options.MaxWaiting allows. Callers without
-// a tenant share that number: one alone can have most of it. It may be wrong by the jobs of the transactions that are not
-// committed, and it is false before Count has returned.
+// a tenant share that number: one alone can have most of it. Full may be wrong by the jobs of transactions
+// that are not committed, and it is false before Count has returned.
 func (q *Queue) Full(by *caller.Caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 
 // Options configure a Queue.
 type Options struct {
-	// Slots is how many jobs run at once on a node, beside requests. One tenant can have at most seven
-	// eighths of them, and one job of it three quarters. Without tenants the same holds for each caller.
+	// Slots is how many jobs run at once on a node, beside requests. One tenant, or a caller without a
+	// tenant, can have at most seven eighths of them, and with one job three quarters.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
 	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
-	// number. Schedules and operators enqueue nevertheless.
+	// number. Callers without a tenant share it. Schedules and operators enqueue nevertheless.
 	MaxWaiting int `toml:"jobs.max_waiting" default:"1000000" min:"0" max:"1000000000"`
 	Keep
 
