@@ -198,7 +198,7 @@ func headerAllowed(name, value []byte) bool {
 	case !all(value, isValueByte) || len(bytes.Trim(value, " \t")) != len(value):
 		return false
 	case lower == "location":
-		return locationAllowed(value)
+		return locationAllowed(string(value))
 	}
 	return true
 }
@@ -218,23 +218,6 @@ func isTokenByte(b byte) bool {
 }
 
 func isValueByte(b byte) bool { return b == '\t' || b >= ' ' && b != 0x7f }
-
-// locationAllowed reports whether a redirect is a path of this server, or an absolute URL
-// with a scheme. To a browser "//host" and "/\host" are other servers.
-func locationAllowed(value []byte) bool {
-	if bytes.IndexByte(value, '\t') >= 0 {
-		return false
-	}
-	if len(value) > 0 && value[0] == '/' {
-		return len(value) == 1 || value[1] != '/' && value[1] != '\\'
-	}
-	for _, scheme := range []string{"http://", "https://"} {
-		if n := len(scheme); len(value) > n && strings.EqualFold(string(value[:n]), scheme) {
-			return value[n] != '/' && value[n] != '\\'
-		}
-	}
-	return false
-}
 
 // isSingle reports whether an answer may have only one header of that name.
 func isSingle(name []byte) bool {

@@ -149,6 +149,19 @@ func TestMisleadingLocationsAreDenied(t *testing.T) {
 		"javascript:alert(1)": denied, "data:text/html,x": denied, "https:evil.example": denied, "https:/evil.example": denied,
 		"https:///evil.example": denied, `https://\evil.example`: denied, "https://": denied, "ftp://example.com": denied, " /a": denied,
 		"/\t/evil.example": denied, "/a\r\nx: y": denied, "\t//evil.example": denied,
+		`https://evil.example\@good.example`: denied, `https://evil.example\.good.example/`: denied, `/a\b`: denied, `/a?b=\`: denied,
+		`https:\\evil.example`: denied, `http:/\evil.example`: denied, `/a#\`: denied, `https://good.example/\evil`: denied,
+		"https://good.example@evil.example": denied, "https://a:b@evil.example/": denied, "https://@evil.example": denied,
+		"https://good.example/@evil.example": 0, "https://good.example?@evil.example": 0, "https://good.example#@evil.example": 0,
+		"https://?a": denied, "https://#a": denied, "https://:443/": denied, "https://a:/": 0, "https://a:8443": 0, "https://a:65536": denied,
+		"https://a:4x": denied, "https://a:+1": denied, "https://a:1:2": denied, "https://a b/": denied, "https://a,b": denied,
+		"https://%65vil.example": denied, "https://evil.example%2f.good.example": denied, "https://good.example/%5c%2f": 0,
+		"https://e\u0301.example": denied, "https://evil。example": denied, "https://evil.example／.good.example": denied,
+		"https://xn--bcher-kva.example/ü": 0, "https://a_b.example.": 0, "https://a/ b": 0, "/.//evil.example": 0,
+		"https://127.0.0.1:8080/": 0, "https://127.1": denied, "https://0x7f.1": denied, "https://2130706433": denied, "https://0x": denied,
+		"https://127.0.0.01": denied, "https://1.2.3.4.": denied, "https://1.2.3.4.5": denied, "https://4.example": 0, "https://0x7f.example": 0,
+		"https://[::1]:80/": 0, "https://[::1]": 0, "https://[::1": denied, "https://::1": denied, "https://[fe80::1%25a]": denied,
+		"https://[127.0.0.1]": denied, "https://[::1]a": denied, "https://a[::1]": denied, "https://[]": denied,
 	} {
 		g := newGuest(t, hostabi.Limits{})
 		if n := g.do("response_header", "Location", location); n != want {

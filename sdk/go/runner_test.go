@@ -180,13 +180,17 @@ func TestWarmRunsAHandlerOnceForEachBody(t *testing.T) {
 }
 
 func TestHeadersThatTheRunnerRefusesFailTheAnswerAndTheLogSaysWhy(t *testing.T) {
-	const location = "a location is a path with one leading / or an absolute http(s) URL"
+	const location = "a location is a path with one leading / or an absolute http(s) URL, its host in ASCII, without a user name, a tab or a backslash"
 	rows := []struct{ name, value, says string }{
 		{"X-Mine", "1", ""}, {"x-utf8", "grün", ""}, {"x-tab", "a\tb", ""}, {"x-empty", "", ""},
 		{"Content-Type", "text/csv", ""}, {"Location", "/a//b?c", ""}, {"Location", "HTTPS://example.com", ""},
 		{"Location", "there", `set header "Location": denied: ` + location},
 		{"location", "//evil.example", `set header "location": denied: ` + location},
 		{"location", `/\evil.example`, location}, {"location", "javascript:alert(1)", location}, {"location", "https:///x", location},
+		{"Location", "https://example.com:8443/a?b#c", ""}, {"Location", "http://127.0.0.1", ""}, {"Location", "http://[::1]:80/", ""},
+		{"location", `https://evil.example\@example.com`, location}, {"location", `/a\b`, location}, {"location", "https://example.com@evil.example", location},
+		{"location", "https://evil。example", location}, {"location", "https://%65vil.example", location}, {"location", "https://0x7f.1", location},
+		{"location", "https://[::1", location}, {"location", "https://a:x", location}, {"location", "https://127.1", location},
 		{"", "x", `set header "": denied: a header's name`}, {"x a", "1", "a header's name"}, {"x-ä", "1", "a header's name"},
 		{"x-a\r\nx-b", "1", `set header "x-a\r\nx-b": denied: `},
 		{"x-b", "a\r\nx-c: 1", "no control characters"}, {"x-b", "\x7f", "no control characters"},

@@ -428,6 +428,7 @@ impl Fake {
 /// they are reported earlier, to a unit test.
 mod rules {
     use super::{Code, Done, HostError};
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     const MAX_HEADER_LINES: usize = 100;
     const MAX_HEADER_BYTES: usize = 16 << 10;
@@ -504,22 +505,53 @@ mod rules {
             return Some("a header's value has no blanks around it");
         }
         if lower == "location" && !location(value) {
-            return Some("a location is a path with one leading / or an absolute http(s) URL");
+            return Some(
+                "a location is a path with one leading / or an absolute http(s) URL, \
+                 its host in ASCII, without a user name, a tab or a backslash",
+            );
         }
         None
     }
 
     fn location(value: &str) -> bool {
-        if value.contains('\t') {
+        if value.contains(['\t', '\\']) {
             return false;
         }
         if let Some(rest) = value.strip_prefix('/') {
-            return !rest.starts_with(['/', '\\']);
+            return !rest.starts_with('/');
         }
-        let host = ["http://", "https://"].iter().find_map(|scheme| {
+        let rest = ["http://", "https://"].iter().find_map(|scheme| {
             let start = value.get(..scheme.len())?;
             start.eq_ignore_ascii_case(scheme).then(|| &value[scheme.len()..])
         });
-        matches!(host, Some(host) if !host.is_empty() && !host.starts_with(['/', '\\']))
+        let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
+        authority.map_or(false, authority_taken)
+    }
+
+    /// Says whether the runner takes a host, and perhaps a port, in a location.
+    fn authority_taken(authority: &str) -> bool {
+        let (host, port) = match authority.rfind(':') {
+            Some(at) if authority.rfind(']').map_or(true, |end| at > end) => (&authority[..at], &authority[at + 1..]),
+            _ => (authority, ""),
+        };
+        let digits = port.bytes().all(|b| b.is_ascii_digit());
+        if !digits || !port.is_empty() && port.parse::<u16>().is_err() {
+            return false;
+        }
+        if let Some(inner) = host.strip_prefix('[') {
+            return inner.strip_suffix(']').map_or(false, |inner| inner.parse::<Ipv6Addr>().is_ok());
+        }
+        let named = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+        !host.is_empty() && host.chars().all(named) && (host.parse::<Ipv4Addr>().is_ok() || !ends_in_number(host))
+    }
+
+    /// Says whether a browser reads the host as an IPv4 address.
+    fn ends_in_number(host: &str) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let last = host.rsplit('.').next().unwrap_or("").to_ascii_lowercase();
+        match last.strip_prefix("0x") {
+            Some(hex) => hex.bytes().all(|b| b.is_ascii_hexdigit()),
+            None => !last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()),
+        }
     }
 }

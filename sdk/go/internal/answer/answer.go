@@ -6,6 +6,7 @@ package answer
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -99,7 +100,7 @@ func denied(name, value string) string {
 	case strings.Trim(value, " \t") != value:
 		return "a header's value has no blanks around it"
 	case lower == "location" && !location(value):
-		return "a location is a path with one leading / or an absolute http(s) URL"
+		return "a location is a path with one leading / or an absolute http(s) URL, its host in ASCII, without a user name, a tab or a backslash"
 	}
 	return ""
 }
@@ -110,18 +111,67 @@ func tokenRune(r rune) bool {
 }
 
 func location(value string) bool {
-	if strings.Contains(value, "\t") {
+	if strings.ContainsAny(value, "\t\\") {
 		return false
 	}
 	if strings.HasPrefix(value, "/") {
-		return !strings.HasPrefix(value, "//") && !strings.HasPrefix(value, `/\`)
+		return !strings.HasPrefix(value, "//")
 	}
 	for _, scheme := range []string{"http://", "https://"} {
 		if n := len(scheme); len(value) > n && strings.EqualFold(value[:n], scheme) {
-			return value[n] != '/' && value[n] != '\\'
+			authority := value[n:]
+			if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+				authority = authority[:end]
+			}
+			return authorityTaken(authority)
 		}
 	}
 	return false
+}
+
+// authorityTaken reports whether the runner takes a host, and perhaps a port, in a location. It says yes to some
+// addresses in brackets that the runner refuses.
+func authorityTaken(authority string) bool {
+	host, port := authority, ""
+	if at := strings.LastIndexByte(authority, ':'); at > strings.LastIndexByte(authority, ']') {
+		host, port = authority[:at], authority[at+1:]
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil && port != "" {
+		return false
+	}
+	if strings.HasPrefix(host, "[") {
+		inner, closed := strings.CutSuffix(host[1:], "]")
+		return closed && strings.Contains(inner, ":") && strings.Trim(inner, "0123456789ABCDEFabcdef:.") == ""
+	}
+	if host == "" || strings.ContainsFunc(host, func(r rune) bool { return !hostRune(r) }) {
+		return false
+	}
+	return isAddress(host) || !endsInNumber(host)
+}
+
+func hostRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '.' || r == '_'
+}
+
+// isAddress reports whether the host is an IPv4 address in its usual form.
+func isAddress(host string) bool {
+	parts := strings.Split(host, ".")
+	for _, part := range parts {
+		if n, err := strconv.ParseUint(part, 10, 8); err != nil || strconv.FormatUint(n, 10) != part {
+			return false
+		}
+	}
+	return len(parts) == 4
+}
+
+// endsInNumber reports whether a browser reads the host as an IPv4 address.
+func endsInNumber(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	if strings.HasPrefix(last, "0x") {
+		return strings.Trim(last[2:], "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 func single(name string) bool {
