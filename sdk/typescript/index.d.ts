@@ -102,7 +102,10 @@ declare module "@runner/sdk" {
   ): (req: RouteRequest) => Promise<globalThis.Response>;
   /** Answers 204. */
   export function noContent(): Response;
-  /** Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL. */
+  /**
+   * Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL, with its host in
+   * ASCII and without a user name or a backslash: otherwise the answer is 500.
+   */
   export function redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): Response;
   /** Answers 400: the caller sent something invalid. */
   export function badRequest(message?: string): Response;
