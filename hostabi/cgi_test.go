@@ -268,6 +268,7 @@ func TestTheOutputOfACommandIsItsAnswer(t *testing.T) {
 		{"Content-Type: a/b\nContent-Type: a/b\n\n", 0, "header Content-Type, which cannot be sent: invalid"},
 		{"Location: //other.example\n\n", 0, "header Location, which cannot be sent: denied"},
 		{"Location: javascript:alert(1)\n\n", 0, "header Location, which cannot be sent: denied"},
+		{"Location: https://evil.example\\@good.example\n\n", 0, "header Location, which cannot be sent: denied"},
 		{"Content-Type: a/b\nX: a\rb\n\n", 0, "header X, which cannot be sent: denied"},
 		{"Content-Type: a/b\nX: \xff\n\n", 0, "header X, which cannot be sent: invalid"},
 		{"Content-Type: a/b\n" + strings.Repeat("X: y\n", 101) + "\n", 0, "cannot be sent: too_large"},
