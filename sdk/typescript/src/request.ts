@@ -73,7 +73,13 @@ export class RouteRequest {
     return this.#raw;
   }
   text(): string {
-    return (this.#text ??= text(host.request_body(0)));
+    if (this.#text === undefined) {
+      const read = text(host.request_body(0));
+      // The engine puts U+FFFD in place of bytes that are not UTF-8.
+      if (read.includes("\ufffd") && !isUTF8(this.rawBody)) throw new BodyError("read the body as text: it must be valid UTF-8");
+      this.#text = read;
+    }
+    return this.#text;
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {
@@ -101,6 +107,15 @@ export class RouteRequest {
       if (/^[ \t\r\n]*$/.test(text)) return {};
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }
+  }
+}
+
+function isUTF8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
   }
 }
 
