@@ -438,8 +438,16 @@ fn a_value_without_a_form_in_json_is_named() {
     ];
     for (want, handler) in cases {
         let got = refused(handler);
-        assert!(got.contains(&format!("invalid: {}: check it before, or use None on purpose", want)), "{}, want {}", got, want);
+        assert!(
+            got.contains(&format!("invalid: {}: check it before, or use None on purpose", want)),
+            "{}, want {}",
+            got,
+            want
+        );
     }
     let got = sent(|ctx, _| Ok(ok(insert("Line", line(1.5, None)).rows::<Order>(ctx)?)));
-    assert_eq!(json!(got), json!([["insert", {"into": "Line", "values": {"item": "a", "prices": {"7": 1.0, "9": 1.5}, "more": null}}]]));
+    assert_eq!(
+        json!(got),
+        json!([["insert", {"into": "Line", "values": {"item": "a", "prices": {"7": 1.0, "9": 1.5}, "more": null}}]])
+    );
 }
