@@ -404,7 +404,7 @@ inline Json verify(std::string_view scheme, std::string_view secret) {
 /* Work for after the commit: see runner.h. */
 namespace jobs {
 inline Json enqueue(std::string_view name, Json params = {}, Json options = {}) {
-  return runner_job_enqueue(keep(name).data, params.raw(), options.raw());
+  return runner_job_enqueue(c_string(name), params.raw(), options.raw());
 }
 inline bool cancel(std::string_view id) { return runner_job_cancel(keep(id)); }
 struct Job {
