@@ -20,6 +20,10 @@ const malformed = SyntaxError;
 const maxDepth = 64;
 const shortest = 2 * (maxDepth + 1);
 
+// JSON.stringify escapes of these only those that are not in a pair.
+const escapedHalf = /\\ud[89a-f]/i;
+const halves = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
 type Values = Record<string, string>;
 
 const text = (given: string | number): string => {
@@ -101,7 +105,9 @@ export class RouteRequest {
       throw new BodyError(`read the JSON body: it must not be nested more than ${maxDepth} levels deep`);
     }
     try {
-      return JSON.parse(text) ?? {};
+      const value = JSON.parse(text);
+      if (escapedHalf.test(text) && halves.test(JSON.stringify(value))) throw new BodyError("read the JSON body: it must not have half of a surrogate pair");
+      return value ?? {};
     } catch (error) {
       if (!(error instanceof malformed)) throw error; // without memory, its message cannot be read
       if (/^[ \t\r\n]*$/.test(text)) return {};
