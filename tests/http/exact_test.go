@@ -23,6 +23,7 @@ routes("/", auth: apiKey(desk), rateLimit: none) {
   POST /untyped -> store
   POST /raw -> length
   POST /text -> text
+  POST /form -> form
   GET /values/:name -> values
 }
 functions(auth: apiKey(desk), rateLimit: none) {
@@ -38,6 +39,7 @@ export const store = async (req: RouteRequest) => {
 };
 export const length = (req: RouteRequest) => ok(req.rawBody.length);
 export const text = (req: RouteRequest) => ok(req.text());
+export const form = async (req: RouteRequest) => ok([...(await req.formData())]);
 export const values = (req: RouteRequest) => ok([req.params.name, req.query.q ?? null, req.headers["x-a"] ?? null]);
 export const price = (req: RouteRequest) => ok(req.body().amount);
 `
@@ -104,6 +106,25 @@ func TestABodyThatIsNotUnicodeIsRefusedAndNeverReplaced(t *testing.T) {
 	for _, body := range []string{`{"label":"` + "\ufffd" + ` \ufffd caf\u00e9 \ud83d\ude00"}`, `{"label":"a\\ud800"}`} {
 		if got := s.Do("POST", "/untyped", body, token, isJSON); got.Status != 200 {
 			t.Errorf("%s: %d %s", body, got.Status, got.Body)
+		}
+	}
+}
+
+func TestAFormThatIsNotUnicodeIsRefusedAndNeverReplaced(t *testing.T) {
+	t.Parallel()
+	s, token := exactApp(t)
+	const encoded, parts = "Content-Type: application/x-www-form-urlencoded", "Content-Type: multipart/form-data; boundary=b"
+	part := func(value string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n" + value + "\r\n--b--\r\n"
+	}
+	for body, kind := range map[string]string{"a=caf%e9": encoded, "a=caf\xe9": encoded, "%ff=1": encoded, "a=%EF%BF%BD&b=%ff": encoded, part("caf\xe9"): parts} {
+		if got := s.Do("POST", "/form", body, token, kind); got.Status != 400 {
+			t.Errorf("%q: %d %s", body, got.Status, got.Body)
+		}
+	}
+	for body, kind := range map[string]string{"a=%EF%BF%bD\ufffd": encoded, part("\ufffd\ufffd"): parts} {
+		if got := s.Do("POST", "/form", body, token, kind); got.Status != 200 || got.Body != `[["a","`+"\ufffd\ufffd"+`"]]` {
+			t.Errorf("%q: %d %s", body, got.Status, got.Body)
 		}
 	}
 }

@@ -79,8 +79,8 @@ export class RouteRequest {
   text(): string {
     if (this.#text === undefined) {
       const read = text(host.request_body(0));
-      // The engine puts U+FFFD in place of bytes that are not UTF-8.
-      if (read.includes("\ufffd") && !isUTF8(this.rawBody)) throw new BodyError("read the body as text: it must be valid UTF-8");
+      // The engine puts U+FFFD in place of bytes that are not UTF-8, and reads surrogates.
+      if ((read.includes("\ufffd") || !read.isWellFormed()) && !isUTF8(this.rawBody)) throw new BodyError("read the body as text: it must be valid UTF-8");
       this.#text = read;
     }
     return this.#text;
@@ -88,11 +88,20 @@ export class RouteRequest {
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {
     const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
+    let form: FormData;
     try {
-      return await body.formData();
+      form = await body.formData();
     } catch (error) {
       throw badRequest((error as Error).message.replace("formData: ", ""));
     }
+    // FormData has U+FFFD in place of what is not UTF-8: there is more of it than was sent.
+    let texts = "";
+    for (const [name, value] of form) texts += typeof value === "string" ? name + value : name;
+    const found = texts.split("\ufffd").length;
+    if (found > 1 && found > new TextDecoder("windows-1252").decode(this.rawBody).split(/\xef\xbf\xbd|%ef%bf%bd/i).length) {
+      throw badRequest("the form has text that is not UTF-8");
+    }
+    return form;
   }
   body(): any {
     if (this.#text === undefined) {
