@@ -108,7 +108,7 @@ function connect(options: ClientOptions): Send {
   return async (method, path, request = {}) => {
     const url = base + target(path, request.params ?? {}, request.query ?? {});
     const json = request.body !== undefined && !isRaw(request.body);
-    const body = json ? JSON.stringify(request.body) : (request.body as BodyInit | undefined);
+    const body = json ? exactJSON(path, request.body) : (request.body as BodyInit | undefined);
     for (let left = retries; ; left--) {
       const headers = new Headers(options.headers);
       if (credential !== undefined) {
@@ -173,6 +173,17 @@ function target(path: string, params: Record<string, Param>, query: object): str
   }
   const search = pairs.toString();
   return filled.join("/") + (search && "?" + search);
+}
+
+// exactJSON is JSON.stringify that refuses what it would change to null: NaN and invalid dates.
+function exactJSON(path: string, body: unknown): string {
+  return JSON.stringify(body, function (this: Record<string, unknown>, name: string, value: unknown) {
+    const given = this[name];
+    if ((typeof value === "number" && !Number.isFinite(value)) || (value === null && given instanceof Date)) {
+      throw new TypeError(`${path}: ${name || "the body"} cannot be ${given instanceof Date ? "an invalid date" : String(value)}`);
+    }
+    return value;
+  });
 }
 
 // isRaw reports whether a body is sent unchanged. Other bodies are sent as JSON.

@@ -225,8 +225,8 @@ func number(v schema.Value) any {
 	return nil
 }
 
-// decimal is a string with exactly its places. Input may also be a number, or have fewer
-// places.
+// decimal is a string with exactly its places. Input may also be a number of at most 15 digits,
+// or have fewer places.
 func (j jsonSchema) decimal(t *schema.Type) object {
 	whole := t.Digits - t.Places
 	if j.row != nil {
@@ -243,13 +243,13 @@ func (j jsonSchema) decimal(t *schema.Type) object {
 	if t.Places == 0 {
 		fraction = "0+"
 	}
-	largest := largestDecimal(t)
-	bounds := schema.Type{Kind: schema.Float, Min: t.Min, Max: t.Max}
-	if bounds.Min.IsNull() {
-		bounds.Min = schema.DecimalValue("-" + largest)
+	largest := largestNumber(t)
+	bounds := schema.Type{Kind: schema.Float, Min: schema.DecimalValue("-" + largest), Max: schema.DecimalValue(largest)}
+	if order, ok := t.Min.Compare(bounds.Min); ok && order > 0 {
+		bounds.Min = t.Min
 	}
-	if bounds.Max.IsNull() {
-		bounds.Max = schema.DecimalValue(largest)
+	if order, ok := t.Max.Compare(bounds.Max); ok && order < 0 {
+		bounds.Max = t.Max
 	}
 	forms := list{
 		object{{"type", "string"}, {"pattern", "^-?" + digits + "(\\." + fraction + ")?$"}},
@@ -264,11 +264,12 @@ func (j jsonSchema) decimal(t *schema.Type) object {
 	return withBounds(object{{"anyOf", forms}}, t)
 }
 
-// largestDecimal has a nine for each digit.
-func largestDecimal(t *schema.Type) string {
-	text := cmp.Or(strings.Repeat("9", t.Digits-t.Places), "0")
+// largestNumber has a nine for each digit that a JSON number may have.
+func largestNumber(t *schema.Type) string {
+	const most = 15
+	text := cmp.Or(strings.Repeat("9", max(0, min(t.Digits, most)-t.Places)), "0")
 	if t.Places > 0 {
-		text += "." + strings.Repeat("9", t.Places)
+		text += "." + strings.Repeat("0", max(0, t.Places-most)) + strings.Repeat("9", min(t.Places, most))
 	}
 	return text
 }

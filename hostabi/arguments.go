@@ -31,7 +31,7 @@ const tokenUnits = 64
 
 // arguments are the members of the JSON object that an operation is called with. Each is
 // read by name and type. The first error is kept; a member that is never read is an error
-// too. A member that is null counts as absent. The texts are guest memory: what outlives
+// too. A member that is null counts as absent, except for numbers and times. The texts are guest memory: what outlives
 // the host call must be copied.
 type arguments struct {
 	members map[string]jsontext.Value
@@ -194,9 +194,18 @@ func (a *arguments) optionalTexts(name string) []string {
 	return texts
 }
 
-// optionalWhole returns a whole number and whether it is present.
+// notNull refuses a member that is null. Many languages write NaN and invalid times as null,
+// and what is absent would mean a default: a key without an end, a job that runs at once.
+func (a *arguments) notNull(name string) {
+	if string(a.members[name]) == "null" {
+		a.wrong("member %q must not be null: leave it out", name)
+	}
+}
+
+// optionalWhole returns a whole number and whether it is present. It must not be null.
 func (a *arguments) optionalWhole(name string) (int64, bool) {
 	const most = 1 << 53 // beyond it a float64 is no longer exact
+	a.notNull(name)
 	raw := a.take(name)
 	if raw == nil {
 		return 0, false

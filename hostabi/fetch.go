@@ -201,8 +201,9 @@ func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 	return headers
 }
 
-// optionalTime returns a time span in seconds, which may have a fraction.
+// optionalTime returns a time span in seconds, which may have a fraction. It must not be null.
 func (a *arguments) optionalTime(name string, otherwise, least, most time.Duration) time.Duration {
+	a.notNull(name)
 	raw := a.take(name)
 	if raw == nil {
 		return otherwise

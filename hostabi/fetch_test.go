@@ -67,7 +67,7 @@ func TestAGuestFetches(t *testing.T) {
 		!strings.Contains(fmt.Sprint(result["headers"]), `[x-saw POST 1 "\xff\x00"]`) {
 		t.Errorf("%d %v", n, result)
 	}
-	result, n = g.op("fetch", `{"url":"`+origin+`/binary","method":null,"headers":null,"body":null,"timeout":null}`)
+	result, n = g.op("fetch", `{"url":"`+origin+`/binary","method":null,"headers":null,"body":null}`)
 	if body, _ := result["body"].(map[string]any); n < 0 || result["status"] != float64(200) || body["base64"] != "/wAB" {
 		t.Errorf("%d %v", n, result)
 	}

@@ -13,6 +13,7 @@ func enqueueJob(c *Call, args *arguments) (any, error) {
 	request := jobs.Request{Name: args.text("name"), Params: args.optionalObject("params"), RequestID: c.Request.ID}
 	request.Delay = args.optionalTime("delay", 0, 0, jobs.MaxDelay)
 	request.Key, _ = args.optionalText("key")
+	args.notNull("at")
 	if at, ok := args.optionalText("at"); ok {
 		var err error
 		if request.At, err = jobs.ParseAt(at); err != nil {

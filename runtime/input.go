@@ -31,7 +31,7 @@ const openCheckCPU = 100 * time.Millisecond
 var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
-// input, a JSON body that is nested too deeply. It returns the body with its defaults, or
+// input, a JSON body that is nested too deeply or is not text. It returns the body with its defaults, or
 // the query if the route declares its type, and the CPU time used: at most a request's, or openCheckCPU for open routes. It ends at
 // the deadline.
 func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
@@ -55,7 +55,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 		return inv.filled, 0, err
 	}
 	if rt.input == nil {
-		return body, 0, checkDepth(body, m)
+		return body, 0, checkText(body, m)
 	}
 	if err := checkInput(rt.input, body, m); err != nil || !rt.fills {
 		return body, 0, err
@@ -81,7 +81,19 @@ func isJSON(headers []abi.Pair) (is bool) {
 }
 
 func checkDepth(body []byte, m *cost.Meter) error {
-	err := schema.CheckDepth(body, m)
+	return invalidJSON(schema.CheckDepth(body, m), m)
+}
+
+// checkText refuses a JSON body that readers would change without an error: many make U+FFFD of
+// what is not UTF-8.
+func checkText(body []byte, m *cost.Meter) error {
+	if err := checkDepth(body, m); err != nil {
+		return err
+	}
+	return invalidJSON(schema.CheckUnicode(body, m), m)
+}
+
+func invalidJSON(err error, m *cost.Meter) error {
 	switch {
 	case m.Err() != nil:
 		return m.Err()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,6 +24,53 @@ const (
 // checked. It checks nothing else: the text may not be JSON. It takes linear time. When m
 // fails, so does CheckDepth.
 func CheckDepth(raw []byte, m *cost.Meter) error { return checkDepth(raw, maxJSONDepth, m) }
+
+// CheckUnicode returns an error if JSON is not valid UTF-8, or has an escape of half of a
+// surrogate pair, which is not a character; its text continues the name of what is checked. It
+// checks nothing else. It takes linear time. When m fails, so does CheckUnicode.
+func CheckUnicode(raw []byte, m *cost.Meter) error {
+	if err := m.Spend(len(raw) / 8); err != nil {
+		return err
+	}
+	if !utf8.Valid(raw) {
+		return errUTF8
+	}
+	for spent := 0; ; {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 || at+1 == len(raw) {
+			return nil
+		}
+		if spent += at + len(`\u0000`); spent > cost.Every {
+			if err := m.Spend(spent); err != nil {
+				return err
+			}
+			spent = 0
+		}
+		raw = raw[at+1:]
+		switch code := escaped(raw); {
+		case code < 0xd800 || code > 0xdfff:
+			raw = raw[1:]
+		case code < 0xdc00 && len(raw) > 6 && raw[5] == '\\' && escaped(raw[6:])>>10 == 0xdc00>>10:
+			raw = raw[6:] // the second half is passed like any letter
+		default:
+			return errSurrogate
+		}
+	}
+}
+
+var errSurrogate = errors.New("must not have half of a surrogate pair, such as \\ud800")
+
+// escaped returns the number of an escape uXXXX, -1 if text does not begin with one.
+func escaped(text []byte) int {
+	if len(text) < 5 || text[0] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
 
 // checkDepth counts brackets outside strings, before any recursive reader runs.
 func checkDepth(raw []byte, limit int, m *cost.Meter) error {

@@ -259,6 +259,6 @@ func (v Value) as(t *Type) (Value, bool) {
 	case !v.IsNumber() || want < KindInt || want > KindDecimal:
 		return Value{}, false
 	}
-	w, err := (&Type{Kind: t.Kind, Digits: MaxDigits, Places: t.Places}).Parse(v.AppendPlain(nil))
+	w, err := (&Type{Kind: t.Kind, Digits: MaxDigits, Places: t.Places}).FromNumber(v)
 	return w, err == nil && w.Equal(v)
 }

@@ -38,6 +38,7 @@ var (
 	errBytes      = errors.New("must be base64 with padding")
 	errList       = errors.New("must be a list")
 	errDigits     = errors.New("must be a decimal, such as 12.50")
+	errRounded    = errors.New(`must be a string, such as "12.50": a JSON number with more than 15 digits, its places included, may have been rounded`)
 )
 
 // Parse reads a JSON value of the type and checks its bounds. The result shares no memory
@@ -137,7 +138,7 @@ func freeNumber(raw []byte) (Value, error) {
 	if n, err := readWhole(raw); err == nil {
 		return IntValue(n), nil
 	}
-	return (&Type{Kind: Decimal}).parseOne(raw, false, nil)
+	return (&Type{Kind: Decimal}).anyDecimal(raw, false)
 }
 
 // isString reports whether values of the type are strings in JSON.
@@ -540,6 +541,42 @@ func (t *Type) readDecimal(raw []byte, bounded bool) (Value, error) {
 	if s, ok := readString(raw); ok {
 		return t.decimalFrom(s, bounded)
 	}
+	var buf digitBuffer
+	n, ok := readNumber(buf[:0], raw)
+	if !ok {
+		return Value{}, errDigits
+	}
+	v, err := t.fit(n, bounded)
+	if err == nil && !t.survives(n, bounded) {
+		err = errRounded
+	}
+	return v, err
+}
+
+// exactDigits is how many significant digits every number keeps in a float64, in which most
+// programs read a JSON number: IEEE 754's DBL_DIG.
+const exactDigits = 15
+
+// survives reports whether a float64 holds the number with all places of the type. If it does
+// not, digits of another number may have been rounded to it. A number that is only compared
+// may have zeros there.
+func (t *Type) survives(n number, bounded bool) bool {
+	needed := len(n.digits) - n.scale + t.Places
+	return needed <= exactDigits || len(n.digits) == 0 || !bounded && len(n.digits) <= exactDigits
+}
+
+// FromNumber returns a number as a value of the type, within its bounds.
+func (t *Type) FromNumber(v Value) (Value, error) {
+	raw := v.AppendPlain(nil)
+	if t.Kind != Decimal {
+		return t.Parse(raw)
+	}
+	w, err := t.anyDecimal(raw, true)
+	return t.checked(w, err, nil)
+}
+
+// anyDecimal reads a decimal from a number of any length.
+func (t *Type) anyDecimal(raw []byte, bounded bool) (Value, error) {
 	var buf digitBuffer
 	n, ok := readNumber(buf[:0], raw)
 	if !ok {

@@ -143,7 +143,19 @@ func TestParseReadsValuesOfEachType(t *testing.T) {
 		{"decimal(6,2)", `""`, "must be a decimal, such as 12.50"},
 		{"decimal(6,2)", `" 1"`, "must be a decimal, such as 12.50"},
 		{"decimal(6,2)", `true`, "must be a decimal, such as 12.50"},
-		{"decimal(38,0)", `99999999999999999999999999999999999999`, `"99999999999999999999999999999999999999"`},
+		{"decimal(38,0)", `"99999999999999999999999999999999999999"`, `"99999999999999999999999999999999999999"`},
+		{"decimal(38,0)", `99999999999999999999999999999999999999`, rounded},
+		{"decimal(38,0)", `1000000000000000`, rounded}, // perhaps 1000000000000000.01, read as a float64
+		{"decimal(38,0)", `999999999999999`, `"999999999999999"`},
+		{"decimal(20,2)", `12345678901234567.89`, rounded},
+		{"decimal(20,2)", `12345678901234568`, rounded},
+		{"decimal(20,2)", `-12345678901234.5`, rounded},
+		{"decimal(20,2)", `"12345678901234567.89"`, `"12345678901234567.89"`},
+		{"decimal(20,2)", `1234567890123.45`, `"1234567890123.45"`},
+		{"decimal(20,2)", `0.30000000000000004`, "must have at most 2 decimal places"},
+		{"decimal(38,20)", `0.1`, rounded},
+		{"decimal(38,20)", `0.000001`, `"0.00000100000000000000"`},
+		{"decimal(38,20)", `0`, `"0.00000000000000000000"`},
 		{"decimal(38,38)", `"-0.00000000000000000000000000000000000001"`, `"-0.00000000000000000000000000000000000001"`},
 		{"decimal(6,2) @min(0)", `"-0.01"`, "must be at least 0"},
 		{"decimal(6,2) @max(10.50)", `"10.51"`, "must be at most 10.50"},
@@ -229,6 +241,8 @@ func TestParseReadsValuesOfEachType(t *testing.T) {
 	}
 }
 
+const rounded = `must be a string, such as "12.50": a JSON number with more than 15 digits, its places included, may have been rounded`
+
 // hostile are texts that are known to break JSON parsers. None of them is valid input.
 var hostile = map[string]string{
 	"empty text":                         ``,
@@ -303,6 +317,23 @@ func TestHostileJSONIsRefused(t *testing.T) {
 	}
 }
 
+func TestTextThatIsNotUnicodeIsFound(t *testing.T) {
+	for name, raw := range hostile {
+		bad := strings.Contains(name, "UTF-8") || strings.Contains(name, "surrogate")
+		if err := schema.CheckUnicode([]byte(raw), nil); (err != nil) != bad {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for raw, bad := range map[string]bool{
+		`"\ud83d\ude00"`: false, `"\uD83D\uDE00\udbff\uDFFF"`: false, `"\\ud800"`: false, `"\\\ud800"`: true, `"\ud800\\udc00"`: true, `"\ufffd` + "\ufffd" + `"`: false,
+		`"\ud83d\ude00\ude00"`: true, `"\ud83d\ud83d\ude00"`: true, `"\ud800`: true, `"\ud8`: false, `\`: false, `"\udbff\u`: true,
+	} {
+		if err := schema.CheckUnicode([]byte(raw), nil); (err != nil) != bad {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
 func TestHugeNumbersAreUnchangedInJSONAndRefusedElsewhere(t *testing.T) {
 	for _, raw := range []string{"1e400", "-1e400", strings.Repeat("9", 5000), "0." + strings.Repeat("1", 5000), "1e-400000000000000000000", "1E+5"} {
 		any := &fieldOf(t, "json").Type
@@ -361,6 +392,9 @@ func TestParseOperandIgnoresBounds(t *testing.T) {
 		{"int(1..9)", `100`, `100`},
 		{"int", `null`, `null`},
 		{"decimal(6,2)", `12.505`, `"12.505"`},
+		{"decimal(6,2)", `0.30000000000000004`, `"0.30000000000000004"`},
+		{"decimal(6,2)", `1e18`, `"1000000000000000000.00"`},
+		{"decimal(6,2)", `12345678901234568`, rounded},
 		{"decimal(6,2)", `"1000000"`, `"1000000.00"`},
 		{"decimal(6,2)", `1e5000`, "must have at most 1000 digits"},
 		{"decimal(6,2)", `1e-5000`, "must have at most 1000 digits"},

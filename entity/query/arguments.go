@@ -89,7 +89,7 @@ func OperationOf(name string) (Operation, bool) {
 func (op Operation) String() string { return forms[op].name }
 
 // Arguments are the members of an operation's JSON object, not parsed further. Null members
-// count as missing. They borrow the text from which they were read.
+// count as missing, but limit and where must not be null. They borrow the text from which they were read.
 type Arguments struct {
 	op      Operation
 	Entity  string

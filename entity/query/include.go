@@ -161,8 +161,13 @@ func (a *Arguments) readMembers(object []byte, known []member) error {
 			all := names(known)
 			return Invalidf("unknown member %q%s; known: %s", name, diag.DidYouMean(name, all), strings.Join(all, ", "))
 		}
-		if raw[0] != 'n' {
+		switch {
+		case raw[0] != 'n':
 			a.members[m] = raw
+		case m == memberWhere || m == memberLimit:
+			// A number that is NaN becomes null in many languages, and so does a missing list of
+			// conditions: they must not mean more rows.
+			return Invalidf("%s: must not be null: leave it out", m)
 		}
 	}
 	return nil

@@ -120,6 +120,10 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","orderBy":[["data","asc"]]}`, `invalid: orderBy[0]: data cannot be ordered`},
 		{"query", `{"from":"Thing","orderBy":[["tags","asc"]]}`, `invalid: orderBy[0]: tags cannot be ordered`},
 		{"query", `{"from":"Thing","orderBy":[["sise","asc"]]}`, `invalid: orderBy[0]: Thing has no field "sise" that the caller may read (did you mean "size"?)`},
+		{"query", `{"from":"Thing","limit":null}`, `invalid: limit: must not be null: leave it out`},
+		{"query", `{"from":"Thing","where":null}`, `invalid: where: must not be null: leave it out`},
+		{"count", `{"from":"Thing","where":null}`, `invalid: where: must not be null: leave it out`},
+		{"query", `{"from":"Person","include":{"things":{"limit":null}}}`, `invalid: include.things: limit: must not be null: leave it out`},
 		{"query", `{"from":"Thing","limit":0}`, `invalid: limit: must be a whole number from 1 to 1000`},
 		{"query", `{"from":"Thing","limit":1001}`, `invalid: limit: must be a whole number from 1 to 1000`},
 		{"query", `{"from":"Thing","limit":1.5}`, `invalid: limit: must be a whole number from 1 to 1000`},
@@ -336,7 +340,7 @@ func TestWithoutReadAccessOnlyTheIDCanBeSelected(t *testing.T) {
 
 func TestANullMemberIsTheSameAsAMissingOne(t *testing.T) {
 	s := compiled(t, querySchema)
-	asked, err := query.Ask(s, member, "query", `{"from":"Thing","select":null,"where":null,"orderBy":null,"limit":null,"cursor":null}`)
+	asked, err := query.Ask(s, member, "query", `{"from":"Thing","select":null,"orderBy":null,"cursor":null,"include":null}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func fromLiteral(t *schema.Type, lit *syntax.Literal) schema.Value {
 	case v.Kind() == schema.KindText:
 		v, err = unbounded(t).ParseText(lit.Text)
 	case v.IsNumber():
-		v, err = t.Parse(v.AppendPlain(nil))
+		v, err = t.FromNumber(v)
 	}
 	if err != nil {
 		panic("BUG: checked default is not a value of its type: " + err.Error())

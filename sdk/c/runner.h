@@ -151,19 +151,22 @@ typedef struct runner_json {
   runner_kind kind;
   bool truth;
   bool placed;               /* it has a place in a list or an object */
-  runner_text text;          /* a string; a number as it is written */
+  bool meant;                /* a null by runner_null, not of a value that is missing */
+  runner_text text;          /* a string; a number as it is written; a null: a number that is none */
   runner_text name;          /* of a member */
   struct runner_json *first; /* of the items or members */
   struct runner_json *last;
   struct runner_json *next;
 } runner_json;
 
+/* Null, on purpose: as the value of a condition no other null is accepted. */
 runner_json *runner_null(void);
 runner_json *runner_bool(bool value);
 runner_json *runner_int(int64_t value);
-/* A number; null when it is none (infinite, not a number). */
+/* A number. One that is none (infinite, not a number) is null, and an operation whose
+ * arguments have it fails as invalid. */
 runner_json *runner_number(double value);
-/* A string; null when the text is absent. */
+/* A string, of UTF-8; null when the text is absent, which a condition does not accept. */
 runner_json *runner_string(runner_text value);
 static inline runner_json *runner_str(const char *value) { return runner_string(runner_t(value)); }
 
@@ -317,7 +320,8 @@ runner_op *runner_query(const char *entity);
 #define runner_select(op, ...) runner_select_these((op), __VA_ARGS__, (const char *)NULL)
 runner_op *runner_select_these(runner_op *op, ...) __attribute__((sentinel));
 /* One more condition: all must hold. The operators are = != < <= > >= in startsWith
- * contains. */
+ * contains. A value that is missing (NULL, an absent text, null in a body) fails as
+ * invalid: runner_null() compares with null. */
 runner_op *runner_where(runner_op *op, const char *field, const char *operation, runner_json *value);
 /* One more condition, made by runner_field, runner_and, runner_or and runner_not. */
 runner_op *runner_match(runner_op *op, runner_json *condition);
@@ -571,6 +575,7 @@ RUNNER_API const char *runner_format(const char *format, ...) {
 typedef struct runner_buffer {
   char *data;
   size_t len, cap;
+  bool replaced; /* a value that JSON has no form for is written otherwise */
 } runner_buffer;
 
 RUNNER_API void runner_append(runner_buffer *b, const char *data, size_t len) {
@@ -603,7 +608,11 @@ RUNNER_API runner_json *runner_make(runner_kind kind) {
   return v;
 }
 
-RUNNER_API runner_json *runner_null(void) { return runner_make(RUNNER_NULL); }
+RUNNER_API runner_json *runner_null(void) {
+  runner_json *v = runner_make(RUNNER_NULL);
+  v->meant = true;
+  return v;
+}
 
 RUNNER_API runner_json *runner_bool(bool value) {
   runner_json *v = runner_make(RUNNER_BOOL);
@@ -625,7 +634,11 @@ RUNNER_API runner_json *runner_int(int64_t value) {
 }
 
 RUNNER_API runner_json *runner_number(double value) {
-  if (!isfinite(value)) return runner_null();
+  if (!isfinite(value)) {
+    runner_json *none = runner_make(RUNNER_NULL);
+    none->text = runner_t(isnan(value) ? "NaN" : value < 0 ? "-inf" : "inf");
+    return none;
+  }
   if (fabs(value) < 1e15 && value == (double)(int64_t)value) return runner_int((int64_t)value);
   runner_json *v = runner_make(RUNNER_NUMBER);
   for (int digits = 15; digits <= 17; digits++) { /* the fewest that tell it from its neighbours */
@@ -636,7 +649,7 @@ RUNNER_API runner_json *runner_number(double value) {
 }
 
 RUNNER_API runner_json *runner_string(runner_text value) {
-  if (!value.data) return runner_null();
+  if (!value.data) return runner_make(RUNNER_NULL);
   runner_json *v = runner_make(RUNNER_STRING);
   v->text = value;
   return v;
@@ -648,6 +661,7 @@ RUNNER_API runner_json *runner_array(void) { return runner_make(RUNNER_ARRAY); }
 RUNNER_API runner_json *runner_clone(const runner_json *value) {
   runner_json *copy = runner_make(value->kind);
   copy->truth = value->truth;
+  copy->meant = value->meant;
   copy->text = value->text;
   copy->name = value->name;
   RUNNER_EACH(item, value) runner_push(copy, item);
@@ -779,7 +793,7 @@ RUNNER_API int32_t runner_hex4(const char *at, const char *end) {
   return n;
 }
 
-/* Reads the rest of an escape behind \u and writes its UTF-8; false when it is none. */
+/* Reads the rest of an escape behind \u and writes its UTF-8; false when it is no character. */
 RUNNER_API bool runner_read_unicode(runner_reader *r, char **to) {
   int32_t c = runner_hex4(r->at, r->end), low = -1;
   if (c < 0) return false;
@@ -789,7 +803,7 @@ RUNNER_API bool runner_read_unicode(runner_reader *r, char **to) {
     c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     r->at += 6;
   } else if (c >= 0xd800 && c < 0xe000) {
-    c = 0xfffd; /* half of a character */
+    return runner_wrong(r, "half of a surrogate pair"), false;
   }
   char *p = *to;
   if (c < 0x80) {
@@ -917,7 +931,7 @@ RUNNER_API runner_json *runner_read(runner_reader *r) {
       return runner_read_string(r, &v->text) ? v : NULL;
     case 't': return runner_read_word(r, "true", runner_bool(true));
     case 'f': return runner_read_word(r, "false", runner_bool(false));
-    case 'n': return runner_read_word(r, "null", runner_null());
+    case 'n': return runner_read_word(r, "null", runner_make(RUNNER_NULL));
     case '-': case '0': case '1': case '2': case '3': case '4':
     case '5': case '6': case '7': case '8': case '9': return runner_read_number(r);
   }
@@ -949,7 +963,7 @@ RUNNER_API void runner_write_string(runner_buffer *b, runner_text t) {
     }
     size_t n = runner_utf8(t.data + i, t.len - i);
     if (n) runner_append(b, t.data + i, n);
-    else runner_append(b, "\xef\xbf\xbd", 3); /* JSON must be UTF-8 */
+    else runner_append(b, "\xef\xbf\xbd", 3), b->replaced = true; /* JSON must be UTF-8 */
     i += n ? n : 1;
   }
   runner_append(b, "\"", 1);
@@ -958,7 +972,10 @@ RUNNER_API void runner_write_string(runner_buffer *b, runner_text t) {
 RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) {
   if (depth > 2 * RUNNER_DEPTH) runner_panic("a JSON value that holds itself, or is too deep");
   switch (v ? v->kind : RUNNER_NULL) {
-    case RUNNER_NULL: runner_append(b, "null", 4); return;
+    case RUNNER_NULL:
+      if (v && v->text.data) b->replaced = true;
+      runner_append(b, "null", 4);
+      return;
     case RUNNER_BOOL: runner_append(b, v->truth ? "true" : "false", v->truth ? 4 : 5); return;
     case RUNNER_NUMBER: runner_append(b, v->text.data, v->text.len); return;
     case RUNNER_STRING: runner_write_string(b, v->text); return;
@@ -979,9 +996,35 @@ RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) 
 }
 
 RUNNER_API runner_text runner_print(const runner_json *value) {
-  runner_buffer b = {NULL, 0, 0};
+  runner_buffer b = {NULL, 0, 0, false};
   runner_write(&b, value, 0);
   return runner_finish(&b);
+}
+
+RUNNER_API bool runner_is_utf8(runner_text t) {
+  size_t i = 0;
+  for (size_t n; i < t.len && (n = runner_utf8(t.data + i, t.len - i)) > 0;) i += n;
+  return i == t.len;
+}
+
+/* What the first part of a value is that JSON has no form for, and the path to it; NULL
+ * without one. */
+RUNNER_API const char *runner_odd(const runner_json *v, runner_buffer *path) {
+  if (!v) return NULL;
+  if (v->kind == RUNNER_NULL && v->text.data) return v->text.data;
+  if (v->kind == RUNNER_STRING && !runner_is_utf8(v->text)) return "text that is not UTF-8";
+  size_t i = 0, here = path->len;
+  RUNNER_EACH(part, v) {
+    if (v->kind == RUNNER_OBJECT && !runner_is_utf8(part->name)) return "an object with a name that is not UTF-8";
+    if (v->kind == RUNNER_OBJECT && here) runner_append(path, ".", 1);
+    if (v->kind == RUNNER_OBJECT) runner_append(path, part->name.data, part->name.len);
+    const char *index = v->kind == RUNNER_ARRAY ? runner_format("[%zu]", i++) : "";
+    runner_append(path, index, strlen(index));
+    const char *odd = runner_odd(part, path);
+    if (odd) return odd;
+    path->len = here;
+  }
+  return NULL;
 }
 
 /* ---- The request ---- */
@@ -1181,10 +1224,23 @@ RUNNER_API bool runner_done(const char *operation, int32_t n) {
   return false;
 }
 
+/* Writes the arguments of an operation. It fails for what would change quietly. */
+RUNNER_API bool runner_write_arguments(const char *operation, const runner_json *arguments, runner_text *text) {
+  runner_buffer b = {NULL, 0, 0, false}, path = {NULL, 0, 0, false};
+  if (runner_now.failure) return false;
+  runner_write(&b, arguments ? arguments : runner_make(RUNNER_OBJECT), 0);
+  *text = runner_finish(&b);
+  if (!b.replaced) return true;
+  const char *odd = runner_odd(arguments, &path);
+  runner_note("invalid", runner_t(runner_format("%s: %s is %s: check it before, or use runner_null() on purpose", operation,
+      runner_finish(&path).data, odd)));
+  return false;
+}
+
 /* Runs an operation and leaves its result with the host. */
 RUNNER_API bool runner_run(const char *operation, const runner_json *arguments) {
-  if (runner_now.failure) return false;
-  runner_text args = runner_print(arguments ? arguments : runner_make(RUNNER_OBJECT));
+  runner_text args;
+  if (!runner_write_arguments(operation, arguments, &args)) return false;
   return runner_done(operation, runner_host_call(operation, (uint32_t)strlen(operation), args.data, (uint32_t)args.len));
 }
 
@@ -1203,8 +1259,8 @@ RUNNER_API runner_json *runner_call(const char *operation, const runner_json *ar
 }
 
 RUNNER_API int runner_start(const char *operation, const runner_json *arguments) {
-  if (runner_now.failure) return -1;
-  runner_text args = runner_print(arguments ? arguments : runner_make(RUNNER_OBJECT));
+  runner_text args;
+  if (!runner_write_arguments(operation, arguments, &args)) return -1;
   int32_t n = runner_host_call_start(operation, (uint32_t)strlen(operation), args.data, (uint32_t)args.len);
   return runner_done(operation, n) ? n : -1;
 }
@@ -1319,7 +1375,14 @@ RUNNER_API runner_op *runner_where(runner_op *op, const char *field, const char 
 
 RUNNER_API runner_json *runner_field(const char *name, const char *operation, runner_json *value) {
   runner_json *c = runner_push(runner_push(runner_array(), runner_str(name)), runner_str(operation));
-  return runner_push(c, value ? value : runner_null());
+  runner_buffer path = {NULL, 0, 0, false};
+  bool missing = !value || (value->kind == RUNNER_NULL && !value->meant && !value->text.data);
+  const char *odd = missing ? "absent" : runner_odd(value, &path);
+  if (!odd) return runner_push(c, value);
+  const char *at = path.len ? runner_finish(&path).data : "";
+  runner_note("invalid", runner_t(runner_format("%s: the value of %s %s %s%s%s: check it before the query, or compare with runner_null()",
+      name, operation, *at ? "has" : "is", odd, *at ? " at " : "", at)));
+  return c; /* without a value, so that the host refuses it even if the failure is caught before */
 }
 
 RUNNER_API runner_json *runner_ignore_case(runner_json *field) { return runner_push(field, runner_str("ignoreCase")); }
@@ -1433,12 +1496,10 @@ RUNNER_API runner_json *runner_webhook_verify(const char *scheme, const char *se
 
 RUNNER_API runner_json *runner_bytes(runner_text bytes) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  size_t i = 0;
-  for (size_t n; i < bytes.len && (n = runner_utf8(bytes.data + i, bytes.len - i)) > 0;) i += n;
-  if (i == bytes.len) return runner_string(bytes.data ? bytes : runner_t(""));
-  runner_buffer b = {NULL, 0, 0};
+  if (runner_is_utf8(bytes)) return runner_string(bytes.data ? bytes : runner_t(""));
+  runner_buffer b = {NULL, 0, 0, false};
   const unsigned char *s = (const unsigned char *)bytes.data;
-  for (i = 0; i < bytes.len; i += 3) {
+  for (size_t i = 0; i < bytes.len; i += 3) {
     size_t left = bytes.len - i;
     uint32_t n = (uint32_t)s[i] << 16 | (left > 1 ? (uint32_t)s[i + 1] << 8 : 0) | (left > 2 ? s[i + 2] : 0);
     char four[4] = {digits[n >> 18], digits[n >> 12 & 63], left > 1 ? digits[n >> 6 & 63] : '=', left > 2 ? digits[n & 63] : '='};

@@ -36,6 +36,12 @@ namespace runner {
 /* A text of the request's own memory. */
 inline runner_text keep(std::string_view s) { return runner_copy(s.data(), s.size()); }
 
+/* A text that ends with its zero byte. One with a zero byte inside would be cut: it fails. */
+inline const char *c_string(std::string_view s) {
+  if (s.find('\0') != s.npos) runner_note("invalid", runner_t("a header or a name has a zero byte"));
+  return keep(s).data;
+}
+
 inline std::optional<std::string> text_of(runner_text t) {
   if (!t.data) return std::nullopt;
   return std::string(t.data, t.len);
@@ -48,14 +54,14 @@ class Json {
   Json() = default;
   Json(runner_json *value) : value_(value) {}
   Json(std::nullptr_t) : value_(runner_null()) {}
-  Json(const char *s) : value_(runner_string(keep(s))) {}
+  Json(const char *s) : value_(runner_string(s ? keep(s) : runner_t(nullptr))) {}
   Json(const std::string &s) : value_(runner_string(keep(s))) {}
   Json(std::string_view s) : value_(runner_string(keep(s))) {}
   template <class T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
   Json(T n) : value_(of(n)) {}
-  /* Null without a value. */
+  /* Null without a value, which a condition does not accept: nullptr compares with null. */
   template <class T>
-  Json(const std::optional<T> &v) : value_(v ? Json(*v).value_ : runner_null()) {}
+  Json(const std::optional<T> &v) : value_(v ? Json(*v).value_ : runner_string(runner_t(nullptr))) {}
   template <class T>
   Json(const std::vector<T> &items) : value_(runner_array()) {
     for (const T &item : items) push(Json(item));
@@ -219,7 +225,7 @@ class Response : public runner_response {
  public:
   Response(runner_response r) : runner_response(r) {}
   Response with_header(std::string_view name, std::string_view value) const {
-    return runner_with_header(*this, keep(name).data, keep(value).data);
+    return runner_with_header(*this, c_string(name), c_string(value));
   }
 };
 
@@ -233,7 +239,8 @@ class Operation {
   runner_op *op_;
 };
 
-/* What a row must be like. */
+/* What a row must be like. A value that is missing, such as an optional without a value, fails
+ * as invalid: nullptr compares with null. */
 inline Json field(const char *name, const char *operation, Json value) {
   return runner_field(keep(name).data, keep(operation).data, value.raw());
 }
@@ -397,7 +404,7 @@ inline Json verify(std::string_view scheme, std::string_view secret) {
 /* Work for after the commit: see runner.h. */
 namespace jobs {
 inline Json enqueue(std::string_view name, Json params = {}, Json options = {}) {
-  return runner_job_enqueue(keep(name).data, params.raw(), options.raw());
+  return runner_job_enqueue(c_string(name), params.raw(), options.raw());
 }
 inline bool cancel(std::string_view id) { return runner_job_cancel(keep(id)); }
 struct Job {
@@ -505,10 +512,10 @@ inline Response ok_bytes(std::string_view body, std::string_view content_type) {
 }
 /* 201, with the Location of what was created unless it is empty. */
 inline Response created(Json body, std::optional<std::string> location = std::nullopt) {
-  return runner_created(body.raw(), location ? keep(*location).data : nullptr);
+  return runner_created(body.raw(), location ? c_string(*location) : nullptr);
 }
 inline Response no_content() { return runner_no_content(); }
-inline Response redirect(std::string_view location, int status = 302) { return runner_redirect_with(status, keep(location).data); }
+inline Response redirect(std::string_view location, int status = 302) { return runner_redirect_with(status, c_string(location)); }
 inline Response error(int status, std::string_view message = "") { return runner_error(status, "%s", keep(message).data); }
 inline Response bad_request(std::string_view message = "") { return error(400, message); }
 inline Response unauthorized(std::string_view message = "") { return error(401, message); }

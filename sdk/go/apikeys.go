@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -133,7 +132,7 @@ func seconds(d time.Duration) json.Number {
 
 // callHost runs an operation. A nil result is left with the host.
 func callHost(h host.Host, op string, args, result any) error {
-	in, err := codec.Marshal(args)
+	in, err := appendArgument(nil, op, "", args)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (i Insertion) Rows(ctx *Context, rows any) error {
 
 func (i Insertion) run(ctx *Context, into *result) error {
 	args := appendText([]byte(`{"into":`), i.entity)
-	args, err := appendValue(append(args, `,"values":`...), i.values)
+	args, err := appendArgument(append(args, `,"values":`...), "insert", "values", i.values)
 	if err != nil {
 		return err
 	}
@@ -58,6 +58,9 @@ type Change struct {
 // caller may read and change:
 //
 //	n, err := runner.Update("Order", map[string]any{"status": "paid"}).Where("id", "=", id).Run(ctx)
+//
+// What the object does not have stays as it is. So does a field of a struct that is omitempty
+// and zero: to set one to zero or "", use a map, or a pointer, which only nil leaves out.
 //
 // Without a condition it is an error, unless Every says that all rows are meant.
 // A row that the caller may not change as it is now is left alone; a change that
@@ -89,7 +92,7 @@ func (u Change) Run(ctx *Context) (int, error) { return u.Rows(ctx, nil) }
 // to: a slice; nil leaves them with the runner.
 func (u Change) Rows(ctx *Context, rows any) (int, error) {
 	args := appendText([]byte(`{"in":`), u.entity)
-	args, err := appendValue(append(args, `,"set":`...), u.set)
+	args, err := appendArgument(append(args, `,"set":`...), "update", "set", u.set)
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -43,6 +44,9 @@ func (r FetchResponse) Header(name string) string {
 
 // JSON reads the body into v.
 func (r FetchResponse) JSON(v any) error {
+	if err := checkUnicode(r.Body); err != nil {
+		return fmt.Errorf("the body %w", err)
+	}
 	return codec.Unmarshal(append(codec.Padded(len(r.Body))[:0], r.Body...), v)
 }
 
@@ -71,7 +75,7 @@ func (c *Context) FetchAll(requests ...FetchRequest) []FetchResult {
 	results := make([]FetchResult, len(requests))
 	tickets := make([]int, len(requests))
 	for i, request := range requests {
-		args, err := codec.Marshal(request.args())
+		args, err := appendArgument(nil, "fetch", "", request.args())
 		if err == nil {
 			tickets[i], err = c.host.Start("fetch", args)
 		}

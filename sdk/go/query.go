@@ -2,6 +2,8 @@ package runner
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"runner.example/sdk/go/internal/codec"
@@ -27,7 +29,7 @@ type Selection struct {
 	fields  []string
 	where   []Condition
 	orderBy []order
-	limit   int
+	limit   *int
 	cursor  string
 	include []inclusion
 }
@@ -62,7 +64,8 @@ func (q Selection) Select(fields ...string) Selection {
 }
 
 // Where adds a condition: all that are added must hold. The operators are =, !=,
-// <, <=, >, >=, in, startsWith and contains. See Condition.IgnoreCase for texts.
+// <, <=, >, >=, in, startsWith and contains. See Condition.IgnoreCase for texts. A value that
+// is missing, such as a nil pointer, is an error: Null compares with null.
 func (q Selection) Where(field, operator string, value any) Selection {
 	return q.Match(Field(field, operator, value))
 }
@@ -86,7 +89,7 @@ func (q Selection) OrderBy(field string, direction ...string) Selection {
 
 // Limit bounds the rows of one page, 1 to 1,000; without it there are 100.
 func (q Selection) Limit(n int) Selection {
-	q.limit = n
+	q.limit = &n
 	return q
 }
 
@@ -133,7 +136,7 @@ func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err
 // the code not_found, which answers 404 when the handler returns it. With nil
 // the row is left with the runner, to be handed on: then its absence shows there.
 func (q Selection) First(ctx *Context, row any) error {
-	q.limit = 1
+	q = q.Limit(1)
 	if row == nil {
 		return q.All(ctx, nil)
 	}
@@ -186,8 +189,8 @@ func (q Selection) appendOptions(args []byte) ([]byte, error) {
 		args = append(appendText(append(args, ','), o.direction), ']')
 		args = append(args, separator(i, len(q.orderBy)))
 	}
-	if q.limit != 0 {
-		args, _ = appendValue(append(args, `,"limit":`...), q.limit)
+	if q.limit != nil {
+		args = strconv.AppendInt(append(args, `,"limit":`...), int64(*q.limit), 10)
 	}
 	if q.cursor != "" {
 		args = appendText(append(args, `,"cursor":`...), q.cursor)
@@ -250,8 +253,11 @@ func (l Lookup) Include(relation string, query Selection) Lookup {
 // nil the row is left with the runner, to be handed on.
 func (l Lookup) Row(ctx *Context, row any) error {
 	args := appendText([]byte(`{"from":`), l.entity)
-	args = appendText(append(args, `,"id":`...), l.id)
-	args, err := appendIncludes(appendFields(args, l.fields), l.include)
+	args, err := appendArgument(append(args, `,"id":`...), "get", "id", l.id)
+	if err != nil {
+		return err
+	}
+	args, err = appendIncludes(appendFields(args, l.fields), l.include)
 	if err != nil {
 		return err
 	}
@@ -272,7 +278,20 @@ type Condition struct {
 	conditions      []Condition
 }
 
-// Field compares a field: see Selection.Where for the operators.
+// Null is the null of a condition, with = and !=:
+//
+//	runner.Query("Order").Where("paidAt", "=", runner.Null)
+//
+// Any other value that is null in JSON is taken for one that is missing. In the values of
+// Insert and Update, nil is null too.
+var Null = null{}
+
+type null struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (null) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// Field compares a field: see Selection.Where for the operators and the value.
 func Field(field, operator string, value any) Condition {
 	return Condition{field: field, operator: operator, value: value}
 }
@@ -318,7 +337,9 @@ func (c Condition) append(dst []byte) ([]byte, error) {
 	case "":
 		dst = appendText(append(dst, '['), c.field)
 		dst = appendText(append(dst, ','), c.operator)
-		dst, err = appendValue(append(dst, ','), c.value)
+		if dst, err = c.appendOperand(append(dst, ',')); err != nil {
+			return nil, err
+		}
 		if c.ignoreCase {
 			dst = append(dst, `,"ignoreCase"`...)
 		}
@@ -334,6 +355,27 @@ func (c Condition) append(dst []byte) ([]byte, error) {
 		}
 		return append(dst, ']'), nil
 	}
+}
+
+// appendOperand appends the value that a field is compared with.
+func (c Condition) appendOperand(dst []byte) ([]byte, error) {
+	start := len(dst)
+	dst, where, what := appendExact(dst, c.value)
+	switch {
+	case what != "" && where != "":
+		what = "has " + what + " at " + strings.TrimPrefix(where, ".")
+	case what != "":
+		what = "is " + what
+	case string(dst[start:]) == "null" && c.value != any(Null):
+		what = "is nil"
+	default:
+		return dst, nil
+	}
+	return nil, invalid("query", "%s: the value of %s %s: check it before the query, or compare with runner.Null", c.field, c.operator, what)
+}
+
+func invalid(op, format string, values ...any) error {
+	return &HostError{Code: "invalid", Message: fmt.Sprintf(format, values...), Op: op}
 }
 
 // appendWhere appends the conditions; without any it says nothing, or, when every
@@ -381,18 +423,31 @@ func separator(i, n int) byte {
 }
 
 func appendText(dst []byte, s string) []byte {
-	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
-		return append(append(append(dst, '"'), s...), '"') // most are: no encoder needed
+	if isPlain(s) { // most are: no encoder needed
+		return append(append(append(dst, '"'), s...), '"')
 	}
 	dst, _ = codec.Append(dst, s) // a string is always JSON
 	return dst
 }
 
-func appendValue(dst []byte, v any) ([]byte, error) {
-	if s, ok := v.(string); ok {
-		return appendText(dst, s), nil
+func isPlain(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0
+}
+
+// appendArgument appends the member of that name of an operation's arguments.
+func appendArgument(dst []byte, op, member string, v any) ([]byte, error) {
+	dst, where, what := appendExact(dst, v)
+	if what == "" {
+		return dst, nil
 	}
-	return codec.Append(dst, v)
+	return nil, invalid(op, "%s: %s is %s: check it before, or use nil on purpose", op, strings.TrimPrefix(member+where, "."), what)
+}
+
+func appendExact(dst []byte, v any) (out []byte, where, what string) {
+	if s, ok := v.(string); ok && isPlain(s) {
+		return appendText(dst, s), "", ""
+	}
+	return codec.AppendExact(dst, v)
 }
 
 // result is what the operations on rows return: each has some of the members.

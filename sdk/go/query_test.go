@@ -58,7 +58,7 @@ func TestOperationsAreSentAsBuilt(t *testing.T) {
 		}, `count {"from":"Order","where":[["status","=","open"]]}`},
 		{func(ctx *runner.Context) error {
 			return runner.Query("Order").Match(
-				runner.Or(runner.Field("status", "in", []string{"open", "paid"}), runner.Not(runner.Field("ref", "=", nil))),
+				runner.Or(runner.Field("status", "in", []string{"open", "paid"}), runner.Not(runner.Field("ref", "=", runner.Null))),
 			).All(ctx, nil)
 		}, `query {"from":"Order","where":[["or",["status","in",["open","paid"]],["not",["ref","=",null]]]]}`},
 		{func(ctx *runner.Context) error {

@@ -3,7 +3,11 @@ package runner
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
@@ -73,12 +77,15 @@ func (r *Request) RawBody() []byte {
 type Pair struct{ Name, Value string }
 
 // Body reads the JSON body as a T. An empty body and null give the zero T, so
-// that a check for a field finds it missing. A body that is not JSON, is nested
-// more than 64 levels deep, or does not fit T, is an error that answers 400
+// that a check for a field finds it missing. A body that is not JSON, is not valid
+// UTF-8, is nested more than 64 levels deep, or does not fit T, is an error that answers 400
 // invalid_json when the handler returns it.
 func Body[T any](r *Request) (T, error) {
 	var v T
 	raw := r.RawBody()
+	if err := checkUnicode(raw); err != nil {
+		return v, &BodyError{cause: err}
+	}
 	if codec.Decode(raw, &v) {
 		return v, nil
 	}
@@ -100,6 +107,46 @@ func Body[T any](r *Request) (T, error) {
 const maxDepth = 64
 
 var errDepth = fmt.Errorf("must not be nested more than %d levels deep", maxDepth)
+
+var (
+	errUTF8      = errors.New("must be valid UTF-8")
+	errSurrogate = errors.New(`must not have half of a surrogate pair, such as \ud800`)
+)
+
+// checkUnicode refuses what encoding/json would replace by U+FFFD.
+func checkUnicode(text []byte) error {
+	if !utf8.Valid(text) {
+		return errUTF8
+	}
+	for {
+		at := bytes.IndexByte(text, '\\')
+		if at < 0 || at+1 == len(text) {
+			return nil
+		}
+		text = text[at+1:]
+		first := escaped(text)
+		switch {
+		case !utf16.IsSurrogate(first):
+			text = text[1:]
+		case len(text) > 6 && text[5] == '\\' && utf16.DecodeRune(first, escaped(text[6:])) != utf8.RuneError:
+			text = text[6:]
+		default:
+			return errSurrogate
+		}
+	}
+}
+
+// escaped gives the number of an escape uXXXX, -1 if text does not begin with one.
+func escaped(text []byte) rune {
+	if len(text) < 5 || text[0] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}
 
 // nesting counts the brackets of a JSON text that are open at once, outside of
 // strings.

@@ -3,7 +3,7 @@
 // returned: WASI's proc_exit unwinds to the host.
 
 import { call as host_call, errnoName, log as host_log, response_error } from "./abi";
-import { parseJSON, member } from "./json";
+import { parseJSON, member, oddOf } from "./json";
 import { decode, pieces, Source } from "./memory";
 
 @external("wasi_snapshot_preview1", "proc_exit")
@@ -89,6 +89,12 @@ export function call(op: string, args: string = "{}"): Outcome {
 
 /** Runs any operation of the runner, JSON in; the outcome's error says whether it failed. */
 export function tryCall(op: string, args: string = "{}"): Outcome {
+  const odd = oddOf(args);
+  if (odd !== null) {
+    const refused = new Outcome();
+    refused.error = new HostError("invalid", op + ": " + odd.place + " is " + odd.what + ": check it before, or use nil on purpose", op);
+    return refused;
+  }
   keepLast();
   const name = String.UTF8.encode(op);
   const text = String.UTF8.encode(args);

@@ -2,7 +2,7 @@
 // found without a class for it.
 
 import { JSON } from "json-as";
-/** `null` where a value is wanted: `where("paidAt", "=", nil)`. */
+/** `null` on purpose: `where("paidAt", "=", nil)`. A condition accepts no other null. */
 export const nil: JSON.Raw = new JSON.Raw("null");
 
 /**
@@ -45,6 +45,65 @@ export function encode<T>(value: T): string {
     }
   }
   return JSON.stringify<T>(value);
+}
+
+/** A part of a text, which is JSON but for it, that JSON has no form for. */
+export class Odd {
+  constructor(
+    /** As `lines[2].price`; empty of the whole value. */
+    readonly place: string,
+    readonly what: string,
+  ) {}
+}
+
+/** The first part of a text that JSON has no form for: json-as writes NaN as it is. */
+export function oddOf(text: string): Odd | null {
+  for (let at = changetype<usize>(text), end = at + (text.length << 1); at < end; at += 2) {
+    const c = load<u16>(at);
+    if (c == 0x4e || c == 0x49 || (c & 0xf800) == 0xd800) return findOdd(text); // N, I, a surrogate
+  }
+  return null;
+}
+
+function findOdd(text: string): Odd | null {
+  const path: string[] = [];
+  const items: i32[] = []; // of each level: the index in a list, -1 in an object
+  let wanted = false; // a name is, in an object
+  for (let at = 0; at < text.length; at++) {
+    const c = text.charCodeAt(at);
+    const top = items.length - 1;
+    if (c == 0x22) {
+      const end = past(text, at);
+      if (wanted) path[top] = (top > 0 ? "." : "") + text.substring(at + 1, end - 1);
+      if (!isWellFormed(text, at, end)) return new Odd(path.join(""), "text with half of a surrogate pair");
+      wanted = false;
+      at = end - 1;
+    } else if (c == 0x7b || c == 0x5b) {
+      wanted = c == 0x7b;
+      items.push(wanted ? -1 : 0);
+      path.push(wanted ? "" : "[0]");
+    } else if (c == 0x7d || c == 0x5d) {
+      wanted = false;
+      items.pop();
+      path.pop();
+    } else if (c == 0x2c && top >= 0) {
+      wanted = items[top] < 0;
+      if (!wanted) path[top] = "[" + (++items[top]).toString() + "]";
+    } else if (c == 0x4e || c == 0x49 || (c == 0x2d && text.charCodeAt(at + 1) == 0x49)) {
+      return new Odd(path.join(""), text.substring(at, past(text, at))); // NaN, Infinity, -Infinity
+    }
+  }
+  return null;
+}
+
+function isWellFormed(text: string, from: i32, to: i32): bool {
+  for (let i = from; i < to; i++) {
+    const c = text.charCodeAt(i);
+    if ((c & 0xf800) != 0xd800) continue;
+    if (c >= 0xdc00 || i + 1 == to || (text.charCodeAt(i + 1) & 0xfc00) != 0xdc00) return false;
+    i++;
+  }
+  return true;
 }
 
 /** What an absent value is as a T. */
@@ -147,6 +206,21 @@ function past(text: string, at: i32): i32 {
 // As deep as values may nest.
 const deepest = 64;
 
+/** How many bytes the UTF-8 of a character has (RFC 3629); 0 when it is none. */
+export function utf8(at: usize, end: usize): i32 {
+  const c: i32 = load<u8>(at);
+  if (c < 0x80) return 1;
+  const n = c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  if (n == 0 || <usize>n > end - at) return 0;
+  for (let i = 1; i < n; i++) if ((load<u8>(at + i) & 0xc0) != 0x80) return 0;
+  const second: i32 = load<u8>(at, 1);
+  if (c == 0xe0 && second < 0xa0) return 0; // longer than it must be
+  if (c == 0xed && second > 0x9f) return 0; // a surrogate
+  if (c == 0xf0 && second < 0x90) return 0;
+  if (c == 0xf4 && second > 0x8f) return 0; // more than there are
+  return n;
+}
+
 /**
  * Returns why a text is not JSON (RFC 8259), empty if it is.
  * json-as takes well-formed texts for granted.
@@ -248,7 +322,9 @@ class Check {
     while (this.at < this.end) {
       const c = load<u8>(this.at);
       if (c < 0x20) return false;
-      this.at++;
+      const n = utf8(this.at, this.end);
+      if (n == 0) return false;
+      this.at += n;
       if (c == 0x22) return true;
       if (c == 0x5c && !this.escape()) return false;
     }
@@ -261,17 +337,31 @@ class Check {
       case 0x22: case 0x5c: case 0x2f: case 0x62: case 0x66: case 0x6e: case 0x72: case 0x74:
         this.at++;
         return true;
-      case 0x75:
+      case 0x75: {
+        const first = this.unit();
+        if ((first & 0xf800) != 0xd800) return first >= 0;
+        // A half of a surrogate pair needs the other one.
+        if (first >= 0xdc00 || this.peek() != 0x5c) return false;
         this.at++;
-        for (let i = 0; i < 4; i++, this.at++) {
-          if (this.at == this.end) return false;
-          const c = load<u8>(this.at);
-          const letter = c | 0x20;
-          if ((c < 0x30 || c > 0x39) && (letter < 0x61 || letter > 0x66)) return false;
-        }
-        return true;
+        return this.peek() == 0x75 && (this.unit() & 0xfc00) == 0xdc00;
+      }
     }
     return false;
+  }
+
+  /** The number of an escape, from its u on; -1 if it is none. */
+  private unit(): i32 {
+    this.at++;
+    let n = 0;
+    for (let i = 0; i < 4; i++, this.at++) {
+      if (this.at == this.end) return -1;
+      const c: i32 = load<u8>(this.at);
+      const letter = c | 0x20;
+      if (c >= 0x30 && c <= 0x39) n = n << 4 | (c - 0x30);
+      else if (letter >= 0x61 && letter <= 0x66) n = n << 4 | (letter - 0x57);
+      else return -1;
+    }
+    return n;
   }
 
   private number(): bool {

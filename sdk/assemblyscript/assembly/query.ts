@@ -2,7 +2,7 @@
 // leaves the one that it is called on as it was.
 
 import { fail, HostError, Outcome, tryCall } from "./host";
-import { encode } from "./json";
+import { encode, nil, oddOf } from "./json";
 
 /** The part of its result that an operation is about, as numbered by the ABI. */
 export const enum Part {
@@ -70,9 +70,25 @@ export class Condition {
   }
 }
 
-/** Compares a field; the operators are =, !=, <, <=, >, >=, in, startsWith and contains. */
+/**
+ * Compares a field; the operators are =, !=, <, <=, >, >=, in, startsWith and contains. A value
+ * that is missing, null, ends the request with 500: `nil` compares with null.
+ */
 export function field<T>(name: string, operator: string, value: T): Condition {
-  return new Condition("[" + encode<string>(name) + "," + encode<string>(operator) + "," + encode<T>(value) + "]");
+  const text = encode<T>(value);
+  if (text == "null" && !isNil<T>(value)) refuse(name, operator, "is null");
+  const odd = oddOf(text);
+  if (odd !== null) refuse(name, operator, odd.place.length > 0 ? "has " + odd.what + " at " + odd.place : "is " + odd.what);
+  return new Condition("[" + encode<string>(name) + "," + encode<string>(operator) + "," + text + "]");
+}
+
+function isNil<T>(value: T): bool {
+  if (isReference<T>()) return changetype<usize>(value) == changetype<usize>(nil);
+  return false;
+}
+
+function refuse(name: string, operator: string, is: string): void {
+  fail(new HostError("invalid", name + ": the value of " + operator + " " + is + ": check it before the query, or compare with nil"));
 }
 
 /** Holds when all of the conditions do. */
@@ -119,7 +135,7 @@ export class Selection extends Operation {
   private fields: string[] = [];
   private conditions: string[] = [];
   private order: string[] = [];
-  private most: i32 = 0;
+  private most: i32 = i32.MIN_VALUE; // no limit was named
   private cursor: string = "";
   private included: string[] = [];
   private counting: bool = false;
@@ -158,7 +174,7 @@ export class Selection extends Operation {
   get options(): string {
     let text = this.condition + selected(this.fields);
     if (this.order.length > 0) text += ',"orderBy":[' + join(this.order) + "]";
-    if (this.most != 0) text += ',"limit":' + this.most.toString();
+    if (this.most != i32.MIN_VALUE) text += ',"limit":' + this.most.toString();
     if (this.cursor.length > 0) text += ',"cursor":' + encode<string>(this.cursor);
     return text + including(this.included);
   }

@@ -3,7 +3,7 @@
 
 import { setParsing } from "./abort";
 import { end } from "./host";
-import { parseJSON, malformed } from "./json";
+import { parseJSON, malformed, utf8 } from "./json";
 import { bytes, decode, pieces, Source, text } from "./memory";
 
 /** Values by name: `req.params["id"]`. */
@@ -76,9 +76,16 @@ export class RouteRequest {
     return read;
   }
 
-  /** The body as text. */
+  /** The body as text. One that is not UTF-8 answers 400 `invalid_json` and ends the request. */
   text(): string {
-    return decode(this.rawBody);
+    const raw = this.rawBody;
+    const last = raw.dataStart + raw.byteLength;
+    for (let at = raw.dataStart; at < last; ) {
+      const n = utf8(at, last);
+      if (n == 0) end(400, "invalid_json", "read the body as text: it must be valid UTF-8");
+      at += n;
+    }
+    return decode(raw);
   }
 
   /**
@@ -93,7 +100,7 @@ export class RouteRequest {
     const wrong = malformed(raw);
     if (wrong.length > 0) end(400, "invalid_json", "read the JSON body: " + wrong);
     setParsing(true);
-    const value = parseJSON<T>(this.text().trim());
+    const value = parseJSON<T>(decode(raw).trim());
     setParsing(false);
     return value;
   }

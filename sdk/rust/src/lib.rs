@@ -57,6 +57,7 @@ mod client;
 mod context;
 mod crypto;
 mod error;
+mod exact;
 mod fetch;
 #[cfg(target_arch = "wasm32")]
 mod guest;
@@ -85,6 +86,7 @@ pub use client::Client;
 pub use context::{Auth, AuthKind, Context};
 pub use crypto::{Algorithm, Digest, Key};
 pub use error::{BodyError, Error, Result};
+pub use exact::Null;
 pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
 pub use host::Level;

@@ -1,6 +1,7 @@
 //! Operations of the runner, as values.
 
 use crate::abi::Code;
+use crate::exact;
 use crate::host::{Host, Part};
 use crate::host_error::{HostError, Outcome};
 use serde::de::DeserializeOwned;
@@ -26,7 +27,20 @@ pub struct Operation {
 /// # }
 /// ```
 pub fn call(op: impl Into<String>, args: impl Serialize) -> Operation {
-    Operation::new(op, args, Part::All)
+    let op = op.into();
+    match check(&op, "", &args) {
+        Ok(()) => Operation::new(op, args, Part::All),
+        Err(why) => Operation::failed(&op, why),
+    }
+}
+
+/// Refuses a member of the arguments that JSON has no form for.
+pub(crate) fn check(op: &str, member: &str, value: &impl Serialize) -> Outcome<()> {
+    exact::check(value).map(drop).map_err(|odd| {
+        let place = format!("{}{}", member, odd.path);
+        let why = format!("{}: {} is {}", op, place.trim_start_matches('.'), odd.what);
+        HostError::new(Code::Invalid, format!("{}: check it before, or use None on purpose", why)).of(op)
+    })
 }
 
 impl Operation {

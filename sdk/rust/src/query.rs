@@ -2,6 +2,7 @@
 
 use crate::abi::Code;
 use crate::context::Context;
+use crate::exact::{self, Odd, Shape};
 use crate::host::Part;
 use crate::host_error::{HostError, Outcome};
 use crate::operation::Operation;
@@ -73,7 +74,8 @@ impl Selection {
     }
 
     /// Adds a condition, the `where` of the query: all that are added must hold. The
-    /// operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `startsWith` and `contains`.
+    /// operators are `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `startsWith` and `contains`. A value
+    /// that is missing, such as `None`, is an error: [`Null`](crate::Null) compares with null.
     pub fn filter(self, field: impl Into<String>, operator: &str, value: impl Serialize) -> Selection {
         self.matching(self::field(field, operator, value))
     }
@@ -312,13 +314,22 @@ enum Form {
     All(Vec<Value>),
 }
 
-/// Compares a field; [`Selection::filter`] lists the operators.
+/// Compares a field; [`Selection::filter`] lists the operators. A value that is missing, such as
+/// `None`, is an error with the code `invalid`: [`Null`](crate::Null) compares with null.
 pub fn field(name: impl Into<String>, operator: &str, value: impl Serialize) -> Condition {
     let name = name.into();
-    Condition(match serde_json::to_value(value) {
-        Ok(value) => Ok(Form::One(Value::from(vec![name.into(), operator.into(), value]))),
-        Err(why) => Err(HostError::new(Code::Invalid, format!("compare {}: {}", name, why))),
-    })
+    let is = match exact::check(&value) {
+        Ok(Shape::Missing) => "is missing".into(),
+        Ok(Shape::Other) => match serde_json::to_value(value) {
+            Ok(value) => return Condition(Ok(Form::One(Value::from(vec![name.into(), operator.into(), value])))),
+            Err(why) => format!("is no JSON ({})", why),
+        },
+        Err(Odd { path, what }) if path.is_empty() => format!("is {}", what),
+        Err(Odd { path, what }) => format!("has {} at {}", what, path.trim_start_matches('.')),
+    };
+    let remedy = "check it before the query, or compare with Null";
+    let why = format!("{}: the value of {} {}: {}", name, operator, is, remedy);
+    Condition(Err(HostError::new(Code::Invalid, why)))
 }
 
 impl Condition {

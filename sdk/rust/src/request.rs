@@ -72,7 +72,7 @@ impl<'a> Request<'a> {
 
     /// The JSON body as a `T`. An empty body and `null` are read as `{}`, so that the
     /// check for a field, an `Option`, finds it missing; a `T` that is not an object gets
-    /// `null`. A body that is not JSON, is nested more than 64 levels deep, or does not fit
+    /// `null`. A body that is not JSON in UTF-8, is nested more than 64 levels deep, or does not fit
     /// `T`, answers 400 `invalid_json` when the handler hands the error on.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, BodyError> {
         let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r' | b'\n');
@@ -84,7 +84,8 @@ impl<'a> Request<'a> {
                 let why = format!("must not be nested more than {} levels deep", MAX_DEPTH);
                 return Err(BodyError(Error::custom(why)));
             }
-            return serde_json::from_slice(raw).map_err(BodyError);
+            let text = std::str::from_utf8(raw).map_err(|_| BodyError(Error::custom("must be valid UTF-8")))?;
+            return serde_json::from_str(text).map_err(BodyError);
         }
         serde_json::from_str("{}").or_else(|missing| serde_json::from_str("null").map_err(|_| BodyError(missing)))
     }

@@ -4,7 +4,7 @@ use crate::abi::Code;
 use crate::context::Context;
 use crate::host::Part;
 use crate::host_error::{HostError, Outcome};
-use crate::operation::Operation;
+use crate::operation::{self, Operation};
 use crate::query::{field, Condition, Conditions, Counted};
 use crate::response::{Body, Content};
 use serde::de::DeserializeOwned;
@@ -31,12 +31,13 @@ pub struct Insertion {
 /// `#[serde(skip_serializing_if = "Option::is_none")]`.
 pub fn insert(entity: impl Into<String>, values: impl Serialize) -> Insertion {
     let entity = entity.into();
-    let values = value("insert", &entity, values);
+    let values = value("insert", "values", values);
     Insertion { entity, values }
 }
 
-fn value(op: &str, entity: &str, values: impl Serialize) -> Outcome<Value> {
-    serde_json::to_value(values).map_err(|why| HostError::new(Code::Invalid, format!("{} {}: {}", op, entity, why)))
+fn value(op: &str, member: &str, values: impl Serialize) -> Outcome<Value> {
+    operation::check(op, member, &values)?;
+    serde_json::to_value(values).map_err(|why| HostError::new(Code::Invalid, format!("{}: {}: {}", op, member, why)))
 }
 
 impl Insertion {
@@ -99,13 +100,17 @@ pub struct Change {
 /// # }
 /// ```
 ///
+/// A member that is not there stays as it is, and one that is `None` becomes null: omit it with
+/// `#[serde(skip_serializing_if = "Option::is_none")]`. A float that is not finite is an error;
+/// but `json!` makes null of one.
+///
 /// Without a condition it is an error, unless [`Change::every`] says that all rows are
 /// meant. A row that the caller may not change as it is now is left alone; a change that
 /// would make of it what the caller may not make is an error with the code `denied`, and
 /// then no row is changed.
 pub fn update(entity: impl Into<String>, set: impl Serialize) -> Change {
     let entity = entity.into();
-    let set = value("update", &entity, set);
+    let set = value("update", "set", set);
     Change { entity, set, conditions: Conditions::default() }
 }
 

@@ -35,11 +35,10 @@ fn sent(handler: Handler) -> Vec<(String, Value)> {
 #[test]
 fn a_query_says_what_was_asked() {
     let got = sent(|ctx, _| {
-        let none: Option<String> = None;
         let rows: Vec<Order> = query("Order")
             .select(["id", "total"])
             .filter("status", "=", "o\"pen")
-            .filter("partner", "=", none)
+            .filter("partner", "=", Null)
             .matching(and([field("a", "in", [1, 2]), or([field("b", ">", 1.5), not(field("c", "=", true))])]))
             .order_by_desc("createdAt")
             .order_by("id")
@@ -362,4 +361,93 @@ fn requests_to_others_are_under_way_together() {
     assert_eq!(answer.json::<Value>(), want);
     let sent = json!({"method": "POST", "url": "https://a.example", "headers": [["x", "y"]], "body": {"base64": "/w=="}, "timeout": 2, "redirect": "manual"});
     assert_eq!((answer.calls.len(), &answer.calls[0].1), (5, &sent));
+}
+
+/// The error of a handler that must send nothing.
+fn refused(handler: Handler) -> String {
+    let answer = shop().run(handler);
+    assert_eq!(answer.calls, []);
+    assert_eq!(answer.status, 500);
+    answer.logs.join("\n")
+}
+
+#[test]
+fn a_condition_without_a_value_is_an_error_and_never_null() {
+    thread_local!(static GIVEN: std::cell::RefCell<Option<Condition>> = Default::default());
+    let conditions: Vec<(&str, fn() -> Condition)> = vec![
+        ("is missing", || field("token", "=", None::<String>)),
+        ("is missing", || field("token", "=", Some(None::<u8>))),
+        ("is missing", || field("token", "=", ())),
+        ("is missing", || field("token", "=", json!({})["token"].clone())),
+        ("is NaN", || field("token", "=", f64::NAN)),
+        ("is inf", || field("token", "=", f32::INFINITY)),
+        ("has NaN at [1]", || field("token", "=", [1.0, f64::NAN])),
+    ];
+    for (is, condition) in conditions {
+        let want = format!("token: the value of = {}: check it before the query, or compare with Null", is);
+        for condition in [condition(), or([condition()]), not(condition()), and([condition()])] {
+            GIVEN.with(|given| *given.borrow_mut() = Some(condition));
+            let answer = shop().run(|ctx, _| {
+                let given = || GIVEN.with(|given| given.borrow().clone().unwrap());
+                let set = json!({"password": "x"});
+                let outcomes = [
+                    query("User").matching(given()).all::<Order>(ctx).map(drop),
+                    query("User").matching(given()).count(ctx).map(drop),
+                    query("User").include("keys", query("").matching(given())).all::<Order>(ctx).map(drop),
+                    get("User", "1").include("keys", query("").matching(given())).row::<Order>(ctx).map(drop),
+                    aggregate("User").matching(given()).count().all::<Order>(ctx).map(drop),
+                    update("User", set).matching(given()).run(ctx).map(drop),
+                    remove("User").matching(given()).run(ctx).map(drop),
+                ];
+                Ok(ok(outcomes.map(|outcome| outcome.unwrap_err().message)))
+            });
+            assert_eq!(answer.calls, []);
+            assert_eq!(answer.json::<Vec<String>>(), vec![want.clone(); 7]);
+        }
+    }
+}
+
+#[test]
+fn a_value_without_a_form_in_json_is_named() {
+    #[derive(Serialize)]
+    struct Line {
+        item: &'static str,
+        prices: BTreeMap<u8, f64>,
+        more: Option<Box<Line>>,
+    }
+    fn line(price: f64, more: Option<Box<Line>>) -> Line {
+        Line { item: "a", prices: [(7, 1.0), (9, price)].into(), more }
+    }
+    let cases: Vec<(&str, Handler)> = vec![
+        ("insert: values.prices.9 is NaN", |ctx, _| Ok(ok(insert("Line", line(f64::NAN, None)).run(ctx)?))),
+        ("insert: values[1].more.prices.9 is -inf", |ctx, _| {
+            let lines = [line(1.0, None), line(1.0, Some(Box::new(line(f64::NEG_INFINITY, None))))];
+            Ok(ok(insert("Line", lines).run(ctx)?))
+        }),
+        ("update: set.prices.9 is NaN", |ctx, _| {
+            Ok(ok(update("Line", line(f64::NAN, None)).filter("id", "=", "1").run(ctx)?))
+        }),
+        ("jobs.enqueue: params.item is NaN", |ctx, _| {
+            let params: BTreeMap<_, _> = [("item", f64::NAN)].into();
+            Ok(ok(ctx.client.jobs.enqueue("bill", params, &JobOptions::default())?))
+        }),
+        ("x.y: n[0] is NaN", |ctx, _| {
+            let args: BTreeMap<_, _> = [("n", [f64::NAN])].into();
+            Ok(ok(call("x.y", args).result::<Value>(ctx)?))
+        }),
+    ];
+    for (want, handler) in cases {
+        let got = refused(handler);
+        assert!(
+            got.contains(&format!("invalid: {}: check it before, or use None on purpose", want)),
+            "{}, want {}",
+            got,
+            want
+        );
+    }
+    let got = sent(|ctx, _| Ok(ok(insert("Line", line(1.5, None)).rows::<Order>(ctx)?)));
+    assert_eq!(
+        json!(got),
+        json!([["insert", {"into": "Line", "values": {"item": "a", "prices": {"7": 1.0, "9": 1.5}, "more": null}}]])
+    );
 }

@@ -20,6 +20,10 @@ const malformed = SyntaxError;
 const maxDepth = 64;
 const shortest = 2 * (maxDepth + 1);
 
+// JSON.stringify escapes of these only those that are not in a pair.
+const escapedHalf = /\\ud[89a-f]/i;
+const halves = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
 type Values = Record<string, string>;
 
 const text = (given: string | number): string => {
@@ -73,16 +77,31 @@ export class RouteRequest {
     return this.#raw;
   }
   text(): string {
-    return (this.#text ??= text(host.request_body(0)));
+    if (this.#text === undefined) {
+      const read = text(host.request_body(0));
+      // The engine puts U+FFFD in place of bytes that are not UTF-8, and reads surrogates.
+      if ((read.includes("\ufffd") || !read.isWellFormed()) && !isUTF8(this.rawBody)) throw new BodyError("read the body as text: it must be valid UTF-8");
+      this.#text = read;
+    }
+    return this.#text;
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {
     const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
+    let form: FormData;
     try {
-      return await body.formData();
+      form = await body.formData();
     } catch (error) {
       throw badRequest((error as Error).message.replace("formData: ", ""));
     }
+    // FormData has U+FFFD in place of what is not UTF-8: there is more of it than was sent.
+    let texts = "";
+    for (const [name, value] of form) texts += typeof value === "string" ? name + value : name;
+    const found = texts.split("\ufffd").length;
+    if (found > 1 && found > new TextDecoder("windows-1252").decode(this.rawBody).split(/\xef\xbf\xbd|%ef%bf%bd/i).length) {
+      throw badRequest("the form has text that is not UTF-8");
+    }
+    return form;
   }
   body(): any {
     if (this.#text === undefined) {
@@ -95,12 +114,23 @@ export class RouteRequest {
       throw new BodyError(`read the JSON body: it must not be nested more than ${maxDepth} levels deep`);
     }
     try {
-      return JSON.parse(text) ?? {};
+      const value = JSON.parse(text);
+      if (escapedHalf.test(text) && halves.test(JSON.stringify(value))) throw new BodyError("read the JSON body: it must not have half of a surrogate pair");
+      return value ?? {};
     } catch (error) {
       if (!(error instanceof malformed)) throw error; // without memory, its message cannot be read
       if (/^[ \t\r\n]*$/.test(text)) return {};
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }
+  }
+}
+
+function isUTF8(bytes: Uint8Array): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -59,6 +59,13 @@ same((await client.call.notes()).length, 2);
 same(await client.call.count(), 2);
 same(await client.call.free({ a: [1] }), undefined);
 
+place = "values that JSON would change";
+for (const [body, name] of [[{ parts: [{ name: "a", amount: NaN }] }, "amount"], [{ parts: [{ name: "a", price: Infinity }] }, "price"], [{ at: new Date(NaN) }, "at"]] as const) {
+  const error = await thrown(() => client.call.free({ a: body }));
+  same([error instanceof TypeError, String(error).includes(`: ${name} cannot be `)], [true, true]);
+}
+same(await client.call.free({ a: [null, undefined, new Date(0)] }), undefined);
+
 place = "bodies and answers of other kinds";
 same(await client.removeNote({ params: { id: made.id } }), undefined);
 same(await client.plain(), "a line");

@@ -148,6 +148,19 @@ export async function conditions() {
   return ok(items(rows));
 }
 
+export async function missing(req: RouteRequest) {
+  const what = req.params.what;
+  const token = req.query.token as string; // as it is written where types are not checked
+  const nine = update("Order", { qty: 9 });
+  if (what === "where") await nine.where("code", "=", token);
+  if (what === "or") await remove("Order").match(or(field("item", "=", "a"), not(field("code", "!=", token))));
+  if (what === "nan") await query("Order").where("qty", ">=", NaN).count();
+  if (what === "insert") await insert("Order", { item: "x", qty: NaN });
+  if (what === "enqueue") await jobs.enqueue("mail", { to: [1, NaN] as unknown as string });
+  if (what === "limit") await query("Order").limit(0);
+  return ok({ count: await nine.where("code", "=", null) });
+}
+
 export async function countOrders(req: RouteRequest) {
   let orders = query<Order>("Order");
   if (req.query.q !== undefined) orders = orders.where("item", "startsWith", req.query.q);

@@ -2,7 +2,7 @@
 // describes its handlers.
 import {
   aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, noContent, not, notFound, ok, Operation,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation,
   or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
@@ -189,6 +189,18 @@ export function conditions(): Response {
     .match([or([field("item", "=", "a"), and([field("qty", ">=", 2), not(field("qty", "=", 3))])])])
     .all<Order>();
   return ok(items(rows));
+}
+
+export function missing(req: RouteRequest): Response {
+  const what = req.params["what"];
+  const nine = update("Order", fields().set("qty", 9));
+  if (what == "where") nine.where("code", "=", orNull(req.query, "token")).count();
+  if (what == "or") remove("Order").match([or([field("item", "=", "a"), not(field("code", "!=", orNull(req.query, "token")))])]).count();
+  if (what == "nan") query("Order").where("qty", ">=", NaN).count();
+  if (what == "insert") insert("Order", fields().set("item", "x").set("qty", NaN)).run();
+  if (what == "enqueue") getContext().client.jobs.enqueue("mail", fields().set("to", [1, NaN]));
+  if (what == "limit") query("Order").limit(0).all<Order>();
+  return ok(fields().set("count", nine.where("code", "=", nil).count()));
 }
 
 export function countOrders(req: RouteRequest): Response {

@@ -74,6 +74,25 @@ RUNNER_HANDLER(conditions) {
   return runner_ok(items(runner_rows(q)));
 }
 
+RUNNER_HANDLER(missing) {
+  runner_text what = runner_param("what");
+  runner_json *nine = runner_object("qty", runner_int(9), NULL), *token = runner_string(runner_query_value("token"));
+  if (runner_is(what, "where")) runner_count(runner_where(runner_update("Order", nine), "code", "=", token));
+  if (runner_is(what, "or"))
+    runner_count(runner_match(runner_remove("Order"),
+        runner_or(runner_field("item", "=", runner_str("a")), runner_not(runner_field("code", "!=", token)))));
+  if (runner_is(what, "nan")) runner_count(runner_where(runner_query("Order"), "qty", ">=", runner_number(NAN)));
+  if (runner_is(what, "insert"))
+    runner_row(runner_insert("Order", runner_object("item", runner_str("x"), "qty", runner_number(NAN), NULL)));
+  if (runner_is(what, "enqueue")) {
+    runner_json *to = runner_push(runner_push(runner_array(), runner_int(1)), runner_number(NAN));
+    runner_job_enqueue("mail", runner_object("to", to, NULL), NULL);
+  }
+  if (runner_is(what, "limit")) runner_rows(runner_limit(runner_query("Order"), 0));
+  int64_t count = runner_count(runner_where(runner_update("Order", nine), "code", "=", runner_null()));
+  return runner_ok(runner_object("count", runner_int(count), NULL));
+}
+
 RUNNER_HANDLER(countOrders) {
   runner_op *q = runner_query("Order");
   runner_text start = runner_query_value("q");

@@ -137,6 +137,20 @@ RUNNER_HANDLER(conditions) {
   return ok(items(orders.rows()));
 }
 
+RUNNER_HANDLER(missing) {
+  using runner::field, runner::query, runner::update;
+  runner::Request req;
+  auto what = req.param("what");
+  auto token = req.query("token");
+  if (what == "where") update("Order", object({{"qty", 9}})).where("code", "=", token).run();
+  if (what == "or") runner::remove("Order").match(runner::or_(field("item", "=", "a"), runner::not_(field("code", "!=", token)))).run();
+  if (what == "nan") query("Order").where("qty", ">=", NAN).count();
+  if (what == "insert") runner::insert("Order", object({{"item", "x"}, {"qty", NAN}})).row();
+  if (what == "enqueue") runner::jobs::enqueue("mail", object({{"to", runner::array({1, NAN})}}));
+  if (what == "limit") query("Order").limit(0).rows();
+  return ok(object({{"count", update("Order", object({{"qty", 9}})).where("code", "=", nullptr).run()}}));
+}
+
 RUNNER_HANDLER(countOrders) {
   auto orders = runner::query("Order");
   if (auto start = runner::Request().query("q")) orders.where("item", "startsWith", *start);

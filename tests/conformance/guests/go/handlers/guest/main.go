@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -312,6 +313,37 @@ func conditions(ctx *runner.Context, _ *runner.Request) (runner.Response, error)
 			runner.And(runner.Field("qty", ">=", 2), runner.Not(runner.Field("qty", "=", 3))),
 		)).All(ctx, &rows)
 	return runner.OK(items(rows)), err
+}
+
+//go:wasmexport missing
+func exportMissing() { runner.Handle(missing) }
+
+func missing(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	var token *string
+	if req.HasQuery("token") {
+		token = new(string)
+	}
+	nine := runner.Update("Order", map[string]int{"qty": 9})
+	var err error
+	switch req.Param("what") {
+	case "where":
+		_, err = nine.Where("code", "=", token).Run(ctx)
+	case "or":
+		_, err = runner.Remove("Order").Match(runner.Or(runner.Field("item", "=", "a"), runner.Not(runner.Field("code", "!=", token)))).Run(ctx)
+	case "nan":
+		_, err = runner.Query("Order").Where("qty", ">=", math.NaN()).Count(ctx)
+	case "insert":
+		err = runner.Insert("Order", map[string]any{"item": "x", "qty": math.NaN()}).Row(ctx, nil)
+	case "enqueue":
+		_, err = ctx.Client.Jobs.Enqueue("mail", map[string]any{"to": []float64{1, math.NaN()}}, runner.JobOptions{})
+	case "limit":
+		err = runner.Query("Order").Limit(0).All(ctx, &[]order{})
+	}
+	if err != nil {
+		return runner.Response{}, err
+	}
+	n, err := nine.Where("code", "=", runner.Null).Run(ctx)
+	return runner.OK(map[string]int{"count": n}), err
 }
 
 //go:wasmexport countOrders

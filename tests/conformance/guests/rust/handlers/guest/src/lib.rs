@@ -180,6 +180,34 @@ handler!(conditions, |ctx, _| {
     Ok(ok(items(orders.all(ctx)?)))
 });
 
+handler!(missing, |ctx, req| {
+    let token = req.query("token");
+    let nine = update("Order", json!({"qty": 9}));
+    match req.param("what").as_str() {
+        "where" => drop(nine.clone().filter("code", "=", token).run(ctx)?),
+        "or" => {
+            let or = or([field("item", "=", "a"), not(field("code", "!=", token))]);
+            remove("Order").matching(or).run(ctx)?;
+        }
+        "nan" => drop(query("Order").filter("qty", ">=", f64::NAN).count(ctx)?),
+        "insert" => {
+            #[derive(Serialize)]
+            struct Values {
+                item: &'static str,
+                qty: f64,
+            }
+            insert("Order", Values { item: "x", qty: f64::NAN }).run(ctx)?
+        }
+        "enqueue" => {
+            let params: std::collections::BTreeMap<_, _> = [("to", [1.0, f64::NAN])].into();
+            ctx.client.jobs.enqueue("mail", params, &JobOptions::default())?;
+        }
+        "limit" => drop(query("Order").limit(0).all::<Value>(ctx)?),
+        _ => {}
+    }
+    Ok(ok(json!({ "count": nine.filter("code", "=", Null).run(ctx)? })))
+});
+
 handler!(countOrders, |ctx, req| {
     let orders = match req.query("q") {
         Some(q) => query("Order").filter("item", "startsWith", q),
