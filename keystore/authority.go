@@ -120,7 +120,7 @@ func (a Authority) sessionOwner(f SessionFilter) (o sessionOwner, err error) {
 	case inTenant && a.isUser(o.user):
 		return o, nil
 	case !a.CreatesSession && !a.managesSessions():
-		return o, fault.New(fault.Denied, "only users may list and revoke sessions, their own in their tenant: `@manage when …` in the schema's `session cookie` allows more, and a route with `mints: session` reaches every user that it names")
+		return o, fault.New(fault.Denied, "the caller reaches only its own sessions: `@manage when …` in the schema's `session cookie` allows those of others in its tenant, and a route with `mints: session` those of every user that it names")
 	case o.user == "":
 		return o, errNoUser
 	case inTenant || a.CreatesSession:
