@@ -75,8 +75,9 @@ func TestARemovedMemberIsRefusedAtOnce(t *testing.T) {
 				t.Errorf("%d %s", answer.Status, answer.Body)
 			}
 		})
-		if m.holds(phone) || m.holds(laptop) || !m.holds(elsewhere) || !m.holds(admin) {
-			t.Errorf("%s: %v %v, of another organisation %v, the admin's %v", user, m.holds(phone), m.holds(laptop), m.holds(elsewhere), m.holds(admin))
+		live := sessionIDs(m.App)
+		if slices.Contains(live, phone.ID) || slices.Contains(live, laptop.ID) || !slices.Contains(live, elsewhere.ID) || !slices.Contains(live, admin.ID) {
+			t.Errorf("%s: live are %v, not those of another organisation and of the admin alone", user, live)
 		}
 	}
 	reasons := 0
