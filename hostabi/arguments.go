@@ -227,6 +227,15 @@ func (a *arguments) optionalWhole(name string) (int64, bool) {
 	return int64(n), true
 }
 
+// pageLimit returns the limit of a page of keys or sessions, 0 if it is absent.
+func (a *arguments) pageLimit() int {
+	limit, ok := a.optionalWhole("limit")
+	if ok && (limit < 1 || limit > 1000) {
+		a.wrong("member %q must be from 1 to 1000", "limit")
+	}
+	return int(limit)
+}
+
 // optionalObject returns a copy of the JSON of an object, or nil if it is absent.
 func (a *arguments) optionalObject(name string) json.RawMessage {
 	raw := a.take(name)

@@ -63,12 +63,7 @@ type listedSession struct {
 func listSessions(c *Call, args *arguments) (any, error) {
 	filter := sessionFilter(args)
 	filter.Cursor, _ = args.optionalText("cursor")
-	if limit, ok := args.optionalWhole("limit"); ok {
-		if limit < 1 || limit > 1000 {
-			args.wrong("member %q must be from 1 to 1000", "limit")
-		}
-		filter.Limit = int(limit)
-	}
+	filter.Limit = args.pageLimit()
 	if err := args.end(); err != nil {
 		return nil, err
 	}

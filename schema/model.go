@@ -202,7 +202,7 @@ type Route struct {
 	Verify *Verify
 	// CSRFOff (csrf: off) accepts session cookies in requests from pages of any origin.
 	CSRFOff bool
-	// CreatesSession (mints: session) lets the handler create and end sessions.
+	// CreatesSession (mints: session) lets the handler create sessions, and list and end those of users that it names.
 	CreatesSession bool
 	// CORS are the origins whose pages may read the responses; "*" is any.
 	CORS []string
