@@ -260,7 +260,7 @@ func spends(a keystore.Authority, units int) keystore.Authority {
 func TestListingThreeSessionsCostsTheSameBesideManyOthers(t *testing.T) {
 	others, soak := 3000, os.Getenv("RUNNER_SOAK") != ""
 	if soak {
-		others = 1_000_000
+		others = 200_000
 	}
 	w := inMemory(t)
 	sc := compile(t, cookies)
