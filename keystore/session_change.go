@@ -169,7 +169,7 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 }
 
 // maxRevoked is how many sessions one transaction ends.
-const maxRevoked = 5000
+const maxRevoked = 4000
 
 // revokeUnits is the cost of ending a session that was read.
 const revokeUnits = 10 * keyUnits
@@ -245,9 +245,9 @@ func writeSession(tx *store.Tx, a Authority, action string, r *sessionRecord) er
 const revokedKeys = 4
 
 // revokedBytes is an upper bound for the bytes that a revocation of the session writes: in JSON
-// a character takes up to six bytes.
+// a character takes up to six bytes, and the names are there twice.
 func (r *sessionRecord) revokedBytes() int {
-	n := 1000 + 16*(len(r.UserID)+len(r.Tenant))
+	n := 1000 + 14*(len(r.UserID)+len(r.Tenant))
 	for _, role := range r.Roles {
 		n += 6*len(role) + 3
 	}

@@ -223,21 +223,35 @@ func TestMoreSessionsThanATransactionHoldsAreRefusedOrEndedInParts(t *testing.T)
 	}
 	w := inMemory(t)
 	sc := compile(t, cookies)
-	w.signInMany(sc, 5001, func(int) string { return "ada" })
+	w.signInMany(sc, 4001, func(int) string { return "ada" })
 	ada, records := session(sc, "acme", "ada"), len(w.audit())
 	ended, _, err := w.revokeSessions(ada, keystore.SessionFilter{}, "")
-	if fault.CodeOf(err) != fault.Limit || !strings.Contains(err.Error(), "more than 5000 sessions") || ended != nil || len(w.audit()) != records {
+	if fault.CodeOf(err) != fault.Limit || !strings.Contains(err.Error(), "more than 4000 sessions") || ended != nil || len(w.audit()) != records {
 		t.Errorf("ended %d, %v", len(ended), err)
 	}
 	all := w.live(ada, keystore.SessionFilter{Limit: 1000})
-	if len(all) != 5001 || !slices.IsSorted(all) {
+	if len(all) != 4001 || !slices.IsSorted(all) {
 		t.Fatalf("lists %d", len(all))
 	}
 	start := time.Now()
-	if ended, _, err := w.revokeSessions(ada, keystore.SessionFilter{}, all[7]); err != nil || len(ended) != 5000 {
+	if ended, _, err := w.revokeSessions(ada, keystore.SessionFilter{}, all[7]); err != nil || len(ended) != 4000 {
 		t.Errorf("all but one: ended %d, %v", len(ended), err)
 	}
-	t.Logf("5,000 sessions ended in %v", time.Since(start))
+	t.Logf("4,000 sessions ended in %v", time.Since(start))
+	// Names as long as they may be take more of a transaction.
+	long := strings.Repeat("<", 120)
+	w.signInMany(sc, 3200, func(int) string { return long })
+	if _, _, err := w.revokeSessions(operator(sc), keystore.SessionFilter{UserID: long}, ""); fault.CodeOf(err) != fault.Limit {
+		t.Errorf("3,200 with long names: %v", err)
+	}
+	for more := true; more; {
+		if _, more, err = w.revokeSessions(operator(sc), keystore.SessionFilter{UserID: long, Limit: 4000}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := w.live(operator(sc), keystore.SessionFilter{UserID: long}); left != nil {
+		t.Errorf("%d are left", len(left))
+	}
 	w.signInMany(sc, 1500, func(int) string { return "bob" })
 	for _, want := range []int{1000, 500, 0} {
 		ended, more, err := w.revokeSessions(operator(sc), keystore.SessionFilter{UserID: "bob", Limit: 1000}, "")
@@ -258,27 +272,30 @@ func spends(a keystore.Authority, units int) keystore.Authority {
 }
 
 func TestListingThreeSessionsCostsTheSameBesideManyOthers(t *testing.T) {
-	others, soak := 3000, os.Getenv("RUNNER_SOAK") != ""
-	if soak {
+	others := 3000
+	if os.Getenv("RUNNER_SOAK") != "" {
 		others = 200_000
 	}
-	w := inMemory(t)
 	sc := compile(t, cookies)
 	ada := session(sc, "acme", "ada")
-	bench := func() time.Duration {
-		start := time.Now()
-		for range 200 {
-			if got := w.live(ada, keystore.SessionFilter{}); len(got) != 3 {
-				t.Fatalf("lists %d", len(got))
-			}
-		}
-		return time.Since(start)
+	alone, w := inMemory(t), inMemory(t)
+	for _, one := range []*fixture{alone, w} {
+		one.signInMany(sc, 3, func(int) string { return "ada" })
 	}
-	w.signInMany(sc, 3, func(int) string { return "ada" })
-	alone := bench()
 	w.signInMany(sc, others, func(i int) string { return fmt.Sprint("a", i) })
-	beside := bench()
-	t.Logf("%d others: a list takes %v alone and %v beside them", others, alone/200, beside/200)
+	fastest := map[*fixture]time.Duration{alone: time.Hour, w: time.Hour}
+	for range 20 { // alternately
+		for _, one := range []*fixture{alone, w} {
+			start := time.Now()
+			for range 20 {
+				if got := one.live(ada, keystore.SessionFilter{}); len(got) != 3 {
+					t.Fatalf("lists %d", len(got))
+				}
+			}
+			fastest[one] = min(fastest[one], time.Since(start)/20)
+		}
+	}
+	t.Logf("a list of three takes %v alone and %v beside %d others", fastest[alone], fastest[w], others)
 	const enough = 3 * 2 * 2000 // an entry and a record for each
 	for _, by := range []keystore.Authority{ada, operator(sc)} {
 		if page, err := w.listSessions(spends(by, enough+1), keystore.SessionFilter{UserID: "ada"}); err != nil || len(page.Sessions) != 3 {
