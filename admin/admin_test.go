@@ -187,6 +187,10 @@ func TestTheSocketAndTheProcessGiveTheSameAnswers(t *testing.T) {
 			s := changed.Item
 			return s.ID + string(s.Status), err
 		}},
+		{"revoke all sessions of a user without one", func(c *admin.Client) (any, error) {
+			return c.RevokeSessions(ctx, admin.RevokeSessions{UserID: "eve", Tenant: "acme"})
+		}},
+		{"revoke all sessions of no user", func(c *admin.Client) (any, error) { return c.RevokeSessions(ctx, admin.RevokeSessions{}) }},
 		{"revoke an unknown session", func(c *admin.Client) (any, error) { return c.RevokeSession(ctx, "ses_01hzzzzzzzzzzzzzzzzzzzzzzz") }},
 		{"audit", func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{}) }},
 		{"audit from", func(c *admin.Client) (any, error) { return c.ListAudit(ctx, admin.ListAudit{From: 2, Limit: 1}) }},

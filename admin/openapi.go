@@ -110,6 +110,7 @@ var described = map[reflect.Type]map[string]any{
 	reflect.TypeFor[Changed[keystore.Key]]():         apiKey,
 	reflect.TypeFor[Changed[keystore.PlatformKey]](): platformKey,
 	reflect.TypeFor[Changed[keystore.Session]]():     session,
+	reflect.TypeFor[Changed[RevokedSessions]]():      object("How many sessions were revoked.", map[string]any{"count": map[string]any{"type": "integer"}}),
 	reflect.TypeFor[keystore.Page]():                 page("keys"),
 	reflect.TypeFor[keystore.SessionPage]():          page("sessions"),
 }

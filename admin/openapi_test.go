@@ -64,7 +64,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup clock.accept clock.show cluster.invite cluster.leave data.delete data.drop data.each data.get data.import data.list data.update " +
 			"functions.call jobs.cancel jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke reload " +
-			"sessions.create sessions.list sessions.revoke",
+			"sessions.create sessions.list sessions.revoke sessions.revokeAll",
 	}
 	roles := admin.RolesOfOperations()
 	got := map[string]string{}

@@ -160,6 +160,7 @@ var operations = map[string]operation{
 	"sessions.create":     commits(with(keystore.RoleAdmin, (*Local).createSession)),
 	"sessions.list":       with(keystore.RoleAdmin, (*Local).listSessions),
 	"sessions.revoke":     commits(with(keystore.RoleAdmin, (*Local).revokeSession)),
+	"sessions.revokeAll":  commits(with(keystore.RoleAdmin, (*Local).revokeSessions)),
 	"data.get":            with(keystore.RoleAdmin, (*Local).getRow),
 	"data.list":           with(keystore.RoleAdmin, (*Local).listRows),
 	"data.import":         commits(with(keystore.RoleAdmin, (*Local).importRows)),

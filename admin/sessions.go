@@ -23,6 +23,21 @@ type SessionID struct {
 	ID string `json:"id"`
 }
 
+// RevokeSessions names the user whose sessions end.
+type RevokeSessions struct {
+	UserID string `json:"userId"`
+	// Tenant is the user's; empty: the user's sessions in every tenant end.
+	Tenant string `json:"tenant,omitempty"`
+	// Except is the id of a session that remains; empty: none.
+	Except string `json:"except,omitempty"`
+}
+
+// RevokedSessions says what was revoked.
+type RevokedSessions struct {
+	// Count is the number of sessions.
+	Count int `json:"count"`
+}
+
 // ListSessions selects sessions; the zero value selects the first 100 active ones.
 type ListSessions struct {
 	UserID string `json:"userId,omitempty"`
@@ -46,6 +61,12 @@ func (c *Client) ListSessions(ctx context.Context, request ListSessions) (keysto
 // RevokeSession revokes a session permanently; revoking a revoked one changes nothing.
 func (c *Client) RevokeSession(ctx context.Context, id string) (Changed[keystore.Session], error) {
 	return ask[Changed[keystore.Session]](ctx, c, "sessions.revoke", SessionID{ID: id})
+}
+
+// RevokeSessions revokes all sessions of a user permanently, in several transactions if there are
+// many. After an error some may be revoked; the same request revokes the others.
+func (c *Client) RevokeSessions(ctx context.Context, request RevokeSessions) (Changed[RevokedSessions], error) {
+	return ask[Changed[RevokedSessions]](ctx, c, "sessions.revokeAll", request)
 }
 
 // Check returns the error with which every node with that schema would refuse the request,
@@ -85,7 +106,7 @@ func (l *Local) createSession(ctx context.Context, who keystore.Authority, args 
 func (l *Local) listSessions(ctx context.Context, who keystore.Authority, args ListSessions) (page keystore.SessionPage, err error) {
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		page, err = l.Keys.ListSessions(tx, who, keystore.SessionFilter{
-			UserID: args.UserID, Tenant: args.Tenant, All: args.All, Limit: args.Limit, Cursor: args.Cursor,
+			UserID: args.UserID, Tenant: tenantOf(args.Tenant), All: args.All, Limit: args.Limit, Cursor: args.Cursor,
 		})
 		return err
 	})
@@ -99,4 +120,33 @@ func (l *Local) revokeSession(ctx context.Context, who keystore.Authority, args 
 		return err
 	})
 	return everywhere(ctx, l, session, seq, err)
+}
+
+// revokedPerWrite is how many sessions of a user one transaction revokes.
+const revokedPerWrite = 1000
+
+func (l *Local) revokeSessions(ctx context.Context, who keystore.Authority, args RevokeSessions) (Changed[RevokedSessions], error) {
+	filter := keystore.SessionFilter{UserID: args.UserID, Tenant: tenantOf(args.Tenant), Limit: revokedPerWrite}
+	var revoked RevokedSessions
+	for {
+		var ended []string
+		var more bool
+		seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
+			ended, more, err = l.Keys.RevokeSessions(tx, who, filter, args.Except)
+			return err
+		})
+		revoked.Count += len(ended)
+		if err != nil || !more {
+			return everywhere(ctx, l, revoked, seq, err)
+		}
+	}
+}
+
+// tenantOf returns the tenant of a filter: an empty name means every tenant that the operator
+// reaches.
+func tenantOf(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
 }

@@ -181,6 +181,24 @@ func (a *arguments) optionalText(name string) (string, bool) {
 	return string(s), true
 }
 
+// presentText is optionalText for a member that may be absent, but not null: a value that is
+// missing by mistake must not mean the same as one that was left out.
+func (a *arguments) presentText(name string) (string, bool) {
+	if string(a.members[name]) == "null" {
+		a.wrong("member %q must be a string, or left out", name)
+	}
+	return a.optionalText(name)
+}
+
+// optionalBool returns a truth value, false if it is absent.
+func (a *arguments) optionalBool(name string) bool {
+	raw := a.take(name)
+	if raw != nil && raw.Kind() != 't' && raw.Kind() != 'f' {
+		a.wrong("member %q must be true or false", name)
+	}
+	return raw.Kind() == 't'
+}
+
 // optionalTexts returns a list of strings, or nil if it is absent.
 func (a *arguments) optionalTexts(name string) []string {
 	raw := a.take(name)
@@ -216,6 +234,15 @@ func (a *arguments) optionalWhole(name string) (int64, bool) {
 		return 0, true
 	}
 	return int64(n), true
+}
+
+// pageLimit returns the limit of a page of keys or sessions, 0 if it is absent.
+func (a *arguments) pageLimit() int {
+	limit, ok := a.optionalWhole("limit")
+	if ok && (limit < 1 || limit > 1000) {
+		a.wrong("member %q must be from 1 to 1000", "limit")
+	}
+	return int(limit)
 }
 
 // optionalObject returns a copy of the JSON of an object, or nil if it is absent.

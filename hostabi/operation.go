@@ -43,8 +43,10 @@ var operationTable = map[string]operation{
 	"apiKeys.rotate": {countsAsStoreOp: true, run: withArguments(rotateAPIKey)},
 	"apiKeys.revoke": {countsAsStoreOp: true, run: withArguments(revokeAPIKey)},
 
-	"sessions.create": {countsAsStoreOp: true, run: withArguments(createSession)},
-	"sessions.revoke": {countsAsStoreOp: true, run: withArguments(revokeSession)},
+	"sessions.create":    {countsAsStoreOp: true, run: withArguments(createSession)},
+	"sessions.list":      {countsAsStoreOp: true, run: withArguments(listSessions)},
+	"sessions.revoke":    {countsAsStoreOp: true, run: withArguments(revokeSession)},
+	"sessions.revokeAll": {countsAsStoreOp: true, run: withArguments(revokeSessions)},
 
 	"jobs.enqueue": {countsAsStoreOp: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
 	"jobs.cancel":  {countsAsStoreOp: true, run: withArguments(cancelJob)},

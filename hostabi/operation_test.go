@@ -111,6 +111,14 @@ func TestUnknownMembersOfArgumentsAreRefused(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 63) + "1" + strings.Repeat("}", 63) // inside the arguments: 64
 	for _, row := range []struct{ op, args, message string }{
 		{"apiKeys.create", `{}`, `apiKeys.create: member "scope" is missing`},
+		{"sessions.list", `{"limit":0}`, `sessions.list: member "limit" must be from 1 to 1000`},
+		{"sessions.list", `{"user":1}`, `sessions.list: member "user" must be a string`},
+		{"sessions.list", `{"tenant":null}`, `sessions.list: member "tenant" must be a string, or left out`},
+		{"sessions.list", `{"allTenants":1}`, `sessions.list: member "allTenants" must be true or false`},
+		{"sessions.list", `{"userId":"ada"}`, `sessions.list: unknown member "userId"`},
+		{"sessions.revokeAll", `{"user":""}`, `sessions.revokeAll: member "user" must not be empty`},
+		{"sessions.revokeAll", `{"except":null}`, `sessions.revokeAll: member "except" must be a string, or left out`},
+		{"sessions.revokeAll", `{"limit":1}`, `sessions.revokeAll: unknown member "limit"`},
 		{"apiKeys.create", ``, `apiKeys.create: member "scope" is missing`},
 		{"apiKeys.create", `{"scope":null}`, `apiKeys.create: member "scope" is missing`},
 		{"apiKeys.create", `{"scope":1}`, `apiKeys.create: member "scope" must be a string`},

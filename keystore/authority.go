@@ -15,6 +15,10 @@ import (
 // Authority is the caller that asks for a change, and the schema that applies. A handler
 // acts with the authority of its request's caller. An operator's command has a caller of
 // kind System, which reaches every tenant, or only its own if it has one.
+//
+// Operators reach all sessions. Others reach those of a user that they name if CreatesSession is
+// set; those of all users of their tenant if the schema's @manage is true for them; and users
+// their own: those with the same user and tenant.
 type Authority struct {
 	// Schema is the active one. Only an operator may leave it nil: to read, revoke,
 	// disable and enable keys.
@@ -22,7 +26,8 @@ type Authority struct {
 	Caller caller.Caller
 	// RequestID and Address are for the audit log; either may be empty.
 	RequestID, Address string
-	// CreatesSession says that a handler may create and revoke sessions.
+	// CreatesSession says that a handler may create sessions, for any user, and so list and
+	// revoke those of any user that it names.
 	CreatesSession bool
 	// Work meters reading through keys: when it fails, the operation fails with
 	// Deadline. A nil Work never fails.
@@ -33,8 +38,10 @@ type Authority struct {
 const keyUnits = 2000
 
 // readsKey charges for a key that is read.
-func (a Authority) readsKey() error {
-	if err := a.Work.Spend(keyUnits); err != nil {
+func (a Authority) readsKey() error { return a.spend(keyUnits) }
+
+func (a Authority) spend(units int) error {
+	if err := a.Work.Spend(units); err != nil {
 		return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 	}
 	return nil
@@ -43,6 +50,8 @@ func (a Authority) readsKey() error {
 // errNoKey is the answer for every id that the caller cannot reach, whether or not a key
 // has it.
 var errNoKey error = fault.New(fault.NotFound, "there is no API key with this id")
+
+var errNoUser error = fault.New(fault.Invalid, "the user is missing: the caller has no sessions of its own")
 
 func (a Authority) isOperator() bool { return a.Caller.Kind == caller.System }
 
@@ -66,6 +75,58 @@ func (a Authority) reaches(r *record) bool {
 		return false
 	}
 	return a.mayIssue(a.Schema.ScopeOf(r.Scope, r.Capability))
+}
+
+// reachesSession reports whether the caller, who has named it by its id alone, may revoke a
+// session.
+func (a Authority) reachesSession(r *sessionRecord) bool {
+	if a.isOperator() {
+		return a.Caller.Tenant == "" || r.Tenant == a.Caller.Tenant
+	}
+	return r.Tenant == a.Caller.Tenant && (a.isUser(r.UserID) || a.managesSessions())
+}
+
+// isUser reports whether the caller is that signed-in user.
+func (a Authority) isUser(id string) bool {
+	return a.Caller.Kind == caller.Session && id != "" && id == a.Caller.UserID
+}
+
+func (a Authority) managesSessions() bool {
+	return a.Schema != nil && a.Schema.MayManageSessions(a.Caller)
+}
+
+// sessionOwner returns whose sessions the filter selects, if the caller reaches them.
+func (a Authority) sessionOwner(f SessionFilter) (o sessionOwner, err error) {
+	o = sessionOwner{user: f.UserID, tenant: a.Caller.Tenant}
+	if o.user == "" && a.Caller.Kind == caller.Session {
+		o.user = a.Caller.UserID
+	}
+	if f.Tenant != nil {
+		o.tenant = *f.Tenant
+	}
+	o.allTenants = f.AllTenants || f.Tenant == nil && a.isOperator() && a.Caller.Tenant == ""
+	if f.AllTenants && f.Tenant != nil {
+		return o, fault.New(fault.Invalid, "tenant and allTenants exclude each other")
+	}
+	if err := cmp.Or(CheckLine("user", f.UserID), CheckLine("tenant", *cmp.Or(f.Tenant, new(string)))); err != nil {
+		return o, err
+	}
+	inTenant := !o.allTenants && o.tenant == a.Caller.Tenant
+	switch {
+	case a.isOperator():
+		if a.Caller.Tenant == "" || inTenant {
+			return o, nil
+		}
+	case inTenant && a.isUser(o.user):
+		return o, nil
+	case !a.CreatesSession && !a.managesSessions():
+		return o, fault.New(fault.Denied, "the caller reaches only its own sessions: `@manage when …` in the schema's `session cookie` allows those of others in its tenant, and a route with `mints: session` those of every user that it names")
+	case o.user == "":
+		return o, errNoUser
+	case inTenant || a.CreatesSession:
+		return o, nil
+	}
+	return o, fault.New(fault.Denied, "only sessions of the caller's own tenant can be listed and revoked")
 }
 
 // scope returns the declared scope of that name.

@@ -24,6 +24,8 @@
 //	keystore/dead/<u16 length><tenant><id>     the same for a revoked or expired key
 //	keystore/count/<tenant>                    i64 number of keys that maxPerTenant counts
 //	keystore/session/<id>                      the session, JSON
+//	keystore/user/<u16 length><user><u16 length><tenant><1, revoked: 0><id>
+//	                                           empty: the sessions of a user
 //	keystore/platform/<id>                     the platform key, JSON
 //	keystore/use/<id>                          i64 last use of a key, session or platform key in ms
 //

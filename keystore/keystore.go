@@ -110,8 +110,10 @@ type Keystore struct {
 	mu       sync.RWMutex // guards the fields below, and changes of the indexes
 	keys     map[string]*known
 	sessions map[string]*knownSession
-	useOf    map[string]*use // by the id of a key or session
-	unhook   func()
+	// unindexed has the sessions without an entry in the index by user, by the user.
+	unindexed map[string]map[string]bool
+	useOf     map[string]*use // by the id of a key or session
+	unhook    func()
 
 	upkeep upkeep
 }
@@ -161,7 +163,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	k := &Keystore{
 		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: tokenindex.New[entry](),
 		dead: tokenindex.New[deadKey](), sessionIndex: tokenindex.New[sessionEntry](),
-		keys: map[string]*known{}, sessions: map[string]*knownSession{}, useOf: map[string]*use{},
+		keys: map[string]*known{}, sessions: map[string]*knownSession{}, unindexed: map[string]map[string]bool{}, useOf: map[string]*use{},
 		upkeep: upkeep{keepDead: cmp.Or(opt.KeepDead, DefaultKeepDead), done: make(chan struct{})},
 	}
 	sessionKey := k.Derive("sessions")

@@ -19,6 +19,7 @@ const (
 	prefixDead     = prefixAll + "dead/"
 	prefixCount    = prefixAll + "count/"
 	prefixSession  = prefixAll + "session/"
+	prefixUser     = prefixAll + "user/"
 	prefixPlatform = prefixAll + "platform/"
 	prefixUse      = prefixAll + "use/"
 )

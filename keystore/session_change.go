@@ -1,12 +1,12 @@
 package keystore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
@@ -147,22 +147,19 @@ func checkRoles(s *schema.Schema, asked []string) error {
 }
 
 // RevokeSession ends the session permanently and returns it. Revoking a revoked one changes
-// nothing. An operator may revoke any session and, where CreatesSession is set, a user its
-// own; for other callers the session does not exist. The fault is NotFound.
+// nothing. A session that the caller does not reach does not exist for it: see Authority. The
+// fault is NotFound.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
 	now := k.clock.Now()
-	if !a.isOperator() && !a.CreatesSession || !validID(sessionIDs, id) {
+	if !validID(sessionIDs, id) {
 		return Session{}, errNoSession
 	}
 	r, err := readSession(tx, id)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !a.reachesSession(r) {
 		return Session{}, errNoSession
 	}
 	if err != nil {
 		return Session{}, err
-	}
-	if c := a.Caller; !a.isOperator() && (c.Kind != caller.Session || r.UserID != c.UserID || r.Tenant != c.Tenant) {
-		return Session{}, errNoSession
 	}
 	if r.Revoked != 0 {
 		return k.sessionAt(tx, r, now)
@@ -171,18 +168,88 @@ func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session,
 	return k.commitSession(tx, a, "sessions.revoke", r, now)
 }
 
-// commitSession writes the changed session and its audit record, which names the user, to
-// tx.
+// maxRevoked is how many sessions one transaction ends.
+const maxRevoked = 4000
+
+// revokeUnits is the cost of ending a session that was read.
+const revokeUnits = 10 * keyUnits
+
+// RevokeSessions ends the sessions of a user, but not the one with the id except, and returns
+// their ids. Sessions that have only become idle are among them. With f.Limit it ends no more
+// than that and reports whether there are more; without, it ends all or fails: the fault is
+// Limit for more than a transaction holds. It checks first, and then writes. Of f only whose
+// sessions and the limit count. Other faults: Denied, Invalid.
+func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, except string) (ended []string, more bool, err error) {
+	now := k.clock.Now()
+	owner, err := a.sessionOwner(f)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case owner.user == "":
+		return nil, false, errNoUser
+	case except != "" && !validID(sessionIDs, except):
+		return nil, false, invalid(except, "except is not the id of a session")
+	}
+	var records []*sessionRecord
+	bytes := 0
+	for r, err := range k.sessionsOf(tx, a, owner, false, "") {
+		if err != nil {
+			return nil, false, err
+		}
+		if r.Revoked != 0 || now >= r.Expires || r.ID == except {
+			continue
+		}
+		if bytes += r.revokedBytes(); len(records) == cmp.Or(f.Limit, maxRevoked) || !tx.Fits(revokedKeys*(len(records)+1), bytes) {
+			more = true
+			break
+		}
+		records = append(records, r)
+	}
+	if more && f.Limit == 0 {
+		return nil, false, fault.New(fault.Limit, "the user has more than %d sessions, too many for one transaction: `runner sessions revoke --user` ends them", len(records))
+	}
+	for _, r := range records {
+		if err := a.spend(revokeUnits); err != nil {
+			return nil, false, err
+		}
+		r.Revoked = now
+		if err := writeSession(tx, a, "sessions.revoke", r); err != nil {
+			return nil, false, err
+		}
+		ended = append(ended, r.ID)
+	}
+	return ended, more, nil
+}
+
+// commitSession is writeSession, and returns the session as of now.
 func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
-	if err := r.write(tx); err != nil {
+	if err := writeSession(tx, a, action, r); err != nil {
 		return Session{}, err
+	}
+	return k.sessionAt(tx, r, now)
+}
+
+// writeSession writes the changed session and its audit record, which names the user, to tx.
+func writeSession(tx *store.Tx, a Authority, action string, r *sessionRecord) error {
+	if err := r.write(tx); err != nil {
+		return err
 	}
 	user := fmt.Sprintf("user %q", r.UserID)
 	if r.Tenant != "" {
 		user += fmt.Sprintf(", tenant %q", r.Tenant)
 	}
-	if err := a.recordWith(tx, action, r.ID, user); err != nil {
-		return Session{}, err
+	return a.recordWith(tx, action, r.ID, user)
+}
+
+// revokedKeys is how many keys a revocation writes: the record, two of the index, the audit.
+const revokedKeys = 4
+
+// revokedBytes is an upper bound for the bytes that a revocation of the session writes: in JSON
+// a character takes up to six bytes, and the names are there twice.
+func (r *sessionRecord) revokedBytes() int {
+	n := 1000 + 14*(len(r.UserID)+len(r.Tenant))
+	for _, role := range r.Roles {
+		n += 6*len(role) + 3
 	}
-	return k.sessionAt(tx, r, now)
+	return n
 }

@@ -2,7 +2,6 @@ package keystore
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"runner.example/internal/fault"
 	"runner.example/store"
@@ -10,8 +9,13 @@ import (
 
 // SessionFilter says which sessions to list.
 type SessionFilter struct {
-	// UserID and Tenant are those of the sessions; empty: any.
-	UserID, Tenant string
+	// UserID is the user's; empty: the user who calls, for an operator any.
+	UserID string
+	// Tenant is the user's, empty for a user without one. nil: the caller's, for an operator
+	// without a tenant any.
+	Tenant *string
+	// AllTenants selects the user's sessions in every tenant. Tenant must be nil then.
+	AllTenants bool
 	// All includes expired and revoked sessions that are not deleted yet.
 	All bool
 	// Limit is 1-1000; 0: 100.
@@ -35,39 +39,32 @@ func (p SessionPage) MarshalJSON() ([]byte, error) {
 	}{append([]Session{}, p.Sessions...), orNull(p.NextCursor)})
 }
 
-// ListSessions returns sessions without their cookies. Faults: Denied (only an
-// operator may), Invalid.
+// ListSessions returns sessions without their cookies, of those that the caller reaches: see
+// Authority. Faults: Denied, Invalid, Deadline.
 func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (SessionPage, error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
 	}
+	owner, err := a.sessionOwner(f)
 	switch {
-	case !a.isOperator():
-		return SessionPage{}, fault.New(fault.Denied, "only an operator may list sessions")
+	case err != nil:
+		return SessionPage{}, err
 	case f.Limit < 0 || f.Limit > maxLimit:
 		return SessionPage{}, fault.New(fault.Invalid, "limit must be between 1 and %d", maxLimit)
 	case f.Cursor != "" && !validID(sessionIDs, f.Cursor):
 		return SessionPage{}, fault.New(fault.Invalid, "the cursor is not a nextCursor of a list")
 	}
-	var from []byte
-	if f.Cursor != "" {
-		from = append(sessionKeyOf(f.Cursor), 0)
-	}
 	now := k.clock.Latest()
 	var page SessionPage
-	for item, err := range tx.Scan([]byte(prefixSession), from, false) {
+	for r, err := range k.sessionsOf(tx, a, owner, f.All, f.Cursor) {
 		if err != nil {
 			return SessionPage{}, err
-		}
-		r, err := decodeSession(item.Value)
-		if err != nil {
-			return SessionPage{}, fmt.Errorf("read session %s: %w", item.Key[len(prefixSession):], err)
 		}
 		s, err := k.sessionAt(tx, r, now)
 		if err != nil {
 			return SessionPage{}, err
 		}
-		if !f.takes(s) {
+		if !f.All && s.Status != Active {
 			continue
 		}
 		if len(page.Sessions) == f.Limit {
@@ -77,8 +74,4 @@ func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (Ses
 		page.Sessions = append(page.Sessions, s)
 	}
 	return page, nil
-}
-
-func (f SessionFilter) takes(s Session) bool {
-	return (f.All || s.Status == Active) && (f.UserID == "" || f.UserID == s.UserID) && (f.Tenant == "" || f.Tenant == s.Tenant)
 }

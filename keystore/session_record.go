@@ -21,6 +21,8 @@ type sessionRecord struct {
 	// Idle is the time without use, in ms, after which it ends.
 	Idle    int64 `json:"idle"`
 	Revoked int64 `json:"revoked,omitempty"`
+	// Indexed: it has an entry in the index by user.
+	Indexed bool `json:"indexed,omitempty"`
 	// MAC is the HMAC of the cookie's value under a key derived from the pepper.
 	MAC []byte `json:"mac"`
 }
@@ -60,12 +62,23 @@ func (r *sessionRecord) end(used int64) int64 {
 	return min(r.Expires, max(r.Created, used)+r.Idle)
 }
 
+// write writes the session and its entry in the index by user.
 func (r *sessionRecord) write(tx *store.Tx) error {
+	r.Indexed = true
 	value, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode session %s: %w", r.ID, err)
 	}
-	return tx.Set(sessionKeyOf(r.ID), value)
+	if err := tx.Set(sessionKeyOf(r.ID), value); err != nil {
+		return err
+	}
+	if r.Revoked == 0 {
+		return tx.Set(r.indexKey(liveState), nil)
+	}
+	if err := tx.Delete(r.indexKey(liveState)); err != nil {
+		return err
+	}
+	return tx.Set(r.indexKey(revokedState), nil)
 }
 
 func sessionKeyOf(id string) []byte { return []byte(prefixSession + id) }

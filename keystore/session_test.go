@@ -270,21 +270,15 @@ func TestRolesRemovedFromTheSchemaAreDropped(t *testing.T) {
 	}
 }
 
-func TestOnlyOperatorsSeeAndRevokeSessions(t *testing.T) {
+func TestARevocationNeedsTheIDOfASession(t *testing.T) {
 	w := inMemory(t)
 	sc := compile(t, cookies)
 	s := w.mustSession(w.createSession(operator(sc), keystore.CreateSessionRequest{UserID: "ada", Tenant: "acme"}))
-	for _, by := range []keystore.Authority{session(sc, "acme", "ada", "admin"), apiKey(sc, "acme", "key_1", "s", "s"), {Schema: sc}} {
-		_, err := w.listSessions(by, keystore.SessionFilter{})
-		w.refuses(fault.Denied, err)
-		_, err = w.revokeSession(by, s.ID)
-		w.refuses(fault.NotFound, err)
-	}
-	w.seen(sc, s)
 	for _, id := range []string{"", "ses_", "ses_01HZZZZZZZZZZZZZZZZZZZZZZZ", "ses_01hzzzzzzzzzzzzzzzzzzzzzzz", strings.Replace(s.ID, "ses_", "key_", 1), "../pepper"} {
 		_, err := w.revokeSession(operator(nil), id)
 		w.refuses(fault.NotFound, err)
 	}
+	w.seen(sc, s)
 	if _, err := w.revokeSession(operator(nil), s.ID); err != nil {
 		t.Errorf("revoke without a schema: %v", err)
 	}
@@ -337,7 +331,13 @@ func TestSessionsAreListedInPagesWithoutTheirCookies(t *testing.T) {
 		{keystore.SessionFilter{}, []int{1, 2, 3, 4, 5, 6}},
 		{keystore.SessionFilter{All: true, Limit: 2}, []int{0, 1, 2, 3, 4, 5, 6}},
 		{keystore.SessionFilter{UserID: "ada", Limit: 1}, []int{2, 4, 6}},
-		{keystore.SessionFilter{Tenant: "acme", All: true, Limit: 4}, []int{0, 1, 2, 3}},
+		{keystore.SessionFilter{Tenant: new("acme"), All: true, Limit: 4}, []int{0, 1, 2, 3}},
+		{keystore.SessionFilter{Tenant: new(""), All: true}, []int{4, 5, 6}},
+		{keystore.SessionFilter{UserID: "ada", All: true, Limit: 2}, []int{0, 2, 4, 6}},
+		{keystore.SessionFilter{UserID: "ada", Tenant: new("acme"), Limit: 1}, []int{2}},
+		{keystore.SessionFilter{UserID: "ada", Tenant: new("acme"), All: true, Limit: 1}, []int{0, 2}},
+		{keystore.SessionFilter{UserID: "ada", Tenant: new("")}, []int{4, 6}},
+		{keystore.SessionFilter{UserID: "ad"}, nil},
 		{keystore.SessionFilter{UserID: "eve"}, nil},
 	} {
 		if got := ids(row.f); !reflect.DeepEqual(got, row.want) {
@@ -348,7 +348,7 @@ func TestSessionsAreListedInPagesWithoutTheirCookies(t *testing.T) {
 	if got := ids(keystore.SessionFilter{}); got != nil {
 		t.Errorf("idle sessions are listed as live: %v", got)
 	}
-	for _, f := range []keystore.SessionFilter{{Limit: -1}, {Limit: 1001}, {Cursor: "x"}} {
+	for _, f := range []keystore.SessionFilter{{Limit: -1}, {Limit: 1001}, {Cursor: "x"}, {UserID: strings.Repeat("a", 121)}, {UserID: "ada", Tenant: new("acme"), AllTenants: true}} {
 		_, err := w.listSessions(op, f)
 		w.refuses(fault.Invalid, err)
 	}
@@ -543,6 +543,9 @@ func TestDeadSessionsAreSweptAndLastSeenIsWrittenOnceAMinute(t *testing.T) {
 		pass(time.Hour)
 		if got := all(); got != 1 || deleted.Load() != 3 {
 			t.Errorf("%d sessions are left, %d last uses deleted", got, deleted.Load())
+		}
+		if got := w.indexed(); got != 1 {
+			t.Errorf("the index has %d entries for one session", got)
 		}
 		for _, s := range []keystore.Session{busy, idle, revoked} {
 			w.dead(sc, s, keystore.Unknown)

@@ -112,6 +112,7 @@ func (k *Keystore) followSession(version store.Seq, id string, value []byte) err
 	if err == nil {
 		next.mac, next.entry = [sha256.Size]byte(r.MAC), k.sessionEntryLocked(r)
 		k.sessionIndex.Put(next.mac, r.Expires, next.entry)
+		k.noteIndexLocked(r)
 	}
 	if old != nil && old.entry != nil && old.mac != next.mac {
 		k.sessionIndex.Remove(old.mac)
@@ -138,6 +139,7 @@ func (k *Keystore) removeSession(id string) {
 	defer k.mu.Unlock()
 	if old := k.sessions[id]; old != nil && old.entry != nil {
 		k.sessionIndex.Remove(old.mac)
+		k.dropUnindexedLocked(old.entry.identity.UserID, id)
 	}
 	delete(k.sessions, id)
 	delete(k.useOf, id)
@@ -180,8 +182,10 @@ func deleteSessions(tx *store.Tx, ids []string, before int64) error {
 		if r.end(used) >= before {
 			continue
 		}
-		if err := errors.Join(tx.Delete(sessionKeyOf(id)), tx.Delete(useKeyOf(id))); err != nil {
-			return err
+		for _, key := range [][]byte{sessionKeyOf(id), useKeyOf(id), r.indexKey(liveState), r.indexKey(revokedState)} {
+			if err := tx.Delete(key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

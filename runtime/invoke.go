@@ -37,8 +37,8 @@ type input struct {
 	address netip.Addr
 	// answerMemory is for the bodies of large answers; nil: the heap.
 	answerMemory hostabi.BodyMemory
-	// opensSessions lets the handler open and end sessions; session is that of the
-	// client's cookie.
+	// opensSessions lets the handler open sessions, and end those of users that it names;
+	// session is that of the client's cookie.
 	opensSessions bool
 	session       string
 	// hostCORS forbids the handler to set Access-Control-* headers.

@@ -32,6 +32,8 @@ type CookieSession struct {
 	Idle, Absolute time.Duration
 	// SameSite is "lax" (the default) or "strict".
 	SameSite string
+	// Manage is nil if the block has no @manage.
+	Manage *Rule
 }
 
 // JWTSession is `session jwt`.

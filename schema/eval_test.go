@@ -193,3 +193,31 @@ apiKeys { scopes: { r0: @system("r0") { @grant read on Order } } }`)
 		}
 	}
 }
+
+func TestMayManageSessionsFollowsTheSessionBlock(t *testing.T) {
+	const around = `auth { session cookie { %s } roles: [admin, staff, other] }
+entity Order { id: id }
+apiKeys { scopes: { desk: @system("desk") { @grant read on Order } } }`
+	desk := caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "desk"}
+	for _, tt := range []struct {
+		text string
+		by   caller.Caller
+		want bool
+	}{
+		{``, admin, false},
+		{`@manage when auth.role == "admin"`, admin, true},
+		{`@manage when auth.role == "admin"`, plain, false},
+		{`@manage when auth.role == "admin"`, desk, false},
+		{`@manage when auth.role == "admin"`, caller.Caller{Roles: []string{"admin"}}, false}, // anonymous
+		{`@manage when auth.kind == "anonymous"`, caller.Caller{}, false},
+		{`@manage when auth.scope == "desk"`, desk, true},
+		{`idle: 5m, @manage when auth.scope == "desk", absolute: 10m`, key, false},
+	} {
+		if got := mustCompile(t, fmt.Sprintf(around, tt.text)).MayManageSessions(tt.by); got != tt.want {
+			t.Errorf("%s: %+v: %v, want %v", tt.text, tt.by, got, tt.want)
+		}
+	}
+	if mustCompile(t, `routes("/", auth: none) { GET /a -> a }`).MayManageSessions(admin) {
+		t.Error("without a session block")
+	}
+}

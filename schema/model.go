@@ -202,7 +202,7 @@ type Route struct {
 	Verify *Verify
 	// CSRFOff (csrf: off) accepts session cookies in requests from pages of any origin.
 	CSRFOff bool
-	// CreatesSession (mints: session) lets the handler create and end sessions.
+	// CreatesSession (mints: session) lets the handler create sessions, and list and end those of users that it names.
 	CreatesSession bool
 	// CORS are the origins whose pages may read the responses; "*" is any.
 	CORS []string
@@ -360,7 +360,19 @@ func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	case scope.Issue == nil:
 		return !s.Typed && by.Kind == caller.Session
 	}
-	truth, err := scope.Issue.Eval(&RuleInput{Caller: &by})
+	return scope.Issue.holdsFor(by)
+}
+
+// MayManageSessions reports whether the caller may list and revoke sessions of others in its
+// tenant: the @manage of the cookie session is true for it. Anonymous callers may not.
+func (s *Schema) MayManageSessions(by caller.Caller) bool {
+	cookie := s.Auth.Cookie
+	return cookie != nil && cookie.Manage != nil && by.Kind != caller.Anonymous && cookie.Manage.holdsFor(by)
+}
+
+// holdsFor reports whether a rule about the caller alone is true.
+func (r *Rule) holdsFor(by caller.Caller) bool {
+	truth, err := r.Eval(&RuleInput{Caller: &by})
 	return err == nil && truth == True
 }
 

@@ -20,7 +20,7 @@ var (
 	testName   = regexp.MustCompile("`(?:Test|Fuzz)[A-Z]")
 )
 
-// lastAttack is the id of the last row with an id.
+// lastAttack is the largest id of a row.
 const lastAttack = 77
 
 // Each row names tests, all of them exist, and each attack has one row.
@@ -73,8 +73,10 @@ func TestEachRowOfSecurityNamesItsTests(t *testing.T) {
 	for i := range lastAttack {
 		want = append(want, fmt.Sprint("T", i+1))
 	}
-	if !slices.Equal(attacks, want) {
-		t.Errorf("the ids of the rows are %q, want T1 to T%d in order", attacks, lastAttack)
+	slices.Sort(attacks)
+	slices.Sort(want)
+	if !slices.Equal(attacks, want) { // a row stands where its subject is, so the ids are not in order
+		t.Errorf("the ids of the rows are %q, want T1 to T%d, each once", attacks, lastAttack)
 	}
 }
 

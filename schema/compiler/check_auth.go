@@ -53,6 +53,17 @@ func (c *authChecker) checkAuth() {
 	}
 }
 
+// checkManage checks the rules of session blocks, which may name roles and scopes.
+func (c *app) checkManage(rules ruleChecker) {
+	for _, d := range c.decls {
+		if auth, ok := d.(*syntax.AuthDecl); ok {
+			for _, session := range auth.Sessions {
+				rules.checkCallerRules(session.Manages)
+			}
+		}
+	}
+}
+
 func (c *authChecker) declareRoles(v syntax.SettingValue) {
 	taken := seenNames{}
 	for _, role := range c.RoleList(v) {

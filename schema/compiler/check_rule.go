@@ -9,7 +9,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// ruleChecker checks the expressions of policies, grants and @issue: names, types and
+// ruleChecker checks the expressions of policies, grants, @issue and @manage: names, types and
 // operators.
 type ruleChecker struct{ *app }
 
@@ -23,7 +23,7 @@ type ruleScope struct {
 	inExists bool
 	// old permits old.* and new.*.
 	old bool
-	// issue is set in @issue, which can use only auth.*.
+	// issue is set in @issue and @manage, which can use only auth.*.
 	issue *syntax.IssueDecl
 }
 
@@ -101,6 +101,17 @@ func withArticle(t exprType) string {
 	return article(t.name)
 }
 
+// checkCallerRules checks all attributes of one word that are given in one place, where there
+// may be one.
+func (c *ruleChecker) checkCallerRules(given []*syntax.IssueDecl) {
+	for i, d := range given {
+		if i > 0 {
+			c.Errorf("E402", d.Loc, "@%s is given twice: join the rules with `or`", d.Word)
+		}
+		c.checkRule(d.When, ruleScope{issue: d})
+	}
+}
+
 // typeOf returns the type of an expression and reports errors inside it.
 func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 	switch e := e.(type) {
@@ -112,7 +123,7 @@ func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 		return exprType{kind: nullKind, name: "null"}
 	case *syntax.NowExpr:
 		if in.issue != nil {
-			c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not now")
+			c.Errorf("E309", in.issue.Loc, "@%s may use only auth.*, not now", in.issue.Word)
 		}
 		return exprType{kind: timeKind, name: "time"}
 	case *syntax.NameExpr:
@@ -162,7 +173,7 @@ func literalType(lit *syntax.Literal) exprType {
 func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	switch {
 	case in.issue != nil:
-		c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
+		c.Errorf("E309", in.issue.Loc, "@%s may use only auth.*, not exists", in.issue.Word)
 		return
 	case in.inExists:
 		c.Errorf("E241", e.Loc, "exists may not be nested in exists")
@@ -414,7 +425,7 @@ func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 	}
 }
 
-// operandType returns the type of one side of a comparison. Inside @issue, a name that is not
+// operandType returns the type of one side of a comparison. Inside @issue and @manage, a name that is not
 // auth.* is reported by checkNames too: it may be a role without quotes.
 func (c *ruleChecker) operandType(e syntax.Expr, in ruleScope) exprType {
 	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {

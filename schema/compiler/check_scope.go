@@ -143,14 +143,7 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	for _, span := range scope.AllTenants[min(1, len(scope.AllTenants)):] {
 		c.Errorf("E402", span, "@allTenants is given twice")
 	}
-	for i, issue := range scope.Issues {
-		if i > 0 {
-			c.Errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
-		}
-		if issue.When != nil {
-			c.rules.checkRule(issue.When, ruleScope{issue: issue})
-		}
-	}
+	c.rules.checkCallerRules(scope.Issues)
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
 		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
 	}

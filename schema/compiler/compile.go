@@ -72,6 +72,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	entities.checkEntities()
 	changes.Check(a.decls, &a.gone, a.Errorf)
 	(&scopeChecker{a, rules}).checkAPIKeys()
+	a.checkManage(rules)
 	(&policyChecker{a, rules}).checkPolicies()
 	routes := newRouteChecker(a)
 	routes.checkRoutes()

@@ -359,7 +359,20 @@ func (p *printer) session(d *syntax.SessionDecl) {
 	if d.Cookie != nil {
 		p.list("(", ")", 1, func(int) { p.literal(d.Cookie) })
 	}
-	p.block(len(d.Settings), false, ",", ",", func(i int) { p.setting(d.Settings[i]) })
+	var parts []part
+	for _, s := range d.Settings {
+		parts = append(parts, part{s.Loc.Start.Offset, func() { p.setting(s) }})
+	}
+	for _, m := range d.Manages {
+		parts = append(parts, part{m.Loc.Start.Offset, func() { p.callerRule(m) }})
+	}
+	inOrder(parts)
+	p.block(len(parts), false, ",", ",", func(i int) { parts[i].print() })
+}
+
+func (p *printer) callerRule(d *syntax.IssueDecl) {
+	p.emit("@" + d.Word)
+	p.rule("when", d.When)
 }
 
 func (p *printer) setting(s *syntax.Setting) {
@@ -560,10 +573,7 @@ func (p *printer) scope(s *syntax.ScopeDecl) {
 		parts = append(parts, part{g.Loc.Start.Offset, func() { p.grant(g) }})
 	}
 	for _, d := range s.Issues {
-		parts = append(parts, part{d.Loc.Start.Offset, func() {
-			p.emit("@issue")
-			p.rule("when", d.When)
-		}})
+		parts = append(parts, part{d.Loc.Start.Offset, func() { p.callerRule(d) }})
 	}
 	for _, at := range s.AllTenants {
 		parts = append(parts, part{at.Start.Offset, func() { p.emit("@allTenants") }})

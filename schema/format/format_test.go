@@ -93,6 +93,7 @@ var formatCases = []string{
 	"entity A { id: id a: text @index( ignoreCase, // why\n) @unique b: text\n @index\n}",
 	"entity A{id:id a:B[]@inverse(b) c:Order[\n/// lost\n]\n d: int? = 3}",
 	"entity A {\n id: id\n @@allow read, write to session, apiKey(x)\n  // reason\n when (a == 1 || !b) and\n c not in [1, 2] && exists(B where x == outer.id)\n @@unique(a desc, b) global\n global: int\n}",
+	"auth { session cookie { @manage when auth.role in [\"a\", // a\n\"b\"] , idle: 5m } }",
 	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",
 	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @allTenants }, }, }",
 	"apiKeys { scopes: {} // none\n }",

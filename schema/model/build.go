@@ -410,6 +410,9 @@ func cookieSession(d *syntax.SessionDecl) *schema.CookieSession {
 			s.SameSite = set.Value.(*syntax.NameSetting).Name.Name
 		}
 	}
+	if len(d.Manages) > 0 {
+		s.Manage = buildRule(d.Manages[0].When, ruleBuilder{})
+	}
 	return s
 }
 

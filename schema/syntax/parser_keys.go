@@ -14,6 +14,7 @@ var (
 	outboundSettings = []string{"allow"}
 	sessionKinds     = []string{"cookie", "jwt"}
 	scopeAttrs       = []string{"grant", "issue", "allTenants"}
+	cookieAttrs      = []string{"manage"}
 )
 
 func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
@@ -107,10 +108,52 @@ func (p *parser) sessionDecl() *SessionDecl {
 			p.skip()
 		}
 	}
-	p.block(true, func() bool { return p.settingItem(&d.Settings, known) })
+	p.block(true, func() bool {
+		if p.tok.kind == tokAt || p.tok.kind == tokAtAt {
+			return p.sessionAttr(d)
+		}
+		return p.settingItem(&d.Settings, known)
+	})
 	d.Loc = p.from(start.span)
 	p.accept(",")
 	return d
+}
+
+// sessionAttr reads `@manage when rule` and an optional comma.
+func (p *parser) sessionAttr(s *SessionDecl) bool {
+	at := p.tok
+	if at.text == "" { // reported by the lexer
+		return false
+	}
+	word := at.text
+	if at.kind == tokAtAt || !slices.Contains(cookieAttrs, word) {
+		word = p.unknownAttr("a session block", "session attribute", cookieAttrs)
+	}
+	if word == "" {
+		return false
+	}
+	if s.Kind.Name == "jwt" {
+		p.note("E324", at.span, "@manage belongs to `session cookie`: sessions of a provider are not stored here, so they cannot be listed or revoked")
+	}
+	d, ok := p.callerRule(word)
+	s.Manages = append(s.Manages, d)
+	p.accept(",")
+	return ok
+}
+
+// callerRule reads an attribute with the rule that says for which callers it holds.
+func (p *parser) callerRule(word string) (*IssueDecl, bool) {
+	start := p.tok.span
+	p.next()
+	d := &IssueDecl{Word: word}
+	if !p.expectWord("when") {
+		d.When = &BadExpr{Node{p.here()}}
+		d.Loc = p.from(start)
+		return d, false
+	}
+	d.When = p.rule()
+	d.Loc = p.from(start)
+	return d, true
 }
 
 // settingItem reads `name: value` in a block and an optional comma.
@@ -249,7 +292,7 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 	}
 	s := &ScopeDecl{Doc: doc, Name: name}
 	if p.tok.kind == tokAt && p.tok.text != "system" {
-		p.unknownScopeAttr([]string{"system"})
+		p.unknownAttr("a scope", "scope attribute", []string{"system"})
 	}
 	if p.tok.kind == tokAt {
 		p.next()
@@ -266,18 +309,18 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 	return s, true
 }
 
-// unknownScopeAttr reports the current attribute and returns the one that was probably
+// unknownAttr reports the current attribute in a block, and returns the one that was probably
 // meant.
-func (p *parser) unknownScopeAttr(known []string) string {
+func (p *parser) unknownAttr(block, what string, known []string) string {
 	marks := "@"
 	if p.tok.kind == tokAtAt {
 		marks = "@@"
 	}
 	hint := diag.DidYouMean(p.tok.text, known)
 	if slices.Contains(known, p.tok.text) {
-		hint = " (in a scope it is written @" + p.tok.text + ")"
+		hint = " (in " + block + " it is written @" + p.tok.text + ")"
 	}
-	p.note("E102", p.tok.span, "unknown scope attribute %s%s%s", marks, p.tok.text, hint)
+	p.note("E102", p.tok.span, "unknown %s %s%s%s", what, marks, p.tok.text, hint)
 	if slices.Contains(known, p.tok.text) {
 		return p.tok.text
 	}
@@ -297,7 +340,7 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 	}
 	word := at.text
 	if at.kind == tokAtAt || !slices.Contains(scopeAttrs, word) {
-		word = p.unknownScopeAttr(scopeAttrs)
+		word = p.unknownAttr("a scope", "scope attribute", scopeAttrs)
 	}
 	switch word {
 	case "grant":
@@ -308,17 +351,11 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 		}
 		return ok
 	case "issue":
-		p.next()
-		d := &IssueDecl{}
-		if p.expectWord("when") {
-			d.When = p.rule()
-		} else {
-			d.When = &BadExpr{Node{p.here()}}
-			return false
+		d, ok := p.callerRule(word)
+		if ok {
+			s.Issues = append(s.Issues, d)
 		}
-		d.Loc = p.from(at.span)
-		s.Issues = append(s.Issues, d)
-		return true
+		return ok
 	case "allTenants":
 		p.next()
 		s.AllTenants = append(s.AllTenants, at.span)

@@ -147,6 +147,8 @@ type SessionDecl struct {
 	// Cookie is the name of the cookie, nil if omitted.
 	Cookie   *Literal
 	Settings []*Setting
+	// Manages has at most one element in a valid file.
+	Manages []*IssueDecl
 }
 
 // Setting is `name: value` in a block.
@@ -356,9 +358,12 @@ type GrantDecl struct {
 	Where Expr
 }
 
-// IssueDecl is `@issue when expr`.
+// IssueDecl is `@issue when expr` of a scope or `@manage when expr` of a session block: a rule
+// about the caller.
 type IssueDecl struct {
 	Node
+	// Word is "issue" or "manage".
+	Word string
 	When Expr
 }
 

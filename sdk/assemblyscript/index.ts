@@ -22,6 +22,6 @@ export { RouteRequest, Values, ValueLists } from "./assembly/request";
 export {
   Response, badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized,
 } from "./assembly/response";
-export { Session, SessionOptions, Sessions } from "./assembly/sessions";
+export { LiveSession, Session, SessionFilter, SessionOptions, SessionPage, Sessions } from "./assembly/sessions";
 export { Delivery, Webhooks } from "./assembly/webhooks";
 export { serve } from "./assembly/serve";

@@ -406,9 +406,21 @@ runner_json *runner_api_key_revoke(runner_text id);
  * had ends. options: {"userId", "tenant"?, "roles"?, "ttl"? in seconds}. The result is
  * {"id", "expiresAt"}. */
 runner_json *runner_session_create(runner_json *options);
-/* Ends a session of the caller's; absent: the one that calls, whose cookie the answer
- * takes back. The result is {"id"}. */
+/* Live sessions of a user, oldest first. options: {"user"?, "tenant"?, "allTenants"?,
+ * "limit"?, "cursor"?}, or NULL for the caller's own. The tenant is the caller's unless it is
+ * given. Other users are for callers whom `@manage` in the schema's `session cookie` allows
+ * it, within their tenant, and for routes that say `mints: session`; there allTenants selects
+ * the user's sessions in every tenant. The result is {"sessions", "nextCursor"}: all sessions,
+ * or a page of at most limit. A session is an object with id, userId, tenant, roles,
+ * createdAt, lastSeenAt, expiresAt and current, which says that it is the one that calls. */
+runner_json *runner_session_list(runner_json *options);
+/* Ends a session; absent: the one that calls, whose cookie the answer takes back. The
+ * result is {"id"}. */
 runner_json *runner_session_revoke(runner_text id);
+/* Ends all sessions of a user, and gives their number. options: {"user"?, "tenant"?,
+ * "allTenants"?, "except"?}, or NULL for all of the caller's; except is the id of one that
+ * remains, or "current" for the one that calls. */
+int64_t runner_session_revoke_all(runner_json *options);
 
 /* Enqueues a job that the schema declares, in the transaction of the request: it runs if
  * and only if that commits. params is an object, or NULL; wrong ones are invalid. options:
@@ -1478,6 +1490,26 @@ RUNNER_API runner_json *runner_session_revoke(runner_text id) {
   runner_json *args = runner_make(RUNNER_OBJECT);
   if (runner_given(id)) runner_put(args, "id", runner_string(id));
   return runner_call("sessions.revoke", args);
+}
+
+RUNNER_API runner_json *runner_session_list(runner_json *options) {
+  if (!runner_is_null(runner_member(options, "limit"))) return runner_call("sessions.list", options);
+  runner_json *all = runner_array(), *cursor = runner_member(options, "cursor");
+  do {
+    runner_json *args = runner_make(RUNNER_OBJECT);
+    RUNNER_EACH(member, options) {
+      if (!runner_is(member->name, "cursor") && !runner_is(member->name, "limit")) runner_put_text(args, member->name, member);
+    }
+    runner_put(runner_put(args, "limit", runner_int(1000)), "cursor", cursor);
+    runner_json *page = runner_call("sessions.list", args);
+    if (!page) return NULL;
+    RUNNER_EACH(session, runner_member(page, "sessions")) runner_push(all, session);
+    cursor = runner_member(page, "nextCursor");
+  } while (!runner_is_null(cursor));
+  return runner_object("sessions", all, "nextCursor", runner_null(), NULL);
+}
+RUNNER_API int64_t runner_session_revoke_all(runner_json *options) {
+  return runner_as_int(runner_member(runner_call("sessions.revokeAll", options), "count"), 0);
 }
 
 RUNNER_API runner_json *runner_job_enqueue(const char *name, runner_json *params, runner_json *options) {

@@ -387,9 +387,12 @@ inline Json rotate(std::string_view id, std::int64_t grace = 0) { return runner_
 inline Json revoke(std::string_view id) { return runner_api_key_revoke(keep(id)); }
 }  // namespace api_keys
 
-/* Sessions of the app's users, on routes that say `mints: session`: see runner.h. */
+/* Sessions of the app's users: see runner.h. */
 namespace sessions {
 inline Json create(Json options) { return runner_session_create(options.raw()); }
+inline Json list(Json options = {}) { return runner_session_list(options.raw()); }
+/* How many have ended. */
+inline std::int64_t revoke_all(Json options = {}) { return runner_session_revoke_all(options.raw()); }
 /* Without an id the one that calls. */
 inline Json revoke(std::optional<std::string> id = std::nullopt) { return runner_session_revoke(id ? keep(*id) : runner_t(nullptr)); }
 }  // namespace sessions

@@ -6,8 +6,10 @@ import (
 	"runner.example/sdk/go/internal/host"
 )
 
-// Sessions opens and ends sessions of the app's users, on routes that say
-// `mints: session`; elsewhere it is denied.
+// Sessions opens, lists and ends sessions of the app's users. A user reaches its own
+// sessions in its tenant; callers whom @manage in the schema's `session cookie` allows it
+// reach those of their tenant; routes that say `mints: session` reach those of every user
+// that they name.
 type Sessions struct{ host host.Host }
 
 // SessionOptions describe a session to be opened.
@@ -28,8 +30,57 @@ type Session struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Create signs a user in: the answer sets the cookie of a new session, when it
-// commits. The session that the caller had ends.
+// LiveSession is a session that has not ended.
+type LiveSession struct {
+	ID         string    `json:"id"`
+	UserID     string    `json:"userId"`
+	Tenant     *string   `json:"tenant"`
+	Roles      []string  `json:"roles"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastSeenAt time.Time `json:"lastSeenAt"`
+	ExpiresAt  time.Time `json:"expiresAt"`
+	// Current says that it is the session that calls.
+	Current bool `json:"current"`
+}
+
+// SessionFilter says which sessions to list. The zero value asks for all of the caller's.
+type SessionFilter struct {
+	// User is nil for the caller, and Tenant is nil for the caller's.
+	User   *string `json:"user,omitempty"`
+	Tenant *string `json:"tenant,omitempty"`
+	// AllTenants asks for those of the user in every tenant.
+	AllTenants bool `json:"allTenants,omitempty"`
+	// Limit is the size of one page; zero asks for all sessions.
+	Limit  int    `json:"limit,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// SessionPage is a list of sessions, oldest first; NextCursor is empty unless a Limit cut it.
+type SessionPage struct {
+	Sessions   []LiveSession `json:"sessions"`
+	NextCursor string        `json:"nextCursor"`
+}
+
+// RevokeOptions says which sessions to end. The zero value ends all of the caller's.
+type RevokeOptions struct {
+	// User is nil for the caller, and Tenant is nil for the caller's.
+	User   *string `json:"user,omitempty"`
+	Tenant *string `json:"tenant,omitempty"`
+	// AllTenants ends those of the user in every tenant.
+	AllTenants bool `json:"allTenants,omitempty"`
+	// Except is the id of a session that remains, or CurrentSession; empty: none remains.
+	Except string `json:"except,omitempty"`
+}
+
+// CurrentSession stands for the id of the session that calls.
+const CurrentSession = "current"
+
+// sessionsPerPage is how many sessions List asks for at once.
+const sessionsPerPage = 1000
+
+// Create signs a user in, on a route that says `mints: session`; elsewhere it is denied. The
+// answer sets the cookie of a new session, when it commits. The session that the caller had
+// ends.
 func (s Sessions) Create(options SessionOptions) (Session, error) {
 	args := map[string]any{"userId": options.UserID}
 	if options.Tenant != "" {
@@ -46,8 +97,37 @@ func (s Sessions) Create(options SessionOptions) (Session, error) {
 	return session, err
 }
 
-// Revoke ends a session of the caller's. An empty id is the session that calls, whose
-// cookie the answer takes back.
+// List gives the live sessions of a user, without cookies.
+func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
+	var all SessionPage
+	whole := filter.Limit == 0
+	if whole {
+		filter.Limit = sessionsPerPage
+	}
+	for {
+		var page SessionPage
+		if err := callHost(s.host, "sessions.list", filter, &page); err != nil || !whole {
+			return page, err
+		}
+		all.Sessions = append(all.Sessions, page.Sessions...)
+		if filter.Cursor = page.NextCursor; filter.Cursor == "" {
+			return all, nil
+		}
+	}
+}
+
+// RevokeAll ends all sessions of a user, and gives their number. If the session that calls is
+// one of them, the answer takes its cookie back.
+func (s Sessions) RevokeAll(options RevokeOptions) (int, error) {
+	var ended struct {
+		Count int `json:"count"`
+	}
+	err := callHost(s.host, "sessions.revokeAll", options, &ended)
+	return ended.Count, err
+}
+
+// Revoke ends a session. An empty id is the session that calls, whose cookie the answer
+// takes back.
 func (s Sessions) Revoke(id string) error {
 	args := map[string]string{}
 	if id != "" {

@@ -42,6 +42,46 @@ func TestAHandlerOpensAndEndsSessions(t *testing.T) {
 	}
 }
 
+func TestAHandlerListsAndEndsSessionsOfAUser(t *testing.T) {
+	var sent []string
+	calls := map[string]func(json.RawMessage) (any, error){
+		"sessions.list": func(args json.RawMessage) (any, error) {
+			sent = append(sent, string(args))
+			one := map[string]any{"id": fmt.Sprint("ses_", len(sent)), "userId": "ann", "tenant": nil, "roles": []string{}, "createdAt": "2026-01-02T03:04:05.000Z",
+				"lastSeenAt": "2026-01-02T03:04:05.000Z", "expiresAt": "2026-01-02T03:04:05.000Z", "current": len(sent) == 2}
+			var next any
+			if len(sent) == 1 || len(sent) == 3 {
+				next = "ses_1"
+			}
+			return map[string]any{"sessions": []any{one}, "nextCursor": next}, nil
+		},
+		"sessions.revokeAll": func(args json.RawMessage) (any, error) {
+			sent = append(sent, string(args))
+			return map[string]any{"count": 2}, nil
+		},
+	}
+	result := runnertest.Run(t, func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+		sessions, ann, none := ctx.Client.Sessions, "ann", ""
+		all, err := sessions.List(runner.SessionFilter{User: &ann})
+		if err != nil || len(all.Sessions) != 2 || all.NextCursor != "" || all.Sessions[0].Current || !all.Sessions[1].Current {
+			return runner.Response{}, fmt.Errorf("%+v, %v", all, err)
+		}
+		page, err := sessions.List(runner.SessionFilter{Tenant: &none, Limit: 1})
+		if err != nil || len(page.Sessions) != 1 || page.NextCursor != "ses_1" {
+			return runner.Response{}, fmt.Errorf("%+v, %v", page, err)
+		}
+		if n, err := sessions.RevokeAll(runner.RevokeOptions{}); err != nil || n != 2 {
+			return runner.Response{}, fmt.Errorf("%d, %v", n, err)
+		}
+		_, err = sessions.RevokeAll(runner.RevokeOptions{User: &none, AllTenants: true, Except: runner.CurrentSession})
+		return runner.NoContent(), err
+	}, runnertest.Request{Calls: calls})
+	want := `{"user":"ann","limit":1000} {"user":"ann","limit":1000,"cursor":"ses_1"} {"tenant":"","limit":1} {} {"user":"","allTenants":true,"except":"current"}`
+	if got := strings.Join(sent, " "); result.Status != 204 || got != want {
+		t.Errorf("%d %q, sent %s", result.Status, result.Logs, got)
+	}
+}
+
 func TestAWebhookIsSignedOrTheHandlerIsDenied(t *testing.T) {
 	handler := func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 		d, err := ctx.Client.Webhooks.Verify("standard", "HOOK")

@@ -373,16 +373,46 @@ declare module "@runner/sdk" {
     /** RFC 3339. */
     expiresAt: string;
   }
-  /** Sessions of the app's users, on routes that say `mints: session`; elsewhere they are `denied`. */
+  /** A session that has not ended. Times are RFC 3339. */
+  export interface LiveSession {
+    id: string;
+    userId: string;
+    tenant: string | null;
+    roles: RoleName[];
+    createdAt: string;
+    lastSeenAt: string;
+    expiresAt: string;
+    /** It is the session that calls. */
+    current: boolean;
+  }
+  /**
+   * Whose sessions: without options the caller's own. `tenant` is the caller's unless it is
+   * given. Other users are for callers whom `@manage` in the schema's `session cookie` allows
+   * it, within their tenant, and for routes with `mints: session`; there `allTenants` selects
+   * the user's sessions in every tenant.
+   */
+  export interface WhoseSessions {
+    user?: string;
+    tenant?: string;
+    allTenants?: boolean;
+  }
+  /** Sessions of the app's users. A session of another user is `not_found`, unless the schema allows it. */
   export interface Sessions {
     /**
-     * Signs a user in: the answer sets the cookie of a new session, when it commits.
-     * The session that the caller had ends. `ttl` is in seconds, at most the schema's
-     * `absolute`, which is what it is without.
+     * Signs a user in, on a route with `mints: session`; elsewhere it is `denied`. The answer
+     * sets the cookie of a new session, when it commits. The session that the caller had
+     * ends. `ttl` is in seconds, at most the schema's `absolute`, which is what it is without.
      */
     create(options: { userId: string; tenant?: string; roles?: readonly RoleName[]; ttl?: number }): Operation<OpenedSession>;
-    /** Ends a session of the caller's; without an id the one that calls, and takes its cookie back. */
+    /** The live sessions of a user, oldest first: all of them, or at most `limit`, with the cursor of the next page. */
+    list(options?: WhoseSessions & { limit?: number; cursor?: string }): Operation<LiveSession[] & { nextCursor: string | null }>;
+    /** Ends a session; without an id the one that calls, and takes its cookie back. */
     revoke(id?: string): Operation<{ id: string }>;
+    /**
+     * Ends all sessions of a user but `except`, the id of one or `"current"` for the one that
+     * calls, and gives their number.
+     */
+    revokeAll(options?: WhoseSessions & { except?: string }): Operation<number>;
   }
 
   /** Webhooks on routes that do not say `verify:` themselves. */

@@ -467,6 +467,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 	r := parseRequest(t, w.schema, w.router, text, w.trace.filled)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	w.signInMany(t, r.sessions)
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}}
 	failed := false
 	dropped := errors.New("dropped")
@@ -492,12 +493,34 @@ func (w *world) serve(t testing.TB, text string) []string {
 	return lines
 }
 
+// signInMany creates n sessions of the user "many".
+func (w *world) signInMany(t testing.TB, n int) {
+	t.Helper()
+	if n == 0 {
+		return
+	}
+	operator := keystore.Authority{Schema: w.schema, Caller: caller.Caller{Kind: caller.System}}
+	_, err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+		for range n {
+			if _, err := w.host.Keystore.CreateSession(tx, operator, keystore.CreateSessionRequest{UserID: "many"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // request is a request of a case with its handler.
 type request struct {
 	abi.Request
 	handler string
 	mints   bool
 	caller  caller.Caller
+	// sessions is how many sessions of the user "many" are created before.
+	sessions int
 }
 
 // parseRequest reads a request of a case; README.md describes the form.
@@ -535,6 +558,14 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 				t.Fatal(err)
 			}
 			r.Job = &abi.Job{ID: "job_01kb0p0f5mzv4n7q8r9s0t1v2w", Attempt: attempt, ScheduledFor: "2026-01-31T09:30:00.000Z"}
+			continue
+		}
+		if name == "sessions" {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.sessions = n
 			continue
 		}
 		if name == "signed" {

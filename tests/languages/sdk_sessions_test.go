@@ -1,6 +1,7 @@
 package languages_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,4 +76,78 @@ func TestHandlersInTypeScriptOpenSessionsAndCheckWebhooks(t *testing.T) {
 	}
 	s.Want(403, nil, "POST", "/hook", "{} ", signed...)
 	s.Want(403, nil, "POST", "/hook", "{}")
+}
+
+const guideSchema = `
+auth {
+  session cookie { @manage when auth.role == "admin" }
+  roles: [admin]
+}
+entity User {
+  id: id
+  email: email @unique
+  hash: string(1..1024)
+  @@allow read, update to session when id == auth.userId
+}
+entity Membership {
+  id: id
+  user: User
+  @@allow read, insert, delete to session when auth.role == "admin"
+}
+apiKeys {
+  scopes: {
+    login: @system("login") {
+      @grant read, insert, update on User
+      @allTenants
+    }
+  }
+}
+routes("/", auth: session, rateLimit: none) {
+  POST /signup -> signUp (auth: none, as: login)
+  POST /signin -> signIn (auth: none, as: login, mints: session)
+  POST /password -> changePassword
+  DELETE /members/:user -> removeMember (auth: session(admin))
+}
+`
+
+// TestTheGuideToPasswordsWorks runs the handlers that docs/typescript.md shows.
+func TestTheGuideToPasswordsWorks(t *testing.T) {
+	page := harness.MustRead(t, harness.RepoFile("docs/typescript.md"))
+	_, section, _ := strings.Cut(page, "\n## Passwords and cryptography\n")
+	section, _, _ = strings.Cut(section, "\n- `hash` gives")
+	var code strings.Builder
+	for line := range strings.Lines(section) {
+		if text, ok := strings.CutPrefix(line, "    "); ok || line == "\n" {
+			code.WriteString(text)
+		}
+	}
+	a := harness.NewApp(t, guideSchema, "")
+	a.Env = append(a.Env, "RUNNER_PASSWORD_MEMORY=7mb")
+	a.Write("handlers/users.ts", code.String())
+	a.Must("build")
+	s := a.Serve()
+	body := func(secret string) string { return fmt.Sprintf(`{"email":"ann@example.com","secret":%q}`, secret) }
+	s.Want(204, nil, "POST", "/signup", body("correct horse"))
+	s.Want(401, nil, "POST", "/signin", body("incorrect horse"))
+	signIn := func(secret string) string {
+		t.Helper()
+		return "Cookie: " + s.Want(200, nil, "POST", "/signin", body(secret)).Cookie(t)
+	}
+	this, other := signIn("correct horse"), signIn("correct horse")
+	s.Want(204, nil, "POST", "/password", body("battery staple"), this)
+	s.Want(401, nil, "POST", "/password", body("correct horse"), other)
+	s.Want(204, nil, "POST", "/password", body("battery staple"), this)
+	s.Want(401, nil, "POST", "/signin", body("correct horse"))
+	again := signIn("battery staple")
+
+	var users []struct{ ID string }
+	if err := json.Unmarshal([]byte(a.Must("data", "list", "User", "--json")), &users); err != nil || len(users) != 1 {
+		t.Fatalf("%v: %v", err, users)
+	}
+	admin := "Cookie: " + a.Session("eve", "--role", "admin").Cookie
+	s.Want(403, nil, "DELETE", "/members/"+users[0].ID, "", this)
+	s.Want(204, nil, "DELETE", "/members/"+users[0].ID, "", admin)
+	for _, ended := range []string{this, again} {
+		s.Want(401, nil, "POST", "/password", body("a third one"), ended)
+	}
 }

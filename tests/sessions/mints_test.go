@@ -29,7 +29,7 @@ routes("/", auth: none, rateLimit: none) {
 }
 `
 
-func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
+func TestAHandlerOpensSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 	a := harness.NewApp(t, mintsSchema, "", "echo")
 	s := a.Serve()
 	op := func(path, name, args string, headers ...string) harness.Answer {
@@ -59,7 +59,7 @@ func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 
 	for _, row := range []struct{ path, name, args, code string }{
 		{"/elsewhere", "sessions.create", `{"userId":"ann"}`, "denied"},
-		{"/elsewhere", "sessions.revoke", `{"id":"` + made.ID + `"}`, "denied"},
+		{"/elsewhere", "sessions.revoke", `{"id":"` + made.ID + `"}`, "not_found"},
 		{"/signin", "sessions.create", `{}`, "invalid"},
 		{"/signin", "sessions.create", `{"userId":"ann","roles":["root"]}`, "invalid"},
 		{"/signin", "sessions.create", `{"userId":"ann","roles":"staff"}`, "invalid"},
@@ -86,14 +86,14 @@ func TestAHandlerOpensAndEndsSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 	if changed.Status != 200 || fresh == cookie || !strings.Contains(attributes, "Max-Age=3600;") || me(cookie) != 401 || me(fresh) != 200 {
 		t.Errorf("%d %s; old %d, new %d", changed.Status, attributes, me(cookie), me(fresh))
 	}
-	if got := op("/inside", "sessions.revoke", `{}`, "Cookie: "+fresh); !strings.Contains(got.Body, "denied") || me(fresh) != 200 {
+	if got := op("/inside", "sessions.create", `{"userId":"ann"}`, "Cookie: "+fresh); !strings.Contains(got.Body, "denied") || me(fresh) != 200 {
 		t.Errorf("a route without mints: %d %s", got.Status, got.Body)
 	}
 	others := op("/signin", "sessions.create", `{"userId":"bob","tenant":"acme"}`).Cookie(t)
 	if got := op("/change", "sessions.revoke", `{"id":"`+made.ID+`"}`, "Cookie: "+others); !strings.Contains(got.Body, "not_found") {
 		t.Errorf("another user's session: %d %s", got.Status, got.Body)
 	}
-	ended := op("/change", "sessions.revoke", `{}`, "Cookie: "+fresh)
+	ended := op("/inside", "sessions.revoke", `{}`, "Cookie: "+fresh)
 	if pair, attributes := ended.CookieAndAttributes(t); pair != "__Host-session=" || !strings.HasPrefix(attributes, "Path=/; Max-Age=0;") || me(fresh) != 401 || me(others) != 200 {
 		t.Errorf("signed out: %d %s %s", ended.Status, pair, attributes)
 	}

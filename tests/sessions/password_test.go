@@ -83,6 +83,16 @@ func TestAMemberOfTheTrackerSignsInWithAPassword(t *testing.T) {
 		signIn(401, "red", "ann@example.com", "secret")
 		signIn(200, "red", "ann@example.com", "battery staple")
 	})
+	t.Run("a new password ends the other sessions", func(t *testing.T) {
+		other := "Cookie: " + signIn(200, "red", "ann@example.com", "battery staple").Cookie(t)
+		elsewhere := a.Session(made.User, "--tenant", "01arz3ndektsv4rrffq69g5fav", "--role", "owner") // of another organisation
+		s.Want(200, nil, "POST", "/_call/listKeys", "", other)
+		s.Want(204, nil, "POST", "/_call/setPassword", `{"password":"a second staple"}`, session)
+		s.Want(401, nil, "POST", "/_call/listKeys", "", other)
+		s.Want(401, nil, "POST", "/_call/listKeys", "", "Cookie: "+elsewhere.Cookie)
+		s.Want(200, nil, "POST", "/_call/listKeys", "", session)
+		s.Want(204, nil, "POST", "/_call/setPassword", `{"password":"battery staple"}`, session)
+	})
 	t.Run("a member without a password sets one after a link", func(t *testing.T) {
 		s.Want(201, nil, "POST", "/signup", `{"slug":"blue","org":"Blue","email":"bob@example.com","name":"Bob"}`)
 		signIn(401, "blue", "bob@example.com", "battery staple")

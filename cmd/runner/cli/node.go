@@ -30,7 +30,7 @@ func (c *CLI) OnNode(cmd *cobra.Command, task node.Task) error {
 var flagOf = map[string]string{
 	"expiresIn": "expires", "gracePeriod": "grace-period", "metadata": "metadata", "name": "name",
 	"scope": "scope", "tenant": "tenant", "limit": "limit", "userId": "user", "roles": "role", "role": "role", "ttl": "ttl",
-	"delay": "delay", "at": "at", "key": "key",
+	"user": "user", "except": "except", "delay": "delay", "at": "at", "key": "key",
 }
 
 // flagged rewords an error that begins with the name of a request's field: it names the

@@ -20,6 +20,13 @@ export class Fields {
     return this;
   }
 
+  /** A copy with one more member. */
+  with<T>(name: string, value: T): Fields {
+    const copy = new Fields();
+    copy.text = this.text;
+    return copy.set<T>(name, value);
+  }
+
   /** The object as JSON. */
   toString(): string {
     return "{" + this.text + "}";

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
 use std::time::Duration;
 
-/// Opens and ends sessions of the app's users, on routes that say `mints: session`;
-/// elsewhere it is `denied`.
+/// Opens, lists and ends sessions of the app's users. A user reaches its own sessions in its
+/// tenant; callers whom `@manage` in the schema's `session cookie` allows it reach those of
+/// their tenant; routes that say `mints: session` reach those of every user that they name.
 pub struct Sessions<'a> {
     pub(crate) host: &'a dyn Host,
 }
@@ -42,15 +43,118 @@ pub struct Session {
     pub expires_at: String,
 }
 
+/// A session that has not ended. Times are RFC 3339: see
+/// [`parse_time`](crate::parse_time).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveSession {
+    /// The id of the session; it is not a secret.
+    pub id: String,
+    /// The user of the session.
+    pub user_id: String,
+    /// The tenant that the user belongs to.
+    pub tenant: Option<String>,
+    /// The roles that it was opened with.
+    pub roles: Vec<String>,
+    /// When it was opened.
+    pub created_at: String,
+    /// When it was last used.
+    pub last_seen_at: String,
+    /// When it ends by itself.
+    pub expires_at: String,
+    /// Whether it is the session that calls.
+    pub current: bool,
+}
+
+/// Says which sessions to list. The default asks for all of the caller's.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionFilter {
+    /// The user; without it the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The tenant of the user; without it the caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Those of the user in every tenant.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_tenants: bool,
+    /// The size of one page; without it all sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// Those behind the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// A list of sessions, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionPage {
+    /// The sessions, without cookies.
+    pub sessions: Vec<LiveSession>,
+    /// Leads to the next page; none unless a limit cut the list.
+    pub next_cursor: Option<String>,
+}
+
+/// Says which sessions to end. The default ends all of the caller's.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevokeOptions {
+    /// The user; without it the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The tenant of the user; without it the caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// Those of the user in every tenant.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_tenants: bool,
+    /// The id of a session that remains, or `current` for the one that calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub except: Option<String>,
+}
+
+/// How many sessions `list` asks for at once.
+const PER_PAGE: u32 = 1000;
+
 impl Sessions<'_> {
-    /// Signs a user in: the answer sets the cookie of a new session, when it commits.
-    /// The session that the caller had ends.
+    /// Signs a user in, on a route that says `mints: session`; elsewhere it is `denied`.
+    /// The answer sets the cookie of a new session, when it commits. The session that the
+    /// caller had ends.
     pub fn create(&self, options: &SessionOptions) -> Outcome<Session> {
         call("sessions.create", options).result_on(self.host)
     }
 
-    /// Ends a session of the caller's; without an id the one that calls, whose cookie
-    /// the answer takes back.
+    /// Gives the live sessions of a user, without cookies.
+    pub fn list(&self, filter: &SessionFilter) -> Outcome<SessionPage> {
+        let page = |filter: &SessionFilter| call("sessions.list", filter).result_on::<SessionPage>(self.host);
+        if filter.limit.is_some() {
+            return page(filter);
+        }
+        let mut filter = SessionFilter { limit: Some(PER_PAGE), ..filter.clone() };
+        let mut all = page(&filter)?;
+        while all.next_cursor.is_some() {
+            filter.cursor = all.next_cursor;
+            let next = page(&filter)?;
+            all.sessions.extend(next.sessions);
+            all.next_cursor = next.next_cursor;
+        }
+        Ok(all)
+    }
+
+    /// Ends all sessions of a user, and gives their number. If the session that calls is one
+    /// of them, the answer takes its cookie back.
+    pub fn revoke_all(&self, options: &RevokeOptions) -> Outcome<u64> {
+        #[derive(Deserialize)]
+        struct Ended {
+            count: u64,
+        }
+        let ended: Ended = call("sessions.revokeAll", options).result_on(self.host)?;
+        Ok(ended.count)
+    }
+
+    /// Ends a session; without an id the one that calls, whose cookie the answer takes back.
     pub fn revoke(&self, id: Option<&str>) -> Outcome<()> {
         let args: Value = id.map_or_else(|| json!({}), |id| json!({ "id": id }));
         call("sessions.revoke", args).run_on(self.host).map(|_| ())

@@ -267,6 +267,37 @@ fn sessions_are_opened_and_ended_as_the_handler_says() {
 }
 
 #[test]
+fn all_sessions_are_listed_and_ended() {
+    let page = |id: &str, next: Value| {
+        let one = json!({"id": id, "userId": "ann", "tenant": null, "roles": ["staff"], "createdAt": "t", "lastSeenAt": "t",
+            "expiresAt": "t", "current": true});
+        json!({ "sessions": [one], "nextCursor": next })
+    };
+    let answer = Test::new("POST", "/")
+        .on("sessions.list", move |args| {
+            let first = args.get("cursor").is_none();
+            Ok(if first { page("ses_1", json!("ses_1")) } else { page("ses_2", Value::Null) })
+        })
+        .on("sessions.revokeAll", |_| Ok(json!({"count": 2})))
+        .run(|ctx, _| {
+            let sessions = &ctx.client.sessions;
+            let all = sessions.list(&SessionFilter { user: Some("ann".into()), ..SessionFilter::default() })?;
+            let one = sessions.list(&SessionFilter { limit: Some(1), all_tenants: true, ..SessionFilter::default() })?;
+            let ended = sessions.revoke_all(&RevokeOptions { except: Some("current".into()), ..RevokeOptions::default() })?;
+            let ids: Vec<String> = all.sessions.into_iter().map(|s| s.id).collect();
+            Ok(ok((ids, all.next_cursor, one.next_cursor, ended)))
+        });
+    assert_eq!(answer.json::<Value>(), json!([["ses_1", "ses_2"], null, "ses_1", 2]));
+    let want = json!([
+        ["sessions.list", {"user": "ann", "limit": 1000}],
+        ["sessions.list", {"user": "ann", "limit": 1000, "cursor": "ses_1"}],
+        ["sessions.list", {"allTenants": true, "limit": 1}],
+        ["sessions.revokeAll", {"except": "current"}],
+    ]);
+    assert_eq!(json!(answer.calls), want);
+}
+
+#[test]
 fn a_webhook_is_signed_or_the_handler_is_denied() {
     let handler: Handler = |ctx, _| Ok(ok(ctx.client.webhooks.verify(Scheme::Github, "HOOK")?));
     for signed in [json!({"id": "msg_1", "timestamp": 1614265330}), json!({"id": "sha256=00", "timestamp": null})] {

@@ -1,8 +1,41 @@
 // What a handler knows and may do beside the request itself.
 
-import { Mark, type Operation, present, runner, Whole } from "./host.ts";
+import { Mark, type Operation, present, result, run, runner, Whole } from "./host.ts";
 
 const change = (op: string, args: object) => new Whole(op, present(args), undefined, new Mark(op));
+
+interface Whose {
+  user?: string;
+  tenant?: string;
+  allTenants?: boolean;
+}
+interface ListedSessions {
+  sessions: object[];
+  nextCursor: string | null;
+}
+
+/** Arguments in which undefined is null, which the host refuses: it must not be taken for the caller. */
+const whose = (options: Whose) => {
+  const args: Record<string, unknown> = { ...present(options) };
+  for (const name in args) args[name] ??= null;
+  return args;
+};
+
+function listSessions(options: Whose & { limit?: number; cursor?: string } = {}): Operation<object[] & { nextCursor: string | null }> {
+  const op = "sessions.list";
+  const args = whose(options);
+  const all = args.limit == null;
+  if (all) args.limit = 1000;
+  return new Whole(op, args, ({ sessions, nextCursor }: ListedSessions) => {
+    while (all && nextCursor !== null) {
+      run(op, { ...args, cursor: nextCursor });
+      const page: ListedSessions = result();
+      for (const one of page.sessions) sessions.push(one);
+      nextCursor = page.nextCursor;
+    }
+    return Object.assign(sessions, { nextCursor });
+  });
+}
 
 const client = {
   apiKeys: {
@@ -15,7 +48,10 @@ const client = {
   },
   sessions: {
     create: (options: { userId: string; tenant?: string; roles?: string[]; ttl?: number }) => change("sessions.create", options),
+    list: listSessions,
     revoke: (id?: string) => change("sessions.revoke", { id }),
+    revokeAll: (options: Whose & { except?: string } = {}) =>
+      new Whole<number>("sessions.revokeAll", whose(options), ({ count }) => count, new Mark("sessions.revokeAll")),
   },
   webhooks: {
     verify: (options: { scheme: string; secret: string }) => new Whole("webhooks.verify", options),

@@ -31,6 +31,12 @@ func exportRotateKey() { runner.Handle(rotateKey) }
 //go:wasmexport revokeKey
 func exportRevokeKey() { runner.Handle(revokeKey) }
 
+//go:wasmexport setRole
+func exportSetRole() { runner.Handle(setRole) }
+
+//go:wasmexport removeMember
+func exportRemoveMember() { runner.Handle(removeMember) }
+
 //go:wasmexport listTasks
 func exportListTasks() { runner.Handle(listTasks) }
 

@@ -103,8 +103,13 @@ func setPassword(ctx *runner.Context, req *runner.Request) (runner.Response, err
 		return runner.Response{}, err
 	}
 	if changed == 0 {
-		err = storePassword(ctx, user, hash)
+		if err := storePassword(ctx, user, hash); err != nil {
+			return runner.Response{}, err
+		}
 	}
+	// Whoever has signed in with the old password is not signed in any more. The user is one
+	// in all organisations, and so is the password.
+	_, err = ctx.Client.Sessions.RevokeAll(runner.RevokeOptions{AllTenants: true, Except: runner.CurrentSession})
 	return runner.NoContent(), err
 }
 

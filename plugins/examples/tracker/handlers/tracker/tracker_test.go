@@ -73,7 +73,12 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 				`sessions.create {"roles":["owner"],"tenant":"1","userId":"1"}`},
 		{setPassword, runnertest.Request{Body: `{"password":"correct horse"}`, Auth: runner.Auth{Kind: "session", UserID: "u1"}}, 204,
 			`password.hash {"password":"correct horse"}` + "\n" +
-				`update {"in":"Credential","set":{"hash":"$new"},"where":[["user","=","u1"]]}`},
+				`update {"in":"Credential","set":{"hash":"$new"},"where":[["user","=","u1"]]}` + "\n" +
+				`sessions.revokeAll {"allTenants":true,"except":"current"}`},
+		{setRole, runnertest.Request{Body: `{"user":"u2","role":"viewer"}`}, 204,
+			`update {"in":"Membership","set":{"role":"viewer"},"where":[["user","=","u2"]]}` + "\n" + `sessions.revokeAll {"user":"u2"}`},
+		{removeMember, runnertest.Request{Body: `{"user":"u2"}`}, 204,
+			`delete {"from":"Membership","where":[["user","=","u2"]]}` + "\n" + `sessions.revokeAll {"user":"u2"}`},
 		{signout, runnertest.Request{}, 204, `sessions.revoke {}`},
 		{listKeys, runnertest.Request{}, 200, `apiKeys.list {}`},
 		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n","expiresIn":60}`}, 200, `apiKeys.create {"expiresIn":60,"name":"n","scope":"ingest"}`},
@@ -81,7 +86,7 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		{revokeKey, runnertest.Request{Body: `{"id":"7"}`}, 200, `apiKeys.revoke {"id":"7"}`},
 	}
 	answers := map[string]any{"apiKeys.create": runner.APIKey{}, "apiKeys.list": runner.APIKeyPage{}, "apiKeys.rotate": runner.APIKey{}, "apiKeys.revoke": runner.APIKey{},
-		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}, "password.hash": map[string]string{"hash": "$new"}}
+		"sessions.create": runner.Session{}, "sessions.revoke": map[string]string{"id": "s"}, "sessions.revokeAll": map[string]int{"count": 1}, "password.hash": map[string]string{"hash": "$new"}}
 	for _, op := range []string{"query", "get", "insert", "update", "delete"} {
 		answers[op] = some
 	}

@@ -303,6 +303,26 @@ export async function signOut(req: RouteRequest) {
   return noContent();
 }
 
+function whose(req: RouteRequest) {
+  const { user, tenant, all } = req.query;
+  return { ...(user !== undefined && { user }), ...(tenant !== undefined && { tenant }), ...(all !== undefined && { allTenants: true }) };
+}
+
+export async function listSessions(req: RouteRequest) {
+  const { limit, cursor } = req.query;
+  const found = await getContext().client.sessions.list({
+    ...whose(req), ...(limit !== undefined && { limit: Number(limit) }), ...(cursor !== undefined && { cursor }),
+  });
+  const first = found.map(({ userId, tenant, roles, current, createdAt, lastSeenAt, expiresAt }) =>
+    ({ userId, tenant, roles, current, timed: createdAt < expiresAt && createdAt <= lastSeenAt }))[0];
+  return ok({ count: found.length, first: first ?? null, more: found.nextCursor !== null });
+}
+
+export async function endSessions(req: RouteRequest) {
+  const { except } = req.query;
+  return ok({ count: await getContext().client.sessions.revokeAll({ ...whose(req), ...(except !== undefined && { except }) }) });
+}
+
 export async function verify(req: RouteRequest) {
   const scheme = req.params.scheme as "standard" | "stripe" | "github" | "slack";
   const { id, timestamp } = await getContext().client.webhooks.verify({ scheme, secret: req.query.secret });

@@ -3,7 +3,7 @@
 import {
   aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation,
-  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionFilter, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
 
@@ -417,6 +417,34 @@ export function signIn(req: RouteRequest): Response {
 export function signOut(req: RouteRequest): Response {
   getContext().client.sessions.revoke(req.query["id"]);
   return noContent();
+}
+
+function whose(req: RouteRequest): SessionFilter {
+  const filter = new SessionFilter();
+  if (req.query.has("user")) filter.user(req.query["user"]);
+  if (req.query.has("tenant")) filter.tenant(req.query["tenant"]);
+  if (req.query.has("all")) filter.allTenants();
+  return filter;
+}
+
+export function listSessions(req: RouteRequest): Response {
+  const filter = whose(req);
+  if (req.query.has("limit")) filter.limit(parseInt(req.query["limit"]) as i32);
+  if (req.query.has("cursor")) filter.cursor(req.query["cursor"]);
+  const page = getContext().client.sessions.list(filter);
+  let first: Fields | null = null;
+  if (page.sessions.length > 0) {
+    const s = page.sessions[0];
+    first = fields().set("userId", s.userId).set("tenant", given(s.tenant)).set("roles", s.roles).set("current", s.current)
+      .set("timed", s.createdAt < s.expiresAt && s.createdAt <= s.lastSeenAt);
+  }
+  return ok(fields().set("count", page.sessions.length).set("first", first).set("more", page.nextCursor.length > 0));
+}
+
+export function endSessions(req: RouteRequest): Response {
+  const filter = whose(req);
+  if (req.query.has("except")) filter.except(req.query["except"]);
+  return ok(fields().set("count", getContext().client.sessions.revokeAll(filter)));
 }
 
 export function verify(req: RouteRequest): Response {

@@ -151,6 +151,37 @@ RUNNER_HANDLER(signOut) {
   return runner_no_content();
 }
 
+/* Puts the query values that are given. */
+static runner_json *whose(const char *more, const char *other) {
+  runner_json *options = runner_make(RUNNER_OBJECT);
+  const char *names[] = {"user", "tenant", more, other};
+  for (size_t i = 0; i < 4; i++) {
+    runner_text value = runner_query_value(names[i] ? names[i] : "");
+    if (names[i] && runner_given(value)) runner_put(options, names[i], runner_string(value));
+  }
+  if (runner_given(runner_query_value("all"))) runner_put(options, "allTenants", runner_bool(true));
+  return options;
+}
+
+RUNNER_HANDLER(listSessions) {
+  runner_json *options = whose("cursor", NULL);
+  runner_text limit = runner_query_value("limit");
+  if (runner_given(limit)) runner_put(options, "limit", runner_parse(limit, NULL));
+  runner_json *page = runner_session_list(options), *all = runner_member(page, "sessions"), *first = runner_items(all);
+  const char *created = first ? runner_as_text(runner_member(first, "createdAt")).data : NULL;
+  bool timed = created && strncmp(created, runner_as_text(runner_member(first, "expiresAt")).data, 24) < 0 &&
+      strncmp(created, runner_as_text(runner_member(first, "lastSeenAt")).data, 24) <= 0;
+  if (first)
+    first = runner_object("userId", runner_member(first, "userId"), "tenant", runner_member(first, "tenant"), "roles", runner_member(first, "roles"),
+        "current", runner_member(first, "current"), "timed", runner_bool(timed), NULL);
+  return runner_ok(runner_object("count", runner_int((int64_t)runner_length(all)), "first", first ? first : runner_null(),
+      "more", runner_bool(!runner_is_null(runner_member(page, "nextCursor"))), NULL));
+}
+
+RUNNER_HANDLER(endSessions) {
+  return runner_ok(runner_object("count", runner_int(runner_session_revoke_all(whose("except", NULL))), NULL));
+}
+
 RUNNER_HANDLER(verify) {
   runner_json *delivery = runner_webhook_verify(runner_param("scheme").data, runner_query_value("secret").data);
   bool timed = runner_as_int(runner_member(delivery, "timestamp"), 0) > 1577836800;

@@ -313,6 +313,32 @@ RUNNER_HANDLER(signOut) {
   return runner::no_content();
 }
 
+static Json whose(runner::Request req, std::initializer_list<const char *> names) {
+  Json options = object();
+  for (const char *name : names)
+    if (auto value = req.query(name)) options.put(name, *value);
+  if (req.query("all")) options.put("allTenants", true);
+  return options;
+}
+
+RUNNER_HANDLER(listSessions) {
+  runner::Request req;
+  Json options = whose(req, {"user", "tenant", "cursor"});
+  if (auto limit = req.query("limit")) options.put("limit", std::stoi(*limit));
+  Json page = runner::sessions::list(options), first;
+  for (Json s : page["sessions"]) {
+    std::string created = s["createdAt"].text_or("");
+    bool timed = created < s["expiresAt"].text_or("") && created <= s["lastSeenAt"].text_or("");
+    first = object({{"userId", s["userId"]}, {"tenant", s["tenant"]}, {"roles", s["roles"]}, {"current", s["current"]}, {"timed", timed}});
+    break;
+  }
+  return ok(object({{"count", page["sessions"].size()}, {"first", first}, {"more", !page["nextCursor"].is_null()}}));
+}
+
+RUNNER_HANDLER(endSessions) {
+  return ok(object({{"count", runner::sessions::revoke_all(whose(runner::Request(), {"user", "tenant", "except"}))}}));
+}
+
 RUNNER_HANDLER(verify) {
   runner::Request req;
   Json delivery = runner::webhooks::verify(req.param("scheme"), req.query("secret").value_or(""));

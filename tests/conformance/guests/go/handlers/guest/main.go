@@ -638,6 +638,42 @@ func signOut(ctx *runner.Context, req *runner.Request) (runner.Response, error) 
 	return runner.NoContent(), ctx.Client.Sessions.Revoke(req.Query("id"))
 }
 
+// ifAny is a query value, nil if it is absent.
+func ifAny(req *runner.Request, name string) *string {
+	if !req.HasQuery(name) {
+		return nil
+	}
+	value := req.Query(name)
+	return &value
+}
+
+//go:wasmexport listSessions
+func exportListSessions() { runner.Handle(listSessions) }
+
+func listSessions(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	limit, _ := strconv.Atoi(req.Query("limit"))
+	page, err := ctx.Client.Sessions.List(runner.SessionFilter{
+		User: ifAny(req, "user"), Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Limit: limit, Cursor: req.Query("cursor"),
+	})
+	var first any
+	if len(page.Sessions) > 0 {
+		s := page.Sessions[0]
+		first = map[string]any{"userId": s.UserID, "tenant": s.Tenant, "roles": s.Roles, "current": s.Current,
+			"timed": s.ExpiresAt.After(s.CreatedAt) && !s.LastSeenAt.Before(s.CreatedAt)}
+	}
+	return runner.OK(map[string]any{"count": len(page.Sessions), "first": first, "more": page.NextCursor != ""}), err
+}
+
+//go:wasmexport endSessions
+func exportEndSessions() { runner.Handle(endSessions) }
+
+func endSessions(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	n, err := ctx.Client.Sessions.RevokeAll(runner.RevokeOptions{
+		User: ifAny(req, "user"), Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Except: req.Query("except"),
+	})
+	return runner.OK(map[string]any{"count": n}), err
+}
+
 //go:wasmexport verify
 func exportVerify() { runner.Handle(verify) }
 

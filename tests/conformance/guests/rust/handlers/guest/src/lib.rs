@@ -373,6 +373,31 @@ handler!(signOut, |ctx, req| {
     Ok(no_content())
 });
 
+handler!(listSessions, |ctx, req| {
+    let page = ctx.client.sessions.list(&SessionFilter {
+        user: req.query("user"),
+        tenant: req.query("tenant"),
+        all_tenants: req.query("all").is_some(),
+        limit: req.query("limit").and_then(|n| n.parse().ok()),
+        cursor: req.query("cursor"),
+    })?;
+    let first = page.sessions.first().map(|s| {
+        let timed = s.created_at < s.expires_at && s.created_at <= s.last_seen_at;
+        json!({ "userId": s.user_id, "tenant": s.tenant, "roles": s.roles, "current": s.current, "timed": timed })
+    });
+    Ok(ok(json!({ "count": page.sessions.len(), "first": first, "more": page.next_cursor.is_some() })))
+});
+
+handler!(endSessions, |ctx, req| {
+    let count = ctx.client.sessions.revoke_all(&RevokeOptions {
+        user: req.query("user"),
+        tenant: req.query("tenant"),
+        all_tenants: req.query("all").is_some(),
+        except: req.query("except"),
+    })?;
+    Ok(ok(json!({ "count": count })))
+});
+
 handler!(verify, |ctx, req| {
     let scheme = match req.param("scheme").as_str() {
         "standard" => Scheme::Standard,
