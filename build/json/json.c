@@ -531,6 +531,7 @@ struct writer {
 	u8 *begin, *limit;
 	u32 owned; // begin was allocated
 	u32 ascii; // all that was written is
+	u32 exact; // values that JSON has no form for are declined, and do not become null
 };
 
 // Functions that write return the place after what they wrote; 0: declined; or:
@@ -601,6 +602,7 @@ static u8 *write_wide(struct writer *w, u8 *at, const u16 *from, u32 count) {
 			w->ascii = 0;
 			continue;
 		}
+		if (w->exact && (c & 0xf800) == 0xd800) return 0; // half a pair, which the host refuses
 		at = unit(w, at, c);
 	}
 	*at++ = '"';
@@ -667,7 +669,8 @@ static u8 *write_number(struct writer *w, u8 *at, value v) {
 	at = space(w, at, 32);
 	if (stopped(at)) return at;
 	if (!(size <= 1.7976931348623157e308)) { // not finite
-		store64(at, 0x6c6c756e);             // null
+		if (w->exact) return 0;
+		store64(at, 0x6c6c756e); // null
 		return at + 4;
 	}
 	if (size == 0) {
@@ -733,8 +736,10 @@ static u8 *write(struct writer *w, u8 *at, value v, u32 depth) {
 		}
 		store64(at, 0x65736c6166); // false
 		return at + 5;
-	case kind_null:
 	case kind_undefined: // in an array
+		if (w->exact) return 0;
+		// fall through
+	case kind_null:
 		store64(at, 0x6c6c756e); // null
 		return at + 4;
 	}
@@ -811,12 +816,12 @@ static u32 converts(u32 context, value objects, value arrays) {
 }
 
 // write_text writes a list or an object to the buffer of a writer, or to larger memory.
-static u8 *write_text(struct writer *w, u32 context, value v, u8 *buffer, u32 room) {
+static u8 *write_text(struct writer *w, u32 context, value v, u8 *buffer, u32 room, u32 exact) {
 	value *prototypes = (value *)load32(context + context_prototypes);
 	w->context = context, w->runtime = load32(context + context_runtime);
 	w->objects = address_of(prototypes[class_object]), w->arrays = address_of(prototypes[class_array]);
 	w->begin = buffer, w->limit = buffer + room;
-	w->owned = 0, w->ascii = 1;
+	w->owned = 0, w->ascii = 1, w->exact = exact;
 	if (load32(load32(w->arrays + object_shape) + shape_prototype) != w->objects) return 0;
 	u32 found = converts(context, prototypes[class_object], prototypes[class_array]);
 	if (found != 0) return found == 1 ? 0 : no_memory;
@@ -829,18 +834,28 @@ static int is_data(value v) {
 	return kind_of(v) == kind_object && (u16)(*(u16 *)(address_of(v) + object_class) - class_object) <= class_array - class_object;
 }
 
-// json_text writes a list or an object for the host, and the number of bytes to slot[0]. It may
-// use a buffer. What is allocated is in slot[1], with the lowest bit set. 0: an exception is
-// pending; 1: it must be written otherwise. Other values are left to take.
-u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+static u32 text_for_host(u32 context, value v, u32 *slot, u8 *buffer, u32 room, u32 exact) {
 	struct writer w;
 	slot[1] = 0;
 	if (!is_data(v)) return take(v, slot);
-	u8 *end = write_text(&w, context, v, buffer, room);
+	u8 *end = write_text(&w, context, v, buffer, room, exact);
 	if (stopped(end)) return end == no_memory ? 0 : 1;
 	slot[0] = end - w.begin;
 	if (w.owned) slot[1] = (u32)w.begin | 1;
 	return (u32)w.begin;
+}
+
+// json_text writes a list or an object for the host, and the number of bytes to slot[0]. It may
+// use a buffer. What is allocated is in slot[1], with the lowest bit set. 0: an exception is
+// pending; 1: it must be written otherwise. Other values are left to take.
+u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+	return text_for_host(context, v, slot, buffer, room, 0);
+}
+
+// json_arguments is json_text, but declines what JSON has no form for: a number that is not finite
+// and an undefined element, of which JSON.stringify makes null, and half of a surrogate pair.
+u32 export(json_arguments)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+	return text_for_host(context, v, slot, buffer, room, 1);
 }
 
 // json_stringify is JSON.stringify.
@@ -849,7 +864,7 @@ value export(json_stringify)(u32 context, value self, u32 count, value *argument
 		if (kind_of(arguments[i]) != kind_undefined && kind_of(arguments[i]) != kind_null) return js_json_stringify(context, self, count, arguments);
 	u8 buffer[1024];
 	struct writer w;
-	u8 *end = is_data(arguments[0]) ? write_text(&w, context, arguments[0], buffer, sizeof buffer) : 0;
+	u8 *end = is_data(arguments[0]) ? write_text(&w, context, arguments[0], buffer, sizeof buffer, 0) : 0;
 	if (end == no_memory) return exception;
 	if (end == 0) return js_json_stringify(context, self, count, arguments);
 	value v;

@@ -1,8 +1,8 @@
 // What a handler knows and may do beside the request itself.
 
-import { Mark, type Operation, present, runner, Whole } from "./host.ts";
+import { Mark, type Operation, runner, Whole } from "./host.ts";
 
-const change = (op: string, args: object) => new Whole(op, present(args), undefined, new Mark(op));
+const change = (op: string, args: object) => new Whole(op, args, undefined, new Mark(op));
 
 const client = {
   apiKeys: {
