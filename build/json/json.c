@@ -602,7 +602,6 @@ static u8 *write_wide(struct writer *w, u8 *at, const u16 *from, u32 count) {
 			w->ascii = 0;
 			continue;
 		}
-		if (w->exact && (c & 0xf800) == 0xd800) return 0; // half a pair, which the host refuses
 		at = unit(w, at, c);
 	}
 	*at++ = '"';
@@ -852,8 +851,8 @@ u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
 	return text_for_host(context, v, slot, buffer, room, 0);
 }
 
-// json_arguments is json_text, but declines what JSON has no form for: a number that is not finite
-// and an undefined element, of which JSON.stringify makes null, and half of a surrogate pair.
+// json_arguments is json_text, but declines a number that is not finite and an undefined element, of
+// which JSON.stringify makes null.
 u32 export(json_arguments)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
 	return text_for_host(context, v, slot, buffer, room, 1);
 }

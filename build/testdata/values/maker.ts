@@ -63,7 +63,10 @@ export class Maker {
     if (plain) return made;
     if (this.next(20) === 0) made[Symbol("s")] = 1;
     if (this.next(20) === 0) Object.defineProperty(made, "hidden", { value: 1, configurable: true });
-    if (this.next(20) === 0) Object.defineProperty(made, "got", { get: () => this.next(9), enumerable: true, configurable: true });
+    if (this.next(20) === 0) {
+      const got = this.next(9);
+      Object.defineProperty(made, "got", { get: () => got, enumerable: true, configurable: true });
+    }
     if (this.next(20) === 0) made.toJSON = () => "converted";
     if (this.next(20) === 0) made.toJSON = 5;
     if (this.next(20) === 0) made.self = made;

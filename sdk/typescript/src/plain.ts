@@ -10,69 +10,104 @@ type Fail = (path: readonly (string | number)[], odd: Odd) => never;
 
 const mostLevels = 64; // as the host reads
 
-/** A copy of a value with lists, objects, texts, finite numbers, booleans and null alone. */
-export function plain(value: unknown, fail: Fail): unknown {
-  const path: (string | number)[] = [];
+const { getPrototypeOf, keys } = Object;
+const { isArray } = Array;
+const { isFinite } = Number;
+const objects = Object.prototype;
+const lists = Array.prototype;
+const path: (string | number)[] = []; // of the value that is looked at
+var fail: Fail;
 
-  const copy = (given: any, key: string | number): unknown => {
-    let value = given;
-    if (isThenable(given)) fail(path, ["a promise", "await it"]);
-    const type = typeof given;
-    if ((type === "object" || type === "function" || type === "bigint") && typeof given?.toJSON === "function") {
-      value = given.toJSON(String(key));
-      if (value === null) fail(path, given instanceof Date ? ["an invalid date"] : ["an object whose toJSON gives null"]);
-    }
-    if (value instanceof Number || value instanceof String || value instanceof Boolean) value = value.valueOf();
-    if (value === null) return null;
-    switch (typeof value) {
-      case "number":
-        return Number.isFinite(value) ? value : fail(path, [String(value)]);
-      case "string":
-        return value.isWellFormed() ? value : fail(path, ["a text with half of a surrogate pair", "it is not valid Unicode"]);
-      case "object":
-        return parts(value);
-      case "bigint":
-        return fail(path, ["a BigInt", "Number(n) is a number, String(n) a text"]);
-      case "function":
-        return fail(path, ["a function", "call it"]);
-      case "symbol":
-        return fail(path, ["a symbol", "its description is a text"]);
-    }
-    return value;
-  };
+/**
+ * The value with lists, objects, texts, finite numbers, booleans and null alone. What is data
+ * already is not copied.
+ */
+export function plain(value: unknown, failed: Fail): unknown {
+  path.length = 0;
+  fail = failed;
+  return data(value, "");
+}
 
-  const parts = (value: any): unknown => {
-    if (path.length >= mostLevels) fail(path.slice(0, 4), ["nested too deeply", `at most ${mostLevels} levels, and nothing that contains itself`]);
-    if (Array.isArray(value)) {
-      const list: unknown[] = [];
-      for (let i = 0; i < value.length; i++) {
-        path.push(i);
-        const element = copy(value[i], i);
-        if (element === undefined) fail(path, ["undefined"]);
-        list.push(element);
-        path.pop();
-      }
-      return list;
-    }
-    const names = Object.keys(value);
-    const prototype = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null) {
-      const odd = noJSON(value);
-      if (odd) fail(path, odd);
-      if (ArrayBuffer.isView(value)) fail(path, ["binary data", "its text in base64 is a value"]);
-      if (names.length === 0) fail(path, ["an object whose class has neither fields nor toJSON", "name the value that is meant"]);
-    }
-    const object = Object.create(null); // in which __proto__ is a name like others
-    for (const name of names) {
-      path.push(name);
-      const member = copy(value[name], name);
-      if (member !== undefined) object[name] = member;
-      path.pop();
-    }
-    return object;
-  };
+// With var, as each use of let and const is checked. Most values are data, and a call takes long,
+// so the loops below look at them first.
+function data(value: any, key: string | number): unknown {
+  switch (typeof value) {
+    case "object":
+      return value === null ? null : object(value, key);
+    case "number":
+      return isFinite(value) ? value : fail(path, [String(value)]);
+    case "bigint":
+      return typeof (value as any).toJSON === "function" ? converted(value, key) : fail(path, ["a BigInt", "Number(n) is a number, String(n) a text"]);
+    case "function":
+      return fail(path, ["a function", "call it"]);
+    case "symbol":
+      return fail(path, ["a symbol", "its description is a text"]);
+  }
+  return value;
+}
 
-  return copy(value, "");
+function object(value: any, key: string | number): unknown {
+  var prototype = getPrototypeOf(value);
+  var known = prototype === objects || prototype === lists || prototype === null;
+  if (!known && isThenable(value)) fail(path, ["a promise", "await it"]);
+  if (typeof value.toJSON === "function") return converted(value, key);
+  if (!known && (value instanceof Number || value instanceof String || value instanceof Boolean)) return data(value.valueOf(), key);
+  return isArray(value) ? elements(value) : members(value, known);
+}
+
+/** What toJSON makes of it. */
+function converted(given: any, key: string | number): unknown {
+  var value = given.toJSON(String(key));
+  if (value === null) fail(path, given instanceof Date ? ["an invalid date"] : ["an object whose toJSON gives null"]);
+  if (typeof value !== "object") return data(value, key);
+  return isArray(value) ? elements(value) : members(value, getPrototypeOf(value) === objects);
+}
+
+function elements(value: any[]): unknown[] {
+  enter();
+  var made = value;
+  for (var i = 0; i < value.length; i++) {
+    var before = value[i];
+    if (typeof before === "string" || typeof before === "boolean" || before === null || (typeof before === "number" && before - before === 0)) continue;
+    path.push(i);
+    var element = data(before, i);
+    if (element === undefined) fail(path, ["undefined"]);
+    if (element !== before) {
+      if (made === value) made = [...value];
+      made[i] = element;
+    }
+    path.pop();
+  }
+  return made;
+}
+
+function members(value: any, known: boolean): unknown {
+  enter();
+  var names = keys(value);
+  if (!known) {
+    var odd = noJSON(value);
+    if (odd) fail(path, odd);
+    if (ArrayBuffer.isView(value)) fail(path, ["binary data", "its text in base64 is a value"]);
+    if (names.length === 0) fail(path, ["an object whose class has neither fields nor toJSON", "name the value that is meant"]);
+  }
+  var made = value;
+  for (var i = 0; i < names.length; i++) {
+    var name = names[i];
+    var before = value[name];
+    if (typeof before === "string" || typeof before === "boolean" || before === null || before === undefined || (typeof before === "number" && before - before === 0)) continue;
+    path.push(name);
+    var member = data(before, name);
+    if (member !== before) {
+      if (made === value) made = { __proto__: null, ...value }; // in which __proto__ is a name like others
+      made[name] = member;
+    }
+    path.pop();
+  }
+  return made;
+}
+
+function enter(): void {
+  if (path.length >= mostLevels) fail(path.slice(0, 4), ["nested too deeply", `at most ${mostLevels} levels, and nothing that contains itself`]);
 }
 
 /** What has no form in JSON, and what to do; undefined of what has one. */
