@@ -123,6 +123,24 @@ export function inherited(req: RouteRequest) {
   return text(made.join(" "));
 }
 
+/** A date is written by its methods, if it has others than those of the language. */
+export function dates() {
+  const made: (string | undefined)[] = [], given = [new Date(5), Object.assign(new Date(6), { toJSON: () => "own" }), new (class extends Date {})(7), new Date(NaN)];
+  const write = () => (JSON.stringify(given) === stringify(given) ? made.push(JSON.stringify(given[0])) : made.push("differs"));
+  const prototype: any = Date.prototype, { toJSON, toISOString } = prototype;
+  write();
+  prototype.toISOString = () => "other";
+  write();
+  prototype.toISOString = toISOString;
+  prototype.toJSON = () => "another";
+  write();
+  delete prototype.toJSON;
+  write();
+  prototype.toJSON = toJSON;
+  write();
+  return text(made.join(" "));
+}
+
 /** JSON.parse never calls setters, which the names of a text may be those of. */
 export function setters() {
   let called = 0;
@@ -564,6 +582,7 @@ func TestJSONFunctionsBehaveAsTheLanguageRequires(t *testing.T) {
 	for _, row := range []struct{ handler, want string }{
 		{"inherited", `"converted" "converted" {"a":"converted","d":"1970-01-01T00:00:00.000Z"} "converted" {"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"} [{"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"}] {"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"} [{"a":[1,{"b":"x"}],"d":"1970-01-01T00:00:00.000Z"}] "above"`},
 		{"setters", "0 1 0,x,__proto__ 5"},
+		{"dates", `"1970-01-01T00:00:00.005Z" "other" "another" {} "1970-01-01T00:00:00.005Z"`},
 		{"functions", "parse,2,0 stringify,3,0 1 1 [1] [\n 1\n] {\"b\":2} undefined undefined SyntaxError: unexpected token: 'undefined' 12 true"},
 	} {
 		if a := jsonAnswer(t, row.handler, ""); a.status != 200 || a.body != row.want {

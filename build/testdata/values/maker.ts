@@ -75,7 +75,7 @@ export class Maker {
   }
   odd(depth: number): unknown {
     switch (this.next(27)) {
-      case 0: return new Date(this.next(1e9));
+      case 0: return new Date([this.next(1e9), -this.next(1e9) * 1e6, this.next(1e9) * 8.6e6, 8.64e15, NaN][this.next(5)]);
       case 1: return new Map([[1, 2]]);
       case 2: return new Set([1]);
       case 3: return () => 1;

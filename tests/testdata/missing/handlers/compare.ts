@@ -7,7 +7,7 @@ function expected(value: unknown): string | undefined {
   const visit = function (this: any, name: string, value: any) {
     const data = Array.isArray(value) || value === null || typeof value !== "object" || value instanceof String || value instanceof Number;
     const plain = data || [Object.prototype, null].includes(Object.getPrototypeOf(value));
-    refused ||= ["function", "symbol", "bigint"].includes(typeof value) || (typeof value === "number" && !Number.isFinite(value)) || (value === undefined && Array.isArray(this)) ||
+    refused ||= (value === null && this[name] instanceof Date) || ["function", "symbol", "bigint"].includes(typeof value) || (typeof value === "number" && !Number.isFinite(value)) || (value === undefined && Array.isArray(this)) ||
       (typeof value === "string" && !value.isWellFormed()) || (value instanceof String && !value.isWellFormed()) || (value !== undefined && !name.isWellFormed()) ||
       value instanceof Map || value instanceof Set || value instanceof Uint8Array || (!plain && Object.keys(value).length === 0);
     return refused ? null : value;
