@@ -60,6 +60,7 @@ function converted(given: any, key: string | number): unknown {
   var value = given.toJSON(String(key));
   if (value === null) fail(path, given instanceof Date ? ["an invalid date"] : ["an object whose toJSON gives null"]);
   if (typeof value !== "object") return data(value, key);
+  if (value !== given) return object(value, key); // JSON.stringify would make {} of a date
   return isArray(value) ? elements(value) : members(value, getPrototypeOf(value) === objects);
 }
 

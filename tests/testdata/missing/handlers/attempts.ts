@@ -52,6 +52,8 @@ const all: [attempt: () => unknown, message: string][] = [
   [() => query("Account").where("password", "=", any(new Secret())), "password: the value of = is an object whose class has neither fields nor toJSON: name the value that is meant"],
   [() => query("Account").where("seenAt", "=", any(new When(null))), `seenAt: the value of = is an object whose toJSON gives null: ${check}`],
   [() => query("Account").where("seenAt", "=", any(new When(NaN))), `seenAt: the value of = is NaN: ${check}`],
+  [() => query("Account").where("seenAt", "=", any(new When(new When(NaN)))), `seenAt: the value of = is NaN: ${check}`],
+  [() => query("Account").where("seenAt", "=", any(new When(invalid))), `seenAt: the value of = is an invalid date: ${check}`],
   [() => query("Account").where("seenAt", "=", any(new When(undefined))), `seenAt: the value of = is undefined: ${check}`],
   [() => query("Account").where("password", "=", any("\ud800")), "query: arguments are not JSON"],
   [() => query("Account").match(field("score", "=", 1), field("resetToken", "=", missing)), `resetToken: the value of = is undefined: ${check}`],
