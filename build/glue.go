@@ -79,7 +79,8 @@ type binding struct {
 // for a count or a negative errno, or the bytes that were written.
 //
 // The last argument of call and response_send may also be a list or an object, which is
-// written as JSON. They return undefined, and do nothing, if only JSON.stringify can do it.
+// written as JSON. They return undefined, and do nothing, if only JSON.stringify can do it, and
+// call also for a value that JSON.stringify would change to null.
 func bindings() []binding {
 	var all []binding
 	for _, f := range abi.Functions() {
@@ -309,7 +310,7 @@ func (p *program) take(a *assembler) {
 	a.get(slot).load(4)
 }
 
-// drop(slot) frees what take or json_text has allocated.
+// drop(slot) frees what take, json_text or json_arguments has allocated.
 func (p *program) drop(a *assembler) {
 	a.get(0).load(4).op(opIf, noResult)
 	a.get(0).load(4).i32(1).op(opI32And, opIf, noResult)
@@ -427,6 +428,15 @@ func exception(a *assembler) { a.i64(kindException << 32) }
 // JSON. It has no output, as both would be in the same buffer.
 func takesValue(f abi.Function) bool { return f.Name == "call" || f.Name == "response_send" }
 
+// writer is the function of json/json.c that writes the value: arguments must not change
+// their meaning, and an answer follows JSON.stringify.
+func writer(f abi.Function) string {
+	if f.Name == "call" {
+		return "json_arguments"
+	}
+	return "json_text"
+}
+
 // takeArguments converts the arguments into locals: numbers, or addresses of bytes. It
 // reports whether the function writes output.
 func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
@@ -438,7 +448,7 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
 			a.get(bindingArgs).loadValue(valueBytes * given).call("number").set(local)
 		case abi.Text, abi.Bytes:
 			if takesValue(f) && i == len(f.Params)-1 {
-				a.i32(p.context).get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i), p.scratch+outputAt, outputBytes).call("json_text")
+				a.i32(p.context).get(bindingArgs).loadValue(valueBytes*given).i32(p.slot(i), p.scratch+outputAt, outputBytes).call(writer(f))
 				a.with(opLocalTee, local).i32(1).op(opI32Eq, opIf, noResult)
 				p.dropBefore(a, f, i)
 				a.i64(undefined).op(opReturn, opEnd).get(local)

@@ -50,8 +50,18 @@ static void add_reference(u32 address) { ++*(u32 *)(address - 4); }
 #define array_values 28
 #define array_count 32
 
+// a date: its time, in milliseconds; a function of the engine: its number
+#define date_time 24
+#define function_number 28
+
 #define class_object 1
 #define class_array 2
+#define class_date 10
+#define class_function 12
+
+// The numbers of Date.prototype.toJSON and toISOString.
+#define number_toJSON 262
+#define number_toISOString 255
 
 // shape: names of properties, shared by objects. A hash table of mask+1 words precedes the
 // properties.

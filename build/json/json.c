@@ -531,6 +531,8 @@ struct writer {
 	u8 *begin, *limit;
 	u32 owned; // begin was allocated
 	u32 ascii; // all that was written is
+	u32 exact; // values that JSON has no form for are declined, and do not become null
+	u32 dates; // the prototype of dates if its methods are the engine's, ~0 if not, 0 if that was not looked at
 };
 
 // Functions that write return the place after what they wrote; 0: declined; or:
@@ -667,7 +669,8 @@ static u8 *write_number(struct writer *w, u8 *at, value v) {
 	at = space(w, at, 32);
 	if (stopped(at)) return at;
 	if (!(size <= 1.7976931348623157e308)) { // not finite
-		store64(at, 0x6c6c756e);             // null
+		if (w->exact) return 0;
+		store64(at, 0x6c6c756e); // null
 		return at + 4;
 	}
 	if (size == 0) {
@@ -699,6 +702,76 @@ static u8 *write_number(struct writer *w, u8 *at, value v) {
 	return at + length;
 }
 
+// has_function reports whether a property of an object is the engine's function with that number;
+// ~0: there is no memory. The name is given as words, as a module with data cannot be linked.
+__attribute__((noinline)) static u32 has_function(u32 context, u32 object, u64 begin, u64 rest, u32 length, u32 number) {
+	u64 name[] = {begin, rest};
+	u32 atom = JS_NewAtomLen(context, (const u8 *)name, length);
+	if (atom == 0) return ~0u;
+	JS_FreeAtom(context, atom); // the property has it
+	u32 shape = load32(object + object_shape), count = load32(shape + shape_count);
+	struct property *property = properties(shape);
+	for (u32 i = 0; i < count; i++) {
+		if (property[i].atom != atom) continue;
+		value v = ((value *)load32(object + object_values))[i];
+		u32 function = address_of(v);
+		if (flags_of(&property[i]) & flags_special || kind_of(v) != kind_object || *(u16 *)(function + object_class) != class_function) return 0;
+		return load32(function + function_number) == number;
+	}
+	return 0;
+}
+
+// looks_at_dates finds out whether dates are written as the language says.
+static u32 looks_at_dates(struct writer *w) {
+	const u64 toJSON = 0x4e4f534a6f74, toISOString = 0x7274534f53496f74, end = 0x676e69;
+	u32 prototype = address_of(((value *)load32(w->context + context_prototypes))[class_date]);
+	u32 found = has_function(w->context, prototype, toJSON, 0, 6, number_toJSON);
+	if (found == 1) found = has_function(w->context, prototype, toISOString, end, 11, number_toISOString);
+	w->dates = found == 1 ? prototype : ~0u;
+	return found;
+}
+
+static u8 *write_digits(u8 *at, u32 n, u32 count) {
+	for (u8 *digit = at + count; digit > at; n /= 10) *--digit = '0' + n % 10;
+	return at + count;
+}
+
+// write_date writes a date without properties of its own, as toISOString does.
+static u8 *write_date(struct writer *w, u8 *at, u32 date) {
+	if (w->dates == 0 && looks_at_dates(w) == ~0u) return no_memory;
+	u32 shape = load32(date + object_shape);
+	if (load32(shape + shape_prototype) != w->dates || load32(shape + shape_count) != 0) return 0;
+	value v = *(value *)(date + date_time);
+	u64 bits = v + float_bias;
+	double time;
+	__builtin_memcpy(&time, &bits, 8);
+	if (kind_of(v) == kind_int) time = (int)address_of(v);
+	if (!(__builtin_fabs(time) <= 8.64e15)) return 0; // an invalid date
+	at = space(w, at, 32);
+	if (stopped(at)) return at;
+	// Years begin in March, so that the day of the leap year is the last one. 400 of them have
+	// 146,097 days.
+	u64 since = (long long)time + 86400000ll * (719468 + 146097 * 700);
+	u32 days = since / 86400000, rest = since % 86400000;
+	u32 era = days / 146097, day = days % 146097;
+	u32 of_era = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	u32 of_year = day - (365 * of_era + of_era / 4 - of_era / 100), month = (5 * of_year + 2) / 153;
+	u32 of_month = of_year - (153 * month + 2) / 5 + 1;
+	int year = (int)(era * 400 + of_era) - 280000 + (month >= 10);
+	month = month < 10 ? month + 3 : month - 9;
+	*at++ = '"';
+	if (year < 0 || year > 9999) *at++ = year < 0 ? '-' : '+';
+	at = write_digits(at, year < 0 ? -year : year, year < 0 || year > 9999 ? 6 : 4);
+	*at++ = '-', at = write_digits(at, month, 2);
+	*at++ = '-', at = write_digits(at, of_month, 2);
+	*at++ = 'T', at = write_digits(at, rest / 3600000, 2);
+	*at++ = ':', at = write_digits(at, rest / 60000 % 60, 2);
+	*at++ = ':', at = write_digits(at, rest / 1000 % 60, 2);
+	*at++ = '.', at = write_digits(at, rest % 1000, 3);
+	*at++ = 'Z', *at++ = '"';
+	return at;
+}
+
 static u8 *write_object(struct writer *w, u8 *at, u32 object, u32 depth);
 static u8 *write_array(struct writer *w, u8 *at, u32 array, u32 depth);
 
@@ -717,6 +790,8 @@ static u8 *write(struct writer *w, u8 *at, value v, u32 depth) {
 			return write_object(w, at, low, depth + 1);
 		case class_array:
 			return write_array(w, at, low, depth + 1);
+		case class_date:
+			return write_date(w, at, low);
 		}
 		return 0;
 	}
@@ -733,8 +808,10 @@ static u8 *write(struct writer *w, u8 *at, value v, u32 depth) {
 		}
 		store64(at, 0x65736c6166); // false
 		return at + 5;
-	case kind_null:
 	case kind_undefined: // in an array
+		if (w->exact) return 0;
+		// fall through
+	case kind_null:
 		store64(at, 0x6c6c756e); // null
 		return at + 4;
 	}
@@ -811,12 +888,12 @@ static u32 converts(u32 context, value objects, value arrays) {
 }
 
 // write_text writes a list or an object to the buffer of a writer, or to larger memory.
-static u8 *write_text(struct writer *w, u32 context, value v, u8 *buffer, u32 room) {
+static u8 *write_text(struct writer *w, u32 context, value v, u8 *buffer, u32 room, u32 exact) {
 	value *prototypes = (value *)load32(context + context_prototypes);
 	w->context = context, w->runtime = load32(context + context_runtime);
 	w->objects = address_of(prototypes[class_object]), w->arrays = address_of(prototypes[class_array]);
 	w->begin = buffer, w->limit = buffer + room;
-	w->owned = 0, w->ascii = 1;
+	w->owned = 0, w->ascii = 1, w->exact = exact, w->dates = 0;
 	if (load32(load32(w->arrays + object_shape) + shape_prototype) != w->objects) return 0;
 	u32 found = converts(context, prototypes[class_object], prototypes[class_array]);
 	if (found != 0) return found == 1 ? 0 : no_memory;
@@ -829,18 +906,28 @@ static int is_data(value v) {
 	return kind_of(v) == kind_object && (u16)(*(u16 *)(address_of(v) + object_class) - class_object) <= class_array - class_object;
 }
 
-// json_text writes a list or an object for the host, and the number of bytes to slot[0]. It may
-// use a buffer. What is allocated is in slot[1], with the lowest bit set. 0: an exception is
-// pending; 1: it must be written otherwise. Other values are left to take.
-u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+static u32 text_for_host(u32 context, value v, u32 *slot, u8 *buffer, u32 room, u32 exact) {
 	struct writer w;
 	slot[1] = 0;
 	if (!is_data(v)) return take(v, slot);
-	u8 *end = write_text(&w, context, v, buffer, room);
+	u8 *end = write_text(&w, context, v, buffer, room, exact);
 	if (stopped(end)) return end == no_memory ? 0 : 1;
 	slot[0] = end - w.begin;
 	if (w.owned) slot[1] = (u32)w.begin | 1;
 	return (u32)w.begin;
+}
+
+// json_text writes a list or an object for the host, and the number of bytes to slot[0]. It may
+// use a buffer. What is allocated is in slot[1], with the lowest bit set. 0: an exception is
+// pending; 1: it must be written otherwise. Other values are left to take.
+u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+	return text_for_host(context, v, slot, buffer, room, 0);
+}
+
+// json_arguments is json_text, but declines a number that is not finite and an undefined element, of
+// which JSON.stringify makes null.
+u32 export(json_arguments)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
+	return text_for_host(context, v, slot, buffer, room, 1);
 }
 
 // json_stringify is JSON.stringify.
@@ -849,7 +936,7 @@ value export(json_stringify)(u32 context, value self, u32 count, value *argument
 		if (kind_of(arguments[i]) != kind_undefined && kind_of(arguments[i]) != kind_null) return js_json_stringify(context, self, count, arguments);
 	u8 buffer[1024];
 	struct writer w;
-	u8 *end = is_data(arguments[0]) ? write_text(&w, context, arguments[0], buffer, sizeof buffer) : 0;
+	u8 *end = is_data(arguments[0]) ? write_text(&w, context, arguments[0], buffer, sizeof buffer, 0) : 0;
 	if (end == no_memory) return exception;
 	if (end == 0) return js_json_stringify(context, self, count, arguments);
 	value v;

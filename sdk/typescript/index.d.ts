@@ -30,12 +30,12 @@ declare module "@runner/sdk" {
   export interface RouteRequest {
     /** Path parameters by name, percent-decoded; those of the route are never empty. */
     readonly params: Readonly<Record<string, string>>;
-    /** Query values by name; of several the first. */
-    readonly query: Readonly<Record<string, string>>;
+    /** Query values by name; of several the first. One that was not sent is `undefined`. */
+    readonly query: Readonly<Record<string, string | undefined>>;
     /** All query values by name, in order. */
-    readonly queryAll: Readonly<Record<string, readonly string[]>>;
+    readonly queryAll: Readonly<Record<string, readonly string[] | undefined>>;
     /** Headers by name in lower case; repeated lines are joined with ", ". Credentials that the runner has checked are not among them. */
-    readonly headers: Readonly<Record<string, string>>;
+    readonly headers: Readonly<Record<string, string | undefined>>;
     readonly method: string;
     /** The raw path, without the query. */
     readonly path: string;
@@ -126,6 +126,12 @@ declare module "@runner/sdk" {
 
   export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "startsWith" | "contains";
 
+  /**
+   * What a field is compared with. A value that is missing is an error, at runtime too, and never `null`:
+   * `undefined`, `NaN`, an invalid date, and what JSON has no form for.
+   */
+  export type Value = string | number | boolean | Date | { toJSON(): unknown } | readonly Value[] | null;
+
   /** What a row must be like. */
   export interface Condition {
     readonly form: unknown;
@@ -136,7 +142,7 @@ declare module "@runner/sdk" {
     ignoreCase?: boolean;
   }
   /** Compares a field. */
-  export function field(name: string, operator: Operator, value: unknown, matching?: Matching): Condition;
+  export function field(name: string, operator: Operator, value: Value, matching?: Matching): Condition;
   /** Holds when all of the conditions do. */
   export function and(...conditions: Condition[]): Condition;
   /** Holds when one of the conditions does. */
@@ -182,7 +188,10 @@ declare module "@runner/sdk" {
   type FieldOf<R> = keyof R & string;
   /** A row of which only the fields F were asked for; without any, all. */
   type Chosen<R, F> = [F] extends [never] ? R : [FieldOf<R>] extends [F] ? R : Pick<R, F & keyof R>;
-  type Operand<T, O extends Operator> = O extends "in"
+  // Where the schema does not say what a field is compared with, it is any value.
+  type Operand<T, O extends Operator> = Value extends T ? OperandOfAny<O> : OperandOf<T, O>;
+  type OperandOfAny<O> = O extends "in" ? readonly Exclude<Value, null>[] : O extends "startsWith" ? string : O extends "=" | "!=" ? Value : Exclude<Value, null>;
+  type OperandOf<T, O extends Operator> = O extends "in"
     ? readonly Exclude<T, null>[]
     : O extends "startsWith"
       ? string
@@ -231,7 +240,7 @@ declare module "@runner/sdk" {
     orderBy(field: FieldOf<R>, direction?: "asc" | "desc"): Selection<R, W, F, N, I>;
     /** At most so many rows, 1 to 1,000; without it 100. */
     limit(n: number): Selection<R, W, F, N, I>;
-    /** The rows behind a cursor: the `nextCursor` of the page before. */
+    /** The rows behind a cursor: the `nextCursor` of the page before. Without one it is the first page. */
     after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
     /** The rows with the cursor of the next page, null on the last one. */
     page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
@@ -301,7 +310,10 @@ declare module "@runner/sdk" {
   type OnlyAny<V> = 0 extends 1 & V ? unknown : never;
   /** Inserts values of the type `any`, which may be those of one row or of several. */
   export function insert<V>(entity: EntityName, values: V & OnlyAny<V>): Operation<any>;
-  /** Inserts a row, or a list of at most 1,000, and gives it as it is then, or them. */
+  /**
+   * Inserts a row, or a list of at most 1,000, and gives it as it is then, or them. A field that is absent or
+   * `undefined` has its default.
+   */
   export function insert<R = never, E extends EntityName = EntityName>(
     entity: E,
     values: readonly InsertOf<E, NoInfer<R>>[],
@@ -316,7 +328,7 @@ declare module "@runner/sdk" {
     /** The rows as they are then. */
     rows(): Operation<R[]>;
   }
-  /** Sets fields of rows: `await update("Order", { status: "paid" }).where("id", "=", id)`. */
+  /** Sets fields of rows, and leaves those that are absent or `undefined`: `await update("Order", { status: "paid" }).where("id", "=", id)`. */
   export function update<R = never, E extends EntityName = EntityName>(
     entity: E,
     set: [R] extends [never] ? Update<E> : object,

@@ -1,8 +1,8 @@
 // What a handler knows and may do beside the request itself.
 
-import { Mark, type Operation, present, result, run, runner, Whole } from "./host.ts";
+import { Mark, type Operation, result, run, runner, Whole } from "./host.ts";
 
-const change = (op: string, args: object) => new Whole(op, present(args), undefined, new Mark(op));
+const change = (op: string, args: object) => new Whole(op, args, undefined, new Mark(op));
 
 interface Whose {
   user?: string;
@@ -16,7 +16,7 @@ interface ListedSessions {
 
 /** Arguments in which undefined is null, which the host refuses: it must not be taken for the caller. */
 const whose = (options: Whose) => {
-  const args: Record<string, unknown> = { ...present(options) };
+  const args: Record<string, unknown> = { ...options };
   for (const name in args) args[name] ??= null;
   return args;
 };

@@ -1,5 +1,7 @@
 // The way down: the host's functions, and what an operation is.
 
+import { misplaced, plain } from "./plain.ts";
+
 /** What the build and the runtime script hand to the SDK. */
 export interface Runner {
   HostError: new (code: string, message?: string, op?: string) => Error & { readonly code: string; readonly op?: string };
@@ -69,7 +71,7 @@ export interface Host {
   response_error(status: number, code: string, message: string): number;
   response_send_result(status: number, part: number): number;
   call(op: string, args: string): number;
-  /** Arguments are passed as JSON; undefined: they must be made text first. */
+  /** Arguments are passed as JSON; undefined: they must be made text first, as something in them has perhaps no form in JSON. */
   call(op: string, args: unknown): number | undefined;
   call_result(offset: number): string | number;
   /** The result, parsed as JSON, or an errno; undefined: that must be tried with its text. */
@@ -117,12 +119,21 @@ export function refusal(n: number): HostError {
 
 const { host } = runner;
 
+/** An operation's arguments as JSON. A value that would become another one is an error that names it. */
+export function written(op: string, args: unknown): string {
+  return JSON.stringify(
+    plain(args, (path, odd) => {
+      throw new HostError("invalid", misplaced(op, args, path, odd), op);
+    }),
+  );
+}
+
 /** Runs an operation and leaves its result with the host. */
 export function run(op: string, args: unknown): void {
   if (!runner.live) runner.demand(op);
   // With var, as each use of let and const is checked.
   var n = typeof args === "object" ? host.call(op, args) : undefined;
-  n ??= host.call(op, JSON.stringify(args));
+  n ??= host.call(op, written(op, args));
   if (n < 0) throw failure(n, op);
 }
 
@@ -301,20 +312,6 @@ export abstract class Operation<T> implements PromiseLike<T> {
   finally(done?: (() => void) | null): Promise<T> {
     return this.then().finally(done);
   }
-}
-
-/**
- * Returns arguments in which NaN and invalid dates are texts, which the host refuses. Their JSON is null, which it
- * takes as absent: a key would never expire, and a job would run at once.
- */
-export function present(args: Record<string, any>): object {
-  let given = args;
-  for (const name in args) {
-    const value = args[name];
-    const lost = (typeof value === "number" || value instanceof Date) && !Number.isFinite(+value);
-    if (lost) given = { ...given, [name]: String(value) };
-  }
-  return given;
 }
 
 /** An operation whose whole result is the value, unless something makes it one. */

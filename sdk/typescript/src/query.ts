@@ -16,21 +16,10 @@ interface Matching {
 }
 
 export const field = (name: string, operator: string, value: unknown, matching?: Matching) => {
-  requireFinite(name, value);
-  const form = [name, operator, value ?? null];
+  const form = [name, operator, value];
   if (matching?.ignoreCase === true) form.push("ignoreCase");
   return new Condition(form);
 };
-
-/** JSON has null for NaN and Infinity, which would find, or become, other values. */
-function requireFinite(name: string, value: unknown): void {
-  if (typeof value === "number" && !Number.isFinite(value)) throw new HostError("invalid", `${name}: ${value} is not a finite number`);
-}
-
-/** Requires that of the fields of a row. */
-function requireFiniteFields(row: unknown): void {
-  for (const name in row as Record<string, unknown>) requireFinite(name, (row as Record<string, unknown>)[name]);
-}
 
 export const and = (...conditions: Condition[]) => new Condition(forms(conditions));
 export const or = (...conditions: Condition[]) => new Condition(["or", ...conditions.map((c) => c.form)]);
@@ -124,6 +113,7 @@ class Selection extends Filtered<any[], Selection> {
     return copy;
   }
   limit(n: number): Selection {
+    if (!Number.isInteger(n)) throw new HostError("invalid", `limit: ${typeof n === "string" ? JSON.stringify(n) : String(n)} is not a whole number`, "query");
     const copy = this.copy();
     copy.most = n;
     return copy;
@@ -320,8 +310,6 @@ class Insertion extends Operation<any> implements Step {
   }
   leave(): number {
     this.run = true;
-    if (Array.isArray(this.values)) this.values.forEach(requireFiniteFields);
-    else requireFiniteFields(this.values);
     run("insert", { into: this.entity, values: this.values });
     return Array.isArray(this.values) ? Rows : Row;
   }
@@ -380,7 +368,6 @@ class Change extends Changing<Change> {
   }
   run(): void {
     this.mark.run = true;
-    requireFiniteFields(this.set);
     run("update", { in: this.entity, set: this.set, where: this.condition() });
   }
   rows(): Operation<any[]> {

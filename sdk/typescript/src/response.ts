@@ -17,6 +17,7 @@ export class Response {
   }
 
   withHeader(name: string, value: string): Response {
+    if (value === undefined) throw new TypeError(`withHeader: the value of ${name} is undefined`);
     name = String(name);
     let earlier = this.headers ?? [];
     if (/^(content-type|location)$/i.test(name)) earlier = earlier.filter(([other]) => other.toLowerCase() !== name.toLowerCase());
@@ -48,9 +49,12 @@ export function created(body: unknown = null, location?: string): Response {
   return location ? response.withHeader("location", location) : response;
 }
 
-const typed = (type: string, body: unknown, status: number) => new Response(status, String(body), undefined, [["content-type", type]]);
-export const text = (body: string, status = 200) => typed("text/plain; charset=utf-8", body, status);
-export const html = (body: string, status = 200) => typed("text/html; charset=utf-8", body, status);
+function typed(name: string, body: unknown, status: number): Response {
+  if (body === undefined) throw new TypeError(`${name}: the body is undefined`);
+  return new Response(status, String(body), undefined, [["content-type", `text/${name === "text" ? "plain" : name}; charset=utf-8`]]);
+}
+export const text = (body: string, status = 200) => typed("text", body, status);
+export const html = (body: string, status = 200) => typed("html", body, status);
 
 export function noContent(): Response {
   const response = answer(204, null);

@@ -4,6 +4,7 @@
 
 import { bytesOf, fromBase64 } from "./encoding.ts";
 import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, runner, starts } from "./host.ts";
+import { isThenable, noJSON } from "./plain.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
 
@@ -122,10 +123,6 @@ function answer(given: any): void {
   done = true;
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
-}
-
 // The headers that only the host sets.
 const hostsOwn =
   /^(connection|transfer-encoding|content-length|date|server|trailer|upgrade|te|keep-alive|www-authenticate|x-request-id|(proxy-|ratelimit).*)$/;
@@ -231,26 +228,9 @@ function refuseEmptied(body: object): void {
     // Most are lists and objects of data alone, and noJSON takes long to tell.
     var prototype = getPrototypeOf(value);
     if (prototype === Array.prototype || (prototype === Object.prototype && !callable && !(Symbol.asyncIterator in value))) continue;
-    var remedy = noJSON(value);
+    var remedy = value instanceof Response ? ["an answer", "return it as it is"] : noJSON(value);
     if (remedy !== undefined) throw new TypeError(`${remedy[0]} cannot be ${value === body ? "" : "part of "}a body: ${remedy[1]}`);
   }
-}
-
-/** What has no form in JSON, and what to do; undefined of what has one. */
-function noJSON(value: object): [is: string, remedy: string] | undefined {
-  if (value instanceof Map) return ["a Map", "Object.fromEntries(map) is an object, [...map] a list"];
-  if (value instanceof Set) return ["a Set", "[...set] is a list"];
-  if (value instanceof Error) return ["an Error", "tell its message, or throw it"];
-  if (value instanceof Response) return ["an answer", "return it as it is"];
-  if (value instanceof ArrayBuffer || value instanceof DataView) return ["binary data", "it is a body by itself, or text in base64"];
-  if (value instanceof globalThis.Response) return ["a Response", "return it as it is, or its text() or json()"];
-  if (value instanceof Blob) return ["a Blob", "await its bytes() or text()"];
-  if (value instanceof FormData) return ["FormData", "Object.fromEntries(form) is an object"];
-  if (isThenable(value)) return ["a promise", "await it"];
-  if (typeof (value as any).next === "function" && Symbol.iterator in value) return ["an iterator", "[...iterator] is a list"];
-  if (Symbol.asyncIterator in value) return ["an iterator", "collect with for await what it gives"];
-  if (value instanceof WeakMap || value instanceof WeakSet) return [`a ${value.constructor.name}`, "its content cannot be read"];
-  return undefined;
 }
 
 /** Answers with an operation's result, without reading it where that can be. */

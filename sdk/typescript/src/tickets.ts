@@ -1,7 +1,7 @@
 // Operations that go on beside the handler. Each has a ticket; when no job is left,
 // serve waits for one of them.
 
-import { failure, placeless, result, type Runner } from "./host.ts";
+import { failure, placeless, result, type Runner, written } from "./host.ts";
 import { waitingFor } from "./timers.ts";
 
 interface Waiting {
@@ -20,7 +20,7 @@ export function installTickets(runner: Runner): void {
     runner.demand(op);
     const began = new Error();
     return new Promise((done, failed) => {
-      const ticket = host.call_start(op, JSON.stringify(args));
+      const ticket = host.call_start(op, written(op, args));
       if (ticket < 0) throw failure(ticket, op);
       open.set(ticket, { op, began, done, failed });
     });

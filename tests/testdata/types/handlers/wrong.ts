@@ -1,9 +1,9 @@
 // Errors, one per line, each with a part of the type checker's message.
 
 import type { Ordr } from "@runner/schema"; //! has no exported member named 'Ordr'
-import { aggregate, get, getContext, insert, jobs, query, remove, select, update, vars } from "@runner/sdk";
+import { aggregate, field, get, getContext, insert, jobs, query, remove, select, text, update, vars, type RouteRequest } from "@runner/sdk";
 
-export async function wrong() {
+export async function wrong(req: RouteRequest) {
   query("Ordr"); //! '"Ordr"' is not assignable to parameter of type '"Line" | "Order" | "Shop" | "User"'
   get("ordr", "o1"); //! '"ordr"' is not assignable
   remove("Lines"); //! '"Lines"' is not assignable
@@ -33,6 +33,24 @@ export async function wrong() {
   update("Order", { number: null }); //! 'null' is not assignable to type 'string | undefined'
   update("Order", { tags: [1] }); //! 'number' is not assignable to type 'string'
   update("Order", { due: new Date() }); //! 'Date' is not assignable to type 'string'
+  const { token } = req.query;
+  query("Order").where("token", "=", token); //! 'string | undefined' is not assignable to parameter of type 'string'
+  query("Order").where("note", "=", req.headers["x-note"]); //! 'string | undefined' is not assignable to parameter of type 'string | null'
+  query("Order").where("token", "in", [token]); //! 'string | undefined' is not assignable to type 'string'
+  query("Order").where("token", "in", req.queryAll.token); //! 'readonly string[] | undefined' is not assignable
+  query("Order").where("note", "contains", token); //! 'string | undefined' is not assignable
+  query("Order").where("meta", "=", token); //! 'string | undefined' is not assignable to parameter of type 'Value'
+  query("Order").where("count", "=", 1n); //! 'bigint' is not assignable
+  query("Order").where("token", "=", Promise.resolve("t")); //! 'Promise<string>' is not assignable
+  query<{ token: string | null }>("Order").where("token", "=", token); //! 'undefined' is not assignable
+  query("Order").match(field("token", "=", token)); //! 'undefined' is not assignable
+  query("Order").include("lines", (q) => q.where("sku", "=", token)); //! 'string | undefined' is not assignable
+  update("Order", { note: "" }).where("token", "=", token); //! 'string | undefined' is not assignable
+  remove("Order").where("note", "=", token); //! 'string | undefined' is not assignable
+  aggregate("Order").where("token", "=", token); //! 'string | undefined' is not assignable
+  get("Order", token); //! 'string | undefined' is not assignable
+  insert("Line", { order: "o1", sku: token }); //! 'string | undefined' is not assignable to type 'string'
+  text(token); //! 'string | undefined' is not assignable
   jobs.enqueue("cleen"); //! '"cleen"' is not assignable
   jobs.enqueue("sendReceipt"); //! Expected 2-3 arguments
   jobs.enqueue("sendReceipt", { order: 1 }); //! 'number' is not assignable to type 'string'
