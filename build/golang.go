@@ -1,8 +1,8 @@
 package build
 
 import (
+	"bytes"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +16,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/wasm"
+	sdk "runner.example/sdk/go"
 )
 
 // goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
@@ -46,14 +47,15 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 	})
 }
 
-// goRandom is the SDK's file with the export runner_random.
-//
-//go:embed random_wasip1.go.txt
-var goRandom []byte
-
-// goOverlay writes what go build needs to add goRandom to the package of a directory, and returns the
-// name of the overlay. It is for modules without the SDK.
+// goOverlay writes what go build needs to add the SDK's file with the export runner_random to the
+// package of a directory, and returns the name of the overlay. It is for modules without the SDK.
 func (b *builder) goOverlay(name string) (string, error) {
+	const file = "random_wasip1.go"
+	source, err := sdk.Source.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	source = bytes.Replace(source, []byte("\npackage runner\n"), []byte("\npackage main\n"), 1)
 	dir, err := filepath.Abs(filepath.Join(b.options.Dir, "handlers", name))
 	if err != nil {
 		return "", err
@@ -62,13 +64,13 @@ func (b *builder) goOverlay(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	added := filepath.Join(work, "random_wasip1.go")
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(dir, "runner_random_wasip1.go"): added}})
+	added := filepath.Join(work, file)
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(dir, "runner_"+file): added}})
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(work))
 	}
 	path := filepath.Join(work, "overlay.json")
-	if err := errors.Join(os.WriteFile(added, goRandom, 0o600), os.WriteFile(path, overlay, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(added, source, 0o600), os.WriteFile(path, overlay, 0o600)); err != nil {
 		return "", errors.Join(err, os.RemoveAll(work))
 	}
 	return path, nil

@@ -65,23 +65,7 @@ func render(root string) ([]file, error) {
 	files = append(files, header)
 	files = append(files, file{filepath.Join(root, "sdk", "assemblyscript", "assembly", "abi.ts"), []byte(assemblyScript())})
 	files = append(files, file{filepath.Join(root, "sdk", "rust", "src", "abi.rs"), []byte(rust())})
-	random, err := goRandom(root)
-	if err != nil {
-		return nil, err
-	}
-	return append(files, random), nil
-}
-
-// goRandom is the file of the SDK for Go that exports runner_random, for modules that do not use the
-// SDK: build adds it to their package main. The SDK is another Go module, so build cannot embed the
-// file itself.
-func goRandom(root string) (file, error) {
-	text, err := os.ReadFile(filepath.Join(root, "sdk", "go", "random_wasip1.go"))
-	if err != nil {
-		return file{}, err
-	}
-	text = bytes.Replace(text, []byte("\npackage runner\n"), []byte("\npackage main\n"), 1)
-	return file{filepath.Join(root, "build", "random_wasip1.go.txt"), append([]byte("// Code generated from sdk/go by go generate; DO NOT EDIT.\n\n"), text...)}, nil
+	return files, nil
 }
 
 // fill replaces what stands between the two marks of a generated part.

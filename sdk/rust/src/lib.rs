@@ -68,6 +68,8 @@ mod once;
 mod operation;
 mod password;
 mod query;
+#[cfg(target_arch = "wasm32")]
+mod random;
 mod request;
 mod response;
 mod rows;
