@@ -184,8 +184,12 @@ func TestAFunctionRunnerRandomOfAnotherTypeIsRefused(t *testing.T) {
 		{`(func (export "runner_random") (param i32) (result i32) (i32.const 0))`, "exports runner_random as (i32) -> (i32): it must be () -> i32"},
 		{`(func (export "runner_random") (result i64) (i64.const 0))`, "exports runner_random as () -> (i64): it must be () -> i32"},
 		{`(func (export "runner_random") (result i32) unreachable)`, "fails before its first request: runner_random: wasm error: unreachable"},
+		// as an SDK says that it does not find the state
+		{`(data (i32.const 0) "not found") (func (export "runner_random") (result i32) (call $log (i32.const 3) (i32.const 0) (i32.const 9)) unreachable)`,
+			"fails before its first request: runner_random: wasm error: unreachable, having logged: not found"},
 	} {
-		_, err := e.Load(context.Background(), "build/hostile.wasm", assembleText(t, `(module (memory (export "memory") 1) (func (export "handle")) `+row.function+`)`))
+		_, err := e.Load(context.Background(), "build/hostile.wasm", assembleText(t, `(module (import "runner" "log" (func $log (param i32 i32 i32)))
+			(memory (export "memory") 1) (func (export "handle")) `+row.function+`)`))
 		if want := "build/hostile.wasm: " + row.want; fmt.Sprint(err) != want {
 			t.Errorf("%s is refused with\n%v, want\n%s", row.function, err, want)
 		}

@@ -31,24 +31,32 @@ func runnerRandom() unsafe.Pointer {
 		runnerRandomLog(3, text)
 		panic(text)
 	}
+	// The host need not write values that are drawn already. Few requests draw more than those that are
+	// left; then the generator computes others from the seed, which follows the values.
+	const left = 8
+	for s := (*runnerRandomState)(unsafe.Pointer(&m[chacha])); s.filled != 32 || s.next != 32-left; {
+		rand.Uint64()
+	}
 	address := func(word int) uint32 { return uint32(uintptr(unsafe.Pointer(&m[word]))) }
-	runnerRandomTable = [1 + 2*2]uint32{2, address(chacha), 8 * (32 + 4), address(cheap), 8}
+	runnerRandomTable = [1 + 2*2]uint32{2, address(chacha + 32 - left), 8 * (left + 4), address(cheap), 8}
 	return unsafe.Pointer(&runnerRandomTable)
+}
+
+// runnerRandomState is that of internal/chacha8rand. With other values and another seed, the rest
+// stays valid.
+type runnerRandomState struct {
+	values       [32]uint64
+	seed         [4]uint64
+	next, filled uint32
 }
 
 // runnerRandomFindChaCha returns the word at which a generator begins whose output is that of
 // math/rand/v2; -1: there is none.
 func runnerRandomFindChaCha(m *runnerRandomMemory) int {
-	// As in internal/chacha8rand. With other values and another seed, the rest stays valid.
-	type state struct {
-		values       [32]uint64
-		seed         [4]uint64
-		next, filled uint32
-	}
 	const draws = 40 // more than there are values
 search:
 	for i := 0; i < 1024; i++ {
-		s := (*state)(unsafe.Pointer(&m[i]))
+		s := (*runnerRandomState)(unsafe.Pointer(&m[i]))
 		for n := 0; n < draws; n++ {
 			drawn := rand.Uint64()
 			if s.next == 0 || s.next > s.filled || s.filled > 32 || s.values[s.next-1] != drawn {
