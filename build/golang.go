@@ -43,7 +43,12 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 			return false, fmt.Errorf("build %s: %w", source, err)
 		}
 		defer os.RemoveAll(filepath.Dir(overlay))
-		return build("-overlay=" + overlay)
+		ok, err := build("-overlay=" + overlay)
+		if err == nil && ok && !exportsRandom(building) {
+			b.found.Errorf("", diag.Span{File: source}, "the export runner_random could not be added, without which every request draws the same random numbers: use the SDK for Go")
+			return false, nil
+		}
+		return ok, err
 	})
 }
 
@@ -57,6 +62,9 @@ func (b *builder) goOverlay(name string) (string, error) {
 	}
 	source = bytes.Replace(source, []byte("\npackage runner\n"), []byte("\npackage main\n"), 1)
 	dir, err := filepath.Abs(filepath.Join(b.options.Dir, "handlers", name))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // as the go command names it
+	}
 	if err != nil {
 		return "", err
 	}
