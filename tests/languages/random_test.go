@@ -44,7 +44,7 @@ func (d *draws) add(s *harness.Server, path string) error {
 }
 
 // check reports values that were drawn twice. A value has 60 bits or more, so that any two of 1,000
-// are equal by chance has a probability below 2^-41. The first key of a map is one of 1,000: of n
+// are equal by chance has a probability below 2^-40. The first key of a map is one of 1,000: of n
 // requests that each start at a random place of the map, fewer than a tenth never have different ones.
 func (d *draws) check(t *testing.T) {
 	t.Helper()
@@ -101,9 +101,9 @@ func TestEveryRandomSourceIsNewInEveryRequest(t *testing.T) {
 	a := randomApp(t)
 	paths := []string{"ts", "go", "goplain", "rust", "c", "cpp", "as", "as/bare", "wasi"}
 	const parallel = 4
-	n := 25 * parallel // of each kind and start
+	n := 250 // of each kind and start
 	if harness.Soak {
-		n = 250 * parallel
+		n = 2500
 	}
 	drawn := map[string]*draws{}
 	for _, path := range paths {
@@ -118,9 +118,9 @@ func TestEveryRandomSourceIsNewInEveryRequest(t *testing.T) {
 				}
 			}
 			var workers sync.WaitGroup
-			for range parallel {
+			for worker := range parallel {
 				workers.Go(func() {
-					for range n / parallel {
+					for range (n + worker) / parallel {
 						if err := drawn[path].add(s, "/v1/"+path); err != nil {
 							t.Errorf("%s: %v", path, err)
 							return
