@@ -56,7 +56,7 @@ func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
 		return nil, fmt.Errorf("build %s: %w", source, err)
 	}
 	defer os.RemoveAll(work)
-	if err := os.CopyFS(filepath.Join(work, "include"), c.Headers); err != nil {
+	if err := os.CopyFS(filepath.Join(work, "include"), c.Files); err != nil {
 		return nil, fmt.Errorf("build %s: %w", source, err)
 	}
 	cxx := slices.ContainsFunc(files, isCxx)
@@ -79,7 +79,11 @@ func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
 		if !allCompiled {
 			return false, nil
 		}
-		return r.link(objects, building, cxx, own)
+		random := filepath.Join(work, "random.o")
+		if ok, err := r.compile(filepath.Join(work, "include", c.Random), random, nil); err != nil || !ok {
+			return ok, err
+		}
+		return r.link(append(objects, random), building, cxx, own)
 	})
 }
 

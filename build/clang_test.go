@@ -86,7 +86,7 @@ func TestACDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
 }
 
 func TestTheHandlersInTheSDKReadmeBuild(t *testing.T) {
-	text, err := c.Headers.ReadFile("README.md")
+	text, err := c.Files.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ var languages = []language{
 	{name: "ts", parts: []string{"common", "ts", "asked"}},
 	{name: "go", parts: []string{"common", "go"}, sdk: golang.Source, sdkName: "go"},
 	{name: "rust", parts: []string{"common", "rust"}, sdk: rust.Crate, sdkName: "rust"},
-	{name: "c", parts: []string{"common", "c"}, sdk: clang.Headers, sdkName: "c"},
+	{name: "c", parts: []string{"common", "c"}, sdk: clang.Files, sdkName: "c"},
 	{name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript", first: "npm install --prefix handlers/greetings; "},
 }
 

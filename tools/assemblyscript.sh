@@ -11,7 +11,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/${compiler/@/-}-${json/@/-}
 
 npm_folder "$cache" "$compiler" "$json"
 
-for manifest in tests/{conformance,bench}/guests/as/handlers/*/package.json plugins/examples/*/handlers/*/package.json; do
+for manifest in tests/{conformance,bench}/guests/as/handlers/*/package.json tests/languages/testdata/*/handlers/*/package.json plugins/examples/*/handlers/*/package.json; do
   grep -q '"assemblyscript"' "$manifest" 2>/dev/null || continue
   modules=$(dirname "$manifest")/node_modules
   mkdir -p "$modules/@runner" "$modules/.bin"

@@ -6,8 +6,9 @@
 //
 // Load rewrites a module (internal/wasm), so that it counts fuel, bounds its stack and
 // exports its globals. It compiles the module (runtime/compile), and runs its start
-// function, _initialize, runner_warm and runner_prepare once. The result is kept as an
-// image: the memory in a sealed memory file, and the values of the globals.
+// function, _initialize, runner_warm, runner_prepare and runner_random once. The result is kept
+// as an image: the memory in a sealed memory file, and the values of the globals. What
+// runner_random named is the only memory that differs between requests: it gets new random bytes.
 //
 //	               image (sealed, one for all)
 //	                │ private copies

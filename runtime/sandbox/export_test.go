@@ -221,3 +221,12 @@ func (e *Engine) WatchCPUQueue(look func()) {
 		return e.options.Now()
 	})
 }
+
+// RandomRegions reads a table of runner_random; each region is its first byte and the one after its last.
+func RandomRegions(memory []byte, at uint32) (regions [][2]uint64, err error) {
+	found, err := readRegions(memory, at)
+	for _, r := range found {
+		regions = append(regions, [2]uint64{r.from, r.to})
+	}
+	return regions, err
+}

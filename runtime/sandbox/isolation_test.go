@@ -210,7 +210,8 @@ func TestTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T) {
 }
 
 // As the SDK's documentation says, generators that are seeded from crypto/rand in the request
-// or in runner_reseed never repeat. That of Go's runtime cannot be seeded again.
+// or in runner_reseed never repeat. That of Go's runtime does: this module has neither the SDK nor
+// was it built by runner build, so it does not export runner_random.
 func TestTwoRequestsToAGoHandlerNeverSeeTheSameSequence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling Go takes long under the race detector")

@@ -30,10 +30,11 @@ type Module struct {
 	// initializing is the CPU queue of what runs before the first request.
 	initializing cpuqueue.Handler
 
-	// image and values are the memory and the globals after the initialization. Without an
-	// image each request initializes its own sandbox.
+	// image, values and random are the memory, the globals and the regions of random state after
+	// the initialization. Without an image each request initializes its own sandbox.
 	image  *image
 	values []uint64
+	random []region
 
 	pool    pool
 	closing sync.Once
@@ -175,6 +176,7 @@ func (l *lastError) suffix() string {
 // keep makes the image from s, and attaches it to s.
 func (m *Module) keep(s *sandbox) (err error) {
 	s.owed = 0 // no request pays for it
+	m.random = s.random.regions
 	m.values = make([]uint64, len(s.globals))
 	for i, g := range s.globals {
 		m.values[i] = g.Get()

@@ -22,6 +22,7 @@ const (
 	exportStart      = "_start"
 	exportWarm       = "runner_warm"
 	exportPrepare    = "runner_prepare"
+	exportRandom     = "runner_random"
 	exportReseed     = "runner_reseed"
 	exportStopped    = "runner_stopped"
 )
@@ -45,6 +46,7 @@ type program struct {
 	Command bool
 	// First are the functions of the initialization, in order.
 	First   []string
+	Random  bool // it exports runner_random
 	Reseeds bool
 	Reports bool // it exports runner_stopped
 	// Globals are the names of the module's mutable globals, Fuel and Depth those of the
@@ -137,6 +139,11 @@ func (p *program) readExports(m *wasm.Module) error {
 			prepare = prepare || x.Name == exportPrepare
 			p.Reseeds = p.Reseeds || x.Name == exportReseed
 			p.Reports = p.Reports || x.Name == exportStopped
+		case exportRandom:
+			if len(t.Params) > 0 || !slices.Equal(t.Results, []wasm.ValueType{wasm.I32}) || int(x.Index) < len(m.Imports()) {
+				return refuse("exports %s as %s: it must be () -> i32", x.Name, signature(t))
+			}
+			p.Random = true
 		case exportStart:
 			p.Command = plain
 		case exportMemory:

@@ -39,6 +39,7 @@ type sandbox struct {
 	// functions are those of the handlers; nil: not used yet. To look one up costs more
 	// than a small request.
 	functions []api.Function
+	random    random
 	reseed    api.Function // nil: the module does not export it
 	running   api.Function // that the guest is in; nil: none
 	steps     uint64       // of native stack beyond maxStack; see stack.go
@@ -177,6 +178,11 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 			return nil, fmt.Errorf("%s: %w", shown(name), err)
 		}
 	}
+	if m.program.Random {
+		if err := s.findRandom(); err != nil {
+			return nil, fmt.Errorf("%s: %w", exportRandom, err)
+		}
+	}
 	return s, nil
 }
 
@@ -198,6 +204,7 @@ func (m *Module) clone() (_ *sandbox, err error) {
 		return nil, err
 	}
 	s.resetGlobals()
+	s.random = newRandom(m.random)
 	return s, nil
 }
 
@@ -222,7 +229,8 @@ func (s *sandbox) end() {
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after runner_reseed. If the run got a CPU slot, it keeps it.
+// call runs one handler, after random state was renewed and after runner_reseed. If the run got a
+// CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
 	s.begin(call, &h.cpu)
@@ -231,6 +239,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 		s.parking.handler = nil
 		s.guest.Bind(nil)
 	}()
+	s.renewRandom()
 	if s.reseed != nil {
 		call.Initializing(true)
 		err := s.invoke(s.reseed)

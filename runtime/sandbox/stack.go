@@ -40,10 +40,11 @@ func (s *sandbox) releaseSteps() {
 	s.steps = 0
 }
 
-// invoke calls a function of the guest, and records it and how it ended.
-func (s *sandbox) invoke(f api.Function) error {
+// invoke calls a function of the guest, and records it and how it ended. stack receives the results;
+// its length is their number.
+func (s *sandbox) invoke(f api.Function, stack ...uint64) error {
 	s.running = f
-	s.ended = f.CallWithStack(&s.guest, nil)
+	s.ended = f.CallWithStack(&s.guest, stack)
 	s.running = nil
 	if s.stop.because != nil {
 		s.ended = s.stop.because

@@ -24,4 +24,4 @@ export {
 } from "./assembly/response";
 export { LiveSession, Session, SessionFilter, SessionOptions, SessionPage, Sessions } from "./assembly/sessions";
 export { Delivery, Webhooks } from "./assembly/webhooks";
-export { serve } from "./assembly/serve";
+export { bare, serve } from "./assembly/serve";

@@ -2,8 +2,8 @@
 //
 // What the app's entry files export as a function over RouteRequest, or over nothing,
 // that gives a Response is a handler: the module exports a function without parameters
-// under its name, which serves it. Functions over nothing that give nothing, such as
-// runner_warm, are exported as they are. The files themselves stay untouched: a file
+// under its name, which serves it. Functions over nothing that give nothing may be handlers
+// without the SDK's answers; runner_warm and its like are exported as they are. The files themselves stay untouched: a file
 // beside them imports them and becomes the entry.
 
 const sdk = "@runner/assemblyscript";
@@ -14,7 +14,7 @@ export default class {
     correct(parser, kinds);
     const entries = parser.sources.filter((s) => s.sourceKind === kinds.entry && !s.normalizedPath.startsWith("~lib/"));
     const places = new Map();
-    const lines = [`import { serve as __serve } from "${sdk}";`];
+    const lines = [`import { bare as __bare, serve as __serve } from "${sdk}";`];
     let n = 0;
     for (const entry of entries) {
       entry.sourceKind = kinds.user;
@@ -25,7 +25,7 @@ export default class {
         if (places.has(name)) throw new Error(`${name} is exported by ${places.get(name)} and ${entry.normalizedPath}: a handler has one place, rename the others`);
         places.set(name, entry.normalizedPath);
         lines.push(`import { ${name} as __${n} } from "./${entry.internalPath}";`);
-        const call = { request: `__serve(${JSON.stringify(name)}, __${n})`, nothing: `__serve(${JSON.stringify(name)}, (req) => __${n}())`, bare: `__${n}()` };
+        const call = { request: `__serve(${JSON.stringify(name)}, __${n})`, nothing: `__serve(${JSON.stringify(name)}, (req) => __${n}())`, bare: /^(_|runner_)/.test(name) ? `__${n}()` : `__bare(__${n})` };
         lines.push(`export function ${name}(): void { ${call[form]}; }`);
         n++;
       }

@@ -2,7 +2,10 @@ package c
 
 import "embed"
 
-// Headers are what handlers include, and what is to be read about it.
+// Files are what handlers include, Random, and what is to be read about them.
 //
-//go:embed LICENSE README.md runner.h runner.hpp
-var Headers embed.FS
+//go:embed LICENSE README.md runner.h runner.hpp src/random.c
+var Files embed.FS
+
+// Random is the name of the file that is linked to every module.
+const Random = "src/random.c"

@@ -52,22 +52,20 @@
 // that a request leaves in them is seen by another. A sandbox is never used by
 // two goroutines of the host at once.
 //
-// Take randomness from crypto/rand: it is new in every request. What Go's runtime
-// draws by itself begins each request with the same state, as the rest of memory
-// does: the functions of math/rand and math/rand/v2 that need no generator give
-// two requests the same sequence, and the seeds of maps and of hash/maphash repeat.
-// So nothing that others must not guess may come from them. Where a sequence is
-// wanted, seed a generator in the request,
+// Randomness is new in every request: crypto/rand, the functions of math/rand and
+// math/rand/v2 that need no generator, the order of maps, the seeds of
+// hash/maphash, and the choices of select. The runner renews the state of Go's
+// runtime before each request. With a version of Go in which that state is not
+// found, the module is refused at startup. Nothing that others must not guess may
+// come from math/rand all the same.
 //
-//	var seed [32]byte
-//	crand.Read(seed[:]) // crypto/rand
-//	dice := rand.New(rand.NewChaCha8(seed)) // math/rand/v2
-//
-// or, where it belongs to a package variable, in an export that the runner calls
-// at the start of every request, before the handler:
+// What was drawn during the initialisation and kept in a package variable, such as
+// a generator or a prefix of ids, is the same in every request. Draw it in the
+// request, or in an export that the runner calls at the start of every request,
+// before the handler:
 //
 //	//go:wasmexport runner_reseed
-//	func exportReseed() { dice = newDice() }
+//	func exportReseed() { dice = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 //
 // In it, as in runner_warm, the host gives randomness and takes log lines, and no
 // more.

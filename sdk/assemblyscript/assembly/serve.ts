@@ -16,6 +16,12 @@ export function serve(name: string, handler: (req: RouteRequest) => Response): v
   setCurrent("");
 }
 
+/** Runs a handler that uses the host's functions itself. */
+export function bare(handler: () => void): void {
+  reseed();
+  handler();
+}
+
 function send(response: Response): void {
   const status = response.status;
   for (let i = 0; i < response.names.length; i++) {

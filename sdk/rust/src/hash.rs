@@ -5,8 +5,8 @@ use std::hash::BuildHasher;
 #[cfg(target_arch = "wasm32")]
 use std::hash::Hasher;
 
-/// Keys for a `HashMap` or a `HashSet` of untrusted input. They are new in every request;
-/// those of the standard library are the same in every module.
+/// Keys for a `HashMap` or a `HashSet` of untrusted input. They are drawn from the host, with 128
+/// random bits; those of the standard library have 64 or more.
 ///
 /// ```
 /// use runner_sdk::RandomState;

@@ -44,8 +44,9 @@
 //!
 //! A panic is logged with its location, and answers 500. Randomness
 //! and time come from [`Context::random`] and [`Context::now`]: on this target
-//! `SystemTime::now` panics, and the keys of `HashMap` are the same in every request
-//! and every module, so use [`RandomState`] for maps of untrusted input.
+//! `SystemTime::now` panics, and the standard library draws no random numbers. The keys of
+//! a `HashMap` are new in every request: the runner renews them. What was drawn while the
+//! module was initialized or warmed, and is kept in a static, stays the same.
 
 #![warn(missing_docs)]
 
@@ -69,6 +70,8 @@ mod once;
 mod operation;
 mod password;
 mod query;
+#[cfg(target_arch = "wasm32")]
+mod random;
 mod request;
 mod response;
 mod rows;
