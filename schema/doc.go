@@ -4,7 +4,7 @@
 //
 // A Type reads and writes the JSON of a field's Value (Parse, AppendJSON). An ObjectType
 // checks the JSON of a whole request body (Check). A Rule evaluates to true, false or
-// unknown for a Scene (Eval). Policies, grants and @issue share this evaluator.
+// unknown for a Scene (Eval). Policies, grants, @issue and @manage share this evaluator.
 //
 // Invariants: a Schema is immutable after it was built and safe for concurrent use. A
 // Value is immutable. Numbers of all kinds compare exactly. JSON input is rejected if it

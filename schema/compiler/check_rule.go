@@ -9,7 +9,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// ruleChecker checks the expressions of policies, grants and @issue: names, types and
+// ruleChecker checks the expressions of policies, grants, @issue and @manage: names, types and
 // operators.
 type ruleChecker struct{ *app }
 
@@ -23,8 +23,8 @@ type ruleScope struct {
 	inExists bool
 	// old permits old.* and new.*.
 	old bool
-	// issue is set in @issue, which can use only auth.*.
-	issue *syntax.IssueDecl
+	// callers is set in @issue and @manage, which can use only auth.*.
+	callers *syntax.CallersDecl
 }
 
 // exprKind is a group of types that can be compared with one another.
@@ -111,8 +111,8 @@ func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 	case *syntax.NullExpr:
 		return exprType{kind: nullKind, name: "null"}
 	case *syntax.NowExpr:
-		if in.issue != nil {
-			c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not now")
+		if in.callers != nil {
+			c.Errorf("E309", in.callers.Loc, "@%s may use only auth.*, not now", in.callers.Word)
 		}
 		return exprType{kind: timeKind, name: "time"}
 	case *syntax.NameExpr:
@@ -161,8 +161,8 @@ func literalType(lit *syntax.Literal) exprType {
 
 func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	switch {
-	case in.issue != nil:
-		c.Errorf("E309", in.issue.Loc, "@issue may use only auth.*, not exists")
+	case in.callers != nil:
+		c.Errorf("E309", in.callers.Loc, "@%s may use only auth.*, not exists", in.callers.Word)
 		return
 	case in.inExists:
 		c.Errorf("E241", e.Loc, "exists may not be nested in exists")
@@ -233,7 +233,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 	switch head := parts[0].Name; {
 	case head == "auth":
 		return c.typeOfAuth(e)
-	case in.issue != nil:
+	case in.callers != nil:
 		c.unknownName(e, in)
 		return exprType{}
 	case head == "old" || head == "new":
@@ -379,7 +379,7 @@ func (c *ruleChecker) roleType() exprType {
 
 // unknownName reports a bare name that is not a field.
 func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
-	if in.issue != nil {
+	if in.callers != nil {
 		c.Errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
 	}
@@ -414,10 +414,10 @@ func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 	}
 }
 
-// operandType returns the type of one side of a comparison. Inside @issue, a name that is not
+// operandType returns the type of one side of a comparison. Inside @issue and @manage, a name that is not
 // auth.* is reported by checkNames too: it may be a role without quotes.
 func (c *ruleChecker) operandType(e syntax.Expr, in ruleScope) exprType {
-	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
+	if name, ok := e.(*syntax.NameExpr); ok && in.callers != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
 		return exprType{unknown: name}
 	}
 	if list, ok := e.(*syntax.ListExpr); ok {

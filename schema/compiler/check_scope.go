@@ -143,16 +143,25 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	for _, span := range scope.AllTenants[min(1, len(scope.AllTenants)):] {
 		c.Errorf("E402", span, "@allTenants is given twice")
 	}
-	for i, issue := range scope.Issues {
-		if i > 0 {
-			c.Errorf("E402", issue.Loc, "@issue is given twice: join the rules with `or`")
-		}
-		if issue.When != nil {
-			c.rules.checkRule(issue.When, ruleScope{issue: issue})
-		}
-	}
+	c.checkCallers(scope.Issues)
+	c.checkCallers(scope.Manages)
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
 		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
+	}
+	if len(scope.AllTenants) > 0 && len(scope.Manages) > 0 {
+		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @manage: its keys are not of one tenant", name.Name)
+	}
+}
+
+// checkCallers checks the @issue or the @manage lines of a scope.
+func (c *scopeChecker) checkCallers(lines []*syntax.CallersDecl) {
+	for i, d := range lines {
+		if i > 0 {
+			c.Errorf("E402", d.Loc, "@%s is given twice: join the rules with `or`", d.Word)
+		}
+		if d.When != nil {
+			c.rules.checkRule(d.When, ruleScope{callers: d})
+		}
 	}
 }
 

@@ -559,9 +559,9 @@ func (p *printer) scope(s *syntax.ScopeDecl) {
 	for _, g := range s.Grants {
 		parts = append(parts, part{g.Loc.Start.Offset, func() { p.grant(g) }})
 	}
-	for _, d := range s.Issues {
+	for _, d := range slices.Concat(s.Issues, s.Manages) {
 		parts = append(parts, part{d.Loc.Start.Offset, func() {
-			p.emit("@issue")
+			p.emit("@" + d.Word)
 			p.rule("when", d.When)
 		}})
 	}

@@ -9,7 +9,7 @@ import (
 
 // ruleBuilder resolves the names of a rule and builds its terms.
 type ruleBuilder struct {
-	// entity is the entity of bare names; nil in @issue and in untyped mode.
+	// entity is the entity of bare names; nil in @issue, @manage and in untyped mode.
 	entity *schema.Entity
 	// outer is, inside exists, the entity of the rule around it.
 	outer    *schema.Entity

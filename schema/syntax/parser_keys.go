@@ -13,7 +13,7 @@ var (
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
 	outboundSettings = []string{"allow"}
 	sessionKinds     = []string{"cookie", "jwt"}
-	scopeAttrs       = []string{"grant", "issue", "allTenants"}
+	scopeAttrs       = []string{"grant", "issue", "manage", "allTenants"}
 )
 
 func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
@@ -289,7 +289,7 @@ func (p *parser) unknownScopeAttr(known []string) string {
 func (p *parser) scopeItem(s *ScopeDecl) bool {
 	at := p.tok
 	if at.kind != tokAt && at.kind != tokAtAt {
-		p.expected("@grant, @issue or @allTenants")
+		p.expected("@grant, @issue, @manage or @allTenants")
 		return false
 	}
 	if at.text == "" { // reported by the lexer
@@ -307,9 +307,9 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 			s.Grants = append(s.Grants, g)
 		}
 		return ok
-	case "issue":
+	case "issue", "manage":
 		p.next()
-		d := &IssueDecl{}
+		d := &CallersDecl{Word: word}
 		if p.expectWord("when") {
 			d.When = p.rule()
 		} else {
@@ -317,7 +317,11 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 			return false
 		}
 		d.Loc = p.from(at.span)
-		s.Issues = append(s.Issues, d)
+		if word == "issue" {
+			s.Issues = append(s.Issues, d)
+		} else {
+			s.Manages = append(s.Manages, d)
+		}
 		return true
 	case "allTenants":
 		p.next()

@@ -338,7 +338,9 @@ type ScopeDecl struct {
 	// System is nil if it could not be read (reported).
 	System *Literal
 	Grants []*GrantDecl
-	Issues []*IssueDecl
+	Issues []*CallersDecl
+	// Manages are the @manage lines.
+	Manages []*CallersDecl
 	// AllTenants are the spans of @allTenants.
 	AllTenants []diag.Span
 }
@@ -356,9 +358,11 @@ type GrantDecl struct {
 	Where Expr
 }
 
-// IssueDecl is `@issue when expr`.
-type IssueDecl struct {
+// CallersDecl is `@issue when expr` or `@manage when expr`.
+type CallersDecl struct {
 	Node
+	// Word is "issue" or "manage".
+	Word string
 	When Expr
 }
 
