@@ -128,7 +128,22 @@ func (a Authority) ownEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[strin
 	if kind != OwnerKey || id <= f.Cursor {
 		return own
 	}
-	return merged(own, func(yield func(string, error) bool) { yield(id, nil) })
+	return func(yield func(string, error) bool) {
+		self := true // still to be yielded
+		for other, err := range own {
+			if self && err == nil && id < other {
+				if self = false; !yield(id, nil) {
+					return
+				}
+			}
+			if !yield(other, err) {
+				return
+			}
+		}
+		if self {
+			yield(id, nil)
+		}
+	}
 }
 
 // tenantEntries yields the ids of the keys of the caller's tenant that come after the
@@ -170,7 +185,8 @@ func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes
 	}
 }
 
-// merged merges two ordered sequences.
+// merged merges two ordered sequences. It must not be called in a handler's operation: iter.Pull2
+// fails in a goroutine that a guest has locked to its thread.
 func merged(a, b iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		next, stop := iter.Pull2(b)

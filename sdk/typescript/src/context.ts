@@ -1,16 +1,44 @@
 // What a handler knows and may do beside the request itself.
 
-import { Mark, type Operation, present, runner, Whole } from "./host.ts";
+import { known, Mark, type Operation, present, result, run, runner, Whole } from "./host.ts";
 
 const change = (op: string, args: object) => new Whole(op, present(args), undefined, new Mark(op));
+
+interface Filter {
+  scope?: string;
+  limit?: number;
+  cursor?: string;
+}
+
+/** The keys that are asked for at once when a list has no limit: the most that the host gives. */
+const atOnce = 1000;
+
+/** Returns the keys of a page and of all that follow. */
+function rest(filter: Filter, page: { keys: unknown[]; nextCursor: string | null }): unknown[] {
+  const all = page.keys;
+  for (let cursor = page.nextCursor; cursor !== null; cursor = page.nextCursor) {
+    run("apiKeys.list", { ...filter, limit: atOnce, cursor });
+    page = result();
+    for (const key of page.keys) all.push(key);
+  }
+  return all;
+}
 
 const client = {
   apiKeys: {
     create: (options: { scope: string; name?: string; expiresIn?: number; metadata?: object }) => change("apiKeys.create", options),
     get: (id: string) => new Whole("apiKeys.get", { id }),
-    list: (options: { scope?: string; limit?: number; cursor?: string } = {}) =>
-      new Whole("apiKeys.list", options, ({ keys, nextCursor }) => Object.assign(keys, { nextCursor })),
-    rotate: (id: string, options: { gracePeriod?: number } = {}) => change("apiKeys.rotate", { id, gracePeriod: options.gracePeriod ?? 0 }),
+    list: (options: Filter = {}) => {
+      const filter = known("apiKeys.list", options, "scope", "limit", "cursor");
+      if (filter.limit === undefined) return new Whole("apiKeys.list", { ...filter, limit: atOnce }, (page) => rest(filter, page));
+      if (typeof filter.limit !== "number") throw new TypeError("apiKeys.list: limit is a number from 1 to 1000");
+      return new Whole("apiKeys.list", present(filter as Record<string, unknown>));
+    },
+    rotate: (id: string, options: { gracePeriod?: number } = {}) => {
+      const { gracePeriod = 0 } = known("apiKeys.rotate", options, "gracePeriod");
+      if (typeof gracePeriod !== "number") throw new TypeError("apiKeys.rotate: gracePeriod is a number of seconds");
+      return change("apiKeys.rotate", { id, gracePeriod });
+    },
     revoke: (id: string) => change("apiKeys.revoke", { id }),
   },
   sessions: {

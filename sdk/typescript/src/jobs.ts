@@ -1,6 +1,6 @@
 // Work for after the commit.
 
-import { Mark, type Operation, present, Whole } from "./host.ts";
+import { known, Mark, type Operation, present, Whole } from "./host.ts";
 
 interface Options {
   delay?: number;
@@ -10,7 +10,7 @@ interface Options {
 
 export const jobs = {
   enqueue(name: string, params: object = {}, options: Options = {}): Operation<{ id: string; created: boolean }> {
-    const { delay, at, key } = options;
+    const { delay, at, key } = known("jobs.enqueue", options, "delay", "at", "key");
     return new Whole("jobs.enqueue", present({ name, params, delay, at, key }), undefined, new Mark("jobs.enqueue"));
   },
   cancel: (id: string) => new Whole<boolean>("jobs.cancel", { id }, ({ cancelled }) => cancelled, new Mark("jobs.cancel")),
