@@ -33,6 +33,11 @@ functions(auth: session, rateLimit: none) {
   @expose rotateKey(id: string, options: json) -> json
   @expose revokeKey(id: string) -> json
   @expose makeKeys(n: int) -> json
+  @expose enqueueCounts(options: json?) -> json
+}
+jobs(retries: 0) {
+  countKeys()
+  countKeysAs() (as: orders_read)
 }
 functions(auth: none, rateLimit: none) { @expose tryKeys() -> json }
 routes("/v1", auth: apiKey(status_read, orders_read, nightly), rateLimit: none) {
@@ -44,7 +49,7 @@ routes("/v1", auth: apiKey(status_read, orders_read, nightly), rateLimit: none) 
 `
 
 const ownHandlers = `
-import { created, getContext, ok, query, type RouteRequest } from "@runner/sdk";
+import { created, getContext, jobs, ok, query, type RouteRequest } from "@runner/sdk";
 export function createKey(req: RouteRequest) {
   const { client } = getContext();
   const { scope, name, expiresIn } = req.body();
@@ -69,6 +74,12 @@ export async function makeKeys(req: RouteRequest) {
   for (let i = 0; i < req.body().n; i++) await getContext().client.apiKeys.create({ scope: "status_read", name: "made" });
   return {};
 }
+export async function enqueueCounts(req: RouteRequest) {
+  await jobs.enqueue("countKeysAs");
+  return jobs.enqueue("countKeys", {}, req.body().options ?? undefined);
+}
+export async function countKeys() { console.log("as its caller: " + (await getContext().client.apiKeys.list()).length); }
+export async function countKeysAs() { console.log("as a scope: " + (await getContext().client.apiKeys.list()).length); }
 export async function tryKeys() { return getContext().client.apiKeys.list(); }
 export function status() { return created({ up: true }); }
 export async function orders() { return ok(await query("Order").select("total")); }
@@ -366,6 +377,25 @@ func TestOptionsAreRefusedAndListsAreWhole(t *testing.T) {
 			t.Errorf("limit %s: %s", limit, got.Body)
 		}
 	}
+}
+
+// A job reaches the keys of who enqueued it; with `as:` it has no caller, and reaches none.
+func TestAJobReachesTheKeysOfItsCaller(t *testing.T) {
+	t.Parallel()
+	a, s := newOwnApp(t, "", "", "")
+	ada, bob := signIn(a, s, "ada"), signIn(a, s, "bob")
+	for range 3 {
+		ada.create("status_read")
+	}
+	bob.create("status_read")
+	if got := ada.call("enqueueCounts", `{"options":{"delai":3600}}`); got.Status != 500 {
+		t.Errorf("an option of a job that is not known: %d %s", got.Status, got.Body)
+	}
+	if got := ada.call("enqueueCounts", `{}`); got.Status != 200 {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	s.WaitForOutput(`as its caller: 3`)
+	s.WaitForOutput(`as a scope: 0`)
 }
 
 // An app without entities: sessions issue keys of every scope, as before, and manage their own.
