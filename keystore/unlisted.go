@@ -92,6 +92,9 @@ func (k *Keystore) missing(ctx context.Context) (ids []string, err error) {
 	for _, id := range listed {
 		delete(k.unlisted, id)
 	}
+	if len(k.unlisted) == 0 {
+		k.unlisted = map[string]bool{} // a map keeps the memory of what was deleted
+	}
 	return ids, nil
 }
 
