@@ -198,11 +198,11 @@ func (w *fixture) compare(who asker, all []seen, dead string) {
 
 // A user with three keys pays for three, whatever others have; so does a key.
 func TestAListCostsItsOwnKeysAlone(t *testing.T) {
-	others := 2000
+	open, others := inMemory, 2000
 	if os.Getenv("RUNNER_SOAK") != "" {
-		others = 1_000_000
+		open, others = onDisk, 1_000_000
 	}
-	w := inMemory(t)
+	w := open(t)
 	s := compile(t, generous)
 	ada, bob := session(s, "", "ada"), session(s, "", "bob")
 	machine := apiKey(s, "", "", "minter", "minter")
