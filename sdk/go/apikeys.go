@@ -24,13 +24,13 @@ type APIKeys struct{ host host.Host }
 // APIKey is an API key as its managers see it. Token is set by Create and
 // Rotate alone, once.
 type APIKey struct {
-	ID                     string          `json:"id"`
-	Scope                  string          `json:"scope"`
-	Capability             string          `json:"capability"`
-	Name                   string          `json:"name"`
-	Status                 string          `json:"status"`
-	Hint                   string          `json:"hint"`
-	Tenant                 *string         `json:"tenant"`
+	ID         string  `json:"id"`
+	Scope      string  `json:"scope"`
+	Capability string  `json:"capability"`
+	Name       string  `json:"name"`
+	Status     string  `json:"status"`
+	Hint       string  `json:"hint"`
+	Tenant     *string `json:"tenant"`
 	// Owner is the id of the user or the key that made it, nil for a key of an
 	// operator. OwnerKind is "user", "key" or nil.
 	Owner                  *string         `json:"owner"`
