@@ -121,6 +121,7 @@ var (
 	dateOrNull = map[string]any{"type": []any{"string", "null"}, "format": "date-time"}
 	apiKey     = object("An API key; token only when it is new.", map[string]any{
 		"id": text, "scope": text, "name": text, "status": text, "hint": text, "createdAt": date, "expiresAt": dateOrNull,
+		"owner": map[string]any{"type": []any{"string", "null"}}, "ownerKind": map[string]any{"enum": []any{"user", "key", nil}},
 	})
 	platformKey = object("A platform key; token only when it is new.", map[string]any{
 		"id": text, "name": text, "role": map[string]any{"type": "string", "enum": keystore.Roles()}, "status": text, "hint": text,

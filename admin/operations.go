@@ -92,6 +92,8 @@ type KeyID struct {
 // ListKeys selects keys; the zero value selects the first 100 active ones.
 type ListKeys struct {
 	Scope string `json:"scope,omitempty"`
+	// Owner is the id of the user or the key that created the keys.
+	Owner string `json:"owner,omitempty"`
 	// All includes expired and revoked keys.
 	All    bool   `json:"all,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
@@ -349,7 +351,7 @@ func (l *Local) getKey(ctx context.Context, who keystore.Authority, args KeyID) 
 
 func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args ListKeys) (page keystore.Page, err error) {
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		page, err = l.Keys.List(tx, who, keystore.Filter{Scope: args.Scope, All: args.All, Limit: args.Limit, Cursor: args.Cursor})
+		page, err = l.Keys.List(tx, who, keystore.Filter{Scope: args.Scope, Owner: args.Owner, All: args.All, Limit: args.Limit, Cursor: args.Cursor})
 		return err
 	})
 	return page, err

@@ -345,8 +345,8 @@ func (v inventory) addFields(kind, owner string, fields []*syntax.FieldDecl, w w
 func (v inventory) addScope(s *syntax.ScopeDecl, w written) {
 	v.add("scope", s.Name.Name, "system", w.text(s.System.Span()))
 	v.add("scope", s.Name.Name, "allTenants", textIf(len(s.AllTenants) > 0, "yes"))
-	for _, issue := range s.Issues {
-		v.add("scope", s.Name.Name, "issue", w.text(issue.When.Span()))
+	for _, d := range slices.Concat(s.Issues, s.Manages) {
+		v.add("scope", s.Name.Name, d.Word, w.text(d.When.Span()))
 	}
 	for _, g := range s.Grants {
 		v.add("grant", s.Name.Name+" "+w.text(g.Loc), "", "")

@@ -81,6 +81,10 @@ func TestADifferenceNamesEachChange(t *testing.T) {
 			"a grant", scoped(scopes), scoped(strings.Replace(scopes, "read on Order", "read, insert on Order where total > 1", 1)),
 			"removed grant reader @grant read on Order\nadded grant reader @grant read, insert on Order where total > 1",
 		},
+		{
+			"who manages keys", scoped(scopes), scoped(strings.Replace(scopes, "@grant", `@manage when auth.kind == "session" @grant`, 1)),
+			`changed scope reader: manage: "" → "auth.kind == \"session\""`,
+		},
 		{"a capability", scoped(scopes), scoped(strings.Replace(scopes, `"reader"`, `"other"`, 1)), `changed scope reader: system: "\"reader\"" → "\"other\""`},
 		{"keys", scoped(scopes), scoped(strings.Replace(scopes, "{", "{ maxLifetime: 9d,", 1)), `added api keys maxLifetime: declared: "" → "9d"`},
 		{

@@ -74,12 +74,16 @@ func revokeAPIKey(c *Call, args *arguments) (any, error) {
 	return c.Host.Keystore.Revoke(c.Tx, c.authority(), id)
 }
 
-// optionalSeconds returns a time span in whole seconds, and whether it is present. A longer
-// one than a Duration can be is cut to that.
+// optionalSeconds returns a time span in whole seconds, and whether it is present. It refuses a
+// longer one than a Duration can be.
 func (a *arguments) optionalSeconds(name string) (time.Duration, bool) {
 	const most = math.MaxInt64 / int64(time.Second)
 	n, ok := a.optionalWhole(name)
-	return time.Duration(max(-most, min(n, most))) * time.Second, ok
+	if n < -most || n > most {
+		a.wrong("member %q must be at most %d seconds (292 years)", name, most)
+		return 0, ok
+	}
+	return time.Duration(n) * time.Second, ok
 }
 
 func addressText(a netip.Addr) string {

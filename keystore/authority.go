@@ -2,6 +2,8 @@ package keystore
 
 import (
 	"cmp"
+	"errors"
+	"slices"
 
 	"runner.example/audit"
 	"runner.example/internal/caller"
@@ -55,26 +57,67 @@ var errNoUser error = fault.New(fault.Invalid, "the user is missing: the caller 
 
 func (a Authority) isOperator() bool { return a.Caller.Kind == caller.System }
 
-// mayIssue reports whether the caller may issue and manage keys of the scope.
-func (a Authority) mayIssue(scope *schema.Scope) bool {
+// errNoRule is the cause of a refusal that an @issue in the schema would change.
+var errNoRule = errors.New("the scope has no @issue")
+
+// checkIssue returns the fault Denied if the caller may not create keys of the scope or get new
+// tokens of them. scope is nil if the schema has none of that name.
+func (a Authority) checkIssue(name string, scope *schema.Scope) error {
 	switch {
-	case a.isOperator():
-		return scope == nil || !scope.AllTenants || a.Caller.Tenant == ""
-	case scope == nil || scope.AllTenants: // its keys would reach beyond the caller's tenant
-		return false
+	case a.isOperator() && (scope == nil || !scope.AllTenants || a.Caller.Tenant == ""):
+		return nil
+	case scope == nil:
+		return fault.New(fault.Denied, "scope %q is not in the schema, so only operators issue its keys", name)
+	case scope.AllTenants: // its keys would reach beyond the caller's tenant
+		return fault.New(fault.Denied, "keys of scope %q are for all tenants: only an operator of all tenants may issue them", scope.Name)
+	case a.Schema.MayIssue(scope, a.Caller):
+		return nil
+	case scope.Issue == nil && a.Caller.Kind != caller.Anonymous:
+		return fault.Wrap(errNoRule, fault.Denied, "this caller may not issue keys of scope %q: only operators may, until the scope has a line such as %s", scope.Name, a.issueLine())
 	}
-	return a.Schema.MayIssue(scope, a.Caller)
+	return fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
 }
 
-// reaches reports whether the caller may know that the key exists.
+// issueLine is an example of the line that lets callers issue keys.
+func (a Authority) issueLine() string {
+	if len(a.Schema.Auth.Roles) == 0 {
+		return `@issue when auth.kind == "session"`
+	}
+	return `@issue when auth.role == "…"`
+}
+
+// reaches reports whether the caller may know that the key exists: it is an operator, it owns the
+// key or is the key, or it is in the same tenant and the scope's @manage is true for it.
 func (a Authority) reaches(r *record) bool {
 	switch {
 	case a.isOperator():
 		return a.Caller.Tenant == "" || r.Tenant == a.Caller.Tenant
 	case a.Schema == nil || r.Tenant != a.Caller.Tenant:
 		return false
+	case a.owns(r):
+		return true
 	}
-	return a.mayIssue(a.Schema.ScopeOf(r.Scope, r.Capability))
+	scope := a.Schema.ScopeOf(r.Scope, r.Capability)
+	return scope != nil && a.Schema.MayManage(scope, a.Caller)
+}
+
+// owns reports whether the caller created the key, or is it.
+func (a Authority) owns(r *record) bool {
+	kind, id := a.owner()
+	return id != "" && (kind == OwnerKey && r.ID == id || r.OwnerKind == kind && r.Owner == id)
+}
+
+// manages reports whether @manage of a scope is true for the caller. If a scope has the name, only
+// that one counts.
+func (a Authority) manages(name string) bool {
+	if a.Schema == nil {
+		return false
+	}
+	scopes := a.Schema.APIKeys.Scopes
+	if scope := a.Schema.Scope(name); scope != nil {
+		scopes = []*schema.Scope{scope}
+	}
+	return slices.ContainsFunc(scopes, func(scope *schema.Scope) bool { return a.Schema.MayManage(scope, a.Caller) })
 }
 
 // reachesSession reports whether the caller, who has named it by its id alone, may revoke a
@@ -166,13 +209,16 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	return a.Caller.Tenant, nil
 }
 
-// owner returns the caller's user, or the API key itself if it acts for no user. Keys that
-// an operator creates have no owner.
-func (a Authority) owner() string {
-	if a.isOperator() {
-		return ""
+// owner returns the owner of keys that the caller creates. Those of an operator have none; an
+// anonymous caller owns nothing.
+func (a Authority) owner() (OwnerKind, string) {
+	switch a.Caller.Kind {
+	case caller.Session:
+		return OwnerUser, a.Caller.UserID
+	case caller.APIKey:
+		return OwnerKey, a.Caller.KeyID
 	}
-	return cmp.Or(a.Caller.UserID, a.Caller.KeyID)
+	return "", ""
 }
 
 // record writes the audit record of a change in tx.

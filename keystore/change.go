@@ -41,7 +41,7 @@ type CreateRequest struct {
 }
 
 // Create creates a key in tx and returns it with its token, which is not stored and
-// cannot be read again. A handler's key belongs to its caller's tenant and user. Faults:
+// cannot be read again. A handler's key belongs to its caller's tenant and to the caller. Faults:
 // Invalid (the request is not valid), Denied (the caller may not issue keys of this scope),
 // Conflict (the tenant is at its limit of keys), Unavailable (the time is not known).
 func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, error) {
@@ -51,6 +51,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	}
 	r, err := a.newRecord(req, now)
 	if err != nil {
+		k.logNoRule(a, req.Scope, err)
 		return Key{}, err
 	}
 	if err := countNew(tx, a, r, now); err != nil {
@@ -77,10 +78,11 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.mayIssue(scope) {
-		return nil, fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
+	if err := a.checkIssue(scope.Name, scope); err != nil {
+		return nil, err
 	}
-	r := &record{Scope: scope.Name, Capability: scope.System, Name: req.Name, Owner: a.owner(), Created: now}
+	r := &record{Scope: scope.Name, Capability: scope.System, Name: req.Name, Created: now}
+	r.OwnerKind, r.Owner = a.owner()
 	if r.Tenant, err = a.tenant(req.Tenant, scope); err != nil {
 		return nil, err
 	}
@@ -96,11 +98,21 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	return r, nil
 }
 
+// logNoRule logs that a scope without @issue let a caller issue no key, once for each schema.
+func (k *Keystore) logNoRule(a Authority, scope string, err error) {
+	if !errors.Is(err, errNoRule) {
+		return
+	}
+	if last, _ := k.ruleless.Swap(scope, a.Schema); last != a.Schema {
+		k.logger.Warn("key not issued: its scope has no @issue", "scope", scope, "line", a.issueLine(), "requestId", a.RequestID)
+	}
+}
+
 // Rotate gives the key a new token in tx and returns it with the key. With a grace of 0
-// every older token ends at once. Otherwise the previous token stays valid for the grace,
-// but not past the key's end, and tokens already in grace keep their end. Faults: NotFound
-// (the caller reaches no such key), Conflict (the key is dead, disabled, or has too many
-// live tokens), Invalid (the grace), Unavailable (the time is not known).
+// every older token ends at once. Otherwise each older token ends after the grace, or at its own
+// end or the key's if that is sooner. Faults: NotFound (the caller reaches no such key), Denied
+// (the caller may not issue keys of its scope), Conflict (the key is dead, disabled, or has too
+// many live tokens), Invalid (the grace), Unavailable (the time is not known).
 func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (Key, error) {
 	now, err := k.clock.ForNew()
 	if err != nil {
@@ -112,6 +124,10 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 	}
 	if a.Schema == nil {
 		return Key{}, fault.New(fault.Invalid, "no schema is active: activate one before keys are rotated")
+	}
+	if err := a.checkIssue(r.Scope, a.Schema.ScopeOf(r.Scope, r.Capability)); err != nil {
+		k.logNoRule(a, r.Scope, err)
+		return Key{}, err
 	}
 	if err := checkGrace(grace, a.Schema.APIKeys.MaxGrace); err != nil {
 		return Key{}, err
@@ -268,6 +284,8 @@ func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
 		return nil, fault.New(fault.Conflict,
 			"the key has %d live tokens, which is the limit: wait until the grace of one ends, or rotate without a grace period", len(kept))
 	}
-	kept[0].Until = min(now+grace.Milliseconds(), orEndless(r.Expires))
+	for i, t := range kept {
+		kept[i].Until = min(orEndless(t.Until), now+grace.Milliseconds(), orEndless(r.Expires))
+	}
 	return kept, nil
 }

@@ -25,7 +25,7 @@ func TestANewKeyHasTheRequestedFields(t *testing.T) {
 	w.accepts(key)
 	token := key.Token.Reveal()
 	want := fmt.Sprintf(`{"id":"%s","scope":"orders_read","capability":"orders.read","name":"Büro – 1","status":"active",`+
-		`"hint":"ord_…%s","tenant":"acme","owner":null,"metadata":{"a":[1,2.50]},"createdAt":"2026-05-01T12:00:00.000Z",`+
+		`"hint":"ord_…%s","tenant":"acme","owner":null,"ownerKind":null,"metadata":{"a":[1,2.50]},"createdAt":"2026-05-01T12:00:00.000Z",`+
 		`"expiresAt":"2026-07-30T12:00:00.000Z","rotatedAt":null,"previousTokenExpiresAt":null,"revokedAt":null,"lastUsedAt":null,"token":"%s"}`,
 		key.ID, token[len(token)-4:], token)
 	got, err := json.Marshal(key)
@@ -231,6 +231,32 @@ func TestAnOldTokenNeverOutlivesItsKey(t *testing.T) {
 	w.rejects(fresh, keystore.KeyExpired)
 }
 
+func TestARotationEndsOlderTokensAtTheSoonerEnd(t *testing.T) {
+	w := inMemory(t)
+	op := operator(compile(t, typed))
+	first := w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+	second := w.must(w.rotate(op, first.ID, 24*time.Hour))
+	third := w.must(w.rotate(op, first.ID, time.Hour)) // sooner than the first's end
+	if !third.PreviousTokenExpiresAt.Equal(noon.Add(time.Hour)) {
+		t.Errorf("the old tokens end %v", third.PreviousTokenExpiresAt)
+	}
+	fourth := w.must(w.rotate(op, first.ID, 5*time.Hour)) // later than both
+	if !fourth.PreviousTokenExpiresAt.Equal(noon.Add(5 * time.Hour)) {
+		t.Errorf("the old tokens end %v", fourth.PreviousTokenExpiresAt)
+	}
+	w.clock.advance(time.Hour - time.Millisecond)
+	for _, key := range []keystore.Key{first, second, third, fourth} {
+		w.accepts(key)
+	}
+	w.clock.advance(time.Millisecond)
+	w.rejects(first, keystore.GraceOver)
+	w.rejects(second, keystore.GraceOver)
+	w.accepts(third)
+	w.clock.advance(4 * time.Hour)
+	w.rejects(third, keystore.GraceOver)
+	w.accepts(fourth)
+}
+
 func TestAKeyHasAtMostFiveLiveTokens(t *testing.T) {
 	w := inMemory(t)
 	op := operator(compile(t, typed))
@@ -244,16 +270,23 @@ func TestAKeyHasAtMostFiveLiveTokens(t *testing.T) {
 	for _, key := range keys {
 		w.accepts(key)
 	}
-	// Each token stays in grace for its own period; when one ends, another fits.
+	// Each token stays in grace for its own period; when one ends, another fits. Its grace is the
+	// latest end of all older ones.
 	w.clock.advance(time.Hour)
 	w.rejects(keys[0], keystore.GraceOver)
 	keys = append(keys, w.must(w.rotate(op, id, time.Hour)))
 	for _, key := range keys[1:] {
 		w.accepts(key)
 	}
-	if got := keys[5].PreviousTokenExpiresAt; !got.Equal(noon.Add(4 * time.Hour)) {
+	if got := keys[5].PreviousTokenExpiresAt; !got.Equal(noon.Add(2 * time.Hour)) {
 		t.Errorf("the last old token dies %v", got)
 	}
+	_, err = w.rotate(op, id, time.Second)
+	w.refuses(fault.Conflict, err)
+	if want := "the key has 5 live tokens, which is the limit"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	w.accepts(keys[5]) // the refused rotation changed nothing
 	// Without a grace there always is.
 	last := w.must(w.rotate(op, id, 0))
 	for _, key := range keys[1:] {

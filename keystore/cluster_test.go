@@ -341,3 +341,39 @@ func TestOnePepperIsTheCheckOfAllNodes(t *testing.T) {
 		t.Errorf("%d of two nodes with different peppers are refused", failed)
 	}
 }
+
+// A key that an older node wrote is in the lists of both nodes at once. The owner of the cluster
+// writes its entry, and each node then reads the list of the owner again.
+func TestOnlyTheOwnerListsKeysOfOlderNodes(t *testing.T) {
+	s := compile(t, generous)
+	runNodes(t, func(t *testing.T, _ *storetest.Log, a, b *fixture) {
+		ada := session(s, "", "ada")
+		key := b.must(b.create(ada, keystore.CreateRequest{Scope: "minted"}))
+		b.age(key)
+		nodes := []*fixture{a.caughtUp(), b.caughtUp()}
+		whole := func(entries int) {
+			t.Helper()
+			for i, w := range nodes {
+				if page, err := w.caughtUp().list(ada, keystore.Filter{}); err != nil || !slices.Equal(ids(page), []string{key.ID}) {
+					t.Errorf("node %d lists %v, %v", i, ids(page), err)
+				}
+				if got := w.owned(); len(got) != entries {
+					t.Errorf("node %d has the entries %q, want %d", i, got, entries)
+				}
+			}
+		}
+		whole(0)
+		for _, step := range []struct {
+			node    *fixture
+			entries int
+		}{{b, 0}, {a, 1}, {b, 1}, {a, 1}} {
+			if err := step.node.keys.ListOwned(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			whole(step.entries)
+		}
+		if n := a.keys.Unlisted() + b.keys.Unlisted(); n != 0 {
+			t.Errorf("%d keys count as without a list", n)
+		}
+	})
+}

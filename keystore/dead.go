@@ -209,6 +209,7 @@ func (k *Keystore) dropSome(ids []string) error {
 		}
 		delete(k.keys, id)
 		delete(k.useOf, id)
+		delete(k.unlisted, id)
 	}
 	return nil
 }

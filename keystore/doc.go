@@ -22,6 +22,8 @@
 //	keystore/key/<id>                          the key, JSON
 //	keystore/tenant/<u16 length><tenant><id>   i64 end of the key's lifetime in ms
 //	keystore/dead/<u16 length><tenant><id>     the same for a revoked or expired key
+//	keystore/owner/<u16 length><tenant><'u' or 'k'><u16 length><owner><id>
+//	                                           the same for a live key with an owner
 //	keystore/count/<tenant>                    i64 number of keys that maxPerTenant counts
 //	keystore/session/<id>                      the session, JSON
 //	keystore/user/<u16 length><user><u16 length><tenant><1, revoked: 0><id>

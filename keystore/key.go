@@ -22,6 +22,15 @@ const (
 	Revoked  Status = "revoked"
 )
 
+// OwnerKind says whether the owner of a key is a user or another key.
+type OwnerKind string
+
+// The kinds of owners. A user's id may equal the id of a key: only the kind tells them apart.
+const (
+	OwnerUser OwnerKind = "user"
+	OwnerKey  OwnerKind = "key"
+)
+
 // Key is an API key as its owner or an operator may see it. In JSON, times are
 // RFC 3339 in UTC with milliseconds, and fields that are not set are null. Exceptions: name
 // is "", and token is left out except in the results of Create and Rotate.
@@ -33,9 +42,10 @@ type Key struct {
 	Status     Status
 	// Hint is the newest token's prefix and last four characters.
 	Hint string
-	// Tenant and Owner are empty if the key has none. The owner is the user that created
-	// the key, or the id of the API key that did.
+	// Tenant and Owner are empty if the key has none. The owner is the user or the API key that
+	// created the key, by its id; keys of operators have none. OwnerKind is empty without one.
 	Tenant, Owner string
+	OwnerKind     OwnerKind
 	// Metadata is a JSON object, nil without one. It must not be changed.
 	Metadata json.RawMessage
 
@@ -66,6 +76,7 @@ type keyJSON struct {
 	Hint                   string          `json:"hint"`
 	Tenant                 *string         `json:"tenant"`
 	Owner                  *string         `json:"owner"`
+	OwnerKind              *string         `json:"ownerKind"`
 	Metadata               json.RawMessage `json:"metadata"`
 	CreatedAt              jsonTime        `json:"createdAt"`
 	ExpiresAt              jsonTime        `json:"expiresAt"`
@@ -80,7 +91,7 @@ type keyJSON struct {
 // or rotated the key may get it.
 func (k Key) MarshalJSON() ([]byte, error) {
 	return json.Marshal(keyJSON{
-		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), k.Metadata,
+		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), orNull(string(k.OwnerKind)), k.Metadata,
 		jsonTime(k.CreatedAt), jsonTime(k.ExpiresAt), jsonTime(k.RotatedAt), jsonTime(k.PreviousTokenExpiresAt),
 		jsonTime(k.RevokedAt), jsonTime(k.LastUsedAt), k.Token.Reveal(),
 	})
@@ -94,7 +105,7 @@ func (k *Key) UnmarshalJSON(data []byte) error {
 	}
 	*k = Key{
 		ID: j.ID, Scope: j.Scope, Capability: j.Capability, Name: j.Name, Status: j.Status, Hint: j.Hint,
-		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), Metadata: j.Metadata,
+		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), OwnerKind: OwnerKind(orEmpty(j.OwnerKind)), Metadata: j.Metadata,
 		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(j.ExpiresAt), RotatedAt: time.Time(j.RotatedAt),
 		PreviousTokenExpiresAt: time.Time(j.PreviousTokenExpiresAt),
 		RevokedAt:              time.Time(j.RevokedAt), LastUsedAt: time.Time(j.LastUsedAt),
@@ -144,7 +155,7 @@ func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
 	}
 	return Key{
 		ID: r.ID, Scope: r.Scope, Capability: r.Capability, Name: r.Name, Status: r.status(now), Hint: r.Tokens[0].Hint,
-		Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata,
+		Tenant: r.Tenant, Owner: r.Owner, OwnerKind: r.OwnerKind, Metadata: r.Metadata,
 		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
 		PreviousTokenExpiresAt: timeOf(graceShown(r, now)), RevokedAt: timeOf(r.Revoked),
 		LastUsedAt: timeOf(used),

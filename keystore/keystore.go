@@ -79,7 +79,6 @@ type Identity struct {
 	Scope      string
 	Capability string
 	Tenant     string
-	Owner      string
 	// Metadata is the key's JSON object, nil without one. It is shared and must not be
 	// changed.
 	Metadata json.RawMessage
@@ -113,7 +112,11 @@ type Keystore struct {
 	// unindexed has the sessions without an entry in the index by user, by the user.
 	unindexed map[string]map[string]bool
 	useOf     map[string]*use // by the id of a key or session
+	unlisted  map[string]bool // the ids of live keys that may be missing in the list of their owner
 	unhook    func()
+
+	// ruleless has the schema for which logNoRule has logged, by the name of the scope.
+	ruleless sync.Map
 
 	upkeep upkeep
 }
@@ -163,7 +166,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 	k := &Keystore{
 		store: st, logger: logger, pepper: pepper, macs: newMACs(pepper), clock: clock, index: tokenindex.New[entry](),
 		dead: tokenindex.New[deadKey](), sessionIndex: tokenindex.New[sessionEntry](),
-		keys: map[string]*known{}, sessions: map[string]*knownSession{}, unindexed: map[string]map[string]bool{}, useOf: map[string]*use{},
+		keys: map[string]*known{}, sessions: map[string]*knownSession{}, unindexed: map[string]map[string]bool{},
+		useOf: map[string]*use{}, unlisted: map[string]bool{},
 		upkeep: upkeep{keepDead: cmp.Or(opt.KeepDead, DefaultKeepDead), done: make(chan struct{})},
 	}
 	sessionKey := k.Derive("sessions")
@@ -321,6 +325,9 @@ func (k *Keystore) followKey(version store.Seq, id string, value []byte) error {
 		k.removeTokensLocked(old, next)
 	}
 	k.keys[id] = next
+	if err == nil && r.unlisted && r.Revoked == 0 {
+		k.unlisted[id] = true
+	}
 	if err != nil {
 		return fmt.Errorf("read key %s: %w", id, err)
 	}
@@ -329,7 +336,7 @@ func (k *Keystore) followKey(version store.Seq, id string, value []byte) error {
 
 func (k *Keystore) putTokensLocked(r *record) ([][sha256.Size]byte, *entry) {
 	e := &entry{
-		identity: Identity{ID: r.ID, Scope: r.Scope, Capability: r.Capability, Tenant: r.Tenant, Owner: r.Owner, Metadata: r.Metadata},
+		identity: Identity{ID: r.ID, Scope: r.Scope, Capability: r.Capability, Tenant: r.Tenant, Metadata: r.Metadata},
 		expires:  orEndless(r.Expires),
 		revoked:  r.Revoked,
 		use:      k.useLocked(r.ID),
@@ -403,7 +410,7 @@ const (
 )
 
 // runUpkeep writes last uses and the clock file once a minute, and removes expired and
-// revoked keys from memory. Once an hour it deletes keys and sessions that ended long ago; in
+// revoked keys from memory. It adds keys that an older version wrote to the lists of their owners. Once an hour it deletes keys and sessions that ended long ago; in
 // a cluster the owner does that.
 func (k *Keystore) runUpkeep(ctx context.Context) {
 	defer close(k.upkeep.done)
@@ -412,6 +419,9 @@ func (k *Keystore) runUpkeep(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
+		if err := k.listOwned(ctx); err != nil && ctx.Err() == nil {
+			k.logger.Warn("keys of an older version not added to the lists of their owners", "cause", err)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -19,7 +19,9 @@ const (
 type Filter struct {
 	// Scope is the name of a scope; empty: every scope.
 	Scope string
-	// All includes expired and revoked keys.
+	// Owner is the id of a user or a key that created the keys; empty: any.
+	Owner string
+	// All includes expired and revoked keys; a caller's own are then searched for in its tenant's.
 	All bool
 	// Limit is 1-1000; 0: 100.
 	Limit int
@@ -51,8 +53,8 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	return k.keyAt(tx, r, k.clock.Latest())
 }
 
-// List returns the keys that the caller reaches, without tokens: all of them for an
-// operator, otherwise those that the caller may manage. The fault is Invalid.
+// List returns the keys that the caller reaches, without tokens. For a caller that is no operator
+// and has no @manage it reads the caller's own keys alone. The fault is Invalid.
 func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
@@ -78,12 +80,8 @@ func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 }
 
 func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, error) {
-	entries := a.listEntries(tx, []byte(prefixKey), f.Cursor, nil)
-	if !a.isOperator() || a.Caller.Tenant != "" {
-		entries = a.tenantEntries(tx, f, now)
-	}
 	var page Page
-	for id, err := range entries {
+	for id, err := range k.candidates(tx, a, f, now) {
 		if err != nil {
 			return Page{}, err
 		}
@@ -105,6 +103,47 @@ func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, e
 		page.Keys = append(page.Keys, key)
 	}
 	return page, nil
+}
+
+// candidates yields the ids that come after the cursor, in order, of keys among which are all that
+// the list has.
+func (k *Keystore) candidates(tx *store.Tx, a Authority, f Filter, now int64) iter.Seq2[string, error] {
+	switch {
+	case a.isOperator() && a.Caller.Tenant == "":
+		return a.listEntries(tx, []byte(prefixKey), f.Cursor, nil)
+	case a.isOperator() || f.All || a.manages(f.Scope) || k.hasUnlisted():
+		return a.tenantEntries(tx, f, now)
+	}
+	return a.ownEntries(tx, f, now)
+}
+
+// ownEntries yields the ids of the keys that the caller created and, if it is a key, its own, that
+// come after the cursor, in order.
+func (a Authority) ownEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[string, error] {
+	kind, id := a.owner()
+	if id == "" {
+		return func(func(string, error) bool) {}
+	}
+	own := a.listEntries(tx, ownerPrefix(a.Caller.Tenant, kind, id), f.Cursor, func(end int64) bool { return now < end })
+	if kind != OwnerKey || id <= f.Cursor {
+		return own
+	}
+	return func(yield func(string, error) bool) {
+		self := true // still to be yielded
+		for other, err := range own {
+			if self && err == nil && id < other {
+				if self = false; !yield(id, nil) {
+					return
+				}
+			}
+			if !yield(other, err) {
+				return
+			}
+		}
+		if self {
+			yield(id, nil)
+		}
+	}
 }
 
 // tenantEntries yields the ids of the keys of the caller's tenant that come after the
@@ -146,7 +185,8 @@ func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes
 	}
 }
 
-// merged merges two ordered sequences.
+// merged merges two ordered sequences. It must not be called in a handler's operation: iter.Pull2
+// fails in a goroutine that a guest has locked to its thread.
 func merged(a, b iter.Seq2[string, error]) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		next, stop := iter.Pull2(b)
@@ -179,7 +219,7 @@ func (k *Keystore) listed(tx *store.Tx, a Authority, f Filter, id string, now in
 	if err != nil {
 		return nil, err
 	}
-	if !f.All && r.dead(now) || !a.ofScope(r, f.Scope) {
+	if !f.All && r.dead(now) || !a.ofScope(r, f.Scope) || f.Owner != "" && r.Owner != f.Owner {
 		return nil, nil
 	}
 	return r, nil

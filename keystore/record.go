@@ -17,6 +17,7 @@ const (
 	prefixKey      = prefixAll + "key/"
 	prefixTenant   = prefixAll + "tenant/"
 	prefixDead     = prefixAll + "dead/"
+	prefixOwner    = prefixAll + "owner/"
 	prefixCount    = prefixAll + "count/"
 	prefixSession  = prefixAll + "session/"
 	prefixUser     = prefixAll + "user/"
@@ -35,6 +36,7 @@ type record struct {
 	Name       string          `json:"name,omitempty"`
 	Tenant     string          `json:"tenant,omitempty"`
 	Owner      string          `json:"owner,omitempty"`
+	OwnerKind  OwnerKind       `json:"ownerKind,omitempty"`
 	Metadata   json.RawMessage `json:"metadata,omitempty"`
 	Created    int64           `json:"created"`
 	Expires    int64           `json:"expires,omitempty"`
@@ -44,6 +46,8 @@ type record struct {
 	// Tokens has the newest first; only the newest ends with the key. A dead key keeps its
 	// last ones, so that the log can say why one was refused.
 	Tokens []tokenRecord `json:"tokens"`
+	// unlisted: it was written by a version that had neither kinds nor lists of owners.
+	unlisted bool
 }
 
 type tokenRecord struct {
@@ -65,6 +69,12 @@ func decodeRecord(value []byte) (*record, error) {
 			return nil, fmt.Errorf("a token's HMAC has %d bytes", len(t.MAC))
 		}
 	}
+	if r.Owner != "" && r.OwnerKind == "" {
+		r.unlisted = true
+		if r.OwnerKind = OwnerUser; validID(keyIDs, r.Owner) {
+			r.OwnerKind = OwnerKey
+		}
+	}
 	return r, nil
 }
 
@@ -81,8 +91,8 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return r, nil
 }
 
-// write writes the key and its entry in the tenant's list, for a revoked key in the list
-// of dead ones.
+// write writes the key and its entries in the lists of its tenant and its owner, for a revoked
+// key that in the list of dead ones.
 func (r *record) write(tx *store.Tx) error {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -94,13 +104,25 @@ func (r *record) write(tx *store.Tx) error {
 	if r.Revoked != 0 {
 		return r.moveToDead(tx)
 	}
-	return tx.Set(listKey(prefixTenant, r.Tenant, r.ID), encodeTime(r.end()))
+	end := encodeTime(r.end())
+	if r.Owner != "" {
+		if err := tx.Set(r.ownerKey(), end); err != nil {
+			return err
+		}
+	}
+	return tx.Set(listKey(prefixTenant, r.Tenant, r.ID), end)
 }
 
-// moveToDead moves a dead key's entry to the list of the tenant's dead keys.
+// moveToDead moves a dead key's entry to the list of the tenant's dead keys, and removes it from
+// the list of its owner.
 func (r *record) moveToDead(tx *store.Tx) error {
 	if err := r.countDead(tx); err != nil {
 		return err
+	}
+	if r.Owner != "" {
+		if err := tx.Delete(r.ownerKey()); err != nil {
+			return err
+		}
 	}
 	if err := tx.Delete(listKey(prefixTenant, r.Tenant, r.ID)); err != nil {
 		return err
@@ -198,6 +220,18 @@ func listKey(list, tenant, id string) []byte { return append(listPrefix(list, te
 func listPrefix(list, tenant string) []byte {
 	out := binary.BigEndian.AppendUint16([]byte(list), uint16(len(tenant)))
 	return append(out, tenant...)
+}
+
+// ownerKey is the entry of a key in the list of its owner.
+func (r *record) ownerKey() []byte {
+	return append(ownerPrefix(r.Tenant, r.OwnerKind, r.Owner), r.ID...)
+}
+
+// ownerPrefix begins the entries of the live keys of one owner in one tenant. The lengths keep
+// them apart from those of others.
+func ownerPrefix(tenant string, kind OwnerKind, owner string) []byte {
+	out := append(listPrefix(prefixOwner, tenant), kind[0])
+	return append(binary.BigEndian.AppendUint16(out, uint16(len(owner))), owner...)
 }
 
 func encodeTime(ms int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(ms)) }

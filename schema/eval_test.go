@@ -221,3 +221,45 @@ apiKeys { scopes: { desk: @system("desk") { @grant read on Order } } }`
 		t.Error("without a session block")
 	}
 }
+
+// Without any @issue, signed-in users issue keys that reach no row; one @issue closes the other
+// scopes. @manage is independent of it.
+func TestMayIssueWithoutARuleAndMayManage(t *testing.T) {
+	const app = `auth { session cookie {} roles: [admin, staff] }
+entity Order { id: id }
+apiKeys { scopes: {
+  calls: @system("calls") { },
+  reads: @system("reads") { @grant read on Order %s },
+  all: @system("all") { @allTenants }
+} }`
+	none, some := mustCompile(t, fmt.Sprintf(app, "")), mustCompile(t, fmt.Sprintf(app, `@issue when auth.role == "admin"`))
+	managed := mustCompile(t, fmt.Sprintf(app, `@manage when auth.role == "admin" or auth.scope == "calls"`))
+	for _, tt := range []struct {
+		name                string
+		by                  caller.Caller
+		none, some, managed string // the scopes that it may issue
+		manages             string // in managed
+	}{
+		{"operator", caller.Caller{Kind: caller.System}, "calls reads all", "calls reads all", "calls reads all", "calls reads all"},
+		{"session", plain, "calls", "", "calls", ""},
+		{"admin", admin, "calls", "reads", "calls", "reads"},
+		{"key", caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "calls"}, "", "", "", "reads"},
+		{"anonymous with the role", caller.Caller{Kind: caller.Anonymous, Roles: []string{"admin"}, Scope: "calls"}, "", "", "", ""},
+	} {
+		for _, c := range []struct {
+			s    *schema.Schema
+			may  func(*schema.Schema, *schema.Scope, caller.Caller) bool
+			want string
+		}{{none, (*schema.Schema).MayIssue, tt.none}, {some, (*schema.Schema).MayIssue, tt.some}, {managed, (*schema.Schema).MayIssue, tt.managed}, {managed, (*schema.Schema).MayManage, tt.manages}} {
+			var got []string
+			for _, scope := range c.s.APIKeys.Scopes {
+				if c.may(c.s, scope, tt.by) {
+					got = append(got, scope.Name)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%s: %q, want %q", tt.name, got, c.want)
+			}
+		}
+	}
+}

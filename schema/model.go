@@ -116,9 +116,9 @@ type Scope struct {
 	System     string
 	AllTenants bool
 	Grants     []Grant
-	// Issue is nil if the scope has no @issue.
-	Issue *Rule
-	Doc   string
+	// Issue and Manage are nil if the scope has no @issue or no @manage.
+	Issue, Manage *Rule
+	Doc           string
 }
 
 // NeedsTenant reports whether a key of the scope needs a tenant to read or change rows: all
@@ -348,19 +348,37 @@ func (s *Schema) ScopeOf(name, capability string) *Scope {
 	return only
 }
 
-// MayIssue reports whether the caller may create and manage keys of the scope. Operators
-// may, anonymous callers may not, and others may if the scope's @issue is true for them.
-// Without @issue only operators may; in untyped mode sessions too.
+// MayIssue reports whether the caller may create keys of the scope and get new tokens of them.
+// Operators may, anonymous callers may not, and others may if the scope's @issue is true for
+// them. Without it, sessions may in untyped mode, and if no scope at all has @issue and this one
+// grants no rows; keys of a scope with @allTenants are always the operators' alone.
 func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	switch {
 	case by.Kind == caller.System:
 		return true
-	case by.Kind == caller.Anonymous:
+	case by.Kind == caller.Anonymous || scope.AllTenants:
 		return false
 	case scope.Issue == nil:
-		return !s.Typed && by.Kind == caller.Session
+		return by.Kind == caller.Session && (!s.Typed || len(scope.Grants) == 0 && !s.HasIssue())
 	}
 	return scope.Issue.holdsFor(by)
+}
+
+// HasIssue reports whether a scope has @issue.
+func (s *Schema) HasIssue() bool {
+	return slices.ContainsFunc(s.APIKeys.Scopes, func(scope *Scope) bool { return scope.Issue != nil })
+}
+
+// MayManage reports whether the caller reaches all keys of the scope in its tenant: it is an
+// operator, or the scope's @manage is true for it.
+func (s *Schema) MayManage(scope *Scope, by caller.Caller) bool {
+	switch {
+	case by.Kind == caller.System:
+		return true
+	case by.Kind == caller.Anonymous || scope.AllTenants || scope.Manage == nil:
+		return false
+	}
+	return scope.Manage.holdsFor(by)
 }
 
 // MayManageSessions reports whether the caller may list and revoke sessions of others in its

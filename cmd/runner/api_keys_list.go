@@ -32,6 +32,7 @@ func apiKeysListCommand(c *program) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&request.Scope, "scope", "", "only keys of this scope")
 	cli.CompleteFlag(cmd, "scope", c.SchemaNames(cli.ScopeNames))
+	cmd.Flags().StringVar(&request.Owner, "owner", "", "only keys that this user or key created, by its id")
 	cmd.Flags().BoolVar(&request.All, "all", false, "include expired and revoked keys")
 	return cmd
 }
@@ -59,11 +60,19 @@ func printKeys(c *console.Console, keys []keystore.Key) error {
 	var rows [][]string
 	for _, key := range keys {
 		rows = append(rows, []string{
-			key.ID, key.Scope, cmp.Or(key.Name, "-"), string(key.Status), key.Hint, cmp.Or(key.Tenant, "-"),
+			key.ID, key.Scope, cmp.Or(key.Name, "-"), string(key.Status), key.Hint, cmp.Or(key.Tenant, "-"), ownerText(key),
 			readable(key.CreatedAt, "-"), readable(key.ExpiresAt, "never"), readable(key.LastUsedAt, "never"),
 		})
 	}
-	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
+	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "OWNER", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
+}
+
+// ownerText names the owner of a key with its kind.
+func ownerText(key keystore.Key) string {
+	if key.Owner == "" {
+		return "-"
+	}
+	return string(key.OwnerKind) + " " + key.Owner
 }
 
 // readable formats a time for tables, in UTC; none stands for the zero time.

@@ -12,8 +12,9 @@ import (
 	"runner.example/node"
 )
 
-const rotateHelp = `Give a key a new token, printed once as by create. Older tokens are invalid at once, or
-after the grace period.`
+const rotateHelp = `Give a key a new token, printed once as by create. Each older token ends after the grace
+period, or at its own end if that is sooner; without a grace period all end at once. With one, a
+key has at most 5 live tokens: a rotation beyond that is refused.`
 
 func apiKeysRotateCommand(c *program) *cobra.Command {
 	var grace, out string
@@ -38,7 +39,7 @@ func apiKeysRotateCommand(c *program) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&grace, "grace-period", "", "how long the old token stays valid, such as 24h (default: not at all)")
+	cmd.Flags().StringVar(&grace, "grace-period", "", "how long older tokens stay valid, such as 24h (default: not at all)")
 	cmd.Flags().StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
 	return cmd
 }

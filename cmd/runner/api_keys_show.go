@@ -42,7 +42,7 @@ func printKey(c *console.Console, key keystore.Key) error {
 		{"status", string(key.Status)},
 		{"hint", key.Hint},
 		{"tenant", cmp.Or(key.Tenant, "-")},
-		{"owner", cmp.Or(key.Owner, "-")},
+		{"owner", ownerText(key)},
 		{"metadata", cmp.Or(string(key.Metadata), "-")},
 		{"createdAt", exact(key.CreatedAt, "-")},
 		{"expiresAt", exact(key.ExpiresAt, "never")},

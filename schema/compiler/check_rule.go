@@ -23,8 +23,8 @@ type ruleScope struct {
 	inExists bool
 	// old permits old.* and new.*.
 	old bool
-	// issue is set in @issue and @manage, which can use only auth.*.
-	issue *syntax.IssueDecl
+	// caller is set in @issue and @manage, which can use only auth.*.
+	caller *syntax.CallerRuleDecl
 }
 
 // exprKind is a group of types that can be compared with one another.
@@ -103,12 +103,12 @@ func withArticle(t exprType) string {
 
 // checkCallerRules checks all attributes of one word that are given in one place, where there
 // may be one.
-func (c *ruleChecker) checkCallerRules(given []*syntax.IssueDecl) {
+func (c *ruleChecker) checkCallerRules(given []*syntax.CallerRuleDecl) {
 	for i, d := range given {
 		if i > 0 {
 			c.Errorf("E402", d.Loc, "@%s is given twice: join the rules with `or`", d.Word)
 		}
-		c.checkRule(d.When, ruleScope{issue: d})
+		c.checkRule(d.When, ruleScope{caller: d})
 	}
 }
 
@@ -122,8 +122,8 @@ func (c *ruleChecker) typeOf(e syntax.Expr, in ruleScope) exprType {
 	case *syntax.NullExpr:
 		return exprType{kind: nullKind, name: "null"}
 	case *syntax.NowExpr:
-		if in.issue != nil {
-			c.Errorf("E309", in.issue.Loc, "@%s may use only auth.*, not now", in.issue.Word)
+		if in.caller != nil {
+			c.Errorf("E309", in.caller.Loc, "@%s may use only auth.*, not now", in.caller.Word)
 		}
 		return exprType{kind: timeKind, name: "time"}
 	case *syntax.NameExpr:
@@ -172,8 +172,8 @@ func literalType(lit *syntax.Literal) exprType {
 
 func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	switch {
-	case in.issue != nil:
-		c.Errorf("E309", in.issue.Loc, "@%s may use only auth.*, not exists", in.issue.Word)
+	case in.caller != nil:
+		c.Errorf("E309", in.caller.Loc, "@%s may use only auth.*, not exists", in.caller.Word)
 		return
 	case in.inExists:
 		c.Errorf("E241", e.Loc, "exists may not be nested in exists")
@@ -244,7 +244,7 @@ func (c *ruleChecker) typeOfName(e *syntax.NameExpr, in ruleScope) exprType {
 	switch head := parts[0].Name; {
 	case head == "auth":
 		return c.typeOfAuth(e)
-	case in.issue != nil:
+	case in.caller != nil:
 		c.unknownName(e, in)
 		return exprType{}
 	case head == "old" || head == "new":
@@ -390,7 +390,7 @@ func (c *ruleChecker) roleType() exprType {
 
 // unknownName reports a bare name that is not a field.
 func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
-	if in.issue != nil {
+	if in.caller != nil {
 		c.Errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
 	}
@@ -428,7 +428,7 @@ func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
 // operandType returns the type of one side of a comparison. Inside @issue and @manage, a name that is not
 // auth.* is reported by checkNames too: it may be a role without quotes.
 func (c *ruleChecker) operandType(e syntax.Expr, in ruleScope) exprType {
-	if name, ok := e.(*syntax.NameExpr); ok && in.issue != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
+	if name, ok := e.(*syntax.NameExpr); ok && in.caller != nil && len(name.Parts) == 1 && name.Parts[0].Name != "auth" {
 		return exprType{unknown: name}
 	}
 	if list, ok := e.(*syntax.ListExpr); ok {

@@ -144,8 +144,12 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 		c.Errorf("E402", span, "@allTenants is given twice")
 	}
 	c.rules.checkCallerRules(scope.Issues)
+	c.rules.checkCallerRules(scope.Manages)
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
 		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
+	}
+	if len(scope.AllTenants) > 0 && len(scope.Manages) > 0 {
+		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @manage: its keys are not of one tenant", name.Name)
 	}
 }
 

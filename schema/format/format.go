@@ -370,7 +370,7 @@ func (p *printer) session(d *syntax.SessionDecl) {
 	p.block(len(parts), false, ",", ",", func(i int) { parts[i].print() })
 }
 
-func (p *printer) callerRule(d *syntax.IssueDecl) {
+func (p *printer) callerRule(d *syntax.CallerRuleDecl) {
 	p.emit("@" + d.Word)
 	p.rule("when", d.When)
 }
@@ -572,7 +572,7 @@ func (p *printer) scope(s *syntax.ScopeDecl) {
 	for _, g := range s.Grants {
 		parts = append(parts, part{g.Loc.Start.Offset, func() { p.grant(g) }})
 	}
-	for _, d := range s.Issues {
+	for _, d := range slices.Concat(s.Issues, s.Manages) {
 		parts = append(parts, part{d.Loc.Start.Offset, func() { p.callerRule(d) }})
 	}
 	for _, at := range s.AllTenants {

@@ -95,7 +95,7 @@ var formatCases = []string{
 	"entity A {\n id: id\n @@allow read, write to session, apiKey(x)\n  // reason\n when (a == 1 || !b) and\n c not in [1, 2] && exists(B where x == outer.id)\n @@unique(a desc, b) global\n global: int\n}",
 	"auth { session cookie { @manage when auth.role in [\"a\", // a\n\"b\"] , idle: 5m } }",
 	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",
-	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @allTenants }, }, }",
+	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @manage when now < now @allTenants }, }, }",
 	"apiKeys { scopes: {} // none\n }",
 	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e (cors: none)\n\nPATCH /a -> b\nroutes(\"/x\") {} }",
 	"functions { @expose f() -> string(1..3)[]? (auth: none) /** x\n y */ g(a: int = -1, b: S = now,) }",

@@ -326,6 +326,9 @@ func (b *builder) rulesOfScopes(d *syntax.APIKeysDecl) {
 			if len(decl.Issues) > 0 {
 				scope.Issue = buildRule(decl.Issues[0].When, ruleBuilder{})
 			}
+			if len(decl.Manages) > 0 {
+				scope.Manage = buildRule(decl.Manages[0].When, ruleBuilder{})
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ var (
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
 	outboundSettings = []string{"allow"}
 	sessionKinds     = []string{"cookie", "jwt"}
-	scopeAttrs       = []string{"grant", "issue", "allTenants"}
+	scopeAttrs       = []string{"grant", "issue", "manage", "allTenants"}
 	cookieAttrs      = []string{"manage"}
 )
 
@@ -142,10 +142,10 @@ func (p *parser) sessionAttr(s *SessionDecl) bool {
 }
 
 // callerRule reads an attribute with the rule that says for which callers it holds.
-func (p *parser) callerRule(word string) (*IssueDecl, bool) {
+func (p *parser) callerRule(word string) (*CallerRuleDecl, bool) {
 	start := p.tok.span
 	p.next()
-	d := &IssueDecl{Word: word}
+	d := &CallerRuleDecl{Word: word}
 	if !p.expectWord("when") {
 		d.When = &BadExpr{Node{p.here()}}
 		d.Loc = p.from(start)
@@ -332,7 +332,7 @@ func (p *parser) unknownAttr(block, what string, known []string) string {
 func (p *parser) scopeItem(s *ScopeDecl) bool {
 	at := p.tok
 	if at.kind != tokAt && at.kind != tokAtAt {
-		p.expected("@grant, @issue or @allTenants")
+		p.expected("@grant, @issue, @manage or @allTenants")
 		return false
 	}
 	if at.text == "" { // reported by the lexer
@@ -350,10 +350,14 @@ func (p *parser) scopeItem(s *ScopeDecl) bool {
 			s.Grants = append(s.Grants, g)
 		}
 		return ok
-	case "issue":
+	case "issue", "manage":
 		d, ok := p.callerRule(word)
-		if ok {
+		switch {
+		case !ok:
+		case word == "issue":
 			s.Issues = append(s.Issues, d)
+		default:
+			s.Manages = append(s.Manages, d)
 		}
 		return ok
 	case "allTenants":

@@ -96,7 +96,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`7:14 E100 expected "when", found "auth"`,
 			`8:7 E102 unknown scope attribute @hm`,
 			`9:19 E100 expected "on", found "A"`,
-			`10:7 E100 expected @grant, @issue or @allTenants, found "read"`,
+			`10:7 E100 expected @grant, @issue, @manage or @allTenants, found "read"`,
 			`12:5 E100 expected "," or "}", found "b"`,
 			`12:8 E100 expected @system("…"), found "{"`,
 		}},

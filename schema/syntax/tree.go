@@ -148,7 +148,7 @@ type SessionDecl struct {
 	Cookie   *Literal
 	Settings []*Setting
 	// Manages has at most one element in a valid file.
-	Manages []*IssueDecl
+	Manages []*CallerRuleDecl
 }
 
 // Setting is `name: value` in a block.
@@ -340,7 +340,9 @@ type ScopeDecl struct {
 	// System is nil if it could not be read (reported).
 	System *Literal
 	Grants []*GrantDecl
-	Issues []*IssueDecl
+	Issues []*CallerRuleDecl
+	// Manages are the @manage lines.
+	Manages []*CallerRuleDecl
 	// AllTenants are the spans of @allTenants.
 	AllTenants []diag.Span
 }
@@ -358,9 +360,9 @@ type GrantDecl struct {
 	Where Expr
 }
 
-// IssueDecl is `@issue when expr` of a scope or `@manage when expr` of a session block: a rule
-// about the caller.
-type IssueDecl struct {
+// CallerRuleDecl is `@issue when expr` or `@manage when expr`, of a scope or of a session block: a
+// rule about the caller.
+type CallerRuleDecl struct {
 	Node
 	// Word is "issue" or "manage".
 	Word string

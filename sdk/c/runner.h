@@ -390,14 +390,19 @@ runner_response runner_ok_page(runner_op *op);
 /* Any operation: its arguments and its result are JSON (docs/abi.md). */
 runner_json *runner_call(const char *operation, const runner_json *arguments);
 
-/* The keys that the caller may issue. A key is an object with id, scope, capability,
- * name, status, metadata, …; what creates and rotates also has the token, which
+/* The keys that the caller reaches: those that it made, as a user or as a key; for a key
+ * itself too; and, where @manage in the schema says so, all keys of a scope in its tenant.
+ * Every other one is not_found. A key is an object with id, scope, capability, name,
+ * status, owner, ownerKind, metadata, …; what creates and rotates also has the token, which
  * nothing shows again. options: {"scope", "name"?, "expiresIn"?, "metadata"?}. */
 runner_json *runner_api_key_create(runner_json *options);
 runner_json *runner_api_key_get(runner_text id);
-/* Options: {"scope"?, "limit"?, "cursor"?}, or NULL. The result is {"keys", "nextCursor"}. */
+/* Options: {"scope"?, "limit"?, "cursor"?}, or NULL. The result is {"keys", "nextCursor"}:
+ * a page of at most limit (1 to 1000) keys, or without a limit all, as one page. */
 runner_json *runner_api_key_list(runner_json *options);
-/* Older tokens live for so many seconds more. */
+/* Each older token ends after so many seconds, or at its own end if that is sooner; with 0
+ * all end at once. Otherwise a key has at most 5 live tokens: a rotation beyond that is a
+ * conflict. */
 runner_json *runner_api_key_rotate(runner_text id, int64_t grace);
 runner_json *runner_api_key_revoke(runner_text id);
 
@@ -1474,7 +1479,32 @@ RUNNER_API runner_json *runner_var(const char *name) {
 }
 
 RUNNER_API runner_json *runner_api_key_create(runner_json *options) { return runner_call("apiKeys.create", options); }
-RUNNER_API runner_json *runner_api_key_list(runner_json *options) { return runner_call("apiKeys.list", options); }
+RUNNER_API runner_json *runner_api_key_list(runner_json *options) {
+  if (runner_member(options, "limit")) return runner_call("apiKeys.list", options);
+  runner_json *all = NULL, *cursor = runner_member(options, "cursor");
+  for (;;) {
+    runner_json *args = runner_object("limit", runner_int(1000), NULL);
+    RUNNER_EACH(option, options) if (!runner_is(option->name, "cursor")) runner_put_text(args, option->name, option);
+    runner_put(args, "cursor", cursor);
+    runner_json *page = runner_call("apiKeys.list", args);
+    if (!page) return NULL;
+    cursor = runner_member(page, "nextCursor");
+    if (!all) {
+      all = page;
+    } else { /* the keys of this page are appended to those of the first */
+      runner_json *keys = runner_member(all, "keys"), *more = runner_member(page, "keys");
+      if (more && more->first) {
+        if (keys->last) keys->last->next = more->first;
+        else keys->first = more->first;
+        keys->last = more->last;
+      }
+    }
+    if (!cursor || cursor->kind != RUNNER_STRING) break;
+  }
+  runner_json *next = runner_member(all, "nextCursor");
+  if (next) next->kind = RUNNER_NULL;
+  return all;
+}
 RUNNER_API runner_json *runner_api_key_get(runner_text id) {
   return runner_call("apiKeys.get", runner_object("id", runner_string(id), NULL));
 }

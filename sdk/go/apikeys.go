@@ -15,21 +15,25 @@ type Client struct {
 	Jobs     Jobs
 }
 
-// APIKeys manages the keys that the caller may issue: those of its tenant
-// whose scope's @issue rule lets it. Every other key is not_found.
+// APIKeys manages the keys that the caller reaches: those that it made, as a
+// user or as a key; for a key itself too; and, where @manage in the schema says
+// so, all keys of a scope in its tenant. Every other key is not_found.
 type APIKeys struct{ host host.Host }
 
 // APIKey is an API key as its managers see it. Token is set by Create and
 // Rotate alone, once.
 type APIKey struct {
-	ID                     string          `json:"id"`
-	Scope                  string          `json:"scope"`
-	Capability             string          `json:"capability"`
-	Name                   string          `json:"name"`
-	Status                 string          `json:"status"`
-	Hint                   string          `json:"hint"`
-	Tenant                 *string         `json:"tenant"`
+	ID         string  `json:"id"`
+	Scope      string  `json:"scope"`
+	Capability string  `json:"capability"`
+	Name       string  `json:"name"`
+	Status     string  `json:"status"`
+	Hint       string  `json:"hint"`
+	Tenant     *string `json:"tenant"`
+	// Owner is the id of the user or the key that made it, nil for a key of an
+	// operator. OwnerKind is "user", "key" or nil.
 	Owner                  *string         `json:"owner"`
+	OwnerKind              *string         `json:"ownerKind"`
 	Metadata               json.RawMessage `json:"metadata"`
 	CreatedAt              time.Time       `json:"createdAt"`
 	ExpiresAt              *time.Time      `json:"expiresAt"`
@@ -52,7 +56,8 @@ type APIKeyOptions struct {
 	Metadata any
 }
 
-// APIKeyFilter narrows a list. The zero value asks for the first 100 keys.
+// APIKeyFilter narrows a list. The zero value asks for all keys. Limit is 1 to
+// 1000, Cursor the NextCursor of the page before.
 type APIKeyFilter struct {
 	Scope  string `json:"scope,omitempty"`
 	Limit  int    `json:"limit,omitempty"`
@@ -99,8 +104,10 @@ func (k APIKeys) Get(id string) (APIKey, error) {
 	return k.key("apiKeys.get", map[string]any{"id": id})
 }
 
-// Rotate gives the key a new token. Older tokens live for the grace period, in
-// whole seconds; with zero they are dead at once.
+// Rotate gives the key, of a scope that the caller may issue, a new token. Each
+// older token ends after the grace period, in whole seconds, or at its own end
+// if that is sooner; with zero all end at once. With a grace period a key has at
+// most 5 live tokens: a rotation beyond that is a conflict.
 func (k APIKeys) Rotate(id string, gracePeriod time.Duration) (APIKey, error) {
 	return k.key("apiKeys.rotate", map[string]any{"id": id, "gracePeriod": seconds(gracePeriod)})
 }
@@ -110,11 +117,25 @@ func (k APIKeys) Revoke(id string) (APIKey, error) {
 	return k.key("apiKeys.revoke", map[string]any{"id": id})
 }
 
-// List gives one page of keys, without tokens.
+// List gives keys without tokens: one page of at most Limit keys, or without a
+// Limit all, as one page that is the last.
 func (k APIKeys) List(filter APIKeyFilter) (APIKeyPage, error) {
-	var page APIKeyPage
-	err := callHost(k.host, "apiKeys.list", filter, &page)
-	return page, err
+	var all APIKeyPage
+	paged := filter.Limit != 0
+	if !paged {
+		filter.Limit = 1000
+	}
+	for {
+		var page APIKeyPage
+		if err := callHost(k.host, "apiKeys.list", filter, &page); err != nil {
+			return APIKeyPage{}, err
+		}
+		page.Keys = append(all.Keys, page.Keys...)
+		if paged || page.NextCursor == "" {
+			return page, nil
+		}
+		all, filter.Cursor = page, page.NextCursor
+	}
 }
 
 func (k APIKeys) key(op string, args map[string]any) (APIKey, error) {

@@ -352,7 +352,10 @@ declare module "@runner/sdk" {
     status: "active" | "rotating" | "disabled" | "expired" | "revoked";
     hint: string;
     tenant: string | null;
+    /** The id of the user or the key that made it; null for a key of an operator. */
     owner: string | null;
+    /** What `owner` is the id of: a user's id may equal the id of a key. */
+    ownerKind: "user" | "key" | null;
     metadata: Record<string, unknown> | null;
     createdAt: string;
     expiresAt: string | null;
@@ -366,14 +369,29 @@ declare module "@runner/sdk" {
     token: string;
   }
 
-  /** The keys that the caller may issue, as `@issue` in the schema says; every other one is `not_found`. */
+  /** A page of keys. `nextCursor` leads to the next one; it is null on the last. */
+  export interface ApiKeyPage {
+    keys: ApiKey[];
+    nextCursor: string | null;
+  }
+
+  /**
+   * The keys that the caller reaches: those that it made, as a user or as a key; for a key itself too; and, where
+   * `@manage` in the schema says so, all keys of a scope in its tenant. Every other one is `not_found`.
+   */
   export interface ApiKeys {
-    /** Makes a key. `expiresIn` is in seconds. */
+    /** Makes a key of a scope that the caller may issue. `expiresIn` is in seconds. */
     create(options: { scope: ScopeName; name?: string; expiresIn?: number; metadata?: object }): Operation<IssuedApiKey>;
     get(id: string): Operation<ApiKey>;
-    /** Keys without tokens, at most `limit` (100), with the cursor of the next page. */
-    list(options?: { scope?: string; limit?: number; cursor?: string }): Operation<ApiKey[] & { nextCursor: string | null }>;
-    /** Gives the key a new token. Older ones live for the grace period, in seconds; without it they are dead at once. */
+    /** All keys, without tokens. */
+    list(options?: { scope?: string; limit?: undefined; cursor?: string }): Operation<ApiKey[]>;
+    /** At most `limit` (1 to 1000) keys, with the cursor of the next page. */
+    list(options: { scope?: string; limit: number; cursor?: string }): Operation<ApiKeyPage>;
+    /**
+     * Gives the key, of a scope that the caller may issue, a new token. Each older one ends after the grace period,
+     * in seconds, or at its own end if that is sooner; without a grace period all end at once. With a grace period
+     * a key has at most 5 live tokens: a rotation beyond that is a `conflict`.
+     */
     rotate(id: string, options?: { gracePeriod?: number }): Operation<IssuedApiKey>;
     /** Ends a key for good. */
     revoke(id: string): Operation<ApiKey>;

@@ -105,6 +105,7 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 			t.Run("memory", g.tellsALackOfMemory)
 			t.Run("large row", g.handlesALargeRow)
 			t.Run("result past a budget", g.tellsTheBudgetOfAResult)
+			t.Run("list without a limit", g.listsEveryKey)
 		})
 	}
 }
@@ -183,6 +184,34 @@ func (g *guest) tellsTheBudgetOfAResult(t *testing.T) {
 		if !refused {
 			t.Errorf("no request was refused: %s", cause)
 		}
+	}
+}
+
+// listsEveryKey lists more keys than the host gives at once, without a limit: all of them or an
+// error of a budget, and never a part.
+func (g *guest) listsEveryKey(t *testing.T) {
+	w := g.newWorld(t)
+	const request = "GET /all-keys"
+	who := keystore.Authority{Schema: w.schema, Caller: parseRequest(t, w.schema, w.router, request, w.trace.filled).caller}
+	const n = 2345
+	if _, err := w.store.Update(t.Context(), func(tx *store.Tx) error {
+		for i := range n {
+			if _, err := w.host.Keystore.Create(tx, who, keystore.CreateRequest{Scope: "readers", Name: fmt.Sprint("key ", i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.host.Limits.CPU = time.Minute // the default is spent on a busy machine
+	want := fmt.Sprintf(`send 200 {"end":true,"keys":%d,"kind":"key","name":"newest",`, n+1)
+	if lines := w.serve(t, request); len(lines) != 5 || !strings.HasPrefix(lines[4], want) {
+		t.Errorf("%.600q\nwant at the end %s", lines, want)
+	}
+	w.host.Limits.StoreOps = 3
+	if lines := w.serve(t, request); lines[len(lines)-1] != "failed" && !strings.HasPrefix(lines[len(lines)-1], "error ") {
+		t.Errorf("with a budget of two pages: %.300q", lines)
 	}
 }
 

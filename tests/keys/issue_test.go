@@ -23,8 +23,12 @@ apiKeys {
   maxLifetime: 90d
   scopes: {
     reader: @system("reader") { @grant read on Thing  @issue when auth.role in ["admin", "staff"] },
-    writer: @system("writer") { @grant write on Thing  @issue when auth.role == "admin" },
-    minter: @system("minter") { @grant read on Thing },
+    writer: @system("writer") {
+      @grant write on Thing
+      @issue when auth.role == "admin"
+      @manage when auth.role in ["admin", "staff"]
+    },
+    minter: @system("minter") { @grant read on Thing  @manage when auth.scope == "minter" },
     minted: @system("minted") { @grant read on Thing  @issue when auth.scope == "minter" }
   }
 }
@@ -39,14 +43,19 @@ routes("/", rateLimit: none, auth: none) {
 // principal is a caller that manages keys: its route, its credential and its identity.
 type principal struct {
 	name, path, credential string
-	tenant, owner          string
-	may                    string // the scopes that it may issue
+	tenant, owner, kind    string
+	may, manages           string // the scopes whose keys it may issue, and reaches in its tenant
 }
 
 type managedKey struct {
-	ID, Scope     string
-	Tenant, Owner *string
-	Token         string
+	ID, Scope                string
+	Tenant, Owner, OwnerKind *string
+	Token                    string
+}
+
+// reaches reports whether the caller must reach a key that an operator made.
+func (p principal) reaches(key managedKey) bool {
+	return text(key.Tenant) == p.tenant && (p.kind == "key" && key.ID == p.owner || slices.Contains(strings.Fields(p.manages), key.Scope))
 }
 
 // newIssueApp returns a server, all callers, and a key of each scope and tenant that an
@@ -67,17 +76,19 @@ func newIssueApp(t *testing.T) (s *harness.Server, callers []principal, there []
 			}
 			there = append(there, key)
 			if tenant != "blue" {
-				p := principal{fmt.Sprintf("a %s of %q", scope, tenant), "/key", "X-API-Key: " + key.Token, tenant, key.ID, ""}
+				p := principal{fmt.Sprintf("a %s of %q", scope, tenant), "/key", "X-API-Key: " + key.Token, tenant, key.ID, "key", "", ""}
 				if scope == "minter" {
-					p.may = "minted"
+					p.may, p.manages = "minted", "minter"
 				}
 				callers = append(callers, p)
 			}
 		}
 	}
-	for _, row := range []struct{ user, tenant, role, may string }{
-		{"ada", "red", "admin", "reader writer"}, {"bo", "red", "staff", "reader"}, {"cy", "red", "", ""},
-		{"di", "blue", "admin", "reader writer"}, {"ed", "", "admin", "reader writer"},
+	for _, row := range []struct{ user, tenant, role, may, manages string }{
+		{"ada", "red", "admin", "reader writer", "writer"}, {"bo", "red", "staff", "reader", "writer"}, {"cy", "red", "", "", ""},
+		{"di", "blue", "admin", "reader writer", "writer"}, {"ed", "", "admin", "reader writer", "writer"},
+		// The id of a user may be that of a key, here of the minter of red.
+		{there[slices.IndexFunc(there, func(k managedKey) bool { return k.Scope == "minter" && text(k.Tenant) == "red" })].ID, "red", "", "", ""},
 	} {
 		var args []string
 		if row.tenant != "" {
@@ -87,7 +98,7 @@ func newIssueApp(t *testing.T) (s *harness.Server, callers []principal, there []
 			args = append(args, "--role", row.role)
 		}
 		callers = append(callers, principal{fmt.Sprintf("%s (%s) of %q", row.user, row.role, row.tenant), "/session",
-			"Cookie: " + a.Session(row.user, args...).Cookie, row.tenant, row.user, row.may})
+			"Cookie: " + a.Session(row.user, args...).Cookie, row.tenant, row.user, "user", row.may, row.manages})
 	}
 	return s, append(callers,
 		principal{name: "anonymous", path: "/open"}, principal{name: "anonymous under a scope", path: "/as"}), there
@@ -145,8 +156,8 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 			if code == "" {
 				made++
 				var key managedKey
-				if err := json.Unmarshal([]byte(a.Body), &key); err != nil || text(key.Tenant) != p.tenant || text(key.Owner) != p.owner {
-					t.Errorf("%s created a key of %s in %s, %v", p.name, text(key.Owner), text(key.Tenant), err)
+				if err := json.Unmarshal([]byte(a.Body), &key); err != nil || text(key.Tenant) != p.tenant || text(key.Owner) != p.owner || text(key.OwnerKind) != p.kind {
+					t.Errorf("%s created a key of the %s %s in %s, %v", p.name, text(key.OwnerKind), text(key.Owner), text(key.Tenant), err)
 				}
 			}
 			for _, other := range []string{`"userId":"ada"`, `"tenant":"blue"`, `"owner":"ada"`, `"tenant":null,"owner":null,"roles":["admin"]`} {
@@ -164,10 +175,13 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 			t.Errorf("%s had %d keys, created %d and has %d", p.name, before, made, after)
 		}
 		for _, key := range there {
-			reaches := text(key.Tenant) == p.tenant && slices.Contains(strings.Fields(p.may), key.Scope)
-			want := "not_found"
+			reaches := p.reaches(key)
+			want, rotates := "not_found", "not_found"
 			if reaches {
-				want = ""
+				want, rotates = "", "denied"
+			}
+			if reaches && slices.Contains(strings.Fields(p.may), key.Scope) {
+				rotates = ""
 			}
 			id := fmt.Sprintf(`{"id":%q}`, key.ID)
 			if _, code := p.call(s, "apiKeys.get", id); code != want {
@@ -177,8 +191,8 @@ func TestOnlyAllowedCallersManageKeys(t *testing.T) {
 				t.Errorf("%s lists a %s of %q: %v", p.name, key.Scope, text(key.Tenant), listed)
 			}
 			rotate := fmt.Sprintf(`{"id":%q,"gracePeriod":3600}`, key.ID)
-			if _, code := p.call(s, "apiKeys.rotate", rotate); code != want {
-				t.Errorf("%s rotates a %s of %q: %q, want %q", p.name, key.Scope, text(key.Tenant), code, want)
+			if _, code := p.call(s, "apiKeys.rotate", rotate); code != rotates {
+				t.Errorf("%s rotates a %s of %q: %q, want %q", p.name, key.Scope, text(key.Tenant), code, rotates)
 			}
 			if !reaches {
 				if _, code := p.call(s, "apiKeys.revoke", id); code != want {
@@ -222,7 +236,7 @@ func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
 		} {
 			absent, _ := p.call(s, call.op, `{"id":"key_01arz3ndektsv4rrffq69g5fav"`+call.more+`}`)
 			for _, key := range there {
-				if text(key.Tenant) == p.tenant && slices.Contains(strings.Fields(p.may), key.Scope) {
+				if p.reaches(key) {
 					continue
 				}
 				got, _ := p.call(s, call.op, fmt.Sprintf(`{"id":%q%s}`, key.ID, call.more))

@@ -20,6 +20,7 @@ apiKeys {
     partner: @system("partner") {
       @grant read on Thing
       @issue when auth.scope == "admin"
+      @manage when auth.scope == "admin"
     }
   }
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,15 +198,15 @@ func TestTypeScriptManagesAPIKeys(t *testing.T) {
 	var got struct {
 		Token, Rotated, Status, Revoked string
 		Metadata                        map[string]int
-		Hidden, Next, IsList            bool
-		Listed                          []string
+		Hidden, Next                    bool
+		Listed, All                     []string
 	}
 	body := s.Matches(200, `.*`, "GET", "/v1/keys", "", token).Body
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
 	if !harness.TokenForm.MatchString(got.Token) || !harness.TokenForm.MatchString(got.Rotated) || got.Token == got.Rotated || got.Hidden ||
-		got.Metadata["n"] != 1 || got.Status != "rotating" || got.Revoked != "revoked" || !got.IsList || !got.Next || len(got.Listed) != 1 || got.Listed[0] != "made" {
+		got.Metadata["n"] != 1 || got.Status != "rotating" || got.Revoked != "revoked" || !got.Next || !slices.Equal(got.Listed, []string{"made"}) || !slices.Equal(got.All, []string{"made"}) {
 		t.Errorf("got %s", body)
 	}
 	for _, dead := range []string{got.Token, got.Rotated} {

@@ -80,8 +80,13 @@ export class ApiKey {
   get tenant(): string {
     return this.text("tenant");
   }
+  /** The id of the user or the key that made it; empty for a key of an operator. */
   get owner(): string {
     return this.text("owner");
+  }
+  /** "user" or "key": what `owner` is the id of. */
+  get ownerKind(): string {
+    return this.text("ownerKind");
   }
   get createdAt(): string {
     return this.text("createdAt");
@@ -149,7 +154,7 @@ export class ApiKeyOptions {
   }
 }
 
-/** Narrows a list of keys: `new ApiKeyFilter("partner_sync", 20)`. */
+/** Narrows a list of keys: `new ApiKeyFilter("partner_sync", 20)`. Without a limit (1 to 1000) the list has all. */
 export class ApiKeyFilter {
   constructor(
     public scope: string = "",
@@ -158,7 +163,10 @@ export class ApiKeyFilter {
   ) {}
 }
 
-/** The keys that the caller may issue, as `@issue` in the schema says; every other one is not_found. */
+/**
+ * The keys that the caller reaches: those that it made, as a user or as a key; for a key itself too; and, where
+ * `@manage` in the schema says so, all keys of a scope in its tenant. Every other one is not_found.
+ */
 export class ApiKeys {
   /** Makes a key; the answer holds its token. */
   create(options: ApiKeyOptions): ApiKey {
@@ -167,15 +175,24 @@ export class ApiKeys {
   get(id: string): ApiKey {
     return key("apiKeys.get", fields().set("id", id));
   }
-  /** Keys without tokens, at most `limit` (100). */
+  /** Keys without tokens: at most `limit`, or without a limit all, as one page that is the last. */
   list(filter: ApiKeyFilter = new ApiKeyFilter()): ApiKeyPage {
-    const args = fields();
-    if (filter.scope.length > 0) args.set("scope", filter.scope);
-    if (filter.limit != 0) args.set("limit", filter.limit);
-    if (filter.cursor.length > 0) args.set("cursor", filter.cursor);
-    return new ApiKeyPage(call("apiKeys.list", args.toString()).json);
+    if (filter.limit != 0) return pageOfKeys(filter, filter.limit, filter.cursor);
+    let keys = "";
+    let cursor = filter.cursor;
+    do {
+      const page = pageOfKeys(filter, 1000, cursor);
+      const list = member(page.json, "keys"); // "[…]"
+      if (list.length > 2) keys += (keys.length > 0 ? "," : "") + list.slice(1, list.length - 1);
+      cursor = page.nextCursor;
+    } while (cursor.length > 0);
+    return new ApiKeyPage(`{"keys":[${keys}],"nextCursor":null}`);
   }
-  /** Gives the key a new token. Older ones live for the grace period, in seconds; without it they are dead at once. */
+  /**
+   * Gives the key, of a scope that the caller may issue, a new token. Each older one ends after the grace period,
+   * in seconds, or at its own end if that is sooner; without a grace period all end at once. With a grace period a
+   * key has at most 5 live tokens: a rotation beyond that is a conflict.
+   */
   rotate(id: string, gracePeriod: i64 = 0): ApiKey {
     return key("apiKeys.rotate", fields().set("id", id).set("gracePeriod", gracePeriod));
   }
@@ -183,6 +200,13 @@ export class ApiKeys {
   revoke(id: string): ApiKey {
     return key("apiKeys.revoke", fields().set("id", id));
   }
+}
+
+function pageOfKeys(filter: ApiKeyFilter, limit: i32, cursor: string): ApiKeyPage {
+  const args = fields().set("limit", limit);
+  if (filter.scope.length > 0) args.set("scope", filter.scope);
+  if (cursor.length > 0) args.set("cursor", cursor);
+  return new ApiKeyPage(call("apiKeys.list", args.toString()).json);
 }
 
 function key(op: string, args: Fields): ApiKey {

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{json, Map, Value};
 use std::time::Duration;
 
-/// Manages the keys that the caller may issue: those of its tenant whose scope's
-/// `@issue` rule lets it. Every other key is `not_found`.
+/// Manages the keys that the caller reaches: those that it made, as a user or as a key; for a
+/// key itself too; and, where `@manage` in the schema says so, all keys of a scope in its
+/// tenant. Every other key is `not_found`.
 pub struct ApiKeys<'a> {
     pub(crate) host: &'a dyn Host,
 }
@@ -35,8 +36,11 @@ pub struct ApiKey {
     pub hint: String,
     /// The tenant whose key it is.
     pub tenant: Option<String>,
-    /// The user who made it.
+    /// The id of the user or the key that made it; none for a key of an operator.
     pub owner: Option<String>,
+    /// `user` or `key`: what `owner` is the id of.
+    #[serde(default)]
+    pub owner_kind: Option<String>,
     /// What it carries.
     pub metadata: Option<Map<String, Value>>,
     /// When it was made.
@@ -73,13 +77,13 @@ pub struct ApiKeyOptions {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// Narrows a list. The default asks for the first 100 keys.
+/// Narrows a list. The default asks for all keys.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ApiKeyFilter {
     /// Those of one scope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// At most so many.
+    /// At most so many, 1 to 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// Those behind the page before.
@@ -108,13 +112,28 @@ impl ApiKeys<'_> {
         call("apiKeys.get", json!({ "id": id })).result_on(self.host)
     }
 
-    /// Gives one page of keys, without tokens.
+    /// Gives keys without tokens: one page of at most `limit` keys, or without a limit all, as
+    /// one page that is the last.
     pub fn list(&self, filter: &ApiKeyFilter) -> Outcome<ApiKeyPage> {
-        call("apiKeys.list", filter).result_on(self.host)
+        if filter.limit.is_some() {
+            return call("apiKeys.list", filter).result_on(self.host);
+        }
+        let mut filter = ApiKeyFilter { limit: Some(1000), ..filter.clone() };
+        let mut keys = Vec::new();
+        loop {
+            let page: ApiKeyPage = call("apiKeys.list", &filter).result_on(self.host)?;
+            keys.extend(page.keys);
+            if page.next_cursor.is_none() {
+                return Ok(ApiKeyPage { keys, next_cursor: None });
+            }
+            filter.cursor = page.next_cursor;
+        }
     }
 
-    /// Gives the key a new token. Older ones live for the grace period, in whole seconds;
-    /// with zero they are dead at once.
+    /// Gives the key, of a scope that the caller may issue, a new token. Each older one ends
+    /// after the grace period, in whole seconds, or at its own end if that is sooner; with zero
+    /// all end at once. With a grace period a key has at most 5 live tokens: a rotation beyond
+    /// that is a conflict.
     pub fn rotate(&self, id: &str, grace_period: Duration) -> Outcome<ApiKey> {
         let args = json!({ "id": id, "gracePeriod": amount(grace_period) });
         call("apiKeys.rotate", args).result_on(self.host)

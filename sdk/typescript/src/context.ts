@@ -1,57 +1,74 @@
 // What a handler knows and may do beside the request itself.
 
-import { Mark, type Operation, result, run, runner, Whole } from "./host.ts";
+import { known, Mark, type Operation, result, run, runner, Whole } from "./host.ts";
 
 const change = (op: string, args: object) => new Whole(op, args, undefined, new Mark(op));
 
+interface Range {
+  limit?: number;
+  cursor?: string;
+}
 interface Whose {
   user?: string;
   tenant?: string;
   allTenants?: boolean;
 }
-interface ListedSessions {
-  sessions: object[];
+interface Page {
   nextCursor: string | null;
 }
 
-/** Arguments in which undefined is null, which the host refuses: it must not be taken for the caller. */
-const whose = (options: Whose) => {
-  const args: Record<string, unknown> = { ...options };
-  for (const name in args) args[name] ??= null;
-  return args;
-};
+/** The rows that are asked for at once when a list has no limit: the most that the host gives. */
+const atOnce = 1000;
 
-function listSessions(options: Whose & { limit?: number; cursor?: string } = {}): Operation<object[] & { nextCursor: string | null }> {
-  const op = "sessions.list";
-  const args = whose(options);
-  const all = args.limit == null;
-  if (all) args.limit = 1000;
-  return new Whole(op, args, ({ sessions, nextCursor }: ListedSessions) => {
-    while (all && nextCursor !== null) {
-      run(op, { ...args, cursor: nextCursor });
-      const page: ListedSessions = result();
-      for (const one of page.sessions) sessions.push(one);
-      nextCursor = page.nextCursor;
+/** Lists what a page has under a name: with a limit a page, otherwise the rows of all pages. */
+function list(op: string, rows: string, options: Range): Operation<unknown> {
+  if (options.limit !== undefined) {
+    if (typeof options.limit !== "number") throw new TypeError(`${op}: limit is a number from 1 to 1000`);
+    return new Whole(op, options);
+  }
+  const args = { ...options, limit: atOnce };
+  return new Whole(op, args, (page: Page & Record<string, unknown[]>) => {
+    const all = page[rows];
+    for (let cursor = page.nextCursor; cursor !== null; cursor = page.nextCursor) {
+      run(op, { ...args, cursor });
+      page = result();
+      for (const row of page[rows]) all.push(row);
     }
-    return Object.assign(sessions, { nextCursor });
+    return all;
   });
+}
+
+/** Returns arguments in which an undefined user or tenant is null, which the host refuses: it must not be taken for the caller's. */
+function whose<T extends Whose>(op: string, options: T, ...names: (keyof T & string)[]): T {
+  const args: Record<string, unknown> = { ...known(op, options, ...names) };
+  for (const name of ["user", "tenant", "allTenants", "except"]) if (name in args) args[name] ??= null;
+  return args as T;
 }
 
 const client = {
   apiKeys: {
     create: (options: { scope: string; name?: string; expiresIn?: number; metadata?: object }) => change("apiKeys.create", options),
     get: (id: string) => new Whole("apiKeys.get", { id }),
-    list: (options: { scope?: string; limit?: number; cursor?: string } = {}) =>
-      new Whole("apiKeys.list", options, ({ keys, nextCursor }) => Object.assign(keys, { nextCursor })),
-    rotate: (id: string, options: { gracePeriod?: number } = {}) => change("apiKeys.rotate", { id, gracePeriod: options.gracePeriod ?? 0 }),
+    list: (options: Range & { scope?: string } = {}) => list("apiKeys.list", "keys", known("apiKeys.list", options, "scope", "limit", "cursor")),
+    rotate: (id: string, options: { gracePeriod?: number } = {}) => {
+      const { gracePeriod = 0 } = known("apiKeys.rotate", options, "gracePeriod");
+      if (typeof gracePeriod !== "number") throw new TypeError("apiKeys.rotate: gracePeriod is a number of seconds");
+      return change("apiKeys.rotate", { id, gracePeriod });
+    },
     revoke: (id: string) => change("apiKeys.revoke", { id }),
   },
   sessions: {
     create: (options: { userId: string; tenant?: string; roles?: string[]; ttl?: number }) => change("sessions.create", options),
-    list: listSessions,
+    list: (options: Range & Whose = {}) =>
+      list("sessions.list", "sessions", whose("sessions.list", options, "user", "tenant", "allTenants", "limit", "cursor")),
     revoke: (id?: string) => change("sessions.revoke", { id }),
     revokeAll: (options: Whose & { except?: string } = {}) =>
-      new Whole<number>("sessions.revokeAll", whose(options), ({ count }) => count, new Mark("sessions.revokeAll")),
+      new Whole<number>(
+        "sessions.revokeAll",
+        whose("sessions.revokeAll", options, "user", "tenant", "allTenants", "except"),
+        ({ count }) => count,
+        new Mark("sessions.revokeAll"),
+      ),
   },
   webhooks: {
     verify: (options: { scheme: string; secret: string }) => new Whole("webhooks.verify", options),

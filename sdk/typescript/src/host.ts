@@ -314,6 +314,17 @@ export abstract class Operation<T> implements PromiseLike<T> {
   }
 }
 
+/** Returns the options of an operation; a member that it does not know is an error, as in what it sends as a whole. */
+export function known<T extends object>(op: string, options: T, ...names: (keyof T & string)[]): T {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(`${op}: the options are an object with ${names.join(", ")}`);
+  }
+  for (const name in options) {
+    if (!names.includes(name)) throw new TypeError(`${op}: unknown option "${name}"; known: ${names.join(", ")}`);
+  }
+  return options;
+}
+
 /** An operation whose whole result is the value, unless something makes it one. */
 export class Whole<T> extends Operation<T> {
   // Set one by one: a class's fields are defined, which takes far longer.

@@ -1,6 +1,6 @@
 // Work for after the commit.
 
-import { HostError, Mark, type Operation, Whole } from "./host.ts";
+import { known, Mark, type Operation, Whole } from "./host.ts";
 
 interface Options {
   delay?: number;
@@ -10,8 +10,8 @@ interface Options {
 
 export const jobs = {
   enqueue(name: string, params: object = {}, options: Options = {}): Operation<{ id: string; created: boolean }> {
-    if (typeof options !== "object") throw new HostError("invalid", "jobs.enqueue: the options must be an object, such as { delay: 60 }", "jobs.enqueue");
-    return new Whole("jobs.enqueue", { ...options, name, params }, undefined, new Mark("jobs.enqueue"));
+    const { delay, at, key } = known("jobs.enqueue", options, "delay", "at", "key");
+    return new Whole("jobs.enqueue", { name, params, delay, at, key }, undefined, new Mark("jobs.enqueue"));
   },
   cancel: (id: string) => new Whole<boolean>("jobs.cancel", { id }, ({ cancelled }) => cancelled, new Mark("jobs.cancel")),
 };

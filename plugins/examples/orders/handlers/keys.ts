@@ -1,6 +1,6 @@
 // Functions for administrators to manage the keys of partners. The runner has checked the
-// parameters. The schema declares which scopes the caller may issue (@issue), and the
-// runner enforces it.
+// parameters. The schema declares which scopes the caller may issue (@issue) and whose keys it
+// reaches beside its own (@manage), and the runner enforces it.
 
 import { getContext, ok, type RouteRequest, type ScopeName } from "@runner/sdk";
 import { refused } from "./lib/refused";

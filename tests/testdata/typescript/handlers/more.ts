@@ -57,10 +57,11 @@ export async function keys() {
   const again = await apiKeys.get(made.id);
   const rotated = await apiKeys.rotate(made.id, { gracePeriod: 60 });
   const list = await apiKeys.list({ scope: "readers", limit: 1 });
+  const all = await apiKeys.list({ scope: "readers" });
   const revoked = await apiKeys.revoke(made.id);
   return ok({
     token: made.token, rotated: rotated.token, metadata: again.metadata, hidden: "token" in again, status: rotated.status,
-    listed: list.map((key) => key.name), next: list.nextCursor === null, isList: Array.isArray(list), revoked: revoked.status,
+    listed: list.keys.map((key) => key.name), next: list.nextCursor === null, all: all.map((key) => key.name), revoked: revoked.status,
   });
 }
 

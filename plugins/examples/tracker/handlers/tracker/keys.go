@@ -8,7 +8,7 @@ import (
 
 // Functions for owners and administrators to manage the keys of their organisation. The
 // runner has checked the parameters. The schema declares which scopes the caller may issue
-// (@issue), and the runner enforces it.
+// (@issue) and whose keys it reaches beside its own (@manage), and the runner enforces it.
 
 func createKey(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	params, err := runner.Body[struct {

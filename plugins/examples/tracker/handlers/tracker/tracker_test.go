@@ -80,7 +80,7 @@ func TestHandlersAskForWhatTheirRouteSays(t *testing.T) {
 		{removeMember, runnertest.Request{Body: `{"user":"u2"}`}, 204,
 			`delete {"from":"Membership","where":[["user","=","u2"]]}` + "\n" + `sessions.revokeAll {"user":"u2"}`},
 		{signout, runnertest.Request{}, 204, `sessions.revoke {}`},
-		{listKeys, runnertest.Request{}, 200, `apiKeys.list {}`},
+		{listKeys, runnertest.Request{}, 200, `apiKeys.list {"limit":1000}`},
 		{createKey, runnertest.Request{Body: `{"scope":"ingest","name":"n","expiresIn":60}`}, 200, `apiKeys.create {"expiresIn":60,"name":"n","scope":"ingest"}`},
 		{rotateKey, runnertest.Request{Body: `{"id":"7","gracePeriod":60}`}, 200, `apiKeys.rotate {"gracePeriod":60,"id":"7"}`},
 		{revokeKey, runnertest.Request{Body: `{"id":"7"}`}, 200, `apiKeys.revoke {"id":"7"}`},

@@ -344,6 +344,19 @@ export function keys(): Response {
   );
 }
 
+export function allKeys(): Response {
+  const apiKeys = getContext().client.apiKeys;
+  apiKeys.create(new ApiKeyOptions("readers").named("newest"));
+  const list = apiKeys.list();
+  const keys = list.keys;
+  const last = keys[keys.length - 1];
+  return ok(
+    fields()
+      .set("keys", keys.length).set("owner", last.owner).set("kind", last.ownerKind).set("name", last.name)
+      .set("end", list.nextCursor.length == 0),
+  );
+}
+
 export function variables(): Response {
   const other = tryCall("var", fields().set("name", "NOPE").toString()).error;
   const ctx = getContext();

@@ -201,4 +201,14 @@ RUNNER_HANDLER(keys) {
       "rotating", runner_member(rotated, "status"), "revoked", runner_member(revoked, "status"), NULL));
 }
 
+RUNNER_HANDLER(allKeys) {
+  runner_api_key_create(runner_object("scope", runner_str("readers"), "name", runner_str("newest"), NULL));
+  runner_json *list = runner_api_key_list(NULL), *keys = runner_member(list, "keys"), *last = NULL;
+  if (!list) return runner_no_content();
+  RUNNER_EACH(key, keys) last = key;
+  return runner_ok(runner_object(
+      "keys", runner_int((int64_t)runner_length(keys)), "owner", runner_member(last, "owner"), "kind", runner_member(last, "ownerKind"),
+      "name", runner_member(last, "name"), "end", runner_bool(runner_is_null(runner_member(list, "nextCursor"))), NULL));
+}
+
 RUNNER_HANDLER(secret) { return runner_ok(runner_object("value", runner_string(runner_secret("HOOK")), NULL)); }

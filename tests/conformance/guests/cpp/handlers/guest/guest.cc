@@ -245,6 +245,17 @@ RUNNER_HANDLER(keys) {
   }));
 }
 
+RUNNER_HANDLER(allKeys) {
+  using namespace runner;
+  api_keys::create(object({{"scope", "readers"}, {"name", "newest"}}));
+  Json list = api_keys::list(), last;
+  for (Json key : list["keys"]) last = key;
+  return ok(object({
+      {"keys", list["keys"].size()}, {"owner", last["owner"]}, {"kind", last["ownerKind"]}, {"name", last["name"]},
+      {"end", list["nextCursor"].is_null()},
+  }));
+}
+
 RUNNER_HANDLER(secret) { return ok(object({{"value", runner::Context().secret("HOOK")}})); }
 
 RUNNER_HANDLER(sums) {

@@ -518,6 +518,23 @@ func keys(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	}), err
 }
 
+//go:wasmexport allKeys
+func exportAllKeys() { runner.Handle(allKeys) }
+
+func allKeys(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	if _, err := ctx.Client.APIKeys.Create(runner.APIKeyOptions{Scope: "readers", Name: "newest"}); err != nil {
+		return runner.Response{}, err
+	}
+	list, err := ctx.Client.APIKeys.List(runner.APIKeyFilter{})
+	if err != nil {
+		return runner.Response{}, err
+	}
+	last := list.Keys[len(list.Keys)-1]
+	return runner.OK(map[string]any{
+		"keys": len(list.Keys), "owner": last.Owner, "kind": last.OwnerKind, "name": last.Name, "end": list.NextCursor == "",
+	}), nil
+}
+
 //go:wasmexport variables
 func exportVariables() { runner.Handle(variables) }
 

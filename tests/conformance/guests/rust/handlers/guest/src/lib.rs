@@ -297,6 +297,17 @@ handler!(keys, |ctx, _| {
     })))
 });
 
+handler!(allKeys, |ctx, _| {
+    let newest = ApiKeyOptions { scope: "readers".into(), name: Some("newest".into()), ..ApiKeyOptions::default() };
+    ctx.client.api_keys.create(&newest)?;
+    let list = ctx.client.api_keys.list(&ApiKeyFilter::default())?;
+    let last = list.keys.last();
+    Ok(ok(json!({
+        "keys": list.keys.len(), "owner": last.and_then(|k| k.owner.clone()), "kind": last.and_then(|k| k.owner_kind.clone()),
+        "name": last.map(|k| k.name.clone()), "end": list.next_cursor.is_none(),
+    })))
+});
+
 handler!(variables, |ctx, _| {
     let other = code(ctx.var::<String>("NOPE"));
     let (origin, note, count): (String, String, i64) = (ctx.var("ORIGIN")?, ctx.var("NOTE")?, ctx.var("COUNT")?);
