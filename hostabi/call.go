@@ -6,6 +6,7 @@ import (
 
 	"runner.example/entity"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
 	"runner.example/internal/password"
@@ -92,6 +93,11 @@ func (c *Call) Begin() {
 	c.output.reset(c)
 	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
+}
+
+// parties are what the run's work in shared slots counts for.
+func (c *Call) parties() fairqueue.Parties {
+	return fairqueue.Parties{c.Handler, string(c.Caller.AppendIdentity(nil, c.Address))}
 }
 
 // Initializing sets whether the guest runs its own initialization, in which every host

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"runner.example/internal/cost"
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/octets"
 	"runner.example/internal/outbound"
@@ -61,7 +62,7 @@ func fetch(c *Call, text []byte) (work, error) {
 		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
 	}
 	c.sent = append(c.sent, request.String())
-	f := flight{client: c.Host.Outbound, asker: c.Handler, request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
+	f := flight{client: c.Host.Outbound, by: c.parties(), request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
 	return f.fly, nil
 }
 
@@ -88,7 +89,7 @@ func (c *Call) Sent() []string { return c.sent }
 // flight is one fetch, apart from the guest that wants it.
 type flight struct {
 	client  *outbound.Client
-	asker   string
+	by      fairqueue.Parties
 	request *outbound.Request
 	timeout time.Duration
 	pending *pendingOperations
@@ -115,7 +116,7 @@ func (f flight) send(ctx context.Context) (*outbound.Response, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return f.client.Do(ctx, f.asker, f.request, f.pending.reserve)
+	return f.client.Do(ctx, f.by, f.request, f.pending.reserve)
 }
 
 // faultOf returns the fault that a guest sees for an error of outbound.

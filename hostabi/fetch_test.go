@@ -3,6 +3,7 @@ package hostabi_test
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -364,6 +365,34 @@ func TestWaitingIsNotCountedAsCPUTime(t *testing.T) {
 	took := time.Since(began)
 	if fmt.Sprint(recorded.waits) != "[true false]" || g.call.Waited() < nap || recorded.worked > took-g.call.Waited() {
 		t.Errorf("waits %v, waited %v, worked %v of %v", recorded.waits, g.call.Waited(), recorded.worked, took)
+	}
+}
+
+// A run ends with the error of a sandbox that does not let it wait, or go on.
+func TestARunThatMayNotWaitEnds(t *testing.T) {
+	for _, at := range []bool{true, false} {
+		g := newGuest(t, hostabi.Limits{})
+		full := errors.New("full")
+		guest := &hostabi.Guest{Context: g.call.Context, Sandbox: &recordingSandbox{mayWait: func(begins bool) error {
+			if begins == at {
+				return full
+			}
+			return nil
+		}}}
+		guest.Bind(g.call)
+		stack := make([]uint64, 4)
+		for i, word := range g.words([]any{"sleep", `{"seconds":0.01}`}) {
+			stack[i] = uint64(word)
+		}
+		func() {
+			defer func() {
+				if got := recover(); got != full || g.call.HostFailed() {
+					t.Errorf("it ends with %v; the host failed: %t", got, g.call.HostFailed())
+				}
+			}()
+			g.functions["call"].Fn.Call(guest, g.module, stack)
+		}()
+		g.call.End()
 	}
 }
 

@@ -14,8 +14,9 @@ import (
 type Sandbox interface {
 	// Wait is called when the guest begins and ends to wait for something that needs no
 	// processor. When the call for the end returns, the guest continues, unless the
-	// request's time is over. So it may make the guest wait for longer.
-	Wait(begins bool)
+	// request's time is over. So it may make the guest wait for longer. With an error the
+	// run ends; when it begins to wait, there is no call for the end then.
+	Wait(begins bool) error
 	// Worked is called, while the guest waits for it, with the time that host functions
 	// have computed since the last call. Less than WorkedMost is not reported.
 	Worked(time.Duration)
@@ -182,20 +183,24 @@ func await[T any](c *Call, ready <-chan T) {
 	default:
 	}
 	if c.sandbox != nil {
-		c.sandbox.Wait(true)
+		if err := c.sandbox.Wait(true); err != nil {
+			c.unwind(err)
+		}
 	}
-	began, over := time.Now(), false
+	began := time.Now()
 	select {
 	case <-ready:
 	case <-c.Context.Done():
-		over = true
 	}
+	var err error
 	if c.sandbox != nil {
-		c.sandbox.Wait(false)
-		over = over || c.Context.Err() != nil
+		err = c.sandbox.Wait(false)
 	}
 	c.waited += time.Since(began)
-	if over {
-		c.unwind(ErrTimeOver)
+	if c.Context.Err() != nil {
+		err = ErrTimeOver
+	}
+	if err != nil {
+		c.unwind(err)
 	}
 }

@@ -184,11 +184,19 @@ func (g *guest) raw(name string, words ...uint32) int32 {
 // recordingSandbox records what host functions report to the sandbox.
 type recordingSandbox struct {
 	waits   []bool
+	mayWait func(begins bool) error // nil: always
 	worked  time.Duration
 	working func() error
 }
 
-func (s *recordingSandbox) Wait(begins bool)       { s.waits = append(s.waits, begins) }
+func (s *recordingSandbox) Wait(begins bool) error {
+	s.waits = append(s.waits, begins)
+	if s.mayWait == nil {
+		return nil
+	}
+	return s.mayWait(begins)
+}
+
 func (s *recordingSandbox) Worked(d time.Duration) { s.worked += d }
 func (s *recordingSandbox) Working() error {
 	if s.working == nil {

@@ -55,13 +55,13 @@ func verifyPassword(c *Call, text []byte) (work, error) {
 	}), nil
 }
 
-// longWork is work that computes for long. It waits for a slot, for which handlers compete. Its
+// longWork is work that computes for long. It waits for a slot, for which handlers and callers compete. Its
 // time counts as CPU time of the request, once the guest takes the result or the run ends.
 func (c *Call) longWork(compute func(context.Context) ([]byte, error)) work {
-	slots, handler, pending := c.Host.LongWork, c.Handler, c.pendingOps()
+	slots, parties, pending := c.Host.LongWork, c.parties(), c.pendingOps()
 	return func(ctx context.Context) (answer, error) {
 		var text []byte
-		took, err := slots.Run(ctx, handler, func() (err error) {
+		took, err := slots.Run(ctx, parties, func() (err error) {
 			text, err = compute(ctx)
 			return err
 		})

@@ -12,6 +12,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/longwork"
 	"runner.example/internal/password"
 	"runner.example/tests/bench/arms"
@@ -141,7 +142,7 @@ func TestAHandlerThatFloodsTheSlotsIsRefused(t *testing.T) {
 	g.call.Host.LongWork = longwork.New(longwork.Options{Parallel: 1, QueueWait: time.Millisecond})
 	hold, held := make(chan struct{}), make(chan struct{})
 	go func() {
-		_, _ = g.call.Host.LongWork.Run(context.Background(), "other", func() error { close(held); <-hold; return nil })
+		_, _ = g.call.Host.LongWork.Run(context.Background(), fairqueue.Parties{"other"}, func() error { close(held); <-hold; return nil })
 	}()
 	<-held
 	result, n := g.op("password.hash", `{"password":"x"}`)

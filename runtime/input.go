@@ -43,7 +43,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	if inv.input.open {
 		limit = min(limit, openCheckCPU)
 	}
-	m := rt.module.BeginWork(inv.deadline, &inv.work, rt.Handler, limit)
+	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, limit)
 	defer func() {
 		used = inv.work.End()
 		if inv.input.open && errors.Is(m.Err(), hostabi.ErrCPUSpent) {

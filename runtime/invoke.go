@@ -111,16 +111,22 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	return rt.invokeFault(ctx, err)
 }
 
+// identify sets who calls.
+func (inv *invocation) identify() {
+	inv.call.Caller, inv.call.Address = *inv.input.caller, inv.input.address
+}
+
 // prepare checks the body of the input, and sets what the handler is called with.
 func (rt *route) prepare(rel *release, inv *invocation) error {
 	in, call := &inv.input, &inv.call
+	inv.identify()
 	body, used, err := rt.checkBody(inv, &rel.host)
 	if err != nil {
 		return err
 	}
 	in.request.Body = body
-	call.Context, call.Host, call.Request, call.Caller = inv.deadline, &rel.host, in.request, *in.caller
-	call.SentBody, call.Address, call.Bodies = nonNil(in.body), in.address, in.answerMemory
+	call.Context, call.Host, call.Request = inv.deadline, &rel.host, in.request
+	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
 	return nil
@@ -168,7 +174,7 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 		return errWritesDiscarded
 	}
 	if status := call.Response.Status; rt.result != nil && (status == 200 || status == 201) {
-		m := rt.module.BeginWork(call.Context, w, rt.Handler, call.CPULeft())
+		m := rt.module.BeginWork(call.Context, w, call, rt.Handler, call.CPULeft())
 		defer func() { call.AddCPU(w.End()) }()
 		return checkResult(rt.result, call.Response.Body, &call.Caller, m)
 	}
@@ -181,7 +187,8 @@ func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, i
 	inv.startDeadline(ctx, rt.timeout)
 	in := &inv.input
 	now := time.Now() // the sender's time is compared with the machine's clock
-	m := rt.module.BeginWork(inv.deadline, &inv.work, rt.Handler, rel.host.CPU())
+	inv.identify()
+	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, rel.host.CPU())
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
 	in.used = inv.work.End()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 // A task that has used more than overdueFactor times what is usual for its handler is
 // overdue, but not before minOverdue, and after firstOverdue while the handler has no
-// usual time yet. An overdue task counts as having begun later, by overdueDelay times
-// what it has used: tasks that come meanwhile go first, but it gets about a ninth of a
-// slot's time, and ends.
+// usual time yet. It counts as having begun later, by overdueDelay times what it has used: tasks
+// that come meanwhile go first, but it gets about a ninth of a slot's time, and ends. So do all
+// tasks of a caller that have used so much together since the oldest of them came.
 const (
 	overdueFactor = 2
 	minOverdue    = 20 * time.Millisecond
@@ -28,16 +28,23 @@ const alwaysLong = 8
 // ErrFull ends a task that waits in the queue and cannot be done by its deadline.
 var ErrFull = errors.New("the CPU queue is full")
 
+// party is a handler or a caller. Queue.mu guards it.
+type party struct {
+	tasks []*Task       // that have a slot or wait for one
+	used  time.Duration // of slots; not less than others had used when it came
+}
+
 // Handler is the queue of one handler's tasks. The zero value is ready to use.
 type Handler struct {
 	// longInARow counts the last tasks that were long, one after the other.
 	longInARow atomic.Int32
 
-	// The rest is guarded by Queue.mu.
-	tasks []*Task       // that have a slot or wait for one
-	used  time.Duration // of slots; not less than others had used when it came
-	usual time.Duration // that a task uses; 0: not known
+	party
+	usual time.Duration // that a task uses; 0: not known; guarded by Queue.mu
 }
+
+// Caller is whom tasks are done for. The zero value is ready to use.
+type Caller struct{ party }
 
 // AlwaysLong reports whether the next task is expected to need a slot.
 func (h *Handler) AlwaysLong() bool { return h.longInARow.Load() >= alwaysLong }
@@ -46,6 +53,8 @@ func (h *Handler) AlwaysLong() bool { return h.longInARow.Load() >= alwaysLong }
 // calls the Queue's methods for it from one goroutine at a time.
 type Task struct {
 	handler *Handler
+	caller  *Caller       // nil before it came to the queue
+	base    time.Duration // that its caller had used then
 	began   time.Duration
 	used    time.Duration // of slots, up to since
 	waited  time.Duration // for slots
@@ -62,7 +71,7 @@ func (t *Task) Reset(h *Handler, now time.Duration) {
 	*t = Task{handler: h, began: now, ready: t.ready}
 }
 
-// Running reports whether the task has a slot.
+// Running reports whether the task, which does not wait, has a slot.
 func (t *Task) Running() bool { return t.running }
 
 // RunsSince is the time since which the task has its slot.
@@ -71,32 +80,16 @@ func (t *Task) RunsSince() time.Duration { return t.since }
 // Waited is how long the task has waited for slots.
 func (t *Task) Waited() time.Duration { return t.waited }
 
-// overdueLocked reports whether the task takes much longer than its handler's usually do.
-func (t *Task) overdueLocked() bool {
-	if t.handler.usual == 0 {
-		return t.used > firstOverdue
-	}
-	return t.used > max(minOverdue, overdueFactor*t.handler.usual)
-}
-
-// rankLocked orders the tasks of a handler: the smallest goes first.
-func (t *Task) rankLocked() time.Duration {
-	if t.overdueLocked() {
-		return t.began + overdueDelay*t.used
-	}
-	return t.began
-}
-
 // Queue hands out CPU slots. Any goroutine may use it.
 type Queue struct {
 	slots   int
 	now     func() time.Duration
 	waiting atomic.Int32
 
-	mu     sync.Mutex
-	free   int           // 0 while a task waits
-	active []*Handler    // with tasks in the queue
-	least  time.Duration // what a handler that comes counts as having used
+	mu       sync.Mutex
+	free     int // 0 while a task waits
+	handlers parties
+	callers  parties
 }
 
 // New returns a queue with so many slots. now is the clock; tasks and deadlines are
@@ -105,31 +98,60 @@ func New(slots int, now func() time.Duration) *Queue {
 	return &Queue{slots: slots, now: now, free: slots}
 }
 
-// Acquire waits for a slot. ErrFull means that the task would not be done by the deadline
-// of ctx, by all that is known; another error is that of ctx.
-func (q *Queue) Acquire(ctx context.Context, t *Task) error {
+// Join takes a slot if one is free. Else the task waits from now on, and Wait or Leave must
+// follow. ErrFull means that the task, which is a new one, would not be done by the deadline of
+// ctx, by all that is known.
+func (q *Queue) Join(ctx context.Context, t *Task, caller *Caller) (waits bool, err error) {
 	left, now := timeLeft(ctx), q.now()
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if t.used == 0 && t.waited == 0 && !q.fitsLocked(t.handler, left, now) {
-		q.mu.Unlock()
-		return ErrFull
+		return false, ErrFull
 	}
-	q.joinLocked(t, now)
+	q.handlers.join(&t.handler.party, t, now)
+	q.callers.join(&caller.party, t, now)
+	if t.since = now; t.caller == nil {
+		t.caller, t.base = caller, caller.used
+	}
 	if q.free > 0 {
 		q.free--
 		q.grantLocked(t, now)
-		q.mu.Unlock()
-		return nil
+		return false, nil
 	}
-	q.mu.Unlock()
-	if err := q.wait(ctx, t); err != nil {
-		return err
+	q.waiting.Add(1)
+	return true, nil
+}
+
+// Wait waits for the slot of a task that waits for one. ErrFull means that it
+// would not be done in time now; another error is that of ctx. With an error it is not in the
+// queue any more.
+func (q *Queue) Wait(ctx context.Context, t *Task) error {
+	select {
+	case <-t.ready:
+	case <-ctx.Done():
+		if q.Leave(t) {
+			return ctx.Err()
+		}
 	}
 	if q.tooLate(t, timeLeft(ctx)) {
 		q.Release(t)
 		return ErrFull
 	}
 	return nil
+}
+
+// Leave ends the wait of a task without a slot. false: it has got one meanwhile.
+func (q *Queue) Leave(t *Task) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.running {
+		<-t.ready
+		return false
+	}
+	q.waiting.Add(-1)
+	q.leaveLocked(t)
+	t.waited += q.now() - t.since
+	return true
 }
 
 // tooLate reports whether a task that gets its first slot cannot be done in time, and
@@ -140,53 +162,26 @@ func (q *Queue) tooLate(t *Task, left time.Duration) bool {
 	return t.used == 0 && left < t.handler.usual && len(t.handler.tasks) > q.slots
 }
 
-// wait waits for a slot for a task that is in the queue.
-func (q *Queue) wait(ctx context.Context, t *Task) error {
-	q.waiting.Add(1)
-	defer q.waiting.Add(-1)
-	select {
-	case <-t.ready:
-		return nil
-	case <-ctx.Done():
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if t.running { // it got a slot meanwhile
-		<-t.ready
-		return nil
-	}
-	q.leaveLocked(t)
-	t.waited += q.now() - t.since
-	return ctx.Err()
-}
-
 // Contended reports whether a task waits for a slot.
 func (q *Queue) Contended() bool { return q.waiting.Load() > 0 }
 
-// Yield lets another task go first if one ranks before t, which has a slot, and waits for
-// the next slot. The error is that of ctx.
-func (q *Queue) Yield(ctx context.Context, t *Task) error {
+// Yield lets another task go first if one ranks before t, which has a slot. Then t has none, and
+// waits, as after Join.
+func (q *Queue) Yield(t *Task) (waits bool) {
 	now := q.now()
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.chargeLocked(t, now)
-	next := q.nextLocked()
-	if next == nil || !goesBefore(next, t) {
-		q.mu.Unlock()
-		return nil
+	o := q.orderLocked(now)
+	next := q.nextLocked(o)
+	if next == nil || !o.before(next, t) {
+		return false
 	}
 	t.running = false
 	t.since = now
+	q.waiting.Add(1)
 	q.handOverLocked(next, now)
-	q.mu.Unlock()
-	return q.wait(ctx, t)
-}
-
-// goesBefore reports whether a task that waits goes before one that has a slot.
-func goesBefore(waits, runs *Task) bool {
-	if waits.handler == runs.handler {
-		return waits.rankLocked() < runs.rankLocked()
-	}
-	return waits.handler.used < runs.handler.used
+	return true
 }
 
 // Release gives the slot of t back and takes t out of the queue.
@@ -197,7 +192,7 @@ func (q *Queue) Release(t *Task) {
 	q.chargeLocked(t, now)
 	t.running = false
 	q.leaveLocked(t)
-	if next := q.nextLocked(); next != nil {
+	if next := q.nextLocked(q.orderLocked(now)); next != nil {
 		q.handOverLocked(next, now)
 		return
 	}
@@ -260,7 +255,8 @@ func (q *Queue) fitsLocked(h *Handler, left, now time.Duration) bool {
 		return true // not known, or no task of its own handler is before it
 	}
 	own, all, handlers := h.backlogLocked(now), time.Duration(0), 1
-	for _, other := range q.active {
+	for _, p := range q.handlers.active {
+		other := p.tasks[0].handler
 		all += other.backlogLocked(now)
 		if other != h {
 			handlers++
@@ -282,40 +278,48 @@ func (h *Handler) backlogLocked(now time.Duration) (sum time.Duration) {
 	return sum
 }
 
-func (q *Queue) joinLocked(t *Task, now time.Duration) {
-	h := t.handler
-	if len(h.tasks) == 0 {
-		least := time.Duration(1<<63 - 1)
-		for _, other := range q.active {
-			least = min(least, other.usedLocked(now))
-		}
-		if len(q.active) > 0 {
-			q.least = max(q.least, least)
-		}
-		h.used = max(h.used, q.least)
-		q.active = append(q.active, h)
-	}
-	h.tasks = append(h.tasks, t)
-	t.since = now
+// parties are all handlers, or all callers. Queue.mu guards them.
+type parties struct {
+	active []*party      // with tasks in the queue
+	least  time.Duration // what one that comes counts as having used
 }
 
-func (q *Queue) leaveLocked(t *Task) {
-	h := t.handler
-	at := slices.Index(h.tasks, t)
-	h.tasks = slices.Delete(h.tasks, at, at+1)
-	if len(h.tasks) == 0 {
-		at := slices.Index(q.active, h)
-		q.active = slices.Delete(q.active, at, at+1)
-		if len(q.active) == 0 {
-			q.least = max(q.least, h.used)
+func (ps *parties) join(p *party, t *Task, now time.Duration) {
+	if len(p.tasks) == 0 {
+		if len(ps.active) > 0 {
+			ps.least = max(ps.least, ps.leastUsed(now))
+		}
+		p.used = max(p.used, ps.least)
+		ps.active = append(ps.active, p)
+	}
+	p.tasks = append(p.tasks, t)
+}
+
+func (ps *parties) leave(p *party, t *Task) {
+	at := slices.Index(p.tasks, t)
+	p.tasks = slices.Delete(p.tasks, at, at+1)
+	if len(p.tasks) == 0 {
+		at := slices.Index(ps.active, p)
+		ps.active = slices.Delete(ps.active, at, at+1)
+		if len(ps.active) == 0 {
+			ps.least = max(ps.least, p.used)
 		}
 	}
 }
 
-// usedLocked is what a handler has used of slots up to now.
-func (h *Handler) usedLocked(now time.Duration) time.Duration {
-	sum := h.used
-	for _, t := range h.tasks {
+// leastUsed is the least that one of them, of which there is one, has used up to now.
+func (ps *parties) leastUsed(now time.Duration) time.Duration {
+	least := time.Duration(1<<63 - 1)
+	for _, p := range ps.active {
+		least = min(least, p.usedLocked(now))
+	}
+	return least
+}
+
+// usedLocked is what a party has used of slots up to now.
+func (p *party) usedLocked(now time.Duration) time.Duration {
+	sum := p.used
+	for _, t := range p.tasks {
 		if t.running {
 			sum += now - t.since
 		}
@@ -323,20 +327,67 @@ func (h *Handler) usedLocked(now time.Duration) time.Duration {
 	return sum
 }
 
-// nextLocked returns the task that gets the next slot: the first waiting one of the
-// handler that has used the least. nil: no task waits.
-func (q *Queue) nextLocked() (next *Task) {
-	for _, h := range q.active {
-		if next != nil && h.used >= next.handler.used {
-			continue
-		}
+func (q *Queue) leaveLocked(t *Task) {
+	q.handlers.leave(&t.handler.party, t)
+	q.callers.leave(&t.caller.party, t)
+}
+
+// order is the order of the tasks in the queue at one time.
+type order struct {
+	handler, caller time.Duration // the least that one of them has used
+}
+
+// orderLocked returns the order now. At least one task is in the queue, or none is compared.
+func (q *Queue) orderLocked(now time.Duration) order {
+	return order{q.handlers.leastUsed(now), q.callers.leastUsed(now)}
+}
+
+// ahead is how much more the handler of a task has used than another one, or its caller has, if
+// that is more.
+func (o order) ahead(t *Task) time.Duration {
+	return max(t.handler.used-o.handler, t.caller.used-o.caller)
+}
+
+// rankLocked orders the tasks of a handler: the smallest goes first.
+func (t *Task) rankLocked() (rank time.Duration) {
+	limit := firstOverdue
+	if usual := t.handler.usual; usual > 0 {
+		limit = max(minOverdue, overdueFactor*usual)
+	}
+	rank = t.began
+	if t.used > limit {
+		rank += overdueDelay * t.used
+	}
+	all := t.caller.tasks
+	if used := t.caller.used - all[0].base; len(all) > 1 && used > limit {
+		rank += overdueDelay * used
+	}
+	return rank
+}
+
+// before reports whether a goes before b.
+func (o order) before(a, b *Task) bool {
+	if a.handler == b.handler {
+		return a.rankLocked() < b.rankLocked()
+	}
+	first, second := o.ahead(a), o.ahead(b)
+	if first != second {
+		return first < second
+	}
+	return a.handler.used < b.handler.used // such as two handlers with the same caller
+}
+
+// nextLocked returns the task that gets the next slot: of the first waiting one of each
+// handler, the one that goes before the others. nil: no task waits.
+func (q *Queue) nextLocked(o order) (next *Task) {
+	for _, h := range q.handlers.active {
 		var first *Task
 		for _, t := range h.tasks {
-			if !t.running && (first == nil || t.rankLocked() < first.rankLocked()) {
+			if !t.running && (first == nil || o.before(t, first)) {
 				first = t
 			}
 		}
-		if first != nil {
+		if first != nil && (next == nil || o.before(first, next)) {
 			next = first
 		}
 	}
@@ -351,6 +402,7 @@ func (q *Queue) grantLocked(t *Task, now time.Duration) {
 
 // handOverLocked is grantLocked for a task that waits.
 func (q *Queue) handOverLocked(t *Task, now time.Duration) {
+	q.waiting.Add(-1)
 	q.grantLocked(t, now)
 	t.ready <- struct{}{}
 }
@@ -360,6 +412,7 @@ func (q *Queue) chargeLocked(t *Task, now time.Duration) {
 	used := now - t.since
 	t.used += used
 	t.handler.used += used
+	t.caller.used += used
 	t.since = now
 }
 

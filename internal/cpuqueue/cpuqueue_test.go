@@ -3,6 +3,7 @@ package cpuqueue_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,19 +30,40 @@ func newQueue(slots int) queue {
 	return queue{cpuqueue.New(slots, now), now}
 }
 
-// run has a task of h compute for so long, as a sandbox does.
+// acquire waits for a slot for a task.
+func (q queue) acquire(ctx context.Context, task *cpuqueue.Task, caller *cpuqueue.Caller) error {
+	if waits, err := q.Join(ctx, task, caller); err != nil || !waits {
+		return err
+	}
+	return q.Wait(ctx, task)
+}
+
+// yield lets others go first, and waits for the next slot.
+func (q queue) yield(ctx context.Context, task *cpuqueue.Task) error {
+	if !q.Yield(task) {
+		return nil
+	}
+	return q.Wait(ctx, task)
+}
+
+// run has a task of h compute for so long, for a caller of its own, as a sandbox does.
 func (q queue) run(ctx context.Context, h *cpuqueue.Handler, long time.Duration) error {
+	return q.runFor(ctx, new(cpuqueue.Caller), h, long)
+}
+
+// runFor is run for a caller.
+func (q queue) runFor(ctx context.Context, caller *cpuqueue.Caller, h *cpuqueue.Handler, long time.Duration) error {
 	if h.AlwaysLong() && !q.Fits(ctx, h) {
 		return cpuqueue.ErrFull
 	}
 	var task cpuqueue.Task
 	task.Reset(h, q.now())
-	err := q.Acquire(ctx, &task)
+	err := q.acquire(ctx, &task, caller)
 	for err == nil && long > 0 {
 		step := min(long, 5*time.Millisecond)
 		time.Sleep(step)
 		if long -= step; long > 0 && q.Contended() {
-			err = q.Yield(ctx, &task)
+			err = q.yield(ctx, &task)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -208,7 +230,7 @@ func TestHandlersShareSlotsEvenlyWhileBothWantThem(t *testing.T) {
 		used := func(h *cpuqueue.Handler) (used time.Duration) {
 			var task cpuqueue.Task
 			task.Reset(h, q.now())
-			for err := q.Acquire(ctx, &task); err == nil && ctx.Err() == nil; err = q.Yield(ctx, &task) {
+			for err := q.acquire(ctx, &task, new(cpuqueue.Caller)); err == nil && ctx.Err() == nil; err = q.yield(ctx, &task) {
 				time.Sleep(5 * time.Millisecond)
 				used += 5 * time.Millisecond
 			}
@@ -257,4 +279,126 @@ func TestAHandlerThatIsQuickAgainIsNotRefused(t *testing.T) {
 		}
 		callers.Wait()
 	})
+}
+
+// The same holds for tasks of one caller.
+func TestEndlessTasksLetOthersOfTheirCallerHaveTheirSlots(t *testing.T) {
+	const quick = 10 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		q, handlers, caller := newQueue(1), make([]cpuqueue.Handler, 2), new(cpuqueue.Caller)
+		ctx, stop := context.WithCancel(t.Context())
+		var endless sync.WaitGroup
+		for i := range 6 {
+			endless.Go(func() { _ = q.runFor(ctx, caller, &handlers[i%2], time.Hour) })
+		}
+		time.Sleep(2 * time.Second)
+		for _, h := range []*cpuqueue.Handler{new(cpuqueue.Handler), &handlers[0]} {
+			for range 5 {
+				began := time.Now()
+				if err := q.runFor(ctx, caller, h, quick); err != nil || time.Since(began) > 5*quick {
+					t.Errorf("a task of %s ends after %s with %v", quick, time.Since(began), err)
+				}
+			}
+		}
+		stop()
+		endless.Wait()
+	})
+}
+
+// A caller with endless tasks of many handlers does not delay another one's: a short task is done
+// soon, in a handler of its own and in one of those, and a long one gets a third of the time.
+func TestACallerWithManyHandlersLeavesTimeToOthers(t *testing.T) {
+	const quick, others = 10 * time.Millisecond, 16
+	for _, slots := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			q, hog, other := newQueue(slots), new(cpuqueue.Caller), new(cpuqueue.Caller)
+			ctx, stop := context.WithCancel(t.Context())
+			var endless sync.WaitGroup
+			handlers := make([]*cpuqueue.Handler, others)
+			for i := range handlers {
+				handlers[i] = new(cpuqueue.Handler)
+				endless.Go(func() { _ = q.runFor(ctx, hog, handlers[i], time.Hour) })
+			}
+			time.Sleep(time.Second)
+			takes := func(h *cpuqueue.Handler, long, want time.Duration) {
+				t.Helper()
+				began := time.Now()
+				if err := q.runFor(ctx, other, h, long); err != nil || time.Since(began) > want {
+					t.Errorf("%d slots: a task of %s takes %s, want %s at most: %v", slots, long, time.Since(began), want, err)
+				}
+			}
+			for range 20 {
+				takes(new(cpuqueue.Handler), quick, 3*quick)
+				takes(handlers[3], quick, others*quick) // the other handlers have their share, too
+			}
+			takes(new(cpuqueue.Handler), time.Second, 3*time.Second)
+			stop()
+			endless.Wait()
+		})
+	}
+}
+
+// Whatever others do, each task ends: with its work done, refused, or at its deadline. A handler
+// that few tasks come to, from callers with few tasks, gets at least its share.
+func TestRandomTasksOfManyCallersAllEnd(t *testing.T) {
+	rounds := uint64(40)
+	if testing.Short() {
+		rounds = 5
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, round))
+			slots := 1 + random.IntN(3)
+			q := newQueue(slots)
+			handlers, callers := make([]cpuqueue.Handler, 1+random.IntN(20)), make([]cpuqueue.Caller, 1+random.IntN(20))
+			var running, most atomic.Int32
+			var tasks sync.WaitGroup
+			for range 150 {
+				time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
+				h, caller := &handlers[random.IntN(len(handlers))], &callers[random.IntN(len(callers))]
+				long, limit := time.Duration(1+random.IntN(200))*time.Millisecond, time.Duration(1+random.IntN(3000))*time.Millisecond
+				if random.IntN(3) == 0 {
+					long = time.Hour
+				}
+				tasks.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					var task cpuqueue.Task
+					task.Reset(h, q.now())
+					began := time.Now()
+					err := q.acquire(ctx, &task, caller)
+					for left := long; err == nil && left > 0 && ctx.Err() == nil; left -= 5 * time.Millisecond {
+						most.Store(max(most.Load(), running.Add(1)))
+						time.Sleep(5 * time.Millisecond)
+						running.Add(-1)
+						err = q.yield(ctx, &task)
+					}
+					if task.Running() {
+						q.Release(&task)
+					}
+					q.Done(&task, err == cpuqueue.ErrFull, err == nil)
+					if took := time.Since(began); took > limit+5*time.Millisecond {
+						t.Errorf("round %d: a task with a limit of %s ends after %s: %v", round, limit, took, err)
+					}
+				})
+			}
+			const quick = 10 * time.Millisecond
+			for range 10 {
+				began := time.Now()
+				if err := q.run(t.Context(), new(cpuqueue.Handler), quick); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+				// Two turns, each after one of every other handler, and the steps of those that run.
+				if took, share := time.Since(began), time.Duration(2*len(handlers)+4)*5*time.Millisecond; took > share {
+					t.Errorf("round %d: with %d slots and %d handlers a task of %s takes %s, want %s at most", round, slots, len(handlers), quick, took, share)
+				}
+			}
+			tasks.Wait()
+			if int(most.Load()) > slots || q.Contended() {
+				t.Errorf("round %d: %d tasks ran at once with %d slots; one still waits: %t", round, most.Load(), slots, q.Contended())
+			}
+		})
+	}
 }

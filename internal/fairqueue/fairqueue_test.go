@@ -3,8 +3,10 @@ package fairqueue_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,9 +17,18 @@ import (
 // group is a claim that only counts what its group holds.
 type group struct{ held int }
 
-func (g *group) MayTake(free int) bool { return fairqueue.Share(g.held, free) }
-func (g *group) Taken()                { g.held++ }
-func (g *group) Returned()             { g.held-- }
+// request is a claim of a handler, for a caller, that may have any free slot.
+type request fairqueue.Parties
+
+func (request) MayTake(int) bool             { return true }
+func (request) Taken()                       {}
+func (request) Returned()                    {}
+func (r request) Parties() fairqueue.Parties { return fairqueue.Parties(r) }
+
+func (g *group) MayTake(free int) bool      { return fairqueue.Share(g.held, free) }
+func (g *group) Taken()                     { g.held++ }
+func (g *group) Returned()                  { g.held-- }
+func (g *group) Parties() fairqueue.Parties { return fairqueue.Parties{fmt.Sprintf("%p", g)} }
 
 // takeAll takes as many slots for g as it gets at once, and returns their number.
 func takeAll(t *testing.T, p *fairqueue.Pool[*group], g *group) (n int) {
@@ -120,6 +131,120 @@ func TestEveryWaitEnds(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})
+}
+
+// A handler or a caller with many waiters does not delay the first ones of others.
+func TestPartiesTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := fairqueue.New[request](1)
+		if err := p.Acquire(t.Context(), request{}, 0); err != nil || p.Contended() {
+			t.Fatal(err)
+		}
+		var served []string
+		var all sync.WaitGroup
+		come := func(handler, caller string) {
+			all.Go(func() {
+				r := request{handler, caller}
+				if err := p.Acquire(t.Context(), r, fairqueue.NoLimit); err != nil {
+					t.Error(err)
+				}
+				served = append(served, handler+caller)
+				p.Release(r)
+			})
+			synctest.Wait()
+		}
+		for _, handler := range []string{"a", "b", "c", "d"} { // one caller, many handlers
+			come(handler, "1")
+		}
+		for _, caller := range []string{"2", "3", "4"} { // one handler, many callers
+			come("a", caller)
+		}
+		come("e", "5")
+		come("e", "6")
+		if !p.Contended() {
+			t.Error("none waits")
+		}
+		p.Release(request{})
+		all.Wait()
+		if got := fmt.Sprint(served); got != "[a1 e5 b1 a2 e6 c1 a3 d1 a4]" || p.Contended() {
+			t.Errorf("served in the order %s", got)
+		}
+	})
+}
+
+// Whatever the others are, a new caller of a new handler is served within the time that as many
+// claims take as there are slots, and others of a first turn.
+func TestANewcomerIsServedSoonAmongRandomClaims(t *testing.T) {
+	rounds := uint64(20)
+	if testing.Short() {
+		rounds = 4
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, round))
+			slots, callers, handlers := 1+random.IntN(8), 1+random.IntN(10), 1+random.IntN(10)
+			const longest = 2 * time.Millisecond
+			p := fairqueue.New[request](slots)
+			ctx, stop := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			var held, most atomic.Int32
+			for range 300 {
+				who, what := fmt.Sprint(random.IntN(callers)), fmt.Sprint(random.IntN(handlers))
+				takes := 1 + time.Duration(random.Int64N(int64(longest)))
+				limit := 1 + time.Duration(random.Int64N(int64(50*longest)))
+				all.Go(func() {
+					for r := (request{what, who}); ctx.Err() == nil; {
+						began := time.Now()
+						if p.Acquire(ctx, r, limit) != nil {
+							if waited := time.Since(began); waited > limit {
+								t.Errorf("round %d: a claim waits for %s, want %s at most", round, waited, limit)
+							}
+							continue
+						}
+						most.Store(max(most.Load(), held.Add(1)))
+						time.Sleep(takes)
+						held.Add(-1)
+						p.Release(r)
+					}
+				})
+			}
+			for i := range 5 {
+				time.Sleep(20 * longest)
+				began, r := time.Now(), request{fmt.Sprint("new", i), "new"}
+				if err := p.Acquire(ctx, r, fairqueue.NoLimit); err != nil {
+					t.Error(err)
+				}
+				first := min(callers, handlers) // that may have the same turn
+				if waited, want := time.Since(began), longest*time.Duration(1+(first+slots)/slots); waited > want {
+					t.Errorf("round %d: with %d slots, %d callers and %d handlers a newcomer waits for %s, want %s at most", round, slots, callers, handlers, waited, want)
+				}
+				p.Release(r)
+			}
+			stop()
+			all.Wait()
+			if free, waiting := p.State(); int(most.Load()) > slots || free != slots || waiting != 0 || p.Contended() {
+				t.Errorf("round %d: %d of %d slots were held; %d are free and %d wait in the end", round, most.Load(), slots, free, waiting)
+			}
+		})
+	}
+}
+
+func TestForceTakesASlotBeyondThoseThatThereAre(t *testing.T) {
+	p := fairqueue.New[request](1)
+	r := request{}
+	p.Force(r)
+	p.Force(r)
+	for want := -1; want < 1; want++ {
+		if free, _ := p.State(); free != want || p.Acquire(t.Context(), r, 0) == nil {
+			t.Errorf("%d slots are free, want %d", free, want)
+		}
+		p.Release(r)
+	}
+	if err := p.Acquire(t.Context(), r, 0); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAHolderThatReturnsGoesBeforeNewWaiters(t *testing.T) {

@@ -27,7 +27,7 @@ type Options struct {
 type Slots struct {
 	pool    *fairqueue.Pool[claim]
 	wait    time.Duration
-	held    map[string]int // by group; guarded by the pool's lock
+	held    fairqueue.Held
 	running sync.WaitGroup
 }
 
@@ -41,30 +41,27 @@ func New(opt Options) *Slots {
 	if opt.QueueWait == 0 {
 		opt.QueueWait = defaults.QueueWait
 	}
-	return &Slots{pool: fairqueue.New[claim](opt.Parallel), wait: opt.QueueWait, held: map[string]int{}}
+	return &Slots{pool: fairqueue.New[claim](opt.Parallel), wait: opt.QueueWait}
 }
 
-// claim asks for a slot for a group.
+// claim asks for a slot for a handler and a caller.
 type claim struct {
-	slots *Slots
-	group string
+	slots   *Slots
+	parties fairqueue.Parties
 }
 
-// MayTake, Taken and Returned implement fairqueue.Claim.
-func (c claim) MayTake(free int) bool { return fairqueue.Share(c.slots.held[c.group], free) }
-func (c claim) Taken()                { c.slots.held[c.group]++ }
-func (c claim) Returned() {
-	if c.slots.held[c.group]--; c.slots.held[c.group] == 0 {
-		delete(c.slots.held, c.group)
-	}
-}
+// MayTake, Taken, Returned and Parties implement fairqueue.Claim.
+func (c claim) MayTake(free int) bool      { return c.slots.held.Share(c.parties, free) }
+func (c claim) Taken()                     { c.slots.held.Count(c.parties, 1) }
+func (c claim) Returned()                  { c.slots.held.Count(c.parties, -1) }
+func (c claim) Parties() fairqueue.Parties { return c.parties }
 
-// Run waits for a slot, runs compute in it, and returns how long that took. The group is what
-// slots are shared between, such as the name of a handler. When ctx ends, Run returns its error
-// at once, and how long compute has run until then: it goes on in its slot, and the caller must
-// not touch what it writes.
-func (s *Slots) Run(ctx context.Context, group string, compute func() error) (took time.Duration, err error) {
-	c := claim{s, group}
+// Run waits for a slot, runs compute in it, and returns how long that took. Slots are shared
+// between the handlers and between the callers that parties name. When ctx ends, Run returns its
+// error at once, and how long compute has run until then: it goes on in its slot, and the caller
+// of Run must not touch what it writes.
+func (s *Slots) Run(ctx context.Context, parties fairqueue.Parties, compute func() error) (took time.Duration, err error) {
+	c := claim{s, parties}
 	switch err := s.pool.Acquire(ctx, c, s.wait); {
 	case errors.Is(err, fairqueue.ErrTimeout):
 		return 0, fault.New(fault.Unavailable, "no slot for a long computation became free within %s ([password] parallel, queue_wait): try again", s.wait)

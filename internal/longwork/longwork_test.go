@@ -3,12 +3,14 @@ package longwork_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/longwork"
 )
@@ -21,7 +23,7 @@ func TestNoMoreComputationsRunThanThereAreSlots(t *testing.T) {
 		for i := range 20 {
 			group := string(rune('a' + i%4))
 			go func() {
-				_, err := slots.Run(t.Context(), group, func() error {
+				_, err := slots.Run(t.Context(), fairqueue.Parties{group}, func() error {
 					n := running.Add(1)
 					for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
 					}
@@ -46,30 +48,35 @@ func TestNoMoreComputationsRunThanThereAreSlots(t *testing.T) {
 }
 
 func TestOneGroupLeavesASlotToTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slots := longwork.New(longwork.Options{Parallel: 4})
-		hold := make(chan struct{})
-		for range 10 {
-			go func() { _, _ = slots.Run(t.Context(), "flood", func() error { <-hold; return nil }) }()
-		}
-		synctest.Wait()
-		if _, err := slots.Run(t.Context(), "other", func() error { return nil }); err != nil {
-			t.Errorf("another group does not run beside a flood: %v", err)
-		}
-		close(hold)
-		synctest.Wait()
-		slots.Close()
-	})
+	for name, parties := range map[string]func(i int) fairqueue.Parties{
+		"one handler": func(i int) fairqueue.Parties { return fairqueue.Parties{"flood", fmt.Sprint(i)} },
+		"one caller":  func(i int) fairqueue.Parties { return fairqueue.Parties{fmt.Sprint(i), "flood"} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			slots := longwork.New(longwork.Options{Parallel: 4})
+			hold := make(chan struct{})
+			for i := range 10 {
+				go func() { _, _ = slots.Run(t.Context(), parties(i), func() error { <-hold; return nil }) }()
+			}
+			synctest.Wait()
+			if _, err := slots.Run(t.Context(), fairqueue.Parties{"other", "other"}, func() error { return nil }); err != nil {
+				t.Errorf("%s: another group does not run beside a flood: %v", name, err)
+			}
+			close(hold)
+			synctest.Wait()
+			slots.Close()
+		})
+	}
 }
 
 func TestAComputationWaitsForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := longwork.New(longwork.Options{Parallel: 1, QueueWait: 5 * time.Second})
 		hold := make(chan struct{})
-		go func() { _, _ = slots.Run(t.Context(), "a", func() error { <-hold; return nil }) }()
+		go func() { _, _ = slots.Run(t.Context(), fairqueue.Parties{"a"}, func() error { <-hold; return nil }) }()
 		synctest.Wait()
 		began := time.Now()
-		_, err := slots.Run(t.Context(), "b", func() error { t.Error("it runs"); return nil })
+		_, err := slots.Run(t.Context(), fairqueue.Parties{"b"}, func() error { t.Error("it runs"); return nil })
 		if fault.CodeOf(err) != fault.Unavailable || time.Since(began) != 5*time.Second || !strings.Contains(err.Error(), "[password] parallel") {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
@@ -84,7 +91,7 @@ func TestTheEndOfTheRequestEndsTheWaitAndNotTheComputation(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		ended := false
-		_, err := slots.Run(ctx, "a", func() error { time.Sleep(time.Minute); ended = true; return nil })
+		_, err := slots.Run(ctx, fairqueue.Parties{"a"}, func() error { time.Sleep(time.Minute); ended = true; return nil })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it ended with %v", err)
 		}
@@ -101,7 +108,7 @@ func TestTheEndOfTheRequestEndsTheWaitAndNotTheComputation(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	slots := longwork.New(longwork.Options{Parallel: 1})
 	for range 2 { // the slot is free again
-		if _, err := slots.Run(t.Context(), "a", func() error { panic("boom") }); err == nil || !strings.Contains(err.Error(), "boom") {
+		if _, err := slots.Run(t.Context(), fairqueue.Parties{"a"}, func() error { panic("boom") }); err == nil || !strings.Contains(err.Error(), "boom") {
 			t.Errorf("a panic ends with %v", err)
 		}
 	}
@@ -110,9 +117,11 @@ func TestAPanicIsAnError(t *testing.T) {
 func TestTheTimeIsThatOfTheComputationAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := longwork.New(longwork.Options{Parallel: 1})
-		go func() { _, _ = slots.Run(t.Context(), "a", func() error { time.Sleep(2 * time.Second); return nil }) }()
+		go func() {
+			_, _ = slots.Run(t.Context(), fairqueue.Parties{"a"}, func() error { time.Sleep(2 * time.Second); return nil })
+		}()
 		synctest.Wait()
-		took, err := slots.Run(t.Context(), "b", func() error { time.Sleep(time.Second); return nil })
+		took, err := slots.Run(t.Context(), fairqueue.Parties{"b"}, func() error { time.Sleep(time.Second); return nil })
 		if took != time.Second || err != nil {
 			t.Errorf("it took %s: %v", took, err)
 		}

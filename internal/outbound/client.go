@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"runner.example/internal/fairqueue"
 )
 
 // Options of a Client. The zero value is for a public server.
@@ -30,7 +32,8 @@ type Options struct {
 	// MaxBody limits the body of an answer to an outbound request.
 	MaxBody int `toml:"outbound.answer" unit:"size" default:"5mb" min:"1kb" max:"1gb"`
 	// Connections is how many connections are open at a time, in use or idle; further
-	// requests wait. One origin, and one caller, may have three quarters of them. 0: 128.
+	// requests wait. One origin, one handler, and one caller may have three quarters of them.
+	// 0: 128.
 	Connections int
 }
 
@@ -105,16 +108,16 @@ type Response struct {
 }
 
 // Do sends a request, follows redirects, and reads the response. The connection counts for
-// caller. admit is called with the number of bytes of body that have arrived, before more
+// a handler and its caller. admit is called with the number of bytes of body that have arrived, before more
 // are read, and may refuse them; nil: all are read. When ctx ends the error is that of ctx.
 // Otherwise it is an *Error: Denied, TooLarge or Unavailable, the last also if no
 // connection was free before the deadline of ctx.
-func (c *Client) Do(ctx context.Context, caller string, r *Request, admit func(bytes int) bool) (*Response, error) {
+func (c *Client) Do(ctx context.Context, by fairqueue.Parties, r *Request, admit func(bytes int) bool) (*Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also dials for it that are still in progress
 	sent := r
 	for range maxRedirects + 1 {
-		response, next, err := c.once(ctx, caller, r, admit)
+		response, next, err := c.once(ctx, by, r, admit)
 		if next == nil {
 			if response != nil && sent != r {
 				response.URL = r.url.String()
@@ -127,9 +130,9 @@ func (c *Client) Do(ctx context.Context, caller string, r *Request, admit func(b
 }
 
 // once sends one request. It returns the response, or the request of a redirect.
-func (c *Client) once(ctx context.Context, caller string, r *Request, admit func(int) bool) (*Response, *Request, error) {
+func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request, admit func(int) bool) (*Response, *Request, error) {
 	origin, _ := originOf(r.url)
-	slot, err := c.slots.acquire(ctx, origin, caller)
+	slot, err := c.slots.acquire(ctx, origin, by)
 	if err != nil {
 		return nil, nil, err
 	}

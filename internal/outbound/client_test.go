@@ -2,6 +2,7 @@ package outbound_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/x509"
@@ -21,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/outbound"
 )
 
@@ -105,7 +107,7 @@ func (w *world) request(method, target string, body string, headers ...outbound.
 
 func (w *world) get(c *outbound.Client, target string) (*outbound.Response, error) {
 	w.t.Helper()
-	return c.Do(w.t.Context(), "asker", w.request("", target, ""), nil)
+	return c.Do(w.t.Context(), fairqueue.Parties{"asker"}, w.request("", target, ""), nil)
 }
 
 // errorOf returns the *Error in err, or an empty one.
@@ -129,7 +131,7 @@ func TestARequestIsSentUnchanged(t *testing.T) {
 	})
 	r := w.request("PUT", w.url("API.example.com.", "/p%20q?x=1#frag"), "hello\x00",
 		outbound.Header{Name: "x-a", Value: "1"}, outbound.Header{Name: "X-A", Value: "2"})
-	answer, err := w.client().Do(t.Context(), "asker", r, nil)
+	answer, err := w.client().Do(t.Context(), fairqueue.Parties{"asker"}, r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +319,7 @@ func TestRedirectsStayWithinDeclaredOrigins(t *testing.T) {
 	c := w.client()
 	do := func(method, body string) error {
 		got = seen{}
-		_, err := c.Do(t.Context(), "asker", w.request(method, w.url("example.com", "/from"), body,
+		_, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request(method, w.url("example.com", "/from"), body,
 			outbound.Header{Name: "Authorization", Value: "Bearer t"}, outbound.Header{Name: "X-Api-Key", Value: "k"},
 			outbound.Header{Name: "Accept", Value: "text/plain"}, outbound.Header{Name: "Content-Type", Value: "text/x"}), nil)
 		return err
@@ -375,7 +377,7 @@ func TestARequestSaysHowToHandleARedirect(t *testing.T) {
 	})
 	c := w.client()
 	do := func(way outbound.Redirect) (*outbound.Response, error) {
-		return c.Do(t.Context(), "asker", w.request("", w.url("example.com", "/"), "").WithRedirect(way), nil)
+		return c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), "").WithRedirect(way), nil)
 	}
 	if answer, err := do(outbound.Manual); err != nil || answer.Status != 303 || string(answer.Body) != "see there" ||
 		!slices.Contains(answer.Headers, outbound.Header{Name: "location", Value: "https://elsewhere.example/?token=x"}) {
@@ -504,11 +506,11 @@ func TestResponsesAreLimited(t *testing.T) {
 	}
 	size, head = 5000, 0
 	room := 4000
-	_, err := c.Do(t.Context(), "asker", w.request("", w.url("example.com", "/"), ""), func(n int) bool { room -= n; return room >= 0 })
+	_, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), func(n int) bool { room -= n; return room >= 0 })
 	if reasonOf(err) != outbound.TooLarge {
 		t.Errorf("more than is admitted: %v", err)
 	}
-	if answer, err := c.Do(t.Context(), "asker", w.request("HEAD", w.url("example.com", "/"), ""), nil); err != nil || len(answer.Body) != 0 {
+	if answer, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("HEAD", w.url("example.com", "/"), ""), nil); err != nil || len(answer.Body) != 0 {
 		t.Errorf("HEAD: %v %v", answer, err)
 	}
 }
@@ -527,7 +529,7 @@ func TestACompressedResponseIsNotDecompressed(t *testing.T) {
 	})
 	c := w.client()
 	for asked, headers := range map[string][]outbound.Header{"identity": nil, "gzip": {{Name: "accept-encoding", Value: "gzip"}}} {
-		answer, err := c.Do(t.Context(), "asker", w.request("", w.url("example.com", "/"), "", headers...), nil)
+		answer, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), "", headers...), nil)
 		if err != nil || !bytes.Equal(answer.Body, packed.Bytes()) || !slices.Contains(answer.Headers, outbound.Header{Name: "content-encoding", Value: "gzip"}) ||
 			!slices.Contains(answer.Headers, outbound.Header{Name: "x-asked", Value: asked}) {
 			t.Errorf("%s: %v", asked, err)
@@ -558,7 +560,7 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 		looked <- ctx.Err()
 		return nil, ctx.Err()
 	}
-	if _, err := w.client().Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 		t.Error(err)
 	}
 	if err := <-looked; err != context.Canceled {
@@ -589,7 +591,7 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn)
 			gone <- time.Since(began)
 		}()
-		if _, err := w.client().Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+		if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 			t.Error(err)
 		}
 		took = min(took, <-gone)
@@ -599,15 +601,17 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 	}
 }
 
-// Neither a service that never answers nor a handler that sends requests forever can
-// occupy all connections.
+// Neither a service that never answers, nor a handler that sends requests forever, nor a caller
+// of many handlers can occupy all connections.
 func TestConnectionsAreShared(t *testing.T) {
 	for name, hangs := range map[string]struct {
 		askers []string
+		caller string // of all; empty: of each its own
 		host   func(i int) string
 	}{
-		"one origin":  {[]string{"a", "b", "c", "d"}, func(int) string { return names[0] }},
-		"one handler": {[]string{"a"}, func(i int) string { return names[i%2] }},
+		"one origin":  {[]string{"a", "b", "c", "d"}, "", func(int) string { return names[0] }},
+		"one handler": {[]string{"a"}, "", func(i int) string { return names[i%2] }},
+		"one caller":  {[]string{"a", "b", "c", "d"}, "caller a", func(i int) string { return names[i%2] }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const connections = 8
@@ -626,7 +630,8 @@ func TestConnectionsAreShared(t *testing.T) {
 			defer stop()
 			for i := range 2 * connections {
 				callers.Go(func() {
-					_, _ = c.Do(hanging, hangs.askers[i%len(hangs.askers)], w.request("", w.url(hangs.host(i), "/hang"), ""), nil)
+					asker := hangs.askers[i%len(hangs.askers)]
+					_, _ = c.Do(hanging, fairqueue.Parties{asker, cmp.Or(hangs.caller, "caller "+asker)}, w.request("", w.url(hangs.host(i), "/hang"), ""), nil)
 				})
 				if i < len(hangs.askers) { // a handler without a connection is served before others
 					<-arrived
@@ -637,14 +642,14 @@ func TestConnectionsAreShared(t *testing.T) {
 			}
 			for range 3 { // another handler, to a service that does not hang
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if _, err := c.Do(ctx, "e", w.request("", w.url(names[1], "/"), ""), nil); err != nil {
+				if _, err := c.Do(ctx, fairqueue.Parties{"e", "e"}, w.request("", w.url(names[1], "/"), ""), nil); err != nil {
 					t.Error(err)
 				}
 				cancel()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			_, err := c.Do(ctx, "a", w.request("", w.url(names[0], "/"), ""), nil)
+			_, err := c.Do(ctx, fairqueue.Parties{"a", "caller a"}, w.request("", w.url(names[0], "/"), ""), nil)
 			if e := errorOf(err); e.Reason != outbound.Unavailable || !strings.HasPrefix(e.Detail, "no connection is free") {
 				t.Errorf("one more of those that hang: %v", err)
 			}
@@ -672,7 +677,7 @@ func TestContentLengthAllocatesNoMemory(t *testing.T) {
 		callers.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
-			if _, err := c.Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != context.DeadlineExceeded {
+			if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.DeadlineExceeded {
 				t.Error(err)
 			}
 		})
@@ -697,7 +702,7 @@ func TestTheBodyOfARedirectIsNotRead(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if answer, err := w.client().Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != nil || answer.Status != 200 {
+	if answer, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != nil || answer.Status != 200 {
 		t.Errorf("%v %v", answer, err)
 	}
 }
@@ -720,7 +725,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	c := w.client()
 	for _, path := range []string{"/head", "/body"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, err := c.Do(ctx, "asker", w.request("", w.url("example.com", path), ""), nil); err != context.DeadlineExceeded {
+		if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", path), ""), nil); err != context.DeadlineExceeded {
 			t.Errorf("%s: %v", path, err)
 		}
 		cancel()
@@ -728,7 +733,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	w.options.Resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-ctx.Done(); return nil, ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := w.client().Do(ctx, "asker", w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 		t.Errorf("a name lookup that never ends: %v", err)
 	}
 }
@@ -783,7 +788,7 @@ func TestPlainHTTPIsUsedForOriginsDeclaredWithIt(t *testing.T) {
 	}
 	for _, allowed := range []bool{true, false} {
 		c := outbound.New(outbound.Options{AllowPrivate: allowed})
-		answer, err := c.Do(t.Context(), "asker", r, nil)
+		answer, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, r, nil)
 		if allowed && (err != nil || string(answer.Body) != "plain") || !allowed && reasonOf(err) != outbound.Denied {
 			t.Errorf("private addresses allowed %v: %v", allowed, err)
 		}

@@ -15,7 +15,7 @@
 //   - Everything ends with the context, dials included. A response's head and body are
 //     limited, and memory is allocated only for bytes that have arrived. Compressed bodies
 //     are not decompressed.
-//   - Neither an origin nor a caller gets all connections. Connections speak only HTTP/1.1,
+//   - Neither an origin, nor a handler, nor a caller of handlers gets all connections. Connections speak only HTTP/1.1,
 //     so an idle one costs nothing.
 //   - Errors contain nothing that the remote end sent.
 //

@@ -75,7 +75,7 @@ func NewMetrics() *Metrics {
 	m.credentials = counter("refused_credentials_total", "Credentials that were refused, by reason.", "reason")
 	m.refusals = counter("refusals_total", "Requests that the server refused, by code.", "code")
 	m.overload = counter("overload_total", "Requests and connections that were refused because of overload, by cause.", "cause")
-	for _, cause := range []string{"answers", "bodies", "breaker", "connections", "cpu", "instances", "memory"} {
+	for _, cause := range []string{"answers", "bodies", "breaker", "connections", "cpu", "instances", "memory", "waits"} {
 		m.overload.WithLabelValues(cause)
 	}
 	m.backups = counter("backups_total", "Backups, by outcome.", "outcome")

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,9 +12,10 @@ import (
 	"runner.example/internal/fault"
 )
 
-// If requests of a caller to a handler run out of time or of stack strikesToOpen times
-// within strikeWindow, the caller is refused for coolDown. Then one of its requests is let
-// through as a probe. If this happens to callersToOpen callers, all callers are refused.
+// If requests of a caller run out of time or of stack strikesToOpen times within strikeWindow,
+// whatever handlers they are for, the caller is refused for coolDown by each handler to which
+// this happened. Then one of its requests is let through as a probe. If it happens to
+// callersToOpen callers of a handler, the handler refuses all callers.
 const (
 	strikesToOpen = 5
 	callersToOpen = 5
@@ -35,8 +37,8 @@ func (u *Unavailable) Unwrap() error { return u.Fault }
 // all, so that one caller's requests do not close the handler to the others. Any
 // goroutine may use it; a successful request takes no lock.
 type breaker struct {
-	open    atomic.Bool              // to all callers; also half open: one request is let through
-	refused atomic.Pointer[[]uint64] // callers that it is open to, or half open; nil: none
+	open   atomic.Bool              // to all callers; also half open: one request is let through
+	struck atomic.Pointer[[]uint64] // callers that were struck; nil: none
 
 	mu      sync.Mutex
 	callers []struckCaller // within strikeWindow
@@ -48,10 +50,41 @@ type breaker struct {
 // before the breaker is open to all, and one more with each probe while it is.
 type struckCaller struct {
 	id      uint64
-	strikes [strikesToOpen]time.Time // the last ones, in a ring
-	next    int
-	until   time.Time // the breaker is open to it; zero: it is not
+	last    time.Time // strike
+	until   time.Time // the breaker is open to it; zero: it is not, or has too many strikes since
 	probing bool
+}
+
+// strikes counts the strikes of callers, for all handlers of an engine. It keeps those of the
+// last strikeWindow, of which the breakers let through few. Any goroutine may use it.
+type strikes struct {
+	mu      sync.Mutex
+	callers map[uint64][]time.Time
+}
+
+// add counts a strike of a caller.
+func (s *strikes) add(id uint64, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.callers == nil {
+		s.callers = map[uint64][]time.Time{}
+	}
+	if s.callers[id] == nil { // others are removed when one is added
+		maps.DeleteFunc(s.callers, func(_ uint64, all []time.Time) bool { return now.Sub(all[len(all)-1]) >= strikeWindow })
+	}
+	all := append(s.callers[id], now)
+	s.callers[id] = all[max(0, len(all)-strikesToOpen):]
+}
+
+// tooMany reports whether a caller has had strikesToOpen of them, and when the last one was.
+func (s *strikes) tooMany(id uint64, now time.Time) (last time.Time, yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.callers[id]
+	if len(all) < strikesToOpen || now.Sub(all[0]) >= strikeWindow {
+		return last, false
+	}
+	return all[strikesToOpen-1], true
 }
 
 // probe is what a request is let through for.
@@ -73,13 +106,13 @@ func callerOf(call *hostabi.Call) uint64 {
 }
 
 // admit reports whether a request may run. Each admitted request needs a verdict.
-func (b *breaker) admit(call *hostabi.Call) (probe, error) {
-	open, refused := b.open.Load(), b.refused.Load()
-	if !open && refused == nil {
+func (b *breaker) admit(all *strikes, call *hostabi.Call) (probe, error) {
+	open, struck := b.open.Load(), b.struck.Load()
+	if !open && struck == nil {
 		return noProbe, nil
 	}
 	id := callerOf(call)
-	if !open && !slices.Contains(*refused, id) {
+	if !open && !slices.Contains(*struck, id) {
 		return noProbe, nil
 	}
 	b.mu.Lock()
@@ -92,8 +125,15 @@ func (b *breaker) admit(call *hostabi.Call) (probe, error) {
 		}
 		return letThrough(left, &b.probing, probeOfAll)
 	}
-	if c == nil || c.until.IsZero() {
+	if c == nil {
 		return noProbe, nil
+	}
+	if c.until.IsZero() {
+		last, tooMany := all.tooMany(id, time.Now())
+		if !tooMany {
+			return noProbe, nil
+		}
+		c.until = last.Add(coolDown)
 	}
 	return letThrough(time.Until(c.until), &c.probing, probeOfCaller)
 }
@@ -109,7 +149,7 @@ func letThrough(left time.Duration, probing *bool, as probe) (probe, error) {
 
 // verdict records how an admitted request ended. struck: it ran out of time or of stack;
 // judged: it ran at all.
-func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
+func (b *breaker) verdict(all *strikes, call *hostabi.Call, as probe, judged, struck bool) {
 	if !struck && as == noProbe {
 		return
 	}
@@ -138,9 +178,10 @@ func (b *breaker) verdict(call *hostabi.Call, as probe, judged, struck bool) {
 		}
 	}
 	if struck {
+		all.add(id, now)
 		b.strike(id, now)
 	}
-	b.updateRefused()
+	b.updateStruck()
 }
 
 // find returns a caller that was struck; nil: it was not.
@@ -153,20 +194,17 @@ func (b *breaker) find(id uint64) *struckCaller {
 	return nil
 }
 
-// strike counts a strike against a caller.
+// strike records a strike of a caller.
 func (b *breaker) strike(id uint64, now time.Time) {
 	b.callers = slices.DeleteFunc(b.callers, func(c struckCaller) bool {
-		last := c.strikes[(c.next+strikesToOpen-1)%strikesToOpen]
-		return c.id != id && !c.probing && now.Sub(last) >= strikeWindow
+		return c.id != id && !c.probing && now.Sub(c.last) >= strikeWindow
 	})
 	c := b.find(id)
 	if c == nil {
 		b.callers = append(b.callers, struckCaller{id: id})
 		c = &b.callers[len(b.callers)-1]
 	}
-	c.strikes[c.next] = now
-	c.next = (c.next + 1) % strikesToOpen
-	if first := c.strikes[c.next]; !c.until.IsZero() || !first.IsZero() && now.Sub(first) < strikeWindow {
+	if c.last = now; !c.until.IsZero() {
 		c.until = now.Add(coolDown)
 	}
 	if len(b.callers) >= callersToOpen && !b.open.Load() {
@@ -175,17 +213,15 @@ func (b *breaker) strike(id uint64, now time.Time) {
 	}
 }
 
-// updateRefused updates the callers that the breaker is open to, for admit.
-func (b *breaker) updateRefused() {
-	var ids []uint64
-	for i := range b.callers {
-		if !b.callers[i].until.IsZero() {
-			ids = append(ids, b.callers[i].id)
-		}
-	}
-	if ids == nil {
-		b.refused.Store(nil)
+// updateStruck updates the callers that were struck, for admit.
+func (b *breaker) updateStruck() {
+	if len(b.callers) == 0 {
+		b.struck.Store(nil)
 		return
 	}
-	b.refused.Store(&ids)
+	ids := make([]uint64, len(b.callers))
+	for i := range b.callers {
+		ids[i] = b.callers[i].id
+	}
+	b.struck.Store(&ids)
 }

@@ -3,27 +3,49 @@ package sandbox
 import "sync/atomic"
 
 // budget limits the memory of all guests together. Any goroutine may use it.
+//
+// A reserve is for guests that run and are small, one for each instance slot: whatever guests
+// have that are large or have parked, a small one finds memory.
 type budget struct {
-	limit int64
-	used  atomic.Int64
+	limit   int64
+	reserve int64
+	small   int64 // the largest memory of a small guest
+	used    atomic.Int64
 	// reclaim releases memory of idle sandboxes until n bytes are free, or none if that is
 	// not enough.
 	reclaim func(n int64)
 }
 
-// take takes n bytes, after it reclaimed memory if necessary. It reports whether it could.
-func (b *budget) take(n int64) bool {
-	if b.tryTake(n) {
-		return true
-	}
-	b.reclaim(n)
-	return b.tryTake(n)
+// reservePart is the part of all memory that is reserved. One guest can always have its limit.
+const reservePart = 8
+
+func (b *budget) set(total, guest int64, instances int) {
+	b.limit, b.reserve = total, min(total/reservePart, total-guest)
+	b.small = b.reserve / int64(instances)
 }
 
-func (b *budget) tryTake(n int64) bool {
+// take takes n bytes for a guest that has size bytes then, after it reclaimed memory if
+// necessary. It reports whether it could.
+func (b *budget) take(n, size int64) bool {
+	left := int64(0)
+	if size > b.small {
+		left = b.reserve
+	}
+	if b.tryTake(n, left) {
+		return true
+	}
+	b.reclaim(n + left)
+	return b.tryTake(n, left)
+}
+
+// hasReserve reports whether the reserve is free.
+func (b *budget) hasReserve() bool { return b.take(0, b.limit) }
+
+// tryTake takes n bytes if so many more are left.
+func (b *budget) tryTake(n, left int64) bool {
 	for {
 		used := b.used.Load()
-		if used+n > b.limit {
+		if used+n+left > b.limit {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {

@@ -39,8 +39,11 @@
 //   - A guest has no more memory than its limit, and all guests and images together no more
 //     than theirs.
 //   - No more guests run at once than there are instance slots. One handler leaves some of
-//     them to others, and the wait for one is limited. A guest that waits for something
-//     else gives its slot back meanwhile, within a limit.
+//     them to others, and the wait for one is limited. A guest has a slot for a moment at a
+//     time, or together with a CPU slot: while it waits, for a CPU slot or for something else,
+//     it parks. A guest that finds no place to park ends. Places, and the time of CPU slots,
+//     are shared between handlers and between callers.
+//   - Memory remains for small guests that run, whatever large and parked ones have.
 //   - A sandbox in which the host failed is discarded.
 //   - The text of a trap is the cause of a fault, never its detail.
 //

@@ -40,17 +40,18 @@ type Options struct {
 	// for a moment, and is refused without it.
 	TotalMemoryBytes int64 `toml:"sandbox.total_memory" unit:"size" max:"4096gb"`
 	// Instances limits the handlers that run at once (0: four for each CPU, at least 16).
-	// One handler alone can have three quarters of them. Handlers that wait do not count;
-	// up to eight times as many may wait, with half of the total memory.
+	// One handler alone can have three quarters of them. Handlers that wait, also for CPU
+	// time, do not count; up to eight times as many may wait, with half of the total memory.
+	// One handler, and one caller, alone can have three quarters of that.
 	Instances int `toml:"sandbox.instances" max:"100000"`
 	// QueueWait limits the time that a request waits for a free sandbox; beyond that the
 	// answer is 503. Soon after such an answer, requests to the same handler wait at most a
-	// hundredth as long.
+	// hundredth as long, if it was busy itself.
 	QueueWait time.Duration `toml:"sandbox.queue_wait" default:"1s" min:"1ms" max:"1m"`
-	// The circuit breaker refuses a caller's requests to a handler for a while, with 503,
-	// when five of them ran out of time or of stack within a minute, and those of all
-	// callers when this happened to five callers. Callers are distinguished as in rate
-	// limits.
+	// The circuit breaker counts requests that ran out of time or of stack within a minute.
+	// With five of them, of whatever handlers, a caller gets 503 from each of these handlers
+	// for a while. When it happens to five callers of a handler, all get 503 from it. Callers
+	// are distinguished as in rate limits.
 	NoBreaker bool `toml:"sandbox.breaker,not" default:"true"`
 	// InitTime is how long the initialization of a module may take; 10 s by default.
 	InitTime time.Duration
@@ -154,6 +155,7 @@ type Engine struct {
 	slots   *instanceSlots
 	cpu     *cpuqueue.Queue
 	memory  budget
+	strikes strikes
 
 	idleTick atomic.Int64 // counts quarters of IdleTime
 	stop     chan struct{}
@@ -187,12 +189,13 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		options: options,
 		table:   -1,
 		offered: map[string]map[string]hostabi.Function{},
-		slots:   newInstanceSlots(options.Instances, options.TotalMemoryBytes, options.Now),
+		slots:   newInstanceSlots(options.Instances, max(options.TotalMemoryBytes/parkedMemory, options.MemoryBytes), options.Now),
 		stop:    make(chan struct{}),
 		modules: map[*Module]struct{}{},
 	}
 	e.cpu = cpuqueue.New(cpuSlots(), options.Now)
-	e.memory.limit, e.memory.reclaim = options.TotalMemoryBytes, e.reclaim
+	e.memory.set(options.TotalMemoryBytes, options.MemoryBytes, options.Instances)
+	e.memory.reclaim = e.reclaim
 	e.compiler, err = compile.New(ctx, compile.Options{
 		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler,
 		CacheDir: options.CacheDir, CacheBytes: options.CacheBytes,
@@ -252,7 +255,7 @@ func (e *Engine) Slots() (running, waiting, parked int) {
 	free, waiting := e.slots.State()
 	e.slots.mu.Lock()
 	defer e.slots.mu.Unlock()
-	return e.options.Instances - free, waiting, parkedPerSlot*e.options.Instances - e.slots.free
+	return e.options.Instances - free, waiting, e.slots.all - e.slots.places
 }
 
 // Memory returns the limit of all handlers' memory and how much is in use, in bytes.

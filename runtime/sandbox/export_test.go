@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"runner.example/hostabi"
@@ -17,10 +18,11 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 	call.Begin()
 	index := m.byName[handler]
 	h := &m.states[index]
-	if err := m.engine.slots.enter(call.Context, h, m.engine.options.QueueWait); err != nil {
+	c := claim{handlerState: h, call: call}
+	if err := m.engine.slots.enter(call.Context, c, m.engine.options.QueueWait); err != nil {
 		return err
 	}
-	defer m.engine.slots.Release(h)
+	defer m.engine.slots.Release(c)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -31,7 +33,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 		}
 	}
 	err = judge(call, nil, s.call(call, index))
-	s.releaseCPU()
+	s.finish()
 	m.pool.giveBack(s)
 	call.End()
 	return err
@@ -108,6 +110,12 @@ func (m *Module) FoundPages() (pages int) {
 // GuestMemory is how much of the budget of guests is taken.
 func (e *Engine) GuestMemory() int64 { return e.memory.used.Load() }
 
+// UseMemory takes all memory that large guests can have, and guests that wait.
+func (e *Engine) UseMemory() {
+	for e.memory.take(pageBytes, e.memory.limit) {
+	}
+}
+
 // Slice is how much fuel a guest gets at a time.
 const Slice = slice
 
@@ -127,7 +135,7 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 		call.Begin()
 		index := m.byName[handler]
 		err = s.call(call, index)
-		s.releaseCPU()
+		s.finish()
 		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
 			return err
 		}
@@ -175,43 +183,101 @@ func Overflowed(err error) bool { return overflowed(err) }
 // Slots are the instance slots of an engine without one.
 type Slots struct{ s *instanceSlots }
 
-// Handler is one of a module without one.
-type Handler struct{ state handlerState }
+// Handler is one of a module without one. Its guests are those of one caller.
+type Handler struct {
+	*handlerState
+	call hostabi.Call
+}
 
-// NewSlots creates slots for guests of the given memory size.
-func NewSlots(count int, memory int64) Slots {
+// By returns the handler with another caller: that of an address.
+func (h *Handler) By(address string) *Handler {
+	by := &Handler{handlerState: h.handlerState}
+	by.call.Address = netip.MustParseAddr(address)
+	return by
+}
+
+// NewSlots creates slots for guests that may park with so much memory together.
+func NewSlots(count int, parkedBytes int64) Slots {
 	started := time.Now()
-	return Slots{newInstanceSlots(count, memory, func() time.Duration { return time.Since(started) })}
+	return Slots{newInstanceSlots(count, parkedBytes, func() time.Duration { return time.Since(started) })}
 }
 
 // MaxBackground is how many background guests may run at once.
 func (s Slots) MaxBackground() int { return s.s.shared.limit }
 
-// Background is a handler that runs beside requests.
-func Background() *Handler { return &Handler{handlerState{background: true}} }
+// NewHandler is a handler that serves requests, Background one that runs beside them.
+func (s Slots) NewHandler() *Handler { return &Handler{handlerState: &handlerState{in: s.s}} }
+
+func (s Slots) Background() *Handler {
+	return &Handler{handlerState: &handlerState{in: s.s, background: true}}
+}
 
 // Enter takes a slot.
 func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
-	h.state.shared = &s.s.shared
-	return s.s.enter(ctx, &h.state, limit)
+	return s.s.enter(ctx, h.claim(), limit)
 }
 
+func (h *Handler) claim() claim { return claim{handlerState: h.handlerState, call: &h.call} }
+
 // Park gives it back while a guest waits.
-func (s Slots) Park(h *Handler, memory int64) bool { return s.s.park(&h.state, memory) }
+func (s Slots) Park(h *Handler, memory int64) bool {
+	by := s.s.caller(&h.call)
+	if s.s.park(h.claim(), by, memory) {
+		return true
+	}
+	s.s.forget(by)
+	return false
+}
 
 // Unpark takes one again.
 func (s Slots) Unpark(ctx context.Context, h *Handler, memory int64) {
-	s.s.unpark(ctx, &h.state, memory)
+	by := s.s.caller(&h.call)
+	s.s.unpark(ctx, h.claim(), by, memory, false)
+	s.s.forget(by)
+	s.s.forget(by)
+}
+
+// Queue gives it back while a guest waits for a CPU slot; Run takes one again.
+func (s Slots) Queue(h *Handler) {
+	s.Park(h, 0)
+	h.countQueued(1)
+}
+
+func (s Slots) Run(h *Handler) {
+	h.countQueued(-1)
+	s.Unpark(context.Background(), h, 0)
 }
 
 // Leave gives a slot back.
-func (s Slots) Leave(h *Handler) { s.s.Release(&h.state) }
+func (s Slots) Leave(h *Handler) { s.s.Release(h.claim()) }
+
+// Occupy takes all instance slots until release, as guests of other handlers.
+func (e *Engine) Occupy() (release func()) {
+	other := Slots{e.slots}.NewHandler()
+	for range e.options.Instances {
+		e.slots.Force(other.claim())
+	}
+	return func() {
+		for range e.options.Instances {
+			e.slots.Release(other.claim())
+		}
+	}
+}
+
+// Idle reports what is held or kept of slots of which none is in use.
+func (s Slots) Idle(count int) error {
+	free, waiting := s.s.State()
+	if free != count || waiting != 0 || s.s.places != s.s.all || len(s.s.callers) != 0 {
+		return fmt.Errorf("%d slots are free of %d, %d wait, %d places are taken, %d callers are kept", free, count, waiting, s.s.all-s.s.places, len(s.s.callers))
+	}
+	return nil
+}
 
 // Parked is how many guests wait for something without a slot.
 func (e *Engine) Parked() int {
 	e.slots.mu.Lock()
 	defer e.slots.mu.Unlock()
-	return parkedPerSlot*e.options.Instances - e.slots.free
+	return e.slots.all - e.slots.places
 }
 
 // WatchCPUQueue has look called whenever a CPU slot is taken, charged or given back.

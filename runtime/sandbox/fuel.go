@@ -38,10 +38,13 @@ func (s *sandbox) nextSlice() int64 {
 }
 
 // A run that has computed for longAfter is long: it goes on only with a CPU slot
-// (internal/cpuqueue), and is asked every yieldEvery whether another run goes first.
+// (internal/cpuqueue), and is asked every yieldEvery whether another run goes first. While long
+// runs wait for a CPU slot and new ones for an instance slot, it is long sooner, after
+// crowdedAfter: else the beginnings of many long runs would delay all that are short.
 const (
-	longAfter  = 2 * time.Millisecond
-	yieldEvery = 5 * time.Millisecond
+	longAfter    = 2 * time.Millisecond
+	crowdedAfter = longAfter / 4
+	yieldEvery   = 5 * time.Millisecond
 )
 
 // measureEvery is how often the thread's CPU time is read, which costs two system calls.
@@ -130,11 +133,26 @@ type account struct {
 	engine *Engine
 	meter  meter
 	task   cpuqueue.Task
+	by     *callerState // nil until the work is slow
+	slot   slot
+}
+
+// slot is the instance slot of a run.
+type slot struct {
+	claim          // without a handler there is none
+	memory *memory // of the sandbox
+	parked bool
+	queued bool  // to compute
+	bytes  int64 // of memory that it parked with
+
+	began  time.Duration // when it began to wait for something else than a CPU slot
+	waited time.Duration // until it could go on then, in this run
+	waits  bool          // it has waited for that
 }
 
 // measure returns the CPU time to charge now. It acquires or yields a CPU slot if that is
-// due. waited is how long the work has waited for other things. The only error is
-// cpuqueue.ErrFull: when ctx ends, the next check of the deadline ends the work.
+// due. waited is how long the work has waited for other things. The error is cpuqueue.ErrFull
+// or hostabi.ErrTimeOver.
 func (a *account) measure(ctx context.Context, now, waited time.Duration) (spent time.Duration, err error) {
 	m := &a.meter
 	if now-m.mark >= measureEvery {
@@ -195,45 +213,110 @@ func (a *account) cpuDue(now time.Duration) bool {
 	if t := &a.task; t.Running() {
 		return now-t.RunsSince() >= yieldEvery && a.engine.cpu.Contended()
 	}
-	return now-a.meter.first >= longAfter
+	took := now - a.meter.first
+	return took >= longAfter || took >= crowdedAfter && a.engine.cpu.Contended() && a.engine.slots.Contended()
 }
 
-// acquireCPU acquires a CPU slot, or yields it and acquires one again. The only error is
-// cpuqueue.ErrFull.
-func (a *account) acquireCPU(ctx context.Context) error {
-	q, t := a.engine.cpu, &a.task
+// acquireCPU acquires a CPU slot, or yields it and acquires one again. While the work waits for
+// it, its guest parks. The error is cpuqueue.ErrFull or hostabi.ErrTimeOver.
+func (a *account) acquireCPU(ctx context.Context) (err error) {
+	q, t, waits := a.engine.cpu, &a.task, false
 	if t.Running() {
-		_ = q.Yield(ctx, t)
-	} else if q.Acquire(ctx, t) == cpuqueue.ErrFull {
+		waits = q.Yield(t)
+	} else if waits, err = q.Join(ctx, t, &a.caller().cpu); err != nil {
+		return err
+	}
+	switch {
+	case !waits:
+	case a.park(true):
+		if err = q.Wait(ctx, t); err != nil && err != cpuqueue.ErrFull {
+			err = hostabi.ErrTimeOver
+		}
+	case q.Leave(t): // else it has a slot meanwhile
 		return cpuqueue.ErrFull
 	}
-	return nil
+	a.unpark(ctx)
+	return err
 }
 
-// releaseCPU releases the CPU slot, if there is one. After a request that is when the
-// sandbox is restored, which takes long, too, if many pages were written.
+// caller is what the engine keeps of the caller, until the end of the work.
+func (a *account) caller() *callerState {
+	if a.by == nil {
+		a.by = a.engine.slots.caller(a.slot.call)
+	}
+	return a.by
+}
+
+// park gives the instance slot back, if the work has one, while it waits: to compute, or for
+// something else. false: it cannot wait.
+func (a *account) park(computes bool) bool {
+	p := &a.slot
+	few := p.handlerState == nil || p.background // so that they may keep their slots
+	if p.parked || few && computes {
+		return true
+	}
+	p.bytes = p.memory.charged
+	p.parked = a.engine.memory.hasReserve() && a.engine.slots.park(p.claim, a.caller(), p.bytes)
+	if p.queued = p.parked && computes; p.queued {
+		p.countQueued(1)
+	}
+	return p.parked || few
+}
+
+// unpark takes an instance slot again, if the guest has parked.
+func (a *account) unpark(ctx context.Context) {
+	p := &a.slot
+	if !p.parked {
+		return
+	}
+	if p.queued {
+		p.countQueued(-1)
+	}
+	p.parked, p.queued = false, false
+	a.engine.slots.unpark(ctx, p.claim, a.by, p.bytes, a.task.Running())
+}
+
+// releaseCPU releases the CPU slot, if there is one.
 func (a *account) releaseCPU() {
 	if a.task.Running() {
 		a.engine.cpu.Release(&a.task)
 	}
 }
 
+// finish ends the work, with its CPU slot. After a run that is when the sandbox is restored, which
+// takes long, too, if many pages were written.
+func (a *account) finish() {
+	a.releaseCPU()
+	if a.by != nil {
+		a.engine.slots.forget(a.by)
+		a.by = nil
+	}
+	a.slot = slot{}
+}
+
 // Wait is called when the guest begins and ends to wait for something. Meanwhile others have
-// its CPU slot and its instance slot. Afterwards the guest waits for an instance slot.
-func (s *sandbox) Wait(begins bool) {
-	slots, p := s.engine.slots, &s.parking
-	switch {
-	case begins:
+// its CPU slot and its instance slot. Afterwards it waits for a CPU slot, if it has computed for
+// long, and for an instance slot.
+func (s *sandbox) Wait(begins bool) error {
+	p, now := &s.slot, s.engine.options.Now()
+	if begins {
 		s.leaveThread()
 		s.releaseCPU()
-		if p.handler != nil {
-			p.bytes = s.memory.charged
-			p.parked = slots.park(p.handler, p.bytes)
+		p.began, p.waits = now, true
+		if h := p.handlerState; h != nil && !h.waits.Load() {
+			h.waits.Store(true)
 		}
-	case p.parked:
-		p.parked = false
-		began := s.engine.options.Now()
-		slots.unpark(s.guest.Call().Context, p.handler, p.bytes)
-		p.waited += s.engine.options.Now() - began
+		if !s.park(false) {
+			return errNoPlace
+		}
+		return nil
 	}
+	s.meter.first += now - p.began
+	var err error
+	if s.meter.slices > 1 && s.cpuDue(now) {
+		err = s.acquireCPU(s.guest.Call().Context)
+	}
+	s.unpark(s.guest.Call().Context)
+	p.waited += s.engine.options.Now() - now
+	return err
 }

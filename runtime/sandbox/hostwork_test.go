@@ -129,7 +129,7 @@ func TestWorkOutsideOfRunsIsLimited(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	var w sandbox.Work
 	work := func(ctx context.Context, cpu time.Duration) (used time.Duration, err error) {
-		meter := m.BeginWork(ctx, &w, "once", cpu)
+		meter := m.BeginWork(ctx, &w, new(hostabi.Call), "once", cpu)
 		defer func() { used = w.End() }()
 		data := make([]byte, 1<<20)
 		for range 100 {

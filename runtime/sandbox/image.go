@@ -30,7 +30,7 @@ func newImage(memory []byte, b *budget) (_ *image, err error) {
 			filled += int64(osPage)
 		}
 	}
-	if !b.take(filled) {
+	if !b.take(filled, b.limit) {
 		return nil, errNoMemory
 	}
 	im := &image{fd: -1, size: uint64(len(memory)), budget: b, charged: filled}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -229,10 +230,60 @@ func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		answers() // and so closes it
 		answers()
+		timeOut() // the others were within a minute: that was no new beginning
+		refused(10)
+		time.Sleep(time.Minute)
+		answers()
 		for range 4 {
 			timeOut()
 		}
 		answers()
+	})
+}
+
+// Strikes of a caller count for all handlers together, and each handler that had one refuses the
+// caller then. A short request between them changes nothing.
+func TestStrikesOfACallerCountForAllHandlers(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{})
+		var modules []*sandbox.Module
+		for i := range 16 {
+			modules = append(modules, loadAs(t, e, fmt.Sprintf("build/%d.wasm", i), wasm))
+		}
+		const ada, bob = "192.0.2.1", "192.0.2.2"
+		strikes := 0
+		for range 4 {
+			for _, m := range modules {
+				if err := callAs(caller.Caller{}, ada, time.Millisecond, m, "sleep"); fault.CodeOf(err) == fault.HandlerTimeout {
+					strikes++
+				} else if fault.CodeOf(err) != fault.HandlerUnavailable {
+					t.Errorf("ends with %v", err)
+				}
+				for _, who := range []string{ada, bob} {
+					if err := callAs(caller.Caller{}, who, plenty, m, "hello"); err != nil {
+						t.Errorf("%s gets %v from a handler without strikes", who, err)
+					}
+				}
+			}
+		}
+		if strikes != len(modules) { // each handler has had one
+			t.Errorf("%d endless requests of one caller ran, want %d", strikes, len(modules))
+		}
+		if err := callAs(caller.Caller{}, bob, plenty, modules[0], "sleep"); err != nil {
+			t.Errorf("another caller gets %v", err)
+		}
+		// After the fifth, those before it do not run again either.
+		time.Sleep(2 * time.Minute)
+		for i := range 10 {
+			want := fault.HandlerTimeout
+			if i >= 5 {
+				want = fault.HandlerUnavailable
+			}
+			if err := callAs(caller.Caller{}, ada, time.Millisecond, modules[i%5], "sleep"); fault.CodeOf(err) != want {
+				t.Errorf("request %d ends with %v, want %q", i+1, err, want)
+			}
+		}
 	})
 }
 
@@ -465,10 +516,9 @@ func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 			t.Errorf("a guest that would grow beyond the bound: %v", err)
 		}
 		hogs := make(chan error, 3)
-		for range 3 { // three times 6 pages are there, and no more
+		for i := range 3 { // three times 6 pages are there, and no more
 			go func() {
-				_, err := within(t, plenty, other, "sleep")
-				hogs <- err
+				hogs <- callAs(caller.Caller{}, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String(), plenty, other, "sleep")
 			}()
 		}
 		synctest.Wait()
@@ -486,6 +536,42 @@ func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 		if _, err := within(t, plenty, m, "growMuch"); err != nil { // what is idle makes room
 			t.Errorf("when the others are idle: %v", err)
 		}
+	})
+}
+
+// Guests that are large or wait leave memory to small ones that run.
+func TestSmallGuestsFindMemoryBesideLargeOnes(t *testing.T) {
+	const page = 64 << 10
+	wasm := assembleText(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 4)
+		(func $answer (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+		(func (export "small") (if (i32.eq (memory.grow (i32.const 10)) (i32.const -1)) (then unreachable)) (call $answer))
+		(func (export "large") (if (i32.eq (memory.grow (i32.const 20)) (i32.const -1)) (then unreachable)) (call $answer))
+		(func (export "waits")
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 20000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))
+			(call $answer)))`)
+	synctest.Test(t, func(t *testing.T) {
+		// 64 of 512 pages are for small guests: 16 for each slot.
+		e := newEngine(t, sandbox.Options{Instances: 4, MemoryBytes: 64 * page, TotalMemoryBytes: 512 * page, NoBreaker: true})
+		m := load(t, e, wasm)
+		run := func(handler string, want fault.Code) {
+			t.Helper()
+			if _, err := within(t, plenty, m, handler); fault.CodeOf(err) != want {
+				t.Errorf("%s ends with %v, want %q", handler, err, want)
+			}
+		}
+		for _, handler := range []string{"small", "large", "waits"} {
+			run(handler, "")
+		}
+		e.UseMemory()
+		run("small", "")
+		run("large", fault.HandlerOutOfMemory)
+		run("waits", fault.Overloaded)
+		run("small", "")
 	})
 }
 

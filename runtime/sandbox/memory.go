@@ -142,7 +142,7 @@ func (m *memory) charge(size int64) bool {
 	if more <= 0 {
 		return true
 	}
-	if !m.budget.take(more) {
+	if !m.budget.take(more, size) {
 		return false
 	}
 	m.charged += more

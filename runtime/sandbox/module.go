@@ -88,7 +88,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module,
 	m.byName = make(map[string]int, len(m.handlers))
 	for i, h := range m.handlers {
 		m.byName[h] = i
-		m.states[i].name, m.states[i].longSlots, m.states[i].shared = name+" "+h, longPerCPU*cpuSlots(), &e.slots.shared
+		m.states[i].name, m.states[i].longSlots, m.states[i].in = name+" "+h, longPerCPU*cpuSlots(), e.slots
 	}
 	if err := m.initialize(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))
@@ -107,7 +107,7 @@ func (m *Module) initialize(load context.Context) error {
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
 	}}}
 	call.Begin()
-	s, err := m.boot(call)
+	s, err := m.boot(claim{call: call})
 	call.End()
 	switch {
 	case errors.Is(err, errNoMemory):

@@ -23,7 +23,8 @@ import (
 //	HandlerOutOfMemory  it failed after it was refused more memory
 //	HandlerUnavailable  it ran out of time too often, for this caller or for all;
 //	                    it did not run
-//	Overloaded          it got no instance slot, no memory or no CPU slot in time
+//	Overloaded          it got no instance slot, no memory or no CPU slot in time, or
+//	                    could not wait because too many others do
 //	NotReady            the module is closed; it did not run
 //
 // Run begins and ends the call, and does not use it after it returned.
@@ -38,8 +39,9 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
 	h := &m.states[index]
+	c := claim{handlerState: h, call: call}
 	breaker := &h.breaker
-	probe, err := breaker.admit(call)
+	probe, err := breaker.admit(&m.engine.strikes, call)
 	if err != nil {
 		m.engine.options.Metrics.Overloaded("breaker")
 		return err
@@ -51,7 +53,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
-		breaker.verdict(call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
+		breaker.verdict(&m.engine.strikes, call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
 	metrics := m.engine.options.Metrics
@@ -59,14 +61,14 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		metrics.Overloaded("cpu")
 		return errNoCPU
 	}
-	if err := m.engine.slots.enter(call.Context, h, m.engine.options.QueueWait); err != nil {
+	if err := m.engine.slots.enter(call.Context, c, m.engine.options.QueueWait); err != nil {
 		metrics.Overloaded("instances")
 		return err
 	}
 	if metrics != nil {
 		metrics.SandboxWait(m.engine.options.Now() - began)
 	}
-	defer m.engine.slots.Release(h)
+	defer m.engine.slots.Release(c)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		if usage != nil {
 			usage.making = m.engine.options.Now()
 		}
-		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
+		if s, err = m.boot(c); errors.Is(err, errNoMemory) {
 			metrics.Overloaded("memory")
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
@@ -109,18 +111,24 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			usage.end(s, call)
 		}
 		refused = s.memory.refused
-		queued = s.parking.waited
+		queued = s.slot.waited
+		if !s.slot.waits && h.waits.Load() {
+			h.waits.Store(false)
+		}
 		all = m.engine.options.Now() - began
-		full, late := errors.Is(outcome, cpuqueue.ErrFull), errors.Is(outcome, hostabi.ErrTimeOver)
-		m.engine.cpu.Done(&s.task, full, outcome == nil)
+		m.engine.cpu.Done(&s.task, errors.Is(outcome, cpuqueue.ErrFull), outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }
-		stood = full || late && (most(s.task.Waited()) || most(queued))
+		stood = errors.Is(outcome, hostabi.ErrTimeOver) && (most(s.task.Waited()) || most(queued))
 	}
 	ran = true
 	call.End()
-	if stood {
+	switch {
+	case stood, errors.Is(outcome, cpuqueue.ErrFull):
 		metrics.Overloaded("cpu")
 		return errNoCPU
+	case errors.Is(outcome, errNoPlace):
+		metrics.Overloaded("waits")
+		return errNoPlace
 	}
 	return judge(call, refused, outcome)
 }
@@ -136,7 +144,7 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 		s.discard()
 		s = nil
 	default:
-		s.releaseCPU()
+		s.finish()
 		s.used, s.trimmed = m.engine.idleTick.Load(), false
 	}
 	m.pool.giveBack(s)

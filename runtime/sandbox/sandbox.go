@@ -49,9 +49,8 @@ type sandbox struct {
 	// was made for.
 	owed time.Duration
 	// ended is how the guest's last function ended, before a command interprets it.
-	ended   error
-	parking parking
-	thread  threadRun
+	ended  error
+	thread threadRun
 
 	used    int64 // the Engine.idleTick of its last use
 	trimmed bool
@@ -61,14 +60,6 @@ type sandbox struct {
 type guest struct {
 	hostabi.Guest
 	sandbox *sandbox
-}
-
-// parking is the state of a run that gives its instance slot back while it waits.
-type parking struct {
-	handler *handlerState // whose slot the run has; nil: it needs none
-	parked  bool
-	bytes   int64         // of memory that it parked with
-	waited  time.Duration // for a slot to go on, in this run
 }
 
 // instantiate makes an instance of a module. It has no memory yet, and no code of the guest
@@ -145,9 +136,10 @@ func (s *sandbox) global(name string) (api.MutableGlobal, error) {
 	return g, nil
 }
 
-// boot makes a sandbox and runs everything that comes before the first request. call serves
-// the host functions for it. Errors of the guest name the function that failed.
-func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
+// boot makes a sandbox and runs everything that comes before the first request. The claim's call
+// serves the host functions for it. Errors of the guest name the function that failed.
+func (m *Module) boot(c claim) (_ *sandbox, err error) {
+	call := c.call
 	call.Initializing(true)
 	defer call.Initializing(false)
 	var making meter
@@ -171,7 +163,7 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
 	s.owed = making.spent(m.engine, m.engine.options.Now(), call.Waited())
-	s.begin(call, &m.initializing)
+	s.begin(c, &m.initializing)
 	defer s.end()
 	for _, name := range m.program.First {
 		if err := s.invoke(s.function(name)); err != nil {
@@ -208,9 +200,11 @@ func (m *Module) clone() (_ *sandbox, err error) {
 	return s, nil
 }
 
-// begin prepares a run for call: it gives fuel and resets what is measured.
-func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
-	s.guest.Bind(call)
+// begin prepares a run with the instance slot of the claim: it gives fuel and resets what is
+// measured.
+func (s *sandbox) begin(c claim, h *cpuqueue.Handler) {
+	s.guest.Bind(c.call)
+	s.slot = slot{claim: c, memory: &s.memory}
 	s.meter = meter{slices: 1, granted: s.nextSlice()}
 	s.task.Reset(h, s.engine.options.Now())
 	s.fuel.Set(uint64(s.meter.granted))
@@ -224,7 +218,7 @@ func (s *sandbox) begin(call *hostabi.Call, h *cpuqueue.Handler) {
 
 // end ends a run of the initialization.
 func (s *sandbox) end() {
-	s.releaseCPU()
+	s.finish()
 	s.releaseSteps()
 	s.guest.Bind(nil)
 }
@@ -233,12 +227,8 @@ func (s *sandbox) end() {
 // CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
-	s.begin(call, &h.cpu)
-	s.parking = parking{handler: h}
-	defer func() {
-		s.parking.handler = nil
-		s.guest.Bind(nil)
-	}()
+	s.begin(claim{handlerState: h, call: call}, &h.cpu)
+	defer s.guest.Bind(nil)
 	s.renewRandom()
 	if s.reseed != nil {
 		call.Initializing(true)
@@ -328,7 +318,7 @@ func (s *sandbox) discard() {
 	}
 	s.memory.release()
 	s.releaseSteps()
-	s.releaseCPU()
+	s.finish()
 }
 
 var (

@@ -380,34 +380,22 @@ func TestARequestWithoutAnInstanceSlotIsRefusedAfterQueueWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Second})
 		m := load(t, e, wasm)
-		const sleepers = 7 // six of which may wait without a place
-		ended := make(chan error)
-		for range sleepers {
-			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				ended <- m.Run(newCall(ctx, new(bytes.Buffer)), "sleep") // for 5 s
-			}()
-			synctest.Wait() // until it sleeps
+		release := e.Occupy()
+		for range 2 { // later requests wait as long again
+			start := time.Now()
+			call, err := within(t, plenty, m, "hello")
+			if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != time.Second || call.Response.Status != 0 {
+				t.Errorf("beside a guest that has the only slot: %v after %s", err, waited)
+			}
 		}
 		start := time.Now()
-		call, err := within(t, plenty, m, "hello")
-		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != time.Second || call.Response.Status != 0 {
-			t.Errorf("beside a guest that has the only place: %v after %s", err, waited)
-		}
-		time.Sleep(time.Second) // later requests wait as long again
-		start = time.Now()
-		_, err = within(t, 300*time.Millisecond, m, "hello")
+		_, err := within(t, 300*time.Millisecond, m, "hello")
 		if waited := time.Since(start); fault.CodeOf(err) != fault.Overloaded || waited != 300*time.Millisecond {
 			t.Errorf("with less time than the queue's wait: %v after %s", err, waited)
 		}
-		for range sleepers {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
+		release()
 		if _, err := within(t, plenty, m, "hello"); err != nil {
-			t.Errorf("when the place is free again: %v", err)
+			t.Errorf("when the slot is free again: %v", err)
 		}
 	})
 }

@@ -3,11 +3,16 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -16,16 +21,17 @@ import (
 // Guests that wait for something release their instance slots. However many requests some
 // handlers have, slots remain for the others, and for parked guests.
 func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
+	const ada, bob, carol = "192.0.2.1", "192.0.2.2", "192.0.2.3" // who share the places
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
 		m, other := loadAs(t, e, "build/first.wasm", wasm), loadAs(t, e, "build/other.wasm", wasm)
 		third, fourth := loadAs(t, e, "build/third.wasm", wasm), loadAs(t, e, "build/fourth.wasm", wasm)
 		var sleepers sync.WaitGroup
-		sleep := func(m *sandbox.Module, n int) {
+		sleep := func(who string, m *sandbox.Module, n int) {
 			for range n {
 				sleepers.Go(func() {
-					if _, err := within(t, plenty, m, "sleep"); err != nil {
+					if err := callAs(caller.Caller{}, who, plenty, m, "sleep"); err != nil {
 						t.Error(err)
 					}
 				})
@@ -48,29 +54,135 @@ func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 			}
 		}
 		for range 2 { // what was taken is given back
-			sleep(m, 40)
-			sleep(other, 30)
-			sleep(third, 20)
+			sleep(ada, m, 40)
+			sleep(bob, other, 30)
+			sleep(carol, third, 20)
 			at(fourth, "hello", 0)
 			at(m, "hello", 0)
 			lasts(5*time.Second, "90 guests of three handlers that sleep 5 s")
 		}
-		sleep(m, 130) // 96 without a place and 12 in one; the others after them
+		sleep(ada, m, 130) // 96 at a time; the others wait for a slot
 		at(m, "hello", 0)
 		at(other, "hello", 0)
-		sleep(other, 20)
+		sleep(bob, other, 20)
 		at(third, "hello", 0)
 		lasts(10*time.Second, "more than may wait at a time")
-		sleep(m, 96)
+		sleep(ada, m, 90)
 		at(m, "sleep", 5*time.Second)
 		lasts(0, "those before it")
 	})
 }
 
+// A caller has as many places in many handlers as in one. Its next guest ends when it begins to
+// wait; those of others, in the same handlers, do not.
+func TestACallerOfManyHandlersLeavesPlacesToOthers(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: time.Second, NoBreaker: true})
+		var modules []*sandbox.Module
+		for i := range 12 {
+			modules = append(modules, loadAs(t, e, fmt.Sprintf("build/%d.wasm", i), wasm))
+		}
+		ended := make(chan error, 120)
+		for i := range cap(ended) {
+			go func() { ended <- callAs(caller.Caller{}, "192.0.2.1", plenty, modules[i%len(modules)], "sleep") }()
+			synctest.Wait()
+		}
+		if n := e.Parked(); n != 96 {
+			t.Errorf("%d guests of one caller have parked, want 96", n)
+		}
+		var others sync.WaitGroup
+		for i := range 20 {
+			others.Go(func() {
+				who := netip.AddrFrom4([4]byte{192, 0, 3, byte(i % 2)}).String()
+				if err := callAs(caller.Caller{}, who, plenty, modules[i%len(modules)], "sleep"); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		others.Wait()
+		refused := 0
+		for range cap(ended) {
+			if err := <-ended; fault.CodeOf(err) == fault.Overloaded {
+				refused++
+			} else if err != nil {
+				t.Error(err)
+			}
+		}
+		if refused != 24 || e.Parked() != 0 {
+			t.Errorf("%d requests of one caller are refused, want 24; %d have parked in the end", refused, e.Parked())
+		}
+	})
+}
+
+// Whatever guests of any handlers and callers do, each holds its slot for a moment at a time. So a
+// new caller of another handler enters soon, and finds a place while its share is free.
+func TestRandomGuestsLeaveSlotsToOthers(t *testing.T) {
+	rounds := uint64(5)
+	if testing.Short() {
+		rounds = 1
+	}
+	const moment = 2 * time.Millisecond
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, round))
+			const count = 16
+			slots := sandbox.NewSlots(count, 1<<20)
+			handlers, callers := 1+random.IntN(40), 1+random.IntN(40)
+			states := make([]*sandbox.Handler, handlers)
+			for i := range states {
+				states[i] = slots.NewHandler()
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			var ended atomic.Int32
+			for range 200 {
+				h := states[random.IntN(handlers)].By(netip.AddrFrom4([4]byte{192, 0, 2, byte(random.IntN(callers))}).String())
+				memory, waits, seed := random.Int64N(1<<16), time.Duration(random.Int64N(int64(time.Second))), random.Uint64()
+				all.Go(func() {
+					own := rand.New(rand.NewPCG(seed, 0))
+					for ctx.Err() == nil {
+						if slots.Enter(ctx, h, time.Second) != nil {
+							continue
+						}
+						for own.IntN(4) > 0 {
+							time.Sleep(time.Duration(own.Int64N(int64(moment))))
+							if !slots.Park(h, memory) {
+								ended.Add(1)
+								break
+							}
+							time.Sleep(waits)
+							slots.Unpark(ctx, h, memory)
+						}
+						slots.Leave(h)
+						time.Sleep(time.Nanosecond) // or some would not let time pass
+					}
+				})
+			}
+			for range 5 {
+				time.Sleep(time.Second / 3)
+				h, began := slots.NewHandler().By("192.0.3.1"), time.Now()
+				if err := slots.Enter(ctx, h, time.Second); err != nil || time.Since(began) > 10*moment {
+					t.Errorf("round %d: a newcomer enters after %s: %v", round, time.Since(began), err)
+				}
+				slots.Leave(h)
+			}
+			stop()
+			all.Wait()
+			if err := slots.Idle(count); err != nil {
+				t.Errorf("round %d, %d guests without a place: %v", round, ended.Load(), err)
+			}
+		})
+	}
+}
+
 // The memory of parked guests is limited, and shared between handlers.
 func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
-	slots := sandbox.NewSlots(16, 2000) // half of which is for those that wait
-	large, other := new(sandbox.Handler), new(sandbox.Handler)
+	slots := sandbox.NewSlots(16, 1000)
+	large, other := slots.NewHandler().By("192.0.2.1"), slots.NewHandler().By("192.0.2.2")
 	rests := func(l *sandbox.Handler, memory int64, most int) (n int) {
 		for range most {
 			if err := slots.Enter(t.Context(), l, 0); err != nil {
@@ -90,7 +202,10 @@ func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	if n := rests(other, 100, 20); n == 0 {
 		t.Error("there is none left for another handler")
 	}
-	if n := rests(new(sandbox.Handler), 1001, 1); n != 0 {
+	if n := rests(slots.NewHandler().By("192.0.2.1"), 100, 1); n != 0 {
+		t.Error("there is some left for another handler of the same caller")
+	}
+	if n := rests(slots.NewHandler().By("192.0.2.3"), 1001, 1); n != 0 {
 		t.Error("one waits with more memory than there is")
 	}
 }
@@ -101,36 +216,26 @@ func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 	wasm := assembleText(t, `(module
 		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)
-		(func $sleep (param $ns i64)
+		(func (export "nap")
 			(i32.store (i32.const 16) (i32.const 1))
-			(i64.store (i32.const 24) (local.get $ns))
-			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300))))
-		(func (export "hold") (drop (memory.grow (i32.const 20))) (call $sleep (i64.const 3600000000000)))
-		(func (export "nap") (call $sleep (i64.const 20000000))))`)
+			(i64.store (i32.const 24) (i64.const 20000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))))`)
 	synctest.Test(t, func(t *testing.T) {
-		const page = 64 << 10 // of the 32 there are those that wait may have half: hold keeps its place
-		e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: plenty, MemoryBytes: 32 * page, TotalMemoryBytes: 32 * page})
+		e := newEngine(t, sandbox.Options{Instances: 1})
 		m := load(t, e, wasm)
-		run := func(handler string, limit time.Duration, want fault.Code) {
-			began := time.Now()
-			ctx := deadline.New(context.Background(), began.Add(limit))
-			defer ctx.Stop()
-			if err := m.Run(newCall(ctx, new(bytes.Buffer)), handler); fault.CodeOf(err) != want || time.Since(began) != limit {
-				t.Errorf("%s ends after %s with %v, want %q after %s", handler, time.Since(began), err, want, limit)
-			}
-		}
-		var all sync.WaitGroup
-		all.Go(func() { run("nap", 300*time.Millisecond, fault.Overloaded) })
+		began, ended := time.Now(), make(chan error)
+		ctx := deadline.New(context.Background(), began.Add(300*time.Millisecond))
+		defer ctx.Stop()
+		go func() { ended <- m.Run(newCall(ctx, new(bytes.Buffer)), "nap") }()
 		synctest.Wait()
 		if e.Parked() != 1 {
 			t.Fatal("it is not parked")
 		}
-		all.Go(func() { run("hold", 600*time.Millisecond, fault.HandlerTimeout) })
-		synctest.Wait()
-		if e.Parked() != 1 {
-			t.Fatal("the other one is parked, too")
+		release := e.Occupy()
+		if err := <-ended; fault.CodeOf(err) != fault.Overloaded || time.Since(began) != 300*time.Millisecond {
+			t.Errorf("it ends after %s with %v", time.Since(began), err)
 		}
-		all.Wait()
+		release()
 	})
 }
 
@@ -139,7 +244,7 @@ func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
 func TestRequestsThatDoNotFitAreRefusedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := sandbox.NewSlots(4, 0)
-		busy, other := new(sandbox.Handler), new(sandbox.Handler)
+		busy, other := slots.NewHandler(), slots.NewHandler()
 		waits := func(h *sandbox.Handler, want time.Duration) {
 			t.Helper()
 			began := time.Now()

@@ -28,7 +28,7 @@ func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 		stack[0] = math.MaxInt32
 		return
 	}
-	for used > s.steps*maxStack+maxStack/2 && (s.steps+2)*maxStack <= mostStack && s.engine.memory.take(stepBytes) {
+	for used > s.steps*maxStack+maxStack/2 && (s.steps+2)*maxStack <= mostStack && s.engine.memory.take(stepBytes, s.engine.memory.limit) {
 		s.steps++
 	}
 	stack[0] = used - min(used, s.steps*maxStack)

@@ -11,7 +11,7 @@ import (
 // was over, or when it failed after it was refused memory. If it computes when its time is
 // over, it may go on for lastTime: sched_yield then returns intr, so that an interpreter can
 // store its position. Then runner_stopped is called in the memory as it is, and may compute
-// for reportTime. After it was refused memory it may have sparePages more, for its error.
+// for reportTime. Without a CPU slot, both may last for longAfter, as other runs. After it was refused memory it may have sparePages more, for its error.
 const (
 	lastTime   = 5 * time.Millisecond
 	reportTime = 20 * time.Millisecond
@@ -36,7 +36,15 @@ func (s *sandbox) charge(call *hostabi.Call, spent, now time.Duration) {
 		panic(err)
 	}
 	call.Stopping(false)
-	s.stop = stop{because: err, at: now + lastTime}
+	s.stop = stop{because: err, at: now + s.briefly(lastTime)}
+}
+
+// briefly is d, or less for a run without a CPU slot.
+func (s *sandbox) briefly(d time.Duration) time.Duration {
+	if s.task.Running() {
+		return d
+	}
+	return min(d, longAfter)
 }
 
 // checkStop ends a run that the host stops.
@@ -55,7 +63,7 @@ func (s *sandbox) stopped(err error) bool {
 // log has no place.
 func (s *sandbox) report(call *hostabi.Call, err error) {
 	call.Stopping(true)
-	s.stop = stop{because: err, at: s.engine.options.Now() + reportTime}
+	s.stop = stop{because: err, at: s.engine.options.Now() + s.briefly(reportTime)}
 	s.fuel.Set(uint64(s.nextSlice()))
 	s.depth.Set(0)
 	_ = s.invoke(s.function(exportStopped))

@@ -6,6 +6,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/cost"
+	"runner.example/internal/cpuqueue"
 )
 
 // Work is computation of the host for a request outside of its handler's runs, such as
@@ -22,17 +23,18 @@ type Work struct {
 	long    bool // it is measured
 }
 
-// BeginWork begins work for a handler of the module, and returns the Meter that counts
-// it. The Meter's errors are faults: HandlerTimeout when ctx has ended or the work has
+// BeginWork begins work for a handler of the module and the caller of a call, whose other fields
+// need not be set, and returns the Meter that counts it. The Meter's errors are faults: HandlerTimeout when ctx has ended or the work has
 // used cpu, Overloaded when it does not get a CPU slot in time. End must always be
 // called.
-func (m *Module) BeginWork(ctx context.Context, w *Work, handler string, cpu time.Duration) *cost.Meter {
+func (m *Module) BeginWork(ctx context.Context, w *Work, call *hostabi.Call, handler string, cpu time.Duration) *cost.Meter {
 	if w.look == nil {
 		w.look = w.advance
 	}
 	now := m.engine.options.Now()
 	w.account.engine = m.engine
 	w.account.meter = meter{first: now}
+	w.account.slot.call = call
 	w.account.task.Reset(&m.states[m.byName[handler]].cpu, now)
 	w.ctx, w.began, w.cpu, w.used, w.long = ctx, now, cpu, 0, false
 	w.meter.Reset(w.look)
@@ -54,9 +56,9 @@ func (w *Work) advance() error {
 	spent, err := a.measure(w.ctx, now, 0)
 	w.used += spent
 	switch {
-	case err != nil:
+	case err == cpuqueue.ErrFull:
 		return errNoCPU
-	case w.ctx.Err() != nil:
+	case err != nil || w.ctx.Err() != nil:
 		return timedOut(hostabi.ErrTimeOver)
 	case w.used > w.cpu:
 		return timedOut(usedUp(w.cpu, hostabi.ErrCPUSpent))
@@ -72,7 +74,7 @@ func (w *Work) End() time.Duration {
 	} else {
 		w.used = now - w.began
 	}
-	a.releaseCPU()
+	a.finish()
 	w.ctx = nil
 	return w.used
 }

@@ -35,28 +35,28 @@ routes("/", auth: none, rateLimit: none) {
 func TestEveryLimitOfAHandlerHolds(t *testing.T) {
 	rows := []struct {
 		settings, path string
-		beside         bool // the request is sent while an equal one is served
+		beside         string // path of another request that is served meanwhile
 		want           string
 	}{
-		{"[sandbox]\nmemory = \"1mb\"", "/pages", false, "500 handler_out_of_memory"},
-		{"[sandbox]\nmemory = \"2mb\"\ntotal_memory = \"2mb\"", "/growAndNap", true, "500 handler_out_of_memory"},
-		{"[sandbox]\ncpu = \"10ms\"", "/work", false, "504 handler_timeout"},
-		{"[runtime]\ntimeout = \"20ms\"", "/work", false, "504 handler_timeout"},
-		{"", "/quickWork", false, "504 handler_timeout"},
-		{"[sandbox]\ninstances = 1\nqueue_wait = \"1ms\"\ncpu = \"60s\"", "/longWork", true, "503 overloaded"},
-		{"[sandbox]\nhost_calls = 9", "/calls", false, "500 handler_failed"},
-		{"[sandbox]\nmoved_bytes = \"2kb\"", "/bytes", false, "500 handler_failed"},
-		{"[sandbox]\nstore_operations = 2", "/operations", false, "500 handler_failed"},
-		{"[sandbox]\nresponse = \"1kb\"", "/answer", false, "500 handler_failed"},
-		{"[front]\nanswer_memory = \"8mb\"", "/largeAndNap", true, "503 overloaded"},
+		{"[sandbox]\nmemory = \"1mb\"", "/pages", "", "500 handler_out_of_memory"},
+		{"[sandbox]\nmemory = \"2mb\"\ntotal_memory = \"2mb\"", "/pages", "/growAndNap", "500 handler_out_of_memory"},
+		{"[sandbox]\ncpu = \"10ms\"", "/work", "", "504 handler_timeout"},
+		{"[runtime]\ntimeout = \"20ms\"", "/work", "", "504 handler_timeout"},
+		{"", "/quickWork", "", "504 handler_timeout"},
+		{"[sandbox]\ninstances = 1\nqueue_wait = \"1ms\"\ncpu = \"60s\"", "/longWork", "/longWork", "503 overloaded"},
+		{"[sandbox]\nhost_calls = 9", "/calls", "", "500 handler_failed"},
+		{"[sandbox]\nmoved_bytes = \"2kb\"", "/bytes", "", "500 handler_failed"},
+		{"[sandbox]\nstore_operations = 2", "/operations", "", "500 handler_failed"},
+		{"[sandbox]\nresponse = \"1kb\"", "/answer", "", "500 handler_failed"},
+		{"[front]\nanswer_memory = \"8mb\"", "/largeAndNap", "/largeAndNap", "503 overloaded"},
 	}
-	run := func(t *testing.T, settings, path string, beside bool) string {
+	run := func(t *testing.T, settings, path, beside string) string {
 		a := harness.NewApp(t, boundsSchema, settings, "bounds")
 		s := a.Serve()
-		if beside {
+		if beside != "" {
 			first := make(chan harness.Answer, 1)
 			go func() {
-				got, err := s.Try("GET", path, "")
+				got, err := s.Try("GET", beside, "")
 				if err != nil {
 					t.Error(err)
 				}
@@ -64,7 +64,7 @@ func TestEveryLimitOfAHandlerHolds(t *testing.T) {
 			}()
 			defer func() {
 				if got := harness.CheckAnswer(t, <-first); got != "200" {
-					t.Errorf("the first request to %s: %s", path, got)
+					t.Errorf("the first request to %s: %s", beside, got)
 				}
 			}()
 			s.WaitForOutput(`"msg":"begun"`)
