@@ -104,8 +104,13 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 		return errors.Join(append([]error{printBuilt(&c.Console, modules)}, all...)...)
 	}
 	unbound := s.CheckHandlers(exports)
+	unbound.Append(s.CheckModules(a.ModuleNames()))
 	if !unbound.HasErrors() {
-		return printBuilt(&c.Console, modules)
+		drawn, err := a.FindDraws(ctx, s)
+		if err == nil {
+			err = c.PrintDiagnostics(c.Stderr, nil, drawn)
+		}
+		return errors.Join(err, printBuilt(&c.Console, modules))
 	}
 	what := "the modules do not match the schema: " + console.Counted(unbound)
 	if c.JSON {

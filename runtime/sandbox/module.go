@@ -19,6 +19,7 @@ import (
 // Module is one compiled module. It is safe for concurrent use.
 type Module struct {
 	name     string
+	fresh    bool
 	sum      [sha256.Size]byte // of the file
 	uses     int               // each of which Close ends; guarded by Engine.mu
 	engine   *Engine
@@ -44,11 +45,21 @@ type Module struct {
 // its sandboxes are warm. Each Load needs a Close. Every error is one line that begins with name
 // and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
+	return e.loadAs(ctx, name, wasm, false)
+}
+
+// LoadFresh is Load for a module that is initialized in each request, as part of it. It is
+// initialized here too, to find its errors.
+func (e *Engine) LoadFresh(ctx context.Context, name string, wasm []byte) (*Module, error) {
+	return e.loadAs(ctx, name, wasm, true)
+}
+
+func (e *Engine) loadAs(ctx context.Context, name string, wasm []byte, fresh bool) (*Module, error) {
 	sum := sha256.Sum256(wasm)
-	if m := e.share(name, sum); m != nil {
+	if m := e.share(name, sum, fresh); m != nil {
 		return m, nil
 	}
-	m, err := e.load(ctx, name, wasm)
+	m, err := e.load(ctx, name, wasm, fresh)
 	if err != nil {
 		f := fault.Of(err)
 		return nil, fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
@@ -61,11 +72,11 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 }
 
 // share returns a loaded module with one more use; nil: there is none.
-func (e *Engine) share(name string, sum [sha256.Size]byte) *Module {
+func (e *Engine) share(name string, sum [sha256.Size]byte, fresh bool) *Module {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for m := range e.modules {
-		if m.name == name && m.sum == sum {
+		if m.name == name && m.sum == sum && m.fresh == fresh {
 			m.uses++
 			return m
 		}
@@ -73,13 +84,13 @@ func (e *Engine) share(name string, sum [sha256.Size]byte) *Module {
 	return nil
 }
 
-func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
+func (e *Engine) load(ctx context.Context, name string, wasm []byte, fresh bool) (_ *Module, err error) {
 	p, code, err := e.prepare(ctx, wasm)
 	if err != nil {
 		return nil, err
 	}
 	p.Source.Wasm = nil // the compiler has it now
-	m := &Module{name: name, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
+	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
@@ -107,6 +118,14 @@ func (m *Module) initialize(load context.Context) error {
 	}}}
 	call.Begin()
 	s, err := m.boot(call)
+	if err == nil {
+		s.begin(call, &m.initializing)
+		if err = s.initialize(call); err != nil {
+			s.discard()
+		} else {
+			s.end()
+		}
+	}
 	call.End()
 	switch {
 	case errors.Is(err, errNoMemory):
@@ -118,8 +137,8 @@ func (m *Module) initialize(load context.Context) error {
 	case err != nil:
 		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
 	}
-	if len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
-		if e.optimizations.snapshot {
+	if m.fresh || len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
+		if !m.fresh && e.optimizations.snapshot {
 			e.options.Logger.Warn("module cannot be restored",
 				"module", m.name, "because", strings.Join(m.program.Unfit, "; "))
 		}
@@ -202,6 +221,9 @@ func (m *Module) SetBackground(handler string) {
 
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
+
+// Initializes reports whether the module runs code before a request.
+func (m *Module) Initializes() bool { return len(m.program.First) > 0 }
 
 // Handlers returns the sorted names of the exports that can be handlers. The caller must not
 // change the slice.

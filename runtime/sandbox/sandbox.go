@@ -144,11 +144,8 @@ func (s *sandbox) global(name string) (api.MutableGlobal, error) {
 	return g, nil
 }
 
-// boot makes a sandbox and runs everything that comes before the first request. call serves
-// the host functions for it. Errors of the guest name the function that failed.
+// boot makes a sandbox with the module's data, for initialize.
 func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
-	call.Initializing(true)
-	defer call.Initializing(false)
 	var making meter
 	making.remark(m.engine, m.engine.options.Now(), call.Waited())
 	s, err := m.instantiate(call)
@@ -170,14 +167,20 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
 	s.owed = making.spent(m.engine, m.engine.options.Now(), call.Waited())
-	s.begin(call, &m.initializing)
-	defer s.end()
-	for _, name := range m.program.First {
+	return s, nil
+}
+
+// initialize runs everything that comes before the first request, as part of a run that has begun.
+// call serves the host functions for it. Errors of the guest name the function that failed.
+func (s *sandbox) initialize(call *hostabi.Call) error {
+	call.Initializing(true)
+	defer call.Initializing(false)
+	for _, name := range s.module.program.First {
 		if err := s.invoke(s.function(name)); err != nil {
-			return nil, fmt.Errorf("%s: %w", shown(name), err)
+			return fmt.Errorf("%s: %w", shown(name), err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // clone makes a sandbox from the image.
@@ -222,7 +225,8 @@ func (s *sandbox) end() {
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after runner_reseed. If the run got a CPU slot, it keeps it.
+// call runs one handler, after runner_reseed, and in a module without an image after its
+// initialization. If the run got a CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
 	s.begin(call, &h.cpu)
@@ -231,6 +235,23 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 		s.parking.handler = nil
 		s.guest.Bind(nil)
 	}()
+	err := s.runHandler(call, handler)
+	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
+		err = fmt.Errorf("%w: %w", errStack, err)
+	}
+	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
+		s.report(call, err)
+	}
+	return err
+}
+
+// runHandler runs what a request runs, up to the first error.
+func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
+	if s.module.image == nil {
+		if err := s.initialize(call); err != nil {
+			return err
+		}
+	}
 	if s.reseed != nil {
 		call.Initializing(true)
 		err := s.invoke(s.reseed)
@@ -239,14 +260,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 			return fmt.Errorf("%s: %w", exportReseed, err)
 		}
 	}
-	err := s.invokeHandler(call, handler)
-	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
-		err = fmt.Errorf("%w: %w", errStack, err)
-	}
-	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
-		s.report(call, err)
-	}
-	return err
+	return s.invokeHandler(call, handler)
 }
 
 // overflowed reports whether an error is wazero's own trap at the end of the native stack,

@@ -1,0 +1,173 @@
+package draws
+
+import (
+	"bytes"
+	"debug/gosym"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"runner.example/internal/wasm"
+)
+
+// The table of functions that Go's runtime has for stack traces begins with one of these: the magic
+// number of its version, two zeros, the unit of program counters, the size of pointers.
+var goTables = [][]byte{
+	{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.20
+	{0xf0, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.18
+}
+
+// goNames returns the names of a Go module's functions by their index; nil: it is not a module of Go,
+// or of a version whose table is not known.
+func goNames(m *wasm.Module) map[uint32]string {
+	segments, err := m.Data()
+	if err != nil || m.Memory() == nil {
+		return nil
+	}
+	for i, s := range segments {
+		for _, begin := range goTables {
+			at := bytes.Index(s.Bytes, begin)
+			if at < 0 {
+				continue
+			}
+			if names := readNames(m, memoryFrom(segments[i:], s.Offset+uint32(at))); names != nil {
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// memoryFrom returns the initial memory from an address: segments may leave out zeros.
+func memoryFrom(segments []wasm.DataSegment, from uint32) []byte {
+	var memory []byte
+	for _, s := range segments {
+		if end := int(s.Offset-from) + len(s.Bytes); s.Offset >= from && end <= maxData {
+			memory = append(memory, make([]byte, max(0, end-len(memory)))...)
+			copy(memory[s.Offset-from:], s.Bytes)
+		} else if s.Offset < from && len(memory) == 0 {
+			memory = bytes.Clone(s.Bytes[from-s.Offset:])
+		}
+	}
+	return memory
+}
+
+// maxData is the largest initial memory that is read.
+const maxData = 256 << 20
+
+func readNames(m *wasm.Module, table []byte) map[uint32]string {
+	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, 0))
+	if err != nil || len(symbols.Funcs) == 0 {
+		return nil
+	}
+	// An entry is the number of a function from an offset, in older versions shifted by 16 bits.
+	text, imported, names := symbols.Funcs[0].Entry, uint64(len(m.Imports())), map[uint32]string{}
+	shift := 0
+	if text >= 1<<16 {
+		shift = 16
+	}
+	for _, f := range symbols.Funcs {
+		names[uint32(imported+(f.Entry-text)>>shift)] = f.Name
+	}
+	return names
+}
+
+var rulesOfGo = rules{watch: watchGo, arguments: goArguments, chain: chainOfGo}
+
+// goGenerator gives all numbers of Go's own generator.
+const goGenerator = "runtime.rand"
+
+// goSeeding are the functions of the standard library that seed a generator, with the bytes of their
+// arguments.
+var goSeeding = map[string]uint32{
+	"math/rand.NewSource": 8, "math/rand.Seed": 8, "math/rand.(*rngSource).Seed": 16, "math/rand.(*Rand).Seed": 16,
+	"math/rand/v2.NewPCG": 16, "math/rand/v2.(*PCG).Seed": 24,
+	"math/rand/v2.NewChaCha8": 32, "math/rand/v2.(*ChaCha8).Seed": 40,
+}
+
+func watchGo(name string) (Kind, bool) {
+	_, seeds := goSeeding[name]
+	switch {
+	case name == goGenerator:
+		return Number, true
+	case seeds || isUser(name) && seeding.MatchString(name[strings.LastIndexByte(name, '.'):]):
+		return Clock, true
+	}
+	return 0, false
+}
+
+// goArguments reads the arguments of a Go function: they follow the return address on the stack in
+// memory, to which the first global points. The parameter says where in the function the call goes
+// on: 0 is its beginning.
+func goArguments(name string, m api.Module, params []uint64) (string, bool) {
+	of, ok := m.(experimental.InternalModule)
+	if len(params) != 1 || params[0] != 0 || !ok || of.NumGlobal() == 0 {
+		return "", false
+	}
+	const address = 8
+	size := goSeeding[name]
+	if size == 0 {
+		size = 16 // a receiver and a number, or two numbers
+	}
+	args, ok := m.Memory().Read(uint32(of.Global(0).Get())+address, size)
+	return fmt.Sprintf("%x", args), ok
+}
+
+// generators are the packages of the standard library whose functions draw for their caller.
+var generators = []string{"crypto/rand", "math/rand", "math/rand/v2", "hash/maphash"}
+
+// chainOfGo begins with the outermost function outside of the standard library. It ends with the
+// function of a generator's package that drew, unless that is inlined.
+func chainOfGo(kind Kind, frames []string) []string {
+	inner := slices.IndexFunc(frames, isUser)
+	if inner < 0 {
+		return nil // the standard library for itself
+	}
+	drew := -1
+	for i, name := range frames[:inner] {
+		if slices.Contains(generators, packageOf(name)) {
+			drew = i
+		}
+	}
+	switch {
+	case drew >= 0:
+	case kind == Number && inner > 1:
+		return nil // the seed of a map, or an order
+	default:
+		drew = inner
+	}
+	outer := len(frames) - 1
+	for !isUser(frames[outer]) {
+		outer--
+	}
+	chain := slices.Clone(frames[drew : outer+1])
+	slices.Reverse(chain)
+	return chain
+}
+
+// packageOf is the import path in the name of a Go function, empty if it is not one.
+func packageOf(name string) string {
+	name, _, _ = strings.Cut(name, "[") // arguments of types have paths too
+	slash := strings.LastIndexByte(name, '/') + 1
+	dot := strings.IndexByte(name[slash:], '.')
+	if dot < 0 {
+		return ""
+	}
+	return name[:slash+dot]
+}
+
+// isUser reports whether a Go function is not of the standard library.
+func isUser(name string) bool {
+	path := packageOf(name)
+	first, _, _ := strings.Cut(path, "/")
+	return path != "" && !slices.Contains(standard, first)
+}
+
+// standard are the first elements of the paths of the standard library, and the package that
+// generated functions have.
+var standard = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding
+	errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect
+	regexp runtime slices sort strconv strings structs sync syscall testing text time type type: unicode unique unsafe vendor weak`)
