@@ -12,7 +12,8 @@ import (
 )
 
 // goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
-// compiler's messages are added to the list.
+// compiler's messages are added to the list. The packages of generators are not inlined (-l):
+// runtime/draws finds their functions by name.
 func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 	source := "handlers/" + name
 	if _, err := exec.LookPath("go"); err != nil {
@@ -20,17 +21,13 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 	}
 	return b.fromDirectory(name, func(building string) (bool, error) {
 		output, ok, err := b.run(ctx, name, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"},
-			"go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", visibleSeeds, "-o", building, ".")
+			"go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-gcflags=math/rand/v2=-l", "-gcflags=hash/maphash=-l", "-o", building, ".")
 		if err == nil && !ok {
 			b.addGoMessages(source, output)
 		}
 		return ok, err
 	})
 }
-
-// visibleSeeds keeps the functions that seed a generator from being inlined: runtime/draws finds them by
-// their names.
-const visibleSeeds = "-gcflags=math/rand/v2=-l"
 
 // A message of the compiler: ./orders.go:12:5: undefined: x
 var goMessage = regexp.MustCompile(`^(?:vet: )?(?:\./)?([^\s:]+\.go):(\d+)(?::(\d+))?: (.*)$`)

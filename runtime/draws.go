@@ -45,7 +45,7 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, concerned string) st
 	if len(chain) > maxChain {
 		chain = slices.Concat(chain[:maxChain/2], []string{"…"}, chain[len(chain)-maxChain/2:])
 	}
-	text := fmt.Sprintf("draws %s before its first request, and every request gets the same%s: %s", d.Kind, concerned, strings.Join(chain, " → "))
+	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s", d.Kind, d.Kind.Act(), strings.Join(chain, " → "), concerned)
 	if !named {
 		text += " (the module has no names of functions: build it without stripping it to see which package drew)"
 	}
@@ -53,7 +53,7 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, concerned string) st
 	if !syntax.IsName(name) {
 		name = fmt.Sprintf("%q", name)
 	}
-	return text + fmt.Sprintf(". Write `module %s { fresh: true }` in the schema, or draw inside of a handler or in runner_reseed", name)
+	return text + fmt.Sprintf(": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
 }
 
 // concerned names the handlers of the schema that a module exports, to append to a message.
@@ -81,4 +81,3 @@ func concerned(s *schema.Schema, file ModuleFile) string {
 	}
 	return " (handlers " + strings.Join(handlers, ", ") + ")"
 }
-

@@ -38,15 +38,13 @@ const (
 	Clock
 )
 
-// String says what was drawn, for messages.
+// String says what was drawn, for messages, and Act how.
 func (k Kind) String() string {
-	switch k {
-	case Number:
-		return "a number of its language's generator"
-	case Clock:
-		return "a seed from the clock"
-	}
-	return "random bytes"
+	return []string{"random bytes", "random number", "sequence of a generator"}[k]
+}
+
+func (k Kind) Act() string {
+	return []string{"drawn", "drawn", "seeded from the clock"}[k]
 }
 
 // Draw is a place that draws before the first request.

@@ -117,7 +117,10 @@ func goArguments(name string, m api.Module, params []uint64) (string, bool) {
 }
 
 // generators are the packages of the standard library whose functions draw for their caller.
-var generators = []string{"crypto/rand", "math/rand", "math/rand/v2", "hash/maphash"}
+// cryptoReader is crypto/rand.Reader.
+var generators = []string{"crypto/rand", cryptoReader, "math/rand", "math/rand/v2", "hash/maphash"}
+
+const cryptoReader = "crypto/internal/rand"
 
 // chainOfGo begins with the outermost function outside of the standard library. It ends with the
 // function of a generator's package that drew, unless that is inlined.
@@ -134,8 +137,8 @@ func chainOfGo(kind Kind, frames []string) []string {
 	}
 	switch {
 	case drew >= 0:
-	case kind == Number && inner > 1:
-		return nil // the seed of a map, or an order
+	case kind == Number:
+		return nil // the seed of a map, or the order of its keys
 	default:
 		drew = inner
 	}
@@ -144,6 +147,9 @@ func chainOfGo(kind Kind, frames []string) []string {
 		outer--
 	}
 	chain := slices.Clone(frames[drew : outer+1])
+	if packageOf(chain[0]) == cryptoReader {
+		chain[0] = "crypto/rand.Read"
+	}
 	slices.Reverse(chain)
 	return chain
 }
