@@ -286,10 +286,10 @@ func (w *watcher) draws(events, again []event) (draws []Draw) {
 				continue
 			}
 		}
-		chain := w.chain(e.kind, e.frames)
-		if id := fmt.Sprint(e.kind, chain); len(chain) > 0 && !seen[id] {
+		d := w.draw(e.kind, e.frames)
+		if id := fmt.Sprint(d); len(d.Chain) > 0 && !seen[id] {
 			seen[id] = true
-			draws = append(draws, Draw{e.kind, chain})
+			draws = append(draws, d)
 		}
 	}
 	return draws

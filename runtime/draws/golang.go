@@ -75,7 +75,7 @@ func readNames(m *wasm.Module, table []byte) map[uint32]string {
 	return names
 }
 
-var rulesOfGo = rules{watch: watchGo, arguments: goArguments, chain: chainOfGo}
+var rulesOfGo = rules{watch: watchGo, arguments: goArguments, draw: drawOfGo}
 
 // goGenerator gives all numbers of Go's own generator.
 const goGenerator = "runtime.rand"
@@ -122,12 +122,12 @@ var generators = []string{"crypto/rand", cryptoReader, "math/rand", "math/rand/v
 
 const cryptoReader = "crypto/internal/rand"
 
-// chainOfGo begins with the outermost function outside of the standard library. It ends with the
-// function of a generator's package that drew, unless that is inlined.
-func chainOfGo(kind Kind, frames []string) []string {
+// drawOfGo returns a chain from the outermost function outside of the standard library to the function
+// of a generator's package that drew, unless that is inlined.
+func drawOfGo(kind Kind, frames []string) Draw {
 	inner := slices.IndexFunc(frames, isUser)
 	if inner < 0 {
-		return nil // the standard library for itself
+		return Draw{} // the standard library for itself
 	}
 	drew := -1
 	for i, name := range frames[:inner] {
@@ -138,7 +138,7 @@ func chainOfGo(kind Kind, frames []string) []string {
 	switch {
 	case drew >= 0:
 	case kind == Number:
-		return nil // the seed of a map, or the order of its keys
+		return Draw{} // the seed of a map, or the order of its keys
 	default:
 		drew = inner
 	}
@@ -151,7 +151,7 @@ func chainOfGo(kind Kind, frames []string) []string {
 		chain[0] = "crypto/rand.Read"
 	}
 	slices.Reverse(chain)
-	return chain
+	return Draw{kind, chain}
 }
 
 // packageOf is the import path in the name of a Go function, empty if it is not one.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ianlancetaylor/demangle"
 	"github.com/tetratelabs/wazero/api"
 )
 
@@ -15,13 +16,13 @@ type rules struct {
 	watch func(name string) (Kind, bool)
 	// arguments returns those of a function that seeds a generator; false: it is not called now.
 	arguments func(name string, m api.Module, params []uint64) (string, bool)
-	// chain returns the functions to report, the outermost first; nil: the language's runtime drew for
-	// itself. frames begin with the innermost.
-	chain func(kind Kind, frames []string) []string
+	// draw returns what to report; without a chain the language's runtime drew for itself. frames begin
+	// with the innermost.
+	draw func(kind Kind, frames []string) Draw
 }
 
 // rulesOfOthers are those of C, C++, Rust and AssemblyScript.
-var rulesOfOthers = rules{watch: watchOthers, arguments: wasmArguments, chain: chainOfOthers}
+var rulesOfOthers = rules{watch: watchOthers, arguments: wasmArguments, draw: drawOfOthers}
 
 // numbers are the functions of the generators that languages have.
 var numbers = []string{
@@ -53,11 +54,11 @@ func wasmArguments(_ string, _ api.Module, params []uint64) (string, bool) {
 }
 
 // wrappers are functions of the toolchain around the first function of the program.
-var wrappers = regexp.MustCompile(`^(_initialize|_start|~start|__wasm_call_ctors|runner_(warm|prepare))(\.command_export)?$`)
+var wrappers = regexp.MustCompile(`^(_initialize|_start|__wasm_call_ctors|runner_(warm|prepare))(\.command_export)?$`)
 
-func chainOfOthers(kind Kind, frames []string) []string {
+func drawOfOthers(kind Kind, frames []string) Draw {
 	if kind == Random && slices.ContainsFunc(frames, ownDraws.MatchString) && !slices.ContainsFunc(frames, isGeneratorCrate) {
-		return nil
+		return Draw{}
 	}
 	if kind == Random { // from the function of the generator, if it is known
 		for i, name := range slices.Backward(frames) {
@@ -72,7 +73,7 @@ func chainOfOthers(kind Kind, frames []string) []string {
 	for len(chain) > 1 && wrappers.MatchString(chain[0]) {
 		chain = chain[1:]
 	}
-	return chain
+	return Draw{kind, chain}
 }
 
 func isGeneratorCrate(name string) bool {
@@ -82,5 +83,7 @@ func isGeneratorCrate(name string) bool {
 // rustHash ends the names of Rust's functions.
 var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 
-// plainName is a name of the name section as people write it.
-func plainName(name string) string { return rustHash.ReplaceAllString(name, "") }
+// plainName is a name of the name section as people write it. Not all linkers have demangled it.
+func plainName(name string) string {
+	return rustHash.ReplaceAllString(demangle.Filter(name), "")
+}
