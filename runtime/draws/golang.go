@@ -3,6 +3,7 @@ package draws
 import (
 	"bytes"
 	"debug/gosym"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ func goNames(m *wasm.Module) map[uint32]string {
 			if at < 0 {
 				continue
 			}
-			if names := readNames(m, memoryFrom(segments[i:], s.Offset+uint32(at))); names != nil {
+			size := uint64(m.Memory().MinPages) * wasm.PageBytes
+			if names := readNames(m, memoryFrom(segments[i:], uint64(s.Offset)+uint64(at), size)); names != nil {
 				return names
 			}
 		}
@@ -41,36 +43,48 @@ func goNames(m *wasm.Module) map[uint32]string {
 	return nil
 }
 
-// memoryFrom returns the initial memory from an address: segments may leave out zeros.
-func memoryFrom(segments []wasm.DataSegment, from uint32) []byte {
-	var memory []byte
+// memoryFrom returns the initial memory from an address, as far as segments fill it. They may leave out
+// zeros. size is that of the whole memory.
+func memoryFrom(segments []wasm.DataSegment, from, size uint64) []byte {
+	memory := make([]byte, 0, len(segments[0].Bytes))
 	for _, s := range segments {
-		if end := int(s.Offset-from) + len(s.Bytes); s.Offset >= from && end <= maxData {
-			memory = append(memory, make([]byte, max(0, end-len(memory)))...)
-			copy(memory[s.Offset-from:], s.Bytes)
-		} else if s.Offset < from && len(memory) == 0 {
-			memory = bytes.Clone(s.Bytes[from-s.Offset:])
+		begin, end := uint64(s.Offset), uint64(s.Offset)+uint64(len(s.Bytes))
+		if end <= from || end > size {
+			continue
 		}
+		content := s.Bytes[max(begin, from)-begin:]
+		if more := end - from; more > uint64(len(memory)) {
+			memory = append(memory, make([]byte, more-uint64(len(memory)))...)
+		}
+		copy(memory[end-from-uint64(len(content)):], content)
 	}
 	return memory
 }
 
-// maxData is the largest initial memory that is read.
-const maxData = 256 << 20
-
-func readNames(m *wasm.Module, table []byte) map[uint32]string {
+// readNames returns the names in a table; nil: it is not one. It has the number of functions, which is
+// that of the module, after its first eight bytes: gosym makes room for so many, and may panic if the
+// rest is damaged.
+func readNames(m *wasm.Module, table []byte) (names map[uint32]string) {
+	defer func() {
+		if recover() != nil {
+			names = nil
+		}
+	}()
+	if len(table) < 16 || binary.LittleEndian.Uint64(table[8:]) != uint64(m.Functions()) {
+		return nil
+	}
 	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, 0))
 	if err != nil || len(symbols.Funcs) == 0 {
 		return nil
 	}
 	// An entry is the number of a function from an offset, in older versions shifted by 16 bits.
-	text, imported, names := symbols.Funcs[0].Entry, uint64(len(m.Imports())), map[uint32]string{}
-	shift := 0
+	text, shift := symbols.Funcs[0].Entry, 0
 	if text >= 1<<16 {
 		shift = 16
 	}
+	names = map[uint32]string{}
 	for _, f := range symbols.Funcs {
-		names[uint32(imported+(f.Entry-text)>>shift)] = f.Name
+		names[uint32(uint64(len(m.Imports()))+(f.Entry-text)>>shift)] = f.Name
 	}
 	return names
 }
