@@ -21,7 +21,7 @@ var (
 )
 
 // lastAttack is the id of the last row with an id.
-const lastAttack = 65
+const lastAttack = 67
 
 // Each row names tests, all of them exist, and each attack has one row.
 func TestEachRowOfSecurityNamesItsTests(t *testing.T) {
