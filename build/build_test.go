@@ -976,7 +976,7 @@ export const a = () => [salt, salts, started, also, fixed, Date.now(), Math.rand
 	}
 	want := []string{
 		"handlers/a.ts:2:8: warning: Math.random", "handlers/a.ts:3:37: warning: Math.random",
-		"handlers/a.ts:4:22: warning: Date", "handlers/a.ts:5:14: warning: Date",
+		"handlers/a.ts:4:22: warning: Date", "handlers/a.ts:5:18: warning: Date",
 	}
 	if !slices.Equal(places, want) {
 		t.Errorf("warnings at %q, want %q", places, want)

@@ -28,6 +28,7 @@ func drawing(t *testing.T, passes int) []byte {
 				(i32.store (i32.const 16) (i32.mul (i32.load (i32.const 16)) (i32.const 31)))
 				(local.set $i (i32.add (local.get $i) (i32.const 1)))
 				(br_if $again (i32.lt_u (local.get $i) (i32.const `+fmt.Sprint(passes)+`)))))
+		(func (export "runner_prepare") (i32.store8 (i32.const 7) (i32.const 0)))
 		(func (export "draw")
 			(i32.store8 (i32.const 8) (i32.add (i32.load8_u (i32.const 8)) (i32.const 1)))
 			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 9)))))`)
@@ -61,6 +62,9 @@ func TestAFreshModuleIsInitializedInEachRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := string(call.Response.Body)
+			if prepared := body[7] == 0; row.want == 1 && !prepared { // of an image alone
+				t.Error("the image was not prepared")
+			}
 			if !strings.HasSuffix(body, "\x01") {
 				t.Errorf("a request sees what another has left: %q", body)
 			}
