@@ -31,8 +31,8 @@ type Module struct {
 	// initializing is the CPU queue of what runs before the first request.
 	initializing cpuqueue.Handler
 
-	// image and values are the memory and the globals after the initialization. Without an
-	// image each request initializes its own sandbox.
+	// image and values are the memory and the globals after the initialization, or if the module
+	// is fresh, before it. Without an image each request has a new sandbox.
 	image  *image
 	values []uint64
 
@@ -140,13 +140,21 @@ func (m *Module) initialize(load context.Context) error {
 	case err != nil:
 		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
 	}
-	if m.fresh || len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
-		if !m.fresh && e.optimizations.snapshot {
+	if len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
+		if e.optimizations.snapshot {
 			e.options.Logger.Warn("module cannot be restored",
 				"module", m.name, "because", strings.Join(m.program.Unfit, "; "))
 		}
 		s.discard()
 		return nil
+	}
+	if m.fresh { // the image is that before the initialization
+		s.discard()
+		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
+			return noMemory()
+		} else if err != nil {
+			return err
+		}
 	}
 	if err := m.keep(s); err != nil {
 		s.discard()

@@ -225,7 +225,7 @@ func (s *sandbox) end() {
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after runner_reseed, and in a module without an image after its
+// call runs one handler, after runner_reseed, and if the module is fresh or has no image, after its
 // initialization. If the run got a CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
@@ -247,7 +247,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 
 // runHandler runs what a request runs, up to the first error.
 func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
-	if s.module.image == nil {
+	if s.module.image == nil || s.module.fresh {
 		if err := s.initialize(call); err != nil {
 			return err
 		}
