@@ -84,16 +84,16 @@ const stripSource = 16
 // engine is the JavaScript engine during a build. Values in it are handles: addresses in
 // its memory. One goroutine uses it.
 type engine struct {
-	ctx     context.Context
-	runtime wazero.Runtime
-	cache   wazero.CompilationCache // may be nil
-	module  api.Module
-	idle    map[string][]api.Function // exports that no call uses; a new one takes 12 KiB
-	parsed  *wasm.Module
-	failed  error  // the first call that failed
-	scratch uint32 // see glue.go
-	runner  uint64 // the handle of globalThis.__runner, once it exists
-	result  string // of the last operation
+	ctx        context.Context
+	runtime    wazero.Runtime
+	cache      wazero.CompilationCache // may be nil
+	module     api.Module
+	idle       map[string][]api.Function // exports that no call uses; a new one takes 12 KiB
+	parsed     *wasm.Module
+	failed     error  // the first call that failed
+	scratch    uint32 // see glue.go
+	runner     uint64 // the handle of globalThis.__runner, once it exists
+	result     string // of the last operation
 	evaluating bool   // the handlers' files run
 	reads      uint64 // of the clock
 	// console receives the log lines of the evaluation.
