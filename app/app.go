@@ -286,8 +286,8 @@ func (a *App) CheckData() error {
 	return nil
 }
 
-// CheckModules compiles the modules and returns the routes without a handler. An error is
-// about a module itself.
+// CheckModules compiles the modules, and returns what does not fit the schema and what the modules
+// draw before their first request. An error is about a module itself.
 func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {
@@ -297,5 +297,26 @@ func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, er
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
 		return unbound.List, nil
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
+}
+
+// FindDraws warns about what the modules in build/ draw before their first request.
+func (a *App) FindDraws(ctx context.Context, s *schema.Schema) (diag.List, error) {
+	modules, err := runtime.ReadModules(a.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
+}
+
+// ModuleNames returns the names of the modules in build/, as a schema has them.
+func (a *App) ModuleNames() (names []string) {
+	files, _ := filepath.Glob(filepath.Join(a.Dir, "build", "*.wasm")) // the pattern is valid
+	for _, file := range files {
+		names = append(names, runtime.ModuleFile{Name: file}.ShortName())
+	}
+	return names
 }

@@ -100,7 +100,7 @@ var scriptVariables = []string{"JSON_CACHE=", "JSON_DEBUG=", "JSON_FAST_PATH_THR
 // options, and select another runtime than the one that never frees memory: the sandbox
 // restores the memory after every request.
 func scriptOptions(dir string, manifest scriptPackage) []string {
-	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0"}
+	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0", "--debug"}
 	if manifest.needs("json-as") {
 		options = append(options, "--transform", "json-as")
 	}

@@ -955,11 +955,31 @@ func TestAHandlerIsExportedOnce(t *testing.T) {
 	}
 }
 
-func TestRandomNumbersAtTheTopLevelAreWarnings(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "const salt =\n  Math.random();\nexport const a = () => salt;\n"})
+func TestRandomNumbersAndTheTimeAtTheTopLevelAreWarnings(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": `const salt =
+  Math.random();
+const salts = [1, 2].map(() => Math.random());
+const started = Date.now();
+const also = new Date();
+const fixed = [Date.UTC(2026, 1), new Date(2026, 1), new Date("2026-01-01")];
+export const a = () => [salt, salts, started, also, fixed, Date.now(), Math.random()];
+`})
 	modules, warnings, err := build.Build(context.Background(), build.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	if err != nil || len(modules) != 1 || warnings == nil || !strings.HasPrefix(warnings.List[0].String(), "handlers/a.ts:2:8: warning: Math.random: ") {
-		t.Errorf("got %v, %v", warnings, err)
+	if err != nil || len(modules) != 1 || warnings == nil {
+		t.Fatalf("got %v, %v", warnings, err)
+	}
+	var places []string
+	for _, d := range warnings.List.Sorted() {
+		what, _, _ := strings.Cut(d.String(), ": its numbers")
+		what, _, _ = strings.Cut(what, ": this time")
+		places = append(places, what)
+	}
+	want := []string{
+		"handlers/a.ts:2:8: warning: Math.random", "handlers/a.ts:3:37: warning: Math.random",
+		"handlers/a.ts:4:22: warning: Date", "handlers/a.ts:5:18: warning: Date",
+	}
+	if !slices.Equal(places, want) {
+		t.Errorf("warnings at %q, want %q", places, want)
 	}
 }
 

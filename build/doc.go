@@ -14,7 +14,8 @@
 // toolchain.
 //
 // Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
-// host, no randomness and a fixed clock; if it needs a request, the build reports its place.
+// host, no randomness and a fixed clock; if it needs a request, or uses the clock, the build reports
+// its place.
 // Errors in sources are diagnostics, all at once. Files are replaced as a whole.
 //
 // This package never downloads anything, and writes only to the app's directory build. A

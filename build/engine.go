@@ -84,16 +84,18 @@ const stripSource = 16
 // engine is the JavaScript engine during a build. Values in it are handles: addresses in
 // its memory. One goroutine uses it.
 type engine struct {
-	ctx     context.Context
-	runtime wazero.Runtime
-	cache   wazero.CompilationCache // may be nil
-	module  api.Module
-	idle    map[string][]api.Function // exports that no call uses; a new one takes 12 KiB
-	parsed  *wasm.Module
-	failed  error  // the first call that failed
-	scratch uint32 // see glue.go
-	runner  uint64 // the handle of globalThis.__runner, once it exists
-	result  string // of the last operation
+	ctx        context.Context
+	runtime    wazero.Runtime
+	cache      wazero.CompilationCache // may be nil
+	module     api.Module
+	idle       map[string][]api.Function // exports that no call uses; a new one takes 12 KiB
+	parsed     *wasm.Module
+	failed     error  // the first call that failed
+	scratch    uint32 // see glue.go
+	runner     uint64 // the handle of globalThis.__runner, once it exists
+	result     string // of the last operation
+	evaluating bool   // the handlers' files run
+	reads      uint64 // of the clock
 	// console receives the log lines of the evaluation.
 	console func(level int, text string)
 }
@@ -132,7 +134,10 @@ func (e *engine) close() error {
 }
 
 func (e *engine) boot(file []byte) error {
-	if _, err := wasi_snapshot_preview1.Instantiate(e.ctx, e.runtime); err != nil {
+	wasi := e.runtime.NewHostModuleBuilder(wasi_snapshot_preview1.ModuleName)
+	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(wasi)
+	wasi.NewFunctionBuilder().WithFunc(e.clock).Export("clock_time_get")
+	if _, err := wasi.Instantiate(e.ctx); err != nil {
 		return err
 	}
 	env := e.runtime.NewHostModuleBuilder("env")
@@ -197,6 +202,26 @@ func (e *engine) invoke(name string, args ...uint64) uint64 {
 		return 0
 	}
 	return results[0]
+}
+
+// builtAt is where the clock of a build begins, in nanoseconds: 2022-01-01.
+const builtAt = 1_640_995_200_000_000_000
+
+// clock is clock_time_get during a build: the time is the same in every build, and goes on by a
+// millisecond when it is read. What the handlers' files do with it is the same in every request, so they
+// are warned.
+func (e *engine) clock(_ context.Context, m api.Module, _ uint32, _ uint64, result uint32) uint32 {
+	const ok, fault = 0, 21
+	e.reads++
+	if !m.Memory().WriteUint64Le(result, builtAt+e.reads*uint64(time.Millisecond)) {
+		return fault
+	}
+	if e.evaluating {
+		what := e.withBytes([]byte("Date: this time is the build's, not a request's, and is"), "qjs_new_string")
+		e.do("qjs_free_value", e.apply(e.runner, e.property(e.runner, "freeze"), what))
+		e.do("qjs_free_value", what)
+	}
+	return ok
 }
 
 // interrupt is called regularly and ends the evaluation when its time is over.

@@ -20,7 +20,8 @@ import (
 )
 
 // goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
-// compiler's messages are added to the list.
+// compiler's messages are added to the list. The packages of generators are not inlined (-l):
+// runtime/draws finds their functions by name.
 func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 	source := "handlers/" + name
 	if _, err := exec.LookPath("go"); err != nil {
@@ -28,7 +29,8 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 	}
 	return b.fromDirectory(name, func(building string) (bool, error) {
 		build := func(more ...string) (bool, error) {
-			args := slices.Concat([]string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", building}, more, []string{"."})
+			args := slices.Concat([]string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w",
+				"-gcflags=math/rand/v2=-l", "-gcflags=hash/maphash=-l", "-o", building}, more, []string{"."})
 			output, ok, err := b.run(ctx, name, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, "go", args...)
 			if err == nil && !ok {
 				b.addGoMessages(source, output)

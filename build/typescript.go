@@ -76,7 +76,10 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
 	defer cancel()
 	e.ctx = ctx
-	if _, err := e.run(bundleFile, bundled.script); err != nil {
+	e.evaluating = true
+	_, err = e.run(bundleFile, bundled.script)
+	e.evaluating = false
+	if err != nil {
 		return nil, nil, b.notEvaluated(ctx, bundled, err)
 	}
 	if err := b.warnEvaluation(e, bundled); err != nil {
@@ -106,8 +109,9 @@ func (b *builder) warnEvaluation(e *engine, bundled *bundle) error {
 		b.addThrown(bundled, e.thrown(value), diag.Error)
 		return e.failed // later failures are consequences of this one
 	}
-	if value := e.property(e.runner, "frozen"); e.do("qjs_is_object", value) != 0 {
-		b.addThrown(bundled, e.thrown(value), diag.Warning)
+	frozen := e.property(e.runner, "frozen")
+	for i := range uint64(e.number(e.property(frozen, "length"))) {
+		b.addThrown(bundled, e.thrown(e.do("qjs_get_prop_uint32", frozen, i)), diag.Warning)
 	}
 	lost, err := e.call(e.runner, "lost")
 	if err != nil {

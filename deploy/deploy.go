@@ -14,6 +14,7 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
@@ -29,6 +30,8 @@ type LocalRelease struct {
 	// Check compiles the modules, and returns what an activation would refuse. A release that a node
 	// serves needs no check: the node has compiled it.
 	Check func(ctx context.Context) error
+	// Draws warns about what the modules draw before their first request.
+	Draws func(ctx context.Context) (diag.List, error)
 }
 
 // Read reads the schema and the modules of an app, checks the schema, and signs the release; nil:
@@ -53,7 +56,10 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 	}
 	files := content.Files()
 	m := release.Describe(name, files)
-	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil, check}
+	drawn := func(ctx context.Context) (diag.List, error) {
+		return runtime.FindDraws(ctx, a.SandboxOptions(""), content.App)
+	}
+	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil, check, drawn}
 	if key != nil {
 		l.signature = new(release.Sign(m, key))
 	}

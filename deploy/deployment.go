@@ -47,6 +47,11 @@ func (d Deployment) Run(ctx context.Context) error {
 	if err := d.Release.Check(ctx); err != nil {
 		return err
 	}
+	drawn, err := d.Release.Draws(ctx)
+	if err != nil {
+		return err
+	}
+	plan.Diagnostics.Append(drawn)
 	switch {
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())

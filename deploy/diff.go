@@ -170,6 +170,11 @@ func (r Version) declarations() (inventory, error) {
 	for _, origin := range s.Outbound {
 		v.add("outbound", origin, "", "")
 	}
+	for _, m := range s.Modules {
+		if m.Fresh {
+			v.add("module", "build/"+m.Name+".wasm", "fresh", "yes")
+		}
+	}
 	for _, f := range r.Files {
 		if release.IsModule(f.Name) {
 			v.add("module", f.Name, "size", console.Plural(int(f.Size), "byte"))

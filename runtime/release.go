@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,6 +52,11 @@ type ModuleFile struct {
 	Wasm []byte
 }
 
+// ShortName is what a schema calls the module: the name of its file without .wasm.
+func (f ModuleFile) ShortName() string {
+	return strings.TrimSuffix(filepath.Base(f.Name), ".wasm")
+}
+
 // ReadModules reads build/*.wasm of an app directory, in name order. It does not block on
 // pipes and devices. A fault with the code Invalid names a file that is not regular, cannot
 // be read, or is larger than modules may be.
@@ -70,7 +76,8 @@ func ReadModules(dir string) ([]ModuleFile, error) {
 	return modules, nil
 }
 
-// UnboundError has every route and function whose handler no module exports.
+// UnboundError has every route and function whose handler no module exports, and every block of the
+// schema about a module that there is not, or that has nothing to initialize.
 type UnboundError struct{ List diag.List }
 
 func (e *UnboundError) Error() string {
@@ -354,13 +361,23 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	exporters := map[string]string{}
 	var exports []string
 	var all []error
+	var names []string
+	var wrong diag.List
 	for _, file := range app.Modules {
-		m, err := engine.Load(ctx, file.Name, file.Wasm)
+		loadModule, name := engine.Load, file.ShortName()
+		if app.Schema.IsFresh(name) {
+			loadModule = engine.LoadFresh
+		}
+		names = append(names, name)
+		m, err := loadModule(ctx, file.Name, file.Wasm)
 		if err != nil {
 			all = append(all, err)
 			continue
 		}
 		modules = append(modules, m)
+		if !m.Initializes() {
+			wrong.Append(app.Schema.CheckInitialized(name))
+		}
 		for _, name := range m.Offers(named) {
 			if first, ok := exporters[name]; ok && named(name) {
 				all = append(all, fault.New(fault.Invalid, "handler %q is exported by %s and by %s: keep one of them", name, first, file.Name))
@@ -372,8 +389,10 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 	if len(all) > 0 {
 		return modules, errors.Join(all...)
 	}
-	if unbound := app.Schema.CheckHandlers(exports); unbound.HasErrors() {
-		return modules, &UnboundError{List: unbound}
+	wrong.Append(app.Schema.CheckModules(names))
+	wrong.Append(app.Schema.CheckHandlers(exports))
+	if wrong.HasErrors() {
+		return modules, &UnboundError{List: wrong}
 	}
 	return modules, nil
 }

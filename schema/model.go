@@ -33,6 +33,8 @@ type Schema struct {
 	Functions []Function
 	// Jobs are all jobs with their effective settings, in order of declaration.
 	Jobs []Job
+	// Modules are the modules that have a block, in order of declaration.
+	Modules []Module
 	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
 	// Entities.
 	Enums    []*Enum
@@ -392,6 +394,40 @@ func (s *Schema) MayManageSessions(by caller.Caller) bool {
 func (r *Rule) holdsFor(by caller.Caller) bool {
 	truth, err := r.Eval(&RuleInput{Caller: &by})
 	return err == nil && truth == True
+}
+
+// Module is what the schema says of one module.
+type Module struct {
+	// Name is that of the module's file in build/, without .wasm.
+	Name, Doc string
+	// Fresh: the module is initialized in each request, instead of once.
+	Fresh bool
+	Span  diag.Span
+}
+
+// IsFresh reports whether the module of that name is initialized in each request.
+func (s *Schema) IsFresh(module string) bool {
+	return slices.ContainsFunc(s.Modules, func(m Module) bool { return m.Name == module && m.Fresh })
+}
+
+// CheckModules reports the module blocks without a module. names are those of all modules.
+func (s *Schema) CheckModules(names []string) (found diag.List) {
+	for _, m := range s.Modules {
+		if !slices.Contains(names, m.Name) {
+			found.Errorf("E552", m.Span, "build/ has no module %s.wasm%s: name one of build/*.wasm, or remove the block", m.Name, diag.DidYouMean(m.Name, names))
+		}
+	}
+	return found
+}
+
+// CheckInitialized reports a module that is fresh, although it has no code before the first request.
+func (s *Schema) CheckInitialized(module string) (found diag.List) {
+	for _, m := range s.Modules {
+		if m.Name == module && m.Fresh {
+			found.Errorf("E553", m.Span, "module %s runs no code before a request, so fresh changes nothing: remove it (code outside of functions in TypeScript runs once, in runner build: call it inside of a handler)", m.Name)
+		}
+	}
+	return found
 }
 
 // CheckHandlers reports the routes and functions whose handler is not in exports, the names

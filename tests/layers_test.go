@@ -96,6 +96,7 @@ var plan = map[string]layeredPackage{
 	"runtime/router":       {6, nil},
 	"runtime/auth":         {6, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},
 	"runtime/limit":        {6, nil},
+	"runtime/draws":        {6, []string{"github.com/tetratelabs/wazero", "github.com/ianlancetaylor/demangle"}},
 	"runtime/sandbox":      {6, []string{"github.com/tetratelabs/wazero"}},
 	"runtime":              {7, nil},
 	"admin":                {8, nil},

@@ -28,6 +28,9 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
 Any other build/*.wasm is served too, including WASI programs, which get a request and
 answer it like CGI programs.
 
+What a module draws before its first request is reported as a warning (W554): every request gets the
+same. "module <name> { fresh: true }" in the schema initializes a module in each request.
+
 <app> is the app name in the schema, otherwise the name of the directory. Errors are
 reported with their places. The exit status is 3 after an error, when a route has no
 handler, or when two modules export it. Modules of deleted sources are removed.
@@ -104,8 +107,13 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 		return errors.Join(append([]error{printBuilt(&c.Console, modules)}, all...)...)
 	}
 	unbound := s.CheckHandlers(exports)
+	unbound.Append(s.CheckModules(a.ModuleNames()))
 	if !unbound.HasErrors() {
-		return printBuilt(&c.Console, modules)
+		drawn, err := a.FindDraws(ctx, s)
+		if err == nil {
+			err = c.PrintDiagnostics(c.Stderr, nil, drawn)
+		}
+		return errors.Join(err, printBuilt(&c.Console, modules))
 	}
 	what := "the modules do not match the schema: " + console.Counted(unbound)
 	if c.JSON {

@@ -242,21 +242,31 @@ func (w *rewriter) checkNames() error {
 // detach notes the data and the start function that are taken out.
 func (w *rewriter) detach() error {
 	m := w.m
-	for i, s := range m.data {
-		if s.passive {
-			continue
-		}
-		offset, ok := m.initialI32(s.offset)
-		if !ok {
-			return fmt.Errorf("has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
-		}
-		w.done.Data = append(w.done.Data, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
+	var err error
+	if w.done.Data, err = m.Data(); err != nil {
+		return err
 	}
 	if m.start >= 0 {
 		w.done.Start = w.Prefix + "start"
 		w.exports = append(w.exports, Export{w.done.Start, FunctionKind, uint32(m.start)})
 	}
 	return nil
+}
+
+// Data returns the active data segments in order. They borrow from the bytes that were parsed. An
+// error says that an offset is not known before the module runs.
+func (m *Module) Data() (all []DataSegment, err error) {
+	for i, s := range m.data {
+		if s.passive {
+			continue
+		}
+		offset, ok := m.initialI32(s.offset)
+		if !ok {
+			return nil, fmt.Errorf("has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
+		}
+		all = append(all, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
+	}
+	return all, nil
 }
 
 // initialI32 evaluates an initial value. Globals refer to earlier ones only, so

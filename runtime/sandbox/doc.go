@@ -23,6 +23,8 @@
 // module with other state (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
 //
+// A module that is loaded as fresh is initialized in each request: its image is the memory before that.
+//
 // A module with a _start and none of the schema's handlers is a command, which is one
 // handler. _start runs in a sandbox that is as it was before it. Its exit ends the run, not
 // the sandbox.

@@ -19,6 +19,7 @@ import (
 // Module is one compiled module. It is safe for concurrent use.
 type Module struct {
 	name     string
+	fresh    bool
 	sum      [sha256.Size]byte // of the file
 	uses     int               // each of which Close ends; guarded by Engine.mu
 	engine   *Engine
@@ -31,7 +32,8 @@ type Module struct {
 	initializing cpuqueue.Handler
 
 	// image, values and random are the memory, the globals and the regions of random state after
-	// the initialization. Without an image each request initializes its own sandbox.
+	// the initialization, or if the module is fresh, before it. Without an image each request has a
+	// new sandbox.
 	image  *image
 	values []uint64
 	random []region
@@ -45,11 +47,21 @@ type Module struct {
 // its sandboxes are warm. Each Load needs a Close. Every error is one line that begins with name
 // and says what to do.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
+	return e.loadAs(ctx, name, wasm, false)
+}
+
+// LoadFresh is Load for a module that is initialized in each request, as part of it. It is
+// initialized here too, to find its errors.
+func (e *Engine) LoadFresh(ctx context.Context, name string, wasm []byte) (*Module, error) {
+	return e.loadAs(ctx, name, wasm, true)
+}
+
+func (e *Engine) loadAs(ctx context.Context, name string, wasm []byte, fresh bool) (*Module, error) {
 	sum := sha256.Sum256(wasm)
-	if m := e.share(name, sum); m != nil {
+	if m := e.share(name, sum, fresh); m != nil {
 		return m, nil
 	}
-	m, err := e.load(ctx, name, wasm)
+	m, err := e.load(ctx, name, wasm, fresh)
 	if err != nil {
 		f := fault.Of(err)
 		return nil, fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
@@ -62,11 +74,11 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 }
 
 // share returns a loaded module with one more use; nil: there is none.
-func (e *Engine) share(name string, sum [sha256.Size]byte) *Module {
+func (e *Engine) share(name string, sum [sha256.Size]byte, fresh bool) *Module {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for m := range e.modules {
-		if m.name == name && m.sum == sum {
+		if m.name == name && m.sum == sum && m.fresh == fresh {
 			m.uses++
 			return m
 		}
@@ -74,13 +86,16 @@ func (e *Engine) share(name string, sum [sha256.Size]byte) *Module {
 	return nil
 }
 
-func (e *Engine) load(ctx context.Context, name string, wasm []byte) (_ *Module, err error) {
+func (e *Engine) load(ctx context.Context, name string, wasm []byte, fresh bool) (_ *Module, err error) {
 	p, code, err := e.prepare(ctx, wasm)
 	if err != nil {
 		return nil, err
 	}
 	p.Source.Wasm = nil // the compiler has it now
-	m := &Module{name: name, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
+	if fresh {          // there is no image to prepare
+		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
+	}
+	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
 	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
@@ -107,7 +122,15 @@ func (m *Module) initialize(load context.Context) error {
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
 	}}}
 	call.Begin()
-	s, err := m.boot(claim{call: call})
+	s, err := m.boot(call)
+	if err == nil {
+		s.begin(claim{call: call}, &m.initializing)
+		if err = s.initialize(call); err != nil {
+			s.discard()
+		} else {
+			s.end()
+		}
+	}
 	call.End()
 	switch {
 	case errors.Is(err, errNoMemory):
@@ -126,6 +149,14 @@ func (m *Module) initialize(load context.Context) error {
 		}
 		s.discard()
 		return nil
+	}
+	if m.fresh { // the image is that before the initialization
+		s.discard()
+		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
+			return noMemory()
+		} else if err != nil {
+			return err
+		}
 	}
 	if err := m.keep(s); err != nil {
 		s.discard()
@@ -204,6 +235,9 @@ func (m *Module) SetBackground(handler string) {
 
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
+
+// Initializes reports whether the module runs code before a request.
+func (m *Module) Initializes() bool { return len(m.program.First) > 0 }
 
 // Handlers returns the sorted names of the exports that can be handlers. The caller must not
 // change the slice.

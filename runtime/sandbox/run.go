@@ -84,7 +84,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		if usage != nil {
 			usage.making = m.engine.options.Now()
 		}
-		if s, err = m.boot(c); errors.Is(err, errNoMemory) {
+		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
 			metrics.Overloaded("memory")
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}

@@ -136,12 +136,8 @@ func (s *sandbox) global(name string) (api.MutableGlobal, error) {
 	return g, nil
 }
 
-// boot makes a sandbox and runs everything that comes before the first request. The claim's call
-// serves the host functions for it. Errors of the guest name the function that failed.
-func (m *Module) boot(c claim) (_ *sandbox, err error) {
-	call := c.call
-	call.Initializing(true)
-	defer call.Initializing(false)
+// boot makes a sandbox with the module's data, for initialize.
+func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 	var making meter
 	making.remark(m.engine, m.engine.options.Now(), call.Waited())
 	s, err := m.instantiate(call)
@@ -163,19 +159,25 @@ func (m *Module) boot(c claim) (_ *sandbox, err error) {
 		copy(s.memory.region[d.Offset:], d.Bytes)
 	}
 	s.owed = making.spent(m.engine, m.engine.options.Now(), call.Waited())
-	s.begin(c, &m.initializing)
-	defer s.end()
-	for _, name := range m.program.First {
-		if err := s.invoke(s.function(name)); err != nil {
-			return nil, fmt.Errorf("%s: %w", shown(name), err)
-		}
-	}
-	if m.program.Random {
-		if err := s.findRandom(); err != nil {
-			return nil, fmt.Errorf("%s: %w", exportRandom, err)
-		}
-	}
 	return s, nil
+}
+
+// initialize runs everything that comes before the first request, as part of a run that has begun.
+// call serves the host functions for it. Errors of the guest name the function that failed.
+func (s *sandbox) initialize(call *hostabi.Call) error {
+	call.Initializing(true)
+	defer call.Initializing(false)
+	for _, name := range s.module.program.First {
+		if err := s.invoke(s.function(name)); err != nil {
+			return fmt.Errorf("%s: %w", shown(name), err)
+		}
+	}
+	if s.module.program.Random {
+		if err := s.findRandom(); err != nil {
+			return fmt.Errorf("%s: %w", exportRandom, err)
+		}
+	}
+	return nil
 }
 
 // clone makes a sandbox from the image.
@@ -223,12 +225,29 @@ func (s *sandbox) end() {
 	s.guest.Bind(nil)
 }
 
-// call runs one handler, after random state was renewed and after runner_reseed. If the run got a
-// CPU slot, it keeps it.
+// call runs one handler. If the run got a CPU slot, it keeps it.
 func (s *sandbox) call(call *hostabi.Call, handler int) error {
 	h := &s.module.states[handler]
 	s.begin(claim{handlerState: h, call: call}, &h.cpu)
 	defer s.guest.Bind(nil)
+	err := s.runHandler(call, handler)
+	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
+		err = fmt.Errorf("%w: %w", errStack, err)
+	}
+	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
+		s.report(call, err)
+	}
+	return err
+}
+
+// runHandler runs what a request runs, up to the first error: the initialization, if the module is
+// fresh or has no image, then runner_reseed with new random state, then the handler.
+func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
+	if s.module.image == nil || s.module.fresh {
+		if err := s.initialize(call); err != nil {
+			return err
+		}
+	}
 	s.renewRandom()
 	if s.reseed != nil {
 		call.Initializing(true)
@@ -238,14 +257,7 @@ func (s *sandbox) call(call *hostabi.Call, handler int) error {
 			return fmt.Errorf("%s: %w", exportReseed, err)
 		}
 	}
-	err := s.invokeHandler(call, handler)
-	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
-		err = fmt.Errorf("%w: %w", errStack, err)
-	}
-	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
-		s.report(call, err)
-	}
-	return err
+	return s.invokeHandler(call, handler)
 }
 
 // overflowed reports whether an error is wazero's own trap at the end of the native stack,

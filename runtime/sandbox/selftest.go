@@ -65,10 +65,10 @@ func (e *Engine) test(ctx context.Context) error {
 	var tableErr error
 	e.table, tableErr = openTable()
 	e.optimizations = optimizations{snapshot: true, shrink: true, reuse: true}
-	m, err := e.load(ctx, "self-test", selftestWasm)
+	m, err := e.load(ctx, "self-test", selftestWasm, false)
 	if err != nil {
 		e.optimizations.snapshot = false
-		if m, err = e.load(ctx, "self-test", selftestWasm); err != nil {
+		if m, err = e.load(ctx, "self-test", selftestWasm, false); err != nil {
 			return fmt.Errorf("self-test of the sandboxes: %w", err)
 		}
 	}

@@ -66,6 +66,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	origins, fields, rules := originChecker{a}, fieldChecker{a}, ruleChecker{a}
 	(&authChecker{a, origins}).checkAuth()
 	origins.checkOutbound()
+	a.checkModules()
 	entities := entityChecker{a, fields, map[*syntax.FieldDecl]string{}}
 	entities.checkEnums()
 	entities.checkTypes()

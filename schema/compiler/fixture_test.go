@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the printed diagnostics of the fixtures")
 
-// codes are all codes that Compile and CheckHandlers report.
+// codes are all codes that Compile and the checks of modules report.
 var codes = strings.Fields(`
 	E001 E002 E003 E004 E005 E006 E007
 	E100 E101 E102 E103 E104 E105 E106 E107 E109 E110 E120
@@ -30,18 +30,20 @@ var codes = strings.Fields(`
 	E300 E301 W302 E303 W304 E305 W305 E306 E307 W308 E309 E310 E311 W312 W313 E314 E315 E316 W317 E324
 	E400 E401 E402 E403 E404 E405 E406 E407 E408 E409 E410 E411 E412 E413 E414 E415 W416 E418 W418 E419
 	E420 E421 E422 E423 E424 E425 E426 E427 E428 W429 E430
-	E500 E501 W502 E503 E510 E511 E512 E513 E514 E515 W516 E520 E530 E531 E532 E540 E541 W541 E542 E543
+	E500 E501 W502 E503 E510 E511 E512 E513 E514 E515 W516 E520 E530 E531 E532 E540 E541 W541 E542 E543 E550 E551 E552 E553
 `)
 
 var (
 	expectLine  = regexp.MustCompile(`(?m)^//! (\d+):(\d+) ([EW]\d{3})$`)
 	setLine     = regexp.MustCompile(`(?m)^//! set: (\w+)=(.*)$`)
 	exportsLine = regexp.MustCompile(`(?m)^//! exports:(.*)$`)
+	modulesLine = regexp.MustCompile(`(?m)^//! modules:(.*)$`)
+	plainLine   = regexp.MustCompile(`(?m)^//! without initialization:(.*)$`)
 )
 
 // fixture is a schema file with its expected diagnostics in comments, `//! LINE:COL CODE`. The
-// comment `//! exports: a b` has the names that modules export, `//! set: NAME=text` sets a variable,
-// and with `//! without values` variables need no value.
+// comment `//! exports: a b` has the names that modules export, `//! modules: a b` those of modules,
+// `//! without initialization: a b` those that run nothing before a request, `//! set: NAME=text` sets a variable, and with `//! without values` variables need no value.
 type fixture struct {
 	src    diag.Source
 	expect []string
@@ -71,6 +73,14 @@ func (f fixture) check() diag.List {
 	s, found := compiler.Compile([]diag.Source{f.src}, opt)
 	if m := exportsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
 		found.Append(s.CheckHandlers(strings.Fields(string(m[1]))))
+	}
+	if m := modulesLine.FindSubmatch(f.src.Text); m != nil && s != nil {
+		found.Append(s.CheckModules(strings.Fields(string(m[1]))))
+	}
+	if m := plainLine.FindSubmatch(f.src.Text); m != nil && s != nil {
+		for _, name := range strings.Fields(string(m[1])) {
+			found.Append(s.CheckInitialized(name))
+		}
 	}
 	return found.Sorted()
 }

@@ -288,6 +288,15 @@ func (p *printer) decl(d syntax.Decl) {
 	case *syntax.OutboundDecl:
 		p.emit("outbound")
 		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
+	case *syntax.ModuleDecl:
+		p.emit("module")
+		p.space()
+		if d.Quoted != nil {
+			p.literal(d.Quoted)
+		} else {
+			p.emit(d.Name.Name)
+		}
+		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
 	case *syntax.AuthDecl:
 		p.auth(d)
 	case *syntax.EnumDecl:

@@ -463,7 +463,7 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 	}
 }
 
-var declWords = []string{"app", "auth", "secret", "var", "outbound", "enum", "type", "entity", "apiKeys", "functions", "jobs", "routes"}
+var declWords = []string{"app", "auth", "secret", "var", "outbound", "module", "enum", "type", "entity", "apiKeys", "functions", "jobs", "routes"}
 
 // beginsDecl reports that word, followed by the tokens after, can only begin a top-level
 // declaration.
@@ -475,6 +475,8 @@ func beginsDecl(word string, after []token) bool {
 		return after[0].kind == tokIdent && after[1].is(":")
 	case "auth", "outbound", "apiKeys":
 		return after[0].is("{")
+	case "module":
+		return (after[0].kind == tokIdent || after[0].kind == tokString) && after[1].is("{")
 	case "enum", "type", "entity":
 		return after[0].kind == tokIdent && after[1].is("{")
 	case "functions":

@@ -123,6 +123,8 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 		return p.varDecl(keyword, doc)
 	case "outbound":
 		return p.outboundDecl(keyword, doc)
+	case "module":
+		return p.moduleDecl(keyword, doc)
 	case "enum":
 		return p.enumDecl(keyword, doc)
 	case "type":

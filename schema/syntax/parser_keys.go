@@ -12,6 +12,7 @@ var (
 	jwtSettings      = []string{"issuer", "audience", "jwks", "algorithms", "tenant", "roles"}
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
 	outboundSettings = []string{"allow"}
+	moduleSettings   = []string{"fresh"}
 	sessionKinds     = []string{"cookie", "jwt"}
 	scopeAttrs       = []string{"grant", "issue", "manage", "allTenants"}
 	cookieAttrs      = []string{"manage"}
@@ -27,6 +28,26 @@ func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
 		}
 		return p.settingItem(&d.Settings, outboundSettings)
 	})
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// moduleDecl reads a module's block. The name of a file that is not a name here is written in quotes.
+func (p *parser) moduleDecl(keyword diag.Span, doc string) Decl {
+	d := &ModuleDecl{Doc: doc, Keyword: keyword}
+	if p.tok.kind == tokString {
+		lit, ok := p.literalOf(StringLit, "the module's name")
+		if !ok {
+			return nil
+		}
+		d.Name, d.Quoted = Ident{lit.Node, lit.Text}, lit
+	} else {
+		var ok bool
+		if d.Name, ok = p.ident("the module's name"); !ok {
+			return nil
+		}
+	}
+	p.block(true, func() bool { return p.settingItem(&d.Settings, moduleSettings) })
 	d.Loc = p.from(keyword)
 	return d
 }

@@ -65,7 +65,7 @@ type Ident struct {
 }
 
 // Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl, *VarDecl,
-// *OutboundDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
+// *OutboundDecl, *ModuleDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
 // *FunctionsDecl, *JobsDecl or *RoutesDecl.
 type Decl interface {
 	Span() diag.Span
@@ -126,6 +126,19 @@ type OutboundDecl struct {
 	Keyword diag.Span
 	// Settings has one `allow` with a *ListSetting of string literals, unless the source
 	// has an error (reported).
+	Settings []*Setting
+}
+
+// ModuleDecl is `module name { fresh: true }` or `module "name" { … }`.
+type ModuleDecl struct {
+	Node
+	Doc     string
+	Keyword diag.Span
+	// Name is that of the module's file in build/, without .wasm. Quoted is the string that it
+	// is written as; nil: it is written without quotes.
+	Name   Ident
+	Quoted *Literal
+	// Settings has `fresh` with a literal true or false, unless the source has an error.
 	Settings []*Setting
 }
 
@@ -677,6 +690,7 @@ func (*AppDecl) decl()       {}
 func (*SecretDecl) decl()    {}
 func (*VarDecl) decl()       {}
 func (*OutboundDecl) decl()  {}
+func (*ModuleDecl) decl()    {}
 func (*AuthDecl) decl()      {}
 func (*EnumDecl) decl()      {}
 func (*TypeDecl) decl()      {}

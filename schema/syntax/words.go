@@ -17,6 +17,7 @@ var declarations = diag.Vocabulary{
 		"scope": {"apiKeys"}, "scopes": {"apiKeys"}, "keys": {"apiKeys"}, "session": {"auth"}, "roles": {"auth"}, "login": {"auth"},
 		"job": {"jobs"}, "queue": {"jobs"}, "worker": {"jobs"}, "cron": {"jobs"}, "schedule": {"jobs"}, "task": {"jobs"}, "tasks": {"jobs"},
 		"env": {"var", "secret"}, "variable": {"var"}, "config": {"var"}, "setting": {"var"}, "const": {"var"}, "name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
+		"modules": {"module"}, "wasm": {"module"}, "binary": {"module"}, "build": {"module"},
 	},
 	Remedies: map[string]string{
 		"import": "all *.schema files of the app directory are read as one, without imports", "include": "all *.schema files of the app directory are read as one, without imports",

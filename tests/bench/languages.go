@@ -36,7 +36,8 @@ type language struct {
 	size            int64
 	first, again    []float64 // ms to load the module: compiled, and from the cache
 	module          *sandbox.Module
-	calls           map[string][]float64 // µs by handler, one median of each round
+	fresh           *sandbox.Module      // the same, initialized in each call; nil: it initializes nothing
+	calls           map[string][]float64 // µs by handler, one median of each round; "fresh" is hello in fresh
 	pages           map[string]int       // changed by a call
 }
 
@@ -135,11 +136,27 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 		if l.module, err = l.load(ctx, engine); err != nil {
 			return nil, err
 		}
+		if !l.module.Initializes() {
+			continue
+		}
+		wasm, err := os.ReadFile(l.path)
+		if err != nil {
+			return nil, err
+		}
+		if l.fresh, err = engine.LoadFresh(ctx, l.path, wasm); err != nil {
+			return nil, err
+		}
 	}
 	for range rounds {
 		for _, t := range tasks() {
 			for _, l := range there {
-				if err := l.measureCalls(ctx, host, t); err != nil {
+				if err := l.measureCalls(ctx, host, t, l.module, t.handler); err != nil {
+					return nil, err
+				}
+				if l.fresh == nil || t.handler != "hello" {
+					continue
+				}
+				if err := l.measureCalls(ctx, host, t, l.fresh, "fresh"); err != nil {
 					return nil, err
 				}
 			}
@@ -243,8 +260,8 @@ func newHost(ctx context.Context, app *schema.Schema, sources []diag.Source) (_ 
 const lap = 30 * time.Millisecond
 
 // measureCalls calls a handler for one lap, each time in a transaction that is discarded,
-// and keeps the median.
-func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
+// and keeps the median under a name.
+func (l *language) measureCalls(ctx context.Context, h *host, t task, module *sandbox.Module, name string) error {
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 	call := &hostabi.Call{Input: hostabi.Input{
 		Host: &h.Host,
@@ -257,7 +274,7 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 		Caller: caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Scope: "callers", Capability: "measured.callers"},
 	}}
 	handler := t.handler
-	if command := l.module.Command(); command != "" {
+	if command := module.Command(); command != "" {
 		handler = command
 	}
 	discarded := errors.New("discarded")
@@ -277,8 +294,8 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 		return took, nil
 	}
 	_, err := once(func() error {
-		usage, err := l.module.Measure(call, handler)
-		l.pages[t.handler] = usage.ChangedPages
+		usage, err := module.Measure(call, handler)
+		l.pages[name] = usage.ChangedPages
 		return err
 	})
 	if err != nil {
@@ -290,13 +307,13 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task) error {
 	}
 	var times []float64
 	for began := time.Now(); time.Since(began) < lap || len(times) < 9; {
-		took, err := once(func() error { return l.module.Run(call, handler) })
+		took, err := once(func() error { return module.Run(call, handler) })
 		if err != nil {
 			return err
 		}
 		times = append(times, took.Seconds()*1e6)
 	}
-	l.calls[t.handler] = append(l.calls[t.handler], median(times))
+	l.calls[name] = append(l.calls[name], median(times))
 	return nil
 }
 
@@ -368,8 +385,29 @@ func languageTable(all []*language, idle metrics) string {
 		}
 		fmt.Fprintf(&b, " %s |\n", strings.Join(pages, ", "))
 	}
+	b.WriteString(freshText)
+	for _, l := range all {
+		if l.missing != nil || l.fresh == nil {
+			continue
+		}
+		var times []float64
+		for i, fresh := range l.calls["fresh"] {
+			times = append(times, fresh/l.calls["hello"][i])
+		}
+		column := func(name string) string { return spread(l.calls[name], format(median(l.calls[name]))) }
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.name, column("hello"), column("fresh"), spread(times, format(median(times))))
+	}
 	return b.String()
 }
+
+// freshText explains the second table.
+const freshText = `
+*hello* of the same modules with ` + "`module <name> { fresh: true }`" + `, which initializes the module in each call, in
+the same rounds. The last column is how many times as long that takes.
+
+| language | restored | fresh | times |
+|---|---|---|---|
+`
 
 // format shows about three digits.
 func format(n float64) string {

@@ -45,7 +45,7 @@ export function installCrypto(runner: Runner): void {
   let seeded = false;
   Math.random = function random(): number {
     if (!runner.live) {
-      runner.frozen ??= new Error("Math.random: its numbers become part of the module and are the same in every request: call it inside of a handler");
+      runner.freeze("Math.random: its numbers become part of the module and are");
       return frozen();
     }
     if (!seeded) {

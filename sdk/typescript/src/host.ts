@@ -16,8 +16,9 @@ export interface Runner {
   live: boolean;
   /** The first thing that was done while there was none, and needs one. */
   violation: Error | null;
-  /** The first thing that was done while there was none, and will be the same in every request. */
-  frozen: Error | null;
+  /** What was drawn or read from the clock while there was none, and is the same in every request: an error with its place for each, set by freeze. */
+  frozen: Error[];
+  freeze(what: string): void;
   demand(what: string): void;
   /** Called when a promise without a handler is rejected (handled 0), and when it gets a handler later (1). */
   rejected(promise: object, reason: unknown, handled: number): void;

@@ -24,7 +24,7 @@ runner.live = false;
 runner.violation = null;
 runner.unseen = 0;
 runner.timers = 0;
-runner.frozen = null;
+runner.frozen = [];
 runner.trace = tracer(runner.sources, runner.mappings);
 runner.mappings = "";
 
@@ -37,6 +37,11 @@ runner.demand = (what) => {
   );
   runner.violation ??= error;
   throw error;
+};
+
+runner.freeze = (what) => {
+  const error = new Error(`${what} the same in every request: call it inside of a handler`);
+  if (runner.frozen.length < 100 && !runner.frozen.some((e) => e.stack === error.stack)) runner.frozen.push(error);
 };
 
 const rejections = new Map<object, unknown>();

@@ -51,6 +51,7 @@ export function serve(files: [file: string, module: Record<string, unknown>][]):
   runner.stopped = stopped;
   runner.seal = () => {
     runner.live = true;
+    runner.frozen = [];
     forget();
     delete (globalThis as { __runner?: unknown }).__runner;
   };

@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/wasm"
+	"runner.example/runtime/draws"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/schema/syntax"
+)
+
+// FindDraws warns about what the modules draw before their first request, since every request gets the
+// same. It leaves out modules that the schema makes fresh, and modules that cannot be loaded. The error
+// is that of ctx.
+func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.List, err error) {
+	for _, file := range app.Modules {
+		if app.Schema.IsFresh(file.ShortName()) {
+			continue
+		}
+		drawn, err := draws.Find(ctx, file.Wasm, draws.Options{MemoryBytes: opt.MemoryBytes})
+		if ctx.Err() != nil {
+			return found, ctx.Err()
+		}
+		if err != nil || len(drawn.Draws) == 0 {
+			continue
+		}
+		concerned := concerned(app.Schema, file)
+		for _, d := range drawn.Draws {
+			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, drawn.Named, concerned))
+		}
+	}
+	return found, nil
+}
+
+// maxChain is how many functions of a chain are shown.
+const maxChain = 12
+
+func drawMessage(file ModuleFile, d draws.Draw, named bool, concerned string) string {
+	chain := d.Chain
+	if len(chain) > maxChain {
+		chain = slices.Concat(chain[:maxChain/2], []string{"…"}, chain[len(chain)-maxChain/2:])
+	}
+	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s", d.Kind, d.Kind.Act(), strings.Join(chain, " → "), concerned)
+	if !named {
+		text += " (the module has no names of functions: build it without stripping it to see which package drew)"
+	}
+	name := file.ShortName()
+	if !syntax.IsName(name) {
+		name = fmt.Sprintf("%q", name)
+	}
+	return text + fmt.Sprintf(": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
+}
+
+// concerned names the handlers of the schema that a module exports, to append to a message.
+func concerned(s *schema.Schema, file ModuleFile) string {
+	m, err := wasm.Parse(file.Wasm, wasm.DefaultLimits())
+	if err != nil {
+		return ""
+	}
+	named := namesHandler(s)
+	var handlers []string
+	for _, x := range m.Exports() {
+		if x.Kind == wasm.FunctionKind && named(x.Name) {
+			handlers = append(handlers, x.Name)
+		}
+	}
+	const shown = 5
+	slices.Sort(handlers)
+	switch n := len(handlers); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return " (handler " + handlers[0] + ")"
+	case n > shown:
+		return fmt.Sprintf(" (handlers %s and %d others)", strings.Join(handlers[:shown], ", "), n-shown)
+	}
+	return " (handlers " + strings.Join(handlers, ", ") + ")"
+}

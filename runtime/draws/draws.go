@@ -1,0 +1,296 @@
+package draws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/wasm"
+)
+
+// Options of Find.
+type Options struct {
+	// MemoryBytes limits the module's memory; Time limits each of the two runs, 10 s by default.
+	MemoryBytes int64
+	Time        time.Duration
+}
+
+// Kind is what was drawn.
+type Kind int
+
+const (
+	// Random: random bytes of the host.
+	Random Kind = iota
+	// Number: a number of the generator that the language has.
+	Number
+	// Clock: the clock as the seed of a generator.
+	Clock
+)
+
+// String says what was drawn, for messages, and Act how.
+func (k Kind) String() string {
+	return []string{"random bytes", "random number", "sequence of a generator"}[k]
+}
+
+func (k Kind) Act() string {
+	return []string{"drawn", "drawn", "seeded from the clock"}[k]
+}
+
+// Draw is a place that draws before the first request.
+type Draw struct {
+	Kind Kind
+	// Chain are the functions that drew, the outermost first. Without names it has the exported
+	// function, and the others by number.
+	Chain []string
+}
+
+// Found is what Find found.
+type Found struct {
+	// Draws are the places in the order in which they drew first, each once.
+	Draws []Draw
+	// Named: the module has the names of its functions.
+	Named bool
+}
+
+// Find runs the initialization of a module and returns what it drew. A module without one has no
+// draws. If the initialization fails or takes too long, Find returns what it drew until then. An
+// error is about a module that cannot be loaded.
+func Find(ctx context.Context, module []byte, o Options) (found Found, err error) {
+	parsed, err := wasm.Parse(module, wasm.DefaultLimits())
+	if err != nil {
+		return found, err
+	}
+	first := initializers(parsed)
+	if len(first) == 0 && !parsed.HasStart() {
+		return found, nil
+	}
+	if o.Time == 0 {
+		o.Time = 10 * time.Second
+	}
+	w := newWatcher(parsed)
+	config := wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true)
+	if pages := o.MemoryBytes / wasm.PageBytes; pages > 0 {
+		config = config.WithMemoryLimitPages(uint32(min(pages, 1<<16)))
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	defer func() { err = errors.Join(err, r.Close(context.WithoutCancel(ctx))) }()
+	watched := experimental.WithFunctionListenerFactory(ctx, w)
+	if err := w.provide(watched, r); err != nil {
+		return found, err
+	}
+	compiled, err := r.CompileModule(watched, module)
+	if err != nil {
+		return found, err
+	}
+	events := w.run(ctx, r, compiled, first, o.Time)
+	var again []event
+	if slices.ContainsFunc(events, func(e event) bool { return e.kind == Clock }) {
+		w.offset = apart
+		again = w.run(ctx, r, compiled, first, o.Time)
+	}
+	return Found{Draws: w.draws(events, again), Named: w.named}, ctx.Err()
+}
+
+// apart is how far apart the clocks of the two runs are: no unit of time has the same digits in both.
+const apart = 1_234_567_890_123_456_789 * time.Nanosecond / 7
+
+// initializers are the exported functions that run before the first request, in order.
+func initializers(m *wasm.Module) (names []string) {
+	for _, name := range []string{"_initialize", "runner_warm", "runner_prepare"} {
+		if slices.ContainsFunc(m.Exports(), func(x wasm.Export) bool { return x.Kind == wasm.FunctionKind && x.Name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// event is a call of a function that is watched.
+type event struct {
+	kind   Kind
+	frames []string // the active functions, the innermost first
+	args   string   // of a function that seeds a generator
+}
+
+// watcher runs a module and records the calls of some functions. One goroutine may use it.
+type watcher struct {
+	rules
+	names map[uint32]string // of functions by index; nil: those of the name section
+	named bool
+
+	events []event
+	random *rand.ChaCha8
+	offset time.Duration
+}
+
+func newWatcher(m *wasm.Module) *watcher {
+	w := &watcher{rules: rulesOfOthers, names: goNames(m)}
+	if w.names != nil {
+		w.rules, w.named = rulesOfGo, true
+	}
+	return w
+}
+
+// name is the name of a function in messages.
+func (w *watcher) name(f api.FunctionDefinition) string {
+	switch exports := f.ExportNames(); {
+	case w.names[f.Index()] != "" && f.GoFunction() == nil:
+		return w.names[f.Index()]
+	case f.Name() != "":
+		return plainName(f.Name())
+	case len(exports) > 0:
+		return exports[0]
+	}
+	return fmt.Sprintf("function %d", f.Index())
+}
+
+// NewFunctionListener implements experimental.FunctionListenerFactory.
+func (w *watcher) NewFunctionListener(f api.FunctionDefinition) experimental.FunctionListener {
+	var kind Kind
+	watched := false
+	if f.GoFunction() != nil {
+		watched = f.Name() == randomFunction
+	} else {
+		w.named = w.named || f.Name() != ""
+		kind, watched = w.watch(w.name(f))
+	}
+	if !watched {
+		return nil
+	}
+	return experimental.FunctionListenerFunc(func(_ context.Context, m api.Module, f api.FunctionDefinition, params []uint64, stack experimental.StackIterator) {
+		e := event{kind: kind}
+		for stack.Next() {
+			if of := stack.Function().Definition(); of.GoFunction() == nil {
+				e.frames = append(e.frames, w.name(of))
+			}
+		}
+		if kind == Clock {
+			var ok bool
+			if e.args, ok = w.arguments(e.frames[0], m, params); !ok {
+				return
+			}
+		}
+		w.events = append(w.events, e)
+	})
+}
+
+// randomFunction and clockFunction are the host's functions that give other results in each run of Find.
+const (
+	randomFunction = "random_get"
+	clockFunction  = "clock_time_get"
+)
+
+// provide makes the host's functions available. Random bytes and the time are those of the watcher.
+func (w *watcher) provide(ctx context.Context, r wazero.Runtime) error {
+	for module, functions := range map[string][]hostabi.Function{abi.Module: hostabi.Functions(), hostabi.WASIModule: hostabi.WASI()} {
+		b := r.NewHostModuleBuilder(module)
+		for _, f := range functions {
+			switch {
+			case module != hostabi.WASIModule:
+			case f.Name == randomFunction:
+				f.Fn = w.fill
+			case f.Name == clockFunction:
+				f.Fn = w.later(f.Fn)
+			}
+			b.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).WithName(f.Name).Export(f.Name)
+		}
+		if _, err := b.Instantiate(ctx); err != nil {
+			return fmt.Errorf("make host module %q: %w", module, err)
+		}
+	}
+	return nil
+}
+
+// fill is random_get(address, length) -> errno.
+func (w *watcher) fill(_ context.Context, m api.Module, stack []uint64) {
+	const fault = 21
+	into, ok := m.Memory().Read(api.DecodeU32(stack[0]), api.DecodeU32(stack[1]))
+	stack[0] = fault
+	if ok {
+		_, _ = w.random.Read(into) // never fails
+		stack[0] = 0
+	}
+}
+
+// later returns clock_time_get(clock, precision, address) -> errno with another time.
+func (w *watcher) later(now api.GoModuleFunc) api.GoModuleFunc {
+	return func(ctx context.Context, m api.Module, stack []uint64) {
+		at := api.DecodeU32(stack[2])
+		now(ctx, m, stack)
+		if t, ok := m.Memory().ReadUint64Le(at); ok && stack[0] == 0 {
+			m.Memory().WriteUint64Le(at, t+uint64(w.offset))
+		}
+	}
+}
+
+// run runs the initialization once, and returns the events up to its end or its failure, which the
+// sandbox reports when it loads the module.
+func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string, limit time.Duration) []event {
+	w.events, w.random = nil, rand.NewChaCha8([32]byte{})
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
+		Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: limit},
+	}}}
+	call.Begin()
+	defer call.End()
+	call.Initializing(true)
+	guest := &hostabi.Guest{Context: ctx}
+	guest.Bind(call)
+	m, err := r.InstantiateModule(guest, module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return w.events
+	}
+	defer m.Close(context.WithoutCancel(ctx))
+	for _, name := range first {
+		f := m.ExportedFunction(name)
+		if f == nil || len(f.Definition().ParamTypes()) > 0 {
+			break
+		}
+		if _, err := f.Call(guest); err != nil {
+			break
+		}
+	}
+	return w.events
+}
+
+// draws returns what the events mean. again are those of a run with another clock.
+func (w *watcher) draws(events, again []event) (draws []Draw) {
+	seen := map[string]bool{}
+	seeds := map[string][]string{} // arguments in the other run, by frames
+	for _, e := range again {
+		if e.kind == Clock {
+			at := strings.Join(e.frames, "\n")
+			seeds[at] = append(seeds[at], e.args)
+		}
+	}
+	for _, e := range events {
+		if e.kind == Clock {
+			at := strings.Join(e.frames, "\n")
+			others := seeds[at]
+			if len(others) == 0 {
+				continue
+			}
+			seeds[at] = others[1:]
+			if others[0] == e.args {
+				continue
+			}
+		}
+		d := w.draw(e.kind, e.frames)
+		if id := fmt.Sprint(d); len(d.Chain) > 0 && !seen[id] {
+			seen[id] = true
+			draws = append(draws, d)
+		}
+	}
+	return draws
+}

@@ -1,0 +1,125 @@
+package draws_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/runtime/draws"
+)
+
+// assemble assembles a module whose initialization is a body, with functions before it. names keeps the
+// names of functions.
+func assemble(t *testing.T, names bool, functions, body string) []byte {
+	t.Helper()
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
+	in, out := filepath.Join(t.TempDir(), "module.wat"), filepath.Join(t.TempDir(), "module.wasm")
+	text := `(module
+		(import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func $bytes (drop (call $random_get (i32.const 0) (i32.const 8))))
+		(func $time (result i32)
+			(drop (call $clock_time_get (i32.const 0) (i64.const 0) (i32.const 16)))
+			(i32.wrap_i64 (i64.load (i32.const 16))))
+		` + functions + `
+		(func $_initialize (export "_initialize") ` + body + `)
+		(func (export "hello")))`
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{in, "-o", out}
+	if names {
+		args = append(args, "--debug-names")
+	}
+	if text, err := exec.Command("wat2wasm", args...).CombinedOutput(); err != nil {
+		t.Fatalf("wat2wasm (tools/setup.sh installs it): %v\n%s", err, text)
+	}
+	module, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+func shown(found draws.Found) string {
+	var lines []string
+	for _, d := range found.Draws {
+		lines = append(lines, fmt.Sprintf("%s: %s", d.Kind, strings.Join(d.Chain, " → ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestDrawsAreFoundWithTheirChain(t *testing.T) {
+	for _, row := range []struct{ name, functions, body, want string }{
+		{"nothing", "", "", ""},
+		{"C: a number of libc", "(func $rand) (func $setup (call $rand))", "(call $setup) (call $setup)", "random number: setup → rand"},
+		{"C: random bytes through libc's generator", "(func $arc4random (call $bytes)) (func $setup (call $arc4random))", "(call $setup)", "random number: setup → arc4random"},
+		{"C: a seed from the clock", "(func $srand (param i32)) (func $setup (call $srand (call $time)))", "(call $setup)", "sequence of a generator: setup → srand"},
+		{"C: a seed that is written", "(func $srand (param i32)) (func $setup (call $srand (i32.const 7)))", "(call $setup)", ""},
+		{"C: the clock beside a seed that is written", "(func $srand (param i32)) (func $setup (drop (call $time)) (call $srand (i32.const 7)) (drop (call $time)))", "(call $setup)", ""},
+		{"C: a guard of the stack", "(func $__init_ssp (call $bytes))", "(call $__init_ssp)", ""},
+		{"C: a seed from random bytes", "(func $srandom (param i32)) (func $setup (call $bytes) (call $srandom (i32.load (i32.const 0))))", "(call $setup)", "random bytes: setup → bytes"},
+		{"the second of two seeds", "(func $srand (param i32)) (func $setup (call $srand (i32.const 1)) (call $srand (call $time)))", "(call $setup)", "sequence of a generator: setup → srand"},
+		{"AssemblyScript", "(func $~lib/math/NativeMath.random (call $bytes)) (func $~start (call $~lib/math/NativeMath.random))", "(call $~start)", "random number: ~start → ~lib/math/NativeMath.random"},
+		{"Rust: keys of maps", "(func $_ZN3std3sys6random19hashmap_random_keys17h0123456789abcdefE (call $bytes)) (func $warm (call $_ZN3std3sys6random19hashmap_random_keys17h0123456789abcdefE))", "(call $warm)", ""},
+		{"Rust: a generator from the keys of maps", "(func $_ZN3std3sys6random19hashmap_random_keys17h0123456789abcdefE (call $bytes)) (func $_ZN8fastrand10global_rng11random_seed17h0123456789abcdefE (call $_ZN3std3sys6random19hashmap_random_keys17h0123456789abcdefE))",
+			"(call $_ZN8fastrand10global_rng11random_seed17h0123456789abcdefE)", "random bytes: fastrand::global_rng::random_seed → std::sys::random::hashmap_random_keys → bytes"},
+		{"Rust: a crate", "(func $_ZN9getrandom9getrandom17h0123456789abcdefE (call $bytes))", "(call $_ZN9getrandom9getrandom17h0123456789abcdefE)", "random bytes: getrandom::getrandom → bytes"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			found, err := draws.Find(t.Context(), assemble(t, true, row.functions, row.body), draws.Options{})
+			if got := shown(found); err != nil || got != row.want || !found.Named {
+				t.Errorf("%v, with names %v, found\n%s\nwant\n%s", err, found.Named, got, row.want)
+			}
+		})
+	}
+}
+
+func TestAModuleWithoutNamesIsReportedWithNumbers(t *testing.T) {
+	found, err := draws.Find(t.Context(), assemble(t, false, "(func $setup (call $bytes))", "(call $setup)"), draws.Options{})
+	if got := shown(found); err != nil || found.Named || got != "random bytes: function 4 → function 2" {
+		t.Errorf("%v, with names %v, found %s", err, found.Named, got)
+	}
+}
+
+// What failed or took too long until then has drawn.
+func TestAnInitializationThatFailsOrDoesNotEnd(t *testing.T) {
+	for _, body := range []string{"(call $setup) (unreachable)", "(call $setup) (loop $again (br $again))"} {
+		found, err := draws.Find(t.Context(), assemble(t, true, "(func $setup (call $bytes))", body), draws.Options{Time: 50 * time.Millisecond})
+		if got := shown(found); err != nil || got != "random bytes: setup → bytes" {
+			t.Errorf("%s: %v, found %s", body, err, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := draws.Find(ctx, assemble(t, true, "", "(loop $again (br $again))"), draws.Options{}); err == nil {
+		t.Error("a cancelled search has no error")
+	}
+}
+
+// A module may have anything where Go has the table of its functions.
+func FuzzTablesOfGo(f *testing.F) {
+	f.Add([]byte("\xf1\xff\xff\xff\x00\x00\x01\x08"))
+	f.Add([]byte("\xf1\xff\xff\xff\x00\x00\x01\x08\xff\xff\xff\xff\x00\x00\x00\x00" + strings.Repeat("\x40\x00\x00\x00\x00\x00\x00\x00", 12)))
+	f.Add([]byte("\xf0\xff\xff\xff\x00\x00\x01\x08\x01\x00\x00\x00\x00\x00\x00\x00" + strings.Repeat("\x00\x00\x00\x00\x00\x00\x00\x00", 12)))
+	f.Fuzz(func(t *testing.T, table []byte) {
+		section := func(id byte, content string) string {
+			return string(binary.AppendUvarint([]byte{id}, uint64(len(content)))) + content
+		}
+		sized := string(binary.AppendUvarint(nil, uint64(len(table)))) + string(table)
+		module := "\x00asm\x01\x00\x00\x00" + section(1, "\x01\x60\x00\x00") + section(3, "\x01\x00") + section(5, "\x01\x00\x10") +
+			section(7, "\x01\x0b_initialize\x00\x00") + section(10, "\x01\x02\x00\x0b") + section(11, "\x01\x00\x41\x08\x0b"+sized)
+		if found, err := draws.Find(t.Context(), []byte(module), draws.Options{}); len(table) < 1<<20 && (err != nil || len(found.Draws) > 0) {
+			t.Errorf("found %v, %v", found, err)
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package draws
+
+import (
+	"bytes"
+	"debug/gosym"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"runner.example/internal/wasm"
+)
+
+// The table of functions that Go's runtime has for stack traces begins with one of these: the magic
+// number of its version, two zeros, the unit of program counters, the size of pointers.
+var goTables = [][]byte{
+	{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.20
+	{0xf0, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.18
+}
+
+// goNames returns the names of a Go module's functions by their index; nil: it is not a module of Go,
+// or of a version whose table is not known.
+func goNames(m *wasm.Module) map[uint32]string {
+	segments, err := m.Data()
+	if err != nil || m.Memory() == nil {
+		return nil
+	}
+	for i, s := range segments {
+		for _, begin := range goTables {
+			at := bytes.Index(s.Bytes, begin)
+			if at < 0 {
+				continue
+			}
+			size := uint64(m.Memory().MinPages) * wasm.PageBytes
+			if names := readNames(m, memoryFrom(segments[i:], uint64(s.Offset)+uint64(at), size)); names != nil {
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// memoryFrom returns the initial memory from an address, as far as segments fill it. They may leave out
+// zeros. size is that of the whole memory.
+func memoryFrom(segments []wasm.DataSegment, from, size uint64) []byte {
+	memory := make([]byte, 0, len(segments[0].Bytes))
+	for _, s := range segments {
+		begin, end := uint64(s.Offset), uint64(s.Offset)+uint64(len(s.Bytes))
+		if end <= from || end > size {
+			continue
+		}
+		content := s.Bytes[max(begin, from)-begin:]
+		if more := end - from; more > uint64(len(memory)) {
+			memory = append(memory, make([]byte, more-uint64(len(memory)))...)
+		}
+		copy(memory[end-from-uint64(len(content)):], content)
+	}
+	return memory
+}
+
+// readNames returns the names in a table; nil: it is not one. It has the number of functions, which is
+// that of the module, after its first eight bytes: gosym makes room for so many, and may panic if the
+// rest is damaged.
+func readNames(m *wasm.Module, table []byte) (names map[uint32]string) {
+	defer func() {
+		if recover() != nil {
+			names = nil
+		}
+	}()
+	if len(table) < 16 || binary.LittleEndian.Uint64(table[8:]) != uint64(m.Functions()) {
+		return nil
+	}
+	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, 0))
+	if err != nil || len(symbols.Funcs) == 0 {
+		return nil
+	}
+	// An entry is the number of a function from an offset, in older versions shifted by 16 bits.
+	text, shift := symbols.Funcs[0].Entry, 0
+	if text >= 1<<16 {
+		shift = 16
+	}
+	names = map[uint32]string{}
+	for _, f := range symbols.Funcs {
+		names[uint32(uint64(len(m.Imports()))+(f.Entry-text)>>shift)] = f.Name
+	}
+	return names
+}
+
+var rulesOfGo = rules{watch: watchGo, arguments: goArguments, draw: drawOfGo}
+
+// goGenerator gives all numbers of Go's own generator.
+const goGenerator = "runtime.rand"
+
+// goSeeding are the functions of the standard library that seed a generator, with the bytes of their
+// arguments.
+var goSeeding = map[string]uint32{
+	"math/rand.NewSource": 8, "math/rand.Seed": 8, "math/rand.(*rngSource).Seed": 16, "math/rand.(*Rand).Seed": 16,
+	"math/rand/v2.NewPCG": 16, "math/rand/v2.(*PCG).Seed": 24,
+	"math/rand/v2.NewChaCha8": 32, "math/rand/v2.(*ChaCha8).Seed": 40,
+}
+
+func watchGo(name string) (Kind, bool) {
+	_, seeds := goSeeding[name]
+	switch {
+	case name == goGenerator:
+		return Number, true
+	case seeds || isUser(name) && seeding.MatchString(name[strings.LastIndexByte(name, '.'):]):
+		return Clock, true
+	}
+	return 0, false
+}
+
+// goArguments reads the arguments of a Go function: they follow the return address on the stack in
+// memory, to which the first global points. The parameter says where in the function the call goes
+// on: 0 is its beginning.
+func goArguments(name string, m api.Module, params []uint64) (string, bool) {
+	of, ok := m.(experimental.InternalModule)
+	if len(params) != 1 || params[0] != 0 || !ok || of.NumGlobal() == 0 {
+		return "", false
+	}
+	const address = 8
+	size := goSeeding[name]
+	if size == 0 {
+		size = 16 // a receiver and a number, or two numbers
+	}
+	args, ok := m.Memory().Read(uint32(of.Global(0).Get())+address, size)
+	return fmt.Sprintf("%x", args), ok
+}
+
+// generators are the packages of the standard library whose functions draw for their caller.
+// cryptoReader is crypto/rand.Reader.
+var generators = []string{"crypto/rand", cryptoReader, "math/rand", "math/rand/v2", "hash/maphash"}
+
+const cryptoReader = "crypto/internal/rand"
+
+// drawOfGo returns a chain from the outermost function outside of the standard library to the function
+// of a generator's package that drew, unless that is inlined.
+func drawOfGo(kind Kind, frames []string) Draw {
+	inner := slices.IndexFunc(frames, isUser)
+	if inner < 0 {
+		return Draw{} // the standard library for itself
+	}
+	drew := -1
+	for i, name := range frames[:inner] {
+		if slices.Contains(generators, packageOf(name)) {
+			drew = i
+		}
+	}
+	switch {
+	case drew >= 0:
+	case kind == Number:
+		return Draw{} // the seed of a map, or the order of its keys
+	default:
+		drew = inner
+	}
+	outer := len(frames) - 1
+	for !isUser(frames[outer]) {
+		outer--
+	}
+	chain := slices.Clone(frames[drew : outer+1])
+	if packageOf(chain[0]) == cryptoReader {
+		chain[0] = "crypto/rand.Read"
+	}
+	slices.Reverse(chain)
+	return Draw{kind, chain}
+}
+
+// packageOf is the import path in the name of a Go function, empty if it is not one.
+func packageOf(name string) string {
+	name, _, _ = strings.Cut(name, "[") // arguments of types have paths too
+	slash := strings.LastIndexByte(name, '/') + 1
+	dot := strings.IndexByte(name[slash:], '.')
+	if dot < 0 {
+		return ""
+	}
+	return name[:slash+dot]
+}
+
+// isUser reports whether a Go function is not of the standard library.
+func isUser(name string) bool {
+	path := packageOf(name)
+	first, _, _ := strings.Cut(path, "/")
+	return path != "" && !slices.Contains(standard, first)
+}
+
+// standard are the first elements of the paths of the standard library, and the package that
+// generated functions have.
+var standard = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding
+	errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect
+	regexp runtime slices sort strconv strings structs sync syscall testing text time type type: unicode unique unsafe vendor weak`)
