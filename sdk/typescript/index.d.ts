@@ -415,6 +415,11 @@ declare module "@runner/sdk" {
     /** It is the session that calls. */
     current: boolean;
   }
+  /** A page of sessions. `nextCursor` leads to the next one; it is null on the last. */
+  export interface SessionPage {
+    sessions: LiveSession[];
+    nextCursor: string | null;
+  }
   /**
    * Whose sessions: without options the caller's own. `tenant` is the caller's unless it is
    * given. Other users are for callers whom `@manage` in the schema's `session cookie` allows
@@ -434,8 +439,10 @@ declare module "@runner/sdk" {
      * ends. `ttl` is in seconds, at most the schema's `absolute`, which is what it is without.
      */
     create(options: { userId: string; tenant?: string; roles?: readonly RoleName[]; ttl?: number }): Operation<OpenedSession>;
-    /** The live sessions of a user, oldest first: all of them, or at most `limit`, with the cursor of the next page. */
-    list(options?: WhoseSessions & { limit?: number; cursor?: string }): Operation<LiveSession[] & { nextCursor: string | null }>;
+    /** All live sessions of a user, oldest first. */
+    list(options?: WhoseSessions & { limit?: undefined; cursor?: string }): Operation<LiveSession[]>;
+    /** At most `limit` (1 to 1000) of them, with the cursor of the next page. */
+    list(options: WhoseSessions & { limit: number; cursor?: string }): Operation<SessionPage>;
     /** Ends a session; without an id the one that calls, and takes its cookie back. */
     revoke(id?: string): Operation<{ id: string }>;
     /**

@@ -318,12 +318,14 @@ function whose(req: RouteRequest) {
 
 export async function listSessions(req: RouteRequest) {
   const { limit, cursor } = req.query;
-  const found = await getContext().client.sessions.list({
-    ...whose(req), ...(limit !== undefined && { limit: Number(limit) }), ...(cursor !== undefined && { cursor }),
-  });
+  const { sessions } = getContext().client;
+  const options = { ...whose(req), ...(cursor !== undefined && { cursor }) };
+  const { sessions: found, nextCursor } = limit === undefined
+    ? { sessions: await sessions.list(options), nextCursor: null }
+    : await sessions.list({ ...options, limit: Number(limit) });
   const first = found.map(({ userId, tenant, roles, current, createdAt, lastSeenAt, expiresAt }) =>
     ({ userId, tenant, roles, current, timed: createdAt < expiresAt && createdAt <= lastSeenAt }))[0];
-  return ok({ count: found.length, first: first ?? null, more: found.nextCursor !== null });
+  return ok({ count: found.length, first: first ?? null, more: nextCursor !== null });
 }
 
 export async function endSessions(req: RouteRequest) {
