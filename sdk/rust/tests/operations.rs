@@ -190,7 +190,7 @@ fn a_value_that_is_no_json_is_refused_before_it_is_sent() {
 }
 
 fn key() -> Value {
-    json!({"id": "key_1", "scope": "s", "capability": "c", "name": "n", "status": "active", "hint": "h", "tenant": null, "owner": null,
+    json!({"id": "key_1", "scope": "s", "capability": "c", "name": "n", "status": "active", "hint": "h", "tenant": null, "owner": null, "ownerKind": null,
         "metadata": {"a": 1}, "createdAt": "2026-01-31T12:00:00.000Z", "expiresAt": null, "rotatedAt": null,
         "previousTokenExpiresAt": null, "revokedAt": null, "lastUsedAt": null})
 }
