@@ -157,11 +157,8 @@ func TestARustPanicFailsOneRequest(t *testing.T) {
 		t.Fatalf("draws answers %v and %v", first, second)
 	}
 	a, b := strings.Split(first.body, `"`), strings.Split(second.body, `"`)
-	if a[0] == b[0] || a[1] == b[1] {
+	if a[0] == b[0] || a[1] == b[1] || a[3] == b[3] {
 		t.Errorf("two requests draw alike: %s and %s", first.body, second.body)
-	}
-	if a[3] != b[3] {
-		t.Errorf("hash maps of the standard library are new in every request: %s and %s: the SDK need not say otherwise", first.body, second.body)
 	}
 	if got := ask(t, m, "tells_the_time", abi.Request{}); got.status != 200 || got.body < `"2026` {
 		t.Errorf("the time: %d %s %v", got.status, got.body, got.err)

@@ -50,7 +50,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 		}},
 		{"app\nsecret X\nthing Y { a: b }\nenum E { }\n)", []string{
 			`2:1 E100 expected the app's name, found "secret"`,
-			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, enum, type, entity, apiKeys, functions, jobs or routes`,
+			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, module, enum, type, entity, apiKeys, functions, jobs or routes`,
 			`4:10 E100 expected a value of the enum, found "}"`,
 			`5:1 E100 expected a declaration, found ")"`,
 		}},

@@ -1,5 +1,5 @@
 use runner_sdk::*;
-use std::collections::hash_map::RandomState as Frozen;
+use std::collections::hash_map::RandomState as OfStd;
 use std::hash::{BuildHasher, Hasher};
 
 handler!(panics, |_, req| {
@@ -33,9 +33,9 @@ handler!(hoards, |_, _| {
 handler!(draws, |ctx, _| {
     let mut bytes = [0; 8];
     ctx.random(&mut bytes);
-    let frozen = Frozen::new().build_hasher().finish();
+    let of_std = OfStd::new().build_hasher().finish();
     let fresh = RandomState::new().build_hasher().finish();
-    Ok(ok((bytes, fresh.to_string(), frozen.to_string())))
+    Ok(ok((bytes, fresh.to_string(), of_std.to_string())))
 });
 
 handler!(tells_the_time, |ctx, _| Ok(ok(format_time(ctx.now()))));
