@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/entity/query"
 	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -136,6 +137,8 @@ func readToken(dec reading) error {
 func notJSON(err error) error {
 	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && wrong.Err == jsontext.ErrDuplicateName {
 		return invalid("member %q is repeated", shorten(wrong.JSONPointer.LastToken()))
+	} else if ok && query.IsHalfPair(wrong) {
+		return invalid("%s %s", shorten(query.PlaceOf(wrong)), query.NoHalfPair)
 	}
 	return invalid("arguments are not JSON")
 }

@@ -2,9 +2,12 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"iter"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -177,10 +180,36 @@ func checkJSON(text []byte) error {
 		case err == nil:
 		case ok && wrong.Err == jsontext.ErrDuplicateName:
 			return Invalidf("member %q is repeated", wrong.JSONPointer.LastToken())
+		case ok && IsHalfPair(wrong):
+			return Invalidf("%s %s", PlaceOf(wrong), NoHalfPair)
 		default:
 			return Invalidf("arguments are not JSON")
 		}
 	}
+}
+
+// NoHalfPair is what is said of a value for which IsHalfPair is true.
+const NoHalfPair = `must not have half of a surrogate pair, such as \ud800`
+
+// IsHalfPair reports whether text in JSON has half of a surrogate pair.
+func IsHalfPair(err *jsontext.SyntacticError) bool {
+	return strings.Contains(err.Err.Error(), "surrogate pair")
+}
+
+// PlaceOf writes where the error is as the SDKs do: values.items[3].name.
+func PlaceOf(err *jsontext.SyntacticError) string {
+	place := ""
+	for name := range err.JSONPointer.Tokens() {
+		switch _, failed := strconv.ParseUint(name, 10, 32); {
+		case failed == nil:
+			place += "[" + name + "]"
+		case place == "":
+			place = name
+		default:
+			place += "." + name
+		}
+	}
+	return cmp.Or(place, "a name")
 }
 
 // depthOf returns how deep brackets are nested in text, which may be invalid JSON.

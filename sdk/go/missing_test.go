@@ -17,27 +17,33 @@ type nullWriter struct{}
 
 func (nullWriter) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
+// latin1 writes itself as text that is not UTF-8.
+type latin1 struct{}
+
+func (latin1) MarshalText() ([]byte, error) { return []byte("caf\xe9"), nil }
+
 func TestAConditionWithoutAValueIsAnErrorAndNeverNull(t *testing.T) {
 	var body map[string]any
 	var text *string
 	for what, value := range map[string]any{
-		"is nil":                     nil,
-		"is nil: a pointer":          text,
-		"is nil: a member":           body["token"],
-		"is nil: raw":                json.RawMessage(nil),
-		"is nil: raw null":           json.RawMessage("null"),
-		"is nil: bytes":              []byte(nil),
-		"is nil: a list":             []string(nil),
-		"is nil: a map":              map[string]int(nil),
-		"is nil: a type":             nullWriter{},
-		"is NaN":                     math.NaN(),
-		"is +Inf":                    math.Inf(1),
-		"has NaN at [1]":             []float64{1, math.NaN()},
-		"is text that is not UTF-8":  "caf\xe9",
-		"has text that is not UTF-8": []string{"a", "\xff"},
-		"is a func()":                func() {},
-		"is a chan int":              make(chan int),
-		"is no JSON":                 json.Number("x"),
+		"is nil":                               nil,
+		"is nil: a pointer":                    text,
+		"is nil: a member":                     body["token"],
+		"is nil: raw":                          json.RawMessage(nil),
+		"is nil: raw null":                     json.RawMessage("null"),
+		"is nil: bytes":                        []byte(nil),
+		"is nil: a list":                       []string(nil),
+		"is nil: a map":                        map[string]int(nil),
+		"is nil: a type":                       nullWriter{},
+		"is NaN":                               math.NaN(),
+		"is +Inf":                              math.Inf(1),
+		"has NaN at [1]":                       []float64{1, math.NaN()},
+		"is text that is not UTF-8":            "caf\xe9",
+		"has text that is not UTF-8":           []string{"a", "\xff"},
+		"is text that is not UTF-8: of a type": latin1{},
+		"is a func()":                          func() {},
+		"is a chan int":                        make(chan int),
+		"is no JSON":                           json.Number("x"),
 	} {
 		is, _, _ := strings.Cut(what, ":")
 		condition := runner.Field("token", "=", value)

@@ -117,7 +117,13 @@ func TestAFormThatIsNotUnicodeIsRefusedAndNeverReplaced(t *testing.T) {
 	part := func(value string) string {
 		return "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n" + value + "\r\n--b--\r\n"
 	}
-	for body, kind := range map[string]string{"a=caf%e9": encoded, "a=caf\xe9": encoded, "%ff=1": encoded, "a=%EF%BF%BD&b=%ff": encoded, part("caf\xe9"): parts} {
+	file := func(name, content string) string {
+		return "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"" + name + "\"\r\n\r\n" + content + "\r\n"
+	}
+	for body, kind := range map[string]string{"a=caf%e9": encoded, "a=caf\xe9": encoded, "%ff=1": encoded, "a=%EF%BF%BD&b=%ff": encoded, part("caf\xe9"): parts,
+		// What looks like U+FFFD elsewhere does not make up for it.
+		part("caf\xe9 %EF%BF%BD"): parts, file("x", "\ufffd") + part("caf\xe9"): parts, file("caf\xe9", "\ufffd") + part("a"): parts,
+	} {
 		if got := s.Do("POST", "/form", body, token, kind); got.Status != 400 {
 			t.Errorf("%q: %d %s", body, got.Status, got.Body)
 		}

@@ -1,6 +1,6 @@
 // The way down: the host's functions, and what an operation is.
 
-import { misplaced, plain } from "./plain.ts";
+import { misplaced, noJSON, plain } from "./plain.ts";
 
 /** What the build and the runtime script hand to the SDK. */
 export interface Runner {
@@ -315,9 +315,19 @@ export abstract class Operation<T> implements PromiseLike<T> {
   }
 }
 
+/**
+ * Whether an object of a class has options that are none of its own members: a promise that was not
+ * awaited, a Map, getters. They would count as left out, and a default would be taken.
+ */
+function hides(options: object, names: readonly string[]): boolean {
+  const prototype = Object.getPrototypeOf(options);
+  if (prototype === Object.prototype || prototype === null) return false;
+  return Object.keys(options).length === 0 || noJSON(options) !== undefined || names.some((name) => name in options && !Object.hasOwn(options, name));
+}
+
 /** Returns the options of an operation; a member that it does not know is an error, as in what it sends as a whole. */
 export function known<T extends object>(op: string, options: T, ...names: (keyof T & string)[]): T {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+  if (typeof options !== "object" || options === null || Array.isArray(options) || hides(options, names)) {
     throw new TypeError(`${op}: the options are an object with ${names.join(", ")}`);
   }
   for (const name in options) {

@@ -96,11 +96,12 @@ export class RouteRequest {
     }
     // FormData has U+FFFD in place of what is not UTF-8: there is more of it than was sent.
     let texts = "";
-    for (const [name, value] of form) texts += typeof value === "string" ? name + value : name;
-    const found = texts.split("\ufffd").length;
-    if (found > 1 && found > new TextDecoder("windows-1252").decode(this.rawBody).split(/\xef\xbf\xbd|%ef%bf%bd/i).length) {
-      throw badRequest("the form has text that is not UTF-8");
-    }
+    for (const [name, value] of form) texts += typeof value === "string" ? name + value : name + value.name;
+    const found = texts.split("\ufffd").length - 1;
+    if (found === 0) return form;
+    let sent = replacements(this.rawBody, /^multipart/i.test(this.headers["content-type"] ?? "") ? /\xef\xbf\xbd/ : /\xef\xbf\xbd|%ef%bf%bd/i);
+    for (const [, value] of form) if (typeof value !== "string") sent -= replacements(await value.bytes(), /\xef\xbf\xbd/);
+    if (found > sent) throw badRequest("the form has text that is not UTF-8");
     return form;
   }
   body(): any {
@@ -124,6 +125,9 @@ export class RouteRequest {
     }
   }
 }
+
+/** How often U+FFFD is there. */
+const replacements = (bytes: Uint8Array, form: RegExp) => new TextDecoder("windows-1252").decode(bytes).split(form).length - 1;
 
 function isUTF8(bytes: Uint8Array): boolean {
   try {

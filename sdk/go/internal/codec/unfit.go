@@ -106,12 +106,16 @@ func (w *walk) custom(v reflect.Value) bool {
 	if !v.CanInterface() {
 		return false
 	}
-	switch v.Interface().(type) {
-	case json.Marshaler, encoding.TextMarshaler:
+	var text []byte
+	var err error
+	switch m := v.Interface().(type) {
+	case json.Marshaler:
+		text, err = json.Marshal(m)
+	case encoding.TextMarshaler:
+		text, err = m.MarshalText() // of which json.Marshal replaces what is not UTF-8
 	default:
 		return false
 	}
-	text, err := json.Marshal(v.Interface())
 	switch {
 	case err != nil:
 		w.found(fmt.Sprintf("no JSON (%v)", err))

@@ -21,7 +21,13 @@ class When {
 }
 const check = "check it before the query, or compare with null on purpose";
 const before = "check it before, or use null on purpose";
+class Named {
+  get user() {
+    return "bob";
+  }
+}
 const keys = () => getContext().client.apiKeys;
+const sessions = () => getContext().client.sessions;
 const account = (values: object) => any({ email: "new@example.com", password: "x", tags: [], ...values });
 const circle: any = {};
 circle.self = circle;
@@ -55,7 +61,7 @@ const all: [attempt: () => unknown, message: string][] = [
   [() => query("Account").where("seenAt", "=", any(new When(new When(NaN)))), `seenAt: the value of = is NaN: ${check}`],
   [() => query("Account").where("seenAt", "=", any(new When(invalid))), `seenAt: the value of = is an invalid date: ${check}`],
   [() => query("Account").where("seenAt", "=", any(new When(undefined))), `seenAt: the value of = is undefined: ${check}`],
-  [() => query("Account").where("password", "=", any("\ud800")), "query: arguments are not JSON"],
+  [() => query("Account").where("password", "=", any("\ud800")), "query: where[0][2] must not have half of a surrogate pair, such as \\ud800"],
   [() => query("Account").match(field("score", "=", 1), field("resetToken", "=", missing)), `resetToken: the value of = is undefined: ${check}`],
   [() => query("Account").match(or(field("score", "=", 1), and(field("score", "=", 1), field("resetToken", "=", missing)))), `resetToken: the value of = is undefined: ${check}`],
   [() => query("Account").match(not(field("resetToken", "=", missing))), `resetToken: the value of = is undefined: ${check}`],
@@ -114,13 +120,20 @@ const all: [attempt: () => unknown, message: string][] = [
   [() => jobs.enqueue("remind", { meta: 1, at: invalid }), `jobs.enqueue: params.at is an invalid date: ${before}`],
   [() => jobs.enqueue("remind", { meta: 1 }, { delay: nan }), `jobs.enqueue: delay is NaN: ${before}`],
   [() => jobs.enqueue("remind", { meta: 1 }, { at: invalid }), `jobs.enqueue: at is an invalid date: ${before}`],
-  [() => jobs.enqueue("remind", { meta: 1 }, any({ after: 60 })), 'jobs.enqueue: unknown member "after"; known: name, params, delay, key, at'],
-  [() => jobs.enqueue("remind", { meta: 1 }, any(60)), "jobs.enqueue: the options must be an object, such as { delay: 60 }"],
+  [() => jobs.enqueue("remind", { meta: 1 }, any({ after: 60 })), 'jobs.enqueue: unknown option "after"; known: delay, at, key'],
+  [() => jobs.enqueue("remind", { meta: 1 }, any(60)), "jobs.enqueue: the options are an object with delay, at, key"],
   [() => jobs.cancel(missing), 'jobs.cancel: member "id" is missing'],
   [() => keys().create({ scope: "all", expiresIn: nan }), `apiKeys.create: expiresIn is NaN: ${before}`],
   [() => keys().create({ scope: "all", metadata: { plan: { until: invalid } } }), `apiKeys.create: metadata.plan.until is an invalid date: ${before}`],
   [() => keys().create({ scope: "all", metadata: new Map() }), "apiKeys.create: metadata is a Map: Object.fromEntries(map) is an object, [...map] a list"],
   [() => keys().list({ limit: nan }), `apiKeys.list: limit is NaN: ${before}`],
+  // Options that would count as left out, and end tokens or sessions, or list all.
+  [() => keys().rotate("key_x", any(Promise.resolve({ gracePeriod: 60 }))), "apiKeys.rotate: the options are an object with gracePeriod"],
+  [() => keys().rotate("key_x", any(new Map([["gracePeriod", 60]]))), "apiKeys.rotate: the options are an object with gracePeriod"],
+  [() => keys().list(any(query("Account"))), "apiKeys.list: the options are an object with scope, limit, cursor"],
+  [() => sessions().list(any(Object.create({ user: "bob" }))), "sessions.list: the options are an object with user, tenant, allTenants, limit, cursor"],
+  [() => sessions().revokeAll(any(new Named())), "sessions.revokeAll: the options are an object with user, tenant, allTenants, except"],
+  [() => jobs.enqueue("remind", { meta: 1 }, any(Promise.resolve({ delay: 60 }))), "jobs.enqueue: the options are an object with delay, at, key"],
   [() => keys().get(missing), 'apiKeys.get: member "id" is missing'],
   [() => keys().revoke(missing), 'apiKeys.revoke: member "id" is missing'],
   [() => getContext().client.sessions.create({ userId: "u", ttl: nan }), `sessions.create: ttl is NaN: ${before}`],
