@@ -10,7 +10,7 @@ import (
 )
 
 // background limits the guests of all background handlers. They take turns to run: as many as half of the
-// CPU slots at once, shared like CPU slots between handlers and between callers. While requests run or wait
+// CPU slots at once. Callers share the turns evenly. While requests run or wait
 // for a CPU slot, they run for half of the time. A guest that waits for something else has no turn.
 type background struct {
 	limit int // guests that run at once
@@ -38,6 +38,13 @@ type turn struct {
 	task  cpuqueue.Task
 	by    *callerState
 	waits bool // it is in the queue without a turn
+}
+
+// turns are those of one caller: to the queue it is a handler, so that callers share the turns, under however
+// many names.
+type turns struct {
+	cpuqueue.Handler
+	cpuqueue.Caller
 }
 
 // mayTake reports whether a background handler may have another slot.
@@ -83,7 +90,7 @@ func (b *background) due(t *turn, now time.Duration) bool {
 // take waits for a turn. The error is that of ctx.
 func (b *background) take(ctx context.Context, t *turn) error {
 	if !t.waits && !t.task.Running() {
-		t.waits, _ = b.turns.Join(ctx, &t.task, &t.by.turns) // never ErrFull: nothing is known of how long tasks take
+		t.waits, _ = b.turns.Join(ctx, &t.task, &t.by.turns.Caller) // never ErrFull: nothing is known of how long tasks take
 	}
 	if !t.waits {
 		return nil
@@ -109,8 +116,8 @@ func (b *background) release(t *turn) {
 // long as ctx lasts.
 func (s *instanceSlots) enterBackground(ctx context.Context, c claim) error {
 	t := c.turn
-	t.task.Reset(&c.turns, s.now())
 	t.by = s.caller(c)
+	t.task.Reset(&t.by.turns.Handler, s.now())
 	for {
 		if s.awaitPlace(ctx, c) != nil || s.background.take(ctx, t) != nil {
 			s.forget(t.by)

@@ -213,6 +213,34 @@ func (s Slots) Background() *Handler {
 	return &Handler{handlerState: &handlerState{in: s.s, background: true}}
 }
 
+// Of returns the handler with another caller: a key of a tenant.
+func (h *Handler) Of(tenant, key string) *Handler {
+	of := &Handler{handlerState: h.handlerState}
+	of.call.Caller.Tenant, of.call.Caller.KeyID = tenant, key
+	return of
+}
+
+// YieldEvery is for how long a guest has its turn until it asks to go on.
+const YieldEvery = yieldEvery
+
+// GoOn is what a background guest does every YieldEvery while it computes.
+func (s Slots) GoOn(ctx context.Context, h *Handler) error {
+	a := account{engine: &Engine{slots: s.s, options: Options{Now: s.s.now}}, slot: slot{claim: h.claim(), memory: new(memory)}}
+	a.slot.turn = h.turns[0]
+	defer a.finish()
+	return a.yieldTurn(ctx)
+}
+
+// Sleep has a background guest with so much memory wait for something else.
+func (s Slots) Sleep(ctx context.Context, h *Handler, bytes int64, d time.Duration) {
+	a := account{engine: &Engine{slots: s.s, options: Options{Now: s.s.now}}, slot: slot{claim: h.claim(), memory: &memory{charged: bytes}}}
+	a.slot.turn = h.turns[0]
+	defer a.finish()
+	a.park(false)
+	time.Sleep(d)
+	a.unpark(ctx)
+}
+
 // Enter takes a slot.
 func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
 	c := h.claim()

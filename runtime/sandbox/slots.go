@@ -49,7 +49,6 @@ type handlerState struct {
 
 	in         *instanceSlots
 	background bool // it runs beside requests, and serves none
-	turns      cpuqueue.Handler
 
 	slots  int // that its guests hold; guarded by instanceSlots.Pool
 	parked parked
@@ -67,7 +66,7 @@ type callerState struct {
 	name   string
 	uses   int // guarded by instanceSlots.mu
 	cpu    cpuqueue.Caller
-	turns  cpuqueue.Caller // of background guests
+	turns  turns
 	parked parked
 }
 
