@@ -17,7 +17,7 @@ import (
 // CPU slot. A guest that waits, for a CPU slot or for something else, parks: it gives its slot
 // to another one, and takes one again when it goes on. parkedPerSlot times the number of slots
 // may park, with a part of all memory (1/parkedMemory, or the limit of one). A handler and a
-// caller have their shares of both. A guest that cannot park ends.
+// caller have their shares of both. A guest that cannot park ends, unless it runs in the background.
 const (
 	parkedPerSlot = 8
 	parkedMemory  = 2
@@ -78,6 +78,7 @@ type claim struct {
 	turn    *turn // of a background guest; nil: it serves a request
 }
 
+// claim returns that of a call of a handler.
 func (m *Module) claim(call *hostabi.Call, handler int) claim {
 	c := claim{handlerState: &m.states[handler], call: call}
 	if c.background {
@@ -158,7 +159,7 @@ type instanceSlots struct {
 	mu      sync.Mutex
 	all     int   // places
 	places  int   // for guests that may still park
-	bytes   int64 // of memory, for those; below 0 when one alone has parked with more
+	bytes   int64 // of memory, for those; below 0 when one alone has parked with more, or background guests
 	callers map[string]*callerState
 	freed   chan struct{} // closed when a place becomes free; nil: no background guest waits for one
 }
