@@ -149,6 +149,14 @@ func (p *Pool[C]) Release(claim C) {
 	p.serveLocked()
 }
 
+// Serve hands free slots to the waiters that may have them by now, for claims whose MayTake depends on more
+// than slots.
+func (p *Pool[C]) Serve() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.serveLocked()
+}
+
 // Contended reports whether a claim waits.
 func (p *Pool[C]) Contended() bool { return p.waiting.Load() > 0 }
 

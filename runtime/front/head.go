@@ -2,6 +2,7 @@ package front
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -374,10 +375,15 @@ func ValidHost(b []byte) bool {
 	if len(port) > 6 || len(name) == 0 {
 		return false
 	}
-	for i, c := range port {
-		if i > 0 && !isDigit(c) {
+	number := 0
+	for _, c := range bytes.TrimPrefix(port, []byte{':'}) {
+		if !isDigit(c) {
 			return false
 		}
+		number = 10*number + int(c-'0')
+	}
+	if number > math.MaxUint16 {
+		return false
 	}
 	if name[0] == '[' {
 		_, ok := parseHop(name)

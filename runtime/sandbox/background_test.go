@@ -1,6 +1,10 @@
 package sandbox_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,5 +136,137 @@ func TestBackgroundHandlersGoOnAfterTheLastRequest(t *testing.T) {
 			t.Error(err)
 		}
 		s.Leave(jobs[0])
+	})
+}
+
+// computeBeside has a background guest compute for so long, or until ctx ends. It returns how long it waited to begin.
+func computeBeside(ctx context.Context, s sandbox.Slots, h *sandbox.Handler, long time.Duration) time.Duration {
+	began := time.Now()
+	if s.Enter(ctx, h, 0) != nil {
+		return time.Since(began)
+	}
+	waited := time.Since(began)
+	for ctx.Err() == nil && long > 0 {
+		d := min(long, sandbox.YieldEvery)
+		time.Sleep(d)
+		long -= d
+		if s.GoOn(ctx, h) != nil {
+			break
+		}
+	}
+	s.Leave(h)
+	return waited
+}
+
+// However many background guests of one tenant compute, under many names and keys, one of another tenant begins
+// soon, and has its share. While requests run, it shares half of the time.
+func TestComputingBackgroundGuestsOfATenantLeaveTurnsToOthers(t *testing.T) {
+	const long = 100 * time.Millisecond
+	for name, row := range map[string]struct {
+		requests    bool
+		begin, last time.Duration // at most
+	}{
+		"alone":           {false, 2 * sandbox.YieldEvery, 2*long + 2*sandbox.YieldEvery},
+		"beside requests": {true, 6 * sandbox.YieldEvery, 4*long + 20*sandbox.YieldEvery},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := sandbox.NewSlots(64, 1<<30)
+				ctx, stop := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				if row.requests {
+					request := s.NewHandler()
+					if err := s.Enter(ctx, request, 0); err != nil {
+						t.Fatal(err)
+					}
+					defer s.Leave(request)
+				}
+				same := s.Background()
+				for i := range 8 * s.MaxBackground() {
+					for range 3 {
+						h := s.Background()
+						if i == 0 {
+							h = same
+						}
+						h = h.Of("acme", fmt.Sprint(i))
+						all.Go(func() { computeBeside(ctx, s, h, time.Hour) })
+					}
+				}
+				time.Sleep(10 * time.Second)
+				for range 3 {
+					for _, h := range []*sandbox.Handler{s.Background(), same} {
+						began := time.Now()
+						waited := computeBeside(ctx, s, h.Of("blue", "k"), long)
+						if took := time.Since(began); waited > row.begin || took > row.last {
+							t.Errorf("a guest of another tenant begins after %s and ends after %s, want %s and %s at most", waited, took, row.begin, row.last)
+						}
+						time.Sleep(time.Second)
+					}
+				}
+				stop()
+				all.Wait()
+			})
+		})
+	}
+}
+
+// Guests that compute for long rest beside requests like those that end: they run for half of the time.
+func TestComputingBackgroundGuestsRestWhileRequestsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sandbox.NewSlots(64, 1<<30)
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range s.MaxBackground() {
+			all.Go(func() { computeBeside(ctx, s, s.Background(), time.Hour) })
+		}
+		time.Sleep(time.Minute) // does not count, because there are no requests
+		request, h := s.NewHandler(), s.Background()
+		if err := s.Enter(ctx, request, 0); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		all.Wait()
+		for range s.MaxBackground() - 1 {
+			all.Go(func() { computeBeside(t.Context(), s, s.Background(), time.Second) })
+		}
+		began := time.Now()
+		if computeBeside(t.Context(), s, h, time.Second); time.Since(began) < 19*time.Second/10 || time.Since(began) > 22*time.Second/10 {
+			t.Errorf("a second of computing takes %s beside requests, want 2s", time.Since(began))
+		}
+		all.Wait()
+		s.Leave(request)
+	})
+}
+
+// Background guests that sleep hold no turn, however many there are, and begin only while there are places.
+func TestSleepingBackgroundGuestsBeyondThePlacesHoldNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const count, size = 16, 1 << 10
+		s := sandbox.NewSlots(count, 64*size)
+		var all sync.WaitGroup
+		var begun atomic.Int32
+		for i := range 200 {
+			h := s.Background().Of("acme", fmt.Sprint(i))
+			all.Go(func() {
+				if err := s.Enter(t.Context(), h, 0); err != nil {
+					t.Error(err)
+					return
+				}
+				begun.Add(1)
+				s.Sleep(t.Context(), h, size, 10*time.Second)
+				s.Leave(h)
+			})
+		}
+		time.Sleep(time.Second)
+		if n := int(begun.Load()); n < 48 || n > 48+s.MaxBackground() {
+			t.Errorf("%d guests of one tenant sleep, want its share of memory, 48, and at most as many more as run at once", n)
+		}
+		if waited := computeBeside(t.Context(), s, s.Background().Of("blue", "k"), 10*time.Millisecond); waited != 0 {
+			t.Errorf("a guest of another tenant waits for %s", waited)
+		}
+		all.Wait()
+		if err := s.Idle(count); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -32,7 +32,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 			return err
 		}
 	}
-	err = judge(call, nil, s.call(call, index))
+	err = judge(call, nil, s.call(c, index))
 	s.finish()
 	m.pool.giveBack(s)
 	call.End()
@@ -134,7 +134,7 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 		}
 		call.Begin()
 		index := m.byName[handler]
-		err = s.call(call, index)
+		err = s.call(m.claim(call, index), index)
 		s.finish()
 		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
 			return err
@@ -186,7 +186,8 @@ type Slots struct{ s *instanceSlots }
 // Handler is one of a module without one. Its guests are those of one caller.
 type Handler struct {
 	*handlerState
-	call hostabi.Call
+	call  hostabi.Call
+	turns []*turn // of background guests that have entered
 }
 
 // By returns the handler with another caller: that of an address.
@@ -203,7 +204,7 @@ func NewSlots(count int, parkedBytes int64) Slots {
 }
 
 // MaxBackground is how many background guests may run at once.
-func (s Slots) MaxBackground() int { return s.s.shared.limit }
+func (s Slots) MaxBackground() int { return s.s.background.limit }
 
 // NewHandler is a handler that serves requests, Background one that runs beside them.
 func (s Slots) NewHandler() *Handler { return &Handler{handlerState: &handlerState{in: s.s}} }
@@ -212,16 +213,52 @@ func (s Slots) Background() *Handler {
 	return &Handler{handlerState: &handlerState{in: s.s, background: true}}
 }
 
+// Of returns the handler with another caller: a key of a tenant.
+func (h *Handler) Of(tenant, key string) *Handler {
+	of := &Handler{handlerState: h.handlerState}
+	of.call.Caller.Tenant, of.call.Caller.KeyID = tenant, key
+	return of
+}
+
+// YieldEvery is for how long a guest has its turn until it asks to go on.
+const YieldEvery = yieldEvery
+
+// GoOn is what a background guest does every YieldEvery while it computes.
+func (s Slots) GoOn(ctx context.Context, h *Handler) error {
+	a := account{engine: &Engine{slots: s.s, options: Options{Now: s.s.now}}, slot: slot{claim: h.claim(), memory: new(memory)}}
+	a.slot.turn = h.turns[0]
+	defer a.finish()
+	return a.yieldTurn(ctx)
+}
+
+// Sleep has a background guest with so much memory wait for something else.
+func (s Slots) Sleep(ctx context.Context, h *Handler, bytes int64, d time.Duration) {
+	a := account{engine: &Engine{slots: s.s, options: Options{Now: s.s.now}}, slot: slot{claim: h.claim(), memory: &memory{charged: bytes}}}
+	a.slot.turn = h.turns[0]
+	defer a.finish()
+	a.park(false)
+	time.Sleep(d)
+	a.unpark(ctx)
+}
+
 // Enter takes a slot.
 func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error {
-	return s.s.enter(ctx, h.claim(), limit)
+	c := h.claim()
+	if h.background {
+		c.turn = new(turn)
+	}
+	err := s.s.enter(ctx, c, limit)
+	if err == nil && h.background {
+		h.turns = append(h.turns, c.turn)
+	}
+	return err
 }
 
 func (h *Handler) claim() claim { return claim{handlerState: h.handlerState, call: &h.call} }
 
 // Park gives it back while a guest waits.
 func (s Slots) Park(h *Handler, memory int64) bool {
-	by := s.s.caller(&h.call)
+	by := s.s.caller(h.claim())
 	if s.s.park(h.claim(), by, memory) {
 		return true
 	}
@@ -231,7 +268,7 @@ func (s Slots) Park(h *Handler, memory int64) bool {
 
 // Unpark takes one again.
 func (s Slots) Unpark(ctx context.Context, h *Handler, memory int64) {
-	by := s.s.caller(&h.call)
+	by := s.s.caller(h.claim())
 	s.s.unpark(ctx, h.claim(), by, memory, false)
 	s.s.forget(by)
 	s.s.forget(by)
@@ -249,7 +286,13 @@ func (s Slots) Run(h *Handler) {
 }
 
 // Leave gives a slot back.
-func (s Slots) Leave(h *Handler) { s.s.Release(h.claim()) }
+func (s Slots) Leave(h *Handler) {
+	c := h.claim()
+	if h.background {
+		c.turn, h.turns = h.turns[0], h.turns[1:]
+	}
+	s.s.leave(c)
+}
 
 // Occupy takes all instance slots until release, as guests of other handlers.
 func (e *Engine) Occupy() (release func()) {

@@ -208,8 +208,11 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// cpuDue reports whether the work must acquire or yield a CPU slot.
+// cpuDue reports whether the work must acquire or yield a CPU slot, or yield its turn.
 func (a *account) cpuDue(now time.Duration) bool {
+	if a.engine.slots.background.due(a.slot.turn, now) {
+		return true
+	}
 	if t := &a.task; t.Running() {
 		return now-t.RunsSince() >= yieldEvery && a.engine.cpu.Contended()
 	}
@@ -220,6 +223,9 @@ func (a *account) cpuDue(now time.Duration) bool {
 // acquireCPU acquires a CPU slot, or yields it and acquires one again. While the work waits for
 // it, its guest parks. The error is cpuqueue.ErrFull or hostabi.ErrTimeOver.
 func (a *account) acquireCPU(ctx context.Context) (err error) {
+	if err := a.yieldTurn(ctx); err != nil {
+		return err
+	}
 	q, t, waits := a.engine.cpu, &a.task, false
 	if t.Running() {
 		waits = q.Yield(t)
@@ -239,10 +245,28 @@ func (a *account) acquireCPU(ctx context.Context) (err error) {
 	return err
 }
 
+// yieldTurn lets other background guests go first, and requests. A guest that serves a request has no turn.
+func (a *account) yieldTurn(ctx context.Context) error {
+	b, t := &a.engine.slots.background, a.slot.turn
+	if !b.due(t, a.engine.options.Now()) {
+		return nil
+	}
+	t.waits = b.turns.Yield(&t.task)
+	if !t.waits && !b.besideRequests() {
+		return nil
+	}
+	a.releaseCPU()
+	a.leaveSlot()
+	if a.unpark(ctx); !t.task.Running() {
+		return hostabi.ErrTimeOver
+	}
+	return nil
+}
+
 // caller is what the engine keeps of the caller, until the end of the work.
 func (a *account) caller() *callerState {
 	if a.by == nil {
-		a.by = a.engine.slots.caller(a.slot.call)
+		a.by = a.engine.slots.caller(a.slot.claim)
 	}
 	return a.by
 }
@@ -251,16 +275,24 @@ func (a *account) caller() *callerState {
 // something else. false: it cannot wait.
 func (a *account) park(computes bool) bool {
 	p := &a.slot
-	few := p.handlerState == nil || p.background // so that they may keep their slots
+	few := p.handlerState == nil || p.turn != nil // so that they may keep their slots
 	if p.parked || few && computes {
 		return true
 	}
-	p.bytes = p.memory.charged
-	p.parked = a.engine.memory.hasReserve() && a.engine.slots.park(p.claim, a.caller(), p.bytes)
+	if a.leaveSlot(); p.parked && p.turn != nil {
+		a.engine.slots.background.release(p.turn)
+	}
 	if p.queued = p.parked && computes; p.queued {
 		p.countQueued(1)
 	}
 	return p.parked || few
+}
+
+// leaveSlot gives the instance slot back, if the guest finds a place. A background guest does.
+func (a *account) leaveSlot() {
+	p := &a.slot
+	p.bytes = p.memory.charged
+	p.parked = (p.turn != nil || a.engine.memory.hasReserve()) && a.engine.slots.park(p.claim, a.caller(), p.bytes)
 }
 
 // unpark takes an instance slot again, if the guest has parked.
@@ -312,6 +344,9 @@ func (s *sandbox) Wait(begins bool) error {
 		return nil
 	}
 	s.meter.first += now - p.began
+	if p.turn != nil { // its turn comes before the CPU slot
+		s.unpark(s.guest.Call().Context)
+	}
 	var err error
 	if s.meter.slices > 1 && s.cpuDue(now) {
 		err = s.acquireCPU(s.guest.Call().Context)

@@ -39,7 +39,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		return failed(fmt.Errorf("module %s has no handler %q", m.name, handler))
 	}
 	h := &m.states[index]
-	c := claim{handlerState: h, call: call}
+	c := m.claim(call, index)
 	breaker := &h.breaker
 	probe, err := breaker.admit(&m.engine.strikes, call)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	if metrics != nil {
 		metrics.SandboxWait(m.engine.options.Now() - began)
 	}
-	defer m.engine.slots.Release(c)
+	defer m.engine.slots.leave(c)
 	s, err := m.pool.borrow()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 			call.Spent.Time -= m.engine.options.Now()
 		}
 		s.lockThread()
-		outcome = s.call(call, index)
+		outcome = s.call(c, index)
 		s.unlockThread()
 		if metrics != nil {
 			call.Spent.Time += m.engine.options.Now() - (call.Waited() - waited)
@@ -118,7 +118,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		all = m.engine.options.Now() - began
 		m.engine.cpu.Done(&s.task, errors.Is(outcome, cpuqueue.ErrFull), outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }
-		stood = errors.Is(outcome, hostabi.ErrTimeOver) && (most(s.task.Waited()) || most(queued))
+		stood = errors.Is(outcome, hostabi.ErrTimeOver) && (most(s.task.Waited()) || most(queued) || c.turn != nil && most(c.turn.task.Waited()))
 	}
 	ran = true
 	call.End()

@@ -226,9 +226,9 @@ func (s *sandbox) end() {
 }
 
 // call runs one handler. If the run got a CPU slot, it keeps it.
-func (s *sandbox) call(call *hostabi.Call, handler int) error {
-	h := &s.module.states[handler]
-	s.begin(claim{handlerState: h, call: call}, &h.cpu)
+func (s *sandbox) call(c claim, handler int) error {
+	call := c.call
+	s.begin(c, &c.cpu)
 	defer s.guest.Bind(nil)
 	err := s.runHandler(call, handler)
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {

@@ -17,7 +17,7 @@ import (
 // CPU slot. A guest that waits, for a CPU slot or for something else, parks: it gives its slot
 // to another one, and takes one again when it goes on. parkedPerSlot times the number of slots
 // may park, with a part of all memory (1/parkedMemory, or the limit of one). A handler and a
-// caller have their shares of both. A guest that cannot park ends.
+// caller have their shares of both. A guest that cannot park ends, unless it runs in the background.
 const (
 	parkedPerSlot = 8
 	parkedMemory  = 2
@@ -66,6 +66,7 @@ type callerState struct {
 	name   string
 	uses   int // guarded by instanceSlots.mu
 	cpu    cpuqueue.Caller
+	turns  turns
 	parked parked
 }
 
@@ -73,13 +74,23 @@ type callerState struct {
 type claim struct {
 	*handlerState
 	call    *hostabi.Call
-	returns bool // it had one before
+	returns bool  // it had one before
+	turn    *turn // of a background guest; nil: it serves a request
+}
+
+// claim returns that of a call of a handler.
+func (m *Module) claim(call *hostabi.Call, handler int) claim {
+	c := claim{handlerState: &m.states[handler], call: call}
+	if c.background {
+		c.turn = new(turn)
+	}
+	return c
 }
 
 // MayTake, Taken, Returned and Parties implement fairqueue.Claim.
 func (c claim) MayTake(free int) bool {
 	h := c.handlerState
-	if h.background && !h.in.shared.mayTake() || !fairqueue.Share(h.slots, free) {
+	if h.background && !h.in.background.mayTake() || !fairqueue.Share(h.slots, free) {
 		return false
 	}
 	return c.returns || !h.tooLong() && !c.tooMany()
@@ -93,7 +104,7 @@ func (h *handlerState) tooLong() bool {
 // countQueued adds n to the guests that wait for a CPU slot.
 func (h *handlerState) countQueued(n int32) {
 	h.queued.Add(n)
-	h.in.shared.queued.Add(n)
+	h.in.background.queued.Add(n)
 }
 
 // tooMany reports whether another guest of the handler and the caller could probably not park.
@@ -103,7 +114,7 @@ func (c claim) tooMany() bool {
 		return false
 	}
 	var buf [64]byte
-	name := c.call.Caller.AppendIdentity(buf[:0], c.call.Address)
+	name := c.appendIdentity(buf[:0])
 	s := h.in
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,58 +127,25 @@ func (c claim) tooMany() bool {
 
 func (c claim) Taken() {
 	c.slots++
-	c.in.shared.count(c.background, 1)
+	c.in.background.count(c.background, 1)
 }
 
 func (c claim) Returned() {
 	c.slots--
-	c.in.shared.count(c.background, -1)
+	c.in.background.count(c.background, -1)
 }
 
-func (c claim) Parties() fairqueue.Parties { return fairqueue.Parties{c.name, nameOf(c.call)} }
-
-// nameOf is the caller's identity, which is the same as for rate limits.
-func nameOf(call *hostabi.Call) string {
-	var buf [64]byte
-	return string(call.Caller.AppendIdentity(buf[:0], call.Address))
+func (c claim) Parties() fairqueue.Parties {
+	return fairqueue.Parties{c.name, string(c.appendIdentity(nil))}
 }
 
-// sharedSlots limits the instance slots of all background handlers: for at most half of the CPU slots,
-// and while requests run or wait for a CPU slot, for half of that time. Guests that wait for something
-// else have parked, and do not count. instanceSlots.Pool guards it.
-type sharedSlots struct {
-	limit      int          // of background
-	background int          // slots that background handlers hold
-	requests   int          // slots that other handlers hold
-	queued     atomic.Int32 // guests of these that wait for a CPU slot; not guarded
-	// owed is how long no background handler may begin while requests run, as of the time at. A slot of
-	// the limit adds half of the time for which it is held.
-	owed, at time.Duration
-	now      func() time.Duration
-}
-
-// mayTake reports whether a background handler may have another slot.
-func (s *sharedSlots) mayTake() bool {
-	s.settle()
-	return s.background < s.limit && (s.owed == 0 || s.requests == 0 && s.queued.Load() == 0)
-}
-
-// count adds n to the slots of background handlers, or of the others.
-func (s *sharedSlots) count(background bool, n int) {
-	if background {
-		s.settle()
-		s.background += n
-	} else {
-		s.requests += n
+// appendIdentity appends the name of the caller whose guests share slots and places: the same as for rate
+// limits, but the tenant of a background guest, if it has one.
+func (c claim) appendIdentity(dst []byte) []byte {
+	if tenant := c.call.Caller.Tenant; c.turn != nil && tenant != "" {
+		return append(append(dst, 't'), tenant...)
 	}
-}
-
-// settle brings owed up to date.
-func (s *sharedSlots) settle() {
-	now := s.now()
-	passed := now - s.at
-	s.at = now
-	s.owed = max(0, s.owed+passed*time.Duration(s.background)/time.Duration(s.limit)-passed/2)
+	return c.call.Caller.AppendIdentity(dst, c.call.Address)
 }
 
 // instanceSlots are the slots for guests that run, and the places for those that have parked.
@@ -176,31 +154,33 @@ type instanceSlots struct {
 	*fairqueue.Pool[claim]
 	now func() time.Duration
 
-	shared sharedSlots
+	background background
 
 	mu      sync.Mutex
 	all     int   // places
 	places  int   // for guests that may still park
-	bytes   int64 // of memory, for those; below 0 when one alone has parked with more
+	bytes   int64 // of memory, for those; below 0 when one alone has parked with more, or background guests
 	callers map[string]*callerState
+	freed   chan struct{} // closed when a place becomes free; nil: no background guest waits for one
 }
 
 func newInstanceSlots(count int, parkedBytes int64, now func() time.Duration) *instanceSlots {
-	return &instanceSlots{
-		Pool: fairqueue.New[claim](count), now: now, shared: sharedSlots{limit: max(1, cpuSlots()/2), now: now},
+	s := &instanceSlots{
+		Pool: fairqueue.New[claim](count), now: now,
 		all: parkedPerSlot * count, places: parkedPerSlot * count, bytes: parkedBytes, callers: map[string]*callerState{},
 	}
+	b := &s.background
+	b.limit, b.serve, b.now = max(1, cpuSlots()/2), s.Serve, now
+	b.turns = cpuqueue.New(b.limit, now)
+	return s
 }
 
 // enter takes a slot for a new guest. It waits for it up to limit, or less if the handler has
 // more requests than fit.
 func (s *instanceSlots) enter(ctx context.Context, c claim, limit time.Duration) error {
 	h := c.handlerState
-	if h.background { // no client waits for it, so it may wait without a limit
-		if err := s.Acquire(ctx, c, fairqueue.NoLimit); err != nil {
-			return errNoSlot
-		}
-		return nil
+	if c.turn != nil {
+		return s.enterBackground(ctx, c)
 	}
 	wait := limit
 	if until := h.crowdedUntil.Load(); until > 0 && int64(s.now()) < until {
@@ -222,14 +202,15 @@ var (
 )
 
 // caller returns what is kept of a caller, until forget.
-func (s *instanceSlots) caller(call *hostabi.Call) *callerState {
-	name := nameOf(call)
+func (s *instanceSlots) caller(c claim) *callerState {
+	var buf [64]byte
+	name := c.appendIdentity(buf[:0])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	by := s.callers[name]
+	by := s.callers[string(name)]
 	if by == nil {
-		by = &callerState{name: name}
-		s.callers[name] = by
+		by = &callerState{name: string(name)}
+		s.callers[by.name] = by
 	}
 	by.uses++
 	return by
@@ -256,7 +237,7 @@ func (s *instanceSlots) park(c claim, by *callerState, memory int64) bool {
 func (s *instanceSlots) takePlace(h *handlerState, by *callerState, memory int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.haveLocked(by.parked, h.parked, 0, memory) {
+	if !h.background && !s.haveLocked(by.parked, h.parked, 0, memory) {
 		return false
 	}
 	s.countPlaces(h, by, 1, memory)
@@ -278,9 +259,10 @@ func (s *instanceSlots) haveLocked(caller, handler parked, running int, memory i
 // because it has a CPU slot. When ctx ends first the guest must not go on, but is counted until
 // it leaves.
 func (s *instanceSlots) unpark(ctx context.Context, c claim, by *callerState, memory int64, computes bool) {
-	if c.returns = true; computes {
+	switch c.returns = true; {
+	case c.turn != nil && s.background.take(ctx, c.turn) != nil, computes:
 		s.Force(c)
-	} else {
+	default:
 		s.Reacquire(ctx, c)
 	}
 	s.mu.Lock()
@@ -294,5 +276,9 @@ func (s *instanceSlots) countPlaces(h *handlerState, by *callerState, guests int
 	for _, p := range []*parked{&h.parked, &by.parked} {
 		p.guests += guests
 		p.bytes += bytes
+	}
+	if guests < 0 && s.freed != nil {
+		close(s.freed)
+		s.freed = nil
 	}
 }
