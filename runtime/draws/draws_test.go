@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +123,21 @@ func FuzzTablesOfGo(f *testing.F) {
 			t.Errorf("found %v, %v", found, err)
 		}
 	})
+}
+
+// A module may name its functions as it likes.
+func TestNamesOfFunctionsAreBounded(t *testing.T) {
+	doubles := "_Z1f1AIiiE"
+	for i := range 60 { // each template has the one before as both arguments
+		n := strings.ToUpper(strconv.FormatInt(int64(i), 36))
+		doubles += "S_IS" + n + "_S" + n + "_E"
+	}
+	for name, f := range map[string]string{"a name that is short before it is demangled": doubles, "a long name": strings.Repeat("long", 100_000)} {
+		t.Run(name, func(t *testing.T) {
+			found, err := draws.Find(t.Context(), assemble(t, true, "(func $"+f+" (call $bytes))", "(call $"+f+")"), draws.Options{})
+			if err != nil || len(found.Draws) != 1 || len(shown(found)) > 5000 {
+				t.Errorf("%v, %d draws with %d bytes", err, len(found.Draws), len(shown(found)))
+			}
+		})
+	}
 }
