@@ -251,8 +251,11 @@ func (a *account) caller() *callerState {
 // something else. false: it cannot wait.
 func (a *account) park(computes bool) bool {
 	p := &a.slot
-	few := p.handlerState == nil || p.background // so that they may keep their slots
-	if p.parked || few && computes {
+	if p.parked || p.handlerState == nil {
+		return true // without a handler it has no slot, as in the initialization
+	}
+	few := p.background // so that they may keep their slots
+	if few && computes {
 		return true
 	}
 	p.bytes = p.memory.charged

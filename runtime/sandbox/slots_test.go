@@ -210,6 +210,28 @@ func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	}
 }
 
+// An initialization has no instance slot that it could give back while it waits.
+func TestAnInitializationMayWait(t *testing.T) {
+	wasm := assembleText(t, `(module
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "_initialize")
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 2000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300))))
+		(func (export "nap") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`)
+	e := newEngine(t, sandbox.Options{})
+	for name, m := range map[string]*sandbox.Module{"restored": load(t, e, wasm), "fresh": loadFresh(t, e, wasm)} {
+		if err := m.Run(newCall(t.Context(), new(bytes.Buffer)), "nap"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if running, waiting, parked := e.Slots(); running != 0 || waiting != 0 || parked != 0 {
+		t.Errorf("%d guests run, %d wait and %d have parked", running, waiting, parked)
+	}
+}
+
 // A request that waited for an instance slot for most of its time, after it had parked, is
 // refused as overloaded and not as slow.
 func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
