@@ -306,8 +306,9 @@ func (s *sandbox) Wait(begins bool) error {
 		s.leaveThread()
 		s.releaseCPU()
 		p.began, p.waits = now, true
-		if h := p.handlerState; h != nil && !h.waits.Load() {
-			h.waits.Store(true)
+		if h := p.handlerState; h != nil {
+			h.expect(true)
+			h.expectMemory(s.memory.charged)
 		}
 		if !s.park(false) {
 			return errNoPlace
