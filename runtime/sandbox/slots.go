@@ -105,7 +105,7 @@ func (h *handlerState) countQueued(n int32) {
 // all that run and have so many slots free do.
 func (c claim) tooMany(free int) bool {
 	h := c.handlerState
-	if h.waits.Load() == 0 || h.background {
+	if h.waits.Load() == 0 && h.queued.Load() == 0 || h.background {
 		return false
 	}
 	var buf [64]byte
