@@ -2,6 +2,7 @@ package draws
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,7 +58,7 @@ type Draw struct {
 
 // Found is what Find found.
 type Found struct {
-	// Draws are the places in the order in which they drew first, each once.
+	// Draws are the places in the order in which they drew first, each once, and at most maxDraws.
 	Draws []Draw
 	// Named: the module has the names of its functions.
 	Named bool
@@ -115,6 +116,12 @@ func initializers(m *wasm.Module) (names []string) {
 	return names
 }
 
+// maxFrames limits what is kept of a run, and maxDraws what is returned: a module may draw as often as it likes.
+const (
+	maxFrames = 1 << 19
+	maxDraws  = 1000
+)
+
 // event is a call of a function that is watched.
 type event struct {
 	kind   Kind
@@ -129,6 +136,8 @@ type watcher struct {
 	named bool
 
 	events []event
+	frames int             // of events
+	places map[string]bool // of events other than Clock
 	random *rand.ChaCha8
 	offset time.Duration
 }
@@ -168,12 +177,28 @@ func (w *watcher) NewFunctionListener(f api.FunctionDefinition) experimental.Fun
 		return nil
 	}
 	return experimental.FunctionListenerFunc(func(_ context.Context, m api.Module, f api.FunctionDefinition, params []uint64, stack experimental.StackIterator) {
-		e := event{kind: kind}
+		if w.frames >= maxFrames {
+			return
+		}
+		var active []api.FunctionDefinition
+		var place []byte
 		for stack.Next() {
 			if of := stack.Function().Definition(); of.GoFunction() == nil {
-				e.frames = append(e.frames, w.name(of))
+				active = append(active, of)
+				place = binary.LittleEndian.AppendUint32(place, of.Index())
 			}
 		}
+		if kind != Clock {
+			if place = append(place, byte(kind)); w.places[string(place)] {
+				return // as before
+			}
+			w.places[string(place)] = true
+		}
+		e := event{kind: kind}
+		for _, of := range active {
+			e.frames = append(e.frames, w.name(of))
+		}
+		w.frames += len(e.frames)
 		if kind == Clock {
 			var ok bool
 			if e.args, ok = w.arguments(e.frames[0], m, params); !ok {
@@ -236,7 +261,7 @@ func (w *watcher) later(now api.GoModuleFunc) api.GoModuleFunc {
 // run runs the initialization once, and returns the events up to its end or its failure, which the
 // sandbox reports when it loads the module.
 func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string, limit time.Duration) []event {
-	w.events, w.random = nil, rand.NewChaCha8([32]byte{})
+	w.events, w.frames, w.places, w.random = nil, 0, map[string]bool{}, rand.NewChaCha8([32]byte{})
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
@@ -287,7 +312,7 @@ func (w *watcher) draws(events, again []event) (draws []Draw) {
 			}
 		}
 		d := w.draw(e.kind, e.frames)
-		if id := fmt.Sprint(d); len(d.Chain) > 0 && !seen[id] {
+		if id := fmt.Sprint(d); len(d.Chain) > 0 && !seen[id] && len(draws) < maxDraws {
 			seen[id] = true
 			draws = append(draws, d)
 		}

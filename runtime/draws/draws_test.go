@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,4 +124,49 @@ func FuzzTablesOfGo(f *testing.F) {
 			t.Errorf("found %v, %v", found, err)
 		}
 	})
+}
+
+// A module may name its functions as it likes.
+func TestNamesOfFunctionsAreBounded(t *testing.T) {
+	doubles := "_Z1f1AIiiE"
+	for i := range 60 { // each template has the one before as both arguments
+		n := strings.ToUpper(strconv.FormatInt(int64(i), 36))
+		doubles += "S_IS" + n + "_S" + n + "_E"
+	}
+	for name, f := range map[string]string{"a name that is short before it is demangled": doubles, "a long name": strings.Repeat("long", 100_000)} {
+		t.Run(name, func(t *testing.T) {
+			found, err := draws.Find(t.Context(), assemble(t, true, "(func $"+f+" (call $bytes))", "(call $"+f+")"), draws.Options{})
+			if err != nil || len(found.Draws) != 1 || len(shown(found)) > 5000 {
+				t.Errorf("%v, %d draws with %d bytes", err, len(found.Draws), len(shown(found)))
+			}
+		})
+	}
+}
+
+func TestWhatIsKeptOfManyDrawsIsBounded(t *testing.T) {
+	deep := `(func $deep (param i32) (local $n i32)
+		(if (local.get 0) (then (call $deep (i32.sub (local.get 0) (i32.const 1))) (return)))
+		(local.set $n (i32.const 20000))
+		(loop $next (call $bytes) (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))`
+	module := assemble(t, true, deep, "(call $deep (i32.const 1000))")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	found, err := draws.Find(t.Context(), module, draws.Options{})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(found.Draws) != 1 {
+		t.Errorf("%v, %d draws", err, len(found.Draws))
+	}
+	const most = 64 << 20
+	if got := after.HeapSys - before.HeapSys; after.HeapSys > before.HeapSys && got > most {
+		t.Errorf("Find needs %d bytes, want at most %d", got, most)
+	}
+	var functions, calls strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&functions, "(func $f%d (call $bytes))", i)
+		fmt.Fprintf(&calls, "(call $f%d)", i)
+	}
+	found, err = draws.Find(t.Context(), assemble(t, true, functions.String(), calls.String()), draws.Options{})
+	if err != nil || len(found.Draws) != 1000 {
+		t.Errorf("%v, %d draws of 2,000 functions, want 1,000", err, len(found.Draws))
+	}
 }

@@ -136,18 +136,31 @@ var generators = []string{"crypto/rand", cryptoReader, "math/rand", "math/rand/v
 
 const cryptoReader = "crypto/internal/rand"
 
+// unknownCaller begins a chain whose functions outside of the standard library are not active in
+// the interpreter.
+const unknownCaller = "a function"
+
 // drawOfGo returns a chain from the outermost function outside of the standard library to the function
 // of a generator's package that drew, unless that is inlined.
 func drawOfGo(kind Kind, frames []string) Draw {
 	inner := slices.IndexFunc(frames, isUser)
+	callees := frames[:max(inner, 0)]
 	if inner < 0 {
-		return Draw{} // the standard library for itself
+		callees = frames
 	}
 	drew := -1
-	for i, name := range frames[:inner] {
+	for i, name := range callees {
 		if slices.Contains(generators, packageOf(name)) {
 			drew = i
 		}
+	}
+	switch {
+	case inner >= 0:
+	case drew >= 0 && !slices.ContainsFunc(frames[drew+1:], func(name string) bool { return packageOf(name) != "" }):
+		// Its stack has grown in it, or it was resumed: then its callers are in memory only.
+		return Draw{kind, []string{unknownCaller, frames[drew]}}
+	default:
+		return Draw{} // the standard library for itself
 	}
 	switch {
 	case drew >= 0:

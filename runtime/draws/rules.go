@@ -83,7 +83,17 @@ func isGeneratorCrate(name string) bool {
 // rustHash ends the names of Rust's functions.
 var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 
+// maxNameBits limits names to 2^maxNameBits bytes: a module may name its functions as it likes, and a short
+// name can be one of gigabytes when it is demangled.
+const maxNameBits = 10
+
 // plainName is a name of the name section as people write it. Not all linkers have demangled it.
 func plainName(name string) string {
-	return rustHash.ReplaceAllString(demangle.Filter(name), "")
+	if len(name) <= 4<<maxNameBits {
+		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")
+	}
+	if len(name) > 1<<maxNameBits {
+		name = strings.ToValidUTF8(name[:1<<maxNameBits], "") + "…"
+	}
+	return name
 }

@@ -275,8 +275,11 @@ func (a *account) caller() *callerState {
 // something else. false: it cannot wait.
 func (a *account) park(computes bool) bool {
 	p := &a.slot
-	few := p.handlerState == nil || p.turn != nil // so that they may keep their slots
-	if p.parked || few && computes {
+	if p.parked || p.handlerState == nil {
+		return true // without a handler it has no slot, as in the initialization
+	}
+	few := p.turn != nil // so that they may keep their slots
+	if few && computes {
 		return true
 	}
 	if a.leaveSlot(); p.parked && p.turn != nil {
@@ -335,8 +338,9 @@ func (s *sandbox) Wait(begins bool) error {
 		s.leaveThread()
 		s.releaseCPU()
 		p.began, p.waits = now, true
-		if h := p.handlerState; h != nil && !h.waits.Load() {
-			h.waits.Store(true)
+		if h := p.handlerState; h != nil {
+			h.expect(true)
+			h.expectMemory(s.memory.charged)
 		}
 		if !s.park(false) {
 			return errNoPlace

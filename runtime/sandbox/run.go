@@ -112,8 +112,8 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		}
 		refused = s.memory.refused
 		queued = s.slot.waited
-		if !s.slot.waits && h.waits.Load() {
-			h.waits.Store(false)
+		if !s.slot.waits {
+			h.expect(false)
 		}
 		all = m.engine.options.Now() - began
 		m.engine.cpu.Done(&s.task, errors.Is(outcome, cpuqueue.ErrFull), outcome == nil)

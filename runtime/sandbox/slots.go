@@ -36,6 +36,10 @@ const longPerCPU = 6
 // burst that fits is not affected.
 const crowdedPart = 100
 
+// When a guest has waited, so many that come after it are expected to wait: some requests of a handler may
+// need a service, and others not.
+const expectedWaits = 16
+
 // handlerState is what the engine keeps of one handler of a module.
 type handlerState struct {
 	name    string // of the module and the handler, for logs
@@ -45,7 +49,8 @@ type handlerState struct {
 	longSlots    int          // that its guests may hold while they always compute for long
 	crowdedUntil atomic.Int64 // time.Duration of instanceSlots.now
 	queued       atomic.Int32 // guests that wait for a CPU slot
-	waits        atomic.Bool  // its last guest has waited for something else
+	waits        atomic.Int32 // one of so many next guests is expected to wait for something else
+	memory       atomic.Int64 // with which its guests wait
 
 	in         *instanceSlots
 	background bool // it runs beside requests, and serves none
@@ -93,7 +98,7 @@ func (c claim) MayTake(free int) bool {
 	if h.background && !h.in.background.mayTake() || !fairqueue.Share(h.slots, free) {
 		return false
 	}
-	return c.returns || !h.tooLong() && !c.tooMany()
+	return c.returns || !h.tooLong() && !c.tooMany(free)
 }
 
 // tooLong reports whether another guest of the handler would only wait for those that compute.
@@ -107,10 +112,11 @@ func (h *handlerState) countQueued(n int32) {
 	h.in.background.queued.Add(n)
 }
 
-// tooMany reports whether another guest of the handler and the caller could probably not park.
-func (c claim) tooMany() bool {
+// tooMany reports whether another guest of the handler and the caller could probably not park, if
+// all that run and have so many slots free do.
+func (c claim) tooMany(free int) bool {
 	h := c.handlerState
-	if !h.waits.Load() || h.background {
+	if h.waits.Load() == 0 && h.queued.Load() == 0 || h.background {
 		return false
 	}
 	var buf [64]byte
@@ -122,7 +128,25 @@ func (c claim) tooMany() bool {
 	if by := s.callers[string(name)]; by != nil {
 		of = by.parked
 	}
-	return !s.haveLocked(of, h.parked, h.slots, 0)
+	return !s.haveLocked(of, h.parked, h.slots, s.all/parkedPerSlot-free-h.slots, h.memory.Load())
+}
+
+// expect learns from a guest that ends whether others wait.
+func (h *handlerState) expect(waited bool) {
+	switch n := h.waits.Load(); {
+	case waited && n != expectedWaits:
+		h.waits.Store(expectedWaits)
+	case !waited && n > 0:
+		h.waits.CompareAndSwap(n, n-1)
+	}
+}
+
+// expectMemory learns from a guest that begins to wait with how much memory others do.
+func (h *handlerState) expectMemory(n int64) {
+	if last := h.memory.Load(); n < last {
+		n = last - (last-n)/8
+	}
+	h.memory.Store(n)
 }
 
 func (c claim) Taken() {
@@ -237,7 +261,7 @@ func (s *instanceSlots) park(c claim, by *callerState, memory int64) bool {
 func (s *instanceSlots) takePlace(h *handlerState, by *callerState, memory int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.background && !s.haveLocked(by.parked, h.parked, 0, memory) {
+	if !h.background && !s.haveLocked(by.parked, h.parked, 0, 0, memory) {
 		return false
 	}
 	s.countPlaces(h, by, 1, memory)
@@ -245,14 +269,17 @@ func (s *instanceSlots) takePlace(h *handlerState, by *callerState, memory int64
 }
 
 // haveLocked reports whether there is a place for a guest with so much memory, of a caller and a
-// handler that have so many, after running guests of the handler have parked.
-func (s *instanceSlots) haveLocked(caller, handler parked, running int, memory int64) bool {
-	places := s.places - running
-	fits := func(p parked, guests int) bool {
-		return fairqueue.Share(guests, places) && (guests == 0 || fairqueue.ShareOf(p.bytes, s.bytes, memory))
+// handler that have so many, after running guests of the handler have parked, each with as much memory, and
+// others.
+func (s *instanceSlots) haveLocked(caller, handler parked, running, others int, memory int64) bool {
+	places, bytes := s.places-running-others, s.bytes-int64(running)*memory
+	fits := func(p parked) bool {
+		return fairqueue.Share(p.guests, places) && (p.guests == 0 || fairqueue.ShareOf(p.bytes, bytes, memory))
 	}
+	handler.guests += running
+	handler.bytes += int64(running) * memory
 	first := caller.guests == 0 && places > s.all/firstParked
-	return fits(caller, caller.guests) && (first || fits(handler, handler.guests+running)) && (memory <= s.bytes || s.places == s.all)
+	return fits(caller) && (first || fits(handler)) && (memory <= bytes || s.places == s.all && running == 0)
 }
 
 // unpark takes a slot again for a guest that parked with so much memory: at once if it computes,

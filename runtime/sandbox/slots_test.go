@@ -210,6 +210,78 @@ func TestParkedGuestsLeaveMemoryToOthers(t *testing.T) {
 	}
 }
 
+// More requests than can wait together are served one after the other: such with much memory, and those of a
+// handler that waits for some of its requests only.
+func TestRequestsThatFindNoPlaceToWaitQueueForIt(t *testing.T) {
+	wasm := assembleText(t, `(module
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(import "runner" "request_body" (func $body (param i32 i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "nap") (local $n i32)
+			(local.set $n (call $body (i32.const 0) (i32.const 1024) (i32.const 16)))
+			(if (i32.gt_s (local.get $n) (i32.const 1)) (then (drop (memory.grow (i32.const 900)))))
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 5000000))
+			(if (i32.gt_s (local.get $n) (i32.const 0)) (then
+				(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))))
+			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`)
+	for name, row := range map[string]struct {
+		parallel int
+		bodies   []string
+	}{"with much memory": {10, []string{"mm"}}, "some wait": {200, []string{"", "w"}}} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: time.Minute})
+			m := load(t, e, wasm)
+			run := func(body string) error {
+				call := newCall(t.Context(), new(bytes.Buffer))
+				call.Request.Body = []byte(body)
+				return m.Run(call, "nap")
+			}
+			if err := run(row.bodies[len(row.bodies)-1]); err != nil {
+				t.Fatal(err)
+			}
+			var refused atomic.Int32
+			var requests sync.WaitGroup
+			for i := range row.parallel {
+				requests.Go(func() {
+					for n := range 10 {
+						if err := run(row.bodies[(i+n)%len(row.bodies)]); err != nil {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			requests.Wait()
+			if n := refused.Load(); n > 0 {
+				t.Errorf("%d of %d requests are refused", n, 10*row.parallel)
+			}
+		})
+	}
+}
+
+// An initialization has no instance slot that it could give back while it waits.
+func TestAnInitializationMayWait(t *testing.T) {
+	wasm := assembleText(t, `(module
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func (export "_initialize")
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 2000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300))))
+		(func (export "nap") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`)
+	e := newEngine(t, sandbox.Options{})
+	for name, m := range map[string]*sandbox.Module{"restored": load(t, e, wasm), "fresh": loadFresh(t, e, wasm)} {
+		if err := m.Run(newCall(t.Context(), new(bytes.Buffer)), "nap"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if running, waiting, parked := e.Slots(); running != 0 || waiting != 0 || parked != 0 {
+		t.Errorf("%d guests run, %d wait and %d have parked", running, waiting, parked)
+	}
+}
+
 // A request that waited for an instance slot for most of its time, after it had parked, is
 // refused as overloaded and not as slow.
 func TestARequestThatGetsNoSlotAfterItsWaitIsRefused(t *testing.T) {
