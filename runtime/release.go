@@ -376,7 +376,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 		}
 		modules = append(modules, m)
 		if !m.Initializes() {
-			wrong.Append(app.Schema.CheckInitialized(name))
+			wrong.Append(app.Schema.CheckFresh(name))
 		}
 		for _, name := range m.Offers(named) {
 			if first, ok := exporters[name]; ok && named(name) {
