@@ -367,7 +367,7 @@ func TestOnlyTheOwnerListsKeysOfOlderNodes(t *testing.T) {
 			node    *fixture
 			entries int
 		}{{b, 0}, {a, 1}, {b, 1}, {a, 1}} {
-			if err := step.node.keys.ListOwned(t.Context()); err != nil {
+			if err := step.node.keys.AddToOwnerLists(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			whole(step.entries)

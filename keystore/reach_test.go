@@ -373,7 +373,7 @@ func TestKeysOfAnOlderVersionHaveAnOwner(t *testing.T) {
 	}
 	check("after they were written again")
 	for range 2 { // the first forgets them, the second has nothing to do
-		if err := w.keys.ListOwned(t.Context()); err != nil {
+		if err := w.keys.AddToOwnerLists(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		check("with their lists")
@@ -389,7 +389,7 @@ func TestKeysOfAnOlderVersionHaveAnOwner(t *testing.T) {
 	// A node of the older version writes once more, as in a cluster that is upgraded.
 	w.age(own)
 	check("when an older node wrote")
-	if err := w.keys.ListOwned(t.Context()); err != nil || len(w.owned()) != 1 {
+	if err := w.keys.AddToOwnerLists(t.Context()); err != nil || len(w.owned()) != 1 {
 		t.Errorf("%v, %q", err, w.owned())
 	}
 }
