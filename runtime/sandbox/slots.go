@@ -17,12 +17,12 @@ import (
 // CPU slot. A guest that waits, for a CPU slot or for something else, parks: it gives its slot
 // to another one, and takes one again when it goes on. parkedPerSlot times the number of slots
 // may park, with a part of all memory (1/parkedMemory, or the limit of one). A handler and a
-// caller have their shares of both. A guest that cannot park ends.
+// caller have their shares of both. A guest that must wait and cannot park ends.
 const (
 	parkedPerSlot = 8
 	parkedMemory  = 2
-	// firstParked is the part of the places that remain for callers who have none, though their
-	// handler has its share.
+	// 1/firstParked of the number is kept for callers without a parked guest, even if their handler
+	// already has its share.
 	firstParked = 8
 )
 
@@ -45,7 +45,7 @@ type handlerState struct {
 	longSlots    int          // that its guests may hold while they always compute for long
 	crowdedUntil atomic.Int64 // time.Duration of instanceSlots.now
 	queued       atomic.Int32 // guests that wait for a CPU slot
-	waits        atomic.Bool  // its last guest has waited for something else
+	waits        atomic.Bool  // the last guest waited for something other than a CPU slot
 
 	in         *instanceSlots
 	background bool // it runs beside requests, and serves none
@@ -82,7 +82,7 @@ func (c claim) MayTake(free int) bool {
 	if h.background && !h.in.shared.mayTake() || !fairqueue.Share(h.slots, free) {
 		return false
 	}
-	return c.returns || !h.tooLong() && !c.tooMany()
+	return c.returns || !h.tooLong() && !c.cannotPark()
 }
 
 // tooLong reports whether another guest of the handler would only wait for those that compute.
@@ -96,8 +96,8 @@ func (h *handlerState) countQueued(n int32) {
 	h.in.shared.queued.Add(n)
 }
 
-// tooMany reports whether another guest of the handler and the caller could probably not park.
-func (c claim) tooMany() bool {
+// cannotPark reports whether another guest of the handler and the caller could probably not park.
+func (c claim) cannotPark() bool {
 	h := c.handlerState
 	if !h.waits.Load() || h.background {
 		return false
@@ -111,7 +111,7 @@ func (c claim) tooMany() bool {
 	if by := s.callers[string(name)]; by != nil {
 		of = by.parked
 	}
-	return !s.haveLocked(of, h.parked, h.slots, 0)
+	return !s.mayParkLocked(of, h.parked, h.slots, 0)
 }
 
 func (c claim) Taken() {
@@ -170,25 +170,25 @@ func (s *sharedSlots) settle() {
 	s.owed = max(0, s.owed+passed*time.Duration(s.background)/time.Duration(s.limit)-passed/2)
 }
 
-// instanceSlots are the slots for guests that run, and the places for those that have parked.
-// Any goroutine may use them.
+// instanceSlots are the slots for guests that run, and limit the guests that park. Any goroutine
+// may use them.
 type instanceSlots struct {
 	*fairqueue.Pool[claim]
 	now func() time.Duration
 
 	shared sharedSlots
 
-	mu      sync.Mutex
-	all     int   // places
-	places  int   // for guests that may still park
-	bytes   int64 // of memory, for those; below 0 when one alone has parked with more
-	callers map[string]*callerState
+	mu        sync.Mutex
+	parkMax   int   // guests that may park
+	parkFree  int   // guests that may still park
+	parkBytes int64 // memory with which they may still park; below 0 if a single guest has parked with more
+	callers   map[string]*callerState
 }
 
 func newInstanceSlots(count int, parkedBytes int64, now func() time.Duration) *instanceSlots {
 	return &instanceSlots{
 		Pool: fairqueue.New[claim](count), now: now, shared: sharedSlots{limit: max(1, cpuSlots()/2), now: now},
-		all: parkedPerSlot * count, places: parkedPerSlot * count, bytes: parkedBytes, callers: map[string]*callerState{},
+		parkMax: parkedPerSlot * count, parkFree: parkedPerSlot * count, parkBytes: parkedBytes, callers: map[string]*callerState{},
 	}
 }
 
@@ -217,8 +217,8 @@ func (s *instanceSlots) enter(ctx context.Context, c claim, limit time.Duration)
 }
 
 var (
-	errNoSlot  = fault.New(fault.Overloaded, "all sandboxes are busy; try again")
-	errNoPlace = fault.New(fault.Overloaded, "too many requests wait; try again")
+	errNoSlot     = fault.New(fault.Overloaded, "all sandboxes are busy; try again")
+	errCannotPark = fault.New(fault.Overloaded, "too many requests wait; try again")
 )
 
 // caller returns what is kept of a caller, until forget.
@@ -243,35 +243,36 @@ func (s *instanceSlots) forget(by *callerState) {
 	}
 }
 
-// park releases the slot of a guest that holds so much memory, until unpark. false: there is no
-// place, and the guest keeps its slot.
+// park releases the slot of a guest that holds so much memory, until unpark. false: the guest may
+// not park, and keeps its slot.
 func (s *instanceSlots) park(c claim, by *callerState, memory int64) bool {
-	if !s.takePlace(c.handlerState, by, memory) {
+	if !s.takeParking(c.handlerState, by, memory) {
 		return false
 	}
 	s.Release(c)
 	return true
 }
 
-func (s *instanceSlots) takePlace(h *handlerState, by *callerState, memory int64) bool {
+func (s *instanceSlots) takeParking(h *handlerState, by *callerState, memory int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.haveLocked(by.parked, h.parked, 0, memory) {
+	if !s.mayParkLocked(by.parked, h.parked, 0, memory) {
 		return false
 	}
-	s.countPlaces(h, by, 1, memory)
+	s.countParked(h, by, 1, memory)
 	return true
 }
 
-// haveLocked reports whether there is a place for a guest with so much memory, of a caller and a
-// handler that have so many, after running guests of the handler have parked.
-func (s *instanceSlots) haveLocked(caller, handler parked, running int, memory int64) bool {
-	places := s.places - running
+// mayParkLocked reports whether a guest with so much memory may park, after so many running guests
+// of its handler have parked, too. caller and handler are what its caller and its handler have
+// parked.
+func (s *instanceSlots) mayParkLocked(caller, handler parked, running int, memory int64) bool {
+	free := s.parkFree - running
 	fits := func(p parked, guests int) bool {
-		return fairqueue.Share(guests, places) && (guests == 0 || fairqueue.ShareOf(p.bytes, s.bytes, memory))
+		return fairqueue.Share(guests, free) && (guests == 0 || fairqueue.ShareOf(p.bytes, s.parkBytes, memory))
 	}
-	first := caller.guests == 0 && places > s.all/firstParked
-	return fits(caller, caller.guests) && (first || fits(handler, handler.guests+running)) && (memory <= s.bytes || s.places == s.all)
+	first := caller.guests == 0 && free > s.parkMax/firstParked
+	return fits(caller, caller.guests) && (first || fits(handler, handler.guests+running)) && (memory <= s.parkBytes || s.parkFree == s.parkMax)
 }
 
 // unpark takes a slot again for a guest that parked with so much memory: at once if it computes,
@@ -285,12 +286,12 @@ func (s *instanceSlots) unpark(ctx context.Context, c claim, by *callerState, me
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countPlaces(c.handlerState, by, -1, -memory)
+	s.countParked(c.handlerState, by, -1, -memory)
 }
 
-func (s *instanceSlots) countPlaces(h *handlerState, by *callerState, guests int, bytes int64) {
-	s.places -= guests
-	s.bytes -= bytes
+func (s *instanceSlots) countParked(h *handlerState, by *callerState, guests int, bytes int64) {
+	s.parkFree -= guests
+	s.parkBytes -= bytes
 	for _, p := range []*parked{&h.parked, &by.parked} {
 		p.guests += guests
 		p.bytes += bytes
