@@ -197,7 +197,7 @@ func (w *fixture) compare(who asker, all []seen, dead string) {
 }
 
 // A user with three keys pays for three, whatever others have; so does a key.
-func TestAListCostsItsOwnKeysAlone(t *testing.T) {
+func TestAListReadsOnlyTheKeysOfItsCaller(t *testing.T) {
 	open, others := inMemory, 2000
 	if os.Getenv("RUNNER_SOAK") != "" {
 		open, others = onDisk, 1_000_000

@@ -231,7 +231,7 @@ func TestANewcomerIsServedSoonAmongRandomClaims(t *testing.T) {
 	}
 }
 
-func TestForceTakesASlotBeyondThoseThatThereAre(t *testing.T) {
+func TestForceTakesASlotBeyondTheLimit(t *testing.T) {
 	p := fairqueue.New[request](1)
 	r := request{}
 	p.Force(r)
