@@ -4,8 +4,8 @@
 //
 // Server is the socket. Only the server's own user and root may use it. The kernel reports the peer's uid
 // of each connection; the mode of the file is a second check. An operation has the
-// authority of an operator, is one transaction unless its method says otherwise, and is recorded with the uid. A token is
-// only in the answer of the operation that created it.
+// authority of an operator, is one transaction unless its method says otherwise, and is recorded
+// with the uid. A token is only in the answer of the operation that created it.
 //
 // RemoteServer is the network: HTTP/1.1 over TLS 1.3, on an address of its own, if an operator
 // has set one. Each request needs a platform key with the role of its operation (operations.go

@@ -23,12 +23,12 @@ type SessionID struct {
 	ID string `json:"id"`
 }
 
-// RevokeSessions names the user whose sessions end.
+// RevokeSessions selects the sessions to revoke.
 type RevokeSessions struct {
 	UserID string `json:"userId"`
-	// Tenant is the user's; empty: the user's sessions in every tenant end.
+	// Tenant limits the revocation to the user's sessions in this tenant; empty: in every tenant.
 	Tenant string `json:"tenant,omitempty"`
-	// Except is the id of a session that remains; empty: none.
+	// Except is the id of a session that is not revoked; empty: none.
 	Except string `json:"except,omitempty"`
 }
 
@@ -142,7 +142,7 @@ func (l *Local) revokeSessions(ctx context.Context, who keystore.Authority, args
 	}
 }
 
-// tenantOf returns the tenant of a filter: an empty name means every tenant that the operator
+// tenantOf returns the tenant for a filter. An empty name selects every tenant that the operator
 // reaches.
 func tenantOf(name string) *string {
 	if name == "" {

@@ -286,8 +286,8 @@ func (a *App) CheckData() error {
 	return nil
 }
 
-// CheckModules compiles the modules, and returns what does not fit the schema and what the modules
-// draw before their first request. An error is about a module itself.
+// CheckModules compiles the modules. It reports routes without a handler, invalid module blocks, and
+// random values that the modules draw before their first request. An error is about a module itself.
 func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {
@@ -303,7 +303,7 @@ func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, er
 	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
 }
 
-// FindDraws warns about what the modules in build/ draw before their first request.
+// FindDraws warns about random values that the modules in build/ draw before their first request.
 func (a *App) FindDraws(ctx context.Context, s *schema.Schema) (diag.List, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {
@@ -312,7 +312,7 @@ func (a *App) FindDraws(ctx context.Context, s *schema.Schema) (diag.List, error
 	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
 }
 
-// ModuleNames returns the names of the modules in build/, as a schema has them.
+// ModuleNames returns the names of the modules in build/, as in a schema.
 func (a *App) ModuleNames() (names []string) {
 	files, _ := filepath.Glob(filepath.Join(a.Dir, "build", "*.wasm")) // the pattern is valid
 	for _, file := range files {

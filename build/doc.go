@@ -14,7 +14,7 @@
 // toolchain.
 //
 // Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
-// host, no randomness and a fixed clock; if it needs a request, or uses the clock, the build reports
+// host, no randomness and a fixed clock. If it needs a request or reads the clock, the build reports
 // its place.
 // Errors in sources are diagnostics, all at once. Files are replaced as a whole.
 //

@@ -94,8 +94,8 @@ type engine struct {
 	scratch    uint32 // see glue.go
 	runner     uint64 // the handle of globalThis.__runner, once it exists
 	result     string // of the last operation
-	evaluating bool   // the handlers' files run
-	reads      uint64 // of the clock
+	evaluating bool   // the handlers' files are being evaluated
+	clockReads uint64
 	// console receives the log lines of the evaluation.
 	console func(level int, text string)
 }
@@ -204,16 +204,16 @@ func (e *engine) invoke(name string, args ...uint64) uint64 {
 	return results[0]
 }
 
-// builtAt is where the clock of a build begins, in nanoseconds: 2022-01-01.
+// builtAt is the time at which the clock of a build begins, in nanoseconds: 2022-01-01.
 const builtAt = 1_640_995_200_000_000_000
 
-// clock is clock_time_get during a build: the time is the same in every build, and goes on by a
-// millisecond when it is read. What the handlers' files do with it is the same in every request, so they
-// are warned.
+// clock is clock_time_get during a build. The time is the same in every build, and advances by a
+// millisecond with each read. A value that the handlers' files compute from it is the same in every
+// request, so each read is a warning.
 func (e *engine) clock(_ context.Context, m api.Module, _ uint32, _ uint64, result uint32) uint32 {
 	const ok, fault = 0, 21
-	e.reads++
-	if !m.Memory().WriteUint64Le(result, builtAt+e.reads*uint64(time.Millisecond)) {
+	e.clockReads++
+	if !m.Memory().WriteUint64Le(result, builtAt+e.clockReads*uint64(time.Millisecond)) {
 		return fault
 	}
 	if e.evaluating {

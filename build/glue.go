@@ -79,8 +79,8 @@ type binding struct {
 // for a count or a negative errno, or the bytes that were written.
 //
 // The last argument of call and response_send may also be a list or an object, which is
-// written as JSON. They return undefined, and do nothing, if only JSON.stringify can do it, and
-// call also for a value that JSON.stringify would change to null.
+// written as JSON. They return undefined, and do nothing, if only JSON.stringify can do it. So does
+// call if JSON.stringify would change a value to null.
 func bindings() []binding {
 	var all []binding
 	for _, f := range abi.Functions() {
@@ -428,8 +428,8 @@ func exception(a *assembler) { a.i64(kindException << 32) }
 // JSON. It has no output, as both would be in the same buffer.
 func takesValue(f abi.Function) bool { return f.Name == "call" || f.Name == "response_send" }
 
-// writer is the function of json/json.c that writes the value: arguments must not change
-// their meaning, and an answer follows JSON.stringify.
+// writer returns the function of json/json.c that writes the value. Arguments must keep their
+// meaning; an answer is written as by JSON.stringify.
 func writer(f abi.Function) string {
 	if f.Name == "call" {
 		return "json_arguments"

@@ -47,15 +47,15 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 		defer os.RemoveAll(filepath.Dir(overlay))
 		ok, err := build("-overlay=" + overlay)
 		if err == nil && ok && !exportsRandom(building) {
-			b.found.Errorf("", diag.Span{File: source}, "the export runner_random could not be added, without which every request draws the same random numbers: use the SDK for Go")
+			b.found.Errorf("", diag.Span{File: source}, "cannot add the export runner_random, and without it every request draws the same random numbers: use the SDK for Go")
 			return false, nil
 		}
 		return ok, err
 	})
 }
 
-// goOverlay writes what go build needs to add the SDK's file with the export runner_random to the
-// package of a directory, and returns the name of the overlay. It is for modules without the SDK.
+// goOverlay writes an overlay with which go build adds the SDK's file with the export runner_random to
+// the package of a directory, and returns its name. It is for modules without the SDK.
 func (b *builder) goOverlay(name string) (string, error) {
 	const file = "random_wasip1.go"
 	source, err := sdk.Source.ReadFile(file)
@@ -86,7 +86,8 @@ func (b *builder) goOverlay(name string) (string, error) {
 	return path, nil
 }
 
-// exportsRandom reports whether a module exports runner_random. What cannot be read is checked later.
+// exportsRandom reports whether a module exports runner_random. It is true for a module that cannot be
+// read, which is refused later.
 func exportsRandom(path string) bool {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {

@@ -30,7 +30,7 @@ type LocalRelease struct {
 	// Check compiles the modules, and returns what an activation would refuse. A release that a node
 	// serves needs no check: the node has compiled it.
 	Check func(ctx context.Context) error
-	// Draws warns about what the modules draw before their first request.
+	// Draws warns about random values that the modules draw before their first request.
 	Draws func(ctx context.Context) (diag.List, error)
 }
 

@@ -184,8 +184,8 @@ func (a *arguments) optionalText(name string) (string, bool) {
 	return string(s), true
 }
 
-// presentText is optionalText for a member that may be absent, but not null: a value that is
-// missing by mistake must not mean the same as one that was left out.
+// presentText is optionalText for a member that may be absent, but not null: null may be a value
+// that is missing by accident, and must not select the default.
 func (a *arguments) presentText(name string) (string, bool) {
 	if string(a.members[name]) == "null" {
 		a.wrong("member %q must be a string, or left out", name)
@@ -193,7 +193,7 @@ func (a *arguments) presentText(name string) (string, bool) {
 	return a.optionalText(name)
 }
 
-// optionalBool returns a truth value, false if it is absent.
+// optionalBool returns a boolean, false if it is absent.
 func (a *arguments) optionalBool(name string) bool {
 	raw := a.take(name)
 	if raw != nil && raw.Kind() != 't' && raw.Kind() != 'f' {
@@ -215,8 +215,8 @@ func (a *arguments) optionalTexts(name string) []string {
 	return texts
 }
 
-// notNull refuses a member that is null. Many languages write NaN and invalid times as null,
-// and what is absent would mean a default: a key without an end, a job that runs at once.
+// notNull refuses a member that is null. Many languages write NaN and invalid times as null. If
+// null counted as absent, it would select a default: a key without an end, a job that runs at once.
 func (a *arguments) notNull(name string) {
 	if string(a.members[name]) == "null" {
 		a.wrong("member %q must not be null: leave it out", name)

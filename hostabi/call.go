@@ -95,7 +95,7 @@ func (c *Call) Begin() {
 	c.program.reset()
 }
 
-// parties are what the run's work in shared slots counts for.
+// parties are the handler and the caller, which the run's slots are counted for.
 func (c *Call) parties() fairqueue.Parties {
 	return fairqueue.Parties{c.Handler, string(c.Caller.AppendIdentity(nil, c.Address))}
 }

@@ -14,8 +14,8 @@ import (
 type Sandbox interface {
 	// Wait is called when the guest begins and ends to wait for something that needs no
 	// processor. When the call for the end returns, the guest continues, unless the
-	// request's time is over. So it may make the guest wait for longer. With an error the
-	// run ends; when it begins to wait, there is no call for the end then.
+	// request's time is over. So it may make the guest wait for longer. An error ends
+	// the run; after an error of Wait(true), Wait(false) is not called.
 	Wait(begins bool) error
 	// Worked is called, while the guest waits for it, with the time that host functions
 	// have computed since the last call. Less than WorkedMost is not reported.

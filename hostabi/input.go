@@ -36,8 +36,8 @@ type Input struct {
 	Address netip.Addr
 	// Tx is the request's transaction; its owner commits it.
 	Tx *store.Tx
-	// CreatesSession lets the handler open sessions, and list and end those of users that it
-	// names. ClientSession is the session of the client's cookie, whatever Caller is; it ends
+	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users
+	// that it names. ClientSession is the session of the client's cookie, whatever Caller is; it ends
 	// when another one is opened.
 	CreatesSession bool
 	ClientSession  string

@@ -7,7 +7,8 @@ import (
 )
 
 // locationAllowed reports whether a redirect is a path of this server, or an absolute http(s) URL with a host
-// that all clients read alike. Browsers read "\" as "/" and remove tabs. To them "//host" is another server.
+// that all clients read in the same way. Browsers read "\" as "/", remove tabs, and read "//host" as another
+// server.
 func locationAllowed(value string) bool {
 	if strings.ContainsAny(value, "\t\\") {
 		return false

@@ -55,7 +55,7 @@ func verifyPassword(c *Call, text []byte) (work, error) {
 	}), nil
 }
 
-// longWork is work that computes for long. It waits for a slot, for which handlers and callers compete. Its
+// longWork is work that computes for long. It waits for a slot, which handlers and callers share. Its
 // time counts as CPU time of the request, once the guest takes the result or the run ends.
 func (c *Call) longWork(compute func(context.Context) ([]byte, error)) work {
 	slots, parties, pending := c.Host.LongWork, c.parties(), c.pendingOps()

@@ -12,7 +12,7 @@ import (
 	"runner.example/schema"
 )
 
-var errNotMinted = fault.New(fault.Denied, "sessions can be created only on routes with `mints: session`")
+var errCannotCreate = fault.New(fault.Denied, "sessions can be created only on routes with `mints: session`")
 
 // createSession creates a session for the client of this request. The session that it had
 // ends, also one that this run created: the client has one cookie, and the rights of a
@@ -28,7 +28,7 @@ func createSession(c *Call, args *arguments) (any, error) {
 		return nil, err
 	}
 	if !c.CreatesSession {
-		return nil, errNotMinted
+		return nil, errCannotCreate
 	}
 	req.Replaces = cmp.Or(c.opened, c.ClientSession)
 	s, err := c.Host.Keystore.CreateSession(c.Tx, c.authority(), req)
@@ -43,8 +43,8 @@ func createSession(c *Call, args *arguments) (any, error) {
 	}{s.ID, sessionTime(s.ExpiresAt)}, nil
 }
 
-// currentSession is the session that the client has from now on, if its cookie is that of the
-// caller: the one that this run created, or the caller's.
+// currentSession returns the id of the session that this run created, otherwise of the caller's
+// session. It is empty if there is none.
 func (c *Call) currentSession() string { return cmp.Or(c.opened, c.Caller.SessionID) }
 
 // listedSession is what handlers see of a live session.
@@ -91,8 +91,8 @@ func listSessions(c *Call, args *arguments) (any, error) {
 	}{sessions, next}, nil
 }
 
-// sessionFilter reads whose sessions an operation is about. A missing value is never taken for
-// the caller: a member that is null or empty is an error.
+// sessionFilter reads the members that select sessions. A missing value must not select the
+// caller's sessions: a user or tenant that is null, and an empty user, is an error.
 func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 	if user, ok := args.presentText("user"); ok {
 		if user == "" {
@@ -151,7 +151,7 @@ func revokeSessions(c *Call, args *arguments) (any, error) {
 	}{len(ended)}, nil
 }
 
-// currentWord stands for the id of the session that calls.
+// currentWord stands for the id of the current session.
 const currentWord = "current"
 
 // clearCookie removes the client's cookie if one of the revoked sessions is its own.

@@ -23,7 +23,7 @@ type Claimed struct {
 
 	record *record
 	stored []byte // the record while the lease is held
-	share  share  // whose slot it holds
+	share  share  // that its slot counts for
 	lost   context.Context
 	lose   context.CancelFunc
 	ending atomic.Bool // the run has ended, and its end is written

@@ -44,7 +44,7 @@ const (
 	inUnknown
 )
 
-// share returns which slots the jobs of the group take.
+// share returns the share of the slots that the jobs of the group take.
 func (g *group) share() share {
 	of := share{owner{tenant: g.tenant}, g.name}
 	if g.tenant == "" {
@@ -107,8 +107,8 @@ func (q *Queue) unreadyLocked(g *group) {
 
 // ---- claiming ----
 
-// nextLocked returns the group whose turn it is. That is the first of the first name of the first owner: it
-// is until rotateLocked, if none is removed.
+// nextLocked returns the group whose job runs next. It moves this group to the front: it is the first group
+// of the first name of the first owner, until rotateLocked is called or a group is removed.
 func (q *Queue) nextLocked() *group {
 	for range q.ready.len() {
 		owner, names := q.ready.first()
@@ -125,7 +125,7 @@ func (q *Queue) nextLocked() *group {
 	return nil
 }
 
-// rotateLocked ends the turn of the group that nextLocked has returned.
+// rotateLocked moves the group that nextLocked returned, with its name and owner, to the end.
 func (q *Queue) rotateLocked() {
 	_, names := q.ready.first()
 	_, groups := names.first()

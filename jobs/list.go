@@ -167,7 +167,7 @@ func remove(tx *store.Tx, key []byte) error {
 type counter struct {
 	all     int
 	of      map[tenantHash]int // nil: it is not known yet
-	callers [256]int           // those without a tenant
+	callers [256]int           // jobs without a tenant, by the hash of the caller
 	changes []change           // before it is known
 }
 
@@ -193,7 +193,7 @@ func (c *counter) follow(seq store.Seq, key []byte, deleted bool) {
 	}
 }
 
-// noTenant begins the groups of jobs without a tenant.
+// noTenant is the prefix of the groups of jobs without a tenant.
 var noTenant = tenantOf("")
 
 func (c *counter) add(group hash, by int) {
@@ -214,7 +214,7 @@ func (c *counter) value() int {
 }
 
 // Full reports whether as many jobs of the caller's tenant wait as Options.MaxWaiting allows. Callers without
-// a tenant share that number: one alone can have most of it. Full may be wrong by the jobs of transactions
+// a tenant share that number: one alone can have seven eighths of it. Full may be wrong by the jobs of transactions
 // that are not committed, and it is false before Count has returned.
 func (q *Queue) Full(by *caller.Caller) bool {
 	q.mu.Lock()

@@ -15,8 +15,8 @@ import (
 
 // Options configure a Queue.
 type Options struct {
-	// Slots is how many jobs run at once on a node, beside requests. One tenant, or a caller without a
-	// tenant, can have at most seven eighths of them, and with one job three quarters.
+	// Slots is how many jobs run at once on a node, beside requests. One tenant, or one caller without a
+	// tenant, can have at most seven eighths of them, and one of its jobs three quarters.
 	Slots int `toml:"jobs.slots" default:"16" min:"1" max:"10000"`
 	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
 	// number. Callers without a tenant share it. Schedules and operators enqueue nevertheless.

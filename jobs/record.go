@@ -201,8 +201,8 @@ func tenantOf(tenant string) (t tenantHash) {
 	return t
 }
 
-// groupOf returns the group of a job that is counted under count. The byte after the hash of the tenant
-// says which of the callers without one the job belongs to.
+// groupOf returns the group of a job that is counted under count. For a job without a tenant, the byte
+// after the hash of the tenant is the hash of the caller.
 func groupOf(r *record, count string) hash {
 	h, t := hashOf(r.Name, r.Caller.Tenant, count), tenantOf(r.Caller.Tenant)
 	copy(h[:], t[:])

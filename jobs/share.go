@@ -1,7 +1,7 @@
 package jobs
 
-// owner is whose jobs share the slots of a node: a tenant, or some of the callers without one. callers is
-// 0 for a tenant.
+// owner is a tenant, or a part of the callers without one (callersOf). Owners share the slots of a node.
+// callers is 0 for a tenant.
 type owner struct {
 	tenant  string
 	callers byte
@@ -13,8 +13,8 @@ type share struct {
 	name  string
 }
 
-// callersOf returns which of the callers without a tenant enqueued a job. There may be any number of them,
-// and nodes keep the groups in memory: so the callers are divided by a hash.
+// callersOf returns the part of the callers without a tenant that a job's caller belongs to. There may be
+// any number of callers, and nodes keep the groups in memory, so a hash divides the callers.
 func callersOf(c *Caller, scheduled bool) byte {
 	switch {
 	case scheduled:
@@ -28,24 +28,24 @@ func callersOf(c *Caller, scheduled bool) byte {
 	}
 }
 
-// What one of them alone can have of the slots is these times what it leaves to others: three quarters, and
-// seven eighths.
+// A share alone, and an owner alone, can have so many times the slots that it leaves to others: three
+// quarters and seven eighths of all slots.
 const (
 	timesOfShare = 3
 	timesOfOwner = 7
 )
 
-// slotsOfNames is the part of the slots (one slot in so many) that the jobs of one name of all callers
-// without a tenant leave to other names.
+// 1/slotsOfNames of the slots is kept for other names when the jobs of one name of all callers without a
+// tenant have the rest.
 const slotsOfNames = 16
 
-// may reports whether a group that holds so many slots may have another one of those that are free: some if
-// it holds none, and otherwise if it leaves enough to others.
+// may reports whether a holder of so many slots may have another free one. It may if it holds none, and
+// otherwise if it leaves enough to others. See fairqueue.Share.
 func may(held, free, times int) bool {
 	return free > 0 && (held == 0 || held < times*(free-1))
 }
 
-// slots are those of a node, and who holds them.
+// slots counts the slots of a node and their holders.
 type slots struct {
 	count, held int
 	owners      map[owner]int

@@ -28,8 +28,8 @@ type Authority struct {
 	Caller caller.Caller
 	// RequestID and Address are for the audit log; either may be empty.
 	RequestID, Address string
-	// CreatesSession says that a handler may create sessions, for any user, and so list and
-	// revoke those of any user that it names.
+	// CreatesSession says that a handler may create sessions for any user, and list and revoke
+	// the sessions of users that it names.
 	CreatesSession bool
 	// Work meters reading through keys: when it fails, the operation fails with
 	// Deadline. A nil Work never fails.
@@ -57,11 +57,11 @@ var errNoUser error = fault.New(fault.Invalid, "the user is missing: the caller 
 
 func (a Authority) isOperator() bool { return a.Caller.Kind == caller.System }
 
-// errNoRule is the cause of a refusal that an @issue in the schema would change.
-var errNoRule = errors.New("the scope has no @issue")
+// errNoIssueRule is the cause of a refusal that an @issue in the schema could change.
+var errNoIssueRule = errors.New("the scope has no @issue")
 
-// checkIssue returns the fault Denied if the caller may not create keys of the scope or get new
-// tokens of them. scope is nil if the schema has none of that name.
+// checkIssue returns the fault Denied if the caller may not create or rotate keys of the scope.
+// scope is nil if the schema has no scope of that name.
 func (a Authority) checkIssue(name string, scope *schema.Scope) error {
 	switch {
 	case a.isOperator() && (scope == nil || !scope.AllTenants || a.Caller.Tenant == ""):
@@ -73,7 +73,7 @@ func (a Authority) checkIssue(name string, scope *schema.Scope) error {
 	case a.Schema.MayIssue(scope, a.Caller):
 		return nil
 	case scope.Issue == nil && a.Caller.Kind != caller.Anonymous:
-		return fault.Wrap(errNoRule, fault.Denied, "this caller may not issue keys of scope %q: only operators may, until the scope has a line such as %s", scope.Name, a.issueLine())
+		return fault.Wrap(errNoIssueRule, fault.Denied, "this caller may not issue keys of scope %q: only operators may, until the scope has a line such as %s", scope.Name, a.issueLine())
 	}
 	return fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
 }
@@ -86,8 +86,9 @@ func (a Authority) issueLine() string {
 	return `@issue when auth.role == "…"`
 }
 
-// reaches reports whether the caller may know that the key exists: it is an operator, it owns the
-// key or is the key, or it is in the same tenant and the scope's @manage is true for it.
+// reaches reports whether the caller may know that the key exists. That is so if it is an
+// operator, if it owns the key or is the key, or if it is in the same tenant and the scope's
+// @manage is true for it.
 func (a Authority) reaches(r *record) bool {
 	switch {
 	case a.isOperator():
@@ -120,8 +121,7 @@ func (a Authority) manages(name string) bool {
 	return slices.ContainsFunc(scopes, func(scope *schema.Scope) bool { return a.Schema.MayManage(scope, a.Caller) })
 }
 
-// reachesSession reports whether the caller, who has named it by its id alone, may revoke a
-// session.
+// reachesSession reports whether the caller may revoke a session that it named by its id.
 func (a Authority) reachesSession(r *sessionRecord) bool {
 	if a.isOperator() {
 		return a.Caller.Tenant == "" || r.Tenant == a.Caller.Tenant
@@ -138,7 +138,8 @@ func (a Authority) managesSessions() bool {
 	return a.Schema != nil && a.Schema.MayManageSessions(a.Caller)
 }
 
-// sessionOwner returns whose sessions the filter selects, if the caller reaches them.
+// sessionOwner returns the owner of the sessions that the filter selects, if the caller reaches
+// them.
 func (a Authority) sessionOwner(f SessionFilter) (o sessionOwner, err error) {
 	o = sessionOwner{user: f.UserID, tenant: a.Caller.Tenant}
 	if o.user == "" && a.Caller.Kind == caller.Session {
@@ -209,8 +210,8 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	return a.Caller.Tenant, nil
 }
 
-// owner returns the owner of keys that the caller creates. Those of an operator have none; an
-// anonymous caller owns nothing.
+// owner returns the owner of keys that the caller creates. Keys of an operator have no owner. An
+// anonymous caller owns no key.
 func (a Authority) owner() (OwnerKind, string) {
 	switch a.Caller.Kind {
 	case caller.Session:

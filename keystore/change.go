@@ -51,7 +51,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	}
 	r, err := a.newRecord(req, now)
 	if err != nil {
-		k.logNoRule(a, req.Scope, err)
+		k.logNoIssueRule(a, req.Scope, err)
 		return Key{}, err
 	}
 	if err := countNew(tx, a, r, now); err != nil {
@@ -98,12 +98,13 @@ func (a Authority) newRecord(req CreateRequest, now int64) (*record, error) {
 	return r, nil
 }
 
-// logNoRule logs that a scope without @issue let a caller issue no key, once for each schema.
-func (k *Keystore) logNoRule(a Authority, scope string, err error) {
-	if !errors.Is(err, errNoRule) {
+// logNoIssueRule logs, once for each scope and schema, that a caller was refused because the
+// scope has no @issue.
+func (k *Keystore) logNoIssueRule(a Authority, scope string, err error) {
+	if !errors.Is(err, errNoIssueRule) {
 		return
 	}
-	if last, _ := k.ruleless.Swap(scope, a.Schema); last != a.Schema {
+	if last, _ := k.warnedScopes.Swap(scope, a.Schema); last != a.Schema {
 		k.logger.Warn("key not issued: its scope has no @issue", "scope", scope, "line", a.issueLine(), "requestId", a.RequestID)
 	}
 }
@@ -126,7 +127,7 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 		return Key{}, fault.New(fault.Invalid, "no schema is active: activate one before keys are rotated")
 	}
 	if err := a.checkIssue(r.Scope, a.Schema.ScopeOf(r.Scope, r.Capability)); err != nil {
-		k.logNoRule(a, r.Scope, err)
+		k.logNoIssueRule(a, r.Scope, err)
 		return Key{}, err
 	}
 	if err := checkGrace(grace, a.Schema.APIKeys.MaxGrace); err != nil {

@@ -342,9 +342,9 @@ func TestOnePepperIsTheCheckOfAllNodes(t *testing.T) {
 	}
 }
 
-// A key that an older node wrote is in the lists of both nodes at once. The owner of the cluster
+// A key that an older node wrote is in the lists of both nodes at once. The owner of the store
 // writes its entry, and each node then reads the list of the owner again.
-func TestOnlyTheOwnerListsKeysOfOlderNodes(t *testing.T) {
+func TestOnlyTheStoreOwnerAddsOldKeysToOwnerLists(t *testing.T) {
 	s := compile(t, generous)
 	runNodes(t, func(t *testing.T, _ *storetest.Log, a, b *fixture) {
 		ada := session(s, "", "ada")
@@ -367,7 +367,7 @@ func TestOnlyTheOwnerListsKeysOfOlderNodes(t *testing.T) {
 			node    *fixture
 			entries int
 		}{{b, 0}, {a, 1}, {b, 1}, {a, 1}} {
-			if err := step.node.keys.ListOwned(t.Context()); err != nil {
+			if err := step.node.keys.AddToOwnerLists(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			whole(step.entries)

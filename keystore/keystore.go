@@ -109,14 +109,14 @@ type Keystore struct {
 	mu       sync.RWMutex // guards the fields below, and changes of the indexes
 	keys     map[string]*known
 	sessions map[string]*knownSession
-	// unindexed has the sessions without an entry in the index by user, by the user.
+	// unindexed has the ids of sessions without an entry in the index by user, by user.
 	unindexed map[string]map[string]bool
 	useOf     map[string]*use // by the id of a key or session
 	unlisted  map[string]bool // the ids of live keys that may be missing in the list of their owner
 	unhook    func()
 
-	// ruleless has the schema for which logNoRule has logged, by the name of the scope.
-	ruleless sync.Map
+	// warnedScopes has the schema for which logNoIssueRule has logged, by the name of the scope.
+	warnedScopes sync.Map
 
 	upkeep upkeep
 }
@@ -410,8 +410,9 @@ const (
 )
 
 // runUpkeep writes last uses and the clock file once a minute, and removes expired and
-// revoked keys from memory. It adds keys that an older version wrote to the lists of their owners. Once an hour it deletes keys and sessions that ended long ago; in
-// a cluster the owner does that.
+// revoked keys from memory. It adds keys that an older version wrote to the lists of their
+// owners. Once an hour it deletes keys and sessions that ended long ago; in a cluster the owner
+// does that.
 func (k *Keystore) runUpkeep(ctx context.Context) {
 	defer close(k.upkeep.done)
 	ticker := time.NewTicker(writeEvery)
@@ -419,8 +420,8 @@ func (k *Keystore) runUpkeep(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
-		if err := k.listOwned(ctx); err != nil && ctx.Err() == nil {
-			k.logger.Warn("keys of an older version not added to the lists of their owners", "cause", err)
+		if err := k.addToOwnerLists(ctx); err != nil && ctx.Err() == nil {
+			k.logger.Warn("old keys not added to owner lists", "cause", err)
 		}
 		select {
 		case <-ctx.Done():

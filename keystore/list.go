@@ -21,7 +21,8 @@ type Filter struct {
 	Scope string
 	// Owner is the id of a user or a key that created the keys; empty: any.
 	Owner string
-	// All includes expired and revoked keys; a caller's own are then searched for in its tenant's.
+	// All includes expired and revoked keys. The caller's own keys are then searched for in the
+	// list of the tenant.
 	All bool
 	// Limit is 1-1000; 0: 100.
 	Limit int
@@ -53,8 +54,8 @@ func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {
 	return k.keyAt(tx, r, k.clock.Latest())
 }
 
-// List returns the keys that the caller reaches, without tokens. For a caller that is no operator
-// and has no @manage it reads the caller's own keys alone. The fault is Invalid.
+// List returns the keys that the caller reaches, without tokens. If the caller is not an operator
+// and no @manage is true for it, List reads only the caller's own keys. The fault is Invalid.
 func (k *Keystore) List(tx *store.Tx, a Authority, f Filter) (Page, error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
@@ -105,8 +106,8 @@ func (k *Keystore) page(tx *store.Tx, a Authority, f Filter, now int64) (Page, e
 	return page, nil
 }
 
-// candidates yields the ids that come after the cursor, in order, of keys among which are all that
-// the list has.
+// candidates yields ids that come after the cursor, in order: those of all keys of the list, and
+// perhaps others.
 func (k *Keystore) candidates(tx *store.Tx, a Authority, f Filter, now int64) iter.Seq2[string, error] {
 	switch {
 	case a.isOperator() && a.Caller.Tenant == "":
@@ -117,8 +118,8 @@ func (k *Keystore) candidates(tx *store.Tx, a Authority, f Filter, now int64) it
 	return a.ownEntries(tx, f, now)
 }
 
-// ownEntries yields the ids of the keys that the caller created and, if it is a key, its own, that
-// come after the cursor, in order.
+// ownEntries yields the ids, in order, of the keys that the caller created and that come after
+// the cursor. If the caller is a key, its own id is one of them.
 func (a Authority) ownEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[string, error] {
 	kind, id := a.owner()
 	if id == "" {

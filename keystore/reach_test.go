@@ -197,7 +197,7 @@ func (w *fixture) compare(who asker, all []seen, dead string) {
 }
 
 // A user with three keys pays for three, whatever others have; so does a key.
-func TestAListCostsItsOwnKeysAlone(t *testing.T) {
+func TestAListReadsOnlyTheKeysOfItsCaller(t *testing.T) {
 	open, others := inMemory, 2000
 	if os.Getenv("RUNNER_SOAK") != "" {
 		open, others = onDisk, 1_000_000
@@ -373,7 +373,7 @@ func TestKeysOfAnOlderVersionHaveAnOwner(t *testing.T) {
 	}
 	check("after they were written again")
 	for range 2 { // the first forgets them, the second has nothing to do
-		if err := w.keys.ListOwned(t.Context()); err != nil {
+		if err := w.keys.AddToOwnerLists(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		check("with their lists")
@@ -389,7 +389,7 @@ func TestKeysOfAnOlderVersionHaveAnOwner(t *testing.T) {
 	// A node of the older version writes once more, as in a cluster that is upgraded.
 	w.age(own)
 	check("when an older node wrote")
-	if err := w.keys.ListOwned(t.Context()); err != nil || len(w.owned()) != 1 {
+	if err := w.keys.AddToOwnerLists(t.Context()); err != nil || len(w.owned()) != 1 {
 		t.Errorf("%v, %q", err, w.owned())
 	}
 }

@@ -46,7 +46,7 @@ type record struct {
 	// Tokens has the newest first; only the newest ends with the key. A dead key keeps its
 	// last ones, so that the log can say why one was refused.
 	Tokens []tokenRecord `json:"tokens"`
-	// unlisted: it was written by a version that had neither kinds nor lists of owners.
+	// unlisted says that a version without owner kinds and lists of owners wrote the key.
 	unlisted bool
 }
 
@@ -91,8 +91,8 @@ func read(tx *store.Tx, id string) (*record, error) {
 	return r, nil
 }
 
-// write writes the key and its entries in the lists of its tenant and its owner, for a revoked
-// key that in the list of dead ones.
+// write writes the key and its entries in the lists of its tenant and its owner. A revoked key has
+// an entry only in the list of dead keys.
 func (r *record) write(tx *store.Tx) error {
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -227,8 +227,8 @@ func (r *record) ownerKey() []byte {
 	return append(ownerPrefix(r.Tenant, r.OwnerKind, r.Owner), r.ID...)
 }
 
-// ownerPrefix begins the entries of the live keys of one owner in one tenant. The lengths keep
-// them apart from those of others.
+// ownerPrefix is the prefix of the entries of the live keys of one owner in one tenant. The
+// lengths in it keep owners apart.
 func ownerPrefix(tenant string, kind OwnerKind, owner string) []byte {
 	out := append(listPrefix(prefixOwner, tenant), kind[0])
 	return append(binary.BigEndian.AppendUint16(out, uint16(len(owner))), owner...)

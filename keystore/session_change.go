@@ -147,8 +147,7 @@ func checkRoles(s *schema.Schema, asked []string) error {
 }
 
 // RevokeSession ends the session permanently and returns it. Revoking a revoked one changes
-// nothing. A session that the caller does not reach does not exist for it: see Authority. The
-// fault is NotFound.
+// nothing. The fault is NotFound, also if the caller does not reach the session: see Authority.
 func (k *Keystore) RevokeSession(tx *store.Tx, a Authority, id string) (Session, error) {
 	now := k.clock.Now()
 	if !validID(sessionIDs, id) {
@@ -174,11 +173,10 @@ const maxRevoked = 4000
 // revokeUnits is the cost of ending a session that was read.
 const revokeUnits = 10 * keyUnits
 
-// RevokeSessions ends the sessions of a user, but not the one with the id except, and returns
-// their ids. Sessions that have only become idle are among them. With f.Limit it ends no more
-// than that and reports whether there are more; without, it ends all or fails: the fault is
-// Limit for more than a transaction holds. It checks first, and then writes. Of f only whose
-// sessions and the limit count. Other faults: Denied, Invalid.
+// RevokeSessions revokes the sessions of a user, idle ones included, except the one with the id
+// except, and returns their ids. If f.Limit is set, it revokes at most so many, and reports
+// whether there are more. Otherwise it revokes all of them, or none with the fault Limit if a
+// transaction cannot hold them. It ignores f.All and f.Cursor. Other faults: Denied, Invalid.
 func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, except string) (ended []string, more bool, err error) {
 	now := k.clock.Now()
 	owner, err := a.sessionOwner(f)
@@ -221,7 +219,7 @@ func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, ex
 	return ended, more, nil
 }
 
-// commitSession is writeSession, and returns the session as of now.
+// commitSession is writeSession that returns the session as of now.
 func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
 	if err := writeSession(tx, a, action, r); err != nil {
 		return Session{}, err
@@ -229,7 +227,7 @@ func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *se
 	return k.sessionAt(tx, r, now)
 }
 
-// writeSession writes the changed session and its audit record, which names the user, to tx.
+// writeSession writes a changed session, and an audit record that names the user, to tx.
 func writeSession(tx *store.Tx, a Authority, action string, r *sessionRecord) error {
 	if err := r.write(tx); err != nil {
 		return err
@@ -244,8 +242,8 @@ func writeSession(tx *store.Tx, a Authority, action string, r *sessionRecord) er
 // revokedKeys is how many keys a revocation writes: the record, two of the index, the audit.
 const revokedKeys = 4
 
-// revokedBytes is an upper bound for the bytes that a revocation of the session writes: in JSON
-// a character takes up to six bytes, and the names are there twice.
+// revokedBytes is an upper bound of the bytes that a revocation of the session writes. In JSON a
+// character takes up to six bytes, and the record and the audit both have the names.
 func (r *sessionRecord) revokedBytes() int {
 	n := 1000 + 14*(len(r.UserID)+len(r.Tenant))
 	for _, role := range r.Roles {

@@ -12,9 +12,9 @@ import (
 	"runner.example/store"
 )
 
-// Each session has an entry in the index by user, written with its record. The state is a
-// byte, so that the live sessions of a user are next to each other, in the order of their
-// ids.
+// Each session has an entry in the index by user, which is written with its record. The key has
+// the state before the id, so the live sessions of a user in a tenant are adjacent, in the order
+// of their ids.
 const (
 	revokedState = '0'
 	liveState    = '1'
@@ -23,7 +23,7 @@ const (
 // sessionIDLen is the length of a session's id, which ends each key of the index.
 const sessionIDLen = len(sessionIDs) + ulid.EncodedSize
 
-// sessionOwner selects sessions by whose they are.
+// sessionOwner selects sessions by user and tenant.
 type sessionOwner struct {
 	user       string // empty: any
 	tenant     string // empty: those of users without a tenant
@@ -34,7 +34,7 @@ func (o sessionOwner) has(r *sessionRecord) bool {
 	return (o.user == "" || r.UserID == o.user) && (o.allTenants || r.Tenant == o.tenant)
 }
 
-// prefix begins the index entries of the owner's sessions.
+// prefix is the prefix of the index entries of the owner's sessions.
 func (o sessionOwner) prefix() []byte {
 	out := listPrefix(prefixUser, o.user)
 	if o.allTenants {
@@ -50,7 +50,7 @@ func (r *sessionRecord) indexKey(state byte) []byte {
 }
 
 // sessionsOf yields the owner's sessions that come after the cursor, in the order of their
-// ids. With revoked it yields those too that are revoked and not deleted yet.
+// ids. If revoked is set, it also yields revoked sessions that are not deleted yet.
 func (k *Keystore) sessionsOf(tx *store.Tx, a Authority, o sessionOwner, revoked bool, cursor string) iter.Seq2[*sessionRecord, error] {
 	if o.user == "" {
 		return allSessions(tx, a, o, cursor)
@@ -144,7 +144,8 @@ func indexEntries(tx *store.Tx, a Authority, prefix, from []byte, revoked bool) 
 	}
 }
 
-// after is where a scan of the prefix goes on behind the entry of the cursor; nil: at the start.
+// after returns the key at which a scan of the prefix continues after the cursor's entry; nil: at
+// the start.
 func after(prefix []byte, cursor string) []byte {
 	if cursor == "" {
 		return nil
@@ -152,9 +153,9 @@ func after(prefix []byte, cursor string) []byte {
 	return append(append(slices.Clone(prefix), cursor...), 0)
 }
 
-// unindexedOf returns the ids of the user's sessions that have no entry in the index: a
-// version of the runner that had no index has created them. There are none when the longest
-// lifetime of a session has passed since the upgrade.
+// unindexedOf returns the ids of the user's sessions that have no entry in the index, because an
+// older version of the runner, without the index, created them. When the longest lifetime of a
+// session has passed since the upgrade, there are none.
 func (k *Keystore) unindexedOf(user string) (ids []string) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -164,7 +165,7 @@ func (k *Keystore) unindexedOf(user string) (ids []string) {
 	return ids
 }
 
-// noteIndexLocked follows whether the session has an entry in the index.
+// noteIndexLocked records whether the session has an entry in the index.
 func (k *Keystore) noteIndexLocked(r *sessionRecord) {
 	if r.Indexed {
 		k.dropUnindexedLocked(r.UserID, r.ID)

@@ -179,8 +179,8 @@ func TestAllSessionsOfAUserEndButOne(t *testing.T) {
 	w.seen(sc, others[1])
 }
 
-// A sign-in that commits meanwhile with what was true before is not missed.
-func TestASessionThatBeginsMeanwhileEndsToo(t *testing.T) {
+// A session that is created while the revocation runs is not missed: the transaction runs again.
+func TestASessionCreatedDuringARevocationEndsToo(t *testing.T) {
 	w := inMemory(t)
 	sc := compile(t, cookies)
 	w.mustSession(w.createSession(operator(sc), keystore.CreateSessionRequest{UserID: "ada"}))

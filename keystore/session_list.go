@@ -9,10 +9,10 @@ import (
 
 // SessionFilter says which sessions to list.
 type SessionFilter struct {
-	// UserID is the user's; empty: the user who calls, for an operator any.
+	// UserID is the id of the user; empty: the calling user, for an operator any user.
 	UserID string
-	// Tenant is the user's, empty for a user without one. nil: the caller's, for an operator
-	// without a tenant any.
+	// Tenant is the tenant of the user, "" for a user without one. nil: the caller's tenant, for
+	// an operator without a tenant any tenant.
 	Tenant *string
 	// AllTenants selects the user's sessions in every tenant. Tenant must be nil then.
 	AllTenants bool
@@ -39,8 +39,8 @@ func (p SessionPage) MarshalJSON() ([]byte, error) {
 	}{append([]Session{}, p.Sessions...), orNull(p.NextCursor)})
 }
 
-// ListSessions returns sessions without their cookies, of those that the caller reaches: see
-// Authority. Faults: Denied, Invalid, Deadline.
+// ListSessions returns the sessions that the caller reaches, without their cookies: see Authority.
+// Faults: Denied, Invalid, Deadline.
 func (k *Keystore) ListSessions(tx *store.Tx, a Authority, f SessionFilter) (SessionPage, error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit

@@ -21,7 +21,7 @@ type sessionRecord struct {
 	// Idle is the time without use, in ms, after which it ends.
 	Idle    int64 `json:"idle"`
 	Revoked int64 `json:"revoked,omitempty"`
-	// Indexed: it has an entry in the index by user.
+	// Indexed says that the session has an entry in the index by user.
 	Indexed bool `json:"indexed,omitempty"`
 	// MAC is the HMAC of the cookie's value under a key derived from the pepper.
 	MAC []byte `json:"mac"`

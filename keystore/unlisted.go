@@ -10,13 +10,13 @@ import (
 	"runner.example/store"
 )
 
-// Versions before the lists of owners wrote keys without the kind of the owner, and without an entry
-// in such a list. A record shows it, so no mark in the store is needed, and a key that an older
-// node of the cluster or an older backup brings is found like all others. Until these keys are
-// written again, the keys of an owner are searched for in the list of the tenant.
+// Older versions wrote keys without the kind of the owner, and without an entry in a list of the
+// owner. A record without the kind shows this, so the store needs no mark, and a key that an older
+// node of the cluster or an older backup adds is found, too. Until these keys are written again,
+// the keys of an owner are searched for in the list of the tenant.
 
-// listedPerWrite is the number of keys that one transaction of listOwned writes.
-const listedPerWrite = 500
+// keysPerWrite is the number of keys that one transaction of addToOwnerLists writes.
+const keysPerWrite = 500
 
 // hasUnlisted reports whether a live key may be missing in the list of its owner.
 func (k *Keystore) hasUnlisted() bool {
@@ -25,15 +25,15 @@ func (k *Keystore) hasUnlisted() bool {
 	return len(k.unlisted) > 0
 }
 
-// listOwned writes the keys that are missing in the list of their owner. In a cluster the owner
-// does that. A key that was written stays in unlisted until the next call: transactions that began
-// before the write do not see its entry.
-func (k *Keystore) listOwned(ctx context.Context) error {
+// addToOwnerLists writes the keys that are missing in the list of their owner. In a cluster only
+// the owner of the store does that. A key that was written stays in unlisted until the next call,
+// because transactions that began before the write do not see its entry.
+func (k *Keystore) addToOwnerLists(ctx context.Context) error {
 	ids, err := k.missing(ctx)
 	if err != nil || !k.store.IsOwner() {
 		return err
 	}
-	for n := listedPerWrite; len(ids) > 0; {
+	for n := keysPerWrite; len(ids) > 0; {
 		n = min(len(ids), n)
 		_, err := k.store.UpdateAsOwner(ctx, func(tx *store.Tx) error {
 			for _, id := range ids[:n] {

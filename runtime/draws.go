@@ -14,9 +14,9 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// FindDraws warns about what the modules draw before their first request, since every request gets the
-// same. It leaves out modules that the schema makes fresh, and modules that cannot be loaded. The error
-// is that of ctx.
+// FindDraws warns about random values that the modules draw before their first request, because every
+// request gets the same ones. It leaves out modules that the schema makes fresh, and modules that cannot
+// be loaded. The error is that of ctx.
 func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.List, err error) {
 	for _, file := range app.Modules {
 		if app.Schema.IsFresh(file.ShortName()) {
@@ -29,9 +29,9 @@ func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.Li
 		if err != nil || len(drawn.Draws) == 0 {
 			continue
 		}
-		concerned := concerned(app.Schema, file)
+		handlers := handlersOf(app.Schema, file)
 		for _, d := range drawn.Draws {
-			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, drawn.Named, concerned))
+			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, drawn.Named, handlers))
 		}
 	}
 	return found, nil
@@ -40,14 +40,14 @@ func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.Li
 // maxChain is how many functions of a chain are shown.
 const maxChain = 12
 
-func drawMessage(file ModuleFile, d draws.Draw, named bool, concerned string) string {
+func drawMessage(file ModuleFile, d draws.Draw, named bool, handlers string) string {
 	chain := d.Chain
 	if len(chain) > maxChain {
 		chain = slices.Concat(chain[:maxChain/2], []string{"…"}, chain[len(chain)-maxChain/2:])
 	}
-	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s", d.Kind, d.Kind.Act(), strings.Join(chain, " → "), concerned)
+	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s", d.Kind, d.Kind.Act(), strings.Join(chain, " → "), handlers)
 	if !named {
-		text += " (the module has no names of functions: build it without stripping it to see which package drew)"
+		text += " (the module has no function names: build it without stripping to see which package drew)"
 	}
 	name := file.ShortName()
 	if !syntax.IsName(name) {
@@ -56,8 +56,8 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, concerned string) st
 	return text + fmt.Sprintf(": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
 }
 
-// concerned names the handlers of the schema that a module exports, to append to a message.
-func concerned(s *schema.Schema, file ModuleFile) string {
+// handlersOf names the handlers of the schema that a module exports, to append to a message.
+func handlersOf(s *schema.Schema, file ModuleFile) string {
 	m, err := wasm.Parse(file.Wasm, wasm.DefaultLimits())
 	if err != nil {
 		return ""

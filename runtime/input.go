@@ -31,9 +31,9 @@ const openCheckCPU = 100 * time.Millisecond
 var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
-// input, a JSON body that is nested too deeply or is not text. It returns the body with its defaults, or
-// the query if the route declares its type, and the CPU time used: at most a request's, or openCheckCPU for open routes. It ends at
-// the deadline.
+// input, a JSON body that is nested too deeply or is not valid Unicode. It returns the body with its
+// defaults, or the query if the route declares its type, and the CPU time used: at most a request's,
+// or openCheckCPU for open routes. It ends at the deadline.
 func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
 	body := inv.input.body
 	if rt.input == nil && rt.query == nil && !isJSON(inv.input.request.Headers) {
@@ -84,8 +84,8 @@ func checkDepth(body []byte, m *cost.Meter) error {
 	return invalidJSON(schema.CheckDepth(body, m), m)
 }
 
-// checkText refuses a JSON body that readers would change without an error: many make U+FFFD of
-// what is not UTF-8.
+// checkText refuses a JSON body that is nested too deeply or is not valid Unicode. Many JSON readers
+// replace invalid UTF-8 by U+FFFD without an error.
 func checkText(body []byte, m *cost.Meter) error {
 	if err := checkDepth(body, m); err != nil {
 		return err

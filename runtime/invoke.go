@@ -37,8 +37,8 @@ type input struct {
 	address netip.Addr
 	// answerMemory is for the bodies of large answers; nil: the heap.
 	answerMemory hostabi.BodyMemory
-	// opensSessions lets the handler open sessions, and end those of users that it names;
-	// session is that of the client's cookie.
+	// opensSessions lets the handler create sessions, and list and revoke the sessions of users
+	// that it names; session is that of the client's cookie.
 	opensSessions bool
 	session       string
 	// hostCORS forbids the handler to set Access-Control-* headers.
@@ -111,7 +111,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 	return rt.invokeFault(ctx, err)
 }
 
-// identify sets who calls.
+// identify sets the caller and its address.
 func (inv *invocation) identify() {
 	inv.call.Caller, inv.call.Address = *inv.input.caller, inv.input.address
 }

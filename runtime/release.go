@@ -52,7 +52,7 @@ type ModuleFile struct {
 	Wasm []byte
 }
 
-// ShortName is what a schema calls the module: the name of its file without .wasm.
+// ShortName is the name of the module in a schema: the name of its file without .wasm.
 func (f ModuleFile) ShortName() string {
 	return strings.TrimSuffix(filepath.Base(f.Name), ".wasm")
 }
@@ -76,8 +76,8 @@ func ReadModules(dir string) ([]ModuleFile, error) {
 	return modules, nil
 }
 
-// UnboundError has every route and function whose handler no module exports, and every block of the
-// schema about a module that there is not, or that has nothing to initialize.
+// UnboundError has every route and function whose handler no module exports, and every module block
+// of the schema whose module does not exist or has nothing to initialize.
 type UnboundError struct{ List diag.List }
 
 func (e *UnboundError) Error() string {
@@ -376,7 +376,7 @@ func load(ctx context.Context, engine *sandbox.Engine, app App) (modules []*sand
 		}
 		modules = append(modules, m)
 		if !m.Initializes() {
-			wrong.Append(app.Schema.CheckInitialized(name))
+			wrong.Append(app.Schema.CheckFresh(name))
 		}
 		for _, name := range m.Offers(named) {
 			if first, ok := exporters[name]; ok && named(name) {

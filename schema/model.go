@@ -204,7 +204,8 @@ type Route struct {
 	Verify *Verify
 	// CSRFOff (csrf: off) accepts session cookies in requests from pages of any origin.
 	CSRFOff bool
-	// CreatesSession (mints: session) lets the handler create sessions, and list and end those of users that it names.
+	// CreatesSession (mints: session) lets the handler create sessions, and list and revoke the
+	// sessions of users that it names.
 	CreatesSession bool
 	// CORS are the origins whose pages may read the responses; "*" is any.
 	CORS []string
@@ -350,10 +351,10 @@ func (s *Schema) ScopeOf(name, capability string) *Scope {
 	return only
 }
 
-// MayIssue reports whether the caller may create keys of the scope and get new tokens of them.
-// Operators may, anonymous callers may not, and others may if the scope's @issue is true for
-// them. Without it, sessions may in untyped mode, and if no scope at all has @issue and this one
-// grants no rows; keys of a scope with @allTenants are always the operators' alone.
+// MayIssue reports whether the caller may create keys of the scope and rotate them. Operators
+// may, and anonymous callers may not. Others may if the scope's @issue is true for them. If the
+// scope has no @issue, sessions may in two cases: in untyped mode, and if no scope has @issue
+// and this one has no @grant. Only operators issue keys of a scope with @allTenants.
 func (s *Schema) MayIssue(scope *Scope, by caller.Caller) bool {
 	switch {
 	case by.Kind == caller.System:
@@ -396,11 +397,11 @@ func (r *Rule) holdsFor(by caller.Caller) bool {
 	return err == nil && truth == True
 }
 
-// Module is what the schema says of one module.
+// Module is a module block of the schema.
 type Module struct {
-	// Name is that of the module's file in build/, without .wasm.
+	// Name is the name of the module's file in build/, without .wasm.
 	Name, Doc string
-	// Fresh: the module is initialized in each request, instead of once.
+	// Fresh says that the module is initialized in each request, instead of once.
 	Fresh bool
 	Span  diag.Span
 }
@@ -410,7 +411,7 @@ func (s *Schema) IsFresh(module string) bool {
 	return slices.ContainsFunc(s.Modules, func(m Module) bool { return m.Name == module && m.Fresh })
 }
 
-// CheckModules reports the module blocks without a module. names are those of all modules.
+// CheckModules reports the module blocks without a module. names are the names of all modules.
 func (s *Schema) CheckModules(names []string) (found diag.List) {
 	for _, m := range s.Modules {
 		if !slices.Contains(names, m.Name) {
@@ -420,8 +421,9 @@ func (s *Schema) CheckModules(names []string) (found diag.List) {
 	return found
 }
 
-// CheckInitialized reports a module that is fresh, although it has no code before the first request.
-func (s *Schema) CheckInitialized(module string) (found diag.List) {
+// CheckFresh reports `fresh: true` for a module. It is called for modules that run no code before
+// a request.
+func (s *Schema) CheckFresh(module string) (found diag.List) {
 	for _, m := range s.Modules {
 		if m.Name == module && m.Fresh {
 			found.Errorf("E553", m.Span, "module %s runs no code before a request, so fresh changes nothing: remove it (code outside of functions in TypeScript runs once, in runner build: call it inside of a handler)", m.Name)

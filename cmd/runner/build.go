@@ -28,8 +28,8 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
 Any other build/*.wasm is served too, including WASI programs, which get a request and
 answer it like CGI programs.
 
-What a module draws before its first request is reported as a warning (W554): every request gets the
-same. "module <name> { fresh: true }" in the schema initializes a module in each request.
+A warning (W554) reports random values that a module draws before its first request: every request
+gets the same ones. "module <name> { fresh: true }" in the schema initializes a module in each request.
 
 <app> is the app name in the schema, otherwise the name of the directory. Errors are
 reported with their places. The exit status is 3 after an error, when a route has no

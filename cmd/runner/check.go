@@ -20,8 +20,8 @@ import (
 )
 
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
-With --modules, also check that build/*.wasm exports every handler, and report what a module draws
-before its first request. With --against, also
+With --modules, also check that build/*.wasm exports every handler, and report random values that a
+module draws before its first request. With --against, also
 compare the schema with the rows and keys of a data directory, with or without a running
 server, and print the plan: what an activation would change, for how many rows, and what it
 builds. It changes nothing. With --json the output is then an object with findings and plan.

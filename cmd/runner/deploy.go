@@ -18,8 +18,8 @@ const deployHelp = `Send the schema and the modules of an app to a running serve
 node that --to names, or else on the server that runs on the app's data directory. "runner build"
 comes before it.
 
-Errors of the app are reported before anything is sent, and so is what a module draws before its
-first request. Files that the node has are not sent again,
+Errors of the app are reported before anything is sent, and so are random values that a module draws
+before its first request. Files that the node has are not sent again,
 so a deployment that was cut short can be repeated. Then the difference from the active release is
 shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight
 finish on the release that they began with. "runner rollback" returns to the previous release.

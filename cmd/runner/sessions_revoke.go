@@ -12,8 +12,8 @@ import (
 	"runner.example/node"
 )
 
-const revokeSessionsHelp = `Revoke one session, or with --user all sessions of a user: for example when the user was
-removed, or the roles have changed. A revocation holds when the command has returned.`
+const revokeSessionsHelp = `Revoke one session, or with --user all sessions of a user, for example when the user was removed or
+the user's roles have changed. A revocation holds when the command has returned.`
 
 const revokeSessionsExample = `  runner sessions revoke ses_01m88g1a9ssnwc8bc137kh77rf
   runner sessions revoke --user ada
@@ -48,7 +48,7 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.UserID, "user", "", "revoke all sessions of this user")
-	flags.StringVar(&request.Tenant, "tenant", "", "with --user: only those of the user in this tenant (default: in every tenant)")
+	flags.StringVar(&request.Tenant, "tenant", "", "with --user: only the user's sessions in this tenant (default: in every tenant)")
 	flags.StringVar(&request.Except, "except", "", "with --user: the id of a session that remains")
 	return cmd
 }

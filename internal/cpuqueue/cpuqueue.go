@@ -12,8 +12,8 @@ import (
 // A task that has used more than overdueFactor times what is usual for its handler is
 // overdue, but not before minOverdue, and after firstOverdue while the handler has no
 // usual time yet. It counts as having begun later, by overdueDelay times what it has used: tasks
-// that come meanwhile go first, but it gets about a ninth of a slot's time, and ends. So do all
-// tasks of a caller that have used so much together since the oldest of them came.
+// that come meanwhile go first, but it gets about a ninth of a slot's time, and ends. The same
+// holds for all tasks of a caller that have used so much together since the oldest of them came.
 const (
 	overdueFactor = 2
 	minOverdue    = 20 * time.Millisecond
@@ -31,7 +31,7 @@ var ErrFull = errors.New("the CPU queue is full")
 // party is a handler or a caller. Queue.mu guards it.
 type party struct {
 	tasks []*Task       // that have a slot or wait for one
-	used  time.Duration // of slots; not less than others had used when it came
+	used  time.Duration // slot time; at least what others had used when the party came
 }
 
 // Handler is the queue of one handler's tasks. The zero value is ready to use.
@@ -43,7 +43,7 @@ type Handler struct {
 	usual time.Duration // that a task uses; 0: not known; guarded by Queue.mu
 }
 
-// Caller is whom tasks are done for. The zero value is ready to use.
+// Caller is the caller of a request, for which tasks are done. The zero value is ready to use.
 type Caller struct{ party }
 
 // AlwaysLong reports whether the next task is expected to need a slot.
@@ -53,13 +53,13 @@ func (h *Handler) AlwaysLong() bool { return h.longInARow.Load() >= alwaysLong }
 // calls the Queue's methods for it from one goroutine at a time.
 type Task struct {
 	handler *Handler
-	caller  *Caller       // nil before it came to the queue
-	base    time.Duration // that its caller had used then
+	caller  *Caller       // nil until the task joins the queue
+	base    time.Duration // slot time that the caller had used then
 	began   time.Duration
-	used    time.Duration // of slots, up to since
+	used    time.Duration // slot time, up to since
 	waited  time.Duration // for slots
 	running bool          // it has a slot
-	since   time.Duration // that it has the slot or waits for one
+	since   time.Duration // when it got the slot or began to wait for one
 	ready   chan struct{} // receives when it gets a slot
 }
 
@@ -98,9 +98,8 @@ func New(slots int, now func() time.Duration) *Queue {
 	return &Queue{slots: slots, now: now, free: slots}
 }
 
-// Join takes a slot if one is free. Else the task waits from now on, and Wait or Leave must
-// follow. ErrFull means that the task, which is a new one, would not be done by the deadline of
-// ctx, by all that is known.
+// Join takes a slot if one is free. Otherwise the task waits from now on, and Wait or Leave must
+// follow. ErrFull means that a new task is not expected to be done by the deadline of ctx.
 func (q *Queue) Join(ctx context.Context, t *Task, caller *Caller) (waits bool, err error) {
 	left, now := timeLeft(ctx), q.now()
 	q.mu.Lock()
@@ -122,9 +121,8 @@ func (q *Queue) Join(ctx context.Context, t *Task, caller *Caller) (waits bool, 
 	return true, nil
 }
 
-// Wait waits for the slot of a task that waits for one. ErrFull means that it
-// would not be done in time now; another error is that of ctx. With an error it is not in the
-// queue any more.
+// Wait waits until a task that waits has a slot. ErrFull means that the task would not be done in
+// time now; any other error is the error of ctx. After an error the task is not in the queue.
 func (q *Queue) Wait(ctx context.Context, t *Task) error {
 	select {
 	case <-t.ready:
@@ -140,7 +138,7 @@ func (q *Queue) Wait(ctx context.Context, t *Task) error {
 	return nil
 }
 
-// Leave ends the wait of a task without a slot. false: it has got one meanwhile.
+// Leave ends the wait of a task. false: the task has got a slot meanwhile.
 func (q *Queue) Leave(t *Task) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -165,8 +163,7 @@ func (q *Queue) tooLate(t *Task, left time.Duration) bool {
 // Contended reports whether a task waits for a slot.
 func (q *Queue) Contended() bool { return q.waiting.Load() > 0 }
 
-// Yield lets another task go first if one ranks before t, which has a slot. Then t has none, and
-// waits, as after Join.
+// Yield gives the slot of t to another task if one ranks before t. Then t waits, as after Join.
 func (q *Queue) Yield(t *Task) (waits bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -281,7 +278,7 @@ func (h *Handler) backlogLocked(now time.Duration) (sum time.Duration) {
 // parties are all handlers, or all callers. Queue.mu guards them.
 type parties struct {
 	active []*party      // with tasks in the queue
-	least  time.Duration // what one that comes counts as having used
+	least  time.Duration // slot time that a party that comes counts as having used
 }
 
 func (ps *parties) join(p *party, t *Task, now time.Duration) {
@@ -307,7 +304,7 @@ func (ps *parties) leave(p *party, t *Task) {
 	}
 }
 
-// leastUsed is the least that one of them, of which there is one, has used up to now.
+// leastUsed is the least slot time that an active party has used up to now.
 func (ps *parties) leastUsed(now time.Duration) time.Duration {
 	least := time.Duration(1<<63 - 1)
 	for _, p := range ps.active {
@@ -316,7 +313,7 @@ func (ps *parties) leastUsed(now time.Duration) time.Duration {
 	return least
 }
 
-// usedLocked is what a party has used of slots up to now.
+// usedLocked is the slot time that a party has used up to now.
 func (p *party) usedLocked(now time.Duration) time.Duration {
 	sum := p.used
 	for _, t := range p.tasks {
@@ -334,16 +331,16 @@ func (q *Queue) leaveLocked(t *Task) {
 
 // order is the order of the tasks in the queue at one time.
 type order struct {
-	handler, caller time.Duration // the least that one of them has used
+	handler, caller time.Duration // the least slot time that a handler, and a caller, has used
 }
 
-// orderLocked returns the order now. At least one task is in the queue, or none is compared.
+// orderLocked returns the order now. With an empty queue it compares nothing.
 func (q *Queue) orderLocked(now time.Duration) order {
 	return order{q.handlers.leastUsed(now), q.callers.leastUsed(now)}
 }
 
-// ahead is how much more the handler of a task has used than another one, or its caller has, if
-// that is more.
+// ahead is how much more slot time the handler of a task, or its caller, has used than the one
+// that has used the least: the larger of the two.
 func (o order) ahead(t *Task) time.Duration {
 	return max(t.handler.used-o.handler, t.caller.used-o.caller)
 }
@@ -377,8 +374,8 @@ func (o order) before(a, b *Task) bool {
 	return a.handler.used < b.handler.used // such as two handlers with the same caller
 }
 
-// nextLocked returns the task that gets the next slot: of the first waiting one of each
-// handler, the one that goes before the others. nil: no task waits.
+// nextLocked returns the task that gets the next slot: of the first waiting tasks of all handlers,
+// the one that goes before the others. nil: no task waits.
 func (q *Queue) nextLocked(o order) (next *Task) {
 	for _, h := range q.handlers.active {
 		var first *Task
@@ -407,7 +404,7 @@ func (q *Queue) handOverLocked(t *Task, now time.Duration) {
 	t.ready <- struct{}{}
 }
 
-// chargeLocked counts what a task has used of its slot.
+// chargeLocked counts the slot time that a task has used.
 func (q *Queue) chargeLocked(t *Task, now time.Duration) {
 	used := now - t.since
 	t.used += used

@@ -6,12 +6,12 @@
 // processor free.
 //
 // Handlers share the slots evenly, however many tasks each of them has, and so do callers,
-// however many handlers they call: next is a task whose handler and caller have both used
-// little. Within a handler the oldest task goes first and keeps its slot until it is done: if
+// however many handlers they call: a task whose handler and caller have both used little time is
+// next. Within a handler the oldest task goes first and keeps its slot until it is done: if
 // all tasks shared the slots under overload, all of them would be late and none would be done.
 // There is one exception: a task that takes much longer than its handler's tasks usually do
-// counts as having come later, and so do all tasks of a caller that take so much together. The
-// queue learns what is usual.
+// counts as having come later. So do all tasks of a caller if together they take that much longer.
+// The queue learns what is usual.
 //
 //	handler A   ▣ ▢ ▢ ▢      ▣ has a slot
 //	handler B   ▢            ▢ waits: B is next when A has used more than B

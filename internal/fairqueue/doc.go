@@ -4,12 +4,13 @@
 // each group leaves some slots to the others (Share), so a group with many claims delays
 // only itself.
 //
-// A claim that waits does so for two parties, such as a handler and a caller. Parties take
-// turns: the second waiter of a party comes after the first of each other party that waits.
-// Within a turn waiters are served in the order in which they came, and holders that gave
-// their slot back for a while before others.
+// A claim that waits belongs to two parties, such as a handler and a caller. Waiters are served
+// in rounds (round-robin): each waiting party has one waiter in a round, so the second waiter of
+// a party comes after the first waiter of every other party. Within a round, waiters are served
+// in the order in which they came. Holders that gave their slot back for a while come before the
+// others of the round.
 //
-//	turn        0  0  1  2  3  4        caller a has sent five requests before b sent one,
+//	round       0  0  1  2  3  4        caller a has sent five requests before b sent one,
 //	caller      a  b  a  a  a  a        which is served second
 //
 // Every wait ends: with a slot, with the caller's context, or after the caller's time

@@ -25,12 +25,12 @@ type Claim interface {
 	// Taken and Returned count a slot for the claim's group.
 	Taken()
 	Returned()
-	// Parties names whom the claim takes turns for, such as a handler and a caller, while it
-	// waits.
+	// Parties are the handler and the caller, for example, by which waiting claims are served in
+	// rounds.
 	Parties() Parties
 }
 
-// Parties are two names of different kinds. An empty one is not counted.
+// Parties are the two parties of a claim, by name. A party without a name is not counted.
 type Parties [2]string
 
 // Share reports whether a group that holds so many slots may have another one of those
@@ -44,8 +44,8 @@ func Share(held, free int) bool {
 // it may take more of what is free.
 func ShareOf(held, free, more int64) bool { return held+more <= times*(free-more) }
 
-// Held counts the slots that parties hold. The Pool's lock guards it. The zero value is ready to
-// use.
+// Held counts the slots that parties hold. The lock of the Pool guards it. The zero value is
+// ready to use.
 type Held [len(Parties{})]map[string]int
 
 // Count adds n to the slots of both parties.
@@ -81,20 +81,20 @@ const times = 3
 //	                 └────────────────────┘
 //	                       Reacquire
 type Pool[C Claim] struct {
-	waiting atomic.Int32 // the length of line
+	waiting atomic.Int32 // the length of queue
 
-	mu   sync.Mutex
-	free int          // below 0 while more slots are handed out than there are
-	line []*waiter[C] // by turn
-	turn int          // of the last waiter that got a slot
-	// last is the last turn that waits or waited for a party. It is kept while that is needed.
+	mu    sync.Mutex
+	free  int          // below 0 while more slots are handed out than there are
+	queue []*waiter[C] // by round
+	round int          // of the last waiter that got a slot
+	// last has the round of the last waiter of each party, as long as it is needed.
 	last [len(Parties{})]map[string]int
 }
 
 // waiter waits for a slot.
 type waiter[C Claim] struct {
 	claim C
-	turn  int
+	round int
 	ready chan struct{} // closed when it has one
 }
 
@@ -121,7 +121,7 @@ func (p *Pool[C]) Acquire(ctx context.Context, claim C, limit time.Duration) (er
 }
 
 // Reacquire takes a slot for a holder that released one for a while. It goes before others of
-// its turn. When ctx ends first, the holder gets a slot as with Force: it must release that soon.
+// its round. When ctx ends first, the holder gets a slot as with Force: it must release that soon.
 func (p *Pool[C]) Reacquire(ctx context.Context, claim C) {
 	if ctx.Err() == nil {
 		w := p.takeOrJoin(claim, true)
@@ -165,10 +165,10 @@ func (p *Pool[C]) Contended() bool { return p.waiting.Load() > 0 }
 func (p *Pool[C]) State() (free, waiting int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.free, len(p.line)
+	return p.free, len(p.queue)
 }
 
-// takeOrJoin takes a slot, or returns a waiter for one, which is in line.
+// takeOrJoin takes a slot, or returns a waiter that has joined the queue.
 func (p *Pool[C]) takeOrJoin(claim C, returns bool) *waiter[C] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,7 @@ func (p *Pool[C]) takeOrJoin(claim C, returns bool) *waiter[C] {
 	return w
 }
 
-// wait waits for a slot. With an error the waiter may still be in line.
+// wait waits for a slot. With an error the waiter may still be in the queue.
 func (w *waiter[C]) wait(ctx context.Context, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -194,37 +194,38 @@ func (w *waiter[C]) wait(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// joinLocked gives a waiter its turn: the one after the last of its parties, and the current one
-// if none of them waits. So a party with many waiters does not delay another one's first.
+// joinLocked adds a waiter to the queue. Its round is the one after the last round of its parties,
+// or the current round if neither of them waits. So the many waiters of one party do not delay
+// the first waiter of another.
 func (p *Pool[C]) joinLocked(w *waiter[C], parties Parties, returns bool) {
-	if len(p.line) == 0 {
-		p.turn = 0
+	if len(p.queue) == 0 {
+		p.round = 0
 		for i := range p.last {
 			clear(p.last[i])
 		}
 	}
-	w.turn = p.turn
+	w.round = p.round
 	for i, name := range parties {
 		if last, waits := p.last[i][name]; waits {
-			w.turn = max(w.turn, last+1)
+			w.round = max(w.round, last+1)
 		}
 	}
 	for i, name := range parties {
 		if name == "" {
 			continue
 		}
-		if len(p.last[i]) > 2*len(p.line)+16 {
-			maps.DeleteFunc(p.last[i], func(_ string, last int) bool { return last < p.turn })
+		if len(p.last[i]) > 2*len(p.queue)+16 {
+			maps.DeleteFunc(p.last[i], func(_ string, last int) bool { return last < p.round })
 		}
-		p.last[i][name] = w.turn
+		p.last[i][name] = w.round
 	}
-	at, _ := slices.BinarySearchFunc(p.line, w.turn, func(other *waiter[C], turn int) int {
-		if other.turn == turn && !returns {
+	at, _ := slices.BinarySearchFunc(p.queue, w.round, func(other *waiter[C], round int) int {
+		if other.round == round && !returns {
 			return -1
 		}
-		return other.turn - turn
+		return other.round - round
 	})
-	p.line = slices.Insert(p.line, at, w)
+	p.queue = slices.Insert(p.queue, at, w)
 	p.waiting.Add(1)
 }
 
@@ -232,9 +233,9 @@ func (p *Pool[C]) joinLocked(w *waiter[C], parties Parties, returns bool) {
 func (p *Pool[C]) leave(w *waiter[C]) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(p.line, w)
+	at := slices.Index(p.queue, w)
 	if at >= 0 {
-		p.line = slices.Delete(p.line, at, at+1)
+		p.queue = slices.Delete(p.queue, at, at+1)
 		p.waiting.Add(-1)
 	}
 	return at >= 0
@@ -252,14 +253,14 @@ func (p *Pool[C]) takeLocked(claim C) bool {
 
 // serveLocked hands slots to the waiters that may have them.
 func (p *Pool[C]) serveLocked() {
-	if p.free <= 0 || len(p.line) == 0 {
+	if p.free <= 0 || len(p.queue) == 0 {
 		return
 	}
-	p.line = slices.DeleteFunc(p.line, func(w *waiter[C]) bool {
+	p.queue = slices.DeleteFunc(p.queue, func(w *waiter[C]) bool {
 		if !p.takeLocked(w.claim) {
 			return false
 		}
-		p.turn = max(p.turn, w.turn)
+		p.round = max(p.round, w.round)
 		p.waiting.Add(-1)
 		close(w.ready)
 		return true

@@ -134,7 +134,7 @@ func TestEveryWaitEnds(t *testing.T) {
 }
 
 // A handler or a caller with many waiters does not delay the first ones of others.
-func TestPartiesTakeTurns(t *testing.T) {
+func TestWaitingPartiesAreServedInRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := fairqueue.New[request](1)
 		if err := p.Acquire(t.Context(), request{}, 0); err != nil || p.Contended() {
@@ -173,7 +173,7 @@ func TestPartiesTakeTurns(t *testing.T) {
 }
 
 // Whatever the others are, a new caller of a new handler is served within the time that as many
-// claims take as there are slots, and others of a first turn.
+// claims take as there are slots, and others of a first round.
 func TestANewcomerIsServedSoonAmongRandomClaims(t *testing.T) {
 	rounds := uint64(20)
 	if testing.Short() {
@@ -216,7 +216,7 @@ func TestANewcomerIsServedSoonAmongRandomClaims(t *testing.T) {
 				if err := p.Acquire(ctx, r, fairqueue.NoLimit); err != nil {
 					t.Error(err)
 				}
-				first := min(callers, handlers) // that may have the same turn
+				first := min(callers, handlers) // that may have the same round
 				if waited, want := time.Since(began), longest*time.Duration(1+(first+slots)/slots); waited > want {
 					t.Errorf("round %d: with %d slots, %d callers and %d handlers a newcomer waits for %s, want %s at most", round, slots, callers, handlers, waited, want)
 				}
@@ -231,7 +231,7 @@ func TestANewcomerIsServedSoonAmongRandomClaims(t *testing.T) {
 	}
 }
 
-func TestForceTakesASlotBeyondThoseThatThereAre(t *testing.T) {
+func TestForceTakesASlotBeyondTheLimit(t *testing.T) {
 	p := fairqueue.New[request](1)
 	r := request{}
 	p.Force(r)

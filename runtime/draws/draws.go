@@ -39,20 +39,21 @@ const (
 	Clock
 )
 
-// String says what was drawn, for messages, and Act how.
+// String says what was drawn, for messages.
 func (k Kind) String() string {
-	return []string{"random bytes", "random number", "sequence of a generator"}[k]
+	return []string{"random bytes", "random number", "random sequence"}[k]
 }
 
+// Act says how it was drawn, for messages.
 func (k Kind) Act() string {
 	return []string{"drawn", "drawn", "seeded from the clock"}[k]
 }
 
-// Draw is a place that draws before the first request.
+// Draw is a random value that is drawn before the first request.
 type Draw struct {
 	Kind Kind
-	// Chain are the functions that drew, the outermost first. Without names it has the exported
-	// function, and the others by number.
+	// Chain has the functions on the call stack, the outermost first. Without names in the module,
+	// all but the exported function are given by number.
 	Chain []string
 }
 
@@ -60,13 +61,13 @@ type Draw struct {
 type Found struct {
 	// Draws are the places in the order in which they drew first, each once, and at most maxDraws.
 	Draws []Draw
-	// Named: the module has the names of its functions.
+	// Named says that the module has the names of its functions.
 	Named bool
 }
 
-// Find runs the initialization of a module and returns what it drew. A module without one has no
-// draws. If the initialization fails or takes too long, Find returns what it drew until then. An
-// error is about a module that cannot be loaded.
+// Find runs the initialization of a module and returns its draws. A module without an
+// initialization has none. If the initialization fails or takes too long, Find returns the draws up
+// to that moment. An error is about a module that cannot be loaded.
 func Find(ctx context.Context, module []byte, o Options) (found Found, err error) {
 	parsed, err := wasm.Parse(module, wasm.DefaultLimits())
 	if err != nil {
@@ -87,7 +88,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	r := wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() { err = errors.Join(err, r.Close(context.WithoutCancel(ctx))) }()
 	watched := experimental.WithFunctionListenerFactory(ctx, w)
-	if err := w.provide(watched, r); err != nil {
+	if err := w.instantiateHost(watched, r); err != nil {
 		return found, err
 	}
 	compiled, err := r.CompileModule(watched, module)
@@ -97,14 +98,15 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	events := w.run(ctx, r, compiled, first, o.Time)
 	var again []event
 	if slices.ContainsFunc(events, func(e event) bool { return e.kind == Clock }) {
-		w.offset = apart
+		w.offset = clockOffset
 		again = w.run(ctx, r, compiled, first, o.Time)
 	}
 	return Found{Draws: w.draws(events, again), Named: w.named}, ctx.Err()
 }
 
-// apart is how far apart the clocks of the two runs are: no unit of time has the same digits in both.
-const apart = 1_234_567_890_123_456_789 * time.Nanosecond / 7
+// clockOffset is the difference between the clocks of the two runs. With it, the time has different
+// digits in both runs, in every unit.
+const clockOffset = 1_234_567_890_123_456_789 * time.Nanosecond / 7
 
 // initializers are the exported functions that run before the first request, in order.
 func initializers(m *wasm.Module) (names []string) {
@@ -129,7 +131,7 @@ type event struct {
 	args   string   // of a function that seeds a generator
 }
 
-// watcher runs a module and records the calls of some functions. One goroutine may use it.
+// watcher runs a module and records the calls of watched functions. One goroutine may use it.
 type watcher struct {
 	rules
 	names map[uint32]string // of functions by index; nil: those of the name section
@@ -215,17 +217,17 @@ const (
 	clockFunction  = "clock_time_get"
 )
 
-// provide makes the host's functions available. Random bytes and the time are those of the watcher.
-func (w *watcher) provide(ctx context.Context, r wazero.Runtime) error {
+// instantiateHost makes the host's functions available. Random bytes and the time are the watcher's.
+func (w *watcher) instantiateHost(ctx context.Context, r wazero.Runtime) error {
 	for module, functions := range map[string][]hostabi.Function{abi.Module: hostabi.Functions(), hostabi.WASIModule: hostabi.WASI()} {
 		b := r.NewHostModuleBuilder(module)
 		for _, f := range functions {
 			switch {
 			case module != hostabi.WASIModule:
 			case f.Name == randomFunction:
-				f.Fn = w.fill
+				f.Fn = w.randomGet
 			case f.Name == clockFunction:
-				f.Fn = w.later(f.Fn)
+				f.Fn = w.shiftedClock(f.Fn)
 			}
 			b.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).WithName(f.Name).Export(f.Name)
 		}
@@ -236,8 +238,8 @@ func (w *watcher) provide(ctx context.Context, r wazero.Runtime) error {
 	return nil
 }
 
-// fill is random_get(address, length) -> errno.
-func (w *watcher) fill(_ context.Context, m api.Module, stack []uint64) {
+// randomGet is random_get(address, length) -> errno.
+func (w *watcher) randomGet(_ context.Context, m api.Module, stack []uint64) {
 	const fault = 21
 	into, ok := m.Memory().Read(api.DecodeU32(stack[0]), api.DecodeU32(stack[1]))
 	stack[0] = fault
@@ -247,8 +249,8 @@ func (w *watcher) fill(_ context.Context, m api.Module, stack []uint64) {
 	}
 }
 
-// later returns clock_time_get(clock, precision, address) -> errno with another time.
-func (w *watcher) later(now api.GoModuleFunc) api.GoModuleFunc {
+// shiftedClock returns clock_time_get(clock, precision, address) -> errno with the watcher's time.
+func (w *watcher) shiftedClock(now api.GoModuleFunc) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
 		at := api.DecodeU32(stack[2])
 		now(ctx, m, stack)
@@ -258,8 +260,8 @@ func (w *watcher) later(now api.GoModuleFunc) api.GoModuleFunc {
 	}
 }
 
-// run runs the initialization once, and returns the events up to its end or its failure, which the
-// sandbox reports when it loads the module.
+// run runs the initialization once, and returns the events up to its end or its failure. The sandbox
+// reports a failure when it loads the module.
 func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string, limit time.Duration) []event {
 	w.events, w.frames, w.places, w.random = nil, 0, map[string]bool{}, rand.NewChaCha8([32]byte{})
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -289,7 +291,7 @@ func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.Compi
 	return w.events
 }
 
-// draws returns what the events mean. again are those of a run with another clock.
+// draws returns the draws of the events. again are the events of a run with another clock.
 func (w *watcher) draws(events, again []event) (draws []Draw) {
 	seen := map[string]bool{}
 	seeds := map[string][]string{} // arguments in the other run, by frames

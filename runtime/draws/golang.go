@@ -21,8 +21,8 @@ var goTables = [][]byte{
 	{0xf0, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.18
 }
 
-// goNames returns the names of a Go module's functions by their index; nil: it is not a module of Go,
-// or of a version whose table is not known.
+// goNames returns the names of a Go module's functions by their index. nil: it is not a Go module, or
+// the table of its Go version is not known.
 func goNames(m *wasm.Module) map[uint32]string {
 	segments, err := m.Data()
 	if err != nil || m.Memory() == nil {
@@ -61,9 +61,9 @@ func memoryFrom(segments []wasm.DataSegment, from, size uint64) []byte {
 	return memory
 }
 
-// readNames returns the names in a table; nil: it is not one. It has the number of functions, which is
-// that of the module, after its first eight bytes: gosym makes room for so many, and may panic if the
-// rest is damaged.
+// readNames returns the names in a table; nil: it is not one. After its first eight bytes, a table has
+// the number of the module's functions. It is checked first, because gosym allocates memory for so
+// many. gosym may panic if the rest is damaged.
 func readNames(m *wasm.Module, table []byte) (names map[uint32]string) {
 	defer func() {
 		if recover() != nil {
@@ -91,7 +91,7 @@ func readNames(m *wasm.Module, table []byte) (names map[uint32]string) {
 
 var rulesOfGo = rules{watch: watchGo, arguments: goArguments, draw: drawOfGo}
 
-// goGenerator gives all numbers of Go's own generator.
+// goGenerator returns all numbers of Go's own generator.
 const goGenerator = "runtime.rand"
 
 // goSeeding are the functions of the standard library that seed a generator, with the bytes of their
@@ -113,9 +113,9 @@ func watchGo(name string) (Kind, bool) {
 	return 0, false
 }
 
-// goArguments reads the arguments of a Go function: they follow the return address on the stack in
-// memory, to which the first global points. The parameter says where in the function the call goes
-// on: 0 is its beginning.
+// goArguments reads the arguments of a Go function. They follow the return address on the stack in
+// memory, to which the first global points. The parameter says where in the function the call
+// continues: 0 is its beginning.
 func goArguments(name string, m api.Module, params []uint64) (string, bool) {
 	of, ok := m.(experimental.InternalModule)
 	if len(params) != 1 || params[0] != 0 || !ok || of.NumGlobal() == 0 {

@@ -10,18 +10,19 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// rules are what is known of the languages' functions, by their names.
+// rules say what the functions of a language do, by their names.
 type rules struct {
 	// watch says what a call of a function is: Number, or Clock if it seeds a generator.
 	watch func(name string) (Kind, bool)
-	// arguments returns those of a function that seeds a generator; false: it is not called now.
+	// arguments returns the arguments of a function that seeds a generator. false: this is not the
+	// beginning of a call.
 	arguments func(name string, m api.Module, params []uint64) (string, bool)
-	// draw returns what to report; without a chain the language's runtime drew for itself. frames begin
-	// with the innermost.
+	// draw returns the draw to report. Without a chain, the language's runtime drew for itself. frames
+	// begin with the innermost function.
 	draw func(kind Kind, frames []string) Draw
 }
 
-// rulesOfOthers are those of C, C++, Rust and AssemblyScript.
+// rulesOfOthers are the rules of C, C++, Rust and AssemblyScript.
 var rulesOfOthers = rules{watch: watchOthers, arguments: wasmArguments, draw: drawOfOthers}
 
 // numbers are the functions of the generators that languages have.
@@ -87,7 +88,7 @@ var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 // name can be one of gigabytes when it is demangled.
 const maxNameBits = 10
 
-// plainName is a name of the name section as people write it. Not all linkers have demangled it.
+// plainName returns a name of the name section as in the source. Not all linkers demangle names.
 func plainName(name string) string {
 	if len(name) <= 4<<maxNameBits {
 		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")

@@ -170,7 +170,7 @@ func (s *instanceSlots) noPlace(c claim) <-chan struct{} {
 	if p := c.parked; p.guests > 0 {
 		memory = p.bytes / int64(p.guests)
 	}
-	if s.haveLocked(c.turn.by.parked, c.parked, 0, 0, memory) {
+	if s.mayParkLocked(c.turn.by.parked, c.parked, 0, 0, memory) {
 		return nil
 	}
 	if s.freed == nil {

@@ -55,8 +55,8 @@ type struckCaller struct {
 	probing bool
 }
 
-// strikes counts the strikes of callers, for all handlers of an engine. It keeps those of the
-// last strikeWindow, of which the breakers let through few. Any goroutine may use it.
+// strikes counts the strikes of callers, over all handlers of an engine. It keeps the strikes of
+// the last strikeWindow; the breakers let few of them happen. Any goroutine may use it.
 type strikes struct {
 	mu      sync.Mutex
 	callers map[uint64][]time.Time
@@ -69,14 +69,14 @@ func (s *strikes) add(id uint64, now time.Time) {
 	if s.callers == nil {
 		s.callers = map[uint64][]time.Time{}
 	}
-	if s.callers[id] == nil { // others are removed when one is added
+	if s.callers[id] == nil { // a new caller removes those whose strikes are too old
 		maps.DeleteFunc(s.callers, func(_ uint64, all []time.Time) bool { return now.Sub(all[len(all)-1]) >= strikeWindow })
 	}
 	all := append(s.callers[id], now)
 	s.callers[id] = all[max(0, len(all)-strikesToOpen):]
 }
 
-// tooMany reports whether a caller has had strikesToOpen of them, and when the last one was.
+// tooMany reports whether a caller has had strikesToOpen strikes, and when the last one was.
 func (s *strikes) tooMany(id uint64, now time.Time) (last time.Time, yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

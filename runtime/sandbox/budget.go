@@ -4,8 +4,8 @@ import "sync/atomic"
 
 // budget limits the memory of all guests together. Any goroutine may use it.
 //
-// A reserve is for guests that run and are small, one for each instance slot: whatever guests
-// have that are large or have parked, a small one finds memory.
+// A reserve is for small guests that run, one for each instance slot. So a small guest finds
+// memory, whatever large and parked guests hold.
 type budget struct {
 	limit   int64
 	reserve int64
@@ -16,7 +16,7 @@ type budget struct {
 	reclaim func(n int64)
 }
 
-// reservePart is the part of all memory that is reserved. One guest can always have its limit.
+// 1/reservePart of all memory is reserved, or less, so that one guest can always have its limit.
 const reservePart = 8
 
 func (b *budget) set(total, guest int64, instances int) {
@@ -24,8 +24,8 @@ func (b *budget) set(total, guest int64, instances int) {
 	b.small = b.reserve / int64(instances)
 }
 
-// take takes n bytes for a guest that has size bytes then, after it reclaimed memory if
-// necessary. It reports whether it could.
+// take takes n bytes for a guest that then has size bytes, and reclaims memory if necessary. It
+// reports whether it could.
 func (b *budget) take(n, size int64) bool {
 	left := int64(0)
 	if size > b.small {
@@ -41,7 +41,7 @@ func (b *budget) take(n, size int64) bool {
 // hasReserve reports whether the reserve is free.
 func (b *budget) hasReserve() bool { return b.take(0, b.limit) }
 
-// tryTake takes n bytes if so many more are left.
+// tryTake takes n bytes if at least left bytes remain after that.
 func (b *budget) tryTake(n, left int64) bool {
 	for {
 		used := b.used.Load()

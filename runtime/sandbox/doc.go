@@ -7,8 +7,8 @@
 // Load rewrites a module (internal/wasm), so that it counts fuel, bounds its stack and
 // exports its globals. It compiles the module (runtime/compile), and runs its start
 // function, _initialize, runner_warm, runner_prepare and runner_random once. The result is kept
-// as an image: the memory in a sealed memory file, and the values of the globals. What
-// runner_random named is the only memory that differs between requests: it gets new random bytes.
+// as an image: the memory in a sealed memory file, and the values of the globals. Only the regions
+// that runner_random listed differ between requests: they get new random bytes.
 //
 //	               image (sealed, one for all)
 //	                │ private copies
@@ -23,7 +23,8 @@
 // module with other state (it writes to tables, drops segments, has globals that are
 // vectors or references) gets a new instance for each request.
 //
-// A module that is loaded as fresh is initialized in each request: its image is the memory before that.
+// A module that is loaded as fresh is initialized in each request. Its image is the memory before
+// the initialization.
 //
 // A module with a _start and none of the schema's handlers is a command, which is one
 // handler. _start runs in a sandbox that is as it was before it. Its exit ends the run, not
@@ -43,9 +44,9 @@
 //   - No more guests run at once than there are instance slots. One handler leaves some of
 //     them to others, and the wait for one is limited. A guest has a slot for a moment at a
 //     time, or together with a CPU slot: while it waits, for a CPU slot or for something else,
-//     it parks. A guest that finds no place to park ends. Places, and the time of CPU slots,
-//     are shared between handlers and between callers.
-//   - Memory remains for small guests that run, whatever large and parked ones have.
+//     it parks. A guest that must wait and cannot park ends. Handlers and callers share the number
+//     of parked guests, their memory, and the time of CPU slots.
+//   - Some memory is reserved for small guests that run.
 //   - A sandbox in which the host failed is discarded.
 //   - The text of a trap is the cause of a fault, never its detail.
 //

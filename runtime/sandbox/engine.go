@@ -42,16 +42,16 @@ type Options struct {
 	// Instances limits the handlers that run at once (0: four for each CPU, at least 16).
 	// One handler alone can have three quarters of them. Handlers that wait, also for CPU
 	// time, do not count; up to eight times as many may wait, with half of the total memory.
-	// One handler, and one caller, alone can have three quarters of that.
+	// One handler alone, or one caller alone, can have three quarters of that.
 	Instances int `toml:"sandbox.instances" max:"100000"`
 	// QueueWait limits the time that a request waits for a free sandbox; beyond that the
 	// answer is 503. Soon after such an answer, requests to the same handler wait at most a
-	// hundredth as long, if it was busy itself.
+	// hundredth as long, if the handler already had its share of the instances.
 	QueueWait time.Duration `toml:"sandbox.queue_wait" default:"1s" min:"1ms" max:"1m"`
 	// The circuit breaker counts requests that ran out of time or of stack within a minute.
-	// With five of them, of whatever handlers, a caller gets 503 from each of these handlers
-	// for a while. When it happens to five callers of a handler, all get 503 from it. Callers
-	// are distinguished as in rate limits.
+	// When a caller has five of them, to any handlers, each of these handlers answers it 503
+	// for a while. When a handler has them from five callers, it answers all callers 503.
+	// Callers are distinguished as in rate limits.
 	NoBreaker bool `toml:"sandbox.breaker,not" default:"true"`
 	// InitTime is how long the initialization of a module may take; 10 s by default.
 	InitTime time.Duration
@@ -255,7 +255,7 @@ func (e *Engine) Slots() (running, waiting, parked int) {
 	free, waiting := e.slots.State()
 	e.slots.mu.Lock()
 	defer e.slots.mu.Unlock()
-	return e.options.Instances - free, waiting, e.slots.all - e.slots.places
+	return e.options.Instances - free, waiting, e.slots.parkMax - e.slots.parkFree
 }
 
 // Memory returns the limit of all handlers' memory and how much is in use, in bytes.

@@ -310,8 +310,8 @@ func (e *Engine) Occupy() (release func()) {
 // Idle reports what is held or kept of slots of which none is in use.
 func (s Slots) Idle(count int) error {
 	free, waiting := s.s.State()
-	if free != count || waiting != 0 || s.s.places != s.s.all || len(s.s.callers) != 0 {
-		return fmt.Errorf("%d slots are free of %d, %d wait, %d places are taken, %d callers are kept", free, count, waiting, s.s.all-s.s.places, len(s.s.callers))
+	if free != count || waiting != 0 || s.s.parkFree != s.s.parkMax || len(s.s.callers) != 0 {
+		return fmt.Errorf("%d slots are free of %d, %d wait, %d are parked, %d callers are kept", free, count, waiting, s.s.parkMax-s.s.parkFree, len(s.s.callers))
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func (s Slots) Idle(count int) error {
 func (e *Engine) Parked() int {
 	e.slots.mu.Lock()
 	defer e.slots.mu.Unlock()
-	return e.slots.all - e.slots.places
+	return e.slots.parkMax - e.slots.parkFree
 }
 
 // WatchCPUQueue has look called whenever a CPU slot is taken, charged or given back.

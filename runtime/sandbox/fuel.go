@@ -39,8 +39,8 @@ func (s *sandbox) nextSlice() int64 {
 
 // A run that has computed for longAfter is long: it goes on only with a CPU slot
 // (internal/cpuqueue), and is asked every yieldEvery whether another run goes first. While long
-// runs wait for a CPU slot and new ones for an instance slot, it is long sooner, after
-// crowdedAfter: else the beginnings of many long runs would delay all that are short.
+// runs wait for a CPU slot and new ones for an instance slot, a run is long after crowdedAfter:
+// otherwise the beginnings of many long runs would delay all short runs.
 const (
 	longAfter    = 2 * time.Millisecond
 	crowdedAfter = longAfter / 4
@@ -139,15 +139,15 @@ type account struct {
 
 // slot is the instance slot of a run.
 type slot struct {
-	claim          // without a handler there is none
+	claim          // without a handler the run has no slot
 	memory *memory // of the sandbox
 	parked bool
-	queued bool  // to compute
+	queued bool  // it has parked to wait for a CPU slot
 	bytes  int64 // of memory that it parked with
 
-	began  time.Duration // when it began to wait for something else than a CPU slot
-	waited time.Duration // until it could go on then, in this run
-	waits  bool          // it has waited for that
+	began  time.Duration // when it began to wait for something other than a CPU slot
+	waited time.Duration // for slots after such waits, in this run
+	waits  bool          // it has waited for something other than a CPU slot
 }
 
 // measure returns the CPU time to charge now. It acquires or yields a CPU slot if that is
@@ -263,7 +263,7 @@ func (a *account) yieldTurn(ctx context.Context) error {
 	return nil
 }
 
-// caller is what the engine keeps of the caller, until the end of the work.
+// caller returns the state of the caller, which is kept until the end of the work.
 func (a *account) caller() *callerState {
 	if a.by == nil {
 		a.by = a.engine.slots.caller(a.slot.claim)
@@ -271,14 +271,14 @@ func (a *account) caller() *callerState {
 	return a.by
 }
 
-// park gives the instance slot back, if the work has one, while it waits: to compute, or for
-// something else. false: it cannot wait.
+// park gives the instance slot back, if the work has one, while it waits for a CPU slot (computes)
+// or for something else. false: the work must not wait.
 func (a *account) park(computes bool) bool {
 	p := &a.slot
 	if p.parked || p.handlerState == nil {
 		return true // without a handler it has no slot, as in the initialization
 	}
-	few := p.turn != nil // so that they may keep their slots
+	few := p.turn != nil // there are few of these, so they may keep their slots
 	if few && computes {
 		return true
 	}
@@ -318,7 +318,7 @@ func (a *account) releaseCPU() {
 	}
 }
 
-// finish ends the work, with its CPU slot. After a run that is when the sandbox is restored, which
+// finish ends the work and releases its CPU slot. It is called after the sandbox is restored, as that
 // takes long, too, if many pages were written.
 func (a *account) finish() {
 	a.releaseCPU()
@@ -329,9 +329,9 @@ func (a *account) finish() {
 	a.slot = slot{}
 }
 
-// Wait is called when the guest begins and ends to wait for something. Meanwhile others have
-// its CPU slot and its instance slot. Afterwards it waits for a CPU slot, if it has computed for
-// long, and for an instance slot.
+// Wait is called when the guest begins to wait for something, and when it ends. Meanwhile other
+// runs have its CPU slot and its instance slot. At the end it waits for an instance slot, and
+// before that for a CPU slot if it has computed for long.
 func (s *sandbox) Wait(begins bool) error {
 	p, now := &s.slot, s.engine.options.Now()
 	if begins {
@@ -343,7 +343,7 @@ func (s *sandbox) Wait(begins bool) error {
 			h.expectMemory(s.memory.charged)
 		}
 		if !s.park(false) {
-			return errNoPlace
+			return errCannotPark
 		}
 		return nil
 	}

@@ -32,7 +32,7 @@ type Module struct {
 	initializing cpuqueue.Handler
 
 	// image, values and random are the memory, the globals and the regions of random state after
-	// the initialization, or if the module is fresh, before it. Without an image each request has a
+	// the initialization, or before it if the module is fresh. Without an image each request has a
 	// new sandbox.
 	image  *image
 	values []uint64
@@ -50,8 +50,8 @@ func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, e
 	return e.loadAs(ctx, name, wasm, false)
 }
 
-// LoadFresh is Load for a module that is initialized in each request, as part of it. It is
-// initialized here too, to find its errors.
+// LoadFresh is Load for a module that each request initializes as part of its run. LoadFresh
+// initializes it too, to find errors.
 func (e *Engine) LoadFresh(ctx context.Context, name string, wasm []byte) (*Module, error) {
 	return e.loadAs(ctx, name, wasm, true)
 }

@@ -16,11 +16,11 @@ const (
 	maxRandomBytes   = 4096
 )
 
-// random is the random state in the memory of one sandbox, such as that of a generator. The image has
-// it as the initialization left it, so every request would draw the same values.
+// random is the random state in the memory of one sandbox, such as the state of a generator. The image
+// has it as the initialization left it, so without new bytes every request would draw the same values.
 type random struct {
-	// regions were in memory when runner_random returned them. A memory does not become smaller
-	// than that.
+	// regions lie within the memory as it was when runner_random returned. A memory never becomes
+	// smaller.
 	regions []region
 	// source is seeded for each sandbox from the operating system. ChaCha8 is a cryptographically
 	// strong generator: a guest that knows its own bytes cannot compute those of other requests. It
@@ -29,7 +29,7 @@ type random struct {
 	source *rand.ChaCha8
 }
 
-// region is a part of a memory, as offsets.
+// region is a part of a memory, from an offset to another.
 type region struct{ from, to uint64 }
 
 // newRandom makes the random state of a sandbox.
@@ -66,7 +66,7 @@ func (s *sandbox) findRandom() error {
 	return nil
 }
 
-// readRegions reads and checks the table at an address. Regions without bytes are left out.
+// readRegions reads and checks the table at an address. Empty regions are left out.
 func readRegions(memory []byte, at uint32) (regions []region, err error) {
 	size := uint64(len(memory))
 	table := uint64(at)

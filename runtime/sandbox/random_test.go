@@ -177,7 +177,7 @@ func TestATableOfRandomRegionsThatIsNotValidIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFunctionRunnerRandomOfAnotherTypeIsRefused(t *testing.T) {
+func TestRunnerRandomOfAnotherTypeIsRefused(t *testing.T) {
 	e := newEngine(t, sandbox.Options{})
 	for _, row := range []struct{ function, want string }{
 		{`(func (export "runner_random"))`, "exports runner_random as () -> (): it must be () -> i32"},

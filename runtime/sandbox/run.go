@@ -24,7 +24,7 @@ import (
 //	HandlerUnavailable  it ran out of time too often, for this caller or for all;
 //	                    it did not run
 //	Overloaded          it got no instance slot, no memory or no CPU slot in time, or
-//	                    could not wait because too many others do
+//	                    had to wait when no more guests may park
 //	NotReady            the module is closed; it did not run
 //
 // Run begins and ends the call, and does not use it after it returned.
@@ -126,9 +126,9 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	case stood, errors.Is(outcome, cpuqueue.ErrFull):
 		metrics.Overloaded("cpu")
 		return errNoCPU
-	case errors.Is(outcome, errNoPlace):
+	case errors.Is(outcome, errCannotPark):
 		metrics.Overloaded("waits")
-		return errNoPlace
+		return errCannotPark
 	}
 	return judge(call, refused, outcome)
 }

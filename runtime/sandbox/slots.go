@@ -21,8 +21,8 @@ import (
 const (
 	parkedPerSlot = 8
 	parkedMemory  = 2
-	// firstParked is the part of the places that remain for callers who have none, though their
-	// handler has its share.
+	// 1/firstParked of the number is kept for callers without a parked guest, even if their handler
+	// already has its share.
 	firstParked = 8
 )
 
@@ -98,7 +98,7 @@ func (c claim) MayTake(free int) bool {
 	if h.background && !h.in.background.mayTake() || !fairqueue.Share(h.slots, free) {
 		return false
 	}
-	return c.returns || !h.tooLong() && !c.tooMany(free)
+	return c.returns || !h.tooLong() && !c.cannotPark(free)
 }
 
 // tooLong reports whether another guest of the handler would only wait for those that compute.
@@ -112,9 +112,9 @@ func (h *handlerState) countQueued(n int32) {
 	h.in.background.queued.Add(n)
 }
 
-// tooMany reports whether another guest of the handler and the caller could probably not park, if
+// cannotPark reports whether another guest of the handler and the caller could probably not park, if
 // all that run and have so many slots free do.
-func (c claim) tooMany(free int) bool {
+func (c claim) cannotPark(free int) bool {
 	h := c.handlerState
 	if h.waits.Load() == 0 && h.queued.Load() == 0 || h.background {
 		return false
@@ -128,7 +128,7 @@ func (c claim) tooMany(free int) bool {
 	if by := s.callers[string(name)]; by != nil {
 		of = by.parked
 	}
-	return !s.haveLocked(of, h.parked, h.slots, s.all/parkedPerSlot-free-h.slots, h.memory.Load())
+	return !s.mayParkLocked(of, h.parked, h.slots, s.parkMax/parkedPerSlot-free-h.slots, h.memory.Load())
 }
 
 // expect learns from a guest that ends whether others wait.
@@ -172,26 +172,26 @@ func (c claim) appendIdentity(dst []byte) []byte {
 	return c.call.Caller.AppendIdentity(dst, c.call.Address)
 }
 
-// instanceSlots are the slots for guests that run, and the places for those that have parked.
-// Any goroutine may use them.
+// instanceSlots are the slots for guests that run, and limit the guests that park. Any goroutine
+// may use them.
 type instanceSlots struct {
 	*fairqueue.Pool[claim]
 	now func() time.Duration
 
 	background background
 
-	mu      sync.Mutex
-	all     int   // places
-	places  int   // for guests that may still park
-	bytes   int64 // of memory, for those; below 0 when one alone has parked with more, or background guests
-	callers map[string]*callerState
-	freed   chan struct{} // closed when a place becomes free; nil: no background guest waits for one
+	mu        sync.Mutex
+	parkMax   int   // guests that may park
+	parkFree  int   // guests that may still park; below 0 when background guests have parked beyond the limit
+	parkBytes int64 // memory with which they may still park; below 0 when one alone has parked with more, or background guests
+	callers   map[string]*callerState
+	freed     chan struct{} // closed when a guest leaves and others may park; nil: no background guest waits for that
 }
 
 func newInstanceSlots(count int, parkedBytes int64, now func() time.Duration) *instanceSlots {
 	s := &instanceSlots{
 		Pool: fairqueue.New[claim](count), now: now,
-		all: parkedPerSlot * count, places: parkedPerSlot * count, bytes: parkedBytes, callers: map[string]*callerState{},
+		parkMax: parkedPerSlot * count, parkFree: parkedPerSlot * count, parkBytes: parkedBytes, callers: map[string]*callerState{},
 	}
 	b := &s.background
 	b.limit, b.serve, b.now = max(1, cpuSlots()/2), s.Serve, now
@@ -221,8 +221,8 @@ func (s *instanceSlots) enter(ctx context.Context, c claim, limit time.Duration)
 }
 
 var (
-	errNoSlot  = fault.New(fault.Overloaded, "all sandboxes are busy; try again")
-	errNoPlace = fault.New(fault.Overloaded, "too many requests wait; try again")
+	errNoSlot     = fault.New(fault.Overloaded, "all sandboxes are busy; try again")
+	errCannotPark = fault.New(fault.Overloaded, "too many requests wait; try again")
 )
 
 // caller returns what is kept of a caller, until forget.
@@ -248,38 +248,38 @@ func (s *instanceSlots) forget(by *callerState) {
 	}
 }
 
-// park releases the slot of a guest that holds so much memory, until unpark. false: there is no
-// place, and the guest keeps its slot.
+// park releases the slot of a guest that holds so much memory, until unpark. false: the guest may
+// not park, and keeps its slot.
 func (s *instanceSlots) park(c claim, by *callerState, memory int64) bool {
-	if !s.takePlace(c.handlerState, by, memory) {
+	if !s.takeParking(c.handlerState, by, memory) {
 		return false
 	}
 	s.Release(c)
 	return true
 }
 
-func (s *instanceSlots) takePlace(h *handlerState, by *callerState, memory int64) bool {
+func (s *instanceSlots) takeParking(h *handlerState, by *callerState, memory int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !h.background && !s.haveLocked(by.parked, h.parked, 0, 0, memory) {
+	if !h.background && !s.mayParkLocked(by.parked, h.parked, 0, 0, memory) {
 		return false
 	}
-	s.countPlaces(h, by, 1, memory)
+	s.countParked(h, by, 1, memory)
 	return true
 }
 
-// haveLocked reports whether there is a place for a guest with so much memory, of a caller and a
-// handler that have so many, after running guests of the handler have parked, each with as much memory, and
-// others.
-func (s *instanceSlots) haveLocked(caller, handler parked, running, others int, memory int64) bool {
-	places, bytes := s.places-running-others, s.bytes-int64(running)*memory
+// mayParkLocked reports whether a guest with so much memory may park, after so many running guests of
+// its handler have parked, each with as much memory, and so many others. caller and handler are what its
+// caller and its handler have parked.
+func (s *instanceSlots) mayParkLocked(caller, handler parked, running, others int, memory int64) bool {
+	places, bytes := s.parkFree-running-others, s.parkBytes-int64(running)*memory
 	fits := func(p parked) bool {
 		return fairqueue.Share(p.guests, places) && (p.guests == 0 || fairqueue.ShareOf(p.bytes, bytes, memory))
 	}
 	handler.guests += running
 	handler.bytes += int64(running) * memory
-	first := caller.guests == 0 && places > s.all/firstParked
-	return fits(caller) && (first || fits(handler)) && (memory <= bytes || s.places == s.all && running == 0)
+	first := caller.guests == 0 && places > s.parkMax/firstParked
+	return fits(caller) && (first || fits(handler)) && (memory <= bytes || s.parkFree == s.parkMax && running == 0)
 }
 
 // unpark takes a slot again for a guest that parked with so much memory: at once if it computes,
@@ -294,12 +294,12 @@ func (s *instanceSlots) unpark(ctx context.Context, c claim, by *callerState, me
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countPlaces(c.handlerState, by, -1, -memory)
+	s.countParked(c.handlerState, by, -1, -memory)
 }
 
-func (s *instanceSlots) countPlaces(h *handlerState, by *callerState, guests int, bytes int64) {
-	s.places -= guests
-	s.bytes -= bytes
+func (s *instanceSlots) countParked(h *handlerState, by *callerState, guests int, bytes int64) {
+	s.parkFree -= guests
+	s.parkBytes -= bytes
 	for _, p := range []*parked{&h.parked, &by.parked} {
 		p.guests += guests
 		p.bytes += bytes

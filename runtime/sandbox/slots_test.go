@@ -21,7 +21,7 @@ import (
 // Guests that wait for something release their instance slots. However many requests some
 // handlers have, slots remain for the others, and for parked guests.
 func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
-	const ada, bob, carol = "192.0.2.1", "192.0.2.2", "192.0.2.3" // who share the places
+	const ada, bob, carol = "192.0.2.1", "192.0.2.2", "192.0.2.3" // who share the limit of parked guests
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: 10 * time.Second, NoBreaker: true})
@@ -73,9 +73,9 @@ func TestSleepingGuestsReleaseTheirInstanceSlots(t *testing.T) {
 	})
 }
 
-// A caller has as many places in many handlers as in one. Its next guest ends when it begins to
+// A caller may park as many guests in many handlers as in one. Its next guest ends when it begins to
 // wait; those of others, in the same handlers, do not.
-func TestACallerOfManyHandlersLeavesPlacesToOthers(t *testing.T) {
+func TestACallerOfManyHandlersLetsOthersPark(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: time.Second, NoBreaker: true})

@@ -40,8 +40,8 @@ func (s *sandbox) releaseSteps() {
 	s.steps = 0
 }
 
-// invoke calls a function of the guest, and records it and how it ended. stack receives the results;
-// its length is their number.
+// invoke calls a function of the guest, and records it and how it ended. It writes the results to
+// stack, which has one word for each.
 func (s *sandbox) invoke(f api.Function, stack ...uint64) error {
 	s.running = f
 	s.ended = f.CallWithStack(&s.guest, stack)

@@ -11,7 +11,8 @@ import (
 // was over, or when it failed after it was refused memory. If it computes when its time is
 // over, it may go on for lastTime: sched_yield then returns intr, so that an interpreter can
 // store its position. Then runner_stopped is called in the memory as it is, and may compute
-// for reportTime. Without a CPU slot, both may last for longAfter, as other runs. After it was refused memory it may have sparePages more, for its error.
+// for reportTime. A run without a CPU slot has at most longAfter for each. After it was refused
+// memory it may have sparePages more, for its error.
 const (
 	lastTime   = 5 * time.Millisecond
 	reportTime = 20 * time.Millisecond
@@ -39,7 +40,7 @@ func (s *sandbox) charge(call *hostabi.Call, spent, now time.Duration) {
 	s.stop = stop{because: err, at: now + s.briefly(lastTime)}
 }
 
-// briefly is d, or less for a run without a CPU slot.
+// briefly returns d, or at most longAfter for a run without a CPU slot.
 func (s *sandbox) briefly(d time.Duration) time.Duration {
 	if s.task.Running() {
 		return d

@@ -23,10 +23,10 @@ type Work struct {
 	long    bool // it is measured
 }
 
-// BeginWork begins work for a handler of the module and the caller of a call, whose other fields
-// need not be set, and returns the Meter that counts it. The Meter's errors are faults: HandlerTimeout when ctx has ended or the work has
-// used cpu, Overloaded when it does not get a CPU slot in time. End must always be
-// called.
+// BeginWork begins work for a handler of the module and the caller of a call, and returns the
+// Meter that counts it. Other fields of the call need not be set. The Meter's errors are faults:
+// HandlerTimeout when ctx has ended or the work has used cpu, Overloaded when it does not get a
+// CPU slot in time. End must always be called.
 func (m *Module) BeginWork(ctx context.Context, w *Work, call *hostabi.Call, handler string, cpu time.Duration) *cost.Meter {
 	if w.look == nil {
 		w.look = w.advance

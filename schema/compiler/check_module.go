@@ -8,8 +8,7 @@ import (
 	"runner.example/schema/syntax"
 )
 
-// checkModules checks the module blocks. Whether there is such a module is known when the modules
-// are loaded: Schema.CheckModules.
+// checkModules checks the module blocks. Schema.CheckModules checks later whether the modules exist.
 func (a *app) checkModules() {
 	taken := seenNames{}
 	for _, d := range a.decls {
@@ -22,7 +21,7 @@ func (a *app) checkModules() {
 		file := strings.TrimPrefix(strings.TrimSuffix(name.Name, ".wasm"), "build/")
 		switch first, twice := taken.add(name); {
 		case twice:
-			a.Errorf("E550", name.Loc, "module %q has a block already at %s: write one", name.Name, report.At(name.Loc, first))
+			a.Errorf("E550", name.Loc, "module %q is already declared at %s", name.Name, report.At(name.Loc, first))
 			continue
 		case file != name.Name && file != "":
 			a.Errorf("E551", name.Loc, "a module has the name of its file in build/ without .wasm: write %q", file)

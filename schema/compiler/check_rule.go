@@ -101,8 +101,8 @@ func withArticle(t exprType) string {
 	return article(t.name)
 }
 
-// checkCallerRules checks all attributes of one word that are given in one place, where there
-// may be one.
+// checkCallerRules checks the @issue rules, or the @manage rules, of one block. A block may have
+// one of each.
 func (c *ruleChecker) checkCallerRules(given []*syntax.CallerRuleDecl) {
 	for i, d := range given {
 		if i > 0 {

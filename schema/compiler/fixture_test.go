@@ -42,8 +42,9 @@ var (
 )
 
 // fixture is a schema file with its expected diagnostics in comments, `//! LINE:COL CODE`. The
-// comment `//! exports: a b` has the names that modules export, `//! modules: a b` those of modules,
-// `//! without initialization: a b` those that run nothing before a request, `//! set: NAME=text` sets a variable, and with `//! without values` variables need no value.
+// comment `//! exports: a b` has the names that modules export, `//! modules: a b` the names of the
+// modules, and `//! without initialization: a b` the modules that run no code before a request.
+// `//! set: NAME=text` sets a variable, and with `//! without values` variables need no value.
 type fixture struct {
 	src    diag.Source
 	expect []string
@@ -79,7 +80,7 @@ func (f fixture) check() diag.List {
 	}
 	if m := plainLine.FindSubmatch(f.src.Text); m != nil && s != nil {
 		for _, name := range strings.Fields(string(m[1])) {
-			found.Append(s.CheckInitialized(name))
+			found.Append(s.CheckFresh(name))
 		}
 	}
 	return found.Sorted()

@@ -32,7 +32,7 @@ func (p *parser) outboundDecl(keyword diag.Span, doc string) Decl {
 	return d
 }
 
-// moduleDecl reads a module's block. The name of a file that is not a name here is written in quotes.
+// moduleDecl reads a module block. A module name that is not an identifier is written in quotes.
 func (p *parser) moduleDecl(keyword diag.Span, doc string) Decl {
 	d := &ModuleDecl{Doc: doc, Keyword: keyword}
 	if p.tok.kind == tokString {
@@ -162,7 +162,7 @@ func (p *parser) sessionAttr(s *SessionDecl) bool {
 	return ok
 }
 
-// callerRule reads an attribute with the rule that says for which callers it holds.
+// callerRule reads @issue or @manage with its rule.
 func (p *parser) callerRule(word string) (*CallerRuleDecl, bool) {
 	start := p.tok.span
 	p.next()

@@ -134,8 +134,8 @@ type ModuleDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Name is that of the module's file in build/, without .wasm. Quoted is the string that it
-	// is written as; nil: it is written without quotes.
+	// Name is the name of the module's file in build/, without .wasm. Quoted is its string
+	// literal; nil: the name is written without quotes.
 	Name   Ident
 	Quoted *Literal
 	// Settings has `fresh` with a literal true or false, unless the source has an error.

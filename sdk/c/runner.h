@@ -390,9 +390,9 @@ runner_response runner_ok_page(runner_op *op);
 /* Any operation: its arguments and its result are JSON (docs/abi.md). */
 runner_json *runner_call(const char *operation, const runner_json *arguments);
 
-/* The keys that the caller reaches: those that it made, as a user or as a key; for a key
- * itself too; and, where @manage in the schema says so, all keys of a scope in its tenant.
- * Every other one is not_found. A key is an object with id, scope, capability, name,
+/* The keys that the caller reaches: those that it created, as a user or as a key. A key also
+ * reaches itself. Where @manage in the schema is true, the caller reaches all keys of the
+ * scope in its tenant. Every other key is not_found. A key is an object with id, scope, capability, name,
  * status, owner, ownerKind, metadata, …; what creates and rotates also has the token, which
  * nothing shows again. options: {"scope", "name"?, "expiresIn"?, "metadata"?}. */
 runner_json *runner_api_key_create(runner_json *options);
@@ -413,18 +413,18 @@ runner_json *runner_api_key_revoke(runner_text id);
 runner_json *runner_session_create(runner_json *options);
 /* Live sessions of a user, oldest first. options: {"user"?, "tenant"?, "allTenants"?,
  * "limit"?, "cursor"?}, or NULL for the caller's own. The tenant is the caller's unless it is
- * given. Other users are for callers whom `@manage` in the schema's `session cookie` allows
- * it, within their tenant, and for routes that say `mints: session`; there allTenants selects
+ * given. Other users are for callers for whom `@manage` in the schema's `session cookie`
+ * is true, within their tenant, and for routes that say `mints: session`; there allTenants selects
  * the user's sessions in every tenant. The result is {"sessions", "nextCursor"}: all sessions,
  * or a page of at most limit. A session is an object with id, userId, tenant, roles,
- * createdAt, lastSeenAt, expiresAt and current, which says that it is the one that calls. */
+ * createdAt, lastSeenAt, expiresAt and current, which says that it is the session of this request. */
 runner_json *runner_session_list(runner_json *options);
-/* Ends a session; absent: the one that calls, whose cookie the answer takes back. The
+/* Ends a session; absent: the session of this request, whose cookie the answer clears. The
  * result is {"id"}. */
 runner_json *runner_session_revoke(runner_text id);
-/* Ends all sessions of a user, and gives their number. options: {"user"?, "tenant"?,
+/* Ends all sessions of a user, and returns their number. options: {"user"?, "tenant"?,
  * "allTenants"?, "except"?}, or NULL for all of the caller's; except is the id of one that
- * remains, or "current" for the one that calls. */
+ * remains, or "current" for the session of this request. */
 int64_t runner_session_revoke_all(runner_json *options);
 
 /* Enqueues a job that the schema declares, in the transaction of the request: it runs if
@@ -1241,7 +1241,7 @@ RUNNER_API bool runner_done(const char *operation, int32_t n) {
   return false;
 }
 
-/* Writes the arguments of an operation. It fails for what would change quietly. */
+/* Writes the arguments of an operation. It fails for a value that JSON cannot represent. */
 RUNNER_API bool runner_write_arguments(const char *operation, const runner_json *arguments, runner_text *text) {
   runner_buffer b = {NULL, 0, 0, false}, path = {NULL, 0, 0, false};
   if (runner_now.failure) return false;
@@ -1249,7 +1249,7 @@ RUNNER_API bool runner_write_arguments(const char *operation, const runner_json 
   *text = runner_finish(&b);
   if (!b.replaced) return true;
   const char *odd = runner_odd(arguments, &path);
-  runner_note("invalid", runner_t(runner_format("%s: %s is %s: check it before, or use runner_null() on purpose", operation,
+  runner_note("invalid", runner_t(runner_format("%s: %s is %s: check it first, or use runner_null() on purpose", operation,
       runner_finish(&path).data, odd)));
   return false;
 }

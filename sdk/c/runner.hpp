@@ -393,7 +393,7 @@ inline Json create(Json options) { return runner_session_create(options.raw()); 
 inline Json list(Json options = {}) { return runner_session_list(options.raw()); }
 /* How many have ended. */
 inline std::int64_t revoke_all(Json options = {}) { return runner_session_revoke_all(options.raw()); }
-/* Without an id the one that calls. */
+/* Without an id the session of this request. */
 inline Json revoke(std::optional<std::string> id = std::nullopt) { return runner_session_revoke(id ? keep(*id) : runner_t(nullptr)); }
 }  // namespace sessions
 

@@ -15,9 +15,10 @@ type Client struct {
 	Jobs     Jobs
 }
 
-// APIKeys manages the keys that the caller reaches: those that it made, as a
-// user or as a key; for a key itself too; and, where @manage in the schema says
-// so, all keys of a scope in its tenant. Every other key is not_found.
+// APIKeys manages the keys that the caller reaches: those that it created, as a
+// user or as a key. A key also reaches itself. Where @manage in the schema is
+// true, the caller reaches all keys of the scope in its tenant. Every other key
+// is not_found.
 type APIKeys struct{ host host.Host }
 
 // APIKey is an API key as its managers see it. Token is set by Create and
@@ -30,7 +31,7 @@ type APIKey struct {
 	Status     string  `json:"status"`
 	Hint       string  `json:"hint"`
 	Tenant     *string `json:"tenant"`
-	// Owner is the id of the user or the key that made it, nil for a key of an
+	// Owner is the id of the user or the key that created it, nil for a key of an
 	// operator. OwnerKind is "user", "key" or nil.
 	Owner                  *string         `json:"owner"`
 	OwnerKind              *string         `json:"ownerKind"`
@@ -117,7 +118,7 @@ func (k APIKeys) Revoke(id string) (APIKey, error) {
 	return k.key("apiKeys.revoke", map[string]any{"id": id})
 }
 
-// List gives keys without tokens: one page of at most Limit keys, or without a
+// List returns keys without tokens: one page of at most Limit keys, or without a
 // Limit all, as one page that is the last.
 func (k APIKeys) List(filter APIKeyFilter) (APIKeyPage, error) {
 	var all APIKeyPage

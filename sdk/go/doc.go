@@ -48,7 +48,7 @@
 // write first, and fetch last.
 //
 // Every request runs in a sandbox of its own: package variables hold at the
-// start of each what they held when the module was initialised, and nothing
+// start of each what they held when the module was initialized, and nothing
 // that a request leaves in them is seen by another. A sandbox is never used by
 // two goroutines of the host at once.
 //
@@ -59,7 +59,7 @@
 // found, the module is refused at startup. Nothing that others must not guess may
 // come from math/rand all the same.
 //
-// What was drawn during the initialisation and kept in a package variable, such as
+// What was drawn during the initialization and kept in a package variable, such as
 // a generator or a prefix of ids, is the same in every request. Draw it in the
 // request, or in an export that the runner calls at the start of every request,
 // before the handler:

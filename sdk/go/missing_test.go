@@ -156,7 +156,7 @@ func TestAValueWithoutAFormInJSONIsNamed(t *testing.T) {
 			return runner.NoContent(), nil
 		})
 		var failure *runner.HostError
-		if !errors.As(refused, &failure) || failure.Code != "invalid" || failure.Message != want+": check it before, or use nil on purpose" || len(sent) > 0 {
+		if !errors.As(refused, &failure) || failure.Code != "invalid" || failure.Message != want+": check it first, or use nil on purpose" || len(sent) > 0 {
 			t.Errorf("%v, sent %q, want %q", refused, sent, want)
 		}
 	}

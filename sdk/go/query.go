@@ -440,7 +440,7 @@ func appendArgument(dst []byte, op, member string, v any) ([]byte, error) {
 	if what == "" {
 		return dst, nil
 	}
-	return nil, invalid(op, "%s: %s is %s: check it before, or use nil on purpose", op, strings.TrimPrefix(member+where, "."), what)
+	return nil, invalid(op, "%s: %s is %s: check it first, or use nil on purpose", op, strings.TrimPrefix(member+where, "."), what)
 }
 
 func appendExact(dst []byte, v any) (out []byte, where, what string) {

@@ -218,7 +218,7 @@ func TestHeadersOfTheRunnerAreThoseOfItsABI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, list, found := strings.Cut(string(page), "whose host all clients read alike, and ")
+	_, list, found := strings.Cut(string(page), "whose host all clients read in the same way, and ")
 	list, _, ended := strings.Cut(list, ", which only the host sets")
 	names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(list, -1)
 	if !found || !ended || len(names) < 11 {

@@ -7,9 +7,9 @@ import (
 )
 
 // Sessions opens, lists and ends sessions of the app's users. A user reaches its own
-// sessions in its tenant; callers whom @manage in the schema's `session cookie` allows it
-// reach those of their tenant; routes that say `mints: session` reach those of every user
-// that they name.
+// sessions in its tenant. A caller for whom @manage in the schema's `session cookie` is true
+// reaches those of its tenant. A route with `mints: session` reaches those of every user that
+// it names.
 type Sessions struct{ host host.Host }
 
 // SessionOptions describe a session to be opened.
@@ -39,7 +39,7 @@ type LiveSession struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	LastSeenAt time.Time `json:"lastSeenAt"`
 	ExpiresAt  time.Time `json:"expiresAt"`
-	// Current says that it is the session that calls.
+	// Current says that it is the session of this request.
 	Current bool `json:"current"`
 }
 
@@ -72,7 +72,7 @@ type RevokeOptions struct {
 	Except string `json:"except,omitempty"`
 }
 
-// CurrentSession stands for the id of the session that calls.
+// CurrentSession stands for the id of the session of this request.
 const CurrentSession = "current"
 
 // sessionsPerPage is how many sessions List asks for at once.
@@ -97,7 +97,7 @@ func (s Sessions) Create(options SessionOptions) (Session, error) {
 	return session, err
 }
 
-// List gives the live sessions of a user, without cookies.
+// List returns the live sessions of a user, without cookies.
 func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
 	var all SessionPage
 	whole := filter.Limit == 0
@@ -116,8 +116,8 @@ func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
 	}
 }
 
-// RevokeAll ends all sessions of a user, and gives their number. If the session that calls is
-// one of them, the answer takes its cookie back.
+// RevokeAll ends all sessions of a user, and returns their number. If the session of this request is
+// one of them, the answer clears its cookie.
 func (s Sessions) RevokeAll(options RevokeOptions) (int, error) {
 	var ended struct {
 		Count int `json:"count"`
@@ -126,8 +126,8 @@ func (s Sessions) RevokeAll(options RevokeOptions) (int, error) {
 	return ended.Count, err
 }
 
-// Revoke ends a session. An empty id is the session that calls, whose cookie the answer
-// takes back.
+// Revoke ends a session. An empty id is the session of this request, whose cookie the answer
+// clears.
 func (s Sessions) Revoke(id string) error {
 	args := map[string]string{}
 	if id != "" {

@@ -352,7 +352,7 @@ declare module "@runner/sdk" {
     status: "active" | "rotating" | "disabled" | "expired" | "revoked";
     hint: string;
     tenant: string | null;
-    /** The id of the user or the key that made it; null for a key of an operator. */
+    /** The id of the user or the key that created it; null for a key of an operator. */
     owner: string | null;
     /** What `owner` is the id of: a user's id may equal the id of a key. */
     ownerKind: "user" | "key" | null;
@@ -376,11 +376,12 @@ declare module "@runner/sdk" {
   }
 
   /**
-   * The keys that the caller reaches: those that it made, as a user or as a key; for a key itself too; and, where
-   * `@manage` in the schema says so, all keys of a scope in its tenant. Every other one is `not_found`.
+   * The keys that the caller reaches: those that it created, as a user or as a key. A key also reaches itself.
+   * Where `@manage` in the schema is true, the caller reaches all keys of the scope in its tenant. Every other
+   * key is `not_found`.
    */
   export interface ApiKeys {
-    /** Makes a key of a scope that the caller may issue. `expiresIn` is in seconds. */
+    /** Creates a key of a scope that the caller may issue. `expiresIn` is in seconds. */
     create(options: { scope: ScopeName; name?: string; expiresIn?: number; metadata?: object }): Operation<IssuedApiKey>;
     get(id: string): Operation<ApiKey>;
     /** All keys, without tokens. */
@@ -412,7 +413,7 @@ declare module "@runner/sdk" {
     createdAt: string;
     lastSeenAt: string;
     expiresAt: string;
-    /** It is the session that calls. */
+    /** It is the session of this request. */
     current: boolean;
   }
   /** A page of sessions. `nextCursor` leads to the next one; it is null on the last. */
@@ -422,8 +423,8 @@ declare module "@runner/sdk" {
   }
   /**
    * Whose sessions: without options the caller's own. `tenant` is the caller's unless it is
-   * given. Other users are for callers whom `@manage` in the schema's `session cookie` allows
-   * it, within their tenant, and for routes with `mints: session`; there `allTenants` selects
+   * given. Other users are for callers for whom `@manage` in the schema's `session cookie`
+   * is true, within their tenant, and for routes with `mints: session`; there `allTenants` selects
    * the user's sessions in every tenant.
    */
   export interface WhoseSessions {
@@ -443,11 +444,11 @@ declare module "@runner/sdk" {
     list(options?: WhoseSessions & { limit?: undefined; cursor?: string }): Operation<LiveSession[]>;
     /** At most `limit` (1 to 1000) of them, with the cursor of the next page. */
     list(options: WhoseSessions & { limit: number; cursor?: string }): Operation<SessionPage>;
-    /** Ends a session; without an id the one that calls, and takes its cookie back. */
+    /** Ends a session; without an id the session of this request, whose cookie the answer clears. */
     revoke(id?: string): Operation<{ id: string }>;
     /**
      * Ends all sessions of a user but `except`, the id of one or `"current"` for the one that
-     * calls, and gives their number.
+     * calls, and returns their number.
      */
     revokeAll(options?: WhoseSessions & { except?: string }): Operation<number>;
   }

@@ -390,12 +390,12 @@ func languageTable(all []*language, idle metrics) string {
 		if l.missing != nil || l.fresh == nil {
 			continue
 		}
-		var times []float64
+		var ratios []float64
 		for i, fresh := range l.calls["fresh"] {
-			times = append(times, fresh/l.calls["hello"][i])
+			ratios = append(ratios, fresh/l.calls["hello"][i])
 		}
 		column := func(name string) string { return spread(l.calls[name], format(median(l.calls[name]))) }
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.name, column("hello"), column("fresh"), spread(times, format(median(times))))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.name, column("hello"), column("fresh"), spread(ratios, format(median(ratios))))
 	}
 	return b.String()
 }
@@ -403,9 +403,9 @@ func languageTable(all []*language, idle metrics) string {
 // freshText explains the second table.
 const freshText = `
 *hello* of the same modules with ` + "`module <name> { fresh: true }`" + `, which initializes the module in each call, in
-the same rounds. The last column is how many times as long that takes.
+the same rounds. The last column is the ratio of the two.
 
-| language | restored | fresh | times |
+| language | restored | fresh | ratio |
 |---|---|---|---|
 `
 

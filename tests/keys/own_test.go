@@ -195,7 +195,7 @@ func TestCustomersManageTheirOwnKeys(t *testing.T) {
 	}
 	s.Want(201, nil, "GET", "/v1/status", "", "X-API-Key: "+first.Token)
 
-	// Bob gets the same answer about the keys of ada and of the operator as about none.
+	// For the keys of ada and of the operator, bob gets the same answer as for a key that does not exist.
 	like := signIn(a, s, first.ID) // a user whose id is that of the key
 	for _, other := range []visitor{bob, like} {
 		for _, call := range []struct{ function, more string }{
@@ -250,7 +250,7 @@ func TestKeysThatReachRowsNeedIssue(t *testing.T) {
 		t.Errorf("a key for all tenants: %d %s", got.Status, got.Body)
 	}
 	free := ada.create("status_read")
-	// Its key reaches no row, whatever policies say of sessions and anonymous callers.
+	// The key reaches no row, whatever policies allow to sessions and anonymous callers.
 	s.Want(403, nil, "GET", "/v1/orders", "", "X-API-Key: "+free.Token)
 	// A key issues nothing, and reaches only itself.
 	if got := idsOf(t, s.Do("GET", "/v1/keys", "", "X-API-Key: "+free.Token)); !slices.Equal(got, []string{free.ID}) {
@@ -379,7 +379,7 @@ func TestOptionsAreRefusedAndListsAreWhole(t *testing.T) {
 	}
 }
 
-// A job reaches the keys of who enqueued it; with `as:` it has no caller, and reaches none.
+// A job reaches the keys of the caller that enqueued it. With `as:` it has no caller, and reaches no key.
 func TestAJobReachesTheKeysOfItsCaller(t *testing.T) {
 	t.Parallel()
 	a, s := newOwnApp(t, "", "", "")

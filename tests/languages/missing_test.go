@@ -54,7 +54,7 @@ func TestAMissingTokenResetsNoPassword(t *testing.T) {
 	for _, want := range []string{
 		"handler reset: invalid: resetToken: the value of = is undefined: check it before the query, or compare with null on purpose at reset (handlers/accounts.ts:",
 		"handler removeExpired: invalid: resetToken: the value of = is undefined: ",
-		"handler seen: invalid: update: set.seenAt is an invalid date: check it before, or use null on purpose at seen (handlers/accounts.ts:",
+		"handler seen: invalid: update: set.seenAt is an invalid date: check it first, or use null on purpose at seen (handlers/accounts.ts:",
 		"handler seen: invalid: email: the value of = is undefined: ",
 	} {
 		if !strings.Contains(log, want) {

@@ -28,9 +28,9 @@ var drawn = []string{
 	"random number, drawn before the first request by main.init → hash/maphash.MakeSeed",
 	"random number, drawn before the first request by main.init → math/rand/v2.Int",
 	"random number, drawn before the first request by main.init → math/rand/v2.Uint64",
-	"sequence of a generator, seeded from the clock before the first request by github.com/oklog/ulid/v2.init → math/rand.(*rngSource).Seed",
-	"sequence of a generator, seeded from the clock before the first request by main.init → math/rand.(*rngSource).Seed",
-	"sequence of a generator, seeded from the clock before the first request by main.init → math/rand/v2.NewPCG",
+	"random sequence, seeded from the clock before the first request by github.com/oklog/ulid/v2.init → math/rand.(*rngSource).Seed",
+	"random sequence, seeded from the clock before the first request by main.init → math/rand.(*rngSource).Seed",
+	"random sequence, seeded from the clock before the first request by main.init → math/rand/v2.NewPCG",
 }
 
 // checkDrawn compares the warnings W554 in an output with drawn.
@@ -127,8 +127,8 @@ func TestCheckReportsWhatAModuleDrawsBeforeTheFirstRequest(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.Must("check", "--modules", "--json")), &found); err != nil || len(found) != 1 {
 		t.Fatalf("%v %+v", err, found)
 	}
-	const want = "every request gets the same random bytes, drawn before the first request by _initialize (handler draw) (the module has no names of functions: " +
-		"build it without stripping it to see which package drew): write `module drawing { fresh: true }` in the schema, or draw in the handler or in runner_reseed"
+	const want = "every request gets the same random bytes, drawn before the first request by _initialize (handler draw) (the module has no function names: " +
+		"build it without stripping to see which package drew): write `module drawing { fresh: true }` in the schema, or draw in the handler or in runner_reseed"
 	if d := found[0]; d.Code != "W554" || d.Severity != "warning" || d.File != "build/drawing.wasm" || d.Message != want {
 		t.Errorf("%+v", d)
 	}

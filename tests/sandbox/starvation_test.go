@@ -158,7 +158,7 @@ func TestSlowHandlersDoNotDelayQuickOnes(t *testing.T) {
 // Requests of a caller that take too long count for all handlers together, also behind a proxy. A
 // handler with such a request refuses this caller then; other handlers, and other callers, are
 // not affected.
-func TestStrikesOfACallerCountOverHandlers(t *testing.T) {
+func TestFailuresOfACallerCountOverAllHandlers(t *testing.T) {
 	s := crowdApp(t, "https://unused.example", "[sandbox]\ncpu = \"100ms\"\n[front]\ntrusted_proxies = [\"127.0.0.1\"]\n").Serve()
 	answers := func(who, path, body, want string) {
 		t.Helper()

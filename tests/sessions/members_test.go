@@ -191,7 +191,7 @@ func TestSessionsOfOthersNeedALineInTheSchema(t *testing.T) {
 	if len(answers) != 1 {
 		t.Errorf("an unknown session and that of another are told apart: %v", answers)
 	}
-	// What the admin of another organisation names there is nothing here.
+	// An admin of another organisation reaches no session of this one.
 	if _, got := m.op("/op", "sessions.revokeAll", byName, cookie(beta)); got["count"] != 0.0 {
 		t.Errorf("another organisation's admin ended %v", got)
 	}

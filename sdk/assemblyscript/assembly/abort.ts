@@ -18,7 +18,7 @@ export function abort(message: string | null = null, file: string | null = null,
   if (parsing) end(400, "invalid_json", "read the JSON body: " + what);
   const where = file === null ? "" : " (" + file + ":" + line.toString() + ":" + column.toString() + ")";
   if (running()) failed(what + where);
-  writeLog(3, what + where); // while the module is initialised
+  writeLog(3, what + where); // while the module is initialized
   unreachable();
 }
 

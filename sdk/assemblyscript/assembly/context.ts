@@ -80,7 +80,7 @@ export class ApiKey {
   get tenant(): string {
     return this.text("tenant");
   }
-  /** The id of the user or the key that made it; empty for a key of an operator. */
+  /** The id of the user or the key that created it; empty for a key of an operator. */
   get owner(): string {
     return this.text("owner");
   }
@@ -164,8 +164,9 @@ export class ApiKeyFilter {
 }
 
 /**
- * The keys that the caller reaches: those that it made, as a user or as a key; for a key itself too; and, where
- * `@manage` in the schema says so, all keys of a scope in its tenant. Every other one is not_found.
+ * The keys that the caller reaches: those that it created, as a user or as a key. A key also reaches itself.
+ * Where `@manage` in the schema is true, the caller reaches all keys of the scope in its tenant. Every other
+ * key is not_found.
  */
 export class ApiKeys {
   /** Makes a key; the answer holds its token. */

@@ -92,7 +92,7 @@ export function tryCall(op: string, args: string = "{}"): Outcome {
   const odd = oddOf(args);
   if (odd !== null) {
     const refused = new Outcome();
-    refused.error = new HostError("invalid", op + ": " + odd.place + " is " + odd.what + ": check it before, or use nil on purpose", op);
+    refused.error = new HostError("invalid", op + ": " + odd.place + " is " + odd.what + ": check it first, or use nil on purpose", op);
     return refused;
   }
   keepLast();

@@ -66,7 +66,7 @@ export class LiveSession {
   get expiresAt(): string {
     return this.text("expiresAt");
   }
-  /** Whether it is the session that calls. */
+  /** Whether it is the session of this request. */
   get current(): bool {
     return member(this.json, "current") == "true";
   }
@@ -94,7 +94,7 @@ export class SessionFilter {
     this.args.set("allTenants", true);
     return this;
   }
-  /** To end all but one: the id of a session, or "current" for the one that calls. */
+  /** To end all but one: the id of a session, or "current" for the session of this request. */
   except(id: string): SessionFilter {
     this.args.set("except", id);
     return this;
@@ -124,7 +124,7 @@ export class SessionFilter {
     } while (this.pageSize == 0 && from.length > 0);
     return new SessionPage(sessions, from);
   }
-  /** Ends them, and gives their number. */
+  /** Ends them, and returns their number. */
   revokeAll(): i32 {
     return parseJSON<i32>(call("sessions.revokeAll", this.args.toString()).member("count"));
   }
@@ -139,9 +139,9 @@ export class SessionPage {
 }
 
 /**
- * Opens, lists and ends sessions. A user reaches its own sessions in its tenant; callers whom
- * `@manage` in the schema's `session cookie` allows it reach those of their tenant; routes that
- * say `mints: session` reach those of every user that they name.
+ * Opens, lists and ends sessions. A user reaches its own sessions in its tenant. A caller for whom
+ * `@manage` in the schema's `session cookie` is true reaches those of its tenant. A route with
+ * `mints: session` reaches those of every user that it names.
  */
 export class Sessions {
   /**
@@ -156,11 +156,11 @@ export class Sessions {
   list(filter: SessionFilter = new SessionFilter()): SessionPage {
     return filter.list();
   }
-  /** Ends all sessions of a user, and gives their number. */
+  /** Ends all sessions of a user, and returns their number. */
   revokeAll(filter: SessionFilter = new SessionFilter()): i32 {
     return filter.revokeAll();
   }
-  /** Ends a session; without an id the one that calls, whose cookie the answer takes back. */
+  /** Ends a session; without an id the session of this request, whose cookie the answer clears. */
   revoke(id: string = ""): void {
     const args = fields();
     if (id.length > 0) args.set("id", id);

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{json, Map, Value};
 use std::time::Duration;
 
-/// Manages the keys that the caller reaches: those that it made, as a user or as a key; for a
-/// key itself too; and, where `@manage` in the schema says so, all keys of a scope in its
-/// tenant. Every other key is `not_found`.
+/// Manages the keys that the caller reaches: those that it created, as a user or as a key. A key
+/// also reaches itself. Where `@manage` in the schema is true, the caller reaches all keys of the
+/// scope in its tenant. Every other key is `not_found`.
 pub struct ApiKeys<'a> {
     pub(crate) host: &'a dyn Host,
 }
@@ -36,7 +36,7 @@ pub struct ApiKey {
     pub hint: String,
     /// The tenant whose key it is.
     pub tenant: Option<String>,
-    /// The id of the user or the key that made it; none for a key of an operator.
+    /// The id of the user or the key that created it; none for a key of an operator.
     pub owner: Option<String>,
     /// `user` or `key`: what `owner` is the id of.
     #[serde(default)]
@@ -112,7 +112,7 @@ impl ApiKeys<'_> {
         call("apiKeys.get", json!({ "id": id })).result_on(self.host)
     }
 
-    /// Gives keys without tokens: one page of at most `limit` keys, or without a limit all, as
+    /// Returns keys without tokens: one page of at most `limit` keys, or without a limit all, as
     /// one page that is the last.
     pub fn list(&self, filter: &ApiKeyFilter) -> Outcome<ApiKeyPage> {
         if filter.limit.is_some() {

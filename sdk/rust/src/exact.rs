@@ -1,4 +1,4 @@
-//! Values as JSON without quiet changes: serde_json writes null for a float that is not finite,
+//! Values as JSON without silent changes: serde_json writes null for a float that is not finite,
 //! and for `None`, which in a condition would find other rows.
 
 use serde::ser::{self, Serialize, Serializer};

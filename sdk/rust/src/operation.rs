@@ -39,7 +39,7 @@ pub(crate) fn check(op: &str, member: &str, value: &impl Serialize) -> Outcome<(
     exact::check(value).map(drop).map_err(|odd| {
         let place = format!("{}{}", member, odd.path);
         let why = format!("{}: {} is {}", op, place.trim_start_matches('.'), odd.what);
-        HostError::new(Code::Invalid, format!("{}: check it before, or use None on purpose", why)).of(op)
+        HostError::new(Code::Invalid, format!("{}: check it first, or use None on purpose", why)).of(op)
     })
 }
 

@@ -9,8 +9,8 @@ use serde_json::{json, Value};
 use std::time::Duration;
 
 /// Opens, lists and ends sessions of the app's users. A user reaches its own sessions in its
-/// tenant; callers whom `@manage` in the schema's `session cookie` allows it reach those of
-/// their tenant; routes that say `mints: session` reach those of every user that they name.
+/// tenant. A caller for whom `@manage` in the schema's `session cookie` is true reaches those of
+/// its tenant. A route with `mints: session` reaches those of every user that it names.
 pub struct Sessions<'a> {
     pub(crate) host: &'a dyn Host,
 }
@@ -62,7 +62,7 @@ pub struct LiveSession {
     pub last_seen_at: String,
     /// When it ends by itself.
     pub expires_at: String,
-    /// Whether it is the session that calls.
+    /// Whether it is the session of this request.
     pub current: bool,
 }
 
@@ -110,7 +110,7 @@ pub struct RevokeOptions {
     /// Those of the user in every tenant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all_tenants: bool,
-    /// The id of a session that remains, or `current` for the one that calls.
+    /// The id of a session that remains, or `current` for the session of this request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
 }
@@ -126,7 +126,7 @@ impl Sessions<'_> {
         call("sessions.create", options).result_on(self.host)
     }
 
-    /// Gives the live sessions of a user, without cookies.
+    /// Returns the live sessions of a user, without cookies.
     pub fn list(&self, filter: &SessionFilter) -> Outcome<SessionPage> {
         let page = |filter: &SessionFilter| call("sessions.list", filter).result_on::<SessionPage>(self.host);
         if filter.limit.is_some() {
@@ -143,8 +143,8 @@ impl Sessions<'_> {
         Ok(all)
     }
 
-    /// Ends all sessions of a user, and gives their number. If the session that calls is one
-    /// of them, the answer takes its cookie back.
+    /// Ends all sessions of a user, and returns their number. If the session of this request is one
+    /// of them, the answer clears its cookie.
     pub fn revoke_all(&self, options: &RevokeOptions) -> Outcome<u64> {
         #[derive(Deserialize)]
         struct Ended {
@@ -154,7 +154,7 @@ impl Sessions<'_> {
         Ok(ended.count)
     }
 
-    /// Ends a session; without an id the one that calls, whose cookie the answer takes back.
+    /// Ends a session; without an id the session of this request, whose cookie the answer clears.
     pub fn revoke(&self, id: Option<&str>) -> Outcome<()> {
         let args: Value = id.map_or_else(|| json!({}), |id| json!({ "id": id }));
         call("sessions.revoke", args).run_on(self.host).map(|_| ())

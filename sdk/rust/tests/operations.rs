@@ -470,7 +470,7 @@ fn a_value_without_a_form_in_json_is_named() {
     for (want, handler) in cases {
         let got = refused(handler);
         assert!(
-            got.contains(&format!("invalid: {}: check it before, or use None on purpose", want)),
+            got.contains(&format!("invalid: {}: check it first, or use None on purpose", want)),
             "{}, want {}",
             got,
             want

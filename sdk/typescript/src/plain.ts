@@ -149,7 +149,7 @@ export function misplaced(op: string, args: unknown, path: readonly (string | nu
       node = node?.[path[i]];
     }
   }
-  return `${op}: ${path.length > 0 ? shown(path) : "the arguments"} is ${is}: ${remedy ?? "check it before, or use null on purpose"}`;
+  return `${op}: ${path.length > 0 ? shown(path) : "the arguments"} is ${is}: ${remedy ?? "check it first, or use null on purpose"}`;
 }
 
 const shown = (path: readonly (string | number)[]): string => {

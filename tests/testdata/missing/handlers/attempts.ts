@@ -20,7 +20,7 @@ class When {
   }
 }
 const check = "check it before the query, or compare with null on purpose";
-const before = "check it before, or use null on purpose";
+const before = "check it first, or use null on purpose";
 class Named {
   get user() {
     return "bob";

@@ -4,8 +4,8 @@ import runner "runner.example/sdk/go"
 
 // Functions for owners and administrators to change the members of their organisation. A
 // session keeps the role that it was created with, so the member's sessions end in the
-// transaction of the change. `@manage` in the schema allows it, and no session of another
-// organisation can be reached.
+// transaction of the change. `@manage` in the schema allows this, for sessions of the caller's
+// organisation only.
 
 func setRole(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	params, err := runner.Body[struct {
@@ -16,7 +16,7 @@ func setRole(ctx *runner.Context, req *runner.Request) (runner.Response, error) 
 		return runner.Response{}, err
 	}
 	changed, err := runner.Update("Membership", map[string]string{"role": params.Role}).Where("user", "=", params.User).Run(ctx)
-	return signedOut(ctx, params.User, changed, err)
+	return endSessions(ctx, params.User, changed, err)
 }
 
 func removeMember(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
@@ -27,11 +27,11 @@ func removeMember(ctx *runner.Context, req *runner.Request) (runner.Response, er
 		return runner.Response{}, err
 	}
 	removed, err := runner.Remove("Membership").Where("user", "=", params.User).Run(ctx)
-	return signedOut(ctx, params.User, removed, err)
+	return endSessions(ctx, params.User, removed, err)
 }
 
-// signedOut ends the sessions of a member whose membership was changed.
-func signedOut(ctx *runner.Context, user string, changed int, err error) (runner.Response, error) {
+// endSessions ends the sessions of a member, if the membership was changed, and answers.
+func endSessions(ctx *runner.Context, user string, changed int, err error) (runner.Response, error) {
 	if err != nil {
 		return runner.Response{}, err
 	}

@@ -107,8 +107,8 @@ func setPassword(ctx *runner.Context, req *runner.Request) (runner.Response, err
 			return runner.Response{}, err
 		}
 	}
-	// Whoever has signed in with the old password is not signed in any more. The user is one
-	// in all organisations, and so is the password.
+	// Sessions that were opened with the old password end. A user has one password for all
+	// organisations.
 	_, err = ctx.Client.Sessions.RevokeAll(runner.RevokeOptions{AllTenants: true, Except: runner.CurrentSession})
 	return runner.NoContent(), err
 }
