@@ -50,9 +50,9 @@ func run(disk, live, mount string, keep uint64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("mounted")
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
+	fmt.Println("mounted") // from now on the power may be cut
 	<-stop
 	v.mu.Lock() // until the process ends
 	if keep != 0 {
