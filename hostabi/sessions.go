@@ -110,7 +110,10 @@ func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 // revokeSession revokes a session that the caller reaches: the one with the id, or this one,
 // whose cookie is removed too.
 func revokeSession(c *Call, args *arguments) (any, error) {
-	id, named := args.optionalText("id")
+	id, named := args.presentText("id")
+	if named && id == "" {
+		args.wrong("member %q must not be empty: leave it out for the session that calls", "id")
+	}
 	if err := args.end(); err != nil {
 		return nil, err
 	}
