@@ -103,6 +103,7 @@ func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 	if tenant, ok := args.presentText("tenant"); ok {
 		f.Tenant = &tenant
 	}
+	args.notNull("allTenants")
 	f.AllTenants = args.optionalBool("allTenants")
 	return f
 }
