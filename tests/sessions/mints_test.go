@@ -69,8 +69,8 @@ func TestAHandlerOpensSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 		{"/signin", "sessions.revoke", `{}`, "not_found"},
 		{"/signin", "sessions.revoke", `{"id":""}`, "invalid"},
 		{"/signin", "sessions.revoke", `{"id":null}`, "invalid"}, // a missing id is not the session that calls
-		{"/signin", "sessions.revokeAll", `{"allTenants":null}`, "invalid"},
-		{"/signin", "sessions.list", `{"allTenants":null}`, "invalid"},
+		{"/signin", "sessions.revokeAll", `{"user":"ann","allTenants":null}`, "invalid"},
+		{"/signin", "sessions.list", `{"user":"ann","allTenants":null}`, "invalid"},
 	} {
 		got := op(row.path, row.name, row.args)
 		if got.Status != 299 || !strings.Contains(got.Body, `"code":"`+row.code+`"`) || got.Header.Get("Set-Cookie") != "" {
