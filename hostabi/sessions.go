@@ -103,6 +103,7 @@ func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 	if tenant, ok := args.presentText("tenant"); ok {
 		f.Tenant = &tenant
 	}
+	args.notNull("allTenants")
 	f.AllTenants = args.optionalBool("allTenants")
 	return f
 }
@@ -110,7 +111,10 @@ func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 // revokeSession revokes a session that the caller reaches: the one with the id, or this one,
 // whose cookie is removed too.
 func revokeSession(c *Call, args *arguments) (any, error) {
-	id, named := args.optionalText("id")
+	id, named := args.presentText("id")
+	if named && id == "" {
+		args.wrong("member %q must not be empty: leave it out for the session that calls", "id")
+	}
 	if err := args.end(); err != nil {
 		return nil, err
 	}

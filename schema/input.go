@@ -258,7 +258,11 @@ func (c *inputChecker) value(t *Type) bool {
 	if err != nil {
 		return c.broken(err)
 	}
-	if _, err := t.ParseMetered(raw, c.meter); err != nil {
+	parse := t.ParseMetered
+	if c.result {
+		parse = t.parseResult
+	}
+	if _, err := parse(raw, c.meter); err != nil {
 		return c.report("%s", err)
 	}
 	return true

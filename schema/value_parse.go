@@ -553,6 +553,17 @@ func (t *Type) readDecimal(raw []byte, bounded bool) (Value, error) {
 	return v, err
 }
 
+// parseResult is ParseMetered for a value that a function returns. It is not stored, so a decimal
+// may be a number of any length.
+func (t *Type) parseResult(raw []byte, m *cost.Meter) (Value, error) {
+	v, err := t.ParseMetered(raw, m)
+	if err == errRounded {
+		v, err = t.anyDecimal(trimBlanks(raw), true)
+		return t.checked(v, err, m)
+	}
+	return v, err
+}
+
 // exactDigits is how many significant digits every number keeps in a float64, in which most
 // programs read a JSON number: IEEE 754's DBL_DIG.
 const exactDigits = 15

@@ -412,18 +412,21 @@ runner_json *runner_api_key_revoke(runner_text id);
  * {"id", "expiresAt"}. */
 runner_json *runner_session_create(runner_json *options);
 /* Live sessions of a user, oldest first. options: {"user"?, "tenant"?, "allTenants"?,
- * "limit"?, "cursor"?}, or NULL for the caller's own. The tenant is the caller's unless it is
- * given. Other users are for callers for whom `@manage` in the schema's `session cookie`
- * is true, within their tenant, and for routes that say `mints: session`; there allTenants selects
+ * "limit"?, "cursor"?}, or NULL for the caller's own. Name another user with runner_object, for
+ * which a user that is missing is null, and invalid: runner_put leaves it out, and then the
+ * sessions are the caller's. The tenant is the caller's unless it is
+ * given. Other users are for callers for whom `@manage` in the schema's `session cookie` is
+ * true, within their tenant, and for routes that say `mints: session`; there allTenants selects
  * the user's sessions in every tenant. The result is {"sessions", "nextCursor"}: all sessions,
  * or a page of at most limit. A session is an object with id, userId, tenant, roles,
  * createdAt, lastSeenAt, expiresAt and current, which says that it is the session of this request. */
 runner_json *runner_session_list(runner_json *options);
-/* Ends a session; absent: the session of this request, whose cookie the answer clears. The
- * result is {"id"}. */
+/* Ends a session; "current" is the session of this request, whose cookie the answer clears. An id
+ * that is absent or empty is invalid. The result is {"id"}. */
 runner_json *runner_session_revoke(runner_text id);
 /* Ends all sessions of a user, and returns their number. options: {"user"?, "tenant"?,
- * "allTenants"?, "except"?}, or NULL for all of the caller's; except is the id of one that
+ * "allTenants"?, "except"?}, or NULL for all of the caller's: name a user as for
+ * runner_session_list; except is the id of one that
  * remains, or "current" for the session of this request. */
 int64_t runner_session_revoke_all(runner_json *options);
 
@@ -1518,7 +1521,7 @@ RUNNER_API runner_json *runner_api_key_revoke(runner_text id) {
 RUNNER_API runner_json *runner_session_create(runner_json *options) { return runner_call("sessions.create", options); }
 RUNNER_API runner_json *runner_session_revoke(runner_text id) {
   runner_json *args = runner_make(RUNNER_OBJECT);
-  if (runner_given(id)) runner_put(args, "id", runner_string(id));
+  if (!runner_is(id, "current")) runner_put(args, "id", runner_string(id));
   return runner_call("sessions.revoke", args);
 }
 

@@ -394,7 +394,7 @@ inline Json list(Json options = {}) { return runner_session_list(options.raw());
 /* How many have ended. */
 inline std::int64_t revoke_all(Json options = {}) { return runner_session_revoke_all(options.raw()); }
 /* Without an id the session of this request. */
-inline Json revoke(std::optional<std::string> id = std::nullopt) { return runner_session_revoke(id ? keep(*id) : runner_t(nullptr)); }
+inline Json revoke(std::string_view id = "current") { return runner_session_revoke(keep(id)); }
 }  // namespace sessions
 
 /* Requests that are signed, on routes that do not say `verify:`: see runner.h. */

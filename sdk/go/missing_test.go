@@ -3,6 +3,8 @@ package runner_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -21,6 +23,36 @@ func (nullWriter) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 type latin1 struct{}
 
 func (latin1) MarshalText() ([]byte, error) { return []byte("caf\xe9"), nil }
+
+// ownError is an error with a form in JSON.
+type ownError struct{}
+
+func (ownError) Error() string                { return "own" }
+func (ownError) MarshalText() ([]byte, error) { return []byte("own"), nil }
+
+type latinError struct{ latin1 }
+
+func (*latinError) Error() string { return "latin" }
+
+func TestANilListIsAnEmptyListOfIn(t *testing.T) {
+	var ids []string
+	sent, result := sending(t, map[string]any{"query": map[string]any{}}, func(ctx *runner.Context) (runner.Response, error) {
+		return runner.NoContent(), runner.Query("User").Where("id", "in", ids).All(ctx, nil)
+	})
+	if want := `query {"from":"User","where":[["id","in",[]]]}`; result.Status != 204 || len(sent) != 1 || sent[0] != want {
+		t.Errorf("%d %q, want %s", result.Status, sent, want)
+	}
+	for _, value := range []any{nil, []byte(nil), json.RawMessage(nil), (*[]string)(nil)} {
+		var refused error
+		sent, _ := sending(t, nil, func(ctx *runner.Context) (runner.Response, error) {
+			refused = runner.Query("User").Where("id", "in", value).All(ctx, nil)
+			return runner.NoContent(), nil
+		})
+		if refused == nil || !strings.Contains(refused.Error(), "id: the value of in is nil") || len(sent) > 0 {
+			t.Errorf("%T: %v, sent %q", value, refused, sent)
+		}
+	}
+}
 
 func TestAConditionWithoutAValueIsAnErrorAndNeverNull(t *testing.T) {
 	var body map[string]any
@@ -148,6 +180,27 @@ func TestAValueWithoutAFormInJSONIsNamed(t *testing.T) {
 			_, err := ctx.Client.APIKeys.Create(runner.APIKeyOptions{Scope: "s", Metadata: map[string]any{"f": func() {}}})
 			return err
 		},
+		"insert: values.meta.cause is an error, of which err.Error() is the text": func(ctx *runner.Context) error {
+			return runner.Insert("Line", map[string]any{"meta": map[string]any{"cause": errors.New("x")}}).Row(ctx, nil)
+		},
+		"insert: values is an error, of which err.Error() is the text": func(ctx *runner.Context) error {
+			return runner.Insert("Line", errors.Join(errors.New("x"))).Row(ctx, nil)
+		},
+		"insert: values.Causes[1] is an error, of which err.Error() is the text": func(ctx *runner.Context) error {
+			return runner.Insert("Line", struct{ Causes []error }{[]error{nil, fmt.Errorf("y: %w", io.EOF)}}).Row(ctx, nil)
+		},
+		"insert: values.by.a is an error, of which err.Error() is the text": func(ctx *runner.Context) error {
+			return runner.Insert("Line", map[string]any{"by": map[string]error{"a": io.EOF}}).Row(ctx, nil)
+		},
+		"insert: values.total is an empty json.Number": func(ctx *runner.Context) error {
+			return runner.Insert("Line", map[string]any{"total": json.Number("")}).Row(ctx, nil)
+		},
+		"insert: values[0].Total is an empty json.Number": func(ctx *runner.Context) error {
+			return runner.Insert("Line", []struct{ Total json.Number }{{}}).Row(ctx, nil)
+		},
+		"insert: values.totals[1] is an empty json.Number": func(ctx *runner.Context) error {
+			return runner.Insert("Line", map[string]any{"totals": [2]json.Number{"1"}}).Row(ctx, nil)
+		},
 		"x.y: n is NaN": func(ctx *runner.Context) error { return ctx.Call("x.y", map[string]any{"n": nan}, nil) },
 	} {
 		var refused error
@@ -160,8 +213,19 @@ func TestAValueWithoutAFormInJSONIsNamed(t *testing.T) {
 			t.Errorf("%v, sent %q, want %q", refused, sent, want)
 		}
 	}
-	// U+FFFD is a character like others, and so is its escape.
+	// An error with a form of its own, no error, and a number are written.
 	sent, _ := sending(t, map[string]any{"insert": map[string]any{}}, func(ctx *runner.Context) (runner.Response, error) {
+		var none *latinError
+		values := map[string]any{"a": ownError{}, "b": error(nil), "c": none, "d": map[string]error{"e": nil}, "f": json.Number("1.50"), "g": struct {
+			N json.Number `json:"n,omitempty"`
+		}{}}
+		return runner.NoContent(), runner.Insert("Line", values).Row(ctx, nil)
+	})
+	if want := `insert {"into":"Line","values":{"a":"own","b":null,"c":null,"d":{"e":null},"f":1.50,"g":{}}}`; len(sent) != 1 || sent[0] != want {
+		t.Errorf("%q, want %s", sent, want)
+	}
+	// U+FFFD is a character like others, and so is its escape.
+	sent, _ = sending(t, map[string]any{"insert": map[string]any{}}, func(ctx *runner.Context) (runner.Response, error) {
 		return runner.NoContent(), runner.Insert("Line", map[string]any{"a": "\ufffd", "b": json.RawMessage(`"\ufffd"`), "c": `\ufffd`, "d": nil}).Row(ctx, nil)
 	})
 	if want := `insert {"into":"Line","values":{"a":"` + "\ufffd" + `","b":"\ufffd","c":"\\ufffd","d":null}}`; len(sent) != 1 || sent[0] != want {

@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -366,12 +367,20 @@ func (c Condition) appendOperand(dst []byte) ([]byte, error) {
 		what = "has " + what + " at " + strings.TrimPrefix(where, ".")
 	case what != "":
 		what = "is " + what
+	case c.operator == "in" && isNilList(c.value):
+		return append(dst[:start], "[]"...), nil
 	case string(dst[start:]) == "null" && c.value != any(Null):
 		what = "is nil"
 	default:
 		return dst, nil
 	}
 	return nil, invalid("query", "%s: the value of %s %s: check it before the query, or compare with runner.Null", c.field, c.operator, what)
+}
+
+// isNilList reports whether v is a nil slice, which is a list without elements everywhere in Go.
+func isNilList(v any) bool {
+	list := reflect.ValueOf(v)
+	return list.Kind() == reflect.Slice && list.IsNil() && list.Type().Elem().Kind() != reflect.Uint8
 }
 
 func invalid(op, format string, values ...any) error {

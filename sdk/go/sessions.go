@@ -43,10 +43,15 @@ type LiveSession struct {
 	Current bool `json:"current"`
 }
 
-// SessionFilter says which sessions to list. The zero value asks for all of the caller's.
+// UserSessions lists and ends the sessions of one user: see Sessions.Of.
+type UserSessions struct {
+	host host.Host
+	user string
+}
+
+// SessionFilter says which sessions to list. The zero value asks for all.
 type SessionFilter struct {
-	// User is nil for the caller, and Tenant is nil for the caller's.
-	User   *string `json:"user,omitempty"`
+	// Tenant is nil for the caller's tenant.
 	Tenant *string `json:"tenant,omitempty"`
 	// AllTenants asks for those of the user in every tenant.
 	AllTenants bool `json:"allTenants,omitempty"`
@@ -61,10 +66,9 @@ type SessionPage struct {
 	NextCursor string        `json:"nextCursor"`
 }
 
-// RevokeOptions says which sessions to end. The zero value ends all of the caller's.
+// RevokeOptions says which sessions to end. The zero value ends all.
 type RevokeOptions struct {
-	// User is nil for the caller, and Tenant is nil for the caller's.
-	User   *string `json:"user,omitempty"`
+	// Tenant is nil for the caller's tenant.
 	Tenant *string `json:"tenant,omitempty"`
 	// AllTenants ends those of the user in every tenant.
 	AllTenants bool `json:"allTenants,omitempty"`
@@ -97,8 +101,21 @@ func (s Sessions) Create(options SessionOptions) (Session, error) {
 	return session, err
 }
 
-// List returns the live sessions of a user, without cookies.
+// Of selects the sessions of a user, of whom List and RevokeAll are then. An empty user is an
+// error with the code invalid, and never the caller.
+func (s Sessions) Of(user string) UserSessions { return UserSessions{s.host, user} }
+
+// List gives the live sessions of the caller, without cookies.
 func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
+	return listSessions(s.host, nil, filter)
+}
+
+// List gives the live sessions of the user, without cookies.
+func (s UserSessions) List(filter SessionFilter) (SessionPage, error) {
+	return listSessions(s.host, &s.user, filter)
+}
+
+func listSessions(h host.Host, user *string, filter SessionFilter) (SessionPage, error) {
 	var all SessionPage
 	whole := filter.Limit == 0
 	if whole {
@@ -106,7 +123,11 @@ func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
 	}
 	for {
 		var page SessionPage
-		if err := callHost(s.host, "sessions.list", filter, &page); err != nil || !whole {
+		args := struct {
+			User *string `json:"user,omitempty"`
+			SessionFilter
+		}{user, filter}
+		if err := callHost(h, "sessions.list", args, &page); err != nil || !whole {
 			return page, err
 		}
 		all.Sessions = append(all.Sessions, page.Sessions...)
@@ -116,21 +137,35 @@ func (s Sessions) List(filter SessionFilter) (SessionPage, error) {
 	}
 }
 
-// RevokeAll ends all sessions of a user, and returns their number. If the session of this request is
-// one of them, the answer clears its cookie.
+// RevokeAll ends all sessions of the caller, and returns their number. If the session that calls
+// is one of them, the answer takes its cookie back.
 func (s Sessions) RevokeAll(options RevokeOptions) (int, error) {
+	return revokeSessions(s.host, nil, options)
+}
+
+// RevokeAll ends all sessions of the user, and gives their number. If the session that calls is
+// one of them, the answer takes its cookie back.
+func (s UserSessions) RevokeAll(options RevokeOptions) (int, error) {
+	return revokeSessions(s.host, &s.user, options)
+}
+
+func revokeSessions(h host.Host, user *string, options RevokeOptions) (int, error) {
+	args := struct {
+		User *string `json:"user,omitempty"`
+		RevokeOptions
+	}{user, options}
 	var ended struct {
 		Count int `json:"count"`
 	}
-	err := callHost(s.host, "sessions.revokeAll", options, &ended)
+	err := callHost(h, "sessions.revokeAll", args, &ended)
 	return ended.Count, err
 }
 
-// Revoke ends a session. An empty id is the session of this request, whose cookie the answer
-// clears.
+// Revoke ends a session. CurrentSession is the session of this request, whose cookie the answer takes
+// back. An empty id is an error with the code invalid.
 func (s Sessions) Revoke(id string) error {
 	args := map[string]string{}
-	if id != "" {
+	if id != CurrentSession {
 		args["id"] = id
 	}
 	return callHost(s.host, "sessions.revoke", args, nil)

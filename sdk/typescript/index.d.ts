@@ -444,8 +444,10 @@ declare module "@runner/sdk" {
     list(options?: WhoseSessions & { limit?: undefined; cursor?: string }): Operation<LiveSession[]>;
     /** At most `limit` (1 to 1000) of them, with the cursor of the next page. */
     list(options: WhoseSessions & { limit: number; cursor?: string }): Operation<SessionPage>;
-    /** Ends a session; without an id the session of this request, whose cookie the answer clears. */
-    revoke(id?: string): Operation<{ id: string }>;
+    /** Ends the session that calls, and takes its cookie back. */
+    revoke(): Operation<{ id: string }>;
+    /** Ends a session. An id that is missing is an error. */
+    revoke(id: string): Operation<{ id: string }>;
     /**
      * Ends all sessions of a user but `except`, the id of one or `"current"` for the one that
      * calls, and returns their number.

@@ -28,6 +28,8 @@ routes("/", auth: apiKey(desk), rateLimit: none) {
 }
 functions(auth: apiKey(desk), rateLimit: none) {
   @expose price(amount: decimal(20,2)) -> decimal(20,2)
+  @expose rate(number: float) -> decimal(30,18)
+  @expose rates(number: float) -> decimal(20,8)[]
 }
 `
 
@@ -42,6 +44,8 @@ export const text = (req: RouteRequest) => ok(req.text());
 export const form = async (req: RouteRequest) => ok([...(await req.formData())]);
 export const values = (req: RouteRequest) => ok([req.params.name, req.query.q ?? null, req.headers["x-a"] ?? null]);
 export const price = (req: RouteRequest) => ok(req.body().amount);
+export const rate = (req: RouteRequest) => ok(req.body().number);
+export const rates = (req: RouteRequest) => ok([req.body().number]);
 `
 
 func exactApp(t *testing.T) (s *harness.Server, token string) {
@@ -77,6 +81,27 @@ func TestADecimalIsStoredWithTheDigitsOfTheBodyOrRefused(t *testing.T) {
 		}
 		if got := s.Do("POST", "/_call/price", `{"amount":`+number+`}`, token); got.Status != 400 || !strings.Contains(got.Body, `"field":"amount"`) {
 			t.Errorf("the function with %s: %d %s", number, got.Status, got.Body)
+		}
+	}
+}
+
+// A result is not stored.
+func TestADecimalInAResultMayBeAnyNumberThatItsTypeHolds(t *testing.T) {
+	t.Parallel()
+	s, token := exactApp(t)
+	for _, row := range []struct {
+		path, number string
+		status       int
+	}{
+		{"rate", "1", 200}, {"rate", "0.001", 200}, {"rate", "123456789012", 200}, {"rate", "1234567890123", 500},
+		{"rates", "12345678", 200}, {"rates", "0.123456789", 500},
+	} {
+		want := row.number
+		if row.path == "rates" {
+			want = "[" + want + "]"
+		}
+		if got := s.Do("POST", "/_call/"+row.path, `{"number":`+row.number+`}`, token); got.Status != row.status || row.status == 200 && got.Body != want {
+			t.Errorf("%s of %s: %d %s, want %d %s", row.path, row.number, got.Status, got.Body, row.status, want)
 		}
 	}
 }

@@ -247,3 +247,52 @@ func TestKeysOfOtherOwnersAreNotFound(t *testing.T) {
 		}
 	}
 }
+
+// After a theft, a revocation is not the end: the thief's key may have made others.
+func TestRevokingAKeyLeavesTheKeysThatItMade(t *testing.T) {
+	t.Parallel()
+	declared := strings.Replace(issueSchema, `@manage when auth.scope == "minter"`, `@issue when auth.role == "admin"`, 1)
+	declared = strings.Replace(declared, `@issue when auth.scope == "minter"`, `@issue when auth.scope == "minter" @manage when auth.role == "staff"`, 1)
+	a := harness.NewApp(t, declared, "", "echo")
+	s := a.Serve()
+	session := func(user, role string) principal {
+		return principal{path: "/session", credential: "Cookie: " + a.Session(user, "--role", role).Cookie}
+	}
+	create := func(p principal, scope string) (key managedKey, as principal) {
+		t.Helper()
+		got, code := p.call(s, "apiKeys.create", fmt.Sprintf(`{"scope":%q}`, scope))
+		if err := json.Unmarshal([]byte(got.Body), &key); err != nil || key.Token == "" {
+			t.Fatalf("create a key of %s: %d %s %s", scope, got.Status, got.Body, code)
+		}
+		return key, principal{path: "/key", credential: "X-API-Key: " + key.Token}
+	}
+	ada, bo := session("ada", "admin"), session("bo", "staff")
+	minter, asMinter := create(ada, "minter")
+	minted, asMinted := create(asMinter, "minted")
+	this := func(key managedKey) string { return fmt.Sprintf(`{"id":%q}`, key.ID) }
+	for _, row := range []struct {
+		who      principal
+		op, args string
+		code     string
+	}{
+		{ada, "apiKeys.revoke", this(minter), ""},
+		{asMinted, "apiKeys.get", this(minted), ""},
+		{ada, "apiKeys.get", this(minted), "not_found"},
+		{bo, "apiKeys.get", this(minted), ""},
+	} {
+		if got, code := row.who.call(s, row.op, row.args); code != row.code {
+			t.Errorf("%s of %s: %d %s, want the code %q", row.op, row.args, got.Status, got.Body, row.code)
+		}
+	}
+	if got := s.Do("POST", "/key", "{}", asMinter.credential); got.Status != 401 {
+		t.Errorf("the revoked key: %d %s", got.Status, got.Body)
+	}
+	var listed []managedKey
+	if err := json.Unmarshal([]byte(a.Must("api-keys", "list", "--owner", minter.ID, "--json")), &listed); err != nil || len(listed) != 1 || listed[0].ID != minted.ID {
+		t.Errorf("--owner %s lists %v, %v", minter.ID, listed, err)
+	}
+	a.Must("api-keys", "revoke", minted.ID)
+	if got := s.Do("POST", "/key", "{}", asMinted.credential); got.Status != 401 {
+		t.Errorf("the key that it made, revoked: %d %s", got.Status, got.Body)
+	}
+}

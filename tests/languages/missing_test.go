@@ -67,7 +67,7 @@ func TestAValueWithoutAFormInJSONIsRefusedByName(t *testing.T) {
 	s := missing(t)
 	s.Matches(200, "3", "POST", "/accounts", threeAccounts, "")
 	before := s.Get("/accounts", "").Body
-	if got := s.Do("POST", "/attempts", ""); got.Body != "110" {
+	if got := s.Do("POST", "/attempts", ""); got.Body != "114" {
 		t.Errorf("%s", got.Body)
 	}
 	if after := s.Get("/accounts", "").Body; after != before {

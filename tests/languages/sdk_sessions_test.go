@@ -34,7 +34,8 @@ export async function signIn(req: RouteRequest) {
 export async function signOut(req: RouteRequest) {
   const { id, all } = req.body<{ id?: string; all?: boolean }>();
   const { userId, roles, claims } = getContext().auth;
-  const ended = all ? null : await getContext().client.sessions.revoke(id);
+  const { sessions } = getContext().client;
+  const ended = all ? null : await (id === undefined ? sessions.revoke() : sessions.revoke(id));
   return ok({ userId, roles, claims: claims ?? null, ended });
 }
 export function hook() {

@@ -67,6 +67,10 @@ func TestAHandlerOpensSessionsOnlyWhereItsRouteAllows(t *testing.T) {
 		{"/signin", "sessions.create", `{"userId":"ann","cookie":"x"}`, "invalid"},
 		{"/signin", "sessions.revoke", `{"id":"` + made.ID + `"}`, "not_found"}, // an anonymous caller has no session
 		{"/signin", "sessions.revoke", `{}`, "not_found"},
+		{"/signin", "sessions.revoke", `{"id":""}`, "invalid"},
+		{"/signin", "sessions.revoke", `{"id":null}`, "invalid"}, // a missing id is not the session that calls
+		{"/signin", "sessions.revokeAll", `{"user":"ann","allTenants":null}`, "invalid"},
+		{"/signin", "sessions.list", `{"user":"ann","allTenants":null}`, "invalid"},
 	} {
 		got := op(row.path, row.name, row.args)
 		if got.Status != 299 || !strings.Contains(got.Body, `"code":"`+row.code+`"`) || got.Header.Get("Set-Cookie") != "" {

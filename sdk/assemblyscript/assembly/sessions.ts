@@ -73,8 +73,8 @@ export class LiveSession {
 }
 
 /**
- * Says whose sessions are listed or ended: `new SessionFilter().user("ada")`. Without a user
- * those of the caller, without a tenant those of the caller's.
+ * Says whose sessions are listed or ended: `new SessionFilter().user("ada")`. Without a call
+ * of `user` those of the caller, without `tenant` those of the caller's; an empty user is an error.
  */
 export class SessionFilter {
   private args: Fields = fields();
@@ -160,10 +160,13 @@ export class Sessions {
   revokeAll(filter: SessionFilter = new SessionFilter()): i32 {
     return filter.revokeAll();
   }
-  /** Ends a session; without an id the session of this request, whose cookie the answer clears. */
-  revoke(id: string = ""): void {
+  /**
+   * Ends a session; without an id the session of this request, whose cookie the answer clears. An
+   * empty id is an error with the code `invalid`.
+   */
+  revoke(id: string = "current"): void {
     const args = fields();
-    if (id.length > 0) args.set("id", id);
+    if (id != "current") args.set("id", id);
     call("sessions.revoke", args.toString());
   }
 }

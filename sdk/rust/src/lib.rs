@@ -105,7 +105,7 @@ pub use response::{
 };
 pub use rows::{insert, remove, update, Change, Insertion, Removal};
 pub use serve::Handler;
-pub use sessions::{LiveSession, RevokeOptions, Session, SessionFilter, SessionOptions, SessionPage, Sessions};
+pub use sessions::{LiveSession, RevokeOptions, Session, SessionFilter, SessionOptions, SessionPage, Sessions, UserSessions, CURRENT_SESSION};
 pub use time::{format_time, parse_time};
 pub use webhooks::{Delivery, Scheme, Webhooks};
 

@@ -5,7 +5,7 @@ use crate::host_error::Outcome;
 use crate::operation::call;
 use crate::time::seconds;
 use serde::{Deserialize, Serialize};
-use serde_json::{json, Value};
+use serde_json::json;
 use std::time::Duration;
 
 /// Opens, lists and ends sessions of the app's users. A user reaches its own sessions in its
@@ -14,6 +14,15 @@ use std::time::Duration;
 pub struct Sessions<'a> {
     pub(crate) host: &'a dyn Host,
 }
+
+/// Lists and ends the sessions of one user: see [`Sessions::of`].
+pub struct UserSessions<'a> {
+    host: &'a dyn Host,
+    user: String,
+}
+
+/// Stands for the id of the session that calls.
+pub const CURRENT_SESSION: &str = "current";
 
 /// Describes a session to be opened.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -66,14 +75,11 @@ pub struct LiveSession {
     pub current: bool,
 }
 
-/// Says which sessions to list. The default asks for all of the caller's.
+/// Says which sessions to list. The default asks for all.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionFilter {
-    /// The user; without it the caller.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// The tenant of the user; without it the caller's.
+    /// The tenant of the user; without it that of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Those of the user in every tenant.
@@ -97,20 +103,17 @@ pub struct SessionPage {
     pub next_cursor: Option<String>,
 }
 
-/// Says which sessions to end. The default ends all of the caller's.
+/// Says which sessions to end. The default ends all.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevokeOptions {
-    /// The user; without it the caller.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// The tenant of the user; without it the caller's.
+    /// The tenant of the user; without it that of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// Those of the user in every tenant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all_tenants: bool,
-    /// The id of a session that remains, or `current` for the session of this request.
+    /// The id of a session that remains, or [`CURRENT_SESSION`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
 }
@@ -118,7 +121,54 @@ pub struct RevokeOptions {
 /// How many sessions `list` asks for at once.
 const PER_PAGE: u32 = 1000;
 
-impl Sessions<'_> {
+/// The arguments of an operation on the sessions of a user; without one the caller's.
+#[derive(Serialize)]
+struct Whose<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(flatten)]
+    options: &'a T,
+}
+
+fn list(host: &dyn Host, user: Option<&str>, filter: &SessionFilter) -> Outcome<SessionPage> {
+    let page = |options: &SessionFilter| call("sessions.list", Whose { user, options }).result_on::<SessionPage>(host);
+    if filter.limit.is_some() {
+        return page(filter);
+    }
+    let mut filter = SessionFilter { limit: Some(PER_PAGE), ..filter.clone() };
+    let mut all = page(&filter)?;
+    while all.next_cursor.is_some() {
+        filter.cursor = all.next_cursor;
+        let next = page(&filter)?;
+        all.sessions.extend(next.sessions);
+        all.next_cursor = next.next_cursor;
+    }
+    Ok(all)
+}
+
+fn revoke_all(host: &dyn Host, user: Option<&str>, options: &RevokeOptions) -> Outcome<u64> {
+    #[derive(Deserialize)]
+    struct Ended {
+        count: u64,
+    }
+    let ended: Ended = call("sessions.revokeAll", Whose { user, options }).result_on(host)?;
+    Ok(ended.count)
+}
+
+impl UserSessions<'_> {
+    /// Gives the live sessions of the user, without cookies.
+    pub fn list(&self, filter: &SessionFilter) -> Outcome<SessionPage> {
+        list(self.host, Some(&self.user), filter)
+    }
+
+    /// Ends all sessions of the user, and gives their number. If the session that calls is one
+    /// of them, the answer takes its cookie back.
+    pub fn revoke_all(&self, options: &RevokeOptions) -> Outcome<u64> {
+        revoke_all(self.host, Some(&self.user), options)
+    }
+}
+
+impl<'a> Sessions<'a> {
     /// Signs a user in, on a route that says `mints: session`; elsewhere it is `denied`.
     /// The answer sets the cookie of a new session, when it commits. The session that the
     /// caller had ends.
@@ -126,37 +176,27 @@ impl Sessions<'_> {
         call("sessions.create", options).result_on(self.host)
     }
 
-    /// Returns the live sessions of a user, without cookies.
+    /// Selects the sessions of a user, for `list` and `revoke_all`. An empty user is an error
+    /// with the code `invalid`, and never the caller.
+    pub fn of(&self, user: impl Into<String>) -> UserSessions<'a> {
+        UserSessions { host: self.host, user: user.into() }
+    }
+
+    /// Gives the live sessions of the caller, without cookies.
     pub fn list(&self, filter: &SessionFilter) -> Outcome<SessionPage> {
-        let page = |filter: &SessionFilter| call("sessions.list", filter).result_on::<SessionPage>(self.host);
-        if filter.limit.is_some() {
-            return page(filter);
-        }
-        let mut filter = SessionFilter { limit: Some(PER_PAGE), ..filter.clone() };
-        let mut all = page(&filter)?;
-        while all.next_cursor.is_some() {
-            filter.cursor = all.next_cursor;
-            let next = page(&filter)?;
-            all.sessions.extend(next.sessions);
-            all.next_cursor = next.next_cursor;
-        }
-        Ok(all)
+        list(self.host, None, filter)
     }
 
-    /// Ends all sessions of a user, and returns their number. If the session of this request is one
-    /// of them, the answer clears its cookie.
+    /// Ends all sessions of the caller, and returns their number. If the session that calls is one
+    /// of them, the answer takes its cookie back.
     pub fn revoke_all(&self, options: &RevokeOptions) -> Outcome<u64> {
-        #[derive(Deserialize)]
-        struct Ended {
-            count: u64,
-        }
-        let ended: Ended = call("sessions.revokeAll", options).result_on(self.host)?;
-        Ok(ended.count)
+        revoke_all(self.host, None, options)
     }
 
-    /// Ends a session; without an id the session of this request, whose cookie the answer clears.
-    pub fn revoke(&self, id: Option<&str>) -> Outcome<()> {
-        let args: Value = id.map_or_else(|| json!({}), |id| json!({ "id": id }));
+    /// Ends a session. [`CURRENT_SESSION`] is the session of this request, whose cookie the answer takes
+    /// back. An empty id is an error with the code `invalid`.
+    pub fn revoke(&self, id: &str) -> Outcome<()> {
+        let args = if id == CURRENT_SESSION { json!({}) } else { json!({ "id": id }) };
         call("sessions.revoke", args).run_on(self.host).map(|_| ())
     }
 }

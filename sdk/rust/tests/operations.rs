@@ -252,8 +252,9 @@ fn sessions_are_opened_and_ended_as_the_handler_says() {
             ttl: Some(Duration::from_secs(600)),
         })?;
         sessions.create(&SessionOptions { user_id: "bob".into(), ..SessionOptions::default() })?;
-        sessions.revoke(Some(&made.id))?;
-        sessions.revoke(None)?;
+        sessions.revoke(&made.id)?;
+        sessions.revoke("")?; // for the host to refuse
+        sessions.revoke(CURRENT_SESSION)?;
         Ok(ok(made))
     });
     assert_eq!(answer.json::<Value>(), opened);
@@ -261,6 +262,7 @@ fn sessions_are_opened_and_ended_as_the_handler_says() {
         ["sessions.create", {"userId": "ann", "tenant": "acme", "roles": ["staff"], "ttl": 600}],
         ["sessions.create", {"userId": "bob"}],
         ["sessions.revoke", {"id": "ses_1"}],
+        ["sessions.revoke", {"id": ""}],
         ["sessions.revoke", {}],
     ]);
     assert_eq!(json!(answer.calls), want);
@@ -281,9 +283,10 @@ fn all_sessions_are_listed_and_ended() {
         .on("sessions.revokeAll", |_| Ok(json!({"count": 2})))
         .run(|ctx, _| {
             let sessions = &ctx.client.sessions;
-            let all = sessions.list(&SessionFilter { user: Some("ann".into()), ..SessionFilter::default() })?;
+            let all = sessions.of("ann").list(&SessionFilter::default())?;
             let one = sessions.list(&SessionFilter { limit: Some(1), all_tenants: true, ..SessionFilter::default() })?;
             let ended = sessions.revoke_all(&RevokeOptions { except: Some("current".into()), ..RevokeOptions::default() })?;
+            sessions.of("").revoke_all(&RevokeOptions::default())?; // for the host to refuse
             let ids: Vec<String> = all.sessions.into_iter().map(|s| s.id).collect();
             Ok(ok((ids, all.next_cursor, one.next_cursor, ended)))
         });
@@ -293,6 +296,7 @@ fn all_sessions_are_listed_and_ended() {
         ["sessions.list", {"user": "ann", "limit": 1000, "cursor": "ses_1"}],
         ["sessions.list", {"allTenants": true, "limit": 1}],
         ["sessions.revokeAll", {"except": "current"}],
+        ["sessions.revokeAll", {"user": ""}],
     ]);
     assert_eq!(json!(answer.calls), want);
 }

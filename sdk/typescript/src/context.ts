@@ -1,6 +1,6 @@
 // What a handler knows and may do beside the request itself.
 
-import { known, Mark, type Operation, result, run, runner, Whole } from "./host.ts";
+import { HostError, known, Mark, type Operation, result, run, runner, Whole } from "./host.ts";
 
 const change = (op: string, args: object) => new Whole(op, args, undefined, new Mark(op));
 
@@ -45,6 +45,12 @@ function whose<T extends Whose>(op: string, options: T, ...names: (keyof T & str
   return args as T;
 }
 
+/** Returns the id of a session that is to end. One that is missing must not be taken for the session that calls. */
+function sessionId(id: unknown): unknown {
+  if (id !== undefined && id !== null) return id;
+  throw new HostError("invalid", `sessions.revoke: id is ${id}: check it before, or call revoke() to end the session that calls`, "sessions.revoke");
+}
+
 const client = {
   apiKeys: {
     create: (options: { scope: string; name?: string; expiresIn?: number; metadata?: object }) => change("apiKeys.create", options),
@@ -61,7 +67,7 @@ const client = {
     create: (options: { userId: string; tenant?: string; roles?: string[]; ttl?: number }) => change("sessions.create", options),
     list: (options: Range & Whose = {}) =>
       list("sessions.list", "sessions", whose("sessions.list", options, "user", "tenant", "allTenants", "limit", "cursor")),
-    revoke: (id?: string) => change("sessions.revoke", { id }),
+    revoke: (...given: [id?: string]) => change("sessions.revoke", given.length === 0 ? {} : { id: sessionId(given[0]) }),
     revokeAll: (options: Whose & { except?: string } = {}) =>
       new Whole<number>(
         "sessions.revokeAll",

@@ -1,7 +1,7 @@
 // Operations on rows, with the caller's authority. Each step gives a new builder
 // and leaves the one that it is called on as it was.
 
-import { begin, type Change as Step, HostError, Mark, Operation, placed, result, Row, Rows, run, spares, Whole } from "./host.ts";
+import { begin, type Change as Step, HostError, known, Mark, Operation, placed, result, Row, Rows, run, spares, Whole } from "./host.ts";
 
 /** What a row must be like, as the host reads it; a list of conditions is one. */
 export class Condition {
@@ -17,7 +17,7 @@ interface Matching {
 
 export const field = (name: string, operator: string, value: unknown, matching?: Matching) => {
   const form = [name, operator, value];
-  if (matching?.ignoreCase === true) form.push("ignoreCase");
+  if (matching !== undefined && known("query", matching, "ignoreCase").ignoreCase === true) form.push("ignoreCase");
   return new Condition(form);
 };
 

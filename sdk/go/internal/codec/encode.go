@@ -18,6 +18,12 @@ func Marshal(v any) ([]byte, error) { return Append(nil, v) }
 
 // Append appends a value to dst as json.Marshal writes it.
 func Append(dst []byte, v any) ([]byte, error) {
+	text, _, err := appendValue(dst, v)
+	return text, err
+}
+
+// appendValue is Append that also reports whether AppendExact may refuse a part of the value.
+func appendValue(dst []byte, v any) (out []byte, suspect bool, err error) {
 	if usable && v != nil {
 		e := (*eface)(unsafe.Pointer(&v))
 		p := plans.table.Load().find(e.typ)
@@ -31,22 +37,24 @@ func Append(dst []byte, v any) ([]byte, error) {
 				at = unsafe.Pointer(&e.data)
 			}
 			if w.value(p, at, false) {
-				return w.text, nil
+				return w.text, w.suspect, nil
 			}
 		}
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	return append(dst, text...), nil
+	return append(dst, text...), true, nil
 }
 
 // encoder writes one text.
 type encoder struct {
 	text  []byte
 	depth int
-	open  [maxDepth]written
+	// suspect: a part was written that AppendExact may refuse.
+	suspect bool
+	open    [maxDepth]written
 }
 
 // written is a struct or a slice that is being written.
@@ -485,6 +493,9 @@ func (w *encoder) other(pl *plan, p unsafe.Pointer, addressable bool) bool {
 		text, err := (*time.Time)(p).MarshalJSON()
 		w.text = append(w.text, text...)
 		return err == nil
+	}
+	if pl.suspect || pl.typ == numberType && *(*string)(p) == "" {
+		w.suspect = true
 	}
 	v := reflect.NewAt(pl.typ, p)
 	if !addressable {

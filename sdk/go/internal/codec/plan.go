@@ -41,10 +41,12 @@ type plan struct {
 	direct bool
 	// byPointer: only the pointer has methods for encoding/json.
 	byPointer bool
-	size      uintptr
-	typ       reflect.Type
-	elem      *plan   // of a slice or a pointer
-	fields    []field // of a struct
+	// suspect: a value may have a part that encoding/json writes, but that AppendExact refuses.
+	suspect bool
+	size    uintptr
+	typ     reflect.Type
+	elem    *plan   // of a slice or a pointer
+	fields  []field // of a struct
 }
 
 // field is a member of a struct's object.
@@ -181,6 +183,7 @@ var (
 	unmarshaler   = reflect.TypeFor[json.Unmarshaler]()
 	textMarshal   = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 	textUnmarshal = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
+	errorType     = reflect.TypeFor[error]()
 	numberType    = reflect.TypeFor[json.Number]()
 )
 
@@ -207,7 +210,8 @@ func makePlan(t reflect.Type) *plan {
 	}
 	own, byPointer := hasMethods(t)
 	p.byPointer = byPointer && !own
-	if own || byPointer {
+	p.suspect = isError(t)
+	if own || byPointer || p.suspect {
 		return p
 	}
 	switch t.Kind() {
@@ -252,7 +256,43 @@ func makePlan(t reflect.Type) *plan {
 			p.op = opStruct
 		}
 	}
+	if p.op == opOther {
+		p.suspect = mayHide(t, map[reflect.Type]bool{})
+	}
 	return p
+}
+
+// isError reports whether values of the type are errors that have no form of their own in JSON.
+func isError(t reflect.Type) bool {
+	return t.Kind() != reflect.Interface && t.Implements(errorType) && !t.Implements(marshaler) && !t.Implements(textMarshal)
+}
+
+// mayHide reports whether a value of a type that encoding/json writes as a whole may have an error
+// or an empty json.Number in it.
+func mayHide(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	if t == numberType || isError(t) {
+		return true
+	}
+	if own, byPointer := hasMethods(t); own || byPointer {
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return mayHide(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if mayHide(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasMethods reports whether encoding/json calls a method of the type, and whether it calls one of

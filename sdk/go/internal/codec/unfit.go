@@ -16,12 +16,13 @@ import (
 // replacement is how a byte of a string is written that is not UTF-8.
 var replacement = []byte(`\ufffd`)
 
-// AppendExact is Append that refuses what JSON has no form for: a NaN, a function, and text that
-// is not UTF-8, which Append replaces. Of such a value, where is its path, such as
+// AppendExact is Append that refuses what JSON has no form for: a NaN, a function, text that is
+// not UTF-8, which Append replaces, an error without a marshaler, which Append writes as {}, and
+// an empty json.Number, which Append writes as 0. Of such a value, where is its path, such as
 // ".lines[2].price", and what names it.
 func AppendExact(dst []byte, v any) (out []byte, where, what string) {
-	out, err := Append(dst, v)
-	if err == nil && !bytes.Contains(out[len(dst):], replacement) {
+	out, suspect, err := appendValue(dst, v)
+	if err == nil && !suspect && !bytes.Contains(out[len(dst):], replacement) {
 		return out, "", ""
 	}
 	w := walk{}
@@ -56,16 +57,24 @@ func (w *walk) value(v reflect.Value, depth int) {
 		w.found("nested too deeply")
 		return
 	}
-	if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface || v.IsNil() {
-		if w.custom(v) {
-			return
-		}
+	k := v.Kind()
+	pointer := k == reflect.Pointer || k == reflect.Interface
+	switch {
+	case pointer && v.IsNil():
+		return // null, whatever methods it has
+	case isError(v.Type()):
+		w.found("an error, of which err.Error() is the text")
+		return
+	case v.Type() == numberType && v.Len() == 0:
+		w.found("an empty json.Number")
+		return
 	}
-	switch v.Kind() {
+	if !pointer && w.custom(v) {
+		return
+	}
+	switch k {
 	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			w.value(v.Elem(), depth+1)
-		}
+		w.value(v.Elem(), depth+1)
 	case reflect.Float32, reflect.Float64:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
 			w.found(strconv.FormatFloat(f, 'g', -1, 64))

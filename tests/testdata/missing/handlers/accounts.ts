@@ -1,4 +1,4 @@
-import { insert, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
+import { getContext, insert, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
 
 export const addAccounts = async (req: RouteRequest) => ok((await insert("Account", req.body())).length);
 
@@ -20,4 +20,8 @@ export async function removeExpired(req: RouteRequest) {
 export async function seen(req: RouteRequest) {
   const { email, at } = req.body<{ email: string; at: string }>();
   return ok({ changed: await update("Account", { seenAt: new Date(at) }).where("email", "=", email) });
+}
+
+export function signOut(req: RouteRequest) {
+  return getContext().client.sessions.revoke(req.query.id); //! wrong
 }

@@ -38,6 +38,6 @@ func endSessions(ctx *runner.Context, user string, changed int, err error) (runn
 	if changed == 0 {
 		return runner.NotFound("the organisation has no such member"), nil
 	}
-	_, err = ctx.Client.Sessions.RevokeAll(runner.RevokeOptions{User: &user})
+	_, err = ctx.Client.Sessions.Of(user).RevokeAll(runner.RevokeOptions{})
 	return runner.NoContent(), err
 }

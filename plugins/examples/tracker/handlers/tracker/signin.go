@@ -103,5 +103,5 @@ func digestOf(ctx *runner.Context, token string) (string, error) {
 
 // signout ends the caller's session.
 func signout(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
-	return runner.NoContent(), ctx.Client.Sessions.Revoke("")
+	return runner.NoContent(), ctx.Client.Sessions.Revoke(runner.CurrentSession)
 }

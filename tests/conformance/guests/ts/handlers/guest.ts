@@ -307,7 +307,8 @@ export async function signIn(req: RouteRequest) {
 }
 
 export async function signOut(req: RouteRequest) {
-  await getContext().client.sessions.revoke(req.query.id);
+  const { sessions } = getContext().client;
+  await (req.query.id === undefined ? sessions.revoke() : sessions.revoke(req.query.id));
   return noContent();
 }
 

@@ -428,7 +428,7 @@ export function signIn(req: RouteRequest): Response {
 }
 
 export function signOut(req: RouteRequest): Response {
-  getContext().client.sessions.revoke(req.query["id"]);
+  getContext().client.sessions.revoke(req.query.has("id") ? req.query["id"] : "current");
   return noContent();
 }
 

@@ -147,7 +147,8 @@ RUNNER_HANDLER(signIn) {
 }
 
 RUNNER_HANDLER(signOut) {
-  runner_session_revoke(runner_query_value("id"));
+  runner_text id = runner_query_value("id");
+  runner_session_revoke(runner_given(id) ? id : runner_t("current"));
   return runner_no_content();
 }
 

@@ -320,7 +320,7 @@ RUNNER_HANDLER(signIn) {
 }
 
 RUNNER_HANDLER(signOut) {
-  runner::sessions::revoke(runner::Request().query("id"));
+  runner::sessions::revoke(runner::Request().query("id").value_or("current"));
   return runner::no_content();
 }
 

@@ -652,7 +652,11 @@ func signIn(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 func exportSignOut() { runner.Handle(signOut) }
 
 func signOut(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	return runner.NoContent(), ctx.Client.Sessions.Revoke(req.Query("id"))
+	id := runner.CurrentSession
+	if req.HasQuery("id") {
+		id = req.Query("id")
+	}
+	return runner.NoContent(), ctx.Client.Sessions.Revoke(id)
 }
 
 // ifAny is a query value, nil if it is absent.
@@ -669,9 +673,12 @@ func exportListSessions() { runner.Handle(listSessions) }
 
 func listSessions(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	limit, _ := strconv.Atoi(req.Query("limit"))
-	page, err := ctx.Client.Sessions.List(runner.SessionFilter{
-		User: ifAny(req, "user"), Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Limit: limit, Cursor: req.Query("cursor"),
-	})
+	filter := runner.SessionFilter{Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Limit: limit, Cursor: req.Query("cursor")}
+	list := ctx.Client.Sessions.List
+	if req.HasQuery("user") {
+		list = ctx.Client.Sessions.Of(req.Query("user")).List
+	}
+	page, err := list(filter)
 	var first any
 	if len(page.Sessions) > 0 {
 		s := page.Sessions[0]
@@ -685,9 +692,12 @@ func listSessions(ctx *runner.Context, req *runner.Request) (runner.Response, er
 func exportEndSessions() { runner.Handle(endSessions) }
 
 func endSessions(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	n, err := ctx.Client.Sessions.RevokeAll(runner.RevokeOptions{
-		User: ifAny(req, "user"), Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Except: req.Query("except"),
-	})
+	options := runner.RevokeOptions{Tenant: ifAny(req, "tenant"), AllTenants: req.Query("all") != "", Except: req.Query("except")}
+	revokeAll := ctx.Client.Sessions.RevokeAll
+	if req.HasQuery("user") {
+		revokeAll = ctx.Client.Sessions.Of(req.Query("user")).RevokeAll
+	}
+	n, err := revokeAll(options)
 	return runner.OK(map[string]any{"count": n}), err
 }
 

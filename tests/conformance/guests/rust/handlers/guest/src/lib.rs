@@ -380,18 +380,22 @@ handler!(signIn, |ctx, req| {
 });
 
 handler!(signOut, |ctx, req| {
-    ctx.client.sessions.revoke(req.query("id").as_deref())?;
+    ctx.client.sessions.revoke(req.query("id").as_deref().unwrap_or(CURRENT_SESSION))?;
     Ok(no_content())
 });
 
 handler!(listSessions, |ctx, req| {
-    let page = ctx.client.sessions.list(&SessionFilter {
-        user: req.query("user"),
+    let sessions = &ctx.client.sessions;
+    let filter = SessionFilter {
         tenant: req.query("tenant"),
         all_tenants: req.query("all").is_some(),
         limit: req.query("limit").and_then(|n| n.parse().ok()),
         cursor: req.query("cursor"),
-    })?;
+    };
+    let page = match req.query("user") {
+        Some(user) => sessions.of(user).list(&filter)?,
+        None => sessions.list(&filter)?,
+    };
     let first = page.sessions.first().map(|s| {
         let timed = s.created_at < s.expires_at && s.created_at <= s.last_seen_at;
         json!({ "userId": s.user_id, "tenant": s.tenant, "roles": s.roles, "current": s.current, "timed": timed })
@@ -400,12 +404,16 @@ handler!(listSessions, |ctx, req| {
 });
 
 handler!(endSessions, |ctx, req| {
-    let count = ctx.client.sessions.revoke_all(&RevokeOptions {
-        user: req.query("user"),
+    let sessions = &ctx.client.sessions;
+    let options = RevokeOptions {
         tenant: req.query("tenant"),
         all_tenants: req.query("all").is_some(),
         except: req.query("except"),
-    })?;
+    };
+    let count = match req.query("user") {
+        Some(user) => sessions.of(user).revoke_all(&options)?,
+        None => sessions.revoke_all(&options)?,
+    };
     Ok(ok(json!({ "count": count })))
 });
 
