@@ -205,10 +205,11 @@ func TestANodeThatIsCutOffBecomesStaleAndDoesNotWrite(t *testing.T) {
 			t.Errorf("a connected node is stale for %v", got)
 		}
 		log.Cut(s, true)
-		put(t, other, "k", "2")
+		cut := time.Now()
+		put(t, other, "k", "2") // takes seconds if the log loses entries
 		time.Sleep(10 * time.Second)
-		if got := s.Health().Staleness; got < 9*time.Second || got > 12*time.Second {
-			t.Errorf("a node without a connection for 10s is stale for %v", got)
+		if got, without := s.Health().Staleness, time.Since(cut); got < without-time.Second || got > without+2*time.Second {
+			t.Errorf("a node without a connection for %v is stale for %v", without, got)
 		}
 		if got := read(t, s, "k"); got != "1" {
 			t.Errorf("it reads %s, want what it has", got)
