@@ -351,7 +351,9 @@ func (l *Local) getKey(ctx context.Context, who keystore.Authority, args KeyID) 
 
 func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args ListKeys) (page keystore.Page, err error) {
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		page, err = l.Keys.List(tx, who, keystore.Filter{Scope: args.Scope, Owner: args.Owner, All: args.All, Limit: args.Limit, Cursor: args.Cursor})
+		page, err = l.Keys.List(tx, who, keystore.Filter{
+			Scope: args.Scope, Owner: args.Owner, All: args.All, Limit: args.Limit, Cursor: args.Cursor,
+		})
 		return err
 	})
 	return page, err

@@ -47,7 +47,8 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 		defer os.RemoveAll(filepath.Dir(overlay))
 		ok, err := build("-overlay=" + overlay)
 		if err == nil && ok && !exportsRandom(building) {
-			b.found.Errorf("", diag.Span{File: source}, "cannot add the export runner_random, and without it every request draws the same random numbers: use the SDK for Go")
+			b.found.Errorf("", diag.Span{File: source},
+				"cannot add the export runner_random, and without it every request draws the same random numbers: use the SDK for Go")
 			return false, nil
 		}
 		return ok, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -224,7 +225,7 @@ func (q *Queue) Full(by *caller.Caller) bool {
 		return q.opt.MaxWaiting > 0 && free <= 0
 	}
 	c := callerOf(by)
-	return !may(q.waiting.callers[callersOf(&c, false)], free, timesOfOwner)
+	return !fairqueue.ShareTimes(q.waiting.callers[callersOf(&c, false)], free, timesOfOwner)
 }
 
 // Count counts the waiting jobs once; from then on Counts and Full know how many there are. It reads all of

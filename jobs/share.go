@@ -1,5 +1,7 @@
 package jobs
 
+import "runner.example/internal/fairqueue"
+
 // owner is a tenant, or a part of the callers without one (callersOf). Owners share the slots of a node.
 // callers is 0 for a tenant.
 type owner struct {
@@ -39,12 +41,6 @@ const (
 // tenant have the rest.
 const slotsOfNames = 16
 
-// may reports whether a holder of so many slots may have another free one. It may if it holds none, and
-// otherwise if it leaves enough to others. See fairqueue.Share.
-func may(held, free, times int) bool {
-	return free > 0 && (held == 0 || held < times*(free-1))
-}
-
 // slots counts the slots of a node and their holders.
 type slots struct {
 	count, held int
@@ -62,7 +58,7 @@ func (s *slots) free() int { return s.count - s.held }
 // mayTake reports whether another job may run.
 func (s *slots) mayTake(of share) bool {
 	free := s.free()
-	return may(s.owners[of.owner], free, timesOfOwner) && may(s.shares[of], free, timesOfShare) &&
+	return fairqueue.ShareTimes(s.owners[of.owner], free, timesOfOwner) && fairqueue.ShareTimes(s.shares[of], free, timesOfShare) &&
 		(of.owner.tenant != "" || s.names[of.name] == 0 || free > s.count/slotsOfNames)
 }
 

@@ -93,7 +93,7 @@ func TestJobsOfManyNamesLeaveSlotsToOtherCallers(t *testing.T) {
 		"users":              {user("ada"), user("bob")},
 		"keys":               {key("k1"), key("k2")},
 		"a tenant and a key": {tenant("large"), key("k2")},
-		"a user and nobody":  {user("ada"), caller.Caller{}},
+		"user and anonymous": {user("ada"), caller.Caller{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := shared(t, 16)

@@ -97,7 +97,7 @@ func TestReachMatrix(t *testing.T) {
 
 	within := operator(s)
 	within.Caller.Tenant = "a"
-	stranger := keystore.Authority{Schema: s, Caller: caller.Caller{Tenant: "a", UserID: "ada", KeyID: machine.ID, Roles: []string{"admin"}}}
+	anonymous := keystore.Authority{Schema: s, Caller: caller.Caller{Tenant: "a", UserID: "ada", KeyID: machine.ID, Roles: []string{"admin"}}}
 	under := keystore.Authority{Schema: s, Caller: caller.Caller{Tenant: "a", As: "minter", Capability: "minter"}}
 	for _, who := range []asker{
 		{"operator", operator(s), "orders_read orders_write minted minter", ""},
@@ -114,7 +114,7 @@ func TestReachMatrix(t *testing.T) {
 		{"the minter of a", apiKey(s, "a", machine.ID, "minter", "minter"), "minted", "orders_write"},
 		{"the reader of a", apiKey(s, "a", machines["a/orders_read"].ID, "orders_read", "orders.read"), "", ""},
 		{"the reader without a tenant", apiKey(s, "", machines["/orders_read"].ID, "orders_read", "orders.read"), "", ""},
-		{"anonymous, as ada", stranger, "", ""},
+		{"anonymous, as ada", anonymous, "", ""},
 		{"a job under the minter's scope", under, "", ""},
 		{"untyped: ada of a", session(plain, "a", "ada"), "orders_read", ""},
 		{"untyped: ada without a tenant", session(plain, "", "ada"), "orders_read", ""},
@@ -348,7 +348,7 @@ func TestKeysOfAnOlderVersionHaveAnOwner(t *testing.T) {
 			want []string
 		}{
 			{ada, []string{own.ID}}, {by, []string{machine.ID, issued.ID}},
-			// The user with the id of the key is who loses: nobody else's keys are shown to it.
+			// The user whose id is that of the key does not get them, so no caller sees keys of another one.
 			{session(s, "a", machine.ID), nil}, {session(s, "b", "ada"), nil},
 		} {
 			slices.Sort(c.want)

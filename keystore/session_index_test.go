@@ -159,7 +159,7 @@ func TestAllSessionsOfAUserEndButOne(t *testing.T) {
 		_, _, err := w.revokeSessions(ada, keystore.SessionFilter{}, except)
 		w.refuses(fault.Invalid, err)
 	}
-	// One of another user is no exception.
+	// With the id of another user's session as the exception, all sessions of the user end.
 	if ended, _, err := w.revokeSessions(ada, keystore.SessionFilter{}, others[1].ID); err != nil || !slices.Equal(ended, []string{mine[1].ID}) {
 		t.Errorf("ended %v, %v", ended, err)
 	}

@@ -36,7 +36,11 @@ type Parties [2]string
 // Share reports whether a group that holds so many slots may have another one of those
 // that are free. A group alone gets three quarters of all slots, and each further group
 // three quarters of the rest. A group that holds nothing gets any free slot.
-func Share(held, free int) bool {
+func Share(held, free int) bool { return ShareTimes(held, free, times) }
+
+// ShareTimes is Share for groups that may hold so many times the number of slots that they leave
+// to others.
+func ShareTimes(held, free, times int) bool {
 	return free > 0 && (held == 0 || held < times*(free-1))
 }
 

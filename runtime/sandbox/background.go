@@ -30,7 +30,8 @@ type background struct {
 	now      func() time.Duration
 }
 
-// mostOwed limits the time that is owed: what ran when there were no requests does not count.
+// mostOwed limits owed: otherwise jobs that ran for long without requests would rest as long beside later
+// requests.
 const mostOwed = 50 * time.Millisecond
 
 // turn is what a background guest needs to run, besides its slot.

@@ -219,7 +219,7 @@ func TestComputingBackgroundGuestsRestWhileRequestsRun(t *testing.T) {
 		for range s.MaxBackground() {
 			all.Go(func() { computeBeside(ctx, s, s.Background(), time.Hour) })
 		}
-		time.Sleep(time.Minute) // does not count, because there are no requests
+		time.Sleep(time.Minute) // does not count, because no request runs
 		request, h := s.NewHandler(), s.Background()
 		if err := s.Enter(ctx, request, 0); err != nil {
 			t.Fatal(err)

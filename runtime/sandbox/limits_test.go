@@ -230,7 +230,7 @@ func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		answers() // and so closes it
 		answers()
-		timeOut() // the others were within a minute: that was no new beginning
+		timeOut() // the others were within a minute: the count did not begin again
 		refused(10)
 		time.Sleep(time.Minute)
 		answers()

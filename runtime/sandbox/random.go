@@ -25,7 +25,7 @@ type random struct {
 	// source is seeded for each sandbox from the operating system. ChaCha8 is a cryptographically
 	// strong generator: a guest that knows its own bytes cannot compute those of other requests. It
 	// belongs to the sandbox, so requests share no lock; it is not in the guest's memory, so a
-	// restore does not repeat it. nil: there are no regions.
+	// restore does not repeat it. It is nil without regions.
 	source *rand.ChaCha8
 }
 

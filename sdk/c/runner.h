@@ -813,7 +813,7 @@ RUNNER_API int32_t runner_hex4(const char *at, const char *end) {
   return n;
 }
 
-/* Reads the rest of an escape behind \u and writes its UTF-8; false when it is no character. */
+/* Reads the rest of an escape behind \u and writes its UTF-8; false if it is not a character. */
 RUNNER_API bool runner_read_unicode(runner_reader *r, char **to) {
   int32_t c = runner_hex4(r->at, r->end), low = -1;
   if (c < 0) return false;

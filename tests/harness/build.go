@@ -47,6 +47,26 @@ func findRepository() string {
 	}
 }
 
+// BuildModule writes the files of an app to a directory of Scratch, builds its handlers, and returns
+// the module of that name.
+func BuildModule(name string, files map[string]string) ([]byte, error) {
+	build := exec.Command(Binary, "build")
+	build.Dir = filepath.Join(Scratch, name)
+	for file, text := range files {
+		path := filepath.Join(build.Dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
+	}
+	return os.ReadFile(filepath.Join(build.Dir, "build", name+".wasm"))
+}
+
 // Main is the TestMain of every package of black-box tests. It builds the runner and
 // the guests, and runs the tests.
 func Main(m *testing.M) {

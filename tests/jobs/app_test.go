@@ -2,10 +2,6 @@ package jobs_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -176,21 +172,7 @@ export async function night(req: RouteRequest) {
 
 // appModule builds the handlers.
 var appModule = sync.OnceValues(func() ([]byte, error) {
-	build := exec.Command(harness.Binary, "build")
-	build.Dir = filepath.Join(harness.Scratch, "ledger")
-	for name, text := range map[string]string{"app.schema": appSchema, "handlers/ledger.ts": appHandlers} {
-		path := filepath.Join(build.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, err
-		}
-	}
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
-	}
-	return os.ReadFile(filepath.Join(build.Dir, "build", "ledger.wasm"))
+	return harness.BuildModule("ledger", map[string]string{"app.schema": appSchema, "handlers/ledger.ts": appHandlers})
 })
 
 const appSettings = "[telemetry]\naccess_log = true\n"

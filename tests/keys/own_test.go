@@ -3,9 +3,6 @@ package keys_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -102,21 +99,7 @@ func newOwnApp(t *testing.T, roles, status, orders string) (*harness.App, *harne
 
 // ownModule builds the handlers.
 var ownModule = sync.OnceValues(func() ([]byte, error) {
-	build := exec.Command(harness.Binary, "build")
-	build.Dir = filepath.Join(harness.Scratch, "own")
-	for name, text := range map[string]string{"app.schema": fmt.Sprintf(ownSchema, "", "", ""), "handlers/own.ts": ownHandlers} {
-		path := filepath.Join(build.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, err
-		}
-	}
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
-	}
-	return os.ReadFile(filepath.Join(build.Dir, "build", "own.wasm"))
+	return harness.BuildModule("own", map[string]string{"app.schema": fmt.Sprintf(ownSchema, "", "", ""), "handlers/own.ts": ownHandlers})
 })
 
 // visitor is a signed-in user.

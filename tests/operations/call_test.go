@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -79,25 +78,11 @@ export function bytes() { return ok(new Uint8Array([255, 0, 1])).withHeader("con
 
 // callModule builds the handlers.
 var callModule = sync.OnceValues(func() ([]byte, error) {
-	build := exec.Command(harness.Binary, "build")
-	build.Dir = filepath.Join(harness.Scratch, "books")
 	hostile, err := os.ReadFile(harness.GuestFile("hostile"))
 	if err != nil {
 		return nil, err
 	}
-	for name, text := range map[string]string{"app.schema": callSchema, "handlers/books.ts": callHandlers, "build/hostile.wasm": string(hostile)} {
-		path := filepath.Join(build.Dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return nil, err
-		}
-	}
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("runner build: %w\n%s", err, out)
-	}
-	return os.ReadFile(filepath.Join(build.Dir, "build", "books.wasm"))
+	return harness.BuildModule("books", map[string]string{"app.schema": callSchema, "handlers/books.ts": callHandlers, "build/hostile.wasm": string(hostile)})
 })
 
 func newCallApp(t *testing.T) *harness.App {
