@@ -38,7 +38,7 @@ const crowdedPart = 100
 
 // When a guest has waited, so many that come after it are expected to wait: some requests of a handler may
 // need a service, and others not.
-const expectedWaits = 16
+const expectedWaits = 64
 
 // handlerState is what the engine keeps of one handler of a module.
 type handlerState struct {
