@@ -253,7 +253,8 @@ func TestRequestsThatFindNoPlaceToWaitQueueForIt(t *testing.T) {
 				})
 			}
 			requests.Wait()
-			if n := refused.Load(); n > 0 {
+			// Whether a request will wait is only expected, so a few may be refused. Without that, hundreds are.
+			if n := int(refused.Load()); n > row.parallel/10 {
 				t.Errorf("%d of %d requests are refused", n, 10*row.parallel)
 			}
 		})
