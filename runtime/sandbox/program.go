@@ -104,11 +104,12 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 		Prefix:         exportPrefix,
 		Detach:         true,
 		Alike:          true,
+		Offsets:        true,
 	})
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost()}
+	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost(), Offsets: done.Offsets}
 	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
