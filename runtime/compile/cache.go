@@ -165,8 +165,10 @@ func (c *cache) make(ctx context.Context, code *Code, s Source,
 		}
 		c.keep(key, added)
 	}
-	if mapped, err := mapFile(filepath.Join(c.dir, key+offsetsFile)); err == nil {
-		code.offsets, code.mapped = mapped, true
+	if _, checked := c.sums(key)[key+offsetsFile]; checked {
+		if mapped, err := mapFile(filepath.Join(c.dir, key+offsetsFile)); err == nil {
+			code.offsets, code.mapped = mapped, true
+		}
 	}
 	return nil
 }

@@ -148,13 +148,12 @@ func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error
 	return code, code.err
 }
 
-// Original returns the offset of the instruction that native code at an address is for: of the
-// call that returns there, or of the trap that ends there. It counts from the beginning of the
-// content of the code section in the module that was rewritten. ok is false for other code, and
-// for functions that rewriting added.
-func (c *Code) Original(address uintptr) (offset int64, ok bool) {
+// Original returns the instruction that native code at an address is for: the call that returns
+// there, or the trap that ends there. ok is false for other code, and for functions that
+// rewriting added.
+func (c *Code) Original(address uintptr) (p Place, ok bool) {
 	if address-c.base > c.size {
-		return 0, false
+		return p, false
 	}
 	return c.offsets.find(uint64(address - c.base))
 }

@@ -22,6 +22,12 @@ import (
 // entry is about the native code from its offset to the next entry.
 type offsetTable []byte
 
+// Place is an instruction of a module as it was before it was rewritten.
+type Place struct {
+	Function int   // among those that the module defines
+	Offset   int64 // from the beginning of the content of the code section
+}
+
 // newOffsetTable makes the table. functions are where the native code of each function begins.
 // native are addresses of native code in order, which begins at base. compiled are the offsets
 // of their instructions in the module that was compiled.
@@ -55,19 +61,20 @@ func newOffsetTable(functions []int, base uintptr, native []uintptr, compiled []
 	return append(head, body...)
 }
 
-// find returns the offset of the instruction of a call, by the native offset that it returns
-// to, or of a trap, by the native offset where it ends. ok is false if it is not known, or
-// in a function that was added.
-func (t offsetTable) find(native uint64) (original int64, ok bool) {
+// find returns the function and the instruction of a call, by the native offset that it returns
+// to, or of a trap, by the native offset where it ends. ok is false if they are not known, or if
+// the function was added.
+func (t offsetTable) find(native uint64) (p Place, ok bool) {
 	if len(t) < 4 {
-		return 0, false
+		return p, false
 	}
 	field := func(function, which int) int { return int(binary.LittleEndian.Uint32(t[4+8*function+4*which:])) }
 	n := int(binary.LittleEndian.Uint32(t))
 	i := sort.Search(n, func(i int) bool { return uint64(field(i, 0)) >= native }) - 1
 	if i < 0 || i == n-1 {
-		return 0, false
+		return p, false
 	}
+	p.Function = i
 	at := uint64(field(i, 0))
 	for entries := t[field(i, 1):field(i+1, 1)]; len(entries) > 0; {
 		more, size := binary.Uvarint(entries)
@@ -75,10 +82,11 @@ func (t offsetTable) find(native uint64) (original int64, ok bool) {
 		if at += more; at >= native {
 			break
 		}
-		original, ok = original+from, true
+		p.Offset += from
+		ok = true
 		entries = entries[size+length:]
 	}
-	return original, ok
+	return p, ok
 }
 
 // mapFile maps a file into memory. It is read when something fails.

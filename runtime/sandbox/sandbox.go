@@ -42,6 +42,7 @@ type sandbox struct {
 	random    random
 	reseed    api.Function // nil: the module does not export it
 	running   api.Function // that the guest is in; nil: none
+	last      api.Function // that the guest was in
 	steps     uint64       // of native stack beyond maxStack; see stack.go
 	stop      stop
 
