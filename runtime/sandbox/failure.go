@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,10 +91,8 @@ const trapPrefix = "wasm error: "
 
 // locate adds to a failure where the guest is. It has not been restored.
 func (s *sandbox) locate(f *failure) {
-	for _, address := range s.engine.optimizations.stack.calls(s.last) {
-		if p, ok := s.module.code.Original(address); ok {
-			f.places = append(f.places, p)
-		}
+	if s.engine.optimizations.trace {
+		f.places = s.places()
 	}
 	if f.kind != kindOutOfBounds {
 		return
@@ -104,6 +101,16 @@ func (s *sandbox) locate(f *failure) {
 	if s.linearStackExhausted() {
 		f.kind = kindLinearStack
 	}
+}
+
+// places are the active calls of the function that the guest was in, innermost first.
+func (s *sandbox) places() (all []compile.Place) {
+	for _, address := range s.engine.optimizations.stack.calls(s.last) {
+		if p, ok := s.module.code.Original(address); ok {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // redZone is how many bytes beyond its stack pointer a function of LLVM may use.
@@ -137,5 +144,3 @@ func (m *Module) report(call *hostabi.Call, f *failure) {
 	}
 	call.Fail(told, f.limit)
 }
-
-var _ = context.Background

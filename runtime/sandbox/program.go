@@ -54,6 +54,11 @@ type program struct {
 	Globals     []string
 	Fuel, Depth string
 	Data        []wasm.DataSegment
+	// CodeStart is where the content of the code section begins in the file. Imports is how many
+	// functions the module imports.
+	CodeStart int64
+	Imports   int
+	Stack     *wasm.StackPointer // nil: there is none
 	// MinPages and MaxPages are as the module declares them.
 	MinPages, MaxPages uint32
 	// Unfit says why an instance cannot be restored; empty if it can.
@@ -87,7 +92,10 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err := m.CheckMemory(limit); err != nil {
 		return nil, refuse("%v", err)
 	}
-	p := &program{Unfit: m.Eligibility()}
+	p := &program{Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports())}
+	if stack, ok := m.StackPointer(); ok {
+		p.Stack = &stack
+	}
 	if err := p.readExports(m); err != nil {
 		return nil, err
 	}

@@ -271,6 +271,7 @@ func overflowed(err error) bool {
 // If it fails, the sandbox must be discarded.
 func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	optimizations := &s.engine.optimizations
+	s.last = nil // its stack may be large
 	if err != nil {
 		if _, broken := errors.AsType[runtime.Error](err); broken || call.HostFailed() || s.instance.IsClosed() {
 			return errBroken

@@ -132,7 +132,7 @@ func (t *stackLayout) calls(f api.Function) []uintptr {
 	state := v.Field(t.state)
 	reached, frame, top := state.Field(t.reached).Pointer(), uintptr(state.Field(t.frame).Uint()), uintptr(v.Field(t.top).Uint())
 	bottom := v.Field(t.stack).Pointer()
-	if reached < bottom || reached >= top || frame < reached || frame >= top {
+	if reached < bottom || reached >= top || runtime.GOARCH == "amd64" && (frame < reached || frame >= top) {
 		return nil
 	}
 	all := unwindStack(reached, frame, top, []uintptr{state.Field(t.code).Pointer()})
