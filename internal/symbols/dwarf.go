@@ -19,11 +19,11 @@ func isUsed(section string) bool { return slices.Contains(usedSections, section)
 // The limits of DWARF. Compilers write far less: a program with 32 MiB of DWARF has about 10 million attributes.
 const (
 	// maxWork limits attributes, instructions of line tables, and range entries that are read, together.
-	maxWork    = 1 << 26
+	maxWork    = 1 << 25
 	maxUnits   = 1 << 16
 	maxAbbrevs = 1 << 20 // attributes of all abbreviations
 	maxRows    = 1 << 21
-	maxSources = 1 << 19
+	maxSources = 1 << 18
 	maxScopes  = 1 << 20
 	maxRanges  = 1 << 20
 	maxDepth   = 1 << 12

@@ -1,6 +1,7 @@
 package symbols
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,23 +10,18 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// Split moves debug information from a module to a debug file. The module keeps its names, and its code stays
-// where it is. debug is nil if there is nothing to move. Equal modules make equal files.
+// Split moves DWARF from a module to a debug file. The module keeps its names. debug is nil if there is nothing
+// to move. Equal modules make equal files.
 func Split(module []byte) (stripped, debug []byte, err error) {
-	sections, err := wasm.Sections(module)
+	t, sections, err := newTable(module)
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &Table{module: module}
-	stripped = append(make([]byte, 0, len(module)), module[:min(len(module), 8)]...)
+	stripped = append(make([]byte, 0, len(module)), module[:sections[0].Start]...)
 	for _, s := range sections {
-		switch {
-		case s.IsCode():
-			t.code = s
+		if !s.IsDebug() {
 			stripped = append(stripped, module[s.Start:s.End]...)
-		case !s.IsDebug():
-			stripped = append(stripped, module[s.Start:s.End]...)
-		case isUsed(s.Name):
+		} else if isUsed(s.Name) {
 			debug = wasm.AppendCustom(debug, s.Name, module[s.Body:s.End])
 		}
 	}
@@ -35,11 +31,14 @@ func Split(module []byte) (stripped, debug []byte, err error) {
 	return stripped, debug, nil
 }
 
-// SplitSourceMap makes the debug file of a module from its source map, and removes the place of the map from the
-// module. Only the mappings and the names of sources are kept; rename changes those. The module must not have
-// debug information before its code.
+// SplitSourceMap makes the debug file of a module from its source map, whose sources get other names, and removes
+// the URL of the map from the module. It must be behind the code, since the map has offsets in the file.
 func SplitSourceMap(module, sourceMap []byte, rename func(source string) string) (stripped, debug []byte, err error) {
-	if stripped, _, err = Split(module); err != nil {
+	t, _, err := newTable(module)
+	if err == nil {
+		stripped, _, err = Split(module)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	var m sourcemap.Map
@@ -49,15 +48,11 @@ func SplitSourceMap(module, sourceMap []byte, rename func(source string) string)
 	for i, source := range m.Sources {
 		m.Sources[i] = rename(source)
 	}
-	text, err := json.Marshal(m)
+	text, err := json.Marshal(m) // without the contents of the sources
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the source map: %w", err)
 	}
-	t := &Table{module: module}
-	if err := t.findCode(); err != nil {
-		return nil, nil, err
-	}
 	url := "data:application/json," + strings.NewReplacer("%", "%25", "#", "%23").Replace(string(text))
-	debug = wasm.AppendCustom(nil, "sourceMappingURL", appendSized(nil, url))
-	return stripped, wasm.AppendCustom(debug, codeDigest, t.digest()), nil
+	section := append(binary.AppendUvarint(nil, uint64(len(url))), url...)
+	return stripped, wasm.AppendCustom(wasm.AppendCustom(nil, sourceMapURL, section), codeDigest, t.digest()), nil
 }

@@ -29,13 +29,9 @@ type Table struct {
 // The table is never nil. The error, one line that continues "debug information", says what cannot be used; the
 // table has the rest.
 func Read(module, debug []byte) (*Table, error) {
-	t := &Table{module: module}
-	sections, err := wasm.Sections(module)
+	t, sections, err := newTable(module)
 	if err != nil {
-		return t, fmt.Errorf("of a damaged module cannot be used: it %w", err)
-	}
-	if i := slices.IndexFunc(sections, wasm.Section.IsCode); i >= 0 {
-		t.code = sections[i]
+		return t, fmt.Errorf("cannot be used: the module %w", err)
 	}
 	own := t.readSections(module, sections)
 	if debug == nil {
@@ -52,6 +48,22 @@ func Read(module, debug []byte) (*Table, error) {
 	}
 	return t, t.readSections(debug, sections)
 }
+
+// newTable returns a table without names and lines, and the sections of the module.
+func newTable(module []byte) (*Table, []wasm.Section, error) {
+	t := &Table{module: module}
+	sections, err := wasm.Sections(module)
+	if i := slices.IndexFunc(sections, wasm.Section.IsCode); i >= 0 {
+		t.code = sections[i]
+	}
+	if err == nil && len(sections) == 0 {
+		err = errors.New("is empty: build it again")
+	}
+	return t, sections, err
+}
+
+// sourceMapURL is the name of the custom section with the place of a source map.
+const sourceMapURL = "sourceMappingURL"
 
 // codeDigest is the name of the custom section of a debug file that has the SHA-256 of the content of the
 // module's code section.
@@ -82,7 +94,7 @@ func (t *Table) readSections(file []byte, sections []wasm.Section) error {
 			if names := readNames(content); len(names) > 0 {
 				t.names = names
 			}
-		case s.Name == "sourceMappingURL":
+		case s.Name == sourceMapURL:
 			if inline, ok := inlineMap(content); ok {
 				if err := t.readSourceMap(inline); err != nil {
 					return err

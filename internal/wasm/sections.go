@@ -29,7 +29,8 @@ func Sections(file []byte) (all []Section, err error) {
 	}
 	r := &reader{bytes: file, pos: 8, end: len(file), where: "between sections"}
 	for r.pos < r.end {
-		s := Section{Start: r.pos, ID: r.byte()}
+		s := Section{Start: r.pos}
+		s.ID = r.byte()
 		size := r.u32()
 		if r.err != nil || uint64(size) > uint64(r.left()) {
 			return all, fmt.Errorf("is cut off or damaged: the section at byte %#x ends outside the file", s.Start)
