@@ -1,6 +1,6 @@
-// Package symbols finds the functions and source lines of instructions in a module: from its name
-// section, from DWARF (versions 2 to 5), and from a source map. They are in the module itself or in
-// its debug file.
+// Package symbols names the places at which a handler failed: the active functions with
+// their files and lines. Table finds them for instructions of a module: in its name section, in DWARF
+// (versions 2 to 5), and in a source map. These are in the module itself or in its debug file.
 //
 // The input is untrusted. Memory and time are linear in the size of the files, with a fixed limit of
 // work (see maxWork); names that are returned have a limit too. Damaged parts give fewer frames, never

@@ -106,7 +106,7 @@ func TestASourceMapHasTheLines(t *testing.T) {
 			{0, bodies[0] + 2, symbols.Frame{Function: "first", File: "handlers/a.ts", Line: 5, Column: 3, Offset: bodies[0] + 2}},
 			{1, bodies[1] + 1, symbols.Frame{Function: "second", File: "~lib/b.ts", Line: 10, Column: 3, Offset: bodies[1] + 1}},
 			{1, bodies[1], symbols.Frame{Function: "second", Offset: bodies[1]}}, // before the first segment of its function
-			{1, -1, symbols.Frame{Function: "second", Offset: -1}},
+			{1, 0, symbols.Frame{Function: "second"}},
 			{7, 1 << 40, symbols.Frame{Offset: 1 << 40}},
 		} {
 			if got := table.Frames(c.function, c.offset); !reflect.DeepEqual(got, []symbols.Frame{c.want}) {

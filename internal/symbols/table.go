@@ -129,7 +129,7 @@ const maxFrames = 64
 // Frames returns the frames of one active call, innermost first: the inlined calls that contain the
 // instruction, and the function itself, which is always there. function is its index, with imports first. offset is
 // that of the instruction in the module's file as uploaded; for a caller, of any byte of its call, as the offset after
-// the call minus 1. A negative offset is unknown.
+// the call minus 1. 0: it is unknown.
 func (t *Table) Frames(function uint32, offset int64) []Frame {
 	var frames []Frame
 	if offset >= int64(t.code.Body) && offset < int64(t.code.End) {
@@ -149,7 +149,7 @@ func (t *Table) Frames(function uint32, offset int64) []Frame {
 		frames[len(frames)-1].Function = name
 	}
 	for i := range frames {
-		frames[i].Offset = max(offset, -1)
+		frames[i].Offset = max(offset, 0)
 	}
 	return frames
 }
