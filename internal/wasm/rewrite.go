@@ -381,7 +381,7 @@ func (m *Module) entries(id byte) []byte {
 func (w *rewriter) customs(out []byte, after int) []byte {
 	for _, c := range w.m.customs {
 		switch {
-		case c.after != after || c.isDebug() || w.Alike:
+		case c.after != after || w.Alike || c.name == "name" || isDebug(c.name): // names and addresses are wrong now
 		case c.body == c.end: // at the end of a module the engine refuses it
 		default:
 			out = appendSection(out, sectionCustom, w.m.bytes[c.start:c.end])
