@@ -133,7 +133,7 @@ func (m *Module) report(call *hostabi.Call, f *failure) {
 	told.Frames, code = m.frames(f.places)
 	if access := wasm.Access(code); access != "" {
 		switch f.kind {
-		case kindOutOfBounds:
+		case kindOutOfBounds, kindLinearStack:
 			told.Message = fmt.Sprintf("%s: %s, memory of %d bytes", f.kind, access, f.memory)
 		case kindTable:
 			told.Message = fmt.Sprintf("%s: %s", f.kind, access)

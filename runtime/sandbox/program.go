@@ -42,6 +42,8 @@ type program struct {
 	Handlers []string
 	// Exports are the names that Source has for the module's functions.
 	Exports map[string]string
+	// Exported are the names of the functions that the module exports, by their indexes.
+	Exported map[int]string
 	// Command: it exports _start.
 	Command bool
 	// First are the functions of the initialization, in order.
@@ -131,11 +133,13 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 // readExports finds the handlers and the functions of the initialization.
 func (p *program) readExports(m *wasm.Module) error {
 	var memory, initialize, warm, prepare bool
+	p.Exported = map[int]string{}
 	for _, x := range m.Exports() {
 		if x.Kind != wasm.FunctionKind {
 			memory = memory || x.Kind == wasm.MemoryKind && x.Name == exportMemory
 			continue
 		}
+		p.Exported[int(x.Index)] = x.Name
 		t := m.FunctionType(x.Index)
 		plain := len(t.Params) == 0 && len(t.Results) == 0 && int(x.Index) >= len(m.Imports())
 		switch x.Name {

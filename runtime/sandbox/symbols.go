@@ -106,12 +106,15 @@ func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []
 	}
 	known := m.engine.symbols.of(m)
 	for _, p := range places {
-		offset := m.program.CodeStart + p.Offset
+		function, offset := m.program.Imports+p.Function, m.program.CodeStart+p.Offset
 		if known.table == nil {
 			frames = append(frames, symbols.Frame{Offset: offset})
-			continue
+		} else {
+			frames = append(frames, known.table.Frames(uint32(function), offset)...)
 		}
-		frames = append(frames, known.table.Frames(uint32(m.program.Imports+p.Function), offset)...)
+		if last := &frames[len(frames)-1]; last.Function == "" {
+			last.Function = m.program.Exported[function]
+		}
 	}
 	if at := m.program.CodeStart + places[0].Offset; at < int64(len(known.module)) {
 		code = known.module[at:]
