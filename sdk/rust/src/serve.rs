@@ -26,6 +26,21 @@ pub fn handle(name: &'static str, handler: Handler) {
         Guest.log(Level::Error, &format!("handler {}: {}{}", name, text, place));
     }));
     serve(&Guest, name, handler);
+    flush();
+}
+
+/// Writes a last line of `print!` without an end to the log.
+#[cfg(target_arch = "wasm32")]
+fn flush() {
+    #[cfg(target_os = "wasi")]
+    let _ = std::io::Write::flush(&mut std::io::stdout());
+}
+
+/// Makes the buffer of standard output before there are requests.
+#[cfg(target_os = "wasi")]
+#[export_name = "runner_prepare"]
+extern "C" fn prepare() {
+    flush();
 }
 
 /// Outside of the runner there is no request.
