@@ -17,7 +17,7 @@ handler!(prints, |_, _| {
 });
 
 handler!(tells, |ctx, _| {
-    let of_host = ctx.now().as_millis() as i64;
+    let of_host = ctx.now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64;
     let of_std = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as i64;
     let mut times = BTreeMap::new();
     times.insert("SystemTime", of_std - of_host);
