@@ -11,9 +11,9 @@ import (
 	"runner.example/tests/harness"
 )
 
-// standard builds the crate that uses the standard library and other crates, for WASI, and
+// standardRust builds the crate that uses the standard library and other crates, for WASI, and
 // serves it.
-func standard(t *testing.T) *harness.Server {
+func standardRust(t *testing.T) *harness.Server {
 	t.Helper()
 	rusttest.Setenv(t)
 	source := &harness.App{T: t, Dir: harness.RepoFile("tests/languages/testdata/rust")}
@@ -35,7 +35,7 @@ func standard(t *testing.T) *harness.Server {
 }
 
 func TestTheStandardLibraryOfRustAndItsCratesWork(t *testing.T) {
-	s := standard(t)
+	s := standardRust(t)
 	t.Run("println", func(t *testing.T) {
 		s.WantBody("/v1/prints", "printed")
 		s.WaitForOutput(`"level":"INFO","msg":"a line of println","source":"guest","requestId":"[^"]+","route":"/v1/prints"`)
@@ -98,7 +98,7 @@ func TestTheStandardLibraryOfRustAndItsCratesWork(t *testing.T) {
 
 // The values are drawn in each request. A generator that was seeded before the first one is reported.
 func TestRandomCratesOfRustDrawInEachRequest(t *testing.T) {
-	s := standard(t)
+	s := standardRust(t)
 	drawn := draws{values: map[string]map[string]int{}}
 	for range 200 {
 		if err := drawn.add(s, "/v1/draws"); err != nil {
