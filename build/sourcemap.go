@@ -8,31 +8,35 @@ import (
 
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// find returns the place in a source for a place in the script; both count from 1. The
-// mappings (ECMA-426) are lines separated by ";", segments by ",", and numbers in base64
-// VLQ, each the difference to the previous one:
+// each calls a function for each segment, with its line in the script, which counts from 0, and
+// its numbers. The mappings (ECMA-426) are lines separated by ";", segments by ",", and numbers in
+// base64 VLQ, each the difference to the previous one:
 //
 //	column (from 0 in each line) · source · line · column · name
-func (m sourceMap) find(line, col int) (diag.Span, bool) {
+func (m sourceMap) each(do func(line, fields int, state [5]int)) {
 	var state [5]int
-	for n, text := range strings.Split(m.Mappings, ";") {
+	line := 0
+	for text := range strings.SplitSeq(m.Mappings, ";") {
 		state[0] = 0
-		var found [5]int
-		hit := false
 		for segment := range strings.SplitSeq(text, ",") {
-			fields := readSegment(segment, &state)
-			if n+1 == line && fields >= 4 && state[0] <= col-1 {
-				found, hit = state, true
+			if fields := readSegment(segment, &state); fields > 0 {
+				do(line, fields, state)
 			}
 		}
-		if n+1 == line {
-			if !hit || found[1] >= len(m.Sources) {
-				return diag.Span{}, false
-			}
-			return place(m.Sources[found[1]], found[2]+1, found[3]+1, 1), true
-		}
+		line++
 	}
-	return diag.Span{}, false
+}
+
+// find returns the place in a source for a place in the script; both count from 1.
+func (m sourceMap) find(line, col int) (at diag.Span, ok bool) {
+	m.each(func(n, fields int, state [5]int) {
+		if n+1 == line && state[0] <= col-1 {
+			if ok = fields >= 4 && state[1] < len(m.Sources); ok {
+				at = place(m.Sources[state[1]], state[2]+1, state[3]+1, 1)
+			}
+		}
+	})
+	return at, ok
 }
 
 // standing returns the mappings in a form in which each line can be read without the
