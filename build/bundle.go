@@ -46,6 +46,7 @@ type bundle struct {
 type sourceMap struct {
 	Sources  []string `json:"sources"`
 	Mappings string   `json:"mappings"`
+	Names    []string `json:"names"`
 }
 
 // bundleSDK builds a script that is evaluated before the handlers: runtime.ts adds the usual

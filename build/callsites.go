@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // The engine says "not a function", and where. V8 says what is not a function. callSites returns
@@ -22,43 +24,104 @@ import (
 // source names the expression alike. Packages have none: they are large, and their authors
 // are not those who read the log.
 func callSites(dir, script string, m sourceMap) string {
-	c := callScan{text: script, lines: lineStarts(script), places: map[int]string{}}
+	c := callScan{text: script, lines: lineStarts(script), places: map[int]entry{}}
 	for _, at := range callChain.FindAllStringIndex(script, -1) {
 		c.chain(at[0], at[1])
 	}
 	for _, at := range c.shared() {
 		delete(c.places, at)
 	}
+	segments := m.segments(script, c.lines)
+	sources := sourceLines{dir: dir, files: map[string][]string{}}
 	var out strings.Builder
 	out.WriteByte('\n')
-	sources := sourceLines{dir: dir, files: map[string][]string{}}
-	all := c.sorted()
-	next := 0
-	var last [5]int
-	known := false
-	// write writes the places before an offset, which belong to the last segment.
-	write := func(before int) {
-		for ; next < len(all) && all[next] < before; next++ {
-			entry := c.places[all[next]]
-			if !known || !sources.have(m.Sources[last[1]], last[2], entry[1:]) {
-				continue
-			}
-			line, found := slices.BinarySearch(c.lines, all[next])
-			if !found {
-				line--
-			}
-			fmt.Fprintf(&out, "%d:%d:%s\n", line+1, utf16Len(script[c.lines[line]:all[next]])+1, entry)
+	for _, at := range c.sorted() {
+		e := c.places[at]
+		name, ok := sources.root(m, segments, script, e.root)
+		if !ok || !sources.have(m, segments, at, e.rest) {
+			continue
+		}
+		line, found := slices.BinarySearch(c.lines, at)
+		if !found {
+			line--
+		}
+		fmt.Fprintf(&out, "%d:%d:%c%s\n", line+1, utf16Len(script[c.lines[line]:at])+1, e.kind, shown(name+e.rest))
+	}
+	return out.String()
+}
+
+// entry is what stands at a place: the offset of an expression's first name, and what follows that.
+type entry struct {
+	kind byte
+	root int
+	rest string
+}
+
+// renamed returns the names in the script that the bundler has made of others, such as plain2 of
+// plain, because two files have the name. A name that somebody else has too is not among them.
+func renamed(script string, m sourceMap) map[string]string {
+	names, uses := map[string]string{}, map[string]int{}
+	for _, s := range m.segments(script, lineStarts(script)) {
+		if s.name == "" {
+			continue
+		}
+		name := sourceName.FindString(script[s.offset:min(len(script), s.offset+maxName)])
+		if before, ok := names[name]; ok && before != s.name {
+			uses[name] = -1 << 30
+		}
+		names[name] = s.name
+		uses[name]++
+	}
+	for _, at := range sourceName.FindAllStringIndex(script, -1) {
+		if name := script[at[0]:at[1]]; names[name] != "" {
+			uses[name]--
 		}
 	}
+	for name, n := range uses {
+		if n != 0 || name == names[name] || name == "" {
+			delete(names, name)
+		}
+	}
+	return names
+}
+
+const maxName = 200
+
+// segment is a segment of a source map.
+type segment struct {
+	offset int // in the script
+	source int // -1: unknown
+	// line and column count from 0. The column is in UTF-16 units.
+	line, column int
+	name         string // in the source, if the script has another one
+}
+
+// segments returns the segments in the order of their offsets.
+func (m sourceMap) segments(script string, lines []int) (all []segment) {
+	from, column := -1, 0
+	offset := 0
 	m.each(func(line, fields int, state [5]int) {
-		if line >= len(c.lines) {
+		if line >= len(lines) {
 			return
 		}
-		write(c.offset(line, state[0]))
-		last, known = state, fields >= 4 && state[1] < len(m.Sources) && !isOurs(m.Sources[state[1]]) && !inPackage(m.Sources[state[1]])
+		if line != from {
+			from, column, offset = line, 0, lines[line]
+		}
+		for column < state[0] && offset < len(script) && script[offset] != '\n' {
+			r, size := utf8.DecodeRuneInString(script[offset:])
+			column += utf16.RuneLen(r)
+			offset += size
+		}
+		s := segment{offset: offset, source: -1}
+		if fields >= 4 && state[1] < len(m.Sources) {
+			s.source, s.line, s.column = state[1], state[2], state[3]
+		}
+		if fields == 5 && state[4] < len(m.Names) {
+			s.name = m.Names[state[4]]
+		}
+		all = append(all, s)
 	})
-	write(len(script))
-	return out.String()
+	return all
 }
 
 // callChain matches names, members, elements and calls with simple arguments, up to what follows.
@@ -73,11 +136,17 @@ var reserved = regexp.MustCompile(`^(?:if|for|while|do|switch|catch|return|typeo
 // errorName matches constructors of errors: such an error may have the engine's text.
 var errorName = regexp.MustCompile(`(?:Error|Exception)$`)
 
+// inList matches the text before what is spread in a list.
+var inList = regexp.MustCompile(`(?:^|[^\w$)\]])\[(?:[\w$., ]*, )?\.\.\.$`)
+
+// maxListStart limits how much of a list before its three dots is read.
+const maxListStart = 200
+
 type callScan struct {
 	text  string
 	lines []int // where each begins
 	// places are the entries by the offset of their place.
-	places map[int]string
+	places map[int]entry
 	// calls are the entries by the offset of their parenthesis.
 	calls []struct{ open, place int }
 }
@@ -96,13 +165,13 @@ func (c *callScan) chain(from, to int) {
 	switch {
 	case word == "new":
 		if next := c.after(end); next == '(' && !errorName.MatchString(root) {
-			c.places[from] = "n" + root
+			c.places[from] = entry{'n', from, ""}
 		}
 		return
 	case word == "function" || word == "class" || strings.HasSuffix(before, "function*"):
 		return
-	case to == end && (word == "of" && strings.HasPrefix(c.text[to:], ")") || strings.HasSuffix(before, "[...") && strings.HasPrefix(c.text[to:], "]")):
-		c.places[from] = "i" + root
+	case to == end && (word == "of" && strings.HasPrefix(c.text[to:], ")") || inList.MatchString(before[max(0, len(before)-maxListStart):]) && strings.HasPrefix(c.text[to:], "]")):
+		c.places[from] = entry{'i', from, ""}
 		return
 	}
 	// What is iterated may fail in the same place, as its iterator has no function next.
@@ -110,7 +179,7 @@ func (c *callScan) chain(from, to int) {
 	for {
 		if open := c.after(end); (open == '(' || open == '`' || strings.HasPrefix(c.text[end:], "?.(")) && !iterated && end > name {
 			if c.text[end-1] != ')' {
-				c.places[name] = "c" + shown(c.text[from:end])
+				c.places[name] = entry{'c', from, c.text[from+len(root) : end]}
 				c.calls = append(c.calls, struct{ open, place int }{end + strings.IndexAny(c.text[end:], "(`"), name})
 			}
 		}
@@ -141,8 +210,10 @@ func (c *callScan) shared() (all []int) {
 		}
 	}
 	for at := range len(c.text) {
-		if char := c.text[at]; (char == '(' || char == '`') && endsIn(strings.TrimRight(c.text[max(0, at-8):at], " \n?."), ")]}'\"`0123456789") {
-			before(at)
+		if char := c.text[at]; char == '(' || char == '`' {
+			if text := strings.TrimRight(c.text[max(0, at-maxListStart):at], " \n?."); endsIn(text, ")]}'\"`") || isNumber(lastWord(text)) {
+				before(at)
+			}
 		}
 	}
 	for _, call := range c.calls {
@@ -243,28 +314,9 @@ func (c *callScan) after(at int) byte {
 	return 0
 }
 
-// offset returns the offset of a column of a line in UTF-16 units.
-func (c *callScan) offset(line, column int) int {
-	at := c.lines[line]
-	for _, r := range c.text[at:] {
-		if column <= 0 || r == '\n' {
-			break
-		}
-		column--
-		if r > 0xffff {
-			column--
-		}
-		at += len(string(r))
-	}
-	return at
-}
-
 func utf16Len(text string) (n int) {
 	for _, r := range text {
-		n++
-		if r > 0xffff {
-			n++
-		}
+		n += utf16.RuneLen(r)
 	}
 	return n
 }
@@ -273,9 +325,11 @@ func endsIn(text, chars string) bool {
 	return text != "" && strings.IndexByte(chars, text[len(text)-1]) >= 0
 }
 
+func isNumber(word string) bool { return word != "" && word[0] >= '0' && word[0] <= '9' }
+
 func lastWord(text string) string {
 	end := len(text)
-	for end > 0 && (text[end-1] == '_' || text[end-1] == '$' || text[end-1] >= 'a' && text[end-1] <= 'z' || text[end-1] >= 'A' && text[end-1] <= 'Z' || text[end-1] >= '0' && text[end-1] <= '9') {
+	for end > 0 && isNamePart(text[end-1]) {
 		end--
 	}
 	return text[end:]
@@ -295,27 +349,87 @@ type sourceLines struct {
 // A chain in the source may have as many lines.
 const mostChainLines = 8
 
-// have reports whether the source names all that an expression names, near a line. The bundler
-// gives other names to what would collide.
-func (s *sourceLines) have(file string, line int, expression string) bool {
-	lines, ok := s.files[file]
-	if !ok {
-		text, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(file)))
-		if err == nil {
-			lines = strings.Split(string(text), "\n")
-		}
-		s.files[file] = lines
+// root returns the first name of an expression as its source has it. It is false if the source has
+// something else there, such as an import with another name, or if the source is not the app's.
+func (s *sourceLines) root(m sourceMap, all []segment, script string, offset int) (string, bool) {
+	i, exact := slices.BinarySearchFunc(all, offset, func(s segment, offset int) int { return s.offset - offset })
+	if !exact || all[i].source < 0 {
+		return "", false
 	}
-	if line >= len(lines) {
+	for i+1 < len(all) && all[i+1].offset == offset {
+		i++
+	}
+	at := all[i]
+	lines := s.lines(m.Sources[at.source])
+	if at.line >= len(lines) {
+		return "", false
+	}
+	text := lines[at.line]
+	for column := 0; column < at.column && text != ""; {
+		r, size := utf8.DecodeRuneInString(text)
+		column += utf16.RuneLen(r)
+		text = text[size:]
+	}
+	name := sourceName.FindString(script[offset:min(len(script), offset+maxName)])
+	if at.name != "" {
+		name = at.name
+	}
+	after, ok := strings.CutPrefix(text, name)
+	return name, ok && name != "" && (after == "" || !isNamePart(after[0]))
+}
+
+// have reports whether the source names all that an expression names, near the place of an offset.
+func (s *sourceLines) have(m sourceMap, all []segment, offset int, expression string) bool {
+	i, exact := slices.BinarySearchFunc(all, offset, func(s segment, offset int) int { return s.offset - offset })
+	if !exact {
+		i--
+	}
+	if i < 0 || all[i].source < 0 {
 		return false
 	}
-	near := strings.Join(lines[max(0, line-mostChainLines):line+1], "\n")
-	for _, name := range sourceName.FindAllString(expression, -1) {
-		if !regexp.MustCompile(`(?:^|[^\w$])` + regexp.QuoteMeta(name) + `(?:[^\w$]|$)`).MatchString(near) {
+	lines := s.lines(m.Sources[all[i].source])
+	if all[i].line >= len(lines) {
+		return false
+	}
+	near := strings.Join(lines[max(0, all[i].line-mostChainLines):all[i].line+1], "\n")
+	for _, name := range sourceName.FindAllString(callArguments.ReplaceAllString(expression, ""), -1) {
+		if !hasWord(near, name) {
 			return false
 		}
 	}
 	return true
+}
+
+// lines returns the lines of a file of the app, none of other files.
+func (s *sourceLines) lines(file string) []string {
+	if isOurs(file) || inPackage(file) {
+		return nil
+	}
+	lines, ok := s.files[file]
+	if !ok {
+		if text, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(file))); err == nil {
+			lines = strings.Split(string(text), "\n")
+		}
+		s.files[file] = lines
+	}
+	return lines
+}
+
+func hasWord(text, word string) bool {
+	for {
+		before, after, ok := strings.Cut(text, word)
+		if !ok {
+			return false
+		}
+		if (before == "" || !isNamePart(before[len(before)-1])) && (after == "" || !isNamePart(after[0])) {
+			return true
+		}
+		text = after
+	}
+}
+
+func isNamePart(c byte) bool {
+	return c == '_' || c == '$' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
 var sourceName = regexp.MustCompile(`[A-Za-z_$][\w$]*`)

@@ -131,6 +131,7 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 	}
 	facts, _ := json.Marshal(map[string]any{ // only strings
 		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.sourceMap.standing(), "calls": bundled.calls,
+		"renamed": renamed(bundled.script, bundled.sourceMap),
 	})
 	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
 	if err != nil {

@@ -14,6 +14,8 @@ export interface Runner {
   mappings: string;
   /** The names of what is called, made and iterated in that script: see calls in the build's callsites.go. */
   calls: string;
+  /** The names in that script that the bundler has made of others, by the new one. */
+  renamed: Record<string, string>;
   /** There is a request. */
   live: boolean;
   /** The first thing that was done while there was none, and needs one. */
@@ -36,6 +38,8 @@ export interface Runner {
   uncaught(error: unknown, kind?: string): void;
   /** The stack of an error as the engine has written it. */
   raw(error: unknown): unknown;
+  /** The line of a stack for what prepareStackTrace gets of a frame, in few steps. */
+  line(site: object): string;
   /** Gives an error the frames of a stack. */
   moved(error: object, stack: unknown): void;
   /** How many milliseconds there are until the next timer; undefined without one. */

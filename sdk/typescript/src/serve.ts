@@ -342,20 +342,10 @@ function finish(): number {
 function interrupted(): void {
   const [, ...frames] = (runner.raw(new Error()) as string).split("\n"); // without this function
   if (/\bhandlers\.js:\d/.test(frames[0])) position ??= frames.join("\n");
-  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, frames: CallSite[]) => {
-    position ??= frames.map(line).join("\n");
+  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, sites: object[]) => {
+    position ??= sites.map(runner.line).join("\n");
   };
 }
-
-interface CallSite {
-  getFunctionName(): string | null;
-  getFileName(): string | null;
-  getLineNumber(): number | null;
-  getColumnNumber(): number | null;
-}
-
-/** A frame as a stack has it. */
-const line = (at: CallSite): string => `at ${at.getFunctionName() ?? "<anonymous>"} (${at.getFileName()}:${at.getLineNumber()}:${at.getColumnNumber()})`;
 
 function stopped(): void {
   if (failure !== undefined) host.log(4, failure);

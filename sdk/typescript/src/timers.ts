@@ -49,7 +49,7 @@ export function installTimers(runner: Runner): void {
 
   define("setTimeout", (does: unknown, after?: number, ...values: unknown[]) => start("setTimeout", does, after, false, values));
   define("setInterval", (does: unknown, after?: number, ...values: unknown[]) => start("setInterval", does, after, true, values));
-  const stops = () => (id?: number) => stop(id);
+  const stops = () => (...given: number[]) => stop(given[0]);
   define("clearTimeout", stops());
   define("clearInterval", stops());
   define("setImmediate", (does: unknown, ...values: unknown[]) => start("setImmediate", does, 0, false, values));

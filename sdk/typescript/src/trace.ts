@@ -20,7 +20,7 @@ const line = /^ *at (?:(.*) \((.+):(\d+):(\d+)\)|(.+):(\d+):(\d+)|(.+) \((?:nati
 
 /** Makes stacks as those of V8, with the places of the handlers' files, and the functions of runner that describe errors. */
 export function installTraces(runner: Runner, script: string): void {
-  const { sources, calls } = runner;
+  const { sources, calls, renamed } = runner;
   const mappings = runner.mappings.split(";");
   runner.mappings = "";
 
@@ -46,7 +46,8 @@ export function installTraces(runner: Runner, script: string): void {
       if (where.startsWith(`${script}:`)) where = place(Number(at[3] ?? at[6]), Number(at[4] ?? at[7]))?.join(":");
       else if (/^(runtime|intl)\.js:|^<input>:/.test(where)) where = undefined;
       if (where === undefined) continue;
-      all.push(at[1] && at[1] !== "<anonymous>" && at[1] !== "<eval>" ? `    at ${at[1]} (${where})` : `    at ${where}`);
+      const name = Object.hasOwn(renamed, at[1]) ? renamed[at[1]] : at[1];
+      all.push(name && name !== "<anonymous>" && name !== "<eval>" ? `    at ${name} (${where})` : `    at ${where}`);
       known = all.length;
     }
     return all.slice(0, known);
@@ -112,7 +113,8 @@ export function installTraces(runner: Runner, script: string): void {
   const made = Error as { prepareStackTrace?: unknown };
   made.prepareStackTrace = (_: unknown, sites: object[]) => {
     const site = Object.getPrototypeOf(sites[0]);
-    const { getFileName, getLineNumber, getColumnNumber } = site;
+    const { getFunctionName, getFileName, getLineNumber, getColumnNumber } = site;
+    runner.line = (at) => `    at ${getFunctionName.call(at) ?? "<anonymous>"} (${getFileName.call(at)}:${getLineNumber.call(at)}:${getColumnNumber.call(at)})`;
     const of = (at: object, i: number, otherwise: () => unknown): unknown =>
       getFileName.call(at) === script ? (place(getLineNumber.call(at), getColumnNumber.call(at))?.[i] ?? otherwise.call(at)) : otherwise.call(at);
     const methods = {
@@ -140,14 +142,14 @@ export function installTraces(runner: Runner, script: string): void {
       const of = /^cannot (read|set) property '(?!Symbol\.)(.{1,59})' of (undefined|null)$/s.exec(message);
       if (of) return `Cannot ${of[1]} properties of ${of[3]} (${of[1]}${of[1] === "set" ? "t" : ""}ing '${of[2]}')`;
       const first = new RegExp(`^ *at .*\\(${script}:(\\d+:\\d+)\\)\\n`).exec(stack);
-      if (!first || !/^(not a function|not a constructor|value is not iterable)$/.test(message)) return undefined;
+      if (!first || !/^(not a function|not a constructor|value is not iterable|cannot read property 'Symbol.iterator' of (undefined|null))$/.test(message)) return undefined;
       const at = calls.indexOf(`\n${first[1]}:`);
       if (at < 0) return undefined;
       const [kind, ...text] = calls.slice(at + first[1].length + 2, calls.indexOf("\n", at + 1));
       const what = text.join("");
       if (kind === "c" && message === "not a function") return `${what} is not a function`;
-      if (kind === "n" && message !== "value is not iterable") return `${what} is not a constructor`;
-      if (kind === "i" && message === "value is not iterable") return `${what} is not iterable`;
+      if (kind === "n" && message.startsWith("not")) return `${what} is not a constructor`;
+      if (kind === "i" && message !== "not a function") return `${what} is not iterable`;
     } else if (error.name === "ReferenceError") {
       const of = /^([\w$]{1,59}) is not initialized$/.exec(message);
       if (of?.[1] === "this") return "Must call super constructor in derived class before accessing 'this' or returning from derived constructor";
@@ -197,7 +199,7 @@ export function installTraces(runner: Runner, script: string): void {
     if (error instanceof AggregateError && Array.isArray(errors)) {
       for (const one of errors.slice(0, mostCauses)) text += `\nwith ${message(one, causes + 1)}`;
     }
-    if (error.cause !== undefined) text += `\nbecause of ${message(error.cause, causes + 1)}`;
+    if (error.cause !== undefined && error.cause !== error) text += `\nbecause of ${message(error.cause, causes + 1)}`;
     return text;
   });
 
