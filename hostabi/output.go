@@ -17,8 +17,8 @@ type output struct {
 
 func (o *output) reset(c *Call) {
 	*o = output{
-		stdout:  logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0]},
-		stderr:  logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0]},
+		stdout: logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0]},
+		stderr: logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0]},
 	}
 }
 
