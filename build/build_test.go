@@ -583,7 +583,7 @@ func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
 	got = ask(t, m, "failsLater", abi.Request{})
-	if want := "failed: exception: Error: could not measure\nbecause of "; !strings.Contains(got.log, want) {
+	if want := "failed: exception: Error: could not measure\\nbecause of "; !strings.Contains(got.log, want) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
 	if want := "because of TypeError: Cannot read properties of null (reading 'length') at handlers/lib/length.ts:4:10\n    at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
@@ -667,7 +667,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 
 func TestAnUnhandledRejectionIsLogged(t *testing.T) {
 	got := ask(t, builtApp(t).module, "forgets", abi.Request{})
-	want := "uncaught: unhandled rejection: Error: could not measure\nbecause of "
+	want := "uncaught: unhandled rejection: Error: could not measure\\nbecause of "
 	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
 		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
 	}

@@ -157,7 +157,7 @@ func (c *callScan) chain(from, to int) {
 	text := c.text[from:to]
 	before := strings.TrimRight(c.text[:from], " \n")
 	root := sourceName.FindString(text)
-	if reserved.MatchString(root) || endsIn(c.text[:from], `.#"'`+"`") {
+	if reserved.MatchString(root) || endsIn(c.text[:from], `.#"'`+"`") && !strings.HasSuffix(before, "...") {
 		return
 	}
 	word := lastWord(before)
@@ -204,16 +204,20 @@ func (c *callScan) chain(from, to int) {
 // that of the call.
 func (c *callScan) shared() (all []int) {
 	sorted := c.sorted()
-	before := func(at int) {
+	named := map[int]bool{}
+	for _, call := range c.calls {
+		named[call.open] = true
+	}
+	before := func(at int) string { return strings.TrimRight(c.text[max(0, at-maxListStart):at], " \n?.") }
+	share := func(at int) {
 		if i, _ := slices.BinarySearch(sorted, at); i > 0 {
 			all = append(all, sorted[i-1])
 		}
 	}
 	for at := range len(c.text) {
-		if char := c.text[at]; char == '(' || char == '`' {
-			if text := strings.TrimRight(c.text[max(0, at-maxListStart):at], " \n?."); endsIn(text, ")]}'\"`") || isNumber(lastWord(text)) {
-				before(at)
-			}
+		// A brace before a back quote ends a part of a template.
+		if char := c.text[at]; !named[at] && (char == '(' && endsIn(before(at), ")]}") || char == '`' && endsIn(before(at), ")]")) {
+			share(at)
 		}
 	}
 	for _, call := range c.calls {
@@ -225,7 +229,7 @@ func (c *callScan) shared() (all []int) {
 		rest := strings.TrimLeft(c.text[end:min(len(c.text), end+8)], " \n?.")
 		if strings.HasPrefix(rest, "(") || strings.HasPrefix(rest, "[") || strings.HasPrefix(rest, "`") {
 			all = append(all, call.place)
-			before(end)
+			share(end)
 		}
 	}
 	return all
@@ -325,8 +329,6 @@ func endsIn(text, chars string) bool {
 	return text != "" && strings.IndexByte(chars, text[len(text)-1]) >= 0
 }
 
-func isNumber(word string) bool { return word != "" && word[0] >= '0' && word[0] <= '9' }
-
 func lastWord(text string) string {
 	end := len(text)
 	for end > 0 && isNamePart(text[end-1]) {
@@ -352,19 +354,17 @@ const mostChainLines = 8
 // root returns the first name of an expression as its source has it. It is false if the source has
 // something else there, such as an import with another name, or if the source is not the app's.
 func (s *sourceLines) root(m sourceMap, all []segment, script string, offset int) (string, bool) {
-	i, exact := slices.BinarySearchFunc(all, offset, func(s segment, offset int) int { return s.offset - offset })
-	if !exact || all[i].source < 0 {
+	i, _ := slices.BinarySearchFunc(all, offset+1, func(s segment, offset int) int { return s.offset - offset })
+	if i == 0 || all[i-1].source < 0 || strings.Trim(script[all[i-1].offset:offset], " ") != "" {
 		return "", false
 	}
-	for i+1 < len(all) && all[i+1].offset == offset {
-		i++
-	}
-	at := all[i]
+	at := all[i-1] // a statement begins with its indentation
 	lines := s.lines(m.Sources[at.source])
 	if at.line >= len(lines) {
 		return "", false
 	}
 	text := lines[at.line]
+	line := text
 	for column := 0; column < at.column && text != ""; {
 		r, size := utf8.DecodeRuneInString(text)
 		column += utf16.RuneLen(r)
@@ -375,7 +375,8 @@ func (s *sourceLines) root(m sourceMap, all []segment, script string, offset int
 		name = at.name
 	}
 	after, ok := strings.CutPrefix(text, name)
-	return name, ok && name != "" && (after == "" || !isNamePart(after[0]))
+	alone := !endsIn(strings.TrimRight(line[:len(line)-len(text)], " "), ".") // an import as a member of its module has no such name
+	return name, ok && alone && name != "" && (after == "" || !isNamePart(after[0]))
 }
 
 // have reports whether the source names all that an expression names, near the place of an offset.

@@ -226,7 +226,7 @@ func TestAStackIsAsInNodeWithThePlacesOfTheSource(t *testing.T) {
 	if got := ask(t, m, "changed", abi.Request{}); got.body != `["Error: j",true,"my own",true,[],"{}",false]` {
 		t.Errorf("changed: %s\n%s", got.body, got.log)
 	}
-	if got := ask(t, m, "prepared", abi.Request{}); got.body != fmt.Sprintf(`["prepared","handlers/stacks.ts",%d,26]`, line("new Error(\"o\")")) {
+	if got := ask(t, m, "prepared", abi.Request{}); got.body != fmt.Sprintf(`["prepared","handlers/stacks.ts",%d,25]`, line("new Error(\"o\")")) {
 		t.Errorf("prepared: %s\n%s", got.body, got.log)
 	}
 }

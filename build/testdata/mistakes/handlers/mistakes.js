@@ -105,7 +105,7 @@ export function other34() {
 export function exact35() {
   const list = {}; for (const x of list) console.log(x);
 }
-export function exact36() {
+export function other36() {
   const list = 5; return [...list];
 }
 export function exact37() {
@@ -141,7 +141,7 @@ export function exact46() {
 export function exact47() {
   const a = {}; return `${a.b.c}`;
 }
-export function exact48() {
+export function other48() {
   const o = {}; return [1].map((x) => o.f(x));
 }
 export function exact49() {
@@ -156,10 +156,10 @@ export function exact51() {
 export function exact52() {
   const o = {}; return JSON.stringify(o.f(1)) + o.g;
 }
-export function exact53() {
+export function other53() {
   const o = {}, p = { q: 1 }; return o.f(p.q, { a: [1, 2] }, "(");
 }
-export function exact54() {
+export function other54() {
   const fs = { a: {} }; return fs.a.run(fs, (z) => z / 2);
 }
 export function exact55() {
@@ -240,10 +240,10 @@ export function other80() {
 export function other81() {
   1n + 1;
 }
-export function exact82() {
+export function other82() {
   let list; return [...list];
 }
-export function exact83() {
+export function other83() {
   const list = null; return [1, ...list];
 }
 export function other84() {
