@@ -106,7 +106,7 @@ func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
 	s.Stop() // then the log is complete
-	if log := s.Stderr.String(); !strings.Contains(log, "handler misspelt: invalid: ") || !strings.Contains(log, " at misspelt (handlers/orders.ts:") {
+	if log := s.Stderr.String(); !strings.Contains(log, "handler=misspelt") || !strings.Contains(log, "cause=\"invalid: ") || !strings.Contains(log, "misspelt (handlers/orders.ts:") {
 		t.Errorf("the log is\n%s", log)
 	}
 }

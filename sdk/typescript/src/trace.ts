@@ -55,10 +55,13 @@ export function installTraces(runner: Runner, script: string): void {
 
   /** The frames of an error that have a place. */
   function placed(error: Error): string[] {
-    const { stack } = error;
-    const first = heading(error); // which may be of several lines
-    const of = typeof stack === "string" && stack.startsWith(first) ? stack.slice(first.length) : stack;
-    return frames(of).filter((frame) => !frame.endsWith("(<anonymous>)"));
+    let stack = raw(error);
+    if (Object.hasOwn(error, "stack")) { // it was read, or written
+      stack = error.stack;
+      const first = heading(error); // which may be of several lines
+      if (typeof stack === "string" && stack.startsWith(first)) stack = stack.slice(first.length);
+    }
+    return frames(stack).filter((frame) => !frame.endsWith("(<anonymous>)"));
   }
 
   /** The stack as a script sees it, of what the engine has written. */
