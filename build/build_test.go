@@ -445,7 +445,7 @@ func TestAPromiseThatNeverSettlesFails(t *testing.T) {
 	m := builtApp(t).module
 	for _, handler := range []string{"never", "neverHalf"} {
 		got := ask(t, m, handler, abi.Request{})
-		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "failed: exception: the promise that the handler returned can never settle\n") {
+		if got.status != 500 || got.code != "handler_failed" || !strings.Contains(got.log, "failed: exception: the promise that the handler returned can never settle\n") {
 			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
 		}
 	}

@@ -330,7 +330,11 @@ function finish(): number {
     host.log(2, `handler ${names[current]}: ${what} was never awaited, so nothing was written: add await`);
   }
   if (runner.timers > 0) host.log(2, `handler ${names[current]}: ${runner.trace(runner.timer())}`);
-  if (!done) failure = runner.report("exception", undefined, "the promise that the handler returned can never settle");
+  if (!done) {
+    done = true;
+    failure = runner.report("exception", undefined, "the promise that the handler returned can never settle");
+    host.response_error(500, "handler_failed", "");
+  }
   if (trap) return -1; // stopped reports it
   if (failure !== undefined) host.log(4, failure);
   return 0;
