@@ -77,7 +77,7 @@ export const toText = () => text({
   },
 } as any);
 export const proxy = () => ok(new Proxy({ a: 1 }, {
-  ownKeys() {
+  get() {
     throw new Error("in a trap"); // proxy
   },
 }));
@@ -102,7 +102,7 @@ export const odd = () => { throw Object.defineProperty(new Error("x"), "message"
 export function deep(): number {
   return 1 + deep(); // deep
 }
-export const misspelt = (req: RouteRequest) => ok((req.query as any).get("x")); // misspelt
+export const misspelt = (req: any) => ok(req.query.get("x")); // misspelt
 export const undefinedMember = (req: RouteRequest) => ok((req.query.none as any).length); // undefinedMember
 export const all = () => Promise.any([Promise.reject(boom("one")), Promise.reject(boom("two"))]);
 export const many = async () => {
@@ -132,7 +132,7 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 		{"getter", "exception", "Error: in a getter", 500, ""},
 		{"toJSON", "exception", "Error: in toJSON", 500, "toJSON"},
 		{"toText", "exception", "Error: in toString", 500, "toString"},
-		{"proxy", "exception", "Error: in a trap", 500, "ownKeys"},
+		{"proxy", "exception", "Error: in a trap", 500, "get"},
 		{"thenable", "exception", "Error: in then", 500, "then"},
 		{"iterator", "exception", "Error: in an iterator", 500, ""},
 		{"nothing", "exception", "thrown: null", 500, "-"},
@@ -142,9 +142,9 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 		{"frozen", "exception", "Error: frozen", 500, "frozen"},
 		{"odd", "exception", "thrown: an error that cannot be described, because its getters throw", 500, "odd"},
 		{"deep", "exception", "RangeError: Maximum call stack size exceeded", 500, "deep"},
-		{"misspelt", "exception", `TypeError: req\.query\.get is not a function|TypeError: not a function`, 500, "misspelt"},
+		{"misspelt", "exception", `TypeError: req\.query\.get is not a function`, 500, "misspelt"},
 		{"undefinedMember", "exception", `TypeError: Cannot read properties of undefined \(reading 'length'\)`, 500, "undefinedMember"},
-		{"all", "exception", `AggregateError: .*\\nwith Error: one at handlers/thrown\.ts:2:\d+\\nwith Error: two at handlers/thrown\.ts:2:\d+`, 500, "-"},
+		{"all", "exception", `AggregateError\\nwith Error: one at handlers/thrown\.ts:2:\d+\\nwith Error: two at handlers/thrown\.ts:2:\d+`, 500, "-"},
 		{"many", "exception", "Error: the reason", 500, "many"},
 		{"settles", "exception", "the promise that the handler returned can never settle", 500, "-"},
 		{"hoards", "memory limit", ".*", 500, "hoards"},
@@ -210,7 +210,7 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 		}
 		want := regexp.MustCompile(fmt.Sprintf(`^(?:%s \()?handlers/thrown\.ts:%d:\d+\)?$`, row.frame, line))
 		if row.frame == "" {
-			want = regexp.MustCompile(fmt.Sprintf(`^(?:\S+ \()?handlers/thrown\.ts:%d:\d+\)?$`, line))
+			want = regexp.MustCompile(fmt.Sprintf(`^(?:\S.* \()?handlers/thrown\.ts:%d:\d+\)?$`, line))
 		}
 		if frames := all[0].Frames; len(frames) == 0 || len(frames) > 32 || !want.MatchString(frames[0]) {
 			t.Errorf("%s: the frames are %q, want the first to be as %s", row.handler, frames, want)
