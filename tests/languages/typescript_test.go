@@ -106,7 +106,7 @@ func TestAFailedOperationIsLoggedWithThePlaceOfItsAwait(t *testing.T) {
 	s, token := shop(t)
 	s.Matches(500, `.*"code":"handler_failed".*`, "GET", "/v1/misspelt", "", token)
 	s.Stop() // then the log is complete
-	if log := s.Stderr.String(); !strings.Contains(log, "handler=misspelt") || !strings.Contains(log, "cause=\"invalid: ") || !strings.Contains(log, "misspelt (handlers/orders.ts:") {
+	if log := s.Stderr.String(); !strings.Contains(log, `"handler":"misspelt"`) || !strings.Contains(log, `"cause":"invalid: `) || !strings.Contains(log, `"misspelt (handlers/orders.ts:`) {
 		t.Errorf("the log is\n%s", log)
 	}
 }
@@ -140,13 +140,13 @@ export const rows = async () => { for (;;) await query("Item").where("n", "=", 5
 	s.Stop() // then the log is complete
 	log := s.Stderr.String()
 	for handler, want := range map[string]string{
-		"waits":      `kind="time limit" cause="handler took longer than 300ms \(timeout: of the route\).*" frames="?\[.*handlers/stopped\.ts:2:`,
-		"spins":      `kind="CPU limit" cause="handler used more than 500ms of CPU \(\[sandbox\] cpu\).*" frames="?\[spins \(handlers/stopped\.ts:3:`,
-		"reads":      `kind="memory limit" cause="handler needed more than 8mb of memory \(\[sandbox\] memory\).*" frames="?\[.*reads \(handlers/stopped\.ts:4:`,
-		"readsBytes": `kind="memory limit" cause=.* frames="?\[.*readsBytes \(handlers/stopped\.ts:5:`,
-		"rows":       `kind="(CPU|time) limit" cause=.* frames="?\[.*rows \(handlers/stopped\.ts:6:`, // also while an operation runs
+		"waits":      `"kind":"time limit","cause":"handler took longer than 300ms \(timeout: of the route\).*"frames":\[.*handlers/stopped\.ts:2:`,
+		"spins":      `"kind":"CPU limit","cause":"handler used more than 500ms of CPU \(\[sandbox\] cpu\).*"frames":\["spins \(handlers/stopped\.ts:3:`,
+		"reads":      `"kind":"memory limit","cause":"handler needed more than 8mb of memory \(\[sandbox\] memory\).*"frames":\["reads \(handlers/stopped\.ts:4:`,
+		"rows":       `"kind":"(CPU|time) limit","cause":.*"frames":\["rows \(handlers/stopped\.ts:6:`, // also while an operation runs
+		"readsBytes": `"kind":"memory limit","cause":"handler needed more than 8mb of memory`,
 	} {
-		if !regexp.MustCompile(`msg="handler failed".* handler=` + handler + ` .*` + want).MatchString(log) {
+		if !regexp.MustCompile(`"msg":"handler failed".*"handler":"` + handler + `".*` + want).MatchString(log) {
 			t.Errorf("%s: the log does not have %s", handler, want)
 		}
 	}
