@@ -126,10 +126,30 @@ func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler str
 		status: call.Response.Status, body: string(call.Response.Body), detail: call.Response.Detail,
 		code: call.Response.Code, log: log.String(), err: err,
 	}
+	a.log += reports(call)
 	for _, h := range call.Response.Headers {
 		a.headers += string(h.Name) + ": " + string(h.Value) + "\n"
 	}
 	return a
+}
+
+// reports returns what a run has failed with, and what else its code has thrown.
+func reports(call *hostabi.Call) string {
+	var out strings.Builder
+	write := func(what string, f *hostabi.Failure) {
+		fmt.Fprintf(&out, "%s: %s: %s\n", what, f.Kind, f.Message)
+		for _, frame := range f.Frames {
+			fmt.Fprintf(&out, "    at %s\n", frame)
+		}
+	}
+	failure, others := call.Failures()
+	for i := range others {
+		write("uncaught", &others[i])
+	}
+	if failure != nil {
+		write("failed", failure)
+	}
+	return out.String()
 }
 
 // newCall completes a request and returns its call.
@@ -188,23 +208,23 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"createdAt", 201, `{"id":7}`, "location: /orders/7"},
 		{"nothing", 204, "", ""},
 		{"moved", 308, "", "location: /there"},
-		{"movedNowhere", 500, "", "handler movedNowhere: RangeError: redirect: 200 is none: use 301, 302, 303, 307 or 308"},
+		{"movedNowhere", 500, "", "failed: exception: RangeError: redirect: 200 is none: use 301, 302, 303, 307 or 308"},
 		{"bad", 400, "missing field: item", ""},
 		{"unknown", 401, "who are you", ""},
 		{"forbids", 403, "not you", ""},
 		{"lost", 404, "no such order", ""},
 		{"teapot", 418, "short and stout", ""},
-		{"noError", 500, "", "handler noError: AnswerError: answer with an error of status 200: invalid"},
+		{"noError", 500, "", "failed: exception: AnswerError: answer with an error of status 200: invalid"},
 		{"plain", 200, `{"plain":true}`, ""},
 		{"later", 200, `[1,2,3]`, ""},
 		{"laterBody", 200, `[1]`, ""},
-		{"silent", 500, "", "handler silent: Error: it returned nothing: return ok("},
-		{"rejects", 500, "", "handler rejects: Error: no luck at rejects (handlers/answers.ts:24:13)"},
-		{"throwsText", 500, "", "handler throwsText: thrown: a text"},
-		{"throwsObject", 500, "", `handler throwsObject: thrown: {\"why\":\"no reason\"}`},
-		{"throwsCircle", 500, "", "handler throwsCircle: Error: round; because of Error: round"},
-		{"refusedHeader", 500, "", `handler refusedHeader: AnswerError: set header \"date\": denied`},
-		{"circular", 500, "", "handler circular: TypeError: circular reference"},
+		{"silent", 500, "", "failed: exception: Error: it returned nothing: return ok("},
+		{"rejects", 500, "", "failed: exception: Error: no luck\n    at rejects (handlers/answers.ts:24:13)\n"},
+		{"throwsText", 500, "", "failed: exception: thrown: a text"},
+		{"throwsObject", 500, "", `failed: exception: thrown: {"why":"no reason"}`},
+		{"throwsCircle", 500, "", "failed: exception: Error: round"},
+		{"refusedHeader", 500, "", `failed: exception: AnswerError: set header "date": denied`},
+		{"circular", 500, "", "failed: exception: TypeError: circular reference"},
 		{"okBuffer", 200, "\x02\x03", ""},
 		{"okView", 200, "AB", ""},
 		{"okData", 200, "A", ""},
@@ -218,8 +238,8 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"okMade", 200, `{"constructor":1,"a":[]}`, ""},
 		{"throwsAnswer", 404, "no such thing", ""},
 		{"rejectsAnswer", 200, `{"early":true}`, "x-early: 1"},
-		{"throwsTwice", 500, "", "handler throwsTwice: thrown: an object"},
-		{"throwsOdd", 500, "", "handler throwsOdd: thrown: an error that cannot be described"},
+		{"throwsTwice", 500, "", "failed: exception: thrown: an object"},
+		{"throwsOdd", 500, "", "failed: exception: thrown: an error that cannot be described"},
 		{"secretThrown", 404, "of my own", ""},
 		{"secretInside", 500, "", "TypeError: secret was not awaited, and only its result can be part of a body: add await"},
 		{"insertForgotten", 200, "1", `level=WARN msg="handler insertForgotten: an insert into Order was never awaited, so nothing was written: add await"`},
@@ -378,7 +398,7 @@ func TestInfiniteRecursionIsACatchableError(t *testing.T) {
 		t.Errorf("through callbacks: %d %s %v", got.status, got.body, got.err)
 	}
 	got := ask(t, m, "deep", abi.Request{})
-	if got.err != nil || got.status != 500 || !strings.Contains(got.log, "RangeError: Maximum call stack size exceeded at down (handlers/traps.ts:14:") {
+	if got.err != nil || got.status != 500 || !strings.Contains(got.log, "failed: exception: RangeError: Maximum call stack size exceeded\n    at down (handlers/traps.ts:14:") {
 		t.Errorf("not caught: %d %v\n%s", got.status, got.err, got.log)
 	}
 	if n, err := strconv.Atoi(ask(t, m, "depth", abi.Request{}).body); err != nil || n < 2500 {
@@ -425,7 +445,7 @@ func TestAPromiseThatNeverSettlesFails(t *testing.T) {
 	m := builtApp(t).module
 	for _, handler := range []string{"never", "neverHalf"} {
 		got := ask(t, m, handler, abi.Request{})
-		if fault.CodeOf(got.err) != fault.HandlerFailed || !strings.Contains(got.log, "handler "+handler+": its promise can never settle") {
+		if got.status != 500 || got.code != "handler_failed" || !strings.Contains(got.log, "failed: exception: the promise that the handler returned can never settle\n") {
 			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
 		}
 	}
@@ -448,7 +468,7 @@ func TestTimersRunWhileAHandlerWaits(t *testing.T) {
 	if got := ask(t, m, "answersAtTimeout", abi.Request{}); got.body != "1" || got.log != "" {
 		t.Errorf("AbortSignal.timeout: %s %v\n%s", got.body, got.err, got.log)
 	}
-	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "Error: in a timer at") {
+	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "failed: exception: Error: in a timer\n    at handlers/traps.ts:") {
 		t.Errorf("a timer that throws: %d %v\n%s", got.status, got.err, got.log)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -463,7 +483,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 		t.Skip("takes seconds: left out by -short")
 	}
 	m := builtApp(t).module
-	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "out of memory at hoards (handlers/traps.ts:") {
+	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "exception: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
 	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
@@ -505,22 +525,22 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 	t.Cleanup(func() { _ = engine.Close(context.Background()) })
 	module := load(t, engine, filepath.Join(w.dir, w.built.File))
 	for _, row := range []struct{ handler, before, mark string }{
-		{"parsesForever", "stopped at parsesForever (", "// parsing"},
-		{"matchesForever", "stopped at matchesForever (", "// matching"},
-		{"loopsLater", "stopped at ", "// looping"},
-		{"sortsForever", "stopped at ", "// comparing"},
-		{"replacesForever", "stopped at ", "// replacing"},
-		{"revivesForever", "stopped at ", "// reviving"},
-		{"fromForever", "stopped at ", "// from"},
-		{"sortsEmptyForever", "stopped at ", "// comparing without a call"},
-		{"logsForever", "stopped at logsForever (", "// logging"},
-		{"spins", "stopped at spins (", "export function spins() {"},
-		{"callsInLoop", "stopped at callsInLoop (", "// calling"},
-		{"waitsForever", "stopped while it waited for setTimeout at ", "// waiting"},
+		{"parsesForever", "at parsesForever (", "// parsing"},
+		{"matchesForever", "at matchesForever (", "// matching"},
+		{"loopsLater", "at ", "// looping"},
+		{"sortsForever", "at ", "// comparing"},
+		{"replacesForever", "at ", "// replacing"},
+		{"revivesForever", "at ", "// reviving"},
+		{"fromForever", "at ", "// from"},
+		{"sortsEmptyForever", "at ", "// comparing without a call"},
+		{"logsForever", "at logsForever (", "// logging"},
+		{"spins", "at spins (", "export function spins() {"},
+		{"callsInLoop", "at callsInLoop (", "// calling"},
+		{"waitsForever", "at ", "// waiting"},
 	} {
 		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })
 		// A callback without a name, or the function that has called it, on the same line.
-		want, place := fmt.Sprintf("handler %s: %s", row.handler, row.before), fmt.Sprintf("handlers/traps.ts:%d:", line)
+		want, place := ": stopped: "+map[bool]string{true: "while it waited for setTimeout"}[row.handler == "waitsForever"]+"\n    "+row.before, fmt.Sprintf("handlers/traps.ts:%d:", line)
 		limit := map[string]time.Duration{"of all time": time.Minute, "of CPU time": 15 * time.Millisecond} // 300 ms of our clock
 		for what, cpu := range limit {
 			if what == "of CPU time" && row.handler == "waitsForever" {
@@ -535,7 +555,7 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 			call.Host.Limits = hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}
 			err := module.Run(call, row.handler)
 			cancel()
-			if text := log.String(); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
+			if text := log.String() + reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
 				t.Errorf("the limit %s: %v, and the log does not have %q and %q:\n%s", what, err, want, place, text)
 			}
 			if strings.Contains(fmt.Sprint(err), "\n") {
@@ -551,7 +571,7 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 // A library may use a stream that is not there. Its ReferenceError says what to do.
 func TestAnAbsentStreamIsExplained(t *testing.T) {
 	got := ask(t, builtApp(t).module, "streams", abi.Request{})
-	if want := "handler streams: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first at streams (handlers/traps.ts:"; got.status != 500 || !strings.Contains(got.log, want) {
+	if want := "failed: exception: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first\n    at streams (handlers/traps.ts:"; got.status != 500 || !strings.Contains(got.log, want) {
 		t.Errorf("%d, and the log does not have %q:\n%s", got.status, want, got.log)
 	}
 }
@@ -559,14 +579,14 @@ func TestAnAbsentStreamIsExplained(t *testing.T) {
 func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
 	m := builtApp(t).module
 	got := ask(t, m, "fails", abi.Request{})
-	if want := "handler fails: TypeError: cannot read property 'length' of undefined at lengthOf (handlers/lib/length.ts:4:10), fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+	if want := "failed: exception: TypeError: Cannot read properties of undefined (reading 'length')\n    at lengthOf (handlers/lib/length.ts:4:10)\n    at fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
 	got = ask(t, m, "failsLater", abi.Request{})
-	if want := "Error: could not measure at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+	if want := "failed: exception: Error: could not measure\\nbecause of "; !strings.Contains(got.log, want) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
-	if want := "; because of TypeError: cannot read property 'length' of null at lengthOf (handlers/lib/length.ts:4:10)"; !strings.Contains(got.log, want) {
+	if want := "because of TypeError: Cannot read properties of null (reading 'length') at handlers/lib/length.ts:4:10\n    at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
 		t.Errorf("the log has no %q:\n%s", want, got.log)
 	}
 	if strings.Contains(got.body+got.detail, "measure") {
@@ -627,7 +647,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 		if usage.Fuel > most {
 			t.Errorf("%s %s %s: %d units of fuel, want at most %d", handler, path, body, usage.Fuel, most)
 		}
-		return lines.String()
+		return lines.String() + reports(call)
 	}
 	for _, n := range []int{0, 1, functions / 2, functions - 1} {
 		name := fmt.Sprint("f", n)
@@ -640,14 +660,14 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 		}
 	}
 	log := measure("deep", "/x", "", 500, 15_000_000)
-	if want := " at down (handlers/lib/line.js:1:63), down (handlers/lib/line.js:1:54), down "; !strings.Contains(log, want) {
+	if want := "    at down (handlers/lib/line.js:1:63)\n    at down (handlers/lib/line.js:1:54)\n    at down "; !strings.Contains(log, want) {
 		t.Errorf("the log has no %q:\n%s", want, log)
 	}
 }
 
 func TestAnUnhandledRejectionIsLogged(t *testing.T) {
 	got := ask(t, builtApp(t).module, "forgets", abi.Request{})
-	want := "handler forgets: unhandled rejection: Error: could not measure at failsLater (handlers/traps.ts:"
+	want := "uncaught: unhandled rejection: Error: could not measure\\nbecause of "
 	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
 		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
 	}

@@ -38,6 +38,8 @@ type bundle struct {
 	script string
 	// sourceMap maps places in the script to places in the files.
 	sourceMap sourcemap.Map
+	// calls names what the script calls: see callSites.
+	calls string
 	// files are the app's own files in the bundle, relative to the app directory.
 	files []string
 }
@@ -103,6 +105,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 		}
 		b.script = string(out.Contents)
 	}
+	b.calls = callSites(root, b.script, &b.sourceMap)
 	b.checkIntl(&found)
 	if b.files, err = inputs(result.Metafile); err != nil || found.HasErrors() {
 		return nil, found, err

@@ -33,6 +33,7 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // source.
 var engineFunctions = map[string]uint32{
 	"JS_NewObjectFromShape": 103,
+	"JS_ThrowOutOfMemory":   30,
 	"js_alloc_string":       322,
 	"js_json_parse":         921, // JSON.parse
 	"js_json_stringify":     928, // JSON.stringify
@@ -265,6 +266,8 @@ func (e *engine) hostCall(stack []uint64) {
 		stack[0] = e.withBytes(e.bytes(arg(0)), "qjs_new_string")
 	case binding.form == asValue, binding.name == "resolves", takesValue(binding.function) && e.do("qjs_is_object", arg(1)) != 0:
 		stack[0] = e.do("qjs_get_undefined")
+	case binding.name == "exhausted":
+		stack[0] = e.newNumber(0)
 	case binding.name == "call":
 		stack[0] = e.newNumber(float64(e.operation(e.text(arg(0)), e.text(arg(1)))))
 	case binding.name == "call_result":

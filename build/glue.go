@@ -15,6 +15,7 @@ import (
 //	                                  request; otherwise runs pending jobs until none
 //	                                  is left, and calls finish(), which may ask to
 //	                                  wait and continue, or to trap
+//	job failed         ->  threw(error), unless the run is over
 //	runner_stopped     ->  calls stopped(), which logs where the run was
 //	interrupt          ->  interrupted(), when the run is over: what the engine throws
 //	                       then stores the position in its frames
@@ -96,7 +97,7 @@ func bindings() []binding {
 			all = append(all, binding{"call_result_value", f, asValue})
 		}
 	}
-	for _, name := range []string{"random", "encode", "decode", "nesting", "react", "resolves"} {
+	for _, name := range []string{"random", "encode", "decode", "nesting", "react", "resolves", "exhausted"} {
 		all = append(all, binding{name: name})
 	}
 	return all
@@ -110,15 +111,18 @@ func bindings() []binding {
 //	64   a number in conversion
 //	72   the argument of dispatch
 //	80   the arguments of rejected
-//	104  the functions dispatch, finish, rejected, interrupted and stopped, which are values
-//	144  the buffer for the host's output and for JSON, and a byte after it
+//	104  the functions dispatch, finish, rejected, interrupted, stopped and threw, which are
+//	     values
+//	152  u32: 1 if memory was refused
+//	160  the buffer for the host's output and for JSON, and a byte after it
 const (
 	slotBytes    = 8
 	numberAt     = 64
 	argumentAt   = 72
 	rejectedAt   = 80
 	functionsAt  = 104
-	outputAt     = 144
+	exhaustedAt  = 152
+	outputAt     = 160
 	outputBytes  = 8 << 10
 	scratchBytes = outputAt + outputBytes + 1
 	valueBytes   = 8
@@ -127,6 +131,7 @@ const (
 	rejectedFunc = functionsAt + 2*valueBytes
 	interruptAt  = functionsAt + 3*valueBytes
 	stoppedAt    = functionsAt + 4*valueBytes
+	threwAt      = functionsAt + 5*valueBytes
 )
 
 // program describes an evaluated program.
@@ -146,6 +151,7 @@ func (p *program) link() (wasm.Link, error) {
 		{Name: "pairs", Type: wasm.FuncType{Params: words(3, 0), Results: words(0, 1)}, Locals: words(5, 1), Code: assemble(p.pairs)},
 		{Name: "deepest", Type: typeOf(2, 1), Locals: words(4, 0), Code: assemble(deepest)},
 		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
+		{Name: "out of memory", Replaces: "JS_ThrowOutOfMemory", Type: wasm.FuncType{Params: words(1, 0), Results: words(0, 1)}, Code: assemble(p.outOfMemory)},
 		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
 		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(p.interrupt)},
 		{Replaces: "env.host_promise_rejection", Type: typeOf(3, 0), Code: assemble(p.reject)},
@@ -204,6 +210,12 @@ func assemble(write func(*assembler)) func(func(string) uint32) []byte {
 
 func zero(a *assembler) { a.i32(0) }
 
+// outOfMemory(context) is called when memory is refused. It notes that and throws the error.
+func (p *program) outOfMemory(a *assembler) {
+	a.i32(p.scratch+exhaustedAt, 1).store(0)
+	a.get(0).call("JS_ThrowOutOfMemory")
+}
+
 // kind takes a value and leaves its kind.
 func (a *assembler) kind() *assembler { return a.i64(32).op(opI64ShrU, opI32FromI64) }
 
@@ -211,7 +223,7 @@ func (a *assembler) kind() *assembler { return a.i64(32).op(opI64ShrU, opI32From
 //
 //	if dispatch(n) == 0 and no job is pending { return }
 //	loop {
-//		run jobs until none is pending
+//		run jobs until none is pending; threw(what a job throws), or trap if the run is over
 //		n = finish(); if n < 0 { trap }; if n == 0 { return }
 //		wait n-1 ms; dispatch(-1)
 //	}
@@ -228,8 +240,12 @@ func (p *program) invoke(a *assembler) {
 	a.call("qjs_is_job_pending").op(opI32Eqz, opIf, noResult, opReturn, opEnd, opEnd)
 	a.op(opLoop, noResult)
 	a.op(opLoop, noResult).call("qjs_is_job_pending").op(opIf, noResult)
-	trapIf(a, func() { a.call("qjs_execute_pending_job").i32(0).op(opI32LtS) })
-	a.op(opBr, 1, opEnd, opEnd)
+	a.call("qjs_execute_pending_job").i32(0).op(opI32LtS, opIf, noResult)
+	a.i32(p.scratch+argumentAt, p.context).call("JS_GetException").with(opLocalTee, result).storeValue(0)
+	trapIf(a, func() { a.get(result).call("JS_IsUncatchableError") })
+	a.i32(p.context, p.context, p.scratch+threwAt).loadValue(0).i64(undefined).i32(1, p.scratch+argumentAt).call("JS_Call").call("JS_FreeValue")
+	a.i32(p.context, p.scratch+argumentAt).loadValue(0).call("JS_FreeValue")
+	a.op(opEnd, opBr, 1, opEnd, opEnd)
 	call(finishAt, 0)
 	a.get(result).call("number").set(n)
 	trapIf(a, func() { a.get(n).i32(0).op(opI32LtS) })
@@ -400,6 +416,9 @@ func (p *program) bind(a *assembler, b binding) {
 		return
 	case "resolves":
 		p.resolves(a)
+		return
+	case "exhausted":
+		a.i32(p.scratch + exhaustedAt).load(0).op(opI64FromU32)
 		return
 	}
 	n := uint32(firstLocal + b.params())

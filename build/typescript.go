@@ -130,7 +130,8 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 		errnos[strconv.Itoa(int(errno.Errno))] = errno.Name
 	}
 	facts, _ := json.Marshal(map[string]any{ // only strings
-		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.standing(),
+		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.standing(), "calls": bundled.calls,
+		"renamed": renamed(bundled.script, &bundled.sourceMap),
 	})
 	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
 	if err != nil {
@@ -163,7 +164,7 @@ func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byt
 		return nil, err
 	}
 	var functions []byte
-	for _, name := range []string{"dispatch", "finish", "rejected", "interrupted", "stopped"} {
+	for _, name := range []string{"dispatch", "finish", "rejected", "interrupted", "stopped", "threw"} {
 		functions = binary.LittleEndian.AppendUint64(functions, e.value(e.property(runner, name)))
 	}
 	content, stackPointer, err := e.memory()
@@ -278,17 +279,17 @@ func (b *builder) notEvaluated(ctx context.Context, bundled *bundle, err error) 
 	return nil
 }
 
-// frame matches a place in the bundle, in a line of a stack trace.
-var frame = regexp.MustCompile(`\b` + regexp.QuoteMeta(bundleFile) + `:(\d+):(\d+)`)
+// frame matches a line of a stack trace with a place.
+var frame = regexp.MustCompile(`(?m)^ +at (?:.* \()?(.+):(\d+):(\d+)\)?$`)
 
 // addThrown adds an exception to the list, with the innermost place in a file of the app.
 func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) {
 	span := diag.Span{File: bundled.files[0]}
 	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
-		line, _ := strconv.Atoi(at[1])
-		col, _ := strconv.Atoi(at[2])
-		if found, ok := bundled.find(line, col); ok && slices.Contains(bundled.files, found.File) {
-			span = found
+		line, _ := strconv.Atoi(at[2])
+		col, _ := strconv.Atoi(at[3])
+		if slices.Contains(bundled.files, at[1]) {
+			span = place(at[1], line, col, 1)
 			break
 		}
 	}

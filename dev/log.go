@@ -356,7 +356,12 @@ var tracePlace = regexp.MustCompile(`(handlers/[^\s():]+|[^\s():]+\.(?:ts|js)):(
 
 // withSource adds the source line that a stack trace begins with.
 func (l *devLog) withSource(text string) (string, bool) {
-	m := tracePlace.FindStringSubmatch(text)
+	message, frames, framed := strings.Cut(text, frameMark)
+	where := text
+	if framed {
+		where = frames // the message may name other places, such as that of a cause
+	}
+	m := tracePlace.FindStringSubmatch(where)
 	if m == nil || !filepath.IsLocal(m[1]) {
 		return "", false
 	}
@@ -368,7 +373,7 @@ func (l *devLog) withSource(text string) (string, bool) {
 	col, _ := strconv.Atoi(m[3])
 	at := diag.Span{File: m[1], Start: diag.Pos{Line: row, Col: col}, End: diag.Pos{Line: row, Col: col + 1}}
 	var list diag.List
-	message, frames, framed := strings.Cut(text, frameMark)
+	message, more, _ := strings.Cut(message, `\n`)
 	list.Errorf("", at, "%s", message)
 	var out strings.Builder
 	show := diag.Print
@@ -377,6 +382,9 @@ func (l *devLog) withSource(text string) (string, bool) {
 	}
 	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
 		return "", false
+	}
+	if more != "" {
+		out.WriteString(console.Harmless(strings.ReplaceAll(more, `\n`, "\n")) + "\n")
 	}
 	if framed {
 		out.WriteString(frameMark[1:] + console.Harmless(frames) + "\n")

@@ -11,6 +11,7 @@ type Map struct {
 	SourceRoot string   `json:"sourceRoot,omitempty"`
 	Sources    []string `json:"sources"`
 	Mappings   string   `json:"mappings"`
+	Names      []string `json:"names,omitempty"`
 }
 
 // Unknown is the source of a segment that maps to nothing.
@@ -23,6 +24,7 @@ type Segment struct {
 	GeneratedLine, GeneratedColumn int
 	// Source is an index of Sources, or Unknown. Line and Column are the place there.
 	Source, Line, Column int
+	Name                 string // in the source, if the map has it
 }
 
 // Segments returns the segments in the order of the mappings.
@@ -34,9 +36,12 @@ func (m *Map) Segments() iter.Seq[Segment] {
 			state[0] = 0
 			for encoded := range strings.SplitSeq(text, ",") {
 				fields := read(encoded, &state)
-				s := Segment{line, state[0], Unknown, 0, 0}
+				s := Segment{GeneratedLine: line, GeneratedColumn: state[0], Source: Unknown}
 				if fields >= 4 && state[1] >= 0 && state[1] < len(m.Sources) {
 					s.Source, s.Line, s.Column = state[1], state[2], state[3]
+				}
+				if fields == 5 && state[4] >= 0 && state[4] < len(m.Names) {
+					s.Name = m.Names[state[4]]
 				}
 				if fields > 0 && !yield(s) {
 					return

@@ -176,9 +176,10 @@ func TestEachRequestIsShownWithItsLogLines(t *testing.T) {
 	id := regexp.QuoteMeta(got.Header.Get("X-Request-Id"))
 	s.WaitForOutput(`\d\d:\d\d:\d\d GET +/v1/boom/thunder 500 handler_failed \S+ ` + id + `\n` +
 		`.*│ warn before it thunder\n` +
-		`.*│ handlers/hello\.ts:5:\d+: error: handler boom: Error: it was thunder at boom \(handlers/hello\.ts:5:\d+\)\n` +
+		`.*│ handlers/hello\.ts:5:\d+: error: exception: Error: it was thunder\n` +
 		`.*│ +5 \|   throw new Error\(.*\n` +
-		`.*│ +\| +\^\n`)
+		`.*│ +\| +\^\n` +
+		`.*│     at boom \(handlers/hello\.ts:5:\d+\)\n`)
 	secret := "rnk_" + strings.Repeat("a1B2c3", 6)
 	if got := s.Get("/v1/boom/"+secret, ""); got.Status != 500 {
 		t.Errorf("it answers %d", got.Status)

@@ -210,7 +210,7 @@ func TestNoSecretInAnyOutput(t *testing.T) {
 		checkNoSecret(t, strings.Join(args, " "), r.Stdout+r.Stderr)
 	}
 	s.Stop()
-	checkOutput(t, "the log", s.Stderr.String(), "signature refused", "it is …", "secret IN_FILE is empty", "secret IN_FILE is not text", "handler fail: Error: it is …")
+	checkOutput(t, "the log", s.Stderr.String(), "signature refused", "it is …", "secret IN_FILE is empty", "secret IN_FILE is not text", "Error: it is …")
 
 	s = k.Start("dev")
 	s.WaitForOutput("serving")

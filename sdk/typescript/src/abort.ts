@@ -2,6 +2,7 @@
 // them. Other events do not exist; a listener gets an object with the type only.
 
 import { DOMException } from "./exception.ts";
+import { runner } from "./host.ts";
 import { startInternal } from "./timers.ts";
 
 type Listener = ((event: { type: "abort"; target: AbortSignal }) => unknown) | null;
@@ -25,8 +26,13 @@ export class AbortSignal {
       const event = { type: "abort", target: signal } as const;
       const listeners = [...signal.#listeners];
       signal.#listeners.clear();
-      signal.onabort?.(event);
-      for (const listener of listeners) listener(event);
+      for (const listener of [signal.onabort, ...listeners]) {
+        try {
+          listener?.call(signal, event);
+        } catch (error) {
+          runner.uncaught(error);
+        }
+      }
     };
   }
 

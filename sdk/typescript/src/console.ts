@@ -1,6 +1,7 @@
 // console writes to the server's log, under the request's id.
 
 import { type Runner } from "./host.ts";
+import { standardize } from "./names.ts";
 
 export function installConsole(runner: Runner): void {
   let indent = "";
@@ -11,7 +12,7 @@ export function installConsole(runner: Runner): void {
       write(n, values);
   const counts = new Map<string, number>();
   const clocks = new Map<string, number>();
-  const group = (...values: unknown[]) => {
+  const group = () => (...values: unknown[]) => {
     if (values.length > 0) write(1, values);
     indent += "  ";
   };
@@ -29,8 +30,8 @@ export function installConsole(runner: Runner): void {
     table: (value: unknown) => write(1, [value]),
     warn: level(2),
     error: level(3),
-    group,
-    groupCollapsed: group,
+    group: group(),
+    groupCollapsed: group(),
     groupEnd: () => {
       indent = indent.slice(2);
     },
@@ -86,6 +87,7 @@ function format(values: unknown[], runner: Runner): string {
 
 /** Makes a global as those of the language are made. */
 export function define(name: string, value: unknown): void {
+  if (value !== globalThis) standardize(name, value);
   Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 }
 

@@ -43,17 +43,19 @@ export function installCrypto(runner: Runner): void {
   const frozen = Math.random;
   const state = new Uint32Array(4);
   let seeded = false;
-  Math.random = function random(): number {
-    if (!runner.live) {
-      runner.freeze("Math.random: its numbers become part of the module and are");
-      return frozen();
-    }
-    if (!seeded) {
-      fill(new Uint8Array(state.buffer));
-      seeded = true;
-    }
-    return ((next(state) >>> 5) * 0x4000000 + (next(state) >>> 6)) / 0x20000000000000;
-  };
+  Math.random = {
+    random(): number {
+      if (!runner.live) {
+        runner.freeze("Math.random: its numbers become part of the module and are");
+        return frozen();
+      }
+      if (!seeded) {
+        fill(new Uint8Array(state.buffer));
+        seeded = true;
+      }
+      return ((next(state) >>> 5) * 0x4000000 + (next(state) >>> 6)) / 0x20000000000000;
+    },
+  }.random;
 }
 
 /** sfc32 (PractRand): three words of state and a counter. */

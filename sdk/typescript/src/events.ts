@@ -2,6 +2,7 @@
 // no tree: an event goes to its target alone.
 
 import { define } from "./console.ts";
+import { type Runner } from "./host.ts";
 import { startInternal } from "./timers.ts";
 
 type Listener = ((event: Event) => unknown) | { handleEvent(event: Event): unknown };
@@ -12,6 +13,9 @@ interface Entry {
   capture: boolean;
   once: boolean;
 }
+
+// Reports what a listener throws (HTML, 8.1.4.7): the others are called all the same.
+let uncaught: (error: unknown) => void;
 
 // What only a target does with an event.
 let begin: (event: Event, target: EventTarget) => void;
@@ -108,7 +112,7 @@ class EventTarget {
           if (typeof entry.listener === "function") entry.listener.call(this, event);
           else entry.listener.handleEvent(event);
         } catch (error) {
-          console.error(`a listener of ${event.type} failed:`, error);
+          uncaught(error);
         }
         if (isStopped(event)) break;
       }
@@ -172,7 +176,11 @@ class MessagePort extends EventTarget {
   #later(): void {
     startInternal("postMessage", () => {
       const event = new MessageEvent("message", { data: this.#waiting.shift() });
-      this.#onmessage?.call(this, event);
+      try {
+        this.#onmessage?.call(this, event);
+      } catch (error) {
+        uncaught(error);
+      }
       this.dispatchEvent(event);
     }, 0);
   }
@@ -186,7 +194,8 @@ class MessageChannel {
   }
 }
 
-export function installEvents(): void {
+export function installEvents(runner: Runner): void {
+  uncaught = runner.uncaught;
   define("Event", Event);
   define("CustomEvent", CustomEvent);
   define("EventTarget", EventTarget);

@@ -178,10 +178,10 @@ export class FormData {
   *values(): IterableIterator<Entry> {
     for (const [, value] of this.#list) yield value;
   }
-  [Symbol.iterator](): IterableIterator<[string, Entry]> {
-    return this.entries();
-  }
+  declare [Symbol.iterator]: () => IterableIterator<[string, Entry]>;
 }
+
+Object.defineProperty(FormData.prototype, Symbol.iterator, { value: FormData.prototype.entries, writable: true, configurable: true });
 
 function entry(value: string | Blob, filename: string | undefined): Entry {
   if (!(value instanceof Blob)) return String(value).toWellFormed();

@@ -48,10 +48,10 @@ export class Headers {
   *values(): IterableIterator<string> {
     for (const [, value] of this) yield value;
   }
-  [Symbol.iterator](): IterableIterator<[string, string]> {
-    return this.entries();
-  }
+  declare [Symbol.iterator]: () => IterableIterator<[string, string]>;
 }
+
+Object.defineProperty(Headers.prototype, Symbol.iterator, { value: Headers.prototype.entries, writable: true, configurable: true });
 
 // A value without blanks around it; a line break within would end the header (Fetch Standard, 2.2.2).
 function normalized(name: string, value: string): string {

@@ -12,6 +12,10 @@ export interface Runner {
   /** The source map of the handlers' script; each line of the mappings counts from 0. */
   sources: string[];
   mappings: string;
+  /** The names of what is called, made and iterated in that script: see calls in the build's callsites.go. */
+  calls: string;
+  /** The names in that script that the bundler has made of others, by the new one. */
+  renamed: Record<string, string>;
   /** There is a request. */
   live: boolean;
   /** The first thing that was done while there was none, and needs one. */
@@ -28,6 +32,16 @@ export interface Runner {
   unseen: number;
   /** Describes an error in one line, with the places in the handlers' own files. */
   trace(error: unknown): string;
+  /** The text of a report: its kind, the error or another message, and the frames with their places, each in a line. */
+  report(kind: string, error: unknown, message?: string): string;
+  /** Reports an error that nothing has caught and that does not fail the handler. */
+  uncaught(error: unknown, kind?: string): void;
+  /** The stack of an error as the engine has written it. */
+  raw(error: unknown): unknown;
+  /** The line of a stack for what prepareStackTrace gets of a frame, in few steps. */
+  line(site: object): string;
+  /** Gives an error the frames of a stack. */
+  moved(error: object, stack: unknown): void;
   /** How many milliseconds there are until the next timer; undefined without one. */
   pause(): number | undefined;
   /** Runs the next timer, if it is time. */
@@ -49,6 +63,8 @@ export interface Runner {
   defaults: string;
   dispatch(handler: number): number;
   finish(): number;
+  /** Called with what a job has thrown. */
+  threw(error: unknown): void;
   /** Called when the run is over, before the engine throws an error that cannot be caught. */
   interrupted(): void;
   /** Logs where the run was when it was stopped. */
@@ -85,6 +101,8 @@ export interface Host {
   random(count: number): Uint8Array;
   encode(text: string): Uint8Array;
   decode(bytes: Uint8Array): string;
+  /** Whether memory was refused in this request. */
+  exhausted(): number;
   /** How many levels deep a text of JSON nests. */
   nesting(text: string): number;
   /** Has a promise call one of the functions once it is settled; none of them may throw. */

@@ -1,6 +1,8 @@
 // What takes a language or options and would need Intl for them. The build adds Intl to a
 // module whose sources mention it or toLocaleString; here is what others can reach.
 
+import { standardize } from "./names.ts";
+
 export function installLocale(): void {
   for (const prototype of [Number.prototype, BigInt.prototype, Date.prototype]) {
     for (const name of ["toLocaleString", "toLocaleDateString", "toLocaleTimeString"]) {
@@ -20,5 +22,6 @@ function refuse(prototype: any, name: string, arity: number, reason: string): vo
       return Reflect.apply(method, this, args);
     },
   };
+  if (name === "localeCompare") standardize(`String.prototype.${name}`, refusing);
   Object.defineProperty(prototype, name, { value: refusing, writable: true, configurable: true, enumerable: false });
 }

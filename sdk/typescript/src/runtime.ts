@@ -13,7 +13,7 @@ import { installClone } from "./clone.ts";
 import { installLocale } from "./locale.ts";
 import { installTickets } from "./tickets.ts";
 import { installTimers } from "./timers.ts";
-import { tracer } from "./trace.ts";
+import { installTraces } from "./trace.ts";
 import { installURL } from "./url.ts";
 
 declare const globalThis: { __runner: Runner };
@@ -25,8 +25,8 @@ runner.violation = null;
 runner.unseen = 0;
 runner.timers = 0;
 runner.frozen = [];
-runner.trace = tracer(runner.sources, runner.mappings);
-runner.mappings = "";
+installTraces(runner, "handlers.js");
+runner.uncaught = (error, kind = "exception") => runner.host.log(4, runner.report(kind, error));
 
 // What belongs to a request cannot be had while the module is built. The first
 // attempt is kept: catching the error does not undo it.
@@ -60,7 +60,7 @@ installURL();
 installLocale();
 installCrypto(runner);
 installTimers(runner);
-installEvents();
+installEvents(runner);
 installTickets(runner);
 installFetch(runner);
 

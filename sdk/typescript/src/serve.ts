@@ -24,7 +24,9 @@ const { host } = runner;
 var current = 0;
 var done = false;
 var trap = false;
-var position: string | undefined; // of the run when it was interrupted
+// The report of what the handler has failed with. It is the last one of the run.
+var failure: string | undefined;
+var position: string | undefined; // the stack of the run when it was interrupted
 
 /** Makes handlers of what the files export. The build reads the names. */
 export function serve(files: [file: string, module: Record<string, unknown>][]): void {
@@ -47,6 +49,7 @@ export function serve(files: [file: string, module: Record<string, unknown>][]):
   runner.names = stringify(found);
   runner.dispatch = dispatch;
   runner.finish = finish;
+  runner.threw = fail;
   runner.interrupted = interrupted;
   runner.stopped = stopped;
   runner.seal = () => {
@@ -82,7 +85,7 @@ function dispatch(n: number): number {
   } catch (error) {
     fail(error);
   }
-  return done && !trap && runner.unseen === 0 && runner.timers === 0 && (latest === undefined || !hasForgotten()) ? 0 : 1;
+  return done && failure === undefined && runner.unseen === 0 && runner.timers === 0 && (latest === undefined || !hasForgotten()) ? 0 : 1;
 }
 
 /** Answers with what a handler gave, once it is there. */
@@ -243,7 +246,7 @@ function handOn(status: number, operation: Operation<unknown>): void {
     part = operation.leave();
     if (part === undefined) value = operation.perform();
   } catch (error) {
-    if (error instanceof HostError && operation.at?.stack) error.stack = operation.at.stack;
+    if (error instanceof HostError && operation.at) runner.moved(error, operation.at.stack);
     throw error;
   }
   if (part === undefined) {
@@ -280,7 +283,10 @@ const answers: Record<string, [status: number, code: string]> = {
 const callers = /^(query|get|count|insert|update|delete|webhooks\.verify|(apiKeys|sessions|jobs)\..*)$/;
 
 function fail(error: unknown): void {
-  if (done) return; // an error of a timer: the answer is sent
+  if (done) { // the answer is sent
+    runner.uncaught(error);
+    return;
+  }
   forget(); // the error may be the reason that a change was not awaited
   runner.timers = 0; // or that a timer still runs
   if (error instanceof Response || error instanceof globalThis.Response) {
@@ -300,14 +306,14 @@ function fail(error: unknown): void {
       return;
     }
   }
-  host.log(3, `handler ${names[current]}: ${runner.trace(error)}`);
+  failure = runner.report("exception", error);
   host.response_error(500, "handler_failed", "");
 }
 
 function isOutOfMemory(error: unknown): boolean {
   try {
     // Without memory for the error, null is thrown.
-    return error === null || (error instanceof Error && error.name === "InternalError" && error.message === "out of memory");
+    return host.exhausted() !== 0 && (error === null || (error instanceof Error && error.name === "InternalError" && error.message === "out of memory"));
   } catch {
     return false; // its getters throw
   }
@@ -315,61 +321,48 @@ function isOutOfMemory(error: unknown): boolean {
 
 /** -1: trap. 0: it is over. n: wait n-1 milliseconds and go on. */
 function finish(): number {
-  if (done && !trap && runner.unseen === 0 && runner.timers === 0 && !hasForgotten()) return 0;
+  if (done && failure === undefined && runner.unseen === 0 && runner.timers === 0 && !hasForgotten()) return 0;
   const pause = done ? undefined : runner.pause();
   if (!done && runner.await(pause)) return 1;
   if (pause !== undefined) return pause + 1;
-  for (const reason of runner.lost().slice(0, 3)) {
-    host.log(3, `handler ${names[current]}: unhandled rejection: ${runner.trace(reason)}`);
-  }
+  for (const reason of runner.lost().slice(0, 3)) runner.uncaught(reason, "unhandled rejection");
   for (const what of forgotten().slice(0, 3)) {
     host.log(2, `handler ${names[current]}: ${what} was never awaited, so nothing was written: add await`);
   }
   if (runner.timers > 0) host.log(2, `handler ${names[current]}: ${runner.trace(runner.timer())}`);
-  if (!done) host.log(3, `handler ${names[current]}: its promise can never settle`);
-  return trap ? -1 : 0;
+  if (!done) {
+    done = true;
+    failure = runner.report("exception", undefined, "the promise that the handler returned can never settle");
+    host.response_error(500, "handler_failed", "");
+  }
+  if (trap) return -1; // stopped reports it
+  if (failure !== undefined) host.log(4, failure);
+  return 0;
 }
 
 // The engine stores the position of a frame when it calls a function or throws an error, and
 // only then asks how to write the error's stack. What it throws now has a position that may
 // be before or behind the loop that it is in, so it counts only if the frame has no other.
 function interrupted(): void {
-  const [, ...frames] = new Error().stack!.split("\n"); // without this function
+  const [, ...frames] = (runner.raw(new Error()) as string).split("\n"); // without this function
   if (/\bhandlers\.js:\d/.test(frames[0])) position ??= frames.join("\n");
-  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, frames: CallSite[]) => {
-    position ??= frames.map(line).join("\n");
+  (Error as { prepareStackTrace?: unknown }).prepareStackTrace = (_: unknown, sites: object[]) => {
+    position ??= sites.map(runner.line).join("\n");
   };
 }
 
-interface CallSite {
-  getFunctionName(): string | null;
-  getFileName(): string | null;
-  getLineNumber(): number | null;
-  getColumnNumber(): number | null;
-}
-
-/** A frame as a stack has it. */
-const line = (at: CallSite): string => `at ${at.getFunctionName() ?? "<anonymous>"} (${at.getFileName()}:${at.getLineNumber()}:${at.getColumnNumber()})`;
-
 function stopped(): void {
-  if (trap) return; // the log has the place where memory ran out
+  if (failure !== undefined) host.log(4, failure);
+  if (trap) return; // that has the place where memory ran out
   (Error as { prepareStackTrace?: unknown }).prepareStackTrace = undefined;
-  const error = new Error();
-  error.name = "stopped";
-  if (position !== undefined) error.stack = position;
-  let text = runner.trace(error);
-  if (text === error.name) { // while the handler waits or an operation runs, the stack has no line of it
+  let at: Error | undefined = new Error();
+  if (position !== undefined) runner.moved(at, position);
+  let why = "";
+  if (!/^ *at .*:\d/m.test(at.stack!)) { // while the handler waits or an operation runs, the stack has no line of it
     const waiting = runner.waiting();
-    if (waiting) text = runner.trace(waiting);
-    else if (last) text = inOperation(last);
+    if (waiting) why = waiting.name;
+    else if (last) why = `in ${last.title}`;
+    at = waiting ?? last?.at;
   }
-  host.log(3, `handler ${names[current]}: ${text}`);
-}
-
-function inOperation(operation: Operation<unknown>): string {
-  const { title, at } = operation;
-  const text = `stopped in ${title}`;
-  if (!at) return text;
-  at.name = text;
-  return runner.trace(at);
+  host.log(4, runner.report("stopped", at, why));
 }

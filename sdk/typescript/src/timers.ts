@@ -18,7 +18,7 @@ export let startInternal: (name: string, does: () => unknown, after: number) => 
 
 /** Describes what a handler waits for, with the place where it began that. */
 export function waitingFor(what: string, began: Error): Error {
-  began.name = `stopped while it waited for ${what}`;
+  began.name = `while it waited for ${what}`;
   began.message = "";
   return began;
 }
@@ -49,10 +49,11 @@ export function installTimers(runner: Runner): void {
 
   define("setTimeout", (does: unknown, after?: number, ...values: unknown[]) => start("setTimeout", does, after, false, values));
   define("setInterval", (does: unknown, after?: number, ...values: unknown[]) => start("setInterval", does, after, true, values));
-  define("clearTimeout", stop);
-  define("clearInterval", stop);
+  const stops = () => (...given: number[]) => stop(given[0]);
+  define("clearTimeout", stops());
+  define("clearInterval", stops());
   define("setImmediate", (does: unknown, ...values: unknown[]) => start("setImmediate", does, 0, false, values));
-  define("clearImmediate", stop);
+  define("clearImmediate", stops());
 
   const next = (): Timer | undefined => {
     let first: Timer | undefined;
