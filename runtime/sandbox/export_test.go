@@ -32,7 +32,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 			return err
 		}
 	}
-	err = judge(call, nil, s.call(c, index))
+	_, err = judge(call, nil, s.call(c, index))
 	s.finish()
 	m.pool.giveBack(s)
 	call.End()
