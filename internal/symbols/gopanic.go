@@ -99,12 +99,12 @@ func crashFrames(lines []string) (frames []Frame) {
 		switch {
 		case goroutineLine.MatchString(line):
 			if begun {
-				return visible(nil, frames)
+				return visible(nil, frames, true)
 			}
 			begun = true
 		case !begun || i+1 == len(lines):
 		case line == "" || strings.HasPrefix(line, "created by "):
-			return visible(nil, frames)
+			return visible(nil, frames, true)
 		default:
 			arguments := strings.LastIndexByte(line, '(')
 			place := placeLine.FindStringSubmatch(lines[i+1])
@@ -117,7 +117,7 @@ func crashFrames(lines []string) (frames []Frame) {
 			i++
 		}
 	}
-	return visible(nil, frames)
+	return visible(nil, frames, true)
 }
 
 // Relative shortens the paths in frames that ParseGoCrash returned, for a module that the receiver

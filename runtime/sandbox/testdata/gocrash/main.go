@@ -1,4 +1,4 @@
-// Crash is a module of handlers in plain Go that fail, each in its way.
+// Gocrash is a module of handlers in plain Go that fail, each in its way.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,10 @@ func deadlock() {
 }
 
 //go:wasmexport overflow
-func overflow() { fmt.Println(depth(1)) }
+func overflow() {
+	debug.SetMaxStack(1 << 16)
+	fmt.Println(depth(1))
+}
 
 //go:noinline
 func depth(n int) int { return depth(n+1) + 1 } // line overflow
@@ -110,20 +114,6 @@ func memory() {
 		sink = make([]byte, n) // line memory
 	}
 }
-
-//go:wasmexport concurrentWrites
-func concurrentWrites() {
-	m := map[*cart]int{}
-	write(m)
-}
-
-// write writes to a map while it writes to it: the hash of a key is computed in the write.
-func write(m map[*cart]int) {
-	k := map[any]int{}
-	k[writer{func() { k[1] = 1 }}] = 1 // not hashable: a panic
-}
-
-type writer struct{ f func() }
 
 //go:wasmexport notAPanic
 func notAPanic() {
@@ -160,8 +150,8 @@ func loop() {
 
 //go:noinline
 func spin(n int) {
-	for i := 0; ; i++ {
-		if i%7 == n { // line loop
+	for i := 0; ; i++ { // line loop
+		if i%7 == n {
 			zero = 0
 		}
 	}
