@@ -70,6 +70,14 @@ func (c *Call) reportFailure(text []byte) {
 		c.logLine(slog.LevelInfo, []byte(r.Kind+": "+r.Message)) // the answer will be 400
 		return
 	}
+	if c.Request == nil { // the initialization: its error is that of the module
+		text := r.Kind + ": " + r.Message
+		if len(r.Frames) > 0 {
+			text += " at " + r.Frames[0].String()
+		}
+		c.logLine(slog.LevelError, []byte(text))
+		return
+	}
 	if len(c.reports) == maxReports {
 		c.reports = append(c.reports[:0], c.reports[1:]...)
 		c.log.dropped++
@@ -117,6 +125,7 @@ func (c *Call) Failures() (failure *Failure, others []Failure) {
 			failure.Kind, failure.Message = cause.Kind, cause.Message
 		}
 	}
+	c.logDropped()
 	c.reports, c.failed = nil, nil
 	return failure, others
 }

@@ -453,6 +453,30 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, e
 	return files, errors.Join(all...)
 }
 
+// Module reads a module by its digest, and the debug file that a release has beside it; nil: it has
+// none. The error is a fault with the code NotFound if no stored release has the module.
+func (r *Releases) Module(ctx context.Context, digest store.Digest) (module, debug []byte, err error) {
+	all, _, err := r.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, rel := range all {
+		i := slices.IndexFunc(rel.Files, func(f File) bool { return f.Digest == digest })
+		if i < 0 {
+			continue
+		}
+		if module, err = r.content(ctx, rel.Files[i]); err != nil {
+			return nil, nil, err
+		}
+		beside := strings.TrimSuffix(rel.Files[i].Name, ".wasm") + ".debug"
+		if i = slices.IndexFunc(rel.Files, func(f File) bool { return f.Name == beside }); i >= 0 {
+			debug, err = r.content(ctx, rel.Files[i])
+		}
+		return module, debug, err
+	}
+	return nil, nil, fault.New(fault.NotFound, "no release has a module with the SHA-256 %v", digest)
+}
+
 func (r *Releases) content(ctx context.Context, f File) ([]byte, error) {
 	blob, err := r.store.Blob(ctx, f.Digest)
 	if err != nil {

@@ -19,7 +19,7 @@ func (r *Runtime) recordFailure(ctx context.Context, rel *release, rt *route, in
 		return err // the handler runs again
 	}
 	for i := range others {
-		r.logFailure(slog.LevelWarn, "uncaught error", rel, rt, inv, &others[i])
+		r.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "uncaught error", failureAttrs(rel, rt, inv, &others[i])...)
 	}
 	code := fault.Code(inv.call.Response.Code)
 	switch {
@@ -39,7 +39,8 @@ func (r *Runtime) recordFailure(ctx context.Context, rel *release, rt *route, in
 	if ctx.Err() != nil && code == fault.HandlerTimeout {
 		level, failure.Message = slog.LevelInfo, ctx.Err().Error()
 	}
-	r.logFailure(level, "handler failed", rel, rt, inv, failure, slog.String("code", string(code)))
+	attrs := append(failureAttrs(rel, rt, inv, failure), slog.String("code", string(code)))
+	r.opt.Logger.LogAttrs(ctx, level, "handler failed", attrs...)
 	return err
 }
 
@@ -70,10 +71,11 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 	return failure
 }
 
-// logFailure writes one record about a failure of a handler's code.
-func (r *Runtime) logFailure(level slog.Level, message string, rel *release, rt *route, inv *invocation, f *hostabi.Failure, attrs ...slog.Attr) {
-	attrs = append(attrs,
-		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler), slog.String("module", rt.module.Name()))
+// failureAttrs are the fields of a record about code of a handler that failed.
+func failureAttrs(rel *release, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
+	attrs := []slog.Attr{
+		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler), slog.String("module", rt.module.Name()),
+	}
 	if rel.id != "" {
 		attrs = append(attrs, slog.String("release", rel.id))
 	}
@@ -84,7 +86,7 @@ func (r *Runtime) logFailure(level slog.Level, message string, rel *release, rt 
 	if len(f.Frames) > 0 {
 		attrs = append(attrs, slog.Any("frames", frameLines(f)))
 	}
-	r.opt.Logger.LogAttrs(context.Background(), level, message, attrs...)
+	return attrs
 }
 
 // frameLines are the frames of a failure, a line each.

@@ -253,16 +253,12 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
 		return telemetry.JobReleased, why
+	case run.reported != "":
+		why = run.reported
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
-		if run.reported != "" {
-			why += ": " + run.reported
-		}
 	default:
 		why = reasonOf(err)
-		if run.reported != "" {
-			why += ": " + run.reported
-		}
 	}
 	var after *jobs.Job
 	text, recorded := r.record(run, why, func(tx *store.Tx) (err error) {
@@ -342,7 +338,7 @@ func (r *Runtime) logRun(run *jobRun, inv *invocation, outcome, why string, took
 	if tenant := run.Caller.Tenant; tenant != "" {
 		attrs = append(attrs, slog.String("tenant", tenant))
 	}
-	if why != "" {
+	if why, _, _ = strings.Cut(why, "\n"); why != "" { // the record of the failure has the frames
 		attrs = append(attrs, slog.String("cause", why))
 	}
 	r.opt.Logger.LogAttrs(context.Background(), level, "job run", attrs...)

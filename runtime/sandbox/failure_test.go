@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/hostabi"
@@ -161,6 +164,101 @@ func TestAFailureHasItsKindAndItsPlaces(t *testing.T) {
 		f, _ := failureOf(t, m, "branches", 10*time.Millisecond)
 		if text := show(wasm, f.Frames); f.Kind != "CPU limit" || !strings.HasPrefix(text, "tree 20, tree 10") && !strings.HasPrefix(text, "tree 20, branches 10") {
 			t.Errorf("branches: %s at %s", f.Kind, text)
+		}
+	}
+}
+
+func TestATimeLimitHasAPlace(t *testing.T) {
+	wasm := named(t, failing)
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true, ReadModule: func([sha256.Size]byte) ([]byte, []byte, error) { return wasm, nil, nil }}), wasm)
+	call := newCall(&countdown{Context: context.Background(), left: 7}, new(bytes.Buffer))
+	err := m.Run(call, "spin")
+	f, _ := call.Failures()
+	if fault.CodeOf(err) != fault.HandlerTimeout || f == nil || f.Kind != "time limit" || show(wasm, f.Frames) != "busy 3, spin 10" {
+		t.Errorf("error %v, failure %+v", err, f)
+	}
+}
+
+// Without symbols there are offsets and the names of exports, and without the optimization, as on a
+// machine where its self-test fails, there is the kind.
+func TestAFailureHasWhatIsKnown(t *testing.T) {
+	wasm := named(t, failing)
+	unreadable := func([sha256.Size]byte) ([]byte, []byte, error) { return nil, nil, errors.New("a damaged disk") }
+	for _, row := range []struct {
+		options sandbox.Options
+		frames  string
+	}{
+		{sandbox.Options{}, " 0,  10, unreachable 10"},
+		{sandbox.Options{ReadModule: unreadable}, " 0,  10, unreachable 10"},
+		{sandbox.Options{Disable: []string{sandbox.OptTrace}}, ""},
+		{sandbox.Options{Disable: []string{sandbox.OptStack}}, ""},
+	} {
+		var log bytes.Buffer
+		row.options.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		f, _ := failureOf(t, load(t, newEngine(t, row.options), wasm), "unreachable", plenty)
+		if text := show(wasm, f.Frames); f.Kind != "unreachable" || text != row.frames {
+			t.Errorf("%v: %s at %q", row.options.Disable, f.Kind, text)
+		}
+		if row.frames == "" && !strings.Contains(log.String(), "optimization=trace") {
+			t.Errorf("the log does not say that there are no places:\n%s", &log)
+		}
+		if row.options.ReadModule != nil && !strings.Contains(log.String(), "a damaged disk") {
+			t.Errorf("the log does not say that symbols cannot be read:\n%s", &log)
+		}
+	}
+}
+
+// Symbols are read at the first failure of a module, and kept while it fails.
+func TestSymbolsAreReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wasm, read := named(t, failing), 0
+		e, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true, InitTime: plenty, ReadModule: func([sha256.Size]byte) ([]byte, []byte, error) {
+			read++
+			return wasm, nil, nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := load(t, e, wasm)
+		for range 20 {
+			failureOf(t, m, "unreachable", plenty)
+			time.Sleep(10 * time.Second)
+		}
+		if read != 1 || e.SymbolTables() != 1 {
+			t.Errorf("the module was read %d times for failures every 10 s, and %d are kept", read, e.SymbolTables())
+		}
+		time.Sleep(2 * time.Minute)
+		if e.SymbolTables() != 0 {
+			t.Error("symbols are kept two minutes after the last failure")
+		}
+		failureOf(t, m, "unreachable", plenty)
+		if read != 2 {
+			t.Errorf("the module was read %d times", read)
+		}
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Modules whose code is equal after it was rewritten have equal places only if they began in
+// equal places: numbers may take more bytes than they need.
+func TestModulesThatShareCodeHaveTheirOwnPlaces(t *testing.T) {
+	short := named(t, `(module (memory (export "memory") 1) (func (export "f") (nop) (call $g)) (func $g unreachable))`)
+	at := bytes.Index(short, []byte{0x01, 0x10, 0x01, 0x0b})
+	if at < 0 {
+		t.Fatal("the call is not found")
+	}
+	// the same call with a number of five bytes
+	long := slices.Concat(short[:at], []byte{0x01, 0x10, 0x81, 0x80, 0x80, 0x80, 0x00, 0x0b}, short[at+4:])
+	for _, size := range []int{bytes.LastIndexByte(short[:at-3], 0x0a) + 1, at - 2} { // of the section, and of the body
+		long[size] += 4
+	}
+	e := newEngine(t, sandbox.Options{NoBreaker: true})
+	for _, wasm := range [][]byte{short, long} {
+		f, _ := failureOf(t, loadAs(t, e, fmt.Sprint(len(wasm)), wasm), "f", plenty)
+		if text := show(wasm, f.Frames); text != " 0, f 10" {
+			t.Errorf("a module of %d bytes fails at %q", len(wasm), text)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"crypto/sha256"
+	"errors"
 	"math"
 	"sync"
 
@@ -55,12 +56,12 @@ func (t *symbolTables) of(m *Module) *symbolTable {
 	}
 	s.done = true
 	module, debug, err := read(m.sum)
-	if err != nil {
-		m.engine.options.Logger.Warn("symbols not read", "module", m.name, "cause", err)
-		return s
+	if module != nil {
+		var unusable error
+		s.table, unusable = symbols.Read(module, debug)
+		s.module, err = module, errors.Join(err, unusable)
 	}
-	s.module = module
-	if s.table, err = symbols.Read(module, debug); err != nil {
+	if err != nil {
 		m.engine.options.Logger.Warn("symbols not read", "module", m.name, "cause", err)
 	}
 	t.mu.Lock()
@@ -113,7 +114,7 @@ func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []
 			frames = append(frames, known.table.Frames(uint32(function), offset)...)
 		}
 		if last := &frames[len(frames)-1]; last.Function == "" {
-			last.Function = m.program.Exported[function]
+			last.Function = compile.Quote(m.program.Exported[function], 200)
 		}
 	}
 	if at := m.program.CodeStart + places[0].Offset; at < int64(len(known.module)) {
