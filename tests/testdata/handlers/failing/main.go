@@ -43,8 +43,8 @@ func endless(*runner.Context, *runner.Request) (runner.Response, error) {
 
 //go:noinline
 func rounds(n int) (rounds int) {
-	for rounds%2 == 0 || n > 0 { // line endless
-		rounds += 2
+	for rounds%2 == 0 || n > 0 {
+		rounds += 2 // line endless
 	}
 	return rounds
 }
