@@ -73,7 +73,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	f := &m.functions[i]
 	n := w.checks(i)
 	b, added := w.locals(b, f, n.asks)
-	b = w.copyCode(b, f.code, f.code, f.code)
+	b = w.copyThen(b, f.code, f.code, f.code)
 	if !n.charged && !n.asks {
 		return append(w.code(b, f, false, added), opcode.End)
 	}
@@ -90,7 +90,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	blockType := w.blockType(m.types[f.typeIndex].Results)
 	b = w.openCheck(b, blockType, c)
 	b = append(w.code(b, f, n.asks, added), opcode.End)
-	b = w.copyCode(b, f.code, f.code, f.code)
+	b = w.copyThen(b, f.code, f.code, f.code)
 	if n.asks {
 		b = w.giveStackBack(b, added.depth)
 	}
@@ -163,7 +163,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		if w.split < len(m.splits) && m.splits[w.split] == at {
 			w.split++
 			if w.Fuel != nil {
-				b = w.copyCode(b, copied, at, at)
+				b = w.copyThen(b, copied, at, at)
 				copied = at
 				b = around(b, w.charge, units(stretch))
 				w.done.FuelChecks++
@@ -177,20 +177,20 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmNone:
 			switch {
 			case op == opcode.End && len(w.blocks.open) == 1:
-				return w.copyCode(b, copied, at, at)
+				return w.copyThen(b, copied, at, at)
 			case op == opcode.End:
 				if loop := w.blocks.pop(); loop.cost > 0 {
-					b = w.copyCode(b, copied, at, loop.at)
+					b = w.copyThen(b, copied, at, loop.at)
 					b = append(b, opcode.End, opcode.Br, 2)
 					b = append(w.closeCheck(b, check{need{charged: true}, loop.cost, f.resumes}), opcode.End)
 					copied = pos
 				}
 			case op == opcode.Return && asks:
-				b = w.copyCode(b, copied, at, at)
+				b = w.copyThen(b, copied, at, at)
 				b = appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
 				copied = pos
 			case w.divides && opcode.IsRemainder(op):
-				b = remainder(w.copyCode(b, copied, at, at), op, added)
+				b = remainder(w.copyThen(b, copied, at, at), op, added)
 				copied = pos
 			}
 		case opcode.ImmLocal, opcode.ImmGlobal, opcode.ImmTableIdx:
@@ -206,7 +206,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 				w.thread++
 			}
 			if goes = w.blocks.label(goes); goes != label {
-				b = w.copyCode(b, copied, at+1, at)
+				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, goes)
 				copied = pos
 			}
@@ -228,13 +228,13 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			w.loop++
 			w.done.FuelChecks++
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
-				b = w.copyCode(b, copied, at, at)
+				b = w.copyThen(b, copied, at, at)
 				b = append(append(b, opcode.Block), blockType...)
 				b = w.openCheck(b, blockType, check{need{charged: true}, cost, f.resumes})
 				w.blocks.pushLoop(cost, at)
 			} else {
 				w.blocks.push()
-				b = w.copyCode(b, copied, pos, at)
+				b = w.copyThen(b, copied, pos, at)
 				b = around(b, w.charge, cost)
 			}
 			copied = pos
@@ -242,7 +242,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			callee, size := uleb32(src[pos:])
 			pos += size
 			if shifted := w.function(callee); shifted != callee {
-				b = w.copyCode(b, copied, at+1, at)
+				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, shifted)
 				copied = pos
 			}
@@ -255,7 +255,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 				}
 				break
 			}
-			b = w.copyCode(b, copied, pos, at)
+			b = w.copyCode(b, copied, pos)
 			for range uint64(n) + 1 {
 				label, size := uleb32(src[pos:])
 				pos += size
@@ -269,7 +269,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmMemory, opcode.ImmRefType:
 			pos++
 			if op == opcode.MemoryGrow && w.Fuel != nil {
-				b = w.copyCode(b, copied, pos, at)
+				b = w.copyThen(b, copied, pos, at)
 				copied = pos
 				b = w.refillNow(b)
 				w.done.FuelChecks++
@@ -280,7 +280,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			sub := src[pos]
 			pos = opcode.SkipMisc(src, pos)
 			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
-				b = w.copyCode(b, copied, at, at)
+				b = w.copyThen(b, copied, at, at)
 				copied = pos
 				switch sub {
 				case opcode.MiscMemoryFill:

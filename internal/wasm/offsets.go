@@ -3,6 +3,7 @@ package wasm
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -10,23 +11,26 @@ import (
 // Offsets count from the beginning of the content of the code section, in both modules.
 // A nil *Offsets knows no code. It is read-only.
 type Offsets struct {
-	functions []offsetsOf // those that the parsed module defines
-	end       uint32      // of them; added functions follow
+	functions []body // those that the parsed module defines
+	pieces    []piece
+	end       uint32 // of the functions; added functions follow
 }
 
-// offsetsOf has the spans of one function in order.
-type offsetsOf struct {
-	start uint32 // of the new body
-	spans []span32
+// body is a function's new body.
+type body struct {
+	start uint32 // in the code section
+	first uint32 // of its pieces
 }
 
-// span32 says where code comes from, up to the next span. at counts from the new body's start.
-type span32 struct {
-	at, from uint32
-	// inserted: all of it belongs to the instruction at from. Otherwise it is a copy of
-	// what begins there.
-	inserted bool
+// piece says where the code of a body from an offset on comes from, up to the next piece.
+type piece struct {
+	at   uint32
+	from uint32 // twice; odd: see inserted
 }
+
+// inserted: all of the piece belongs to the instruction at from. Otherwise it is a copy of what
+// begins there.
+func (p piece) inserted() bool { return p.from&1 == 1 }
 
 // Original returns where the instruction at an offset comes from. Code that was inserted
 // belongs to the instruction that it was inserted for: a loop, a function's first one, a
@@ -39,16 +43,19 @@ func (o *Offsets) Original(offset uint32) (original uint32, ok bool) {
 	if i < 0 {
 		return 0, false
 	}
-	f := o.functions[i]
-	at := offset - f.start
-	j := sort.Search(len(f.spans), func(j int) bool { return f.spans[j].at > at }) - 1
+	pieces := o.pieces[o.functions[i].first:]
+	if i+1 < len(o.functions) {
+		pieces = o.pieces[o.functions[i].first:o.functions[i+1].first]
+	}
+	at := offset - o.functions[i].start
+	j := sort.Search(len(pieces), func(j int) bool { return pieces[j].at > at }) - 1
 	switch {
 	case j < 0:
 		return 0, false
-	case f.spans[j].inserted:
-		return f.spans[j].from, true
+	case pieces[j].inserted():
+		return pieces[j].from >> 1, true
 	}
-	return f.spans[j].from + (at - f.spans[j].at), true
+	return pieces[j].from>>1 + (at - pieces[j].at), true
 }
 
 // Functions is how many functions the map is of. Those that were added follow them.
@@ -62,7 +69,7 @@ func (o *Offsets) Functions() int {
 // begin begins the next function.
 func (o *Offsets) begin() {
 	if o != nil {
-		o.functions = append(o.functions, offsetsOf{})
+		o.functions = append(o.functions, body{first: uint32(len(o.pieces))})
 	}
 }
 
@@ -74,49 +81,44 @@ func (o *Offsets) finish(start, end int) {
 	}
 }
 
-// add adds a span to the last function. What continues the span before it is not added.
-func (o *Offsets) add(at, from int, inserted bool) {
-	if o == nil {
-		return
-	}
-	f := &o.functions[len(o.functions)-1]
-	next := span32{uint32(at), uint32(from), inserted}
-	if n := len(f.spans); n > 0 {
-		last := f.spans[n-1]
-		if last.inserted == inserted && (inserted && last.from == next.from || !inserted && next.at-last.at == next.from-last.from) {
+// add adds a piece to the last function, unless it continues the one before it.
+func (o *Offsets) add(next piece) {
+	if n := len(o.pieces); n > int(o.functions[len(o.functions)-1].first) {
+		switch last := o.pieces[n-1]; {
+		case last.at == next.at: // nothing was written
+			o.pieces = o.pieces[:n-1]
+		case last.inserted() && last.from == next.from, !last.inserted() && next.from-last.from == 2*(next.at-last.at):
 			return
 		}
-		if last.at == next.at { // nothing was written
-			f.spans = f.spans[:n-1]
-		}
 	}
-	f.spans = append(f.spans, next)
+	o.pieces = append(o.pieces, next)
 }
 
-// copyCode appends the code from one position of the file to another as it is. What is
-// appended to it belongs to the instruction at a position.
-func (w *rewriter) copyCode(b []byte, from, to, instruction int) []byte {
-	base := w.m.sections[sectionCode].start
-	if from < to {
-		w.offsets.add(len(b), from-base, false)
-		b = append(b, w.m.bytes[from:to]...)
+// copyCode appends the code from one position of the file to another as it is.
+func (w *rewriter) copyCode(b []byte, from, to int) []byte {
+	if w.offsets != nil && from < to {
+		w.offsets.add(piece{uint32(len(b)), uint32(from-w.m.CodeStart()) << 1})
 	}
-	w.offsets.add(len(b), instruction-base, true)
+	return append(b, w.m.bytes[from:to]...)
+}
+
+// copyThen is copyCode before code that is inserted for the instruction at a position.
+func (w *rewriter) copyThen(b []byte, from, to, instruction int) []byte {
+	b = w.copyCode(b, from, to)
+	if w.offsets != nil {
+		w.offsets.add(piece{uint32(len(b)), uint32(instruction-w.m.CodeStart())<<1 | 1})
+	}
 	return b
 }
 
 // sum is a hash of the map.
 func (o *Offsets) sum() [sha256.Size]byte {
 	h := sha256.New()
-	var b []byte
-	for _, f := range o.functions {
-		b = binary.LittleEndian.AppendUint32(b[:0], uint32(len(f.spans)))
-		for _, s := range f.spans {
-			from := uint64(s.from) << 1
-			if s.inserted {
-				from |= 1
-			}
-			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(b, s.at), from)
+	var buffer [4096]byte
+	for pieces := range slices.Chunk(o.pieces, len(buffer)/8) {
+		b := buffer[:0]
+		for _, p := range pieces {
+			b = binary.LittleEndian.AppendUint64(b, uint64(p.at)<<32|uint64(p.from))
 		}
 		h.Write(b)
 	}
