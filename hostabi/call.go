@@ -119,5 +119,6 @@ func (c *Call) End() {
 	c.endPending()
 	c.stdout.flush()
 	c.stderr.flush()
+	c.logCrash()
 	c.logDropped()
 }

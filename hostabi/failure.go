@@ -17,6 +17,18 @@ type Failure struct {
 	Frames  []symbols.Frame // at most symbols.MaxFrames, innermost first
 }
 
+// String returns the failure in one line: kind, message, innermost frame.
+func (f Failure) String() string {
+	text := f.Kind
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	if len(f.Frames) > 0 {
+		text += " at " + f.Frames[0].String()
+	}
+	return text
+}
+
 // The limits of what a guest reports.
 const (
 	maxReports     = 8

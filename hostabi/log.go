@@ -69,6 +69,7 @@ const (
 // logLine writes one line of the guest within the budget: the line that exceeds it is cut,
 // later ones are only counted.
 func (c *Call) logLine(level slog.Level, text []byte) {
+	c.logCrash()
 	around := lineBytes
 	if r := c.Request; r != nil {
 		around += requestBytes + len(r.ID) + len(r.Route)
@@ -173,26 +174,37 @@ type logStream struct {
 	call  *Call
 	level slog.Level
 	line  []byte
+	most  int // bytes of line that are kept
 }
 
 // Write never fails. Lines over the budget are dropped and counted.
 func (o *logStream) Write(p []byte) (int, error) {
 	rest := p
 	for {
-		if o.call.log.spent {
+		if o.call.log.spent && !o.crashes() {
 			o.drop(rest)
 			return len(p), nil
 		}
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
-		if room := o.call.limits.LogBytes + 1 - len(o.line); room > 0 {
+		if room := o.most + 1 - len(o.line); room > 0 {
 			o.line = append(o.line, line[:min(room, len(line))]...)
 		}
 		if !ended {
 			return len(p), nil
 		}
-		o.call.logLine(o.level, bytes.TrimSuffix(o.line, []byte("\r")))
+		o.end(bytes.TrimSuffix(o.line, []byte("\r")))
 		o.line = o.line[:0]
 		rest = after
+	}
+}
+
+// crashes reports whether the stream is standard error, where a crash is looked for.
+func (o *logStream) crashes() bool { return o == &o.call.stderr }
+
+// end logs a line, unless it is kept as part of a crash.
+func (o *logStream) end(line []byte) {
+	if !o.crashes() || !o.call.crash.add(line, o.most) {
+		o.call.logLine(o.level, line)
 	}
 }
 
@@ -211,7 +223,7 @@ func (o *logStream) drop(p []byte) {
 
 func (o *logStream) flush() {
 	if len(o.line) > 0 {
-		o.call.logLine(o.level, o.line)
+		o.end(o.line)
 		o.line = o.line[:0]
 	}
 }

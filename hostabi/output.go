@@ -13,12 +13,13 @@ type output struct {
 	failed         *Failure // see Fail
 	limited        bool
 	stdout, stderr logStream
+	crash          crash // what stderr keeps back
 }
 
 func (o *output) reset(c *Call) {
 	*o = output{
-		stdout: logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0]},
-		stderr: logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0]},
+		stdout: logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0], most: c.limits.LogBytes},
+		stderr: logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0], most: max(c.limits.LogBytes, maxCrashBytes)},
 	}
 }
 

@@ -27,6 +27,7 @@ type function struct {
 	bulk       bool // it has bulk operations besides fill and copy that are charged by their length
 	remainders remainders
 	loopFirst  bool // it reaches a loop before anything that branches or calls
+	resumes    bool // see FuelImport
 }
 
 type list struct{ from, to int }
@@ -337,6 +338,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			f.hasCall, straight = true, false
 		case opcode.ImmTable:
 			loop := c.beginTable()
+			f.resumes = f.resumes || straight && c.selectsParameter(f, at)
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
 				f.edges++

@@ -9,9 +9,12 @@ const (
 	elementsShift = 4
 )
 
+// noPlace pushes that a function has no parameter that says where its code continues.
+var noPlace = []byte{opcode.I32Const, 0x7f}
+
 // fuelCheck is the code that counts fuel and refills it:
 //
-//	fuel -= cost; if fuel < 0 { fuel = refill() }
+//	fuel -= cost; if fuel < 0 { fuel = refill(-1) }
 //
 // in two parts, around the instruction that pushes the cost.
 func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
@@ -20,15 +23,16 @@ func fuelCheck(fuel, refill uint32) (parts [2][]byte) {
 	after := append([]byte{opcode.I32Sub}, set...)
 	after = append(after, get...)
 	after = append(after, opcode.I32Const, 0, opcode.I32GeS, opcode.If, opcode.BlockEmpty, opcode.Else)
+	after = append(after, noPlace...)
 	after = append(appendU32(append(after, opcode.Call), refill), set...)
 	return [2][]byte{get, append(after, opcode.End)}
 }
 
 // refillNow appends the code after a growth of memory:
 //
-//	fuel = refill()
+//	fuel = refill(-1)
 func (w *rewriter) refillNow(b []byte) []byte {
-	b = appendU32(append(b, opcode.Call), w.refill)
+	b = appendU32(append(append(b, noPlace...), opcode.Call), w.refill)
 	return appendU32(append(b, opcode.GlobalSet), w.fuel)
 }
 
@@ -73,7 +77,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	if !n.charged && !n.asks {
 		return append(w.code(b, f, false, added), opcode.End)
 	}
-	c := check{need: n}
+	c := check{need: n, resumes: f.resumes}
 	if n.charged {
 		c.cost = units(f.weight)
 		w.done.FuelChecks++
@@ -178,7 +182,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 				if loop := w.blocks.pop(); loop.cost > 0 {
 					b = w.copyThen(b, copied, at, loop.at)
 					b = append(b, opcode.End, opcode.Br, 2)
-					b = append(w.closeCheck(b, check{need{charged: true}, loop.cost}), opcode.End)
+					b = append(w.closeCheck(b, check{need{charged: true}, loop.cost, f.resumes}), opcode.End)
 					copied = pos
 				}
 			case op == opcode.Return && asks:
@@ -226,7 +230,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
 				b = w.copyThen(b, copied, at, at)
 				b = append(append(b, opcode.Block), blockType...)
-				b = w.openCheck(b, blockType, check{need{charged: true}, cost})
+				b = w.openCheck(b, blockType, check{need{charged: true}, cost, f.resumes})
 				w.blocks.pushLoop(cost, at)
 			} else {
 				w.blocks.push()
@@ -297,7 +301,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 
 // bulk charges a bulk operation whose length is on the stack:
 //
-//	if length > 1<<shift { fuel -= length >> shift; if fuel < 0 { fuel = refill() } }
+//	if length > 1<<shift { fuel -= length >> shift; if fuel < 0 { fuel = refill(-1) } }
 func (w *rewriter) bulk(b []byte, local uint32, shift int64) []byte {
 	b = appendU32(append(b, opcode.LocalTee), local)
 	b = appendU32(append(b, opcode.LocalGet), local)

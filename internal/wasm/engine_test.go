@@ -31,6 +31,7 @@ func mustRewrite(t testing.TB, original []byte, o wasm.Options) ([]byte, *wasm.R
 type host struct {
 	wazero.Runtime
 	refills int
+	places  []int32 // that the refills were told
 	// atMost ends the guest at that refill, if it is not 0
 	atMost int
 	slice  int  // fuel that was last given
@@ -55,6 +56,9 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Cleanup(func() { _ = h.Close(ctx) })
 	refill := api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
 		h.refills++
+		if len(h.places) < 100 {
+			h.places = append(h.places, api.DecodeI32(stack[0]))
+		}
 		if h.quick {
 			stack[0] = uint64(slice)
 			return
@@ -77,7 +81,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		}
 	})
 	_, err := h.NewHostModuleBuilder("host").
-		NewFunctionBuilder().WithGoModuleFunction(refill, nil, []api.ValueType{api.ValueTypeI32}).Export("fuel").
+		NewFunctionBuilder().WithGoModuleFunction(refill, []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI32}).Export("fuel").
 		NewFunctionBuilder().WithGoModuleFunction(used, nil, []api.ValueType{api.ValueTypeI32}).Export("stack").Instantiate(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -111,6 +112,43 @@ func TestTheHostIsAskedForFuelWhenMemoryGrows(t *testing.T) {
 		}
 		if left := int32(m.ExportedGlobal(done.Fuel).Get()); row.refills > 0 && int(left) != slice {
 			t.Errorf("%s%v leaves %d units of fuel, want a whole slice", row.export, row.args, left)
+		}
+	}
+}
+
+// TestTheHostIsToldWhereCodeOfGoContinues runs out of fuel in loops. In code like Go's the host must
+// see the block that each pass begins with, elsewhere none.
+func TestTheHostIsToldWhereCodeOfGoContinues(t *testing.T) {
+	defer func(n int) { slice = n }(slice)
+	slice = 1 // ask at each pass
+	loop := `(loop $l (block $2 (block $1 (block $0 (br_table $0 $1 $2 (local.get 0)))
+	    (local.set 0 (i32.const 1)) (br $l))
+	    (local.set 0 (i32.const 7)) (br $l))
+	  (global.set $n (i32.sub (global.get $n) (i32.const 1)))
+	  (local.set 0 (i32.const 1)) (br_if $l (global.get $n)))`
+	bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $n (mut i32) (i32.const 9))
+	  (func (export "go") (param i32) (result i32) `+loop+` (i32.const 0))
+	  (func $again (export "again") (param i32) (result i32) (block $1 (block $0 (br_table $0 $1 (local.get 0)))
+	    (return (call $again (i32.const 5)))) (i32.const 0))
+	  (func (export "other") (param i32) `+loop+`)
+	  (func (export "later") (param i32) (result i32) (local i32) (call $none) (block (br_table 0 (local.get 0))) (i32.const 0))
+	  (func $none (loop (br_if 0 (i32.const 0)))))`), everything)
+	for _, row := range []struct {
+		export string
+		want   []int32 // each once
+	}{
+		{"go", []int32{0, 1}}, // the jump to 7 goes ahead
+		{"again", []int32{0, 5}},
+		{"other", []int32{-1}},
+		{"later", []int32{-1}},
+	} {
+		h := newHost(t, wazero.NewRuntimeConfig())
+		m := h.instantiate(t, bytes, done)
+		if _, err := h.call(m, row.export, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Compact(h.places); !slices.Equal(got, row.want) {
+			t.Errorf("%s: the host was told %v, want %v", row.export, got, row.want)
 		}
 	}
 }

@@ -34,19 +34,20 @@ func (w *rewriter) functionSection() []byte {
 }
 
 // more is called where a check found no fuel, before the check is made again. It takes the
-// cost, which is charged again:
+// cost, which is charged again, and the place for refill:
 //
-//	fuel = refill() + cost
+//	fuel = refill(place) + cost
 func (w *rewriter) more() []byte {
 	var a assembler
-	return *a.number(opcode.Call, w.refill).get(0).op(opcode.I32Add).number(opcode.GlobalSet, w.fuel)
+	const cost, place = 0, 1
+	return *a.get(place).number(opcode.Call, w.refill).get(cost).op(opcode.I32Add).number(opcode.GlobalSet, w.fuel)
 }
 
 // deeper is called where a check found no fuel or stack, before the check is made again. It
 // takes what the check added to the depth, the part of it that is needed for callees, and
-// what it took of the fuel, and undoes it:
+// what it took of the fuel, and undoes it, and the place for refill:
 //
-//	if fuel < 0 { fuel = refill() }
+//	if fuel < 0 { fuel = refill(place) }
 //	fuel += cost
 //	if depth > most {
 //		depth = used() + below; if depth > most { trap }
@@ -55,11 +56,11 @@ func (w *rewriter) more() []byte {
 //
 // Without Options.Stack it traps instead of calling used.
 func (w *rewriter) deeper() []byte {
-	const bytes, below, cost = 0, 1, 2
+	const bytes, below, cost, place = 0, 1, 2, 3
 	var a assembler
 	if w.Fuel != nil {
 		a.number(opcode.GlobalGet, w.fuel).i32(0).op(opcode.I32LtS, opcode.If, opcode.BlockEmpty)
-		a.number(opcode.Call, w.refill).number(opcode.GlobalSet, w.fuel).op(opcode.End)
+		a.get(place).number(opcode.Call, w.refill).number(opcode.GlobalSet, w.fuel).op(opcode.End)
 		a.number(opcode.GlobalGet, w.fuel).get(cost).op(opcode.I32Add).number(opcode.GlobalSet, w.fuel)
 	}
 	above := func() {

@@ -12,7 +12,7 @@ import "runner.example/internal/wasm/opcode"
 //	    block code end
 //	    (return, or a branch to a block around the loop)
 //	  end
-//	  more(cost), or deeper(bytes, below, cost)
+//	  more(cost, place), or deeper(bytes, below, cost, place)
 //	  br 0
 //	end
 //
@@ -21,7 +21,8 @@ import "runner.example/internal/wasm/opcode"
 // that the code is valid exactly if it was.
 type check struct {
 	need
-	cost uint32 // of fuel; 0: it counts none
+	cost    uint32 // of fuel; 0: it counts none
+	resumes bool   // the parameter says where the code after the check continues
 }
 
 // openCheck appends what is before the code.
@@ -59,6 +60,11 @@ func (w *rewriter) closeCheck(b []byte, c check) []byte {
 		b = appendSigned(append(b, opcode.I32Const), int64(c.below))
 	}
 	b = appendSigned(append(b, opcode.I32Const), int64(c.cost))
+	if c.resumes {
+		b = append(b, opcode.LocalGet, 0)
+	} else {
+		b = append(b, noPlace...)
+	}
 	if c.asks {
 		b = appendU32(append(b, opcode.Call), w.deeperAt)
 	} else {

@@ -52,8 +52,12 @@ type Options struct {
 	Offsets bool
 }
 
-// FuelImport names the host function () -> i32 that is called when the fuel is spent. It
+// FuelImport names the host function (i32) -> i32 that is called when the fuel is spent. It
 // returns the fuel from then on (more than 0).
+//
+// Its parameter says where the guest is, in code of Go: functions of type (i32) -> i32 that begin
+// with a br_table by their parameter. There it is the value of the parameter, with which the loop
+// or the function continues. In other code, and between these places, it is -1.
 //
 // A unit is a pass through a loop or a call of a function, and one more for every 64 ns that
 // the heaviest path through it takes at worst, without inner loops. It is charged before the
@@ -158,7 +162,7 @@ func (w *rewriter) prepare() error {
 	}
 	globals := uint32(len(m.globals))
 	if w.Fuel != nil {
-		w.refill = w.addImport(w.Fuel.Module, w.Fuel.Name)
+		w.refill = w.addImport(w.Fuel.Module, w.Fuel.Name, I32)
 		w.fuel = globals
 		globals++
 		w.charge = fuelCheck(w.fuel, w.refill)
@@ -191,10 +195,10 @@ func (w *rewriter) addHelpers() {
 		return
 	}
 	if w.MaxStack > 0 {
-		w.deeperAt = w.addHelper(3, w.deeper())
+		w.deeperAt = w.addHelper(4, w.deeper())
 	}
 	if w.Fuel != nil {
-		w.moreAt = w.addHelper(1, w.more())
+		w.moreAt = w.addHelper(2, w.more())
 	}
 	if w.Fuel != nil && w.m.fills {
 		w.fillAt = w.addHelper(3, w.fill())
@@ -204,9 +208,9 @@ func (w *rewriter) addHelpers() {
 	}
 }
 
-// addImport adds a function () -> i32 to the imports, and returns its index.
-func (w *rewriter) addImport(module, name string) uint32 {
-	w.added = append(w.added, Import{Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Results: []ValueType{I32}}))})
+// addImport adds a function that returns an i32 to the imports, and returns its index.
+func (w *rewriter) addImport(module, name string, params ...ValueType) uint32 {
+	w.added = append(w.added, Import{Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Params: params, Results: []ValueType{I32}}))})
 	return uint32(len(w.m.imports) + len(w.added) - 1)
 }
 

@@ -102,6 +102,14 @@ func (c *coder) beginTable() int {
 	return c.loopNow
 }
 
+// selectsParameter reports whether the function has the type (i32) -> i32 and the br_table at a
+// position selects by the parameter.
+func (c *coder) selectsParameter(f *function, at int) bool {
+	t := c.m.types[f.typeIndex]
+	return len(t.Params) == 1 && t.Params[0] == I32 && len(t.Results) == 1 && t.Results[0] == I32 &&
+		c.bytes[at-2] == opcode.LocalGet && c.bytes[at-1] == 0
+}
+
 // addTarget adds the last label to the table that was begun.
 func (c *coder) addTarget() {
 	c.targets = append(c.targets, target{c.to, c.frames[c.to].id})

@@ -222,7 +222,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	}
 	number := []api.ValueType{api.ValueTypeI32}
 	own := []hostabi.Function{
-		{Name: fuelFunction, Results: number, Fn: refill},
+		{Name: fuelFunction, Params: number, Results: number, Fn: refill},
 		{Name: stackFunction, Results: number, Fn: stackUsed},
 	}
 	if err := e.provide(ctx, fuelModule, own); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/compile"
 )
@@ -19,6 +20,10 @@ type failure struct {
 	places []compile.Place
 	// memory is the size of the guest's memory, for a trap at an access to it.
 	memory uint64
+	// crash is what the guest wrote about it; nil: nothing. goCalls are the active calls of a module
+	// from Go, instead of places.
+	crash   *hostabi.Failure
+	goCalls []symbols.GoCall
 }
 
 // The kinds of failures that are decided here. Traps have others: see trapKinds.
@@ -94,6 +99,7 @@ func (s *sandbox) locate(f *failure) {
 	if s.engine.optimizations.trace {
 		f.places = s.places()
 	}
+	s.goCalls(f)
 	if f.kind != kindOutOfBounds {
 		return
 	}
@@ -130,7 +136,11 @@ func (s *sandbox) linearStackExhausted() bool {
 func (m *Module) report(call *hostabi.Call, f *failure) {
 	told := hostabi.Failure{Kind: f.kind}
 	var code []byte // of the innermost instruction
-	told.Frames, code = m.frames(f.places)
+	if len(f.goCalls) > 0 {
+		told.Frames = m.goFrames(f)
+	} else {
+		told.Frames, code = m.frames(f.places)
+	}
 	if access := wasm.Access(code); access != "" {
 		switch f.kind {
 		case kindOutOfBounds, kindLinearStack:
@@ -141,6 +151,9 @@ func (m *Module) report(call *hostabi.Call, f *failure) {
 				told.Message = "indirect call to null, or outside of the table"
 			}
 		}
+	}
+	if f.crash != nil {
+		crashed(&told, f.crash, f.limit)
 	}
 	call.Fail(told, f.limit)
 }

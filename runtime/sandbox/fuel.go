@@ -67,7 +67,9 @@ type meter struct {
 // grows.
 func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	s := ctx.(*guest).sandbox
+	s.block = api.DecodeI32(stack[0])
 	stack[0] = uint64(s.refill())
+	s.block = -1
 }
 
 // refill returns the fuel of the next slice. If the run's time is over or the CPU queue is

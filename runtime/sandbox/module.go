@@ -38,6 +38,7 @@ type Module struct {
 	values []uint64
 	random []region
 
+	golang  goTables
 	pool    pool
 	closing sync.Once
 }
@@ -131,6 +132,7 @@ func (m *Module) initialize(load context.Context) error {
 			s.end()
 		}
 	}
+	crash, crashed := call.Crash()
 	call.End()
 	switch {
 	case errors.Is(err, errNoMemory):
@@ -139,6 +141,8 @@ func (m *Module) initialize(load context.Context) error {
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
+	case err != nil && crashed:
+		return refuse("fails before its first request: %s", compile.Quote(crash.String(), 500))
 	case err != nil:
 		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
 	}

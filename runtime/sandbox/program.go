@@ -58,9 +58,10 @@ type program struct {
 	Data        []wasm.DataSegment
 	// CodeStart is where the content of the code section begins in the file. Imports is how many
 	// functions the module imports.
-	CodeStart int64
-	Imports   int
-	Stack     *wasm.StackPointer // nil: there is none
+	CodeStart          int64
+	Imports, Functions int
+	Go                 bool               // it has the globals of Go's code
+	Stack              *wasm.StackPointer // nil: there is none
 	// MinPages and MaxPages are as the module declares them.
 	MinPages, MaxPages uint32
 	// Unfit says why an instance cannot be restored; empty if it can.
@@ -94,7 +95,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err := m.CheckMemory(limit); err != nil {
 		return nil, refuse("%v", err)
 	}
-	p := &program{Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports())}
+	p := &program{Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions()}
 	if stack, ok := m.StackPointer(); ok {
 		p.Stack = &stack
 	}
@@ -121,6 +122,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	}
 	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost(), Offsets: done.Offsets}
 	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
+	p.Go = isGo(m, done.Globals)
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
 	}

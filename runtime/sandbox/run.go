@@ -132,6 +132,11 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		stood = errors.Is(outcome, hostabi.ErrTimeOver) && (most(s.task.Waited()) || most(queued) || c.turn != nil && most(c.turn.task.Waited()))
 	}
 	ran = true
+	if outcome != nil && !errors.Is(outcome, hostabi.ErrTimeOver) && !errors.Is(outcome, hostabi.ErrCPUSpent) {
+		if crash, ok := call.Crash(); ok {
+			f.crash = &crash
+		}
+	}
 	call.End()
 	switch {
 	case stood, errors.Is(outcome, cpuqueue.ErrFull):
@@ -141,7 +146,9 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		metrics.Overloaded("waits")
 		return errCannotPark
 	}
+	crash := f.crash
 	*f, err = judge(call, refused, outcome)
+	f.crash = crash
 	if err != nil && s != nil {
 		s.locate(f)
 	}

@@ -45,6 +45,7 @@ type sandbox struct {
 	last      api.Function // that the guest was in
 	steps     uint64       // of native stack beyond maxStack; see stack.go
 	stop      stop
+	block     int32 // that Go's code continues with after a refill; -1: it is elsewhere
 
 	// owed is the CPU time for making the sandbox, until it is charged to the call that it
 	// was made for.
@@ -215,7 +216,7 @@ func (s *sandbox) begin(c claim, h *cpuqueue.Handler) {
 		s.Worked(s.owed)
 	}
 	s.depth.Set(0)
-	s.stop = stop{}
+	s.stop, s.block = stop{}, -1
 	s.memory.refused, s.memory.refusals, s.memory.faulted = nil, 0, true
 }
 

@@ -271,7 +271,7 @@ func newPlainGuest(ctx context.Context, module []byte, done *wasm.Rewritten) (*p
 	}
 	one := []api.ValueType{api.ValueTypeI32}
 	_, err := g.runtime.NewHostModuleBuilder("host").
-		NewFunctionBuilder().WithGoModuleFunction(constant(1<<15), nil, one).Export("fuel").
+		NewFunctionBuilder().WithGoModuleFunction(constant(1<<15), one, one).Export("fuel").
 		NewFunctionBuilder().WithGoModuleFunction(constant(0), nil, one).Export("stack").Instantiate(ctx)
 	if err != nil {
 		return nil, err

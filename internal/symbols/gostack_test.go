@@ -1,0 +1,169 @@
+package symbols_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"runner.example/internal/symbols"
+	"runner.example/internal/wasm"
+)
+
+// stopped is a module from Go that has called the host.
+type stopped struct {
+	wasm               []byte
+	imports, functions int
+	memory             []byte
+	at                 symbols.GoStop
+}
+
+// gocrash builds a module of handlers that fail.
+var gocrash = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "gocrash-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "gocrash.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, "../../runtime/sandbox/testdata/gocrash")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text)
+	}
+	return os.ReadFile(out)
+})
+
+// stopAtOutput runs a handler of runtime/sandbox/testdata/gocrash until it writes to standard output.
+func stopAtOutput(t testing.TB, handler string) (s stopped) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the Go compiler")
+	}
+	var err error
+	if s.wasm, err = gocrash(); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := wasm.Parse(s.wasm, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.imports, s.functions = len(parsed.Imports()), parsed.Functions()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer r.Close(ctx)
+	wasi_snapshot_preview1.MustInstantiate(ctx, r)
+	var m api.Module
+	see := writer(func(p []byte) {
+		whole, _ := m.Memory().Read(0, m.Memory().Size())
+		global := func(i int) uint64 { return m.(experimental.InternalModule).Global(i).Get() }
+		s.memory, s.at = bytes.Clone(whole), symbols.GoStop{SP: uint32(global(0)), G: global(2), Function: -1, Block: -1}
+	})
+	if m, err = r.InstantiateWithConfig(ctx, s.wasm, wazero.NewModuleConfig().WithStartFunctions("_initialize").WithStdout(see)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.ExportedFunction(handler).Call(ctx); err != nil || s.memory == nil {
+		t.Fatalf("%s: %v, or it wrote nothing", handler, err)
+	}
+	return s
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+var _ io.Writer = writer(nil)
+
+// TestTheStackOfAGoroutineIsInMemory walks the stack of a handler that has called the host in a deferred
+// function, while it panics.
+func TestTheStackOfAGoroutineIsInMemory(t *testing.T) {
+	s := stopAtOutput(t, "recovered")
+	g := symbols.FindGo(s.memory, s.imports, s.functions)
+	if g == nil {
+		t.Fatal("the tables of Go are not found")
+	}
+	var own []string
+	for _, f := range symbols.GoFrames(g.Stack(s.memory, s.at), s.wasm) {
+		if f.Line == 0 || f.File == "" || f.Offset == 0 || strings.HasPrefix(f.Function, "runtime.") {
+			t.Errorf("the frame %v is not complete", f)
+		}
+		if strings.HasPrefix(f.Function, "main.") || f.Function == "panic" {
+			own = append(own, f.Function+" in "+f.File)
+		}
+	}
+	const file = " in runtime/sandbox/testdata/gocrash/main.go"
+	if got, want := strings.Join(own, ", "), "main.recovered.func1"+file+", panic in runtime/panic.go, main.fail"+file+", main.recovered"+file; got != want {
+		t.Errorf("the stack is\n%s, want\n%s", got, want)
+	}
+	if symbols.FindGo(s.memory, s.imports, s.functions+1) != nil || symbols.FindGo(s.memory[:1<<16], s.imports, s.functions) != nil {
+		t.Error("tables are found that are not those of the module")
+	}
+}
+
+// TestMemoryOfGoIsNotTrusted changes words of the memory that the walk reads, and the place where it
+// begins. Whatever they are, it ends with at most 32 frames.
+func TestMemoryOfGoIsNotTrusted(t *testing.T) {
+	s := stopAtOutput(t, "recovered")
+	g := symbols.FindGo(s.memory, s.imports, s.functions)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	n := 2000
+	if os.Getenv("RUNNER_SOAK") != "" {
+		n = 300_000
+	}
+	different := map[string]bool{}
+	memory := bytes.Clone(s.memory)
+	var changed []uint64
+	for range n {
+		for _, place := range changed {
+			copy(memory[place:place+8], s.memory[place:])
+		}
+		changed = changed[:0]
+		at := s.at
+		for range 1 + r.IntN(3) {
+			from := []uint64{uint64(s.at.SP), s.at.G, binary.LittleEndian.Uint64(s.memory[s.at.G+48:]), uint64(len(memory)) / 4}[r.IntN(4)]
+			place := (from + 8*uint64(r.IntN(64))) % uint64(len(memory)-8)
+			binary.LittleEndian.PutUint64(memory[place:], r.Uint64()>>r.IntN(64))
+			changed = append(changed, place)
+		}
+		switch r.IntN(4) {
+		case 0:
+			at.SP = r.Uint32() >> r.IntN(32)
+		case 1:
+			at.G = r.Uint64() >> r.IntN(64)
+		case 2:
+			at.Function, at.Block = r.IntN(s.imports+s.functions+9)-4, r.IntN(1<<17)-1
+		}
+		tables := g
+		if r.IntN(20) == 0 {
+			if tables = symbols.FindGo(memory, s.imports, s.functions); tables == nil {
+				continue
+			}
+		}
+		frames := symbols.GoFrames(tables.Stack(memory, at), nil)
+		if len(frames) > symbols.MaxFrames {
+			t.Fatalf("%d frames", len(frames))
+		}
+		different[fmt.Sprint(frames)] = true
+	}
+	if len(different) < n/100 {
+		t.Errorf("only %d different stacks: the changes are not where the walk reads", len(different))
+	}
+	for _, size := range []int{0, 1, 100, int(s.at.SP) + 4} {
+		_ = g.Stack(s.memory[:size], s.at)
+	}
+}
