@@ -14,6 +14,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/sourcemap"
 	"runner.example/sdk/typescript"
 )
 
@@ -36,14 +37,9 @@ const (
 type bundle struct {
 	script string
 	// sourceMap maps places in the script to places in the files.
-	sourceMap sourceMap
+	sourceMap sourcemap.Map
 	// files are the app's own files in the bundle, relative to the app directory.
 	files []string
-}
-
-type sourceMap struct {
-	Sources  []string `json:"sources"`
-	Mappings string   `json:"mappings"`
 }
 
 // bundleSDK builds a script that is evaluated before the handlers: runtime.ts adds the usual

@@ -93,7 +93,7 @@ func (b *bundle) placeAt(lines []int, offset int) diag.Span {
 	if !exact {
 		line--
 	}
-	span, _ := b.sourceMap.find(line+1, utf8.RuneCountInString(b.script[lines[line]:offset])+1)
+	span, _ := b.find(line+1, utf8.RuneCountInString(b.script[lines[line]:offset])+1)
 	return span
 }
 

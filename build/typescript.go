@@ -130,7 +130,7 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 		errnos[strconv.Itoa(int(errno.Errno))] = errno.Name
 	}
 	facts, _ := json.Marshal(map[string]any{ // only strings
-		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.sourceMap.standing(),
+		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.standing(),
 	})
 	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
 	if err != nil {
@@ -287,7 +287,7 @@ func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) 
 	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
 		line, _ := strconv.Atoi(at[1])
 		col, _ := strconv.Atoi(at[2])
-		if found, ok := bundled.sourceMap.find(line, col); ok && slices.Contains(bundled.files, found.File) {
+		if found, ok := bundled.find(line, col); ok && slices.Contains(bundled.files, found.File) {
 			span = found
 			break
 		}

@@ -829,8 +829,8 @@ func (m *Module) Eligibility() []string {
 	return reasons
 }
 
-// isDebug reports whether a custom section holds debug information. Its code addresses
-// are wrong after a rewrite.
-func (c custom) isDebug() bool {
-	return strings.HasPrefix(c.name, ".debug_") || c.name == "sourceMappingURL" || c.name == "external_debug_info"
+// isDebug reports whether a custom section of this name holds debug information. Its code
+// addresses are wrong after a rewrite.
+func isDebug(name string) bool {
+	return strings.HasPrefix(name, ".debug_") || name == "sourceMappingURL" || name == "external_debug_info"
 }

@@ -370,7 +370,7 @@ func (m *Module) entries(id byte) []byte {
 func (w *rewriter) customs(out []byte, after int) []byte {
 	for _, c := range w.m.customs {
 		switch {
-		case c.after != after || c.isDebug():
+		case c.after != after || isDebug(c.name):
 		case c.body == c.end: // at the end of a module the engine refuses it
 		case c.name == "name" && w.link != nil: // most functions would have none
 		case c.name == "name":

@@ -17,6 +17,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
 )
 
@@ -158,7 +159,7 @@ func (w *watcher) name(f api.FunctionDefinition) string {
 	case w.names[f.Index()] != "" && f.GoFunction() == nil:
 		return w.names[f.Index()]
 	case f.Name() != "":
-		return plainName(f.Name())
+		return symbols.PlainName(f.Name())
 	case len(exports) > 0:
 		return exports[0]
 	}

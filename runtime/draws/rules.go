@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ianlancetaylor/demangle"
 	"github.com/tetratelabs/wazero/api"
 )
 
@@ -79,22 +78,4 @@ func drawOfOthers(kind Kind, frames []string) Draw {
 
 func isGeneratorCrate(name string) bool {
 	return !strings.HasPrefix(name, "std::") && !strings.HasPrefix(name, "<std::") && generatorCrate.MatchString(name)
-}
-
-// rustHash ends the names of Rust's functions.
-var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
-
-// maxNameBits limits names to 2^maxNameBits bytes: a module may name its functions as it likes, and a short
-// name can be one of gigabytes when it is demangled.
-const maxNameBits = 10
-
-// plainName returns a name of the name section as in the source. Not all linkers demangle names.
-func plainName(name string) string {
-	if len(name) <= 4<<maxNameBits {
-		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")
-	}
-	if len(name) > 1<<maxNameBits {
-		name = strings.ToValidUTF8(name[:1<<maxNameBits], "") + "…"
-	}
-	return name
 }
