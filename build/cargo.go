@@ -19,11 +19,9 @@ import (
 	"runner.example/internal/diag"
 )
 
-const rustTarget = "wasm32-unknown-unknown"
-
 // How to install Rust, or its WebAssembly target.
 const (
-	rustupInstall = "run `rustup target add " + rustTarget + "`"
+	rustupInstall = "run `rustup target add " + wasip1 + "`"
 	rustDebian    = "on Debian `apt-get install cargo libstd-rust-dev-wasm32 lld-14 librust-serde-derive-dev librust-serde-json-dev`"
 )
 
@@ -39,8 +37,8 @@ var rustProfile = [][2]string{
 }
 
 // rustLinking are options for the final module only, so dependencies need not be compiled
-// again for them.
-var rustLinking = []string{"-C", "link-arg=-zstack-size=262144"}
+// again for them. With the stack first in memory, an overflow traps.
+var rustLinking = []string{"-C", "link-arg=-zstack-size=262144", "-C", "link-arg=--stack-first"}
 
 // rust builds a crate in handlers/ with cargo. The compiler's messages are added to the
 // list.
@@ -50,9 +48,16 @@ func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", source, err)
 	}
-	tool, err := findCargo(ctx, dir)
+	targets, named, ok := b.targets(dir)
+	if !ok {
+		return nil, nil
+	}
+	tool, err := findCargo(ctx, dir, targets)
 	if err != nil {
 		return nil, fmt.Errorf("%s is written in Rust, and %w", source, err)
+	}
+	if tool.target == unknownUnknown && !named {
+		b.found.Warnf("", diag.Span{File: source}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail: %s", unknownUnknown, wasip1, rustupInstall)
 	}
 	return b.fromDirectory(name, func(building string) (bool, error) {
 		target, err := b.lockTarget(ctx, dir)
@@ -92,11 +97,15 @@ func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
 // Cargo identifies a module by the name of its crate alone. An option with the crate's
 // directory prevents cargo from using the module of another app's crate with the same name.
 func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string) (messages, stderr []byte, ok bool, err error) {
-	args := []string{"rustc", "--lib", "--release", "--target", rustTarget, "--quiet", "--message-format=json"}
+	reactor, err := tool.reactor(target)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	args := []string{"rustc", "--lib", "--release", "--target", tool.target, "--quiet", "--message-format=json"}
 	if debianCrates(dir) {
 		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config", `source.debian.directory="`+debianRegistry+`"`)
 	}
-	args = append(append(args, "--"), rustLinking...)
+	args = slices.Concat(args, []string{"--"}, rustLinking, reactor)
 	args = append(args, "--remap-path-prefix", dir+"=handlers/"+filepath.Base(dir), "--cfg", fmt.Sprintf(`folder="%x"`, sha256.Sum256([]byte(dir))))
 	cmd := exec.CommandContext(ctx, tool.cargo, args...)
 	cmd.Dir = dir
@@ -169,12 +178,13 @@ func hasReleaseProfile(dir string) bool {
 	return err == nil && releaseProfile.Match(manifest)
 }
 
-// cargoTool is a cargo with a compiler that supports the target.
-type cargoTool struct{ cargo, rustc string }
+// cargoTool is a cargo with a compiler that supports the target, whose libraries are in the
+// directory library.
+type cargoTool struct{ cargo, rustc, target, library string }
 
-// findCargo returns the first cargo whose compiler has the library of the target, in the
-// path and in rustup's directory.
-func findCargo(ctx context.Context, dir string) (cargoTool, error) {
+// findCargo returns the first cargo whose compiler has the library of one of the targets, in
+// the path and in rustup's directory, with the first such target.
+func findCargo(ctx context.Context, dir string, targets []string) (cargoTool, error) {
 	places := filepath.SplitList(os.Getenv("PATH"))
 	if home, err := os.UserHomeDir(); err == nil {
 		places = append(places, filepath.Join(home, ".cargo", "bin"))
@@ -185,24 +195,27 @@ func findCargo(ctx context.Context, dir string) (cargoTool, error) {
 		if !filepath.IsAbs(place) || slices.Contains(places[:i], place) || !isProgram(cargo) {
 			continue
 		}
-		tool := cargoTool{cargo, rustc}
+		tool := cargoTool{cargo: cargo, rustc: rustc}
 		if rustc == "" {
 			tool.rustc = filepath.Join(place, "rustc")
 		}
-		if compiles(ctx, tool.rustc, dir) {
-			return tool, nil
+		for _, tool.target = range targets {
+			if tool.library = targetLibrary(ctx, tool.rustc, dir, tool.target); tool.library != "" {
+				return tool, nil
+			}
 		}
 		if without == "" {
 			without = cargo
 		}
 	}
+	install := strings.ReplaceAll(rustupInstall, wasip1, targets[0])
 	if err := ctx.Err(); err != nil {
 		return cargoTool{}, fmt.Errorf("find cargo: %w", err)
 	}
 	if without != "" {
-		return cargoTool{}, fmt.Errorf("the compiler of %s does not support WebAssembly: %s, %s", without, rustupInstall, rustDebian)
+		return cargoTool{}, fmt.Errorf("the compiler of %s does not support WebAssembly (%s): %s, %s", without, strings.Join(targets, ", "), install, rustDebian)
 	}
-	return cargoTool{}, fmt.Errorf("the command cargo is missing: install Rust 1.63 or later (rustup.rs) and %s, %s", rustupInstall, rustDebian)
+	return cargoTool{}, fmt.Errorf("the command cargo is missing: install Rust 1.63 or later (rustup.rs) and %s, %s", install, rustDebian)
 }
 
 func isProgram(path string) bool {
@@ -210,17 +223,21 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// compiles asks a compiler for the directory of the target's library, and checks that it
-// exists. It runs in the directory of the crate, which may select a toolchain.
-func compiles(ctx context.Context, rustc, dir string) bool {
-	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", rustTarget)
+// targetLibrary asks a compiler for the directory of the target's libraries, and returns it if
+// the standard library is there, else "". It runs in the directory of the crate, which may
+// select a toolchain.
+func targetLibrary(ctx context.Context, rustc, dir, target string) string {
+	cmd := exec.CommandContext(ctx, rustc, "--print", "target-libdir", "--target", target)
 	cmd.Dir, cmd.Env = dir, environ()
 	output, err := cmd.Output()
 	if err != nil {
-		return false
+		return ""
 	}
-	found, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(output)), "libstd-*.rlib"))
-	return len(found) > 0
+	library := strings.TrimSpace(string(output))
+	if found, _ := filepath.Glob(filepath.Join(library, "libstd-*.rlib")); len(found) == 0 {
+		return ""
+	}
+	return library
 }
 
 // debianRegistry is the crate registry of Debian's packages.

@@ -118,7 +118,7 @@ func TestARustCompilerWithoutTheTargetIsAnError(t *testing.T) {
 	t.Setenv("RUSTC", rustc)
 	_, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app"})
 	if err == nil || !strings.Contains(err.Error(), "handlers/without-target is written in Rust, and the compiler of ") ||
-		!strings.Contains(err.Error(), "rustup target add wasm32-unknown-unknown") {
+		!strings.Contains(err.Error(), "rustup target add wasm32-wasip1") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net"
@@ -24,6 +25,9 @@ import (
 
 // headEvery is how often the head of the audit chain is logged.
 const headEvery = time.Minute
+
+// readModuleTime limits the time for reading the symbols of a module that failed.
+const readModuleTime = 10 * time.Second
 
 // Node is a server with everything that it needs open.
 type Node struct {
@@ -127,15 +131,20 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		return err
 	}
 	defer ln.Close() // when serving never began
+	releaseOptions := a.Config.Release
+	releaseOptions.Logger = logger
+	releases := release.New(st, releaseOptions)
+	opt.Sandbox.ReadModule = func(sum [sha256.Size]byte) (module, debug []byte, err error) {
+		ctx, cancel := context.WithTimeout(context.Background(), readModuleTime)
+		defer cancel()
+		return readModule(ctx, releases, a.Dir, sum)
+	}
 	rt, err := runtime.New(opt)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime, n.member, n.ended = ln, rt, member, make(chan error, 1)
-	releaseOptions := a.Config.Release
-	releaseOptions.Logger = logger
-	releases := release.New(st, releaseOptions)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"

@@ -26,8 +26,9 @@ lacks gcc gcc libc6-dev
 # C and C++ for WebAssembly, and sanitizers.
 c=(clang-22 lld-22 wasi-libc libclang-rt-22-dev-wasm32 libc++-22-dev-wasm32 libc++abi-22-dev-wasm32 libclang-rt-22-dev)
 dpkg -s "${c[@]}" >/dev/null 2>&1 || missing+=("${c[@]}")
-# Rust with its library for WebAssembly, and the crates that the SDK depends on.
-rust=(rustc cargo libstd-rust-dev-wasm32 lld-14 librust-serde-dev librust-serde-derive-dev librust-serde-json-dev)
+# Rust with its libraries for WebAssembly, and the crates that the SDK depends on.
+rust=(rustc cargo libstd-rust-dev-wasm32 lld-14 librust-serde-dev librust-serde-derive-dev librust-serde-json-dev
+  librust-chrono-dev librust-getrandom-dev librust-rand-dev librust-uuid-dev) # what tests use as handlers do
 dpkg -s "${rust[@]}" >/dev/null 2>&1 || missing+=("${rust[@]}")
 # Libraries of the proxies that tools/fetch-proxies.sh fetches.
 proxies=(liblua5.3-0 libopentracing-c-wrapper0 libpcre2-8-0)

@@ -46,14 +46,17 @@ func around(b []byte, parts [2][]byte, n uint32) []byte {
 // codeSection writes the code anew.
 func (w *rewriter) codeSection() []byte {
 	m := w.m
-	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 && !w.divides || len(m.functions) == 0 {
+	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 && !w.divides && !w.Offsets || len(m.functions) == 0 {
 		return m.content(sectionCode)
 	}
 	size := len(m.content(sectionCode))
 	out := appendU32(make([]byte, 0, size+size/4+64), uint32(len(m.functions)+len(w.helpers)))
 	for i := range m.functions {
+		w.offsets.begin()
 		w.body = w.emitFunction(w.body[:0], i)
-		out = append(appendU32(out, uint32(len(w.body))), w.body...)
+		out = appendU32(out, uint32(len(w.body)))
+		w.offsets.finish(len(out), len(out)+len(w.body))
+		out = append(out, w.body...)
 	}
 	for _, h := range w.helpers {
 		out = append(appendU32(out, uint32(len(h.body))), h.body...)
@@ -66,6 +69,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	f := &m.functions[i]
 	n := w.checks(i)
 	b, added := w.locals(b, f, n.asks)
+	b = w.copyThen(b, f.code, f.code, f.code)
 	if !n.charged && !n.asks {
 		return append(w.code(b, f, false, added), opcode.End)
 	}
@@ -82,6 +86,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	blockType := w.blockType(m.types[f.typeIndex].Results)
 	b = w.openCheck(b, blockType, c)
 	b = append(w.code(b, f, n.asks, added), opcode.End)
+	b = w.copyThen(b, f.code, f.code, f.code)
 	if n.asks {
 		b = w.giveStackBack(b, added.depth)
 	}
@@ -154,7 +159,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		if w.split < len(m.splits) && m.splits[w.split] == at {
 			w.split++
 			if w.Fuel != nil {
-				b = append(b, src[copied:at]...)
+				b = w.copyThen(b, copied, at, at)
 				copied = at
 				b = around(b, w.charge, units(stretch))
 				w.done.FuelChecks++
@@ -168,20 +173,20 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmNone:
 			switch {
 			case op == opcode.End && len(w.blocks.open) == 1:
-				return append(b, src[copied:at]...)
+				return w.copyThen(b, copied, at, at)
 			case op == opcode.End:
-				if cost := w.blocks.pop(); cost > 0 {
-					b = append(b, src[copied:at]...)
+				if loop := w.blocks.pop(); loop.cost > 0 {
+					b = w.copyThen(b, copied, at, loop.at)
 					b = append(b, opcode.End, opcode.Br, 2)
-					b = append(w.closeCheck(b, check{need{charged: true}, cost}), opcode.End)
+					b = append(w.closeCheck(b, check{need{charged: true}, loop.cost}), opcode.End)
 					copied = pos
 				}
 			case op == opcode.Return && asks:
-				b = append(b, src[copied:at]...)
+				b = w.copyThen(b, copied, at, at)
 				b = appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
 				copied = pos
 			case w.divides && opcode.IsRemainder(op):
-				b = remainder(append(b, src[copied:at]...), op, added)
+				b = remainder(w.copyThen(b, copied, at, at), op, added)
 				copied = pos
 			}
 		case opcode.ImmLocal, opcode.ImmGlobal, opcode.ImmTableIdx:
@@ -197,7 +202,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 				w.thread++
 			}
 			if goes = w.blocks.label(goes); goes != label {
-				b = append(b, src[copied:at+1]...)
+				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, goes)
 				copied = pos
 			}
@@ -219,13 +224,13 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			w.loop++
 			w.done.FuelChecks++
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
-				b = append(b, src[copied:at]...)
+				b = w.copyThen(b, copied, at, at)
 				b = append(append(b, opcode.Block), blockType...)
 				b = w.openCheck(b, blockType, check{need{charged: true}, cost})
-				w.blocks.pushLoop(cost)
+				w.blocks.pushLoop(cost, at)
 			} else {
 				w.blocks.push()
-				b = append(b, src[copied:pos]...)
+				b = w.copyThen(b, copied, pos, at)
 				b = around(b, w.charge, cost)
 			}
 			copied = pos
@@ -233,7 +238,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			callee, size := uleb32(src[pos:])
 			pos += size
 			if shifted := w.function(callee); shifted != callee {
-				b = append(b, src[copied:at+1]...)
+				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, shifted)
 				copied = pos
 			}
@@ -246,7 +251,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 				}
 				break
 			}
-			b = append(b, src[copied:pos]...)
+			b = w.copyCode(b, copied, pos)
 			for range uint64(n) + 1 {
 				label, size := uleb32(src[pos:])
 				pos += size
@@ -260,7 +265,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmMemory, opcode.ImmRefType:
 			pos++
 			if op == opcode.MemoryGrow && w.Fuel != nil {
-				b = append(b, src[copied:pos]...)
+				b = w.copyThen(b, copied, pos, at)
 				copied = pos
 				b = w.refillNow(b)
 				w.done.FuelChecks++
@@ -271,7 +276,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			sub := src[pos]
 			pos = opcode.SkipMisc(src, pos)
 			if shift := bulkShift(sub); w.Fuel != nil && isCharged(shift, constant) {
-				b = append(b, src[copied:at]...)
+				b = w.copyThen(b, copied, at, at)
 				copied = pos
 				switch sub {
 				case opcode.MiscMemoryFill:

@@ -23,7 +23,6 @@ type Limits struct {
 	Elements      int // entries of all element segments
 	DataSegments  int
 	Customs       int // custom sections
-	NameEntries   int // a name section with more is dropped
 	// Compile is the time for compiling all functions, estimated from their branches and
 	// locals: compilers need time and memory by the square of them.
 	Compile time.Duration
@@ -50,7 +49,6 @@ func DefaultLimits() Limits {
 		Elements:      1 << 18,
 		DataSegments:  500_000,
 		Customs:       1_000,
-		NameEntries:   1 << 20,
 		Compile:       2 * time.Minute,
 	}
 }

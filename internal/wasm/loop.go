@@ -81,7 +81,8 @@ type blocks struct {
 
 type openBlock struct {
 	depth uint32 // of the block that branches name
-	cost  uint32 // of a loop with a check
+	cost  uint32 // of a loop with a check; 0: it is none
+	at    int    // where such a loop is in the file
 }
 
 // reset begins a function.
@@ -96,19 +97,19 @@ func (o *blocks) push() {
 }
 
 // pushLoop begins a loop with a check, whose code is within four blocks.
-func (o *blocks) pushLoop(cost uint32) {
-	o.open = append(o.open, openBlock{o.depth + 1, cost})
+func (o *blocks) pushLoop(cost uint32, at int) {
+	o.open = append(o.open, openBlock{o.depth + 1, cost, at})
 	o.depth += 4
 }
 
-// pop ends a block. It returns the cost of a loop with a check, or 0.
-func (o *blocks) pop() uint32 {
+// pop ends a block, and returns it.
+func (o *blocks) pop() openBlock {
 	last := o.open[len(o.open)-1]
 	o.open = o.open[:len(o.open)-1]
 	if o.depth--; last.cost > 0 {
 		o.depth -= 3
 	}
-	return last.cost
+	return last
 }
 
 // same reports whether labels are unchanged.

@@ -10,7 +10,7 @@ import (
 )
 
 // Options of Rewrite. With the zero value the result is the same module in its shortest form,
-// without debug information.
+// without names and debug information.
 type Options struct {
 	// Fuel counts the module's work, and calls a host function when the fuel is spent. nil:
 	// nothing is counted.
@@ -43,10 +43,13 @@ type Options struct {
 	// fast. It needs a Prefix.
 	Detach bool
 	// Alike removes what code does not depend on. Modules become equal that differ only in
-	// their data, the names of their exports and the size of their memory: functions are
-	// exported as Prefix and a number, and the memory begins with no page. The host grows
-	// it to Memory's size before any code runs. It needs Detach.
+	// their data, the names of their exports, the size of their memory and custom sections:
+	// functions are exported as Prefix and a number, and the memory begins with no page. The
+	// host grows it to Memory's size before any code runs. It needs Detach.
 	Alike bool
+	// Offsets asks for Rewritten.Offsets, and adds the debug information with which wazero
+	// keeps the offsets of instructions. Modules become equal only if their maps are.
+	Offsets bool
 }
 
 // FuelImport names the host function () -> i32 that is called when the fuel is spent. It
@@ -85,6 +88,8 @@ type Rewritten struct {
 	Data []DataSegment
 	// FuelChecks and StackChecks count the inserted checks.
 	FuelChecks, StackChecks int
+	// Offsets maps the new code to the module's; nil without Options.Offsets.
+	Offsets *Offsets
 }
 
 // ExportedGlobal is a mutable global and the name of its export.
@@ -106,6 +111,11 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 	w := &rewriter{m: m, Options: o, done: &Rewritten{}, divides: cmp.Or(o.Target, runtime.GOARCH) == "arm64"}
 	if err := w.prepare(); err != nil {
 		return nil, nil, err
+	}
+	if o.Offsets {
+		w.offsets = &Offsets{}
+		w.done.Offsets = w.offsets
+		return w.offsets.debugSections(w.write()), w.done, nil
 	}
 	return w.write(), w.done, nil
 }
@@ -130,6 +140,7 @@ type rewriter struct {
 	thread       int              // the next in m.threads
 	blocks       blocks
 	body         []byte
+	offsets      *Offsets
 }
 
 // addedIndexes are the indexes of functions and globals that the rewriter adds.
@@ -370,13 +381,8 @@ func (m *Module) entries(id byte) []byte {
 func (w *rewriter) customs(out []byte, after int) []byte {
 	for _, c := range w.m.customs {
 		switch {
-		case c.after != after || isDebug(c.name):
+		case c.after != after || w.Alike || c.name == "name" || isDebug(c.name): // names and addresses are wrong now
 		case c.body == c.end: // at the end of a module the engine refuses it
-		case c.name == "name" && w.link != nil: // most functions would have none
-		case c.name == "name":
-			if body := w.names(c); len(body) > 0 {
-				out = appendSection(out, sectionCustom, append(appendName(nil, c.name), body...))
-			}
 		default:
 			out = appendSection(out, sectionCustom, w.m.bytes[c.start:c.end])
 		}

@@ -188,31 +188,6 @@ func TestMemoryAndTablesGrowOnlyToTheirLimits(t *testing.T) {
 	}
 }
 
-// functionNames are those that traces show.
-func functionNames(compiled wazero.CompiledModule) (names []string) {
-	for _, f := range compiled.ExportedFunctions() {
-		names = append(names, f.DebugName())
-	}
-	slices.Sort(names)
-	return names
-}
-
-func TestNamesStayWithTheirFunctions(t *testing.T) {
-	original := watModule(t, `(module $mod
-	  (import "env" "in" (func $outside))
-	  (func $first (export "a") (param $x i32) (local $y i64) (call $second))
-	  (func $second (export "b") (call $outside))
-	  (func $third (export "c")))`)
-	bytes, _ := mustRewrite(t, original, everything)
-	want := functionNames(compile(t, original))
-	if got := functionNames(compile(t, bytes)); !slices.Equal(got, want) || !strings.Contains(strings.Join(got, " "), "second") {
-		t.Errorf("names %q, want %q", got, want)
-	}
-	if !strings.Contains(string(bytes), "host.fuel") {
-		t.Error("the added function has no name")
-	}
-}
-
 func TestUnknownSectionsAreKeptAndDebugInformationIsDropped(t *testing.T) {
 	original := module(
 		section(0, text("producers"), []byte("by hand")),

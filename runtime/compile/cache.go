@@ -29,8 +29,9 @@ import (
 
 // cache is the directory of compiled code:
 //
-//	<version>/code/…       the code of a rewritten module, where the compiler writes it
-//	<version>/<key>.sums   the XXH64 of its files, in the format of xxh64sum -c
+//	<version>/code/…         the code of a rewritten module, where the compiler writes it
+//	<version>/<key>.offsets  where its instructions are in the module before it was rewritten
+//	<version>/<key>.sums     the XXH64 of its files, in the format of xxh64sum -c
 //
 // A version stands for everything but the module that the code depends on. Code is run
 // without further checks, so no other user may write to the directory. A .sums file is
@@ -46,14 +47,15 @@ type cache struct {
 }
 
 const (
-	sumsFile = ".sums"
-	codeDir  = "code"
+	sumsFile    = ".sums"
+	offsetsFile = ".offsets"
+	codeDir     = "code"
 )
 
 // The names of files that this package or the compiler writes.
 var (
 	versionName  = regexp.MustCompile(`^v[0-9a-f]{16}$`)
-	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.sums|new-[0-9]+)$`)
+	entryName    = regexp.MustCompile(`^([0-9a-f]{64}\.(sums|offsets)|new-[0-9]+)$`)
 	beingWritten = regexp.MustCompile(`^new-|\.tmp$`)
 	codeName     = regexp.MustCompile(`^[0-9a-f]{64}(\.[0-9]+\.tmp)?$`)
 )
@@ -134,31 +136,57 @@ func version() string {
 	return fmt.Sprintln(compiler, revision, build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// make returns the code of a rewritten module from the cache, or has it compiled and keeps
-// it. The key is a hash of the module's bytes.
-func (c *cache) make(ctx context.Context, key string, s Source,
-	compile func(ctx context.Context, s Source, kept bool) (wazero.CompiledModule, error)) (wazero.CompiledModule, error) {
+// make fills in the code of a rewritten module from the cache, or has it compiled and keeps
+// it. The code's key is a hash of the module's bytes.
+func (c *cache) make(ctx context.Context, code *Code, s Source,
+	compile func(ctx context.Context, s Source, kept bool) (wazero.CompiledModule, error)) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	key := code.key
 	kept := c.find(key)
 	if !kept {
 		c.evict() // so that the compiler finds no code without a checksum
 	}
 	before := c.code()
-	compiled, err := compile(ctx, s, kept)
+	code.Compiled, err = compile(ctx, s, kept)
 	if errors.Is(err, errUnreadable) { // it was damaged before its checksum was taken
 		c.remove(key, c.sums(key))
 		before = c.code()
-		compiled, err = compile(ctx, s, false)
+		code.Compiled, err = compile(ctx, s, false)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
+	code.offsets = nativeOf(code.Compiled).takeOffsets(s.Offsets)
 	added := slices.DeleteFunc(c.code(), func(name string) bool { return slices.Contains(before, name) })
 	if len(added) > 0 {
+		if code.offsets != nil && c.keepOffsets(key, added, code.offsets) == nil {
+			added = append(added, key+offsetsFile)
+		}
 		c.keep(key, added)
 	}
-	return compiled, nil
+	if _, checked := c.sums(key)[key+offsetsFile]; checked {
+		if mapped, err := mapFile(filepath.Join(c.dir, key+offsetsFile)); err == nil {
+			code.offsets, code.mapped = mapped, true
+		}
+	}
+	return nil
+}
+
+// keepOffsets writes the offsets of a key's code to a file of their own.
+func (c *cache) keepOffsets(key string, code []string, offsets offsetTable) error {
+	for _, name := range code {
+		file, err := os.ReadFile(filepath.Join(c.dir, name))
+		if err != nil {
+			return err
+		}
+		if file, ok := withoutOffsets(file); ok {
+			if err := c.write(name, file); err != nil {
+				return err
+			}
+		}
+	}
+	return c.write(key+offsetsFile, offsets)
 }
 
 // find reports whether the code of a key is in the cache. It removes code with a wrong
@@ -203,7 +231,7 @@ func (c *cache) sums(key string) map[string]string {
 	sums := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || !filepath.IsLocal(name) || !strings.HasPrefix(name, codeDir+"/") {
+		if !ok || !filepath.IsLocal(name) || !strings.HasPrefix(name, codeDir+"/") && name != key+offsetsFile {
 			return nil
 		}
 		sums[name] = sum

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/tetratelabs/wazero"
+	"golang.org/x/sys/unix"
 
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
@@ -64,10 +66,11 @@ func (c *Compiler) Close(ctx context.Context) error {
 	return err
 }
 
-// Source is a rewritten module, and what compiling it costs at worst.
+// Source is a rewritten module, what compiling it costs at worst, and where its code comes from.
 type Source struct {
-	Wasm []byte
-	Cost wasm.Cost
+	Wasm    []byte
+	Cost    wasm.Cost
+	Offsets *wasm.Offsets
 }
 
 // Code is the native code of a rewritten module. Modules that are rewritten to the same
@@ -76,6 +79,11 @@ type Source struct {
 type Code struct {
 	// Compiled is what the runtime instantiates.
 	Compiled wazero.CompiledModule
+
+	base    uintptr // of the native code
+	size    uintptr
+	offsets offsetTable // of the native code; nil: not known
+	mapped  bool        // offsets are a file
 
 	key  string
 	refs int           // modules; guarded by Compiler.mu
@@ -118,12 +126,19 @@ func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error
 	dir := ""
 	if c.cache != nil {
 		dir = c.cache.dir
-		code.Compiled, code.err = c.cache.make(ctx, code.key, s, c.compile)
+		code.err = c.cache.make(ctx, code, s, c.compile)
 	} else {
 		code.Compiled, code.err = c.compile(ctx, s, false)
+		if code.err == nil {
+			code.offsets = nativeOf(code.Compiled).takeOffsets(s.Offsets)
+		}
 	}
 	if code.err == nil {
-		releaseMemory(code.Compiled, dir)
+		native := nativeOf(code.Compiled)
+		native.releaseMemory(dir)
+		if code.size = uintptr(len(native.code)); code.size > 0 {
+			code.base = uintptr(unsafe.Pointer(&native.code[0]))
+		}
 	} else {
 		c.mu.Lock()
 		delete(c.codes, code.key)
@@ -131,6 +146,16 @@ func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error
 	}
 	close(code.done)
 	return code, code.err
+}
+
+// Original returns the instruction that native code at an address is for: the call that returns
+// there, or the trap that ends there. ok is false for other code, and for functions that
+// rewriting added.
+func (c *Code) Original(address uintptr) (p Place, ok bool) {
+	if address-c.base > c.size {
+		return p, false
+	}
+	return c.offsets.find(uint64(address - c.base))
 }
 
 // Release ends a module's use of the code.
@@ -145,7 +170,11 @@ func (c *Compiler) Release(ctx context.Context, code *Code) error {
 	if !last {
 		return nil
 	}
-	return code.Compiled.Close(ctx)
+	err := code.Compiled.Close(ctx)
+	if code.mapped {
+		err = errors.Join(err, unix.Munmap(code.offsets))
+	}
+	return err
 }
 
 // Cancelled is the error of a module whose loading was cancelled.

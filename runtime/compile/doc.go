@@ -7,6 +7,9 @@
 //	Code ── in memory ── in the cache ── compiled here, if certainly cheap
 //	                                  └─ compiled in a separate process (Main)
 //
+// For native code a Code knows the instruction of the original module (Original). Only failures need
+// that, so it is a file that is read then.
+//
 // The package does not rewrite modules, and does not run them. Any goroutine may use a
 // Compiler.
 package compile

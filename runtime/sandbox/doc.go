@@ -35,6 +35,9 @@
 // ended in the same way: in host functions, whose loops use a cost.Meter, and as Work
 // before and after the run.
 //
+// When a run fails, its native stack is read before the sandbox is restored: it has the active
+// calls. They get names and lines (internal/symbols) when the instance slot is free again.
+//
 // # Invariants
 //
 //   - A guest always counts fuel. At the end of each slice of fuel the garbage collector and

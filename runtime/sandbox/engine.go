@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,6 +79,10 @@ type Options struct {
 	// Disable names optimizations (OptWatch and others) that are disabled, as if their
 	// self-test had failed.
 	Disable []string
+	// ReadModule returns the file of a module and its debug file (see package symbols), nil if
+	// it has none, by the SHA-256 of the module. It is called when a handler fails, by any
+	// goroutine. Without it the places of failures have no names.
+	ReadModule func(sum [sha256.Size]byte) (module, debug []byte, err error)
 	// Metrics measures waits and restores; nil: nothing is measured.
 	Metrics *telemetry.Metrics
 	// Now is the clock, the time since any moment; CPUTime is the CPU time of the
@@ -156,6 +161,7 @@ type Engine struct {
 	cpu     *cpuqueue.Queue
 	memory  budget
 	strikes strikes
+	symbols symbolTables
 
 	idleTick atomic.Int64 // counts quarters of IdleTime
 	stop     chan struct{}
@@ -304,6 +310,7 @@ func (e *Engine) tidyIdle() {
 		for _, m := range e.loaded() {
 			m.pool.tidy(now-quarters, now-6*quarters)
 		}
+		e.symbols.tidy(now - 6*quarters)
 	}
 }
 

@@ -32,7 +32,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 			return err
 		}
 	}
-	err = judge(call, nil, s.call(c, index))
+	_, err = judge(call, nil, s.call(c, index))
 	s.finish()
 	m.pool.giveBack(s)
 	call.End()
@@ -122,7 +122,14 @@ const Slice = slice
 // Optimizations says which optimizations the engine uses.
 func (e *Engine) Optimizations() string {
 	o := e.optimizations
-	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults)
+	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v, trace %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace)
+}
+
+// SymbolTables is how many modules have their symbols in memory.
+func (e *Engine) SymbolTables() int {
+	e.symbols.mu.Lock()
+	defer e.symbols.mu.Unlock()
+	return len(e.symbols.tables)
 }
 
 // Fill makes the pool hold n sandboxes, each of which has run a handler once.

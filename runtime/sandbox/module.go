@@ -91,8 +91,8 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte, fresh bool)
 	if err != nil {
 		return nil, err
 	}
-	p.Source.Wasm = nil // the compiler has it now
-	if fresh {          // its image is taken before the initialization, so runner_prepare has no use
+	p.Source = compile.Source{} // the compiler has it now
+	if fresh {                  // its image is taken before the initialization, so runner_prepare has no use
 		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
 	}
 	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}

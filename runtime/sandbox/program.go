@@ -42,6 +42,8 @@ type program struct {
 	Handlers []string
 	// Exports are the names that Source has for the module's functions.
 	Exports map[string]string
+	// Exported are the names of the functions that the module exports, by their indexes.
+	Exported map[int]string
 	// Command: it exports _start.
 	Command bool
 	// First are the functions of the initialization, in order.
@@ -54,6 +56,11 @@ type program struct {
 	Globals     []string
 	Fuel, Depth string
 	Data        []wasm.DataSegment
+	// CodeStart is where the content of the code section begins in the file. Imports is how many
+	// functions the module imports.
+	CodeStart int64
+	Imports   int
+	Stack     *wasm.StackPointer // nil: there is none
 	// MinPages and MaxPages are as the module declares them.
 	MinPages, MaxPages uint32
 	// Unfit says why an instance cannot be restored; empty if it can.
@@ -87,7 +94,10 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err := m.CheckMemory(limit); err != nil {
 		return nil, refuse("%v", err)
 	}
-	p := &program{Unfit: m.Eligibility()}
+	p := &program{Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports())}
+	if stack, ok := m.StackPointer(); ok {
+		p.Stack = &stack
+	}
 	if err := p.readExports(m); err != nil {
 		return nil, err
 	}
@@ -104,11 +114,12 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 		Prefix:         exportPrefix,
 		Detach:         true,
 		Alike:          true,
+		Offsets:        true,
 	})
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost()}
+	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost(), Offsets: done.Offsets}
 	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
@@ -122,11 +133,13 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 // readExports finds the handlers and the functions of the initialization.
 func (p *program) readExports(m *wasm.Module) error {
 	var memory, initialize, warm, prepare bool
+	p.Exported = map[int]string{}
 	for _, x := range m.Exports() {
 		if x.Kind != wasm.FunctionKind {
 			memory = memory || x.Kind == wasm.MemoryKind && x.Name == exportMemory
 			continue
 		}
+		p.Exported[int(x.Index)] = x.Name
 		t := m.FunctionType(x.Index)
 		plain := len(t.Params) == 0 && len(t.Results) == 0 && int(x.Index) >= len(m.Imports())
 		switch x.Name {

@@ -201,14 +201,14 @@ func TestAModuleNeedsNoMemory(t *testing.T) {
 
 func TestAnOptimizationThatDoesNotWorkIsDisabledAndLogged(t *testing.T) {
 	for name, want := range map[string]string{
-		"everything":         "snapshot true, watch true, shrink true, reuse true, stack true, faults true",
-		"pagemap":            "snapshot true, watch false, shrink true, reuse true, stack true, faults true",
-		"no shrinking":       "snapshot true, watch true, shrink false, reuse true, stack true, faults true",
-		"no reused function": "snapshot true, watch true, shrink true, reuse false, stack true, faults true",
-		"no stack":           "snapshot true, watch true, shrink true, reuse true, stack false, faults true",
-		"no count of faults": "snapshot true, watch true, shrink true, reuse true, stack true, faults false",
-		"no snapshot":        "snapshot false, watch true, shrink true, reuse true, stack false, faults false",
-		"no changed pages":   "snapshot false, watch false, shrink true, reuse true, stack false, faults false",
+		"everything":         "snapshot true, watch true, shrink true, reuse true, stack true, faults true, trace true",
+		"pagemap":            "snapshot true, watch false, shrink true, reuse true, stack true, faults true, trace true",
+		"no shrinking":       "snapshot true, watch true, shrink false, reuse true, stack true, faults true, trace true",
+		"no reused function": "snapshot true, watch true, shrink true, reuse false, stack true, faults true, trace true",
+		"no stack":           "snapshot true, watch true, shrink true, reuse true, stack false, faults true, trace false",
+		"no count of faults": "snapshot true, watch true, shrink true, reuse true, stack true, faults false, trace true",
+		"no snapshot":        "snapshot false, watch true, shrink true, reuse true, stack false, faults false, trace false",
+		"no changed pages":   "snapshot false, watch false, shrink true, reuse true, stack false, faults false, trace false",
 	} {
 		var log bytes.Buffer
 		e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Disable: fallbacks[name]})

@@ -27,12 +27,23 @@ import (
 //	                    had to wait when no more guests may park
 //	NotReady            the module is closed; it did not run
 //
-// Run begins and ends the call, and does not use it after it returned.
+// If the handler failed, call.Failures has its places. Run begins and ends the call, and does not
+// use it after it returned.
 func (m *Module) Run(call *hostabi.Call, handler string) error {
 	return m.run(call, handler, nil)
 }
 
 func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
+	var f failure
+	err := m.runIn(call, handler, usage, &f)
+	if f.kind != "" { // now that others can have the instance slot
+		m.report(call, &f)
+	}
+	return err
+}
+
+// runIn is run in an instance slot. It describes a failure of the guest in f.
+func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *failure) error {
 	call.Begin()
 	index, ok := m.byName[handler]
 	if !ok {
@@ -130,7 +141,11 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 		metrics.Overloaded("waits")
 		return errCannotPark
 	}
-	return judge(call, refused, outcome)
+	*f, err = judge(call, refused, outcome)
+	if err != nil && s != nil {
+		s.locate(f)
+	}
+	return err
 }
 
 var errNoCPU = fault.New(fault.Overloaded, "the CPU queue is full; try again")
@@ -162,31 +177,6 @@ func (m *Module) restore(s *sandbox, call *hostabi.Call, handler int) error {
 		metrics.Restored(m.engine.options.Now()-began, s.memory.restored)
 	}
 	return err
-}
-
-// judge returns the fault of a run that ended with err.
-func judge(call *hostabi.Call, refused, err error) error {
-	exit, exited := errors.AsType[*hostabi.Exit](err)
-	if exited && exit.Status == 0 && call.Response.Status != 0 {
-		err, exited = nil, false // exit(0) after an answer counts as a return
-	}
-	switch {
-	case errors.Is(err, hostabi.ErrTimeOver):
-		return timedOut(hostabi.ErrTimeOver)
-	case errors.Is(err, hostabi.ErrCPUSpent):
-		return timedOut(usedUp(call.Host.CPU(), hostabi.ErrCPUSpent))
-	case err == nil && call.Context.Err() != nil:
-		return timedOut(call.Context.Err())
-	case err != nil && refused != nil:
-		return fault.Wrap(fmt.Errorf("%w: %w", refused, oneLine{err}), fault.HandlerOutOfMemory, "the handler ran out of memory")
-	case exited:
-		return failed(fmt.Errorf("handler exited with status %d", exit.Status))
-	case err != nil:
-		return failed(oneLine{err})
-	case call.Response.Status == 0:
-		return failed(errors.New("handler returned without an answer"))
-	}
-	return nil
 }
 
 // oneLine is an error of the guest without its stack trace, which has numbers for names.

@@ -42,6 +42,7 @@ type sandbox struct {
 	random    random
 	reseed    api.Function // nil: the module does not export it
 	running   api.Function // that the guest is in; nil: none
+	last      api.Function // that the guest was in
 	steps     uint64       // of native stack beyond maxStack; see stack.go
 	stop      stop
 
@@ -270,6 +271,7 @@ func overflowed(err error) bool {
 // If it fails, the sandbox must be discarded.
 func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	optimizations := &s.engine.optimizations
+	s.last = nil // its stack may be large
 	if err != nil {
 		if _, broken := errors.AsType[runtime.Error](err); broken || call.HostFailed() || s.instance.IsClosed() {
 			return errBroken

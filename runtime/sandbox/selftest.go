@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/deadline"
+	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/compile"
 )
 
@@ -37,6 +39,8 @@ type optimizations struct {
 	// faults: page faults show that a run wrote to no other pages than the runs before it.
 	// Otherwise each restore scans the memory.
 	faults bool
+	// trace: the places of a trap are found. Otherwise failures have none.
+	trace bool
 	// Whether the kernel watches memory for writes says Engine.watch.
 }
 
@@ -49,6 +53,7 @@ const (
 	OptReuse    = "reuse"
 	OptStack    = "stack"
 	OptFaults   = "faults"
+	OptTrace    = "trace"
 )
 
 // selftest.wasm is made from selftest.wat.
@@ -89,6 +94,7 @@ func (e *Engine) test(ctx context.Context) error {
 		e.optimizations.stack = stackLayout{}
 	}
 	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
+	e.optimizations.trace = t.passes(OptTrace, "failures are logged without their places", t.traces)
 	return nil
 }
 
@@ -293,6 +299,37 @@ func (t *selfTest) stack(s *sandbox) error {
 	}
 	if handler := t.module.byName["endless"]; layout.size(s.functions[handler]) > 2*mostStack {
 		return fmt.Errorf("endless recursion took %d bytes of stack", layout.size(s.functions[handler]))
+	}
+	return nil
+}
+
+// traces checks that the places of a trap and of the calls around it are found.
+func (t *selfTest) traces(s *sandbox) error {
+	if t.engine.optimizations.stack == (stackLayout{}) {
+		return errors.New("the native stack is not known")
+	}
+	for _, row := range []struct {
+		export string
+		want   []byte // the instructions of the innermost calls
+	}{
+		{"trap", []byte{opcode.Unreachable}},
+		{"endless", []byte{opcode.LocalGet, opcode.Call, opcode.Call}},
+	} {
+		if _, err := t.run(s, row.export, plenty); err == nil {
+			return fmt.Errorf("%s does not trap", row.export)
+		}
+		var found []byte
+		for _, p := range s.places() {
+			if at := t.module.program.CodeStart + p.Offset; at < int64(len(selftestWasm)) {
+				found = append(found, selftestWasm[at])
+			}
+		}
+		if len(found) < len(row.want) || !bytes.Equal(found[:len(row.want)], row.want) {
+			return fmt.Errorf("%s is found at instructions % x", row.export, found)
+		}
+		if err := t.restored(s); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"reflect"
+	"runtime"
+	_ "unsafe" // for go:linkname
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -43,7 +45,7 @@ func (s *sandbox) releaseSteps() {
 // invoke calls a function of the guest, and records it and how it ended. It writes the results to
 // stack, which has one word for each.
 func (s *sandbox) invoke(f api.Function, stack ...uint64) error {
-	s.running = f
+	s.running, s.last = f, f
 	s.ended = f.CallWithStack(&s.guest, stack)
 	s.running = nil
 	if s.stop.because != nil {
@@ -54,12 +56,14 @@ func (s *sandbox) invoke(f api.Function, stack ...uint64) error {
 
 // stackLayout says where a function keeps its native stack, as indexes of the fields of
 // wazero's unexported type: the stack, its top (it grows downwards), and how far it reached
-// when the guest last called the host. With the zero value nothing is known.
+// when the guest last called the host or trapped, with the frame pointer and the address of the
+// code at that time. With the zero value nothing is known.
 type stackLayout struct {
-	of         reflect.Type
-	stack, top int
-	state      int // the field that holds reached
-	reached    int
+	of             reflect.Type
+	stack, top     int
+	state          int // the field that holds the others
+	reached, frame int
+	code           int
 }
 
 // findStack finds the fields of a function's native stack by their names.
@@ -86,7 +90,14 @@ func findStack(f api.Function) (t stackLayout, ok bool) {
 	if t.state = field(kind.Elem(), "execCtx", reflect.Struct); !ok {
 		return t, false
 	}
-	t.reached = field(kind.Elem().Field(t.state).Type, "stackPointerBeforeGoCall", reflect.Pointer)
+	state := kind.Elem().Field(t.state).Type
+	if t.reached = field(state, "stackPointerBeforeGoCall", reflect.Pointer); !ok {
+		return t, false
+	}
+	if t.frame = field(state, "framePointerBeforeGoCall", reflect.Uintptr); !ok {
+		return t, false
+	}
+	t.code = field(state, "goCallReturnAddress", reflect.Pointer)
 	return t, ok
 }
 
@@ -110,6 +121,30 @@ func (t *stackLayout) used(f api.Function) uint64 {
 	}
 	return used
 }
+
+// calls returns the addresses of the code of a function that was unwound, innermost first: where
+// it ended, and where its active calls would have returned to.
+func (t *stackLayout) calls(f api.Function) []uintptr {
+	v, ok := t.value(f)
+	if !ok {
+		return nil
+	}
+	state := v.Field(t.state)
+	reached, frame, top := state.Field(t.reached).Pointer(), uintptr(state.Field(t.frame).Uint()), uintptr(v.Field(t.top).Uint())
+	bottom := v.Field(t.stack).Pointer()
+	if reached < bottom || reached >= top || runtime.GOARCH == "amd64" && (frame < reached || frame >= top) {
+		return nil
+	}
+	all := unwindStack(reached, frame, top, []uintptr{state.Field(t.code).Pointer()})
+	runtime.KeepAlive(f)
+	return all[:len(all)-1] // the last one is where all calls begin
+}
+
+// unwindStack appends the return addresses of the frames between the stack pointer and the top
+// of a native stack, until there are 30.
+//
+//go:linkname unwindStack github.com/tetratelabs/wazero/internal/engine/wazevo.unwindStack
+func unwindStack(sp, fp, top uintptr, addresses []uintptr) []uintptr
 
 func (t *stackLayout) value(f api.Function) (v reflect.Value, ok bool) {
 	if f == nil || t.of == nil {

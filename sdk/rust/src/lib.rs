@@ -42,11 +42,19 @@
 //! module was initialized; a request never sees what another one left in them. A request
 //! need not free its memory.
 //!
-//! A panic is logged with its location, and answers 500. Randomness
-//! and time come from [`Context::random`] and [`Context::now`]: on this target
-//! `SystemTime::now` panics, and the standard library draws no random numbers. The keys of
-//! a `HashMap` are new in every request: the runner renews them. What was drawn while the
-//! module was initialized or warmed, and is kept in a static, stays the same.
+//! A panic is logged with its location, and answers 500.
+//!
+//! On `wasm32-wasip1` the standard library has the time, random numbers and sleeping, and so
+//! have the crates that use them. `println!` and `dbg!` write to the log, and
+//! `std::process::exit` with a status other than 0 answers 500. There are no files, threads,
+//! sockets, arguments and variables: what needs one is an error. On `wasm32-unknown-unknown`
+//! there is nothing of this: `SystemTime::now` panics, `println!` does nothing, and only
+//! [`Context::random`] and [`Context::now`] have random numbers and the time.
+//!
+//! The keys of a `HashMap` are new in every request: the runner renews them. What was drawn
+//! while the module was initialized or warmed, and is kept in a static, stays the same. This
+//! includes the generator of `rand::thread_rng` if its first use was then; `runner build`
+//! reports it.
 
 #![warn(missing_docs)]
 

@@ -26,6 +26,21 @@ pub fn handle(_: &'static str, handler: Handler) {
         Guest.log(Level::Failure, &format!("panic\n{}{}", text, place));
     }));
     serve(&Guest, handler);
+    flush();
+}
+
+/// Writes a last line of `print!` without an end to the log.
+#[cfg(target_arch = "wasm32")]
+fn flush() {
+    #[cfg(target_os = "wasi")]
+    let _ = std::io::Write::flush(&mut std::io::stdout());
+}
+
+/// Makes the buffer of standard output before there are requests.
+#[cfg(target_os = "wasi")]
+#[export_name = "runner_prepare"]
+extern "C" fn prepare() {
+    flush();
 }
 
 /// Outside of the runner there is no request.

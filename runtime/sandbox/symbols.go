@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"errors"
+	"math"
+	"sync"
+
+	"runner.example/internal/symbols"
+	"runner.example/runtime/compile"
+)
+
+// symbolBytes limits the files whose symbols are kept. The newest ones are kept even if they are
+// larger.
+const symbolBytes = 64 << 20
+
+// symbolTables are the functions and lines of modules that failed not long ago: reading them takes
+// up to a second, and a handler may fail in each request.
+type symbolTables struct {
+	mu     sync.Mutex
+	tables map[[sha256.Size]byte]*symbolTable
+}
+
+// symbolTable is what is known of one module.
+type symbolTable struct {
+	used int64 // the Engine.idleTick of its last use; guarded by symbolTables.mu
+
+	read   sync.Mutex // held while the rest is set
+	done   bool
+	module []byte         // its file; nil: it cannot be read
+	table  *symbols.Table // nil: there is none
+	size   int64
+}
+
+// of returns the symbols of a module.
+func (t *symbolTables) of(m *Module) *symbolTable {
+	read := m.engine.options.ReadModule
+	if read == nil {
+		return &symbolTable{}
+	}
+	t.mu.Lock()
+	s := t.tables[m.sum]
+	if s == nil {
+		s = &symbolTable{}
+		if t.tables == nil {
+			t.tables = map[[sha256.Size]byte]*symbolTable{}
+		}
+		t.tables[m.sum] = s
+	}
+	s.used = m.engine.idleTick.Load()
+	t.mu.Unlock()
+	s.read.Lock()
+	defer s.read.Unlock()
+	if s.done {
+		return s
+	}
+	s.done = true
+	module, debug, err := read(m.sum)
+	if module != nil {
+		var unusable error
+		s.table, unusable = symbols.Read(module, debug)
+		s.module, err = module, errors.Join(err, unusable)
+	}
+	if err != nil {
+		m.engine.options.Logger.Warn("symbols not read", "module", m.name, "cause", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.size = int64(len(module) + len(debug))
+	t.shrink(s)
+	return s
+}
+
+// shrink drops the tables that were not used for the longest time, but not keep.
+func (t *symbolTables) shrink(keep *symbolTable) {
+	for {
+		total, oldest := int64(0), [sha256.Size]byte{}
+		least := int64(math.MaxInt64)
+		for sum, s := range t.tables {
+			total += s.size
+			if s != keep && s.size > 0 && s.used < least {
+				least, oldest = s.used, sum
+			}
+		}
+		if total <= symbolBytes || least == math.MaxInt64 {
+			return
+		}
+		delete(t.tables, oldest)
+	}
+}
+
+// tidy drops the tables that were last used before a tick.
+func (t *symbolTables) tidy(before int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for sum, s := range t.tables {
+		if s.used < before {
+			delete(t.tables, sum)
+		}
+	}
+}
+
+// frames names the places of a failure. code is the module's from the innermost one on, or nil.
+func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []byte) {
+	if len(places) == 0 {
+		return nil, nil
+	}
+	known := m.engine.symbols.of(m)
+	for _, p := range places {
+		function, offset := m.program.Imports+p.Function, m.program.CodeStart+p.Offset
+		if known.table == nil {
+			frames = append(frames, symbols.Frame{Offset: offset})
+		} else {
+			frames = append(frames, known.table.Frames(uint32(function), offset)...)
+		}
+		if last := &frames[len(frames)-1]; last.Function == "" {
+			last.Function = compile.Quote(m.program.Exported[function], 200)
+		}
+	}
+	if at := m.program.CodeStart + places[0].Offset; at < int64(len(known.module)) {
+		code = known.module[at:]
+	}
+	return frames[:min(len(frames), symbols.MaxFrames)], code
+}
