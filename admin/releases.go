@@ -87,7 +87,7 @@ func (l *Local) getRelease(ctx context.Context, _ keystore.Authority, args Relea
 	if err != nil {
 		return found, err
 	}
-	schema := release.Manifest{Files: slices.DeleteFunc(slices.Clone(found.Files), func(f release.File) bool { return release.IsModule(f.Name) })}
+	schema := release.Manifest{Files: slices.DeleteFunc(slices.Clone(found.Files), func(f release.File) bool { return !release.IsSchema(f.Name) })}
 	bytes := int64(0)
 	for _, f := range schema.Files {
 		bytes += f.Size

@@ -34,9 +34,10 @@ func (a *App) Read() (*Content, error) {
 func (a *App) Release(name string, files []release.Content) (*Content, error) {
 	content := &Content{Name: name}
 	for _, f := range files {
-		if release.IsModule(f.Name) {
+		switch {
+		case release.IsModule(f.Name):
 			content.Modules = append(content.Modules, runtime.ModuleFile{Name: f.Name, Wasm: f.Data})
-		} else {
+		case release.IsSchema(f.Name):
 			content.Sources = append(content.Sources, diag.Source{Name: f.Name, Text: f.Data})
 		}
 	}
@@ -58,6 +59,9 @@ func (latest *Content) Files() (files []release.Content) {
 	}
 	for _, m := range latest.Modules {
 		files = append(files, release.Content{Name: m.Name, Data: m.Wasm})
+		if m.Debug != nil {
+			files = append(files, release.Content{Name: release.DebugOf(m.Name), Data: m.Debug})
+		}
 	}
 	return files
 }

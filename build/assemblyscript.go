@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -100,7 +101,7 @@ var scriptVariables = []string{"JSON_CACHE=", "JSON_DEBUG=", "JSON_FAST_PATH_THR
 // options, and select another runtime than the one that never frees memory: the sandbox
 // restores the memory after every request.
 func scriptOptions(dir string, manifest scriptPackage) []string {
-	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0", "--debug"}
+	options := []string{"--noColors", "--exportStart", "_initialize", "--optimizeLevel", "3", "--shrinkLevel", "0", "--debug", "--sourceMap"}
 	if manifest.needs("json-as") {
 		options = append(options, "--transform", "json-as")
 	}
@@ -120,6 +121,15 @@ func scriptOptions(dir string, manifest scriptPackage) []string {
 		options = append(options, "--runtime", "stub")
 	}
 	return options
+}
+
+// mappedSource returns the name of a source in a source map, relative to the app directory. Those of libraries
+// begin with ~lib.
+func mappedSource(name, source string) string {
+	if strings.HasPrefix(source, "~") {
+		return source
+	}
+	return path.Join("handlers", name, strings.TrimPrefix(source, "./"))
 }
 
 // Messages of the compiler:

@@ -71,6 +71,8 @@ func (o *Options) wants(source string) bool { return o.Only == nil || o.Only(sou
 type Module struct {
 	// File is the path of the module, relative to the app directory.
 	File string
+	// Debug is the path of its debug file; empty: it has none.
+	Debug string
 	// Sources are the files or the directory that it was built from, relative to the app
 	// directory.
 	Sources []string
@@ -80,7 +82,7 @@ type Module struct {
 	Bytes    int
 	Took     time.Duration
 
-	wasm []byte
+	wasm, debug []byte
 }
 
 // DiagnosticsError has the errors and warnings of the sources.
@@ -182,16 +184,23 @@ func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err
 	return m, nil
 }
 
-// write writes the module to its file, as a whole or not at all.
+// write writes the module and its debug file, each as a whole or not at all. The debug file is first: one of
+// another build does not count.
 func (m *Module) write(dir string) error {
-	if m.wasm == nil {
-		return nil // written by the toolchain
+	if m.debug != nil {
+		m.Debug = debugFile(m.File)
+		if err := replaceFile(filepath.Join(dir, m.Debug), m.debug); err != nil {
+			return fmt.Errorf("write the debug file: %w", err)
+		}
 	}
 	if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
 		return fmt.Errorf("write the module: %w", err)
 	}
 	return nil
 }
+
+// debugFile returns the name of the debug file of a module.
+func debugFile(module string) string { return strings.TrimSuffix(module, ".wasm") + ".debug" }
 
 // loadable checks what can be checked in the file alone. A module that cannot be loaded
 // must not replace one that can.

@@ -26,13 +26,14 @@ const (
 )
 
 // rustProfile makes small and fast modules, unless the crate's manifest or the environment
-// say otherwise. Function names are kept for the log of a trap.
+// say otherwise. Lines and names of functions are for the debug file.
 var rustProfile = [][2]string{
 	{"CARGO_PROFILE_RELEASE_PANIC", "abort"},
 	{"CARGO_PROFILE_RELEASE_LTO", "true"},
 	{"CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1"},
 	{"CARGO_PROFILE_RELEASE_OPT_LEVEL", "3"},
-	{"CARGO_PROFILE_RELEASE_STRIP", "debuginfo"},
+	{"CARGO_PROFILE_RELEASE_DEBUG", "1"},
+	{"CARGO_PROFILE_RELEASE_STRIP", "none"},
 }
 
 // rustLinking are options for the final module only, so dependencies need not be compiled
@@ -105,7 +106,7 @@ func (b *builder) cargo(ctx context.Context, tool cargoTool, dir, target string)
 		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config", `source.debian.directory="`+debianRegistry+`"`)
 	}
 	args = slices.Concat(args, []string{"--"}, rustLinking, reactor)
-	args = append(args, "--cfg", fmt.Sprintf(`folder="%x"`, sha256.Sum256([]byte(dir))))
+	args = append(args, "--remap-path-prefix", dir+"=handlers/"+filepath.Base(dir), "--cfg", fmt.Sprintf(`folder="%x"`, sha256.Sum256([]byte(dir))))
 	cmd := exec.CommandContext(ctx, tool.cargo, args...)
 	cmd.Dir = dir
 	cmd.Env = append(environ(), "RUSTC="+tool.rustc, "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+target)

@@ -26,7 +26,7 @@ var clangVersions = []int{22, 21, 20, 19, 18, 17, 16, 15, 14}
 // clangFlags apply to compiling and linking. The sysroot depends on the target's name;
 // newer versions would use another name, with a warning.
 var clangFlags = []string{
-	"--target=wasm32-wasi", "-O2",
+	"--target=wasm32-wasi", "-O2", "-g1", "-fdebug-info-for-profiling", // lines, and whole names of inlined functions
 	"-fno-color-diagnostics", "-fno-caret-diagnostics", "-fdiagnostics-show-option",
 }
 
@@ -34,9 +34,8 @@ var (
 	cFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-Werror=implicit-function-declaration"}
 	// WebAssembly without the exceptions proposal cannot unwind its stack.
 	cxxFlags = []string{"-Wall", "-Wextra", "-Werror=format-security", "-fno-exceptions"}
-	// With the stack first in memory, an overflow traps. Function names are kept for the
-	// log of a trap.
-	linkFlags = []string{"-mexec-model=reactor", "-Wl,--stack-first", "-Wl,-z,stack-size=131072", "-Wl,--strip-debug", "-Wl,--color-diagnostics=never"}
+	// With the stack first in memory, an overflow traps.
+	linkFlags = []string{"-mexec-model=reactor", "-Wl,--stack-first", "-Wl,-z,stack-size=131072", "-Wl,--color-diagnostics=never"}
 )
 
 // cModule builds a directory of handlers/ in C, C++ or both, as a WASI reactor. The
@@ -79,11 +78,14 @@ func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
 		if !allCompiled {
 			return false, nil
 		}
-		random := filepath.Join(work, "random.o")
-		if ok, err := r.compile(filepath.Join(work, "include", c.Random), random, nil); err != nil || !ok {
-			return ok, err
+		for _, file := range c.Linked {
+			object := filepath.Join(work, filepath.Base(file)+".o")
+			if ok, err := r.compile(filepath.Join(work, "include", file), object, nil); err != nil || !ok {
+				return ok, err
+			}
+			objects = append(objects, object)
 		}
-		return r.link(append(objects, random), building, cxx, own)
+		return r.link(objects, building, cxx, own)
 	})
 }
 
@@ -193,12 +195,16 @@ type cRun struct {
 // compile compiles one file to an object. The SDK's header is available, unless the
 // directory has one with the same name. The object contains no path of this machine.
 func (r *cRun) compile(file, object string, own []string) (bool, error) {
+	dir, err := filepath.Abs(filepath.Join(r.b.options.Dir, "handlers", r.name))
+	if err != nil {
+		return false, fmt.Errorf("build handlers/%s: %w", r.name, err)
+	}
 	flags := cFlags
 	if isCxx(file) {
 		flags = append(slices.Clone(cxxFlags), "-std=gnu++17")
 	}
 	args := slices.Concat(clangFlags, flags,
-		[]string{"-I", filepath.Join(r.work, "include"), "-ffile-prefix-map=" + r.work + string(filepath.Separator) + "="},
+		[]string{"-I", filepath.Join(r.work, "include"), "-ffile-prefix-map=" + r.work + string(filepath.Separator) + "=", "-fdebug-prefix-map=" + dir + "=handlers/" + r.name},
 		compileFlags(own), []string{"-c", file, "-o", object})
 	return r.run(args)
 }

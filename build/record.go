@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// recordName is the file in build/ that lists the modules that builds have made, with their
-// sources.
+// recordName is the file in build/ that lists the modules and debug files that builds have made, with
+// their sources.
 const recordName = ".built"
 
-// record is the content of that file, by module file name.
+// record is the content of that file, by file name.
 type record map[string]origin
 
-// origin is the source of a built module. A file with another digest was not built from it,
+// origin is the source of a built file. A file with another digest was not built from it,
 // and is kept.
 type origin struct {
 	Source string `json:"source"` // "handlers", or the directory handlers/<name>
@@ -36,7 +36,7 @@ func readRecord(dir string) record {
 		return record{}
 	}
 	for name := range r {
-		if filepath.Base(name) != name || filepath.Ext(name) != ".wasm" {
+		if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".wasm" && ext != ".debug" {
 			delete(r, name) // not written by a build
 		}
 	}
@@ -54,22 +54,29 @@ func (r record) write(dir string) error {
 	return nil
 }
 
-// recordModule adds a module to the record of an app, and removes the module that the same
-// source was built into before, under another name. It returns the removed files.
+// recordModule adds a module and its debug file to the record of an app, and removes the files that the same
+// source was built into before, under other names. It returns the removed files.
 func recordModule(dir, source string, m *Module) (removed []string, err error) {
-	sum, err := sumOf(filepath.Join(dir, m.File))
-	if err != nil {
-		return nil, fmt.Errorf("write the record of built modules: %w", err)
-	}
 	r := readRecord(dir)
-	name := filepath.Base(m.File)
-	r[name] = origin{source, sum}
-	removed, err = r.sweep(dir, func(other string) bool { return other != name && r[other].Source == source })
+	var names []string
+	for _, file := range []string{m.File, m.Debug} {
+		if file == "" {
+			continue
+		}
+		sum, err := sumOf(filepath.Join(dir, file))
+		if err != nil {
+			return nil, fmt.Errorf("write the record of built modules: %w", err)
+		}
+		name := filepath.Base(file)
+		names = append(names, name)
+		r[name] = origin{source, sum}
+	}
+	removed, err = r.sweep(dir, func(other string) bool { return !slices.Contains(names, other) && r[other].Source == source })
 	return removed, errors.Join(err, r.write(dir))
 }
 
-// Clean removes the modules in build/ that Build has made from deleted sources, and returns
-// their files, relative to the app directory. Modules from elsewhere are kept. All modules
+// Clean removes the modules in build/ that Build has made from deleted sources, with their debug files,
+// and returns the files, relative to the app directory. Those from elsewhere are kept. All
 // are kept when there is no directory handlers, as in a deployed app.
 func Clean(dir string) (removed []string, err error) {
 	r := readRecord(dir)
@@ -88,7 +95,7 @@ func Clean(dir string) (removed []string, err error) {
 	return removed, err
 }
 
-// sweep removes stale modules from the record, and deletes those that are unchanged.
+// sweep removes stale files from the record, and deletes those that are unchanged.
 func (r record) sweep(dir string, stale func(name string) bool) (removed []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if !stale(name) {

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/symbols"
 )
 
 // toolchain builds the module build/<name>.wasm from a directory handlers/<name> with the
@@ -65,8 +68,9 @@ func markers() string {
 }
 
 // fromDirectory builds the module of a directory. compile gets the path to write to, and
-// reports whether it succeeded. The module is moved into place only when it is complete and
-// can be loaded, because compilers write their output in pieces.
+// reports whether it succeeded. It may write a source map too (sourceMapOf). Debug information is split from the
+// module. Files are written only when the module is complete and can be loaded, because compilers write
+// their output in pieces.
 func (b *builder) fromDirectory(name string, compile func(building string) (bool, error)) (*Module, error) {
 	began := time.Now()
 	out, err := filepath.Abs(filepath.Join(b.options.Dir, "build"))
@@ -77,24 +81,47 @@ func (b *builder) fromDirectory(name string, compile func(building string) (bool
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
 	building := filepath.Join(out, "."+name+".building")
-	defer os.Remove(building) // already gone after success
+	defer os.Remove(building)
+	defer os.Remove(sourceMapOf(building))
 	if done, err := compile(building); err != nil || !done {
 		return nil, err
 	}
-	module, err := os.ReadFile(building)
-	if err != nil {
-		return nil, fmt.Errorf("read the module: %w", err)
+	m := &Module{File: filepath.Join("build", name+".wasm"), Sources: []string{"handlers/" + name}}
+	if m.wasm, m.debug, err = split(name, building); err != nil {
+		return nil, err
 	}
-	if !b.loadable("handlers/"+name, "build/"+name+".wasm", module) {
+	if !b.loadable("handlers/"+name, "build/"+name+".wasm", m.wasm) {
 		return nil, nil
 	}
-	if err := os.Rename(building, filepath.Join(out, name+".wasm")); err != nil {
-		return nil, fmt.Errorf("write the module: %w", err)
+	if len(m.debug) > maxDebugBytes {
+		b.found.Warnf("", diag.Span{File: "handlers/" + name}, "its debug information has %d MiB, and a release may have %d: frames of failures will have no lines", len(m.debug)>>20, maxDebugBytes>>20)
+		m.debug = nil
 	}
-	return &Module{
-		File: filepath.Join("build", name+".wasm"), Sources: []string{"handlers/" + name},
-		Bytes: len(module), Took: time.Since(began),
-	}, nil
+	m.Bytes, m.Took = len(m.wasm), time.Since(began)
+	return m, nil
+}
+
+// sourceMapOf returns the file to which the compiler of AssemblyScript writes the source map of a module.
+func sourceMapOf(building string) string {
+	return strings.TrimSuffix(building, filepath.Ext(building)) + ".wasm.map"
+}
+
+// maxDebugBytes limits debug files.
+const maxDebugBytes = symbols.MaxDebugBytes
+
+// split reads a module that was built, and splits its debug information from it.
+func split(name, building string) (module, debug []byte, err error) {
+	built, err := os.ReadFile(building)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the module: %w", err)
+	}
+	sourceMap, err := os.ReadFile(sourceMapOf(building))
+	if err == nil {
+		module, debug, err = symbols.SplitSourceMap(built, sourceMap, func(source string) string { return mappedSource(name, source) })
+	} else if module, debug, err = symbols.Split(built); err != nil {
+		return built, nil, nil // it cannot be loaded, which is reported
+	}
+	return module, debug, err
 }
 
 // run runs a command of a toolchain in handlers/<name>, with additional environment

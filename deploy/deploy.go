@@ -30,6 +30,10 @@ type LocalRelease struct {
 	// Check compiles the modules, and returns what an activation would refuse. A release that a node
 	// serves needs no check: the node has compiled it.
 	Check func(ctx context.Context) error
+	// older is the same release without debug files, for nodes that do not know them; nil: it has none.
+	older *LocalRelease
+	// unused are warnings about debug files that cannot be used.
+	unused diag.List
 	// Draws warns about random values that the modules draw before their first request.
 	Draws func(ctx context.Context) (diag.List, error)
 }
@@ -54,16 +58,28 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 	if err != nil {
 		return nil, err
 	}
-	files := content.Files()
-	m := release.Describe(name, files)
 	drawn := func(ctx context.Context) (diag.List, error) {
 		return runtime.FindDraws(ctx, a.SandboxOptions(""), content.App)
 	}
-	l := &LocalRelease{Version{m.ID(), m.Files, sources}, m, files, nil, check, drawn}
-	if key != nil {
-		l.signature = new(release.Sign(m, key))
+	of := func(files []release.Content) *LocalRelease {
+		m := release.Describe(name, files)
+		l := &LocalRelease{Version: Version{m.ID(), m.Files, sources}, manifest: m, contents: files, Check: check, Draws: drawn}
+		if key != nil {
+			l.signature = new(release.Sign(m, key))
+		}
+		return l
 	}
-	return l, m.Check()
+	files := content.Files()
+	l := of(files)
+	if plain := slices.DeleteFunc(slices.Clone(files), func(f release.Content) bool { return release.IsDebug(f.Name) }); len(plain) < len(files) {
+		l.older = of(plain)
+	}
+	for _, f := range modules {
+		if f.DebugErr != nil {
+			l.unused.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
+		}
+	}
+	return l, l.manifest.Check()
 }
 
 // Plan is what a deployment does.
@@ -87,11 +103,12 @@ func (l *LocalRelease) Plan(ctx context.Context, node *admin.Client, all bool) (
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Send: append([]release.File{}, l.Files...)}
-	if !all {
-		if plan.Send, err = node.MissingFiles(ctx, l.manifest); err != nil {
-			return nil, err
-		}
+	plan := &Plan{}
+	if plan.Send, err = node.MissingFiles(ctx, l.manifest); err != nil {
+		return nil, err
+	}
+	if all {
+		plan.Send = append([]release.File{}, l.Files...)
 	}
 	status, err := node.Status(ctx)
 	if err != nil {

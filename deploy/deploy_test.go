@@ -86,6 +86,24 @@ func (s sweeper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A debug file is part of the release, unless it cannot be used.
+func TestADebugFileIsSentUnlessItCannotBeUsed(t *testing.T) {
+	node := newNode(t)
+	good := read(t, map[string]string{"a.schema": "app shop\n", "build/m.debug": `{"version":3,"sources":[],"mappings":""}`})
+	without := read(t, map[string]string{"a.schema": "app shop\n"})
+	damaged := read(t, map[string]string{"a.schema": "app shop\n", "build/m.debug": "\x7fELF"})
+	if good.ID == without.ID || damaged.ID != without.ID {
+		t.Errorf("the releases are %s, without a debug file %s, with a damaged one %s", good.ID, without.ID, damaged.ID)
+	}
+	d, err := deploy.Compare(without.Version, good.Version)
+	if err != nil || len(d.Changes) != 1 || d.Changes[0].Name != "build/m.wasm" || d.Changes[0].Properties[0].Name != "debug" {
+		t.Errorf("the difference is %+v, %v", d.Changes, err)
+	}
+	if plan, err := good.Plan(t.Context(), node.Client(), false); err != nil || len(plan.Send) != 3 {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
 func TestContentsThatWereSweptMeanwhileAreSentAgain(t *testing.T) {
 	node := newNode(t)
 	client := node.Client()

@@ -10,6 +10,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/internal/fault"
 )
 
 // Deployment is one run of runner deploy.
@@ -35,6 +36,11 @@ type document struct {
 // *console.Failure if the answer was not yes.
 func (d Deployment) Run(ctx context.Context) error {
 	plan, err := d.Release.Plan(ctx, d.Node, d.All)
+	if older := d.Release.older; older != nil && fault.CodeOf(err) == fault.Invalid {
+		d.Console.Say("", "the node does not accept debug files, so none is sent: its runner is older")
+		older.unused, d.Release = d.Release.unused, older
+		plan, err = older.Plan(ctx, d.Node, d.All)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,6 +58,7 @@ func (d Deployment) Run(ctx context.Context) error {
 		return err
 	}
 	plan.Diagnostics.Append(drawn)
+	plan.Diagnostics.Append(d.Release.unused)
 	switch {
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())

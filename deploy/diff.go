@@ -180,6 +180,9 @@ func (r Version) declarations() (inventory, error) {
 			v.add("module", f.Name, "size", console.Plural(int(f.Size), "byte"))
 			v.add("module", f.Name, "sha256", f.Digest.String())
 		}
+		if module, ok := release.ModuleOf(f.Name); ok {
+			v.add("module", module, "debug", f.Digest.String())
+		}
 	}
 	return v, nil
 }

@@ -304,8 +304,11 @@ func isFile(path string) bool {
 	return there
 }
 
-// remove deletes a module that this run has built.
+// remove deletes a module that this run has built, and its debug file.
 func (d *dev) remove(module string) {
+	debug := release.DebugOf(filepath.ToSlash(module))
+	_ = os.Remove(filepath.Join(d.app.Dir, debug)) // it may have none
+	d.files.ours(debug)
 	if err := os.Remove(filepath.Join(d.app.Dir, module)); err == nil {
 		d.noteRemoved(module)
 	}
@@ -392,6 +395,7 @@ func (d *dev) noteBuilt(m *build.Module) {
 	d.built[source] = m.File
 	file := filepath.ToSlash(m.File)
 	d.files.ours(file)
+	d.files.ours(release.DebugOf(file))
 	d.log.event(devEvent{Event: "built", Module: file, Bytes: m.Bytes, Seconds: m.Took.Seconds()},
 		fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 }

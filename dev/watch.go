@@ -169,7 +169,7 @@ func (w *watcher) look() map[string]stamp {
 	w.ask(filepath.Join(w.dir, "types"))
 	note(config.FileName, w.config)
 	note(typesName, filepath.Join(w.dir, typesName)) // generated here, and again when it is deleted
-	for _, pattern := range []string{"*.schema", "build/*.wasm"} {
+	for _, pattern := range []string{"*.schema", "build/*.wasm", "build/*.debug"} {
 		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are valid
 		for _, path := range found {
 			if name, err := filepath.Rel(w.dir, path); err == nil && !passing(filepath.Base(path)) {

@@ -256,6 +256,11 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 	if err := checkFolder(ctx, a, v.store, folder); err != nil {
 		return next, err
 	}
+	for _, m := range folder.Modules {
+		if m.DebugErr != nil {
+			v.logger.Warn("debug file not used", "file", release.DebugOf(m.Name), "cause", m.DebugErr)
+		}
+	}
 	by := serverAuthor()
 	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), by)
 	if err != nil {

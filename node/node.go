@@ -137,7 +137,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	opt.Sandbox.ReadModule = func(sum [sha256.Size]byte) (module, debug []byte, err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), readModuleTime)
 		defer cancel()
-		return releases.Module(ctx, sum)
+		return readModule(ctx, releases, a.Dir, sum)
 	}
 	rt, err := runtime.New(opt)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/release"
 	"runner.example/store"
 )
 
@@ -165,6 +166,9 @@ func digestsOf(c *app.Content) map[string]store.Digest {
 	}
 	for _, m := range c.Modules {
 		all[m.Name] = sha256.Sum256(m.Wasm)
+		if m.Debug != nil {
+			all[release.DebugOf(m.Name)] = sha256.Sum256(m.Debug)
+		}
 	}
 	for _, name := range c.Schema.Secrets {
 		if value, ok := c.Secrets.Get(name); ok {

@@ -1,7 +1,7 @@
 // Package release keeps the releases of an app: which files each has, and which one is active.
 //
-// A release is a manifest: the name of the app, and its schema files and modules with their sizes
-// and digests. Its id is made from these, so equal files are one release on every node, and a
+// A release is a manifest: the name of the app, and its schema files, modules and their debug files with
+// their sizes and digests. Its id is made from these, so equal files are one release on every node, and a
 // release never changes. The contents are blobs of the store, which releases share.
 //
 // A release can have signatures. They are in its record and not in the manifest, so a signature does

@@ -17,7 +17,7 @@ import (
 
 // The limits of a release.
 const (
-	MaxFiles      = 64
+	MaxFiles      = 128
 	MaxFileBytes  = 32 << 20
 	MaxTotalBytes = 256 << 20
 	maxNameBytes  = 200
@@ -30,7 +30,7 @@ type Manifest struct {
 	Files []File `json:"files"`
 }
 
-// File is a file of a release: "app.schema", or "build/app.wasm".
+// File is a file of a release: "app.schema", "build/app.wasm", or "build/app.debug".
 type File struct {
 	Name   string       `json:"name"`
 	Size   int64        `json:"size"` // bytes
@@ -108,7 +108,7 @@ func (m Manifest) Check() error {
 	for _, f := range m.Files {
 		switch kind := kindOf(f.Name); {
 		case kind == "":
-			refuse("file %.80q cannot be part of a release: name a schema file, such as app.schema, or a module, such as build/app.wasm", f.Name)
+			refuse("file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, or its debug file, build/app.debug", f.Name)
 		case names[f.Name]:
 			refuse("file %q is listed twice", f.Name)
 		case f.Size < 0 || f.Size > MaxFileBytes:
@@ -118,6 +118,11 @@ func (m Manifest) Check() error {
 		}
 		names[f.Name] = true
 		total += max(0, min(f.Size, MaxFileBytes))
+	}
+	for _, f := range m.Files {
+		if module, ok := ModuleOf(f.Name); ok && !names[module] {
+			refuse("file %q belongs to no module of the release: add %s, or leave it out", f.Name, module)
+		}
 	}
 	if schemas == 0 {
 		refuse("the release has no schema file")
@@ -132,29 +137,49 @@ func (m Manifest) Check() error {
 const (
 	schemaFile = "schema"
 	moduleFile = "module"
+	debugFile  = "debug file"
 )
+
+// suffixes are those of the kinds of files in build/.
+var suffixes = map[string]string{moduleFile: ".wasm", debugFile: ".debug"}
 
 // kindOf returns the kind of a file by its name; "" if a release cannot have it.
 func kindOf(name string) string {
-	kind, base := schemaFile, strings.TrimSuffix(name, ".schema")
-	if base == name {
-		kind, base = moduleFile, strings.TrimSuffix(name, ".wasm")
-		if base == name {
-			return ""
-		}
-		inBuild := false
-		if base, inBuild = strings.CutPrefix(base, "build/"); !inBuild {
-			return ""
+	kind := schemaFile
+	base, found := strings.CutSuffix(name, ".schema")
+	if !found {
+		inBuild, ok := strings.CutPrefix(name, "build/")
+		for k, suffix := range suffixes {
+			if rest, has := strings.CutSuffix(inBuild, suffix); ok && has {
+				kind, base, found = k, rest, true
+			}
 		}
 	}
-	if base == "" || strings.HasPrefix(base, ".") || strings.ContainsAny(base, `/\`) || !isPlain(name) {
+	if !found || base == "" || strings.HasPrefix(base, ".") || strings.ContainsAny(base, `/\`) || !isPlain(name) {
 		return ""
 	}
 	return kind
 }
 
-// IsModule reports whether a file of a release is a module; the others are schema files.
+// IsModule reports whether a file of a release is a module.
 func IsModule(name string) bool { return kindOf(name) == moduleFile }
+
+// IsDebug reports whether a file of a release is the debug file of a module. It is only read when a handler
+// fails.
+func IsDebug(name string) bool { return kindOf(name) == debugFile }
+
+// IsSchema reports whether a file of a release is a schema file.
+func IsSchema(name string) bool { return kindOf(name) == schemaFile }
+
+// DebugOf returns the name of the debug file of a module.
+func DebugOf(module string) string {
+	return strings.TrimSuffix(module, suffixes[moduleFile]) + suffixes[debugFile]
+}
+
+// ModuleOf returns the name of the module of a debug file. false: the file is not one.
+func ModuleOf(name string) (module string, ok bool) {
+	return strings.TrimSuffix(name, suffixes[debugFile]) + suffixes[moduleFile], IsDebug(name)
+}
 
 // isPlain reports whether the text can be shown on a line.
 func isPlain(text string) bool {

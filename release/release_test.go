@@ -112,7 +112,9 @@ func TestAManifestThatIsNotValidIsRefused(t *testing.T) {
 		"listed twice":                   {App: "shop", Files: []release.File{good, good}},
 		"has 33554433 bytes":             {App: "shop", Files: []release.File{good, file("build/a.wasm", release.MaxFileBytes+1)}},
 		"has -1 bytes":                   {App: "shop", Files: []release.File{good, file("build/a.wasm", -1)}},
-		"65 files":                       {App: "shop", Files: slices.Repeat([]release.File{good}, 65)},
+		"129 files":                      {App: "shop", Files: slices.Repeat([]release.File{good}, 129)},
+		`file "a.debug" cannot`:          {App: "shop", Files: []release.File{good, file("a.debug", 1)}},
+		`"build/a.debug" belongs to no module of the release: add build/a.wasm, or leave it out`: {App: "shop", Files: []release.File{good, file("build/a.debug", 1), file("build/b.wasm", 1)}},
 		"bytes together": {App: "shop", Files: slices.Collect(func(yield func(release.File) bool) {
 			yield(good)
 			for i := range 9 {

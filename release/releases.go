@@ -416,8 +416,8 @@ func list(tx *store.Tx) (all []Release, active Pointer, err error) {
 	return all, active, nil
 }
 
-// Read reads a stored release and its files. The error is a fault with the code NotFound if there
-// is no such release, or one of Contents.
+// Read reads a stored release and its files but debug files, which nobody needs to serve it. The error is a
+// fault with the code NotFound if there is no such release, or one of Contents.
 func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Content, err error) {
 	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
 		rel, err = Get(tx, id)
@@ -426,8 +426,45 @@ func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Co
 	if err != nil {
 		return rel, nil, err
 	}
-	files, err = r.Contents(ctx, rel.Manifest)
+	files, err = r.Contents(ctx, rel.Manifest.without(IsDebug))
 	return rel, files, err
+}
+
+// without returns the manifest without the files of some names.
+func (m Manifest) without(names func(string) bool) Manifest {
+	m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(f File) bool { return names(f.Name) })
+	return m
+}
+
+// Module reads the file of a module with a digest, and its debug file; nil: it has none. They are of the active
+// release if that has the module, else of the newest one. If only the debug file cannot be read, the error is
+// beside the module. A fault with the code NotFound says that no release has the module.
+func (r *Releases) Module(ctx context.Context, digest store.Digest) (module, debug []byte, err error) {
+	all, active, err := r.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if i := slices.IndexFunc(all, func(rel Release) bool { return rel.ID == active.ID }); i > 0 {
+		all[0], all[i] = all[i], all[0]
+	}
+	for _, rel := range all {
+		at := slices.IndexFunc(rel.Files, func(f File) bool { return IsModule(f.Name) && f.Digest == digest })
+		if at < 0 {
+			continue
+		}
+		if module, err = r.content(ctx, rel.Files[at]); err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", rel.Files[at].Name, err)
+		}
+		of := DebugOf(rel.Files[at].Name)
+		if at = slices.IndexFunc(rel.Files, func(f File) bool { return f.Name == of }); at < 0 {
+			return module, nil, nil
+		}
+		if debug, err = r.content(ctx, rel.Files[at]); err != nil {
+			return module, nil, fmt.Errorf("read %s: %w", of, err)
+		}
+		return module, debug, nil
+	}
+	return nil, nil, fault.New(fault.NotFound, "no release has a module with the SHA-256 %v", digest)
 }
 
 // UnreadableError says that a file of a release is missing or damaged.
@@ -451,30 +488,6 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, e
 		files = append(files, Content{f.Name, data})
 	}
 	return files, errors.Join(all...)
-}
-
-// Module reads a module by its digest, and the debug file that a release has beside it; nil: it has
-// none. The error is a fault with the code NotFound if no stored release has the module.
-func (r *Releases) Module(ctx context.Context, digest store.Digest) (module, debug []byte, err error) {
-	all, _, err := r.List(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, rel := range all {
-		i := slices.IndexFunc(rel.Files, func(f File) bool { return f.Digest == digest })
-		if i < 0 {
-			continue
-		}
-		if module, err = r.content(ctx, rel.Files[i]); err != nil {
-			return nil, nil, err
-		}
-		beside := strings.TrimSuffix(rel.Files[i].Name, ".wasm") + ".debug"
-		if i = slices.IndexFunc(rel.Files, func(f File) bool { return f.Name == beside }); i >= 0 {
-			debug, err = r.content(ctx, rel.Files[i])
-		}
-		return module, debug, err
-	}
-	return nil, nil, fault.New(fault.NotFound, "no release has a module with the SHA-256 %v", digest)
 }
 
 func (r *Releases) content(ctx context.Context, f File) ([]byte, error) {

@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
+	"runner.example/internal/symbols"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/auth"
@@ -52,6 +53,10 @@ type App struct {
 type ModuleFile struct {
 	Name string
 	Wasm []byte
+	// Debug is its debug file (see package symbols); nil: there is none, or it was not read. It plays no part in
+	// an activation. DebugErr says why a debug file that is there cannot be used; it continues "debug information".
+	Debug    []byte
+	DebugErr error
 }
 
 // ShortName is the name of the module in a schema: the name of its file without .wasm.
@@ -59,8 +64,8 @@ func (f ModuleFile) ShortName() string {
 	return strings.TrimSuffix(filepath.Base(f.Name), ".wasm")
 }
 
-// ReadModules reads build/*.wasm of an app directory, in name order. It does not block on
-// pipes and devices. A fault with the code Invalid names a file that is not regular, cannot
+// ReadModules reads build/*.wasm of an app directory, in name order, with their debug files. It does not
+// block on pipes and devices. A fault with the code Invalid names a module that is not a regular file, cannot
 // be read, or is larger than modules may be.
 func ReadModules(dir string) ([]ModuleFile, error) {
 	names, err := fs.Glob(os.DirFS(dir), "build/*.wasm")
@@ -73,9 +78,27 @@ func ReadModules(dir string) ([]ModuleFile, error) {
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "%s: %v", name, err)
 		}
-		modules = append(modules, ModuleFile{Name: name, Wasm: file})
+		m := ModuleFile{Name: name, Wasm: file}
+		m.readDebug(filepath.Join(dir, strings.TrimSuffix(name, ".wasm")+".debug"))
+		modules = append(modules, m)
 	}
 	return modules, nil
+}
+
+// readDebug reads the debug file of a module, if there is one.
+func (f *ModuleFile) readDebug(path string) {
+	debug, err := wasm.ReadFile(path, symbols.MaxDebugBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot be used: its file %w", err)
+	} else {
+		err = symbols.Check(f.Wasm, debug)
+	}
+	if f.DebugErr = err; err == nil {
+		f.Debug = debug
+	}
 }
 
 // UnboundError has every route and function whose handler no module exports, and every module block

@@ -25,6 +25,9 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
                               AssemblyScript compiler with a package.json that names
                               assemblyscript, clang with *.c, *.cc or *.cpp
 
+Beside a module in C, C++, Rust or AssemblyScript it writes build/<name>.debug, with the lines for
+the record of a failure. This file is part of a release, and is read only when a handler fails.
+
 Any other build/*.wasm is served too, including WASI programs, which get a request and
 answer it like CGI programs.
 

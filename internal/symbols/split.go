@@ -31,7 +31,8 @@ func Split(module []byte) (stripped, debug []byte, err error) {
 	return stripped, debug, nil
 }
 
-// SplitSourceMap makes the debug file of a module from its source map, whose sources get other names, and removes
+// SplitSourceMap makes the debug file of a module from its source map, whose sources get other names instead of
+// the root of the map, and removes
 // the URL of the map from the module. It must be behind the code, since the map has offsets in the file.
 func SplitSourceMap(module, sourceMap []byte, rename func(source string) string) (stripped, debug []byte, err error) {
 	t, _, err := newTable(module)
@@ -48,6 +49,7 @@ func SplitSourceMap(module, sourceMap []byte, rename func(source string) string)
 	for i, source := range m.Sources {
 		m.Sources[i] = rename(source)
 	}
+	m.SourceRoot = ""
 	text, err := json.Marshal(m) // without the contents of the sources
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the source map: %w", err)

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +47,42 @@ func TestADebugFileHasWhatWasRemovedFromTheModule(t *testing.T) {
 	same, err := symbols.Read(module, whole)
 	if err != nil || !reflect.DeepEqual(framesOf(t, same, module), framesOf(t, before, whole)) {
 		t.Errorf("the frames with the unstripped module as debug file are others: %v", err)
+	}
+}
+
+// The commands are in docs/operations.md.
+func TestADebugFileOfLLVMObjcopyHasTheLines(t *testing.T) {
+	objcopy, err := exec.LookPath("llvm-objcopy")
+	if err != nil {
+		t.Skip("llvm-objcopy is not installed")
+	}
+	whole, err := os.ReadFile("testdata/small.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func(flag string) []byte {
+		out := filepath.Join(t.TempDir(), "out")
+		if text, err := exec.Command(objcopy, flag, "testdata/small.wasm", out).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		file, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	module, debug := made("--strip-debug"), made("--only-keep-debug")
+	before, err := symbols.Read(whole, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := symbols.Read(module, debug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := framesOf(t, after, module), framesOf(t, before, whole)
+	if !reflect.DeepEqual(got, want) || !slices.Contains(got, "share /src/small.cc; total /src/small.cc; ") {
+		t.Errorf("the frames are %q, want %q", got, want)
 	}
 }
 

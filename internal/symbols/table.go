@@ -11,6 +11,9 @@ import (
 	"runner.example/internal/wasm"
 )
 
+// MaxDebugBytes is the largest debug file that can be used, as large as any file of a release.
+const MaxDebugBytes = 32 << 20
+
 // Table finds the functions and lines of one module. It does not change, and may be used from any goroutine.
 // It borrows the files that it was read from.
 type Table struct {
@@ -40,13 +43,35 @@ func Read(module, debug []byte) (*Table, error) {
 	if bytes.HasPrefix(debug, []byte("{")) {
 		return t, t.readSourceMap(debug)
 	}
-	if sections, err = wasm.Sections(debug); err != nil {
-		return t, fmt.Errorf("cannot be used: its file %w", err)
-	}
-	if t.isOfOther(debug, sections) {
-		return t, errors.New("cannot be used: its file belongs to another build of the module: build both again")
+	sections, err = t.check(debug)
+	if err != nil {
+		return t, err
 	}
 	return t, t.readSections(debug, sections)
+}
+
+// Check reports in little time whether a debug file is readable and belongs to a module. The error is one of
+// Read.
+func Check(module, debug []byte) error {
+	t, _, err := newTable(module)
+	if err == nil && !bytes.HasPrefix(debug, []byte("{")) {
+		_, err = t.check(debug)
+	}
+	return err
+}
+
+// check checks a debug file that is not a source map, and returns its sections.
+func (t *Table) check(debug []byte) ([]wasm.Section, error) {
+	sections, err := wasm.Sections(debug)
+	switch {
+	case len(debug) > MaxDebugBytes:
+		return nil, fmt.Errorf("cannot be used: its file has %d bytes, and may have %d", len(debug), MaxDebugBytes)
+	case err != nil:
+		return nil, fmt.Errorf("cannot be used: its file %w", err)
+	case t.isOfOther(debug, sections):
+		return nil, errors.New("cannot be used: its file belongs to another build of the module: build both again")
+	}
+	return sections, nil
 }
 
 // newTable returns a table without names and lines, and the sections of the module.

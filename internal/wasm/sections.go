@@ -1,6 +1,9 @@
 package wasm
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Section is a section of a module's file. The offsets are those in the file.
 type Section struct {
@@ -22,9 +25,10 @@ func (s Section) IsCustom() bool { return s.ID == sectionCustom }
 func (s Section) IsDebug() bool { return s.IsCustom() && isDebug(s.Name) }
 
 // Sections lists the sections of a file without looking into them: a file that Parse refuses may have
-// sections. The error, one line that continues the name of the file, says where the list ends early.
+// sections, and debug information can make it larger than a module may be. The error, one line that continues the name of the file, says where the list ends early.
 func Sections(file []byte) (all []Section, err error) {
-	if err := checkHeader(file, DefaultLimits()); err != nil {
+	limits := DefaultLimits()
+	if err := checkHeader(file, Limits{ModuleBytes: math.MaxInt32}); err != nil {
 		return nil, err
 	}
 	r := &reader{bytes: file, pos: 8, end: len(file), where: "between sections"}
@@ -35,7 +39,7 @@ func Sections(file []byte) (all []Section, err error) {
 		if r.err != nil || uint64(size) > uint64(r.left()) {
 			return all, fmt.Errorf("is cut off or damaged: the section at byte %#x ends outside the file", s.Start)
 		}
-		if len(all) >= DefaultLimits().Customs+len(sectionOrder) {
+		if len(all) >= limits.Customs+len(sectionOrder) {
 			return all, fmt.Errorf("has more than %d sections: strip debug information", len(all))
 		}
 		s.Body, s.End = r.pos, r.pos+int(size)

@@ -4,8 +4,8 @@ import "embed"
 
 // Files are what handlers include, Random, and what is to be read about them.
 //
-//go:embed LICENSE README.md runner.h runner.hpp src/random.c
+//go:embed LICENSE README.md runner.h runner.hpp src/random.c src/failure.c
 var Files embed.FS
 
-// Random is the name of the file that is linked to every module.
-const Random = "src/random.c"
+// Linked are the names of the files that are linked to every module.
+var Linked = []string{"src/random.c", "src/failure.c"}
