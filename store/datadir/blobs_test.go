@@ -68,7 +68,7 @@ func TestBlobsAgreeWithAMap(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		model := map[datadir.Digest]string{}
 		for range 200 {
-			text := strings.Repeat(string('a'+rune(random.IntN(8))), random.IntN(3)*40_000)
+			text := strings.Repeat(string('a'+rune(random.IntN(8))), random.IntN(3)*4_000)
 			switch d := digest(text); random.IntN(4) {
 			case 0, 1:
 				put(t, b, text)
