@@ -15,8 +15,8 @@ import (
 	"runner.example/store"
 )
 
-// oneBackup returns the bytes of a backup of an empty store.
-func oneBackup(t *testing.T) []byte {
+// oneBackup returns the bytes of a backup of a store with one key, and the path of its pepper.
+func oneBackup(t *testing.T) (content []byte, pepper string) {
 	t.Helper()
 	dir := t.TempDir()
 	st, err := store.Open(store.Options{Dir: dir})
@@ -29,17 +29,20 @@ func oneBackup(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	defer keys.Close()
+	if _, err := st.Update(t.Context(), func(tx *store.Tx) error { return tx.Set([]byte("key"), []byte("value")) }); err != nil {
+		t.Fatal(err)
+	}
 	var out bytes.Buffer
 	if _, err := backup.Write(t.Context(), st, keys, "", &out); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	return out.Bytes(), keystore.Options{Dir: dir}.PepperPath()
 }
 
 // Two opens of the partial file behave like two processes, because the lock belongs to the
 // open file.
 func TestBackupsToOneNameDoNotDamageEachOther(t *testing.T) {
-	content := oneBackup(t)
+	content, _ := oneBackup(t)
 	path := filepath.Join(t.TempDir(), "backup")
 	var writers sync.WaitGroup
 	var written atomic.Int64

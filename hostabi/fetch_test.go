@@ -77,6 +77,42 @@ func TestAGuestFetches(t *testing.T) {
 	}
 }
 
+// A fetch belongs to the trace of its request, unless the handler has set one. A long tracestate is dropped.
+func TestAFetchPassesTheTraceOn(t *testing.T) {
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for name, row := range map[string]struct {
+		headers string // of the fetch
+		state   string // of the request
+		want    string // tracestate of the fetch
+		own     bool   // the handler's traceparent is sent
+	}{
+		"passed on":          {"", "vendor=1", "vendor=1", false},
+		"the longest":        {"", "v=" + strings.Repeat("x", 510), "v=" + strings.Repeat("x", 510), false},
+		"one byte too long":  {"", "v=" + strings.Repeat("x", 511), "", false},
+		"the handler's":      {`,"headers":[["Traceparent","own"]]`, "vendor=1", "", true},
+		"with other headers": {`,"headers":[["x-a","1"]]`, "vendor=1", "vendor=1", false},
+	} {
+		g := newGuest(t, hostabi.Limits{})
+		var sent http.Header
+		origin := g.serve(func(_ http.ResponseWriter, r *http.Request) { sent = r.Header.Clone() })
+		g.call.Request.Traceparent = []byte(parent)
+		g.call.Request.Headers = pairs("traceparent", parent, "tracestate", row.state)
+		if _, n := g.op("fetch", `{"url":"`+origin+`/x"`+row.headers+`}`); n < 0 {
+			t.Fatalf("%s: %d", name, n)
+		}
+		if got := sent.Get("tracestate"); got != row.want {
+			t.Errorf("%s: the tracestate has %d bytes, want %d", name, len(got), len(row.want))
+		}
+		id, _, _ := strings.Cut(parent[3:], "-")
+		switch got := sent.Get("traceparent"); {
+		case row.own && got != "own":
+			t.Errorf("%s: the traceparent is %q", name, got)
+		case !row.own && (len(got) != len(parent) || !strings.HasPrefix(got, "00-"+id+"-") || got == parent):
+			t.Errorf("%s: the traceparent is %q, want another part of trace %s", name, got, id)
+		}
+	}
+}
+
 func TestUnknownMembersOfAFetchAreRefused(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	var hits atomic.Int32

@@ -6,6 +6,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/schema"
 )
 
 func headerText(r abi.Response) string {
@@ -137,6 +138,25 @@ func TestHeadersReservedForTheHostAreDenied(t *testing.T) {
 		}
 		if got := headerText(g.call.Response); got != want {
 			t.Errorf("after %q: %q the headers are %q, want %q", row.name, row.value, got, want)
+		}
+	}
+}
+
+// A handler cannot set the cookie of sessions, in whatever form some browser takes it for that cookie.
+func TestTheSessionCookieIsTheHosts(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	own := *g.call.Host
+	app := *own.Schema
+	app.Auth.Cookie = &schema.CookieSession{Name: "__Host-session"}
+	own.Schema = &app
+	g.call.Host = &own
+	for value, want := range map[string]int32{
+		"__Host-session=x": denied, "__HOST-SESSION=x; Path=/": denied, "__Host-session =x": denied, "__Host-session": denied, "__Host-session; Secure": denied,
+		"=__Host-session=x": denied, "= __Host-session=x": denied, "==__Host-session": denied,
+		"other=x": 0, "__Host-session2=x": 0, "x=__Host-session": 0, "a=b; __Host-session=x": 0, "x__Host-session=x": 0,
+	} {
+		if n := g.do("response_header", "Set-Cookie", value); n != want {
+			t.Errorf("%q gives %d, want %d", value, n, want)
 		}
 	}
 }

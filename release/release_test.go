@@ -289,12 +289,17 @@ func TestAReleaseIsOlderThanOnesThatWereFirstAddedLater(t *testing.T) {
 // The model: the releases in the order of their last adding and of their last activation, and the
 // pointer.
 func TestSweepAgainstAModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	for _, keep := range []int{1, 3} { // with 1, only the pointer keeps the previous release
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		sweepAgainstAModel(t, keep, rand.New(rand.NewPCG(seed, 0)))
+	}
+}
+
+func sweepAgainstAModel(t *testing.T, keep int, random *rand.Rand) {
+	t.Helper()
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	st := open(t, store.Options{Clock: func() time.Time { now = now.Add(time.Second); return now }})
-	const keep = 3
 	r := release.New(st, release.Options{Keep: keep})
 	var order []string     // newest first
 	var activated []string // the last one first
@@ -439,18 +444,21 @@ func TestABlobOfAnUploadIsNotSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	if err := r.Sweep(t.Context(), now.Add(59*time.Minute)); err != nil {
+	blob, err := st.HasBlob(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Sweep(t.Context(), blob.Stored.Add(time.Hour-1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.HasBlob(d); err != nil {
-		t.Errorf("after 59 minutes: %v", err)
+		t.Errorf("before an hour has passed: %v", err)
 	}
-	if err := r.Sweep(t.Context(), now.Add(61*time.Minute)); err != nil {
+	if err := r.Sweep(t.Context(), blob.Stored.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.HasBlob(d); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("after 61 minutes: %v", err)
+		t.Errorf("after an hour: %v", err)
 	}
 }
 

@@ -258,6 +258,23 @@ func TestWithoutTrustedKeysEveryValidSignatureIsKept(t *testing.T) {
 	}
 }
 
+// A record that the caller holds has its signatures after Add, also if it refuses one or drops others.
+func TestASignatureIsAddedToACopy(t *testing.T) {
+	m := release.Describe("shop", files("one"))
+	rel := release.Release{Manifest: m, Signatures: []release.Signature{release.Sign(m, privateKey(1)), release.Sign(m, privateKey(2)), release.Sign(m, privateKey(3))}}
+	before := signers(rel)
+	again := release.Sign(m, privateKey(1)) // replaces the first
+	if got, err := (release.TrustedKeys{}).Add(rel, &again); err != nil || !slices.Equal(signers(got), []string{publicKey(2), publicKey(3), publicKey(1)}) {
+		t.Errorf("signed by %q, %v", signers(got), err)
+	}
+	if got, err := (release.TrustedKeys{publicKey(3)}).Add(rel, nil); err != nil || !slices.Equal(signers(got), []string{publicKey(3)}) {
+		t.Errorf("signed by %q, %v", signers(got), err)
+	}
+	if after := signers(rel); !slices.Equal(after, before) {
+		t.Errorf("the record of the caller was signed by %q, and now by %q", before, after)
+	}
+}
+
 // Each part of a stored record that a signature depends on is changed in the store.
 func TestAnAlteredRecordIsNotTrusted(t *testing.T) {
 	st := open(t, store.Options{})

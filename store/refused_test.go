@@ -10,6 +10,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/store"
+	"runner.example/store/storetest"
 )
 
 // refusals makes a log refuse entries of more than limit bytes with err, and counts how often.
@@ -121,6 +122,33 @@ func TestAnEntryThatMayBeInTheLogIsNotRefused(t *testing.T) {
 		log.Cut(s, false)
 		if err := <-ended; err != nil || tries != 3 {
 			t.Errorf("it ends after %d tries with %v", tries, err)
+		}
+	})
+}
+
+// A store that stops while its entry is under way does not say that nothing was committed: the log has it.
+func TestAnEntryThatTheLogHasIsUnknownWhenTheStoreStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := storetest.NewLog()
+		stores := log.Nodes(t, "a", "b")
+		release := log.Hold("a")
+		ended := make(chan error)
+		go func() {
+			_, err := stores[0].Update(t.Context(), setter("k", "1"))
+			ended <- err
+		}()
+		synctest.Wait()
+		stores[0].StopDiverged("in a test")
+		release()
+		if err := <-ended; !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("it ends with %v", err)
+		}
+		storetest.CatchUp(t, stores[1])
+		if got := scanAll(t, stores[1], "k"); got != "k=1" {
+			t.Errorf("the other node has %q", got)
+		}
+		if _, err := stores[0].Update(t.Context(), setter("k", "2")); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			t.Errorf("the next one ends with %v", err)
 		}
 	})
 }

@@ -249,6 +249,8 @@ func TestAHashThatNeedsTooMuchIsRefusedBeforeItIsComputed(t *testing.T) {
 	}
 	for _, hash := range []string{
 		"$argon2id$v=19$m=131072,t=3,p=4$" + salt + "$" + sum, // RFC 9106's second choice has half as much
+		"$argon2id$v=19$m=8,t=1,p=1$" + salt + "$" + sum,      // the least memory
+		"$argon2id$v=19$m=128,t=1,p=16$" + salt + "$" + sum,   // and of the most lanes
 		"$2b$14$joct7.wqd4OEhsqpgQtXk.mkyPCjvLPlVv5bp8U0Xj56u.bLN6f.G",
 		"$scrypt$ln=17,r=8,p=1$" + salt + "$" + sum, // OWASP
 		"pbkdf2_sha256$1500000$salt$" + sum + "==",  // Django 6

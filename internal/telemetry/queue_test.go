@@ -190,3 +190,33 @@ func BenchmarkQueue(b *testing.B) {
 		})
 	}
 }
+
+// The memory of lines that were written is free for others: each time that the reader catches up, as many lines
+// fit as before.
+func TestAQueueHasRoomAgainWhenItsLinesWereWritten(t *testing.T) {
+	const lines, limit = 3000, 512 << 10 // of 85 bytes: at most half of the limit
+	for name, open := range ends {
+		t.Run(name, func(t *testing.T) {
+			w, r := open(t)
+			defer w.Close()
+			defer r.Close()
+			q := telemetry.NewQueue(w)
+			q.Limit(limit, discarded)
+			in := bufio.NewReader(r)
+			for round := range 5 {
+				for i := range lines {
+					if _, err := fmt.Fprintf(q, "%03d %04d %s\n", round, i, strings.Repeat("x", 75)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range lines {
+					got, err := in.ReadString('\n')
+					if want := fmt.Sprintf("%03d %04d ", round, i); err != nil || !strings.HasPrefix(got, want) {
+						t.Fatalf("round %d, line %d is %.20q: %v", round, i, got, err)
+					}
+				}
+				q.Flush(time.Minute)
+			}
+		})
+	}
+}

@@ -28,6 +28,8 @@ func TestSecretsAreReplacedAnywhereInALine(t *testing.T) {
 		{"/v1/rnk%5F" + secret, "/v1/rnk%5F…"},
 		{"/v1/rnk%5f" + secret, "/v1/rnk%5f…"},
 		{"cut short: rnk_" + secret[:30], "cut short: rnk_…"},
+		{"cut shorter: rnk_" + secret[:27], "cut shorter: rnk_…"},
+		{"as short as an id: rnk_" + secret[:26], "as short as an id: rnk_" + secret[:26]},
 		{"a JWT " + jwt + "!", "a JWT …!"},
 		{"unsigned eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0. end", "unsigned … end"},
 		{"a header with a token in it eyJhbGci_" + secret + "-a.eyJzdWIiOiIxIn0.c2ln", "a header with a token in it …"},

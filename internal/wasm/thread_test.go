@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -128,6 +129,28 @@ func TestJumpsForwardTakeNoFuel(t *testing.T) {
 	}
 	if spent := h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get())); spent != passes {
 		t.Errorf("%d passes with two jumps forward each took %d fuel", passes, spent)
+	}
+}
+
+// A jump at the end of a heavy path stays a branch to the loop: if it were not, the path would go on, and need a
+// check within it. A step weighs 6, a jump is changed up to 3,072, and a path has a check each 4,096.
+func TestAJumpAtTheEndOfAHeavyPathStays(t *testing.T) {
+	checks := func(steps int) int {
+		part := strings.Repeat(step, steps)
+		_, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $ran (export "ran") (mut i32) (i32.const 0))
+		  (func (export "run") (local $p i32)
+		    (loop $l (block $1 (block $0
+		      (br_table $0 $1 (local.get $p)))
+		    `+part+` (local.set $p (i32.const 1)) (br $l))
+		    `+part+`)))`), everything)
+		return done.FuelChecks
+	}
+	light := checks(60)
+	if n := checks(450); n != light+1 {
+		t.Errorf("after a path of 2,700 that is continued: %d checks, want %d", n, light+1)
+	}
+	if n := checks(550); n != light {
+		t.Errorf("after a path of 3,300, which begins anew: %d checks, want %d", n, light)
 	}
 }
 

@@ -3,10 +3,13 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 	"runner.example/internal/cpuqueue"
@@ -40,8 +43,12 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 }
 
 // Restored reports the first difference between the idle sandboxes of the module
-// and what its initialization left, byte by byte, and how many there are.
+// and what its initialization left, byte by byte, and how many there are. An engine that
+// restores no sandboxes, because its self-test failed, is an error: it never has idle ones.
 func (m *Module) Restored() (idle int, err error) {
+	if m.image == nil || !m.engine.optimizations.snapshot {
+		return 0, errors.New("sandboxes are not restored: the self-test of the engine has disabled it; its log says why")
+	}
 	m.pool.mu.Lock()
 	defer m.pool.mu.Unlock()
 	for _, s := range m.pool.idle {
@@ -83,6 +90,28 @@ func (s *sandbox) differs() error {
 		return errors.New("the run's call or CPU slot is still held")
 	}
 	return nil
+}
+
+// PageOut moves the memory of idle sandboxes to swap space, and returns how many pages are there.
+func (m *Module) PageOut() (swapped int, err error) {
+	m.pool.mu.Lock()
+	defer m.pool.mu.Unlock()
+	for _, s := range m.pool.idle {
+		region := s.memory.region[:s.memory.size]
+		if err := unix.Madvise(region, unix.MADV_PAGEOUT); err != nil {
+			return 0, err
+		}
+		entries := make([]byte, uint64(len(region))/osPage*8)
+		if _, err := unix.Pread(m.engine.table, entries, int64(addressOf(region)/osPage*8)); err != nil {
+			return 0, err
+		}
+		for ; len(entries) > 0; entries = entries[8:] {
+			if binary.LittleEndian.Uint64(entries)>>62&1 == 1 {
+				swapped++
+			}
+		}
+	}
+	return swapped, nil
 }
 
 // FailScans makes the next scan of each idle sandbox's memory fail, after which the sandbox

@@ -413,6 +413,28 @@ func (c *cancelled) Err() error {
 	return c.Context.Err()
 }
 
+// The time in which a request has queued for a slot is not that of its handler: a run that had less than a
+// quarter of all time does not count.
+func TestARunThatMostlyQueuedForASlotDoesNotCountAgainstItsHandler(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		for queued, want := range map[time.Duration]fault.Code{900 * time.Millisecond: "", 700 * time.Millisecond: fault.HandlerUnavailable} {
+			e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Minute})
+			m := load(t, e, wasm)
+			for range 5 {
+				release := e.Occupy()
+				time.AfterFunc(queued, release)
+				if _, err := within(t, time.Second, m, "sleep"); fault.CodeOf(err) != fault.HandlerTimeout {
+					t.Errorf("%v of a second in the queue: %v", queued, err)
+				}
+			}
+			if _, err := within(t, plenty, m, "sleep"); fault.CodeOf(err) != want {
+				t.Errorf("after five runs with %v of a second in the queue: %v, want %q", queued, err, want)
+			}
+		}
+	})
+}
+
 func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
 	for range 5 {
@@ -497,6 +519,36 @@ func TestIdleSandboxesReleaseTheirMemory(t *testing.T) {
 	})
 }
 
+// The sandbox that was used last is used next, also after others were trimmed.
+func TestATrimmedSandboxIsUsedAfterOthers(t *testing.T) {
+	wasm := assemble(t, "cases")
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, newEngine(t, sandbox.Options{IdleTime: 10 * time.Second}), wasm) // it looks every 2.5 s
+		run := func(handler string) {
+			if _, err := within(t, plenty, m, handler); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+		var guests sync.WaitGroup
+		for range 2 { // at once, so that there are two; each ends after 5 s
+			guests.Go(func() { run("sleep") })
+		}
+		guests.Wait()
+		time.Sleep(4 * time.Second)
+		run("normal") // in one of them
+		time.Sleep(9 * time.Second)
+		if n := m.KeptFunctions(); n != 2 { // the other has released its functions
+			t.Fatalf("%d functions are kept, want those of one sandbox", n)
+		}
+		run("normal")
+		time.Sleep(3 * time.Second)
+		if n := m.KeptFunctions(); n != 2 {
+			t.Errorf("%d functions are kept: the trimmed sandbox was used", n)
+		}
+	})
+}
+
 func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 	wasm := assemble(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
@@ -548,6 +600,8 @@ func TestSmallGuestsFindMemoryBesideLargeOnes(t *testing.T) {
 		(memory (export "memory") 4)
 		(func $answer (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
 		(func (export "small") (if (i32.eq (memory.grow (i32.const 10)) (i32.const -1)) (then unreachable)) (call $answer))
+		(func (export "largestSmall") (if (i32.eq (memory.grow (i32.const 12)) (i32.const -1)) (then unreachable)) (call $answer))
+		(func (export "smallestLarge") (if (i32.eq (memory.grow (i32.const 13)) (i32.const -1)) (then unreachable)) (call $answer))
 		(func (export "large") (if (i32.eq (memory.grow (i32.const 20)) (i32.const -1)) (then unreachable)) (call $answer))
 		(func (export "waits")
 			(i32.store (i32.const 16) (i32.const 1))
@@ -569,6 +623,8 @@ func TestSmallGuestsFindMemoryBesideLargeOnes(t *testing.T) {
 		}
 		e.UseMemory()
 		run("small", "")
+		run("largestSmall", "")
+		run("smallestLarge", fault.HandlerOutOfMemory)
 		run("large", fault.HandlerOutOfMemory)
 		run("waits", fault.Overloaded)
 		run("small", "")

@@ -161,9 +161,12 @@ func (m *memory) settle() {
 // have shrunk to the image's size before. If there are more than keep private pages, or a
 // review finds that few of them are still written, all of them are released to the kernel.
 func (m *memory) restore(keep int) error {
-	m.refused, m.refusals, m.tail = nil, 0, 0
+	m.refused, m.refusals = nil, 0
 	if m.scan.review(m) {
 		return m.trim()
+	}
+	if m.high > m.image.size { // all private pages behind the image are counted again
+		m.high, m.tail = m.reached, 0
 	}
 	pages, err := m.scan.restore(m, keep)
 	if err != nil {

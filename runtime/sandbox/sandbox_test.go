@@ -59,14 +59,26 @@ func assembleFile(t testing.TB, in string, flags ...string) []byte {
 	return wasm
 }
 
+// newEngine makes an engine. It ends the test if the self-test disables an optimization that the test does
+// not: with the fallback, which hides what is wrong, the test would test nothing.
 func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 	t.Helper()
 	if options.InitTime == 0 {
 		options.InitTime = plenty
 	}
+	selfTest := &selfTestLog{}
+	if options.Logger == nil {
+		options.Logger = slog.New(selfTest)
+	}
 	e, err := sandbox.New(context.Background(), options)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, d := range selfTest.disabled {
+		without := d.name == sandbox.OptSnapshot && slices.Contains(options.Disable, sandbox.OptPagemap)
+		if !without && !slices.Contains(options.Disable, d.name) && !(d.name == sandbox.OptWatch && strings.HasPrefix(d.cause, "watch memory:")) {
+			t.Fatalf("the self-test of the engine disables %q: %s", d.name, d.cause)
+		}
 	}
 	t.Cleanup(func() {
 		if err := e.Close(context.Background()); err != nil {
@@ -74,6 +86,28 @@ func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 		}
 	})
 	return e
+}
+
+// selfTestLog collects which optimizations the self-test of an engine has disabled. On a machine without
+// userfaultfd, the cause begins with "watch memory:".
+type selfTestLog struct {
+	slog.Handler
+	disabled []struct{ name, cause string }
+}
+
+func (l *selfTestLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l *selfTestLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message != "optimization disabled" {
+		return nil
+	}
+	values := map[string]string{}
+	r.Attrs(func(a slog.Attr) bool {
+		values[a.Key] = a.Value.String()
+		return true
+	})
+	l.disabled = append(l.disabled, struct{ name, cause string }{values["optimization"], values["cause"]})
+	return nil
 }
 
 func load(t testing.TB, e *sandbox.Engine, wasm []byte) *sandbox.Module {

@@ -165,7 +165,7 @@ const (
 
 // restoreByTable reads the page table for pages that are private, on kernels that cannot
 // watch. The table does not tell the kernel's page of zeros from other private pages, so
-// pages behind the image are checked for zeros.
+// pages behind the image are checked for zeros: these are only counted.
 func (s *scanner) restoreByTable(m *memory, keep int) (pages int, err error) {
 	if s.entries == nil {
 		s.entries = make([]byte, 8*512)
@@ -185,11 +185,12 @@ func (s *scanner) restoreByTable(m *memory, keep int) (pages int, err error) {
 			if entry&(entryPresent|entrySwapped) == 0 || entry&entryFile != 0 {
 				continue
 			}
-			if at >= m.image.size && isZero(m.region[at:at+osPage]) {
-				continue
-			}
 			if pages++; pages > keep {
 				return pages, nil
+			}
+			if at >= m.image.size && isZero(m.region[at:at+osPage]) {
+				m.tail += int64(osPage)
+				continue
 			}
 			s.put(m, at, at+osPage)
 		}

@@ -120,3 +120,37 @@ func randomEntry(r *rand.Rand, seq commitlog.Seq, key func() string) *commitlog.
 	}
 	return e
 }
+
+// The oldest entry leaves the window when there are more entries than its size, or when their keys count more
+// than 16 MiB, each with 32 bytes beside its length. The newest entry stays in any case.
+func TestTheLimitsOfAWindowArePartOfIt(t *testing.T) {
+	add := func(w *commitlog.Window, seq commitlog.Seq, keys ...string) {
+		e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: uint64(seq)}, Base: seq - 1}
+		p := &commitlog.Proposal{}
+		for _, key := range keys {
+			p.Writes = append(p.Writes, commitlog.Write{Key: key})
+		}
+		e.Proposals = []*commitlog.Proposal{p}
+		w.Add(seq, e)
+	}
+	w := commitlog.NewWindow(3, 0)
+	for seq := commitlog.Seq(1); seq <= 6; seq++ {
+		add(w, seq, "key")
+		if want := max(seq, 3) - 3; w.Floor() != want {
+			t.Errorf("after entry %d of 3 that fit, the floor is %d, want %d", seq, w.Floor(), want)
+		}
+	}
+	const limit, perKey = 16 << 20, 32
+	for more, want := range map[int]commitlog.Seq{0: 0, 1: 1} {
+		w := commitlog.NewWindow(3, 0)
+		add(w, 1, strings.Repeat("a", limit/2-perKey))
+		add(w, 2, strings.Repeat("b", limit/2-perKey+more))
+		if w.Floor() != want {
+			t.Errorf("with keys that count %d bytes more than the limit, the floor is %d, want %d", more, w.Floor(), want)
+		}
+		add(w, 3, strings.Repeat("c", 2*limit))
+		if w.Floor() != 2 {
+			t.Errorf("with one entry that is larger than the limit, the floor is %d", w.Floor())
+		}
+	}
+}

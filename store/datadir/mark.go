@@ -50,6 +50,7 @@ import (
 // one goroutine.
 type Mark struct {
 	file *os.File // nil in memory
+	path string
 	now  Position // what was written last
 	slot int      // and to which slot
 
@@ -129,13 +130,14 @@ func (e *MarkError) Unwrap() error { return e.Cause }
 // OpenMark opens the mark in dir. If there is none the error matches fs.ErrNotExist; if
 // its content cannot be used, the error is a *MarkError.
 func OpenMark(dir string) (*Mark, error) {
-	f, err := os.OpenFile(filepath.Join(dir, MarkName), os.O_RDWR, 0)
+	path := filepath.Join(dir, MarkName)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	m := &Mark{file: f}
+	m := &Mark{file: f, path: path}
 	if err := m.read(); err != nil {
-		return nil, errors.Join(&MarkError{f.Name(), err}, f.Close())
+		return nil, errors.Join(&MarkError{path, err}, f.Close())
 	}
 	return m, nil
 }
@@ -188,7 +190,7 @@ func CreateMark(dir string, now Position) (_ *Mark, err error) {
 	if err := os.Rename(path+".new", path); err != nil {
 		return nil, err
 	}
-	return &Mark{file: f, now: now, slot: markSlots - 1}, Sync(dir)
+	return &Mark{file: f, path: path, now: now, slot: markSlots - 1}, Sync(dir)
 }
 
 // Exists reports whether the mark is a file: that of a store in memory is not, nor that of
@@ -196,7 +198,7 @@ func CreateMark(dir string, now Position) (_ *Mark, err error) {
 func (m *Mark) Exists() bool { return m.file != nil }
 
 // Path returns the path of the file.
-func (m *Mark) Path() string { return m.file.Name() }
+func (m *Mark) Path() string { return m.path }
 
 // Seq returns the newest entry that the mark names: the log must hold it.
 func (m *Mark) Seq() uint64 { return m.now.Seq }
@@ -254,7 +256,7 @@ func (m *Mark) sync() error {
 		if err := unix.Fdatasync(int(m.file.Fd())); err == nil {
 			return nil
 		} else if err != unix.EINTR {
-			return fmt.Errorf("sync %q: %w", m.file.Name(), err)
+			return fmt.Errorf("sync %q: %w", m.path, err)
 		}
 	}
 }

@@ -105,11 +105,14 @@ func sharedDir() string { return RepoFile("bin/test") }
 func lockFile() string { return filepath.Join(sharedDir(), "lock") }
 
 // lockShared waits until no other test process builds in sharedDir.
-func lockShared() (unlock func(), err error) {
+func lockShared() (unlock func(), err error) { return lock(lockFile()) }
+
+// lock waits until no other test process has this lock in sharedDir.
+func lock(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(sharedDir(), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(lockFile(), os.O_CREATE|os.O_RDWR, 0o644)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}

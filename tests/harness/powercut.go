@@ -22,7 +22,12 @@ type ForgetfulDisk struct {
 
 // powercut is the program that mounts such a file system.
 var powercut = sync.OnceValues(func() (string, error) {
-	program := filepath.Join(Scratch, "powercut")
+	unlock, err := lock(filepath.Join(sharedDir(), "powercut.lock")) // tests of packages do not wait for the runner
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	program := filepath.Join(sharedDir(), "powercut")
 	return program, Go("build", "-o", program, "./tests/powercut")
 })
 
@@ -83,14 +88,14 @@ func (d *ForgetfulDisk) Cut() {
 	}
 }
 
-// Sync writes all files to the disk.
+// Sync writes all files and their names to the disk.
 func (d *ForgetfulDisk) Sync() {
 	d.t.Helper()
 	err := filepath.WalkDir(d.Dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+		if err != nil || !e.IsDir() && !e.Type().IsRegular() {
 			return err
 		}
-		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		file, err := os.Open(path)
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,30 @@ func TestASavedFileIsServed(t *testing.T) {
 	}
 }
 
+// A file is another one when it has another inode: tools may keep the size and the time.
+func TestAFileOfTheSameSizeAndTimeIsServed(t *testing.T) {
+	s := harness.Develop(t)
+	s.WantBody("/v1/hello", "one")
+	file := s.App.Path("handlers/hello.ts")
+	before, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file+".tmp", []byte(harness.HelloSource("two")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file+".tmp", before.ModTime(), before.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(file + ".tmp"); err != nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() {
+		t.Fatalf("the new file has another size or time: %v", err)
+	}
+	if err := os.Rename(file+".tmp", file); err != nil {
+		t.Fatal(err)
+	}
+	s.WaitForBody("/v1/hello", "two")
+}
+
 func TestABrokenSaveIsReportedAndTheOldVersionServed(t *testing.T) {
 	s := harness.Develop(t)
 	s.App.Write("handlers/hello.ts", strings.Replace(harness.HelloSource("two"), "`);", "`;", 1))

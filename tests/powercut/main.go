@@ -38,12 +38,15 @@ func run(disk, live, mount string, keep uint64) error {
 	if err := syscall.Stat(live, &root); err != nil {
 		return err
 	}
-	v := &volume{disk: disk, files: map[uint64]*file{}}
+	v, err := newVolume(disk, live)
+	if err != nil {
+		return err
+	}
 	v.live = fs.LoopbackRoot{Path: live, Dev: uint64(root.Dev)}
 	top := &node{LoopbackNode: &fs.LoopbackNode{RootData: &v.live}, volume: v}
 	v.live.RootNode = top
 	second := time.Second
-	_, err := fs.Mount(mount, top, &fs.Options{
+	_, err = fs.Mount(mount, top, &fs.Options{
 		AttrTimeout: &second, EntryTimeout: &second,
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "powercut", Name: "powercut", MaxWrite: 1 << 20, ExplicitDataCacheControl: true},
 	})

@@ -58,6 +58,13 @@ func TestAPowerCutForgetsWhatWasNotSynced(t *testing.T) {
 		must(file.Close())
 	}
 
+	syncDir := func(name string) {
+		t.Helper()
+		dir, err := os.Open(path(name))
+		must(err)
+		must(errors.Join(dir.Sync(), dir.Close()))
+	}
+
 	must(os.Mkdir(path("dir"), 0o700))
 	written("synced", (*os.File).Sync)
 	written("dir/fdatasynced", fdatasync)
@@ -83,6 +90,33 @@ func TestAPowerCutForgetsWhatWasNotSynced(t *testing.T) {
 	must(unix.Fallocate(int(open("allocated").Fd()), 0, 0, size))
 	must(os.Symlink("synced", path("link")))
 	must(os.Link(path("synced"), path("second")))
+	for _, name := range []string{"moved", "kept", "replaced", "target"} {
+		must(os.WriteFile(path(name), text, 0o600))
+		must(open(name).Sync())
+	}
+	must(os.Mkdir(path("empty"), 0o700))
+	syncDir(".")
+	written("own sync", (*os.File).Sync) // is enough for a new file
+	must(os.Mkdir(path("new"), 0o700))
+	syncDir("new") // and for a new directory
+
+	// No sync follows these.
+	must(os.Rename(path("moved"), path("moved away")))
+	must(os.Remove(path("kept")))
+	must(os.Remove(path("empty")))
+	must(os.WriteFile(path("replacement"), text[:4096], 0o600))
+	must(os.Rename(path("replacement"), path("replaced")))
+	must(os.Rename(path("target"), path("dir/target")))
+	must(os.Link(path("synced"), path("third")))
+	must(os.Symlink("synced", path("new link")))
+	must(os.Mkdir(path("unsynced dir"), 0o700))
+	written("unsynced dir/file", no)
+	if _, err := written("new/a name alone", no).WriteAt([]byte("y"), 0); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(path("replaced")); err != nil || !bytes.Equal(got, text[:4096]) {
+		t.Errorf("before the power cut: %q, %v", got, err)
+	}
 	if got, err := os.ReadFile(path("forgotten")); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("before the power cut: %q, %v", got, err)
 	}
@@ -94,16 +128,32 @@ func TestAPowerCutForgetsWhatWasNotSynced(t *testing.T) {
 	for name, want := range map[string][]byte{
 		"synced": text, "dir/fdatasynced": text, "forgotten": {}, "msynced": text, "mapped": make([]byte, size), "renamed": text,
 		"dir/renamed": {}, "longer": text, "changed": text, "again": changed, "shorter": text[:4096], "allocated": make([]byte, size),
-		"link": text, "second": text,
+		"link": text, "second": text, "own sync": text, "moved": text, "kept": text, "replaced": text, "target": text,
 	} {
 		if got, err := os.ReadFile(path(name)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s has %d bytes, want %d, or they differ: %v", name, len(got), len(want), err)
 		}
 	}
-	for _, name := range []string{"before", "unsynced", "removed", "replacing"} {
-		if _, err := os.Stat(path(name)); !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{
+		"before", "unsynced", "removed", "replacing", "moved away", "replacement", "dir/target", "third", "new link", "unsynced dir",
+		"new/a name alone",
+	} {
+		if _, err := os.Lstat(path(name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is there: %v", name, err)
 		}
+	}
+	for _, name := range []string{"empty", "new"} {
+		if info, err := os.Stat(path(name)); err != nil || !info.IsDir() {
+			t.Errorf("the directory %s: %v", name, err)
+		}
+	}
+	// What is written after a power cut is there after the next one.
+	must(os.Rename(path("moved"), path("moved away")))
+	syncDir(".")
+	d.Cut()
+	d.Mount(0)
+	if got, err := os.ReadFile(path("moved away")); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("after the second power cut: %d bytes, %v", len(got), err)
 	}
 }
 
@@ -114,7 +164,17 @@ func TestAPowerCutMayKeepSomePages(t *testing.T) {
 	d.Mount(1)
 	name := filepath.Join(d.Dir, "file")
 	const pages = 64
-	if err := os.WriteFile(name, bytes.Repeat([]byte("x"), pages*4096), 0o600); err != nil {
+	file, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Sync(); err != nil { // without it, the name may be forgotten too
+		t.Fatal(err)
+	}
+	if _, err := file.Write(bytes.Repeat([]byte("x"), pages*4096)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d.Cut()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,77 @@ const pageBytes = 4096
 type volume struct {
 	live fs.LoopbackRoot
 	disk string
+	// inodes is a directory beside disk, with a hard link to each file of the disk, and with the files whose
+	// names are not on the disk yet.
+	inodes string
 
-	mu    sync.Mutex       // is held while anything changes
-	files map[uint64]*file // that were opened for writing, by their inode number in live
+	mu     sync.Mutex        // is held while anything changes
+	files  map[uint64]*file  // that were opened for writing, by their inode number in live
+	stored map[uint64]string // the paths in inodes, by the inode number in live
+	made   int               // files in inodes
+	names  []change          // that are not on the disk, in order
+}
+
+// change is one of the names of the disk. The paths in it are those after all changes before it, so changes
+// reach the disk in order, as in a journal.
+type change struct {
+	dirs  [2]uint64 // the inode numbers of the directories whose names change
+	new   uint64    // that of a new file or directory, whose sync is enough; 0: there is none
+	apply func() error
+}
+
+// newVolume returns the volume of a disk that was copied to live.
+func newVolume(disk, live string) (*volume, error) {
+	v := &volume{disk: disk, inodes: disk + ".inodes", files: map[uint64]*file{}, stored: map[uint64]string{}}
+	if err := errors.Join(os.RemoveAll(v.inodes), os.Mkdir(v.inodes, 0o700)); err != nil {
+		return nil, err
+	}
+	return v, filepath.WalkDir(disk, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(disk, path)
+		if err != nil {
+			return err
+		}
+		var st syscall.Stat_t
+		if err := syscall.Lstat(filepath.Join(live, rel), &st); err != nil {
+			return err
+		}
+		return v.store(st.Ino, func(inode string) error { return os.Link(path, inode) })
+	})
+}
+
+// store makes a file in inodes, unless the volume knows it already. The volume is locked.
+func (v *volume) store(ino uint64, mk func(path string) error) error {
+	if v.stored[ino] != "" {
+		return nil
+	}
+	v.made++
+	path := filepath.Join(v.inodes, fmt.Sprint(v.made))
+	v.stored[ino] = path
+	return mk(path)
+}
+
+// sync brings to the disk all changes up to the last one that a sync of this file or directory is for.
+func (v *volume) sync(ino uint64) error {
+	for n := len(v.names); n > 0; n-- {
+		if c := v.names[n-1]; c.new == ino || c.dirs[0] == ino || c.dirs[1] == ino {
+			return v.apply(n)
+		}
+	}
+	return nil
+}
+
+// apply brings the first n changes of names to the disk.
+func (v *volume) apply(n int) error {
+	for _, c := range v.names[:n] {
+		if err := c.apply(); err != nil {
+			return err
+		}
+	}
+	v.names = slices.Delete(v.names, 0, n)
+	return nil
 }
 
 // file is a file with pages that may differ from those on the disk.
@@ -36,8 +105,8 @@ type file struct {
 	dirty      map[int64]bool // by the number of the page
 }
 
-// opened returns the file of an open descriptor, with its path on the disk. The volume is locked.
-func (v *volume) opened(fd int, path string) (*file, error) {
+// opened returns the file of an open descriptor. The volume is locked.
+func (v *volume) opened(fd int) (*file, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return nil, err
@@ -45,7 +114,7 @@ func (v *volume) opened(fd int, path string) (*file, error) {
 	if known := v.files[st.Ino]; known != nil {
 		return known, nil
 	}
-	disk, err := os.OpenFile(path, os.O_RDWR, 0)
+	disk, err := os.OpenFile(v.stored[st.Ino], os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +127,26 @@ func (v *volume) opened(fd int, path string) (*file, error) {
 	return known, nil
 }
 
-// forget notes that the file with this path in live loses a name: without another one its number may be
-// used again. Programs may still have it open.
-func (v *volume) forget(path string) {
+// lastName returns the inode number of the file with this path in live, if it has no other name; else 0.
+func lastName(path string) uint64 {
 	var st syscall.Stat_t
-	if err := syscall.Lstat(path, &st); err == nil && st.Nlink == 1 {
-		delete(v.files, st.Ino)
+	if err := syscall.Lstat(path, &st); err != nil || st.Nlink != 1 {
+		return 0
+	}
+	return st.Ino
+}
+
+// forget notes that a file has lost its last name, and that its number may be used again. Programs may still
+// have it open. It returns what removes the file in inodes when it has lost its name on the disk too.
+func (v *volume) forget(ino uint64) (remove func() error) {
+	stored := v.stored[ino]
+	delete(v.files, ino)
+	delete(v.stored, ino)
+	return func() error {
+		if stored == "" {
+			return nil
+		}
+		return os.Remove(stored)
 	}
 }
 
@@ -98,8 +181,12 @@ func (f *file) copyPage(page int64) error {
 	return err
 }
 
-// keepSome brings half of the pages that were not synced to the disk. The volume is locked.
+// keepSome brings half of the pages that were not synced to the disk, and the first of the changes of names.
+// The volume is locked.
 func (v *volume) keepSome(random *rand.Rand) error {
+	if err := v.apply(random.IntN(len(v.names) + 1)); err != nil {
+		return err
+	}
 	for _, ino := range slices.Sorted(maps.Keys(v.files)) {
 		f := v.files[ino]
 		for _, page := range slices.Sorted(maps.Keys(f.dirty)) {
@@ -135,6 +222,9 @@ func (n *node) onDisk(name string) string {
 	return filepath.Join(n.volume.disk, n.Path(n.Root()), name)
 }
 
+// ino is the inode number of a node in live.
+func ino(n fs.InodeEmbedder) uint64 { return n.EmbeddedInode().StableAttr().Ino }
+
 // both does a change of the disk after one of what programs see, if that has succeeded.
 func (n *node) both(errno syscall.Errno, change func() error) syscall.Errno {
 	if errno != 0 {
@@ -143,54 +233,101 @@ func (n *node) both(errno syscall.Errno, change func() error) syscall.Errno {
 	return fs.ToErrno(change())
 }
 
+// change notes a change of the names in the directory. created is the inode number of a new file or
+// directory; 0: there is none.
+func (n *node) change(created uint64, apply func() error) {
+	n.volume.names = append(n.volume.names, change{dirs: [2]uint64{ino(n)}, new: created, apply: apply})
+}
+
+// made stores a new file, and notes its name. The volume is locked.
+func (n *node) made(child *fs.Inode, name string, mk func(path string) error) error {
+	v, id, path := n.volume, ino(child.Operations()), n.onDisk(name)
+	if v.stored[id] != "" {
+		return nil // it was there
+	}
+	if err := v.store(id, mk); err != nil {
+		return err
+	}
+	stored := v.stored[id]
+	n.change(id, func() error { return os.Link(stored, path) })
+	return nil
+}
+
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
 	child, errno := n.LoopbackNode.Mkdir(ctx, name, mode, out)
-	return child, n.both(errno, func() error { return os.Mkdir(n.onDisk(name), os.FileMode(mode&0o777)) })
+	path := n.onDisk(name)
+	return child, n.both(errno, func() error {
+		n.change(ino(child.Operations()), func() error { return os.Mkdir(path, os.FileMode(mode&0o777)) })
+		return nil
+	})
 }
 
 func (n *node) Mknod(ctx context.Context, name string, mode, device uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
 	child, errno := n.LoopbackNode.Mknod(ctx, name, mode, device, out)
-	return child, n.both(errno, func() error { return syscall.Mknod(n.onDisk(name), mode, int(device)) })
+	return child, n.both(errno, func() error {
+		return n.made(child, name, func(path string) error { return syscall.Mknod(path, mode, int(device)) })
+	})
 }
 
 func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
 	child, errno := n.LoopbackNode.Symlink(ctx, target, name, out)
-	return child, n.both(errno, func() error { return os.Symlink(target, n.onDisk(name)) })
+	return child, n.both(errno, func() error {
+		return n.made(child, name, func(path string) error { return os.Symlink(target, path) })
+	})
 }
 
 func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
-	from := target.(*node).onDisk("")
 	child, errno := n.LoopbackNode.Link(ctx, target, name, out)
-	return child, n.both(errno, func() error { return os.Link(from, n.onDisk(name)) })
+	stored, path := n.volume.stored[ino(target)], n.onDisk(name)
+	return child, n.both(errno, func() error {
+		n.change(0, func() error { return os.Link(stored, path) })
+		return nil
+	})
 }
 
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
-	n.volume.forget(n.inLive(name))
-	return n.both(n.LoopbackNode.Unlink(ctx, name), func() error { return os.Remove(n.onDisk(name)) })
+	path, last := n.onDisk(name), lastName(n.inLive(name))
+	return n.both(n.LoopbackNode.Unlink(ctx, name), func() error {
+		remove := n.volume.forget(last)
+		n.change(0, func() error { return errors.Join(os.Remove(path), remove()) })
+		return nil
+	})
 }
 
 func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
-	return n.both(n.LoopbackNode.Rmdir(ctx, name), func() error { return os.Remove(n.onDisk(name)) })
+	path := n.onDisk(name)
+	return n.both(n.LoopbackNode.Rmdir(ctx, name), func() error {
+		n.change(0, func() error { return os.Remove(path) })
+		return nil
+	})
 }
 
 func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, to string, flags uint32) syscall.Errno {
 	n.volume.mu.Lock()
 	defer n.volume.mu.Unlock()
-	n.volume.forget(parent.(*node).inLive(to))
+	replaced := uint64(0)
+	if flags&unix.RENAME_EXCHANGE == 0 {
+		replaced = lastName(parent.(*node).inLive(to))
+	}
+	from, path := n.onDisk(name), parent.(*node).onDisk(to)
 	return n.both(n.LoopbackNode.Rename(ctx, name, parent, to, flags), func() error {
-		return unix.Renameat2(unix.AT_FDCWD, n.onDisk(name), unix.AT_FDCWD, parent.(*node).onDisk(to), uint(flags))
+		remove := n.volume.forget(replaced)
+		n.volume.names = append(n.volume.names, change{dirs: [2]uint64{ino(n), ino(parent)}, apply: func() error {
+			return errors.Join(unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, path, uint(flags)), remove())
+		}})
+		return nil
 	})
 }
 
@@ -200,13 +337,16 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	// Programs may open a file for writing alone; the volume reads what they have written.
 	child, inner, options, errno := n.LoopbackNode.Create(ctx, name, flags&^syscall.O_ACCMODE|syscall.O_RDWR, mode, out)
 	var h *handle
-	errno = n.both(errno, func() (err error) {
-		disk, err := os.OpenFile(n.onDisk(name), os.O_CREATE|os.O_RDWR, os.FileMode(mode&0o777))
+	errno = n.both(errno, func() error {
+		err := n.made(child, name, func(path string) error {
+			disk, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, os.FileMode(mode&0o777))
+			if err != nil {
+				return err
+			}
+			return disk.Close()
+		})
 		if err == nil {
-			err = disk.Close()
-		}
-		if err == nil {
-			h, err = n.volume.handle(inner, n.onDisk(name))
+			h, err = n.volume.handle(inner)
 		}
 		return err
 	})
@@ -222,7 +362,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	inner, options, errno := n.LoopbackNode.Open(ctx, flags)
 	var h *handle
 	errno = n.both(errno, func() (err error) {
-		h, err = n.volume.handle(inner, n.onDisk(""))
+		h, err = n.volume.handle(inner)
 		if err == nil && flags&syscall.O_TRUNC != 0 {
 			err = h.file.truncate(0)
 		}
@@ -239,8 +379,13 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 		inner = h.inner
 	}
 	return n.both(n.LoopbackNode.Setattr(ctx, inner, in, out), func() error {
+		stored := n.volume.stored[ino(n)] // "" of a directory
 		if mode, ok := in.GetMode(); ok {
-			if err := os.Chmod(n.onDisk(""), os.FileMode(mode&0o777)); err != nil {
+			path := cmp.Or(stored, n.onDisk(""))
+			chmod := func() error { return os.Chmod(path, os.FileMode(mode&0o777)) }
+			if stored == "" {
+				n.change(0, chmod)
+			} else if err := chmod(); err != nil {
 				return err
 			}
 		}
@@ -254,7 +399,7 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 		if f := n.volume.files[out.Ino]; f != nil {
 			return f.truncate(int64(size))
 		}
-		return os.Truncate(n.onDisk(""), int64(size))
+		return os.Truncate(stored, int64(size))
 	})
 }
 
@@ -265,12 +410,39 @@ func (n *node) Getattr(ctx context.Context, h fs.FileHandle, out *fuse.AttrOut) 
 	return n.LoopbackNode.Getattr(ctx, nil, out)
 }
 
-// Fsync syncs a directory, whose names are on the disk already, or an open file.
-func (n *node) Fsync(ctx context.Context, h fs.FileHandle, flags uint32) syscall.Errno {
+// Fsync syncs an open file, and its name if it is new.
+func (n *node) Fsync(_ context.Context, h fs.FileHandle, _ uint32) syscall.Errno {
+	n.volume.mu.Lock()
+	defer n.volume.mu.Unlock()
 	if h, ok := h.(*handle); ok {
-		return h.Fsync(ctx, flags)
+		return fs.ToErrno(errors.Join(h.file.sync(), n.volume.sync(ino(n))))
 	}
-	return 0
+	return fs.ToErrno(n.volume.sync(ino(n)))
+}
+
+// directory is an open directory.
+type directory struct {
+	listing
+	node *node
+}
+
+type listing interface {
+	fs.FileReaddirenter
+	fs.FileSeekdirer
+	fs.FileReleasedirer
+}
+
+func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h, options, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &directory{h.(listing), n}, options, 0
+}
+
+// Fsyncdir syncs the names in a directory.
+func (d *directory) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	return d.node.Fsync(ctx, nil, flags)
 }
 
 // CopyFileRange makes the kernel read and write instead.
@@ -285,10 +457,10 @@ type handle struct {
 	file   *file
 }
 
-func (v *volume) handle(inner fs.FileHandle, path string) (*handle, error) {
+func (v *volume) handle(inner fs.FileHandle) (*handle, error) {
 	h := &handle{volume: v, inner: inner.(*fs.LoopbackFile)}
 	fd, _ := h.inner.PassthroughFd()
-	f, err := v.opened(fd, path)
+	f, err := v.opened(fd)
 	h.file = f
 	return h, err
 }
@@ -303,12 +475,6 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	n, errno := h.inner.Write(ctx, data, off)
 	h.file.wrote(off, int(n))
 	return n, errno
-}
-
-func (h *handle) Fsync(context.Context, uint32) syscall.Errno {
-	h.volume.mu.Lock()
-	defer h.volume.mu.Unlock()
-	return fs.ToErrno(h.file.sync())
 }
 
 func (h *handle) Flush(context.Context) syscall.Errno { return 0 }

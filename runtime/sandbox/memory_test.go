@@ -1,0 +1,205 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"runner.example/runtime/sandbox"
+)
+
+// A module that reports where it was stopped gets four pages beyond its limit, for its error: after it was
+// refused memory twice, and not before. Another module never gets them.
+func TestSpareMemoryIsForRunsThatWereRefusedMemoryTwice(t *testing.T) {
+	const limit, first = 16, 2 // pages
+	// grow grows by some pages at a time, 24 times, and answers with the results.
+	module := func(reports string) []byte {
+		return assembleText(t, `(module
+			(import "runner" "request_body" (func $body (param i32 i32 i32) (result i32)))
+			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+			(memory (export "memory") 2)
+			`+reports+`
+			(func (export "grow") (local $at i32)
+				(drop (call $body (i32.const 0) (i32.const 0) (i32.const 4)))
+				(loop
+					(i32.store (i32.add (i32.const 1024) (local.get $at)) (memory.grow (i32.load (i32.const 0))))
+					(br_if 0 (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 4))) (i32.const 96))))
+				(drop (call $send (i32.const 200) (i32.const 1024) (i32.const 96)))))`)
+	}
+	for name, row := range map[string]struct {
+		wasm []byte
+		by   uint32
+		want []int32 // memory.grow: the pages before, or -1; then -1
+	}{
+		"by a page": {module(`(func (export "runner_stopped"))`), 1,
+			[]int32{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, -1, -1, 16, 17, 18, 19}},
+		"by five pages":                {module(`(func (export "runner_stopped"))`), 5, []int32{2, 7, -1, -1, 12}},
+		"by all spare pages and more":  {module(`(func (export "runner_stopped"))`), limit + 5 - first, nil},
+		"by all pages and spare pages": {module(`(func (export "runner_stopped"))`), limit + 4 - first, []int32{-1, -1, 2}},
+		"without a report":             {module(""), 1, []int32{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+	} {
+		e := newEngine(t, sandbox.Options{MemoryBytes: limit << 16})
+		m := load(t, e, row.wasm)
+		want := slices.Clone(row.want)
+		for len(want) < 24 {
+			want = append(want, -1)
+		}
+		before := e.GuestMemory()
+		for run := range 3 { // each begins without a refusal
+			call := newCall(context.Background(), new(bytes.Buffer))
+			call.Request.Body = binary.LittleEndian.AppendUint32(nil, row.by)
+			if err := m.Run(call, "grow"); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var got []int32
+			for b := call.Response.Body; len(b) > 0; b = b[4:] {
+				got = append(got, int32(binary.LittleEndian.Uint32(b)))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, run %d: memory.grow returns %v, want %v", name, run, got, want)
+			}
+			if after := e.GuestMemory(); after != before {
+				t.Errorf("%s, run %d: %d bytes are in use, and %d were before", name, run, after, before)
+			}
+		}
+	}
+}
+
+// grower grows its memory of one page by the pages in the first byte of the body, and writes to those pages of
+// the kernel behind the image whose numbers follow.
+const grower = `(module
+	(import "runner" "request_body" (func $body (param i32 i32 i32) (result i32)))
+	(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+	(memory (export "memory") 1)
+	(func (export "grow") (local $at i32) (local $end i32)
+		(local.set $end (call $body (i32.const 0) (i32.const 0) (i32.const 1024)))
+		(local.set $at (i32.const 1))
+		(if (i32.eq (memory.grow (i32.load8_u (i32.const 0))) (i32.const -1)) (then unreachable))
+		(block (loop
+			(br_if 1 (i32.ge_u (local.get $at) (local.get $end)))
+			(i32.store (i32.add (i32.const 65536) (i32.mul (i32.load8_u (local.get $at)) (i32.const 4096))) (i32.const 1))
+			(local.set $at (i32.add (local.get $at) (i32.const 1)))
+			(br 0)))
+		(drop (call $send (i32.const 204) (i32.const 0) (i32.const 0)))))`
+
+// A sandbox keeps the pages behind its image that were written, for its next run. They stay charged to it
+// until they are released. A run is charged for the memory that it has, or for those pages, not for both.
+func TestPrivatePagesBehindTheImageStayCharged(t *testing.T) {
+	if os.Getpagesize() != 4096 {
+		t.Skip("counts pages of 4 KiB")
+	}
+	const page, guestPage = 4096, 64 << 10
+	wasm := assembleText(t, grower)
+	for name, disabled := range map[string][]string{"watched": nil, "by the page table": {sandbox.OptWatch}, "without a count of faults": {sandbox.OptFaults}} {
+		e := newEngine(t, sandbox.Options{MemoryBytes: 32 * guestPage, Disable: disabled})
+		m := load(t, e, wasm)
+		if err := m.Trim(); err != nil {
+			t.Fatal(err)
+		}
+		image := e.GuestMemory() // with the sandbox of the size of the image
+		for i, step := range []struct {
+			body []byte
+			want int64 // pages that are charged beyond the image
+		}{
+			{[]byte{3, 0, 5, 47}, 3},
+			{[]byte{3, 0, 5, 47}, 3},
+			{[]byte{3, 1}, 4}, // the pages before are still there
+			{[]byte{0}, 4},    // also after a run without more memory
+			{[]byte{0}, 4},
+			{[]byte{1, 2, 3}, 6}, // these are all that were written, 0, 1, 2, 3, 5 and 47
+			{[]byte{4, 63}, 7},
+		} {
+			call := newCall(context.Background(), new(bytes.Buffer))
+			call.Request.Body = step.body
+			if err := m.Run(call, "grow"); err != nil {
+				t.Fatal(err)
+			}
+			if got := e.GuestMemory() - image; got != step.want*page {
+				t.Errorf("%s, run %d with %d: %d bytes are charged beyond the image, want %d pages", name, i, step.body, got, step.want)
+			}
+		}
+		if _, err := m.Restored(); err != nil { // only now, because it reads all pages
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := m.Trim(); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.GuestMemory() - image; got != 0 {
+			t.Errorf("%s: %d bytes are charged after the pages were released", name, got)
+		}
+		if err := m.Close(context.Background()); err != nil || e.GuestMemory() != 0 {
+			t.Errorf("%s: closed, the module takes %d bytes: %v", name, e.GuestMemory(), err)
+		}
+	}
+}
+
+// swapSpace makes swap space of some MiB for the time of the test, unless the machine has it.
+func swapSpace(t *testing.T) {
+	t.Helper()
+	if known, err := os.ReadFile("/proc/swaps"); err == nil && strings.Count(string(known), "\n") > 1 {
+		return
+	}
+	const size = 8 << 20
+	page := os.Getpagesize()
+	text := make([]byte, size)
+	binary.NativeEndian.PutUint32(text[1024:], 1)                   // version
+	binary.NativeEndian.PutUint32(text[1028:], uint32(size/page-1)) // last page
+	copy(text[page-10:], "SWAPSPACE2")                              // the header of Linux, mm/swapfile.c
+	path := filepath.Join(t.TempDir(), "swap")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.BytePtrFromString(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_SWAPON, uintptr(unsafe.Pointer(name)), 0, 0); errno != 0 {
+		t.Skipf("this process may not add swap space, and there is none: %v", errno)
+	}
+	t.Cleanup(func() {
+		if _, _, errno := unix.Syscall(unix.SYS_SWAPOFF, uintptr(unsafe.Pointer(name)), 0, 0); errno != 0 {
+			t.Errorf("remove the swap space %s: %v", path, errno)
+		}
+	})
+}
+
+// A page that a run wrote to may be in swap space when the sandbox is restored.
+func TestSwappedPagesAreRestored(t *testing.T) {
+	swapSpace(t)
+	wasm := assembleText(t, writer)
+	for name, disabled := range map[string][]string{"watched": nil, "by the page table": {sandbox.OptWatch}} {
+		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), wasm)
+		for _, handler := range []string{"own", "grow"} {
+			call := newCall(context.Background(), new(bytes.Buffer))
+			runWriter(t, m, call, "own", 3) // the image's random pages and others that each run writes
+			call.Request.Body = body(5, 6, 7, 100, 300)
+			if err := m.RunWithoutRestore(call, handler); err != nil {
+				t.Fatal(err)
+			}
+			swapped, err := m.PageOut()
+			if err != nil || swapped < 5 {
+				t.Fatalf("%s: %d pages are in swap space: %v", name, swapped, err)
+			}
+			runWriter(t, m, call, "own", 4)
+			if idle, err := m.Restored(); idle != 1 || err != nil {
+				t.Errorf("%s, %s: %d sandboxes are idle: %v", name, handler, idle, err)
+			}
+		}
+	}
+}
