@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -402,6 +403,49 @@ func TestOnlyNodesAreAnswered(t *testing.T) {
 		if answer.StatusCode == http.StatusOK || err != nil || refusal.Code == "" {
 			t.Errorf("%s: status %d, %+v, %v", operation, answer.StatusCode, refusal, err)
 		}
+	}
+}
+
+// A node that is asked for the hash at a commit that it has not applied yet answers when it has. Otherwise the
+// node that asks, and one that differs, would be alone with their rows, and both would stop.
+func TestANodeAnswersForACommitThatItAppliesLater(t *testing.T) {
+	first := found(t)
+	edge := first.joined(cluster.Edge, "edge")
+	cert, err := tls.LoadX509KeyPair(filepath.Join(edge, "cluster", "cert.pem"), filepath.Join(edge, "cluster", "key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	ask := func(operation, args string) (text string, err error) {
+		answer, err := transport.RoundTrip(httptest.NewRequest("POST", "https://"+first.node("n1").Address+"/"+operation, strings.NewReader(args)))
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return string(body), err
+	}
+	later := first.set("key", "1") + 1
+	began := time.Now()
+	answered := make(chan string)
+	go func() {
+		text, err := ask("chain", fmt.Sprintf(`{"seq":%d}`, later))
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- text
+	}()
+	for range 5 { // the answer, if it came at once, would be there
+		if text, err := ask("state", `{}`); err != nil || !strings.Contains(text, `"n1"`) {
+			t.Fatal(text, err)
+		}
+	}
+	for first.set("key", "2") < later {
+	}
+	text := <-answered
+	if took := time.Since(began); !strings.HasPrefix(text, `{"chain":"`) && took < 2*time.Second { // for which it waits
+		t.Errorf("the answer is %s after %s", text, took)
 	}
 }
 
