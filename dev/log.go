@@ -169,7 +169,7 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		}
 		a := l.answer(id)
 		a.Route, a.Log = cmp.Or(a.Route, text("route")), append(a.Log, line)
-		a.refused = a.refused || r.Message == "request refused"
+		a.refused = a.refused || r.Message == "request refused" || r.Message == "handler failed"
 		return nil
 	case text("source") == "guest":
 		return l.write(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
@@ -184,8 +184,21 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// frameMark begins each frame in the text of a failure.
+const frameMark = "\n    at "
+
 // said returns a message of the runner with its cause.
 func said(message string, attrs map[string]slog.Value) string {
+	if kind, ok := attrs["kind"]; ok { // of a failure
+		message = kind.String()
+		if cause, ok := attrs["cause"]; ok {
+			message += ": " + cause.String()
+		}
+		if frames, ok := attrs["frames"].Any().([]string); ok {
+			message += frameMark + strings.Join(frames, frameMark)
+		}
+		return message
+	}
 	if cause, ok := attrs["cause"]; ok {
 		if message == "request refused" {
 			return cause.String()
@@ -355,7 +368,8 @@ func (l *devLog) withSource(text string) (string, bool) {
 	col, _ := strconv.Atoi(m[3])
 	at := diag.Span{File: m[1], Start: diag.Pos{Line: row, Col: col}, End: diag.Pos{Line: row, Col: col + 1}}
 	var list diag.List
-	list.Errorf("", at, "%s", text)
+	message, frames, framed := strings.Cut(text, frameMark)
+	list.Errorf("", at, "%s", message)
 	var out strings.Builder
 	show := diag.Print
 	if l.opt.Console.ColorOut {
@@ -363,6 +377,9 @@ func (l *devLog) withSource(text string) (string, bool) {
 	}
 	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
 		return "", false
+	}
+	if framed {
+		out.WriteString(frameMark[1:] + console.Harmless(frames) + "\n")
 	}
 	return out.String(), true
 }

@@ -36,12 +36,6 @@ func (c *Call) refusedCallersValue() bool {
 	return v.callers
 }
 
-// reportsCallersValue reports whether a log line is the one that the SDKs write before they
-// answer that a handler has failed, and the failure is about a value that the caller sent.
-func (c *Call) reportsCallersValue(line []byte) bool {
-	return bytes.HasPrefix(line, []byte("handler")) && c.invalid.value != nil && bytes.Contains(line, []byte(c.invalid.message)) && c.refusedCallersValue()
-}
-
 // blameCaller turns the answer of a handler that failed for an invalid value into 400, if the
 // value is one that the caller sent. It reports whether it did.
 func (c *Call) blameCaller(status int32, code, message []byte) bool {

@@ -97,7 +97,7 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 			failure, _ = g.op(op, args)
 		}
 		g.log.Reset()
-		g.do("log", 3, fmt.Sprintf("handler x: invalid: %v at x.ts", failure["message"]))
+		g.do("log", 4, fmt.Sprintf("exception\ninvalid: %v\n    at x.ts:1:2", failure["message"]))
 		if info := strings.Contains(g.log.String(), `"INFO"`); info != (tt.want == 400) {
 			t.Errorf("%s: the log has %s", name, g.log.String())
 		}

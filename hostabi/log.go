@@ -41,6 +41,9 @@ func logText(c *Call, g guest) int32 {
 	}
 	level := slog.LevelDebug
 	switch n := g.number(0); {
+	case n == levelFailure:
+		c.reportFailure(text)
+		return 0
 	case n == 1:
 		level = slog.LevelInfo
 	case n == 2:
@@ -48,18 +51,12 @@ func logText(c *Call, g guest) int32 {
 	case n >= 3:
 		level = slog.LevelError
 	}
-	if level == slog.LevelError && c.reportsCallersValue(text) {
-		level = slog.LevelInfo // the answer will be 400
-	}
-	if level == slog.LevelError && c.Request != nil && c.Request.Job != nil && bytes.HasPrefix(text, []byte("handler ")) {
-		c.failure = printable(text[:min(len(text), maxFailureBytes)])
-	}
 	c.logLine(level, text)
 	return 0
 }
 
-// maxFailureBytes limits output.failure. It is more than is shown of it, so that no secret is cut there.
-const maxFailureBytes = 4096
+// levelFailure is the level of a text that says why the handler fails.
+const levelFailure = 4
 
 // The size of a logged line beside its text, in JSON, which is the longer format.
 const (

@@ -9,7 +9,9 @@ type output struct {
 	setCookie      string // the header; empty: none
 	opened         string // the session that this run has opened
 	log            logBudget
-	failure        string // of a job's handler: the line that its SDK has logged
+	reports        []report // of the guest
+	failed         *Failure // see Fail
+	limited        bool
 	stdout, stderr logStream
 }
 
@@ -27,9 +29,6 @@ func (o *output) SetCookie() string { return o.setCookie }
 
 // KeepsWrites reports whether the handler asked to commit its writes with any answer.
 func (o *output) KeepsWrites() bool { return o.keepsWrites }
-
-// Failure is what the SDK has logged about a job's handler that failed, or empty. It may have secrets.
-func (o *output) Failure() string { return o.failure }
 
 // Overloaded reports whether there was no memory for the body of the answer.
 func (o *output) Overloaded() bool { return o.overloaded }

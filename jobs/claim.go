@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -58,7 +59,7 @@ func (c *Claimed) beginEnd() *record {
 // Complete writes that the job is done.
 func (c *Claimed) Complete(tx *store.Tx, now time.Time, keep Keep) error {
 	r := c.beginEnd()
-	r.Error = ""
+	r.Error, r.Earlier = "", nil
 	return r.end(tx, Done, now, keep)
 }
 
@@ -75,9 +76,11 @@ func (r *record) fail(tx *store.Tx, declared *schema.Job, why string, now time.T
 	if declared != nil {
 		retries, first = declared.Retries, declared.Backoff
 	}
-	if r.Error = why; len(r.Error) > maxErrorBytes {
-		r.Error = string(bytes.ToValidUTF8([]byte(r.Error[:maxErrorBytes]), nil)) + "…"
+	if r.Error != "" {
+		earlier := append([]Attempt{{r.Attempt - 1, shortened(r.Error, maxEarlierBytes)}}, r.Earlier...)
+		r.Earlier = earlier[:min(len(earlier), maxEarlier)]
 	}
+	r.Error = shortened(why, maxErrorBytes)
 	if r.Attempt > retries {
 		return r.end(tx, Failed, now, keep)
 	}
@@ -86,8 +89,20 @@ func (r *record) fail(tx *store.Tx, declared *schema.Job, why string, now time.T
 	return errors.Join(err, r.setWaiting(tx, declared))
 }
 
-// maxErrorBytes limits what is kept of an error.
-const maxErrorBytes = 1000
+// What is kept of the errors of a job.
+const (
+	maxErrorBytes   = 1000
+	maxEarlierBytes = 400
+	maxEarlier      = 2
+)
+
+// shortened returns the beginning of text, at most max bytes of it.
+func shortened(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	return strings.ToValidUTF8(text[:max], "") + "…"
+}
 
 // Backoff returns the pause after a run: first after the attempt 1, twice as long after each further
 // one, at most an hour, and then between half and all of it, by a random number from 0 to 1.

@@ -254,7 +254,7 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 		if err := j.undoEnd(tx); err != nil {
 			return nil, err
 		}
-		j.Attempt, j.Error = 0, ""
+		j.Attempt, j.Error, j.Earlier = 0, "", nil
 	}
 	j.Due = timeOf(now)
 	return &j.Job, j.setWaiting(tx, s.Job(j.Name))

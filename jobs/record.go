@@ -63,8 +63,16 @@ type Job struct {
 	// Ended is when it was done, failed or cancelled. Expires is when it is deleted.
 	Ended   Time `json:"ended,omitzero"`
 	Expires Time `json:"expires,omitzero"`
-	// Error says why the last run failed.
+	// Error says why the last run failed: kind and message, then the first frames, a line each.
 	Error string `json:"error,omitempty"`
+	// Earlier are the failed runs before that, the newest first, at most maxEarlier.
+	Earlier []Attempt `json:"earlier,omitempty"`
+}
+
+// Attempt is a run of a job that failed. Error is that of the job then, cut to maxEarlierBytes.
+type Attempt struct {
+	Attempt int    `json:"attempt"`
+	Error   string `json:"error"`
 }
 
 // record is a job with what only this package needs.
@@ -313,6 +321,7 @@ type stored struct {
 	Ended        int64           `json:"en,omitempty"`
 	Expires      int64           `json:"x,omitempty"`
 	Error        string          `json:"er,omitempty"`
+	Earlier      []Attempt       `json:"ea,omitempty"`
 	Origin       string          `json:"o,omitempty"`
 	Group        []byte          `json:"g,omitempty"`
 	Slot         []byte          `json:"sl,omitempty"`
@@ -321,7 +330,7 @@ type stored struct {
 func (r *record) encode() ([]byte, error) {
 	value, err := json.Marshal(&stored{
 		r.Name, r.State, r.Params, r.Caller, r.Key, r.Scheduled, r.RequestID, int64(r.Enqueued), int64(r.ScheduledFor), int64(r.Due),
-		r.Attempt, r.Node, int64(r.Lease), int64(r.Ended), int64(r.Expires), r.Error, r.Origin, r.Group, r.Slot,
+		r.Attempt, r.Node, int64(r.Lease), int64(r.Ended), int64(r.Expires), r.Error, r.Earlier, r.Origin, r.Group, r.Slot,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode job %s: %w", r.ID, err)
@@ -379,6 +388,6 @@ func decode(id string, value []byte) (*record, error) {
 	return &record{Origin: s.Origin, Group: s.Group, Slot: s.Slot, Job: Job{
 		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled, RequestID: s.RequestID,
 		Enqueued: Time(s.Enqueued), ScheduledFor: Time(s.ScheduledFor), Due: Time(s.Due), Attempt: s.Attempt, Node: s.Node,
-		Lease: Time(s.Lease), Ended: Time(s.Ended), Expires: Time(s.Expires), Error: s.Error,
+		Lease: Time(s.Lease), Ended: Time(s.Ended), Expires: Time(s.Expires), Error: s.Error, Earlier: s.Earlier,
 	}}, nil
 }

@@ -162,6 +162,7 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 // activate activates the content of next, or follows another node that has.
 func (v *Activator) activate(ctx context.Context, next candidate) error {
 	var err error
+	next.content.ReleaseID = next.id
 	if next.follow {
 		err = next.content.Explain(v.runtime.Follow(ctx, next.content.App))
 	} else {

@@ -27,6 +27,7 @@ type invocation struct {
 	deadline *deadline.Context // of all runs
 	filled   []byte            // the body with its defaults
 	delivery webhook.Delivery  // on routes that verify signatures
+	failure  *hostabi.Failure  // of the handler, after the last invoke; nil: it did not fail
 }
 
 // input is what a handler is called with.
@@ -55,7 +56,9 @@ type input struct {
 // maxKeptBody is the largest body that an idle invocation keeps as a buffer.
 const maxKeptBody = 64 << 10
 
-func (inv *invocation) begin() { inv.call.Attempt, inv.call.Spent = 0, hostabi.Spent{} }
+func (inv *invocation) begin() {
+	inv.call.Attempt, inv.call.Spent, inv.failure = 0, hostabi.Spent{}, nil
+}
 
 // end stops the deadline, and drops large buffers and what belongs to the request.
 func (inv *invocation) end() {
@@ -108,7 +111,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 		}
 		return nil
 	})
-	return rt.invokeFault(ctx, err)
+	return r.recordFailure(ctx, rel, rt, inv, rt.invokeFault(ctx, err))
 }
 
 // identify sets the caller and its address.
@@ -176,7 +179,11 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 	if status := call.Response.Status; rt.result != nil && (status == 200 || status == 201) {
 		m := rt.module.BeginWork(call.Context, w, call, rt.Handler, call.CPULeft())
 		defer func() { call.AddCPU(w.End()) }()
-		return checkResult(rt.result, call.Response.Body, &call.Caller, m)
+		err := checkResult(rt.result, call.Response.Body, &call.Caller, m)
+		if fault.CodeOf(err) == fault.HandlerFailed {
+			call.Fail(hostabi.Failure{Kind: "wrong result"}, true)
+		}
+		return err
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ type jobRun struct {
 	*jobs.Claimed
 	requestID string
 	declared  *schema.Job // in the release that ran it
-	reported  string      // why the handler failed, as its SDK has logged it; empty: it has not
+	reported  string      // why the handler failed; empty: it did not
 	// failed is the job after a failure that was written with the writes of the run.
 	failed *jobs.Job
 }
@@ -189,10 +189,11 @@ func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, in
 	return err
 }
 
-// reportOf returns what the SDK has logged about a handler that failed, without the secrets of the app.
+// reportOf describes the failure of a job's handler, without the secrets of the app; empty: it did
+// not fail.
 func reportOf(rel *release, inv *invocation) string {
-	text := inv.call.Failure()
-	if text == "" || inv.call.Response.Code != string(fault.HandlerFailed) {
+	f := inv.failure
+	if f == nil {
 		return ""
 	}
 	var secrets telemetry.Values
@@ -200,8 +201,18 @@ func reportOf(rel *release, inv *invocation) string {
 		value, _ := rel.host.Secrets.Get(name)
 		secrets.Add(value.Reveal())
 	}
+	text := f.Kind
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	for _, line := range frameLines(f)[:min(len(f.Frames), reportedFrames)] {
+		text += "\n    at " + line
+	}
 	return secrets.Hide(text)
 }
+
+// reportedFrames is how many frames of a failure are stored with its job.
+const reportedFrames = 5
 
 func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
 	return input{
@@ -242,11 +253,10 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
 		return telemetry.JobReleased, why
+	case run.reported != "":
+		why = run.reported
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
-		if run.reported != "" {
-			why += ": " + run.reported
-		}
 	default:
 		why = reasonOf(err)
 	}
@@ -328,7 +338,7 @@ func (r *Runtime) logRun(run *jobRun, inv *invocation, outcome, why string, took
 	if tenant := run.Caller.Tenant; tenant != "" {
 		attrs = append(attrs, slog.String("tenant", tenant))
 	}
-	if why != "" {
+	if why, _, _ = strings.Cut(why, "\n"); why != "" { // the record of the failure has the frames
 		attrs = append(attrs, slog.String("cause", why))
 	}
 	r.opt.Logger.LogAttrs(context.Background(), level, "job run", attrs...)

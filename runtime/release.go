@@ -31,7 +31,9 @@ import (
 
 // App is what Activate activates: a checked schema and the modules with its handlers.
 type App struct {
-	Schema *schema.Schema
+	// ReleaseID is the id of the release that the app is, for the log; empty: it is not a stored one.
+	ReleaseID string
+	Schema    *schema.Schema
 	// Sources are the files that the schema was compiled from. The store keeps them, to
 	// compare the next schema with this one.
 	Sources []diag.Source
@@ -173,6 +175,7 @@ func CheckModules(ctx context.Context, opt sandbox.Options, app App) (err error)
 
 // release is one activated app. Only its reference count changes.
 type release struct {
+	id     string // see App.ReleaseID
 	schema *schema.Schema
 	router *router.Router
 	// routes are those of the router, followed by the functions and jobs that have no URL.
@@ -250,6 +253,7 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 		return nil, err
 	}
 	rel := &release{
+		id:        app.ReleaseID,
 		tokens:    tokens,
 		schema:    app.Schema,
 		functions: map[string]int{},

@@ -47,6 +47,7 @@ var plan = map[string]layeredPackage{
 	"internal/password":    {2, []string{"golang.org/x/crypto/argon2", "golang.org/x/crypto/bcrypt", "golang.org/x/crypto/scrypt"}},
 	"internal/webcrypto":   {2, nil},
 	"internal/wasm":        {1, nil},
+	"internal/symbols":     {2, nil},
 	"internal/wasm/opcode": {0, nil},
 	"hostabi/abi":          {0, nil},
 	"internal/atomicio":    {0, nil},

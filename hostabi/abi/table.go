@@ -84,7 +84,7 @@ func Functions() []Function {
 		{"call_take", []Param{{"ticket", Number}}, true,
 			"waits for a started operation and returns what `call` would have, once; `call_result` then reads the result"},
 		{"keep_writes", nil, false, "commits this request's writes with any status of the answer"},
-		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error; bounded per request"},
+		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error, 4 why the handler fails; bounded per request"},
 	}
 }
 

@@ -1724,7 +1724,7 @@ RUNNER_API void runner_send_problem(int status, const char *code, runner_text me
 
 /* Answers for a handler that failed; the log says why. */
 RUNNER_API void runner_send_failed(const char *why) {
-  runner_log(RUNNER_ERROR, "handler %s: %s", runner_now.handler, why);
+  runner_log((runner_level)4, "error\n%s", why); /* the host's level for why a handler fails */
   runner_send_problem(500, "handler_failed", runner_t(""));
 }
 

@@ -111,7 +111,7 @@ func sendFailure(h host.Host, err error) {
 		}
 	}
 	if status == 500 {
-		h.Log(3, "handler: "+err.Error())
+		h.Log(4, "error\n"+err.Error())
 	}
 	_ = h.SendError(status, code, message)
 }

@@ -44,8 +44,14 @@ func TestOperatorsSeeAndChangeJobs(t *testing.T) {
 	failing := d.enqueue(`{"name":"fails","params":{"until":9}}`)
 	later := d.enqueue(`{"name":"write","params":{"text":"later"},"options":{"delay":3600}}`)
 	d.WaitForOutput(`"job":"fails","attempt":3,"outcome":"failed"`)
-	if all := list(t, a, "--state", "failed"); len(all) != 1 || all[0].ID != failing || all[0].Attempt != 3 || !strings.Contains(all[0].Error, "500 handler_failed") {
+	if all := list(t, a, "--state", "failed"); len(all) != 1 || all[0].ID != failing || all[0].Attempt != 3 || !strings.HasPrefix(all[0].Error, "exception: ") {
 		t.Errorf("failed jobs: %+v", all)
+	}
+	if text := a.Must("jobs", "list", "--failed"); !regexp.MustCompile(` exception: \S.* handlers/ledger\.ts:\d+`).MatchString(text) {
+		t.Errorf("the table of failed jobs has no kind and place:\n%s", text)
+	}
+	if text := a.Must("jobs", "show", failing); !regexp.MustCompile(`(?m)^error +exception: .*\n +at .*handlers/ledger\.ts:\d+(.*\n)+attempt 2 +exception: .*\n +at .*ledger\.ts(.*\n)+attempt 1 +exception: `).MatchString(text) {
+		t.Errorf("the errors of three runs:\n%s", text)
 	}
 	if all := list(t, a, "--state", "waiting", "--tenant", "acme", "--job", "write"); len(all) != 1 || all[0].ID != later || all[0].Caller.Kind != "apiKey" {
 		t.Errorf("waiting jobs: %+v", all)

@@ -218,7 +218,7 @@ func TestAFailedJobSaysWhyWithoutSecrets(t *testing.T) {
 	id := d.enqueue(`{"name":"leaks","params":{}}`)
 	d.WaitForOutput(id + `","job":"leaks","attempt":1,"outcome":"failed"`)
 	j := show(t, a, id)
-	if !strings.HasPrefix(j.Error, "the handler answered 500 handler_failed: handler leaks: ") || !strings.Contains(j.Error, "the mailer refused key …") ||
+	if !strings.HasPrefix(j.Error, "exception: ") || !strings.Contains(j.Error, "the mailer refused key …") ||
 		!strings.Contains(j.Error, "handlers/ledger.ts:") || strings.Contains(j.Error, "c4n4ry") {
 		t.Errorf("the job failed because %q", j.Error)
 	}

@@ -49,14 +49,20 @@ func Names(s *schema.Schema) (all []string) {
 func listCommand(c *cli.CLI) *cobra.Command {
 	var filter jobs.Filter
 	var state string
+	var failed bool
 	var remote cli.Remote
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "list jobs, the newest first",
-		Example: "  runner jobs list --state failed\n  runner jobs list --job sendReceipt --tenant acme --limit 20",
+		Example: "  runner jobs list --failed\n  runner jobs list --job sendReceipt --tenant acme --limit 20",
 		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter.State = jobs.State(state)
+			if failed && state != "" {
+				return console.Misused("--failed and --state exclude each other")
+			}
+			if filter.State = jobs.State(state); failed {
+				filter.State = jobs.Failed
+			}
 			limit := filter.Limit
 			if limit < 1 {
 				return console.Invalid("--limit must be at least 1")
@@ -66,11 +72,12 @@ func listCommand(c *cli.CLI) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printList(&c.Console, all)
+				return printList(&c.Console, all, filter.State == jobs.Failed)
 			}})
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only jobs in this state: waiting, running, done, failed or cancelled")
+	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed: --state failed")
 	cmd.Flags().StringVar(&filter.Name, "job", "", "only jobs of this name")
 	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of callers of this tenant")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "maximum number of jobs")
@@ -103,7 +110,8 @@ func list(ctx context.Context, node *admin.Client, filter jobs.Filter, limit int
 	}
 }
 
-func printList(c *console.Console, all []jobs.Job) error {
+// printList prints a table; with places it says where each job failed.
+func printList(c *console.Console, all []jobs.Job, places bool) error {
 	if c.JSON {
 		return c.PrintJSON(all)
 	}
@@ -114,8 +122,16 @@ func printList(c *console.Console, all []jobs.Job) error {
 			j.ID, cmp.Or(j.Name, "-"), cmp.Or(string(j.State), "-"), strconv.Itoa(j.Attempt), cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
 			cmp.Or(shorten(j.Error), "-"),
 		})
+		if places {
+			_, frames, _ := strings.Cut(j.Error, "\n")
+			rows[i] = append(rows[i], cmp.Or(shorten(strings.TrimPrefix(strings.TrimSpace(frames), "at ")), "-"))
+		}
 	}
-	return c.PrintTable([]string{"ID", "JOB", "STATE", "ATTEMPT", "TENANT", "ENQUEUED", "DUE", "ERROR"}, rows, "no matching jobs")
+	columns := []string{"ID", "JOB", "STATE", "ATTEMPT", "TENANT", "ENQUEUED", "DUE", "ERROR"}
+	if places {
+		columns = append(columns, "AT")
+	}
+	return c.PrintTable(columns, rows, "no matching jobs")
 }
 
 func readable(t jobs.Time) string {
@@ -136,7 +152,7 @@ func shorten(text string) string {
 }
 
 func showCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "show", "show a job with its parameters and its last error", "  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false, new(cli.Remote),
+	return oneJob(c, "show", "show a job with its parameters and the errors of its last runs", "  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false, new(cli.Remote),
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.GetJob(ctx, id)
 		})
@@ -201,10 +217,21 @@ func printJob(c *console.Console, j *jobs.Job) error {
 			rows = append(rows, row)
 		}
 	}
-	for i := range rows {
-		rows[i][1] = console.Harmless(rows[i][1])
+	for _, earlier := range j.Earlier {
+		rows = append(rows, [2]string{fmt.Sprintf("attempt %d", earlier.Attempt), earlier.Error})
 	}
-	return c.Print(console.Pairs(rows))
+	return c.Print(console.Pairs(lines(rows)))
+}
+
+// lines gives each line of a value its own row.
+func lines(rows [][2]string) (all [][2]string) {
+	for _, row := range rows {
+		for line := range strings.Lines(console.Harmless(row[1])) {
+			all = append(all, [2]string{row[0], strings.TrimRight(line, "\n")})
+			row[0] = ""
+		}
+	}
+	return all
 }
 
 const enqueueHelp = `Enqueue a job as an operator, and print its id. The parameters are one JSON object; - reads it from

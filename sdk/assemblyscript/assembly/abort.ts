@@ -16,9 +16,9 @@ export function setParsing(is: bool): void {
 export function abort(message: string | null = null, file: string | null = null, line: u32 = 0, column: u32 = 0): void {
   const what = message === null || message.length == 0 ? "it aborted" : message;
   if (parsing) end(400, "invalid_json", "read the JSON body: " + what);
-  const where = file === null ? "" : " (" + file + ":" + line.toString() + ":" + column.toString() + ")";
-  if (running()) failed(what + where);
-  writeLog(3, what + where); // while the module is initialized
+  const place = file === null ? "" : file + ":" + line.toString() + ":" + column.toString();
+  if (running()) failed(what, "abort", place);
+  writeLog(3, place.length == 0 ? what : what + " (" + place + ")"); // while the module is initialized
   unreachable();
 }
 

@@ -158,9 +158,10 @@ export function running(): bool {
   return current.length > 0;
 }
 
-/** Logs why a handler cannot answer, answers 500 and ends the request. */
-export function failed(why: string): void {
-  writeLog(3, running() ? "handler " + current + ": " + why : why);
+/** Reports why a handler cannot answer, and where if that is known, answers 500 and ends the request. */
+export function failed(why: string, kind: string = "error", place: string = ""): void {
+  if (running()) writeLog(4, kind + "\n" + why + (place.length == 0 ? "" : "\n    at " + place));
+  else writeLog(3, why);
   end(500, "handler_failed", "");
 }
 

@@ -327,5 +327,5 @@ func (f *fake) call(op string, args []byte) ([]byte, error) {
 func (f *fake) KeepWrites() { f.result.KeptWrites = true }
 
 func (f *fake) Log(level int, text string) {
-	f.result.Logs = append(f.result.Logs, [...]string{"debug", "info", "warn", "error"}[level]+": "+text)
+	f.result.Logs = append(f.result.Logs, [...]string{"debug", "info", "warn", "error", "failure"}[level]+": "+text)
 }

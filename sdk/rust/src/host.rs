@@ -16,6 +16,9 @@ pub enum Level {
     Warn = 2,
     /// Errors.
     Error = 3,
+    /// Why the handler fails: the kind, the message and the frames, in lines.
+    #[doc(hidden)]
+    Failure = 4,
 }
 
 /// Names a family of request values, as numbered by the ABI.

@@ -22,8 +22,8 @@ pub fn handle(name: &'static str, handler: Handler) {
             (_, Some(text)) => text.as_str(),
             _ => "a panic",
         };
-        let place = info.location().map(|place| format!(" at {}", place)).unwrap_or_default();
-        Guest.log(Level::Error, &format!("handler {}: {}{}", name, text, place));
+        let place = info.location().map(|place| format!("\n    at {}", place)).unwrap_or_default();
+        Guest.log(Level::Failure, &format!("panic\n{}{}", text, place));
     }));
     serve(&Guest, name, handler);
 }
@@ -114,6 +114,6 @@ fn fail(host: &dyn Host, name: &str, why: &(dyn StdError + 'static)) {
         }
         cause = error.source();
     }
-    host.log(Level::Error, &format!("handler {}: {}", name, text));
+    host.log(Level::Failure, &format!("error\n{}", text));
     let _ = host.send_error(500, "handler_failed", "");
 }

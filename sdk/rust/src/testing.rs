@@ -396,7 +396,7 @@ impl Host for Fake {
         self.kept.set(true);
     }
     fn log(&self, level: Level, text: &str) {
-        let level = ["debug", "info", "warn", "error"][level as usize];
+        let level = ["debug", "info", "warn", "error", "failure"][level as usize];
         self.logs.borrow_mut().push(format!("{}: {}", level, text));
     }
     /// SplitMix64: enough for a test, and the same in each.

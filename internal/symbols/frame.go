@@ -1,0 +1,65 @@
+package symbols
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// MaxFrames is the largest number of frames of one failure.
+const MaxFrames = 32
+
+// Frame is an active call. Everything in it may be unknown.
+type Frame struct {
+	Function string // as its language writes it
+	File     string // relative to the app directory if the file is in there
+	// Line and Column count from 1; 0: unknown.
+	Line, Column int
+	// Offset is that of the instruction in the module's file; 0: unknown.
+	Offset int64
+}
+
+// String returns the frame in one line: function (file:line:column) at offset.
+func (f Frame) String() string {
+	place := f.File
+	if f.File != "" && f.Line > 0 {
+		place += ":" + strconv.Itoa(f.Line)
+		if f.Column > 0 {
+			place += ":" + strconv.Itoa(f.Column)
+		}
+	}
+	text := f.Function
+	switch {
+	case text == "":
+		text = place
+	case place != "":
+		text += " (" + place + ")"
+	}
+	if f.Offset > 0 {
+		text = strings.TrimPrefix(fmt.Sprintf("%s at %#x", text, f.Offset), " ")
+	}
+	return text
+}
+
+var (
+	reportedFrame = regexp.MustCompile(`^ +at (?:(.*?) \()?([^()]*?)\)?$`)
+	reportedPlace = regexp.MustCompile(`^(.*?)(?::(\d+))?(?::(\d+))?$`)
+)
+
+// ParseFrame reads a frame as guests report it: spaces, "at ", and then "function
+// (file:line:column)" or "file:line:column". The column, or it and the line, may be missing.
+func ParseFrame(line string) (f Frame, ok bool) {
+	m := reportedFrame.FindStringSubmatch(line)
+	if m == nil {
+		return f, false
+	}
+	at := reportedPlace.FindStringSubmatch(m[2])
+	if at == nil {
+		return f, false
+	}
+	f.Function, f.File = m[1], at[1]
+	f.Line, _ = strconv.Atoi(at[2])
+	f.Column, _ = strconv.Atoi(at[3])
+	return f, f.Function != "" || f.File != ""
+}
