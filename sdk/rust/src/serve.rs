@@ -14,7 +14,7 @@ pub type Handler = fn(&Context, &Request) -> Result;
 
 /// Runs the handler for the current request: the body of every export.
 #[cfg(target_arch = "wasm32")]
-pub fn handle(name: &'static str, handler: Handler) {
+pub fn handle(_: &'static str, handler: Handler) {
     use crate::guest::Guest;
     std::panic::set_hook(Box::new(move |info| {
         let text = match (info.payload().downcast_ref::<&str>(), info.payload().downcast_ref::<String>()) {
@@ -25,7 +25,7 @@ pub fn handle(name: &'static str, handler: Handler) {
         let place = info.location().map(|place| format!("\n    at {}", place)).unwrap_or_default();
         Guest.log(Level::Failure, &format!("panic\n{}{}", text, place));
     }));
-    serve(&Guest, name, handler);
+    serve(&Guest, handler);
 }
 
 /// Outside of the runner there is no request.
@@ -36,17 +36,17 @@ pub fn handle(name: &'static str, _: Handler) {
 
 /// Runs a handler for an empty request and drops its answer.
 pub fn warm(handler: Handler, body: &'static str) {
-    serve(&Blank(body), "", handler);
+    serve(&Blank(body), handler);
 }
 
 /// Runs the handler on a host and sends its answer.
-pub(crate) fn serve(host: &dyn Host, name: &str, handler: Handler) {
+pub(crate) fn serve(host: &dyn Host, handler: Handler) {
     let outcome = handler(&Context::new(host), &Request::new(host)).or_else(|error| match error.0 {
         Reason::Answer(answer) => Ok(answer),
         Reason::Failure(why) => Err(why),
     });
     if let Err(why) = outcome.and_then(|response| send(host, response)) {
-        fail(host, name, &*why);
+        fail(host, &*why);
     }
 }
 
@@ -84,7 +84,7 @@ fn accepted(done: Done, act: impl FnOnce() -> String) -> std::result::Result<(),
 
 /// Answers for a handler that failed. If an answer was sent before, the host refuses this
 /// one.
-fn fail(host: &dyn Host, name: &str, why: &(dyn StdError + 'static)) {
+fn fail(host: &dyn Host, why: &(dyn StdError + 'static)) {
     let mut cause = Some(why);
     let mut text = String::new();
     while let Some(error) = cause {

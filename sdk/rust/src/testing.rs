@@ -212,7 +212,7 @@ impl Test {
             started: RefCell::default(),
             kept: Cell::new(false),
         };
-        serve(&fake, "under test", handler);
+        serve(&fake, handler);
         let sent = fake.sent.into_inner().expect("an answer was sent");
         Answer {
             status: sent.status,

@@ -147,7 +147,7 @@ fn errors_of_the_host_become_answers() {
         match status {
             500 => assert_eq!(
                 (got.message.as_str(), got.logs),
-                ("", vec![format!("error: handler under test: {}: why", code.name())])
+                ("", vec![format!("failure: error\n{}: why", code.name())])
             ),
             _ => assert_eq!((got.message.as_str(), got.logs.len()), ("why", 0)),
         }
@@ -175,16 +175,16 @@ fn what_an_error_of_the_app_stems_from_counts() {
     let got = answer(|_, _| Err(Wrapped(HostError::new(Code::NotFound, "")).into()));
     assert_eq!((got.status, got.code.as_str()), (404, "not_found"));
     let got = answer(|_, _| Err(Wrapped(HostError::new(Code::Limit, "")).into()));
-    assert_eq!((got.status, got.logs), (500, vec!["error: handler under test: find the order: limit".to_string()]));
+    assert_eq!((got.status, got.logs), (500, vec!["failure: error\nfind the order: limit".to_string()]));
 }
 
 #[test]
 fn an_error_that_is_no_answer_stays_in_the_log() {
     let got = answer(|_, _| Err(Error::new("secret detail")));
     assert_eq!((got.status, got.code.as_str(), got.message.as_str()), (500, "handler_failed", ""));
-    assert_eq!(got.logs, ["error: handler under test: secret detail"]);
+    assert_eq!(got.logs, ["failure: error\nsecret detail"]);
     let got = answer(|_, _| Ok(ok("x".parse::<u8>()?)));
-    assert_eq!(got.logs, ["error: handler under test: invalid digit found in string"]);
+    assert_eq!(got.logs, ["failure: error\ninvalid digit found in string"]);
 }
 
 #[test]
