@@ -271,7 +271,7 @@ func TestTheTimeoutOfAFetchIncludesItsWait(t *testing.T) {
 		began <- struct{}{}
 		<-r.Context().Done()
 	})
-	deadline := deadline.New(context.Background(), time.Now().Add(time.Minute))
+	deadline := deadline.New(context.Background(), time.Now().Add(time.Hour))
 	defer deadline.Stop()
 	g.call.Context = deadline
 	for range 16 {
