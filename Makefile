@@ -86,7 +86,7 @@ blackbox: examples
 fuzz: ## fuzz a target: make fuzz T=FuzzJSON TIME=60s; without T it lists all
 	@tools/fuzz.sh "$(T)" "$(TIME)"
 
-soak: setup examples ## the long form of the tests; writes .bench/soak.md
+soak: setup examples ## the long form of the tests; writes docs/soak.md and .bench/soak.md
 	tools/soak.sh
 
 bench: build ## req/s, CPU and memory against bare fasthttp and per language; writes docs/performance.md

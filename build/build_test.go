@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/build"
@@ -504,6 +506,19 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 	}
 }
 
+// countdown is a context that ends when Err was called so often.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // The log of a run that the host stops has the interpreter's position: that of the last call,
 // or else one near the loop.
 func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
@@ -513,17 +528,18 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(source), "\n")
-	// The engine's clock is slow, so that a busy machine leaves enough of the few milliseconds
-	// in which a stopped run may report.
-	started := time.Now()
-	engine, err := sandbox.New(t.Context(), sandbox.Options{
-		NoBreaker: true, MemoryBytes: 16 << 20, Now: func() time.Duration { return time.Since(started) / 20 },
-	})
-	if err != nil {
-		t.Fatal(err)
+	engine := func(t *testing.T) *sandbox.Module {
+		// The clock advances whenever the engine reads it: a run gets as far on any machine, however busy.
+		var clock atomic.Int64
+		now := func() time.Duration { return time.Duration(clock.Add(int64(10 * time.Microsecond))) }
+		engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20, Now: now, CPUTime: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close(context.Background()) })
+		return load(t, engine, filepath.Join(w.dir, w.built.File))
 	}
-	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	module := load(t, engine, filepath.Join(w.dir, w.built.File))
+	module := engine(t)
 	for _, row := range []struct{ handler, before, mark string }{
 		{"parsesForever", "at parsesForever (", "// parsing"},
 		{"matchesForever", "at matchesForever (", "// matching"},
@@ -541,20 +557,12 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })
 		// A callback without a name, or the function that has called it, on the same line.
 		want, place := ": stopped: "+map[bool]string{true: "while it waited for setTimeout"}[row.handler == "waitsForever"]+"\n    "+row.before, fmt.Sprintf("handlers/traps.ts:%d:", line)
-		limit := map[string]time.Duration{"of all time": time.Minute, "of CPU time": 15 * time.Millisecond} // 300 ms of our clock
-		for what, cpu := range limit {
-			if what == "of CPU time" && row.handler == "waitsForever" {
-				continue
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // it loops by then on a busy machine
-			if what == "of CPU time" {
-				ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
-			}
+		stopped := func(what string, module *sandbox.Module, ctx context.Context, cpu time.Duration) {
+			t.Helper()
 			var log bytes.Buffer
 			call := newCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
 			call.Host.Limits = hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}
 			err := module.Run(call, row.handler)
-			cancel()
 			if text := log.String() + reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
 				t.Errorf("the limit %s: %v, and the log does not have %q and %q:\n%s", what, err, want, place, text)
 			}
@@ -562,6 +570,16 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 				t.Errorf("the error has several lines: %q", err)
 			}
 		}
+		if row.handler == "waitsForever" {
+			synctest.Test(t, func(t *testing.T) { // computing takes no time
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				stopped("of all time", engine(t), ctx, time.Minute)
+			})
+			continue
+		}
+		stopped("of all time", module, &countdown{Context: t.Context(), left: 2000}, time.Minute)
+		stopped("of CPU time", module, t.Context(), 20*time.Millisecond)
 	}
 	if got := ask(t, module, "okBody", abi.Request{}); got.body != `{"a":1}` {
 		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,12 @@ func (c *clock) set(at time.Time) {
 	c.at = at
 }
 
+// address returns the address of a node on loopback. Its host is as good as a random port, and neither
+// other tests nor outbound connections use its ports.
+func address() string {
+	return fmt.Sprintf("127.%d.%d.%d:9400", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
+}
+
 // found makes the first node of a cluster, and starts it.
 func found(t *testing.T) *member {
 	t.Helper()
@@ -71,7 +78,7 @@ func found(t *testing.T) *member {
 		t.Skip("starts etcd servers")
 	}
 	data := filepath.Join(t.TempDir(), "n1")
-	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1"}); err != nil {
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Listen: address()}); err != nil {
 		t.Fatal(err)
 	}
 	return start(t, data)
@@ -168,7 +175,7 @@ func (m *member) invite(role cluster.Role) secret.Text {
 func join(t *testing.T, token secret.Text, name string) (string, error) {
 	t.Helper()
 	data := filepath.Join(t.TempDir(), name)
-	_, err := cluster.Join(t.Context(), token, cluster.JoinOptions{Options: cluster.Options{Name: name}, Data: data})
+	_, err := cluster.Join(t.Context(), token, cluster.JoinOptions{Options: cluster.Options{Name: name, Listen: address()}, Data: data})
 	return data, err
 }
 
@@ -182,18 +189,14 @@ func (m *member) joined(role cluster.Role, name string) string {
 	return data
 }
 
-// port returns the port of an address.
-func port(t *testing.T, address string) int {
+// nextPort returns the address of a port of a node: the number of its first one, and more.
+func nextPort(t *testing.T, address string, more int) string {
 	t.Helper()
-	_, text, err := net.SplitHostPort(address)
+	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return number
+	return netip.AddrPortFrom(at.Addr(), at.Port()+uint16(more)).String()
 }
 
 // set stores a value.
@@ -236,7 +239,7 @@ func (m *member) status() cluster.Overview {
 func (m *member) dial() *etcdlog.Client {
 	m.t.Helper()
 	file := func(name string) string { return filepath.Join(m.data, "cluster", name) }
-	client, err := etcdlog.Dial([]string{fmt.Sprintf("https://127.0.0.1:%d", port(m.t, m.node(m.Name()).Address)+1)},
+	client, err := etcdlog.Dial([]string{"https://" + nextPort(m.t, m.node(m.Name()).Address, 1)},
 		&etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")})
 	if err != nil {
 		m.t.Fatal(err)
@@ -403,6 +406,49 @@ func TestOnlyNodesAreAnswered(t *testing.T) {
 	}
 }
 
+// A node that is asked for the hash at a commit that it has not applied yet answers when it has. Otherwise the
+// node that asks, and one that differs, would be alone with their rows, and both would stop.
+func TestANodeAnswersForACommitThatItAppliesLater(t *testing.T) {
+	first := found(t)
+	edge := first.joined(cluster.Edge, "edge")
+	cert, err := tls.LoadX509KeyPair(filepath.Join(edge, "cluster", "cert.pem"), filepath.Join(edge, "cluster", "key.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{cert}, InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	ask := func(operation, args string) (text string, err error) {
+		answer, err := transport.RoundTrip(httptest.NewRequest("POST", "https://"+first.node("n1").Address+"/"+operation, strings.NewReader(args)))
+		if err != nil {
+			return "", err
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return string(body), err
+	}
+	later := first.set("key", "1") + 1
+	began := time.Now()
+	answered := make(chan string)
+	go func() {
+		text, err := ask("chain", fmt.Sprintf(`{"seq":%d}`, later))
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- text
+	}()
+	for range 5 { // the answer, if it came at once, would be there
+		if text, err := ask("state", `{}`); err != nil || !strings.Contains(text, `"n1"`) {
+			t.Fatal(text, err)
+		}
+	}
+	for first.set("key", "2") < later {
+	}
+	text := <-answered
+	if took := time.Since(began); !strings.HasPrefix(text, `{"chain":"`) && took < 2*time.Second { // for which it waits
+		t.Errorf("the answer is %s after %s", text, took)
+	}
+}
+
 func FuzzInvitation(f *testing.F) {
 	f.Add("runner-join-eyJhIjoiMTI3LjAuMC4xOjk0MDAiLCJmIjoiIiwicyI6IiIsInIiOiJlZGdlIn0")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -417,7 +463,7 @@ func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts etcd servers")
 	}
-	peers, clients := freeURL(t), freeURL(t)
+	peers, clients := "http://"+address(), "http://"+address()
 	server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
 		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
 		ClientURL: clients, Election: time.Second, ReadyWait: time.Minute,
@@ -427,7 +473,7 @@ func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	}
 	t.Cleanup(server.Close)
 	data := filepath.Join(t.TempDir(), "n1")
-	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Endpoints: []string{clients}}); err != nil {
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Listen: address(), Endpoints: []string{clients}}); err != nil {
 		t.Fatal(err)
 	}
 	first := start(t, data)
@@ -446,16 +492,6 @@ func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	if _, err := second.Leave(t.Context(), "n1"); err != nil {
 		t.Error(err)
 	}
-}
-
-func freeURL(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return "http://" + ln.Addr().String()
 }
 
 // A node whose clock differs from those of the others gives up the background work, although it is still the

@@ -123,6 +123,10 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		if err := decode(w, r, &args); err != nil {
 			return nil, err
 		}
+		// Without an answer of this node, another one could take itself for the one that differs.
+		ctx, cancel := context.WithTimeout(r.Context(), appliedWait)
+		defer cancel()
+		_ = l.node.store.WaitFor(ctx, store.Seq(args.Seq)) // if it fails, the commit is not known
 		chain, known, err := l.node.store.ChainAt(r.Context(), store.Seq(args.Seq))
 		if err != nil || !known {
 			return chainAnswer{}, err

@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -83,9 +82,13 @@ func TestANodeStartsAlthoughAnAddressOfAnotherOneIsNotValid(t *testing.T) {
 
 func TestPortsOfNodesMeetByAnyNameOfTheHost(t *testing.T) {
 	first := found(t)
-	data := first.joined(cluster.Edge, "a")
-	number := port(t, first.node("a").Address)
-	opt := cluster.JoinOptions{Options: cluster.Options{Name: "b", Listen: fmt.Sprintf("localhost:%d", number+1)}, Data: data + "b"}
+	data := filepath.Join(t.TempDir(), "a")
+	opt := cluster.JoinOptions{Options: cluster.Options{Name: "a"}, Data: data} // on 127.0.0.1
+	if _, err := cluster.Join(t.Context(), first.invite(cluster.Edge), opt); err != nil {
+		t.Fatal(err)
+	}
+	meets := strings.Replace(nextPort(t, first.node("a").Address, 1), "127.0.0.1", "localhost", 1)
+	opt = cluster.JoinOptions{Options: cluster.Options{Name: "b", Listen: meets}, Data: data + "b"}
 	if _, err := cluster.Join(t.Context(), first.invite(cluster.Edge), opt); fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "meet") {
 		t.Errorf("join: %v", err)
 	}
@@ -95,8 +98,7 @@ func TestPortsOfNodesMeetByAnyNameOfTheHost(t *testing.T) {
 func TestAVoterWithoutItsPortsDoesNotStart(t *testing.T) {
 	first := found(t)
 	data := first.joined(cluster.Voter, "n2")
-	number := port(t, first.node("n2").Address)
-	third := fmt.Sprintf("127.0.0.1:%d", number+2)
+	third := nextPort(t, first.node("n2").Address, 2)
 	busy, err := net.Listen("tcp", third)
 	if err != nil {
 		t.Fatal(err)

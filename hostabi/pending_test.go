@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/hostabi"
@@ -93,28 +94,35 @@ func TestAnErrorOfAPendingOperationIsItsResult(t *testing.T) {
 }
 
 func TestSleepsRunConcurrently(t *testing.T) {
-	g := newGuest(t, hostabi.Limits{})
-	began := time.Now()
-	long := g.do("call_start", "sleep", `{"seconds":60}`)
-	short := g.do("call_start", "sleep", `{"seconds":0.03}`)
-	if n := g.raw("call_wait"); n != short || time.Since(began) < 30*time.Millisecond {
-		t.Errorf("call_wait: %d after %v", n, time.Since(began))
-	}
-	if result, n := g.take(short); n != 2 || len(result) != 0 {
-		t.Errorf("%d %v", n, result)
-	}
-	if result, n := g.op("sleep", `{"seconds":0}`); n != 2 {
-		t.Errorf("no time: %d %v", n, result)
-	}
-	g.call.End() // which does not wait for the long one
-	if time.Since(began) >= time.Minute {
-		t.Errorf("ticket %d was waited for", long)
-	}
-	for _, args := range []string{`{}`, `{"seconds":-1}`, `{"seconds":61}`, `{"seconds":"1"}`, `{"seconds":1e300}`} {
-		if result, n := g.op("sleep", args); n != invalid {
-			t.Errorf("%s: %d %v", args, n, result)
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuest(t, hostabi.Limits{})
+		began := time.Now()
+		passed := func(want time.Duration, what string) {
+			t.Helper()
+			if got := time.Since(began); got != want {
+				t.Errorf("%s: after %v, want %v", what, got, want)
+			}
 		}
-	}
+		g.do("call_start", "sleep", `{"seconds":60}`)
+		short := g.do("call_start", "sleep", `{"seconds":0.03}`)
+		if n := g.raw("call_wait"); n != short {
+			t.Errorf("call_wait: %d", n)
+		}
+		passed(30*time.Millisecond, "the short one ends")
+		if result, n := g.take(short); n != 2 || len(result) != 0 {
+			t.Errorf("%d %v", n, result)
+		}
+		if result, n := g.op("sleep", `{"seconds":0}`); n != 2 {
+			t.Errorf("no time: %d %v", n, result)
+		}
+		g.call.End()
+		passed(30*time.Millisecond, "the end, which does not wait for the long one")
+		for _, args := range []string{`{}`, `{"seconds":-1}`, `{"seconds":61}`, `{"seconds":"1"}`, `{"seconds":1e300}`} {
+			if result, n := g.op("sleep", args); n != invalid {
+				t.Errorf("%s: %d %v", args, n, result)
+			}
+		}
+	})
 }
 
 func TestPendingOperationsAreLimited(t *testing.T) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the long form of the tests and writes a report to .bench/soak.md, which git
-# ignores. With words it runs the parts whose titles contain one of them, and keeps the
-# report's text about the others: tools/soak.sh isolation "rows:"
+# ignores, and a table of its parts to docs/soak.md. With words it runs the parts whose titles
+# contain one of them, and keeps the report's text about the others: tools/soak.sh isolation "rows:"
+# Some parts compare times: the machine must be otherwise idle.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export RUNNER_SOAK=1
@@ -32,6 +33,32 @@ remove_part() { # title
   mv "$report.new" "$report"
 }
 
+# counts says how many tests of a log passed, failed and were skipped, or what a fuzz target ran.
+counts() { # log
+  local runs
+  runs=$(grep -aoE 'execs: [0-9]+' "$1" | tail -n 1 | cut -d' ' -f2)
+  if [ -n "$runs" ]; then
+    echo "$runs runs"
+  elif grep -aqE '^--- ' "$1"; then
+    echo "$(grep -acE '^--- PASS' "$1") passed, $(grep -acE '^--- FAIL' "$1") failed, $(grep -acE '^--- SKIP' "$1") skipped"
+  else # a command that lists no tests
+    echo "-"
+  fi
+}
+
+# table writes the parts of the report that have run to docs/soak.md.
+table() {
+  echo "# The long form of the tests"
+  echo
+  echo "Written by \`make soak\` on a machine with $(nproc) cores ($(grep -m 1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs)),"
+  echo "$(go version | cut -d' ' -f3). A part that is not listed has not run yet. \`tools/soak.sh WORD\` runs the parts"
+  echo "whose titles contain a word."
+  echo
+  echo "| part | outcome | seconds | date | tests |"
+  echo "|---|---|---:|---|---|"
+  sed -nE 's/^## (.*): (passed|FAILED) in ([0-9]+) s, ([0-9-]+)(, (.*))?$/| \1 | \2 | \3 | \4 | \6 |/p' "$report"
+}
+
 part() { # title, command…
   local title=$1 log
   shift
@@ -43,7 +70,7 @@ part() { # title, command…
   if "$@" > "$log" 2>&1; then outcome=passed; else outcome=FAILED; failed=1; fi
   {
     echo
-    echo "## $title: $outcome in $((SECONDS - started)) s, $(date -u +%Y-%m-%d)"
+    echo "## $title: $outcome in $((SECONDS - started)) s, $(date -u +%Y-%m-%d), $(counts "$log")"
     echo
     echo "    $*"
     echo
@@ -54,6 +81,8 @@ part() { # title, command…
   rm -f "$log"
 }
 
+part "arm64: modules, sandboxes, host functions and two example apps, under qemu" \
+  env RUNNER_SOAK= tools/test-arm64.sh
 part "bench: the module that compares rows with SQLite" go -C tests/bench/entities vet ./...
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
   go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
@@ -129,5 +158,6 @@ while read -r target _; do
   part "$target" tools/fuzz.sh "$target" "${FUZZ_TIME:-60s}"
 done < <(tools/fuzz.sh | sort -u -k 1,1)
 
-echo "soak: wrote $report"
+table > docs/soak.md
+echo "soak: wrote $report and docs/soak.md"
 exit $failed

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
@@ -138,7 +139,17 @@ func TestNoPasswordIsThatOfAnUnknownUser(t *testing.T) {
 	}
 }
 
-// The time for an unknown user is that of a wrong password: the quickest of some, alternately.
+// cpuTime is the CPU time of this process, which does not count others that run meanwhile.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// The time for an unknown user is that of a wrong password: the least CPU time of some, alternately.
 func TestAnUnknownUserTakesAsLongAsAWrongPassword(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it hashes often")
@@ -151,11 +162,11 @@ func TestAnUnknownUserTakesAsLongAsAWrongPassword(t *testing.T) {
 	quickest := []time.Duration{time.Hour, time.Hour}
 	for range 12 {
 		for i, h := range []*password.Hashed{known, opt.Unknown()} {
-			began := time.Now()
+			began := cpuTime(t)
 			if v, err := h.Verify("wrong", nil); err != nil || v.Valid {
 				t.Fatalf("%+v, %v", v, err)
 			}
-			quickest[i] = min(quickest[i], time.Since(began))
+			quickest[i] = min(quickest[i], cpuTime(t)-began)
 		}
 	}
 	if ratio := float64(quickest[1]) / float64(quickest[0]); ratio < 0.7 || ratio > 1.4 {

@@ -359,6 +359,9 @@ func (e *Engine) Parked() int {
 	return e.slots.parkMax - e.slots.parkFree
 }
 
+// CPUSlots is how many guests compute for long at once.
+func CPUSlots() int { return cpuSlots() }
+
 // WatchCPUQueue has look called whenever a CPU slot is taken, charged or given back.
 func (e *Engine) WatchCPUQueue(look func()) {
 	e.cpu = cpuqueue.New(cpuSlots(), func() time.Duration {

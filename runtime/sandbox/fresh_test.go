@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,35 +97,55 @@ func TestTheInitializationOfAFreshModuleCountsAsCPUTimeOfTheRequest(t *testing.T
 	}
 }
 
-// Requests that wait for a CPU slot while they initialize their module are refused as others are, and
-// their module counts as one whose requests are long.
+// pausing is a context whose Err blocks at the n-th call, until it is released.
+type pausing struct {
+	context.Context
+	at              int32
+	looks           atomic.Int32
+	paused, release chan struct{}
+}
+
+func (p *pausing) Err() error {
+	if p.looks.Add(1) == p.at {
+		close(p.paused)
+		<-p.release
+	}
+	return nil
+}
+
+// Requests that initialize their module do so in a CPU slot, and one that would get its slot too late is
+// refused: the module counts as one whose requests are long.
 func TestInitializationsQueueForTheCPUAsHandlersDo(t *testing.T) {
-	e := newEngine(t, sandbox.Options{NoBreaker: true, Instances: 64})
+	clock := newStepClock(time.Microsecond)
+	options := clock.options()
+	options.Instances = 64
+	e := newEngine(t, options)
 	m := loadFresh(t, e, drawing(t, 20_000_000))
-	began := time.Now()
-	if err := m.Run(newCall(t.Context(), new(bytes.Buffer)), "draw"); err != nil {
+	clock.step.Store(int64(time.Second)) // it takes minutes
+	run := func(ctx context.Context) error {
+		call := newCall(ctx, new(bytes.Buffer))
+		call.Host.Limits.CPU = 1000 * time.Hour
+		return m.Run(call, "draw")
+	}
+	if err := run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	limit := 5 * time.Since(began)
-	answered := map[fault.Code]int{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range 48 {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			err := m.Run(newCall(ctx, new(bytes.Buffer)), "draw")
-			mu.Lock()
-			defer mu.Unlock()
-			code := fault.Code("")
-			if err != nil {
-				code = fault.CodeOf(err)
+	release := make(chan struct{})
+	var holders sync.WaitGroup
+	for range sandbox.CPUSlots() {
+		ctx := &pausing{Context: t.Context(), at: 20, paused: make(chan struct{}), release: release}
+		holders.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Errorf("one that had a CPU slot: %v", err)
 			}
-			answered[code]++
 		})
+		<-ctx.paused
 	}
-	all.Wait()
-	if answered[fault.HandlerFailed] > 0 || answered[fault.Overloaded] == 0 {
-		t.Errorf("48 requests with an initialization each, five fit: %v", answered)
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := run(soon); fault.CodeOf(err) != fault.Overloaded {
+		t.Errorf("an initialization of minutes within a minute, without a CPU slot: %v", err)
 	}
+	close(release)
+	holders.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,23 @@ func (c *countdown) Err() error {
 		return context.DeadlineExceeded
 	}
 	return nil
+}
+
+// stepClock is an engine's clock that advances by a step whenever it is read. What a guest computes takes
+// the same time on it on any machine, however busy.
+type stepClock struct{ at, step atomic.Int64 }
+
+func newStepClock(step time.Duration) *stepClock {
+	c := new(stepClock)
+	c.step.Store(int64(step))
+	return c
+}
+
+func (c *stepClock) now() time.Duration { return time.Duration(c.at.Add(c.step.Load())) }
+
+// options returns options with this clock, which measures CPU time too.
+func (c *stepClock) options() sandbox.Options {
+	return sandbox.Options{NoBreaker: true, Now: c.now, CPUTime: c.now}
 }
 
 // A guest that does not call the host ends at the first refill after its deadline.

@@ -226,37 +226,37 @@ func TestRequestsThatFindNoPlaceToWaitQueueForIt(t *testing.T) {
 			(if (i32.gt_s (local.get $n) (i32.const 0)) (then
 				(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300)))))
 			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 0)))))`)
-	for name, row := range map[string]struct {
-		parallel int
-		bodies   []string
-	}{"with much memory": {10, []string{"mm"}}, "some wait": {200, []string{"", "w"}}} {
+	for name, bodies := range map[string][]string{"with much memory": {"mm"}, "some wait": {"", "w"}} {
 		t.Run(name, func(t *testing.T) {
-			e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: time.Minute})
-			m := load(t, e, wasm)
-			run := func(body string) error {
-				call := newCall(t.Context(), new(bytes.Buffer))
-				call.Request.Body = []byte(body)
-				return m.Run(call, "nap")
-			}
-			if err := run(row.bodies[len(row.bodies)-1]); err != nil {
-				t.Fatal(err)
-			}
-			var refused atomic.Int32
-			var requests sync.WaitGroup
-			for i := range row.parallel {
-				requests.Go(func() {
-					for n := range 10 {
-						if err := run(row.bodies[(i+n)%len(row.bodies)]); err != nil {
-							refused.Add(1)
+			synctest.Test(t, func(t *testing.T) {
+				e := newEngine(t, sandbox.Options{Instances: 16, QueueWait: time.Minute})
+				m := load(t, e, wasm)
+				run := func(body string) error {
+					call := newCall(t.Context(), new(bytes.Buffer))
+					call.Request.Body = []byte(body)
+					return m.Run(call, "nap")
+				}
+				if err := run(bodies[len(bodies)-1]); err != nil {
+					t.Fatal(err)
+				}
+				refused := make(chan error, 400)
+				var requests sync.WaitGroup
+				for i := range cap(refused) {
+					requests.Go(func() {
+						if err := run(bodies[i%len(bodies)]); err != nil {
+							refused <- err
 						}
-					}
-				})
-			}
-			requests.Wait()
-			// Whether a request will wait is only expected, so a few may be refused. Without that, hundreds are.
-			if n := int(refused.Load()); n > 10*row.parallel/20 {
-				t.Errorf("%d of %d requests are refused", n, 10*row.parallel)
-			}
+					})
+					synctest.Wait() // it waits, or has ended
+				}
+				if _, waiting, _ := e.Slots(); waiting == 0 {
+					t.Error("all fit at once")
+				}
+				requests.Wait()
+				if n := len(refused); n > 0 {
+					t.Errorf("%d of %d requests are refused: %v", n, cap(refused), <-refused)
+				}
+			})
 		})
 	}
 }

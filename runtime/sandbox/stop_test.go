@@ -10,14 +10,12 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
-	"runner.example/runtime/sandbox"
 )
 
 // The module logs what it was told before, and that host calls are denied (errno -3).
 func TestAStoppedRunCanLogWhereItWas(t *testing.T) {
-	// The engine's clock is slow, so that a busy machine leaves enough of the few milliseconds.
-	started := time.Now()
-	options := sandbox.Options{NoBreaker: true, MemoryBytes: 1 << 20, Now: func() time.Duration { return time.Since(started) / 20 }}
+	options := newStepClock(100 * time.Microsecond).options()
+	options.MemoryBytes = 1 << 20
 	m := load(t, newEngine(t, options), assemble(t, "stopped"))
 	for _, row := range []struct {
 		handler, logs string

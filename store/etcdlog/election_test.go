@@ -3,17 +3,18 @@ package etcdlog_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
 	"runner.example/store/etcdlog"
 )
 
-func campaign(t *testing.T, c *etcdlog.Client, name string) *etcdlog.Ownership {
+func campaign(t *testing.T, c *etcdlog.Client, name string, ttl time.Duration) *etcdlog.Ownership {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel() // which does not end the ownership
-	o, err := c.Campaign(ctx, name, 2*time.Second)
+	o, err := c.Campaign(ctx, name, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestThereIsOneOwner(t *testing.T) {
 	address := oneServer(t)
 	one, two := dial(t, nil, address), dial(t, nil, address)
 	isOwner(t, one, "")
-	first := campaign(t, one, "one")
+	first := campaign(t, one, "one", 15*time.Second)
 	isOwner(t, two, "one")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -49,12 +50,23 @@ func TestThereIsOneOwner(t *testing.T) {
 		}
 		won <- o
 	}()
+	// It is renewed every five seconds.
+	for last := int64(math.MaxInt64); ; <-time.After(100 * time.Millisecond) {
+		left, err := two.Etcd().TimeToLive(t.Context(), first.Lease())
+		if err != nil || left.TTL < 0 {
+			t.Fatalf("the ownership lasts for %d s: %v", left.TTL, err)
+		}
+		if left.TTL > last {
+			break
+		}
+		last = left.TTL
+	}
 	select {
 	case <-first.Done():
 		t.Error("the first one has lost it")
 	case <-won:
 		t.Error("two have won")
-	case <-time.After(3 * time.Second): // longer than an ownership that is not renewed
+	default:
 	}
 	if err := first.Resign(t.Context()); err != nil {
 		t.Error(err)
@@ -66,8 +78,7 @@ func TestThereIsOneOwner(t *testing.T) {
 	// A node that ends without resigning is followed after its time.
 	go two.Close()
 	<-second.Done()
-	isOwner(t, one, "two")
-	third := campaign(t, one, "three")
+	third := campaign(t, one, "three", time.Minute)
 	isOwner(t, one, "three")
 	if err := third.Resign(t.Context()); err != nil {
 		t.Error(err)
@@ -81,7 +92,7 @@ func TestAnOwnerThatIsCutOffLosesIt(t *testing.T) {
 	o := options(t, t.TempDir(), 1)[0]
 	s := start(t, o)
 	c := dial(t, nil, o.ClientURL)
-	owner := campaign(t, c, "one")
+	owner := campaign(t, c, "one", 2*time.Second)
 	s.Close()
 	<-owner.Done()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -93,6 +104,6 @@ func TestAnOwnerThatIsCutOffLosesIt(t *testing.T) {
 		t.Errorf("without a server a campaign ends with %v", err)
 	}
 	start(t, o)
-	campaign(t, c, "one")
+	campaign(t, c, "one", time.Minute)
 	isOwner(t, c, "one")
 }

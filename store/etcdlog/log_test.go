@@ -22,9 +22,10 @@ type delivered struct {
 // node collects what the log delivers.
 type node struct {
 	*etcdlog.Log
-	mu    sync.Mutex
-	got   []delivered
-	grown chan struct{} // closed when got grows
+	client *etcdlog.Client
+	mu     sync.Mutex
+	got    []delivered
+	grown  chan struct{} // closed when got grows
 }
 
 // open opens the log of a node that has applied a revision.
@@ -34,7 +35,7 @@ func open(t *testing.T, servers []string, after uint64) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{grown: make(chan struct{})}
+	n := &node{client: client, grown: make(chan struct{})}
 	n.Log = etcdlog.Open(etcdlog.Options{Client: client, After: after, Deliver: func(revision uint64, entry []byte) error {
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -36,13 +36,17 @@ func start(t *testing.T, o etcdlog.ServerOptions) *etcdlog.Server {
 }
 
 // join adds a server to the cluster of a client, and makes it a voter.
-func join(t *testing.T, c *etcdlog.Client, name string, tls *etcdlog.TLS) *etcdlog.Server {
+func join(t *testing.T, c *etcdlog.Client, name string, a *authority) *etcdlog.Server {
 	t.Helper()
 	scheme := "http"
-	if tls != nil {
+	if a != nil {
 		scheme = "https"
 	}
 	addresses := freeAddresses(t, scheme, 2)
+	var tls *etcdlog.TLS
+	if a != nil {
+		tls = a.issueAt(name, addresses[1])
+	}
 	_, _, err := c.AddLearner(t.Context(), addresses[0])
 	if err != nil {
 		t.Fatal(err)
@@ -76,12 +80,12 @@ func TestAClientFollowsTheServersWithMutualTLS(t *testing.T) {
 	one := etcdlog.Member{Name: "n1", PeerURL: addresses[0]}
 	first := start(t, etcdlog.ServerOptions{
 		Dir: filepath.Join(t.TempDir(), "n1"), Self: one, Members: []etcdlog.Member{one}, ClientURL: addresses[1],
-		TLS: a.issue("n1", "127.0.0.1"), Election: time.Second, ReadyWait: time.Minute,
+		TLS: a.issueAt("n1", addresses[1]), Election: time.Second, ReadyWait: time.Minute,
 	})
 	c := dial(t, a.issue("client", "192.0.2.1"), addresses[1]) // a client behind NAT
 	for i := range 2 {
 		name := fmt.Sprintf("n%d", i+2)
-		join(t, c, name, a.issue(name, "127.0.0.1"))
+		join(t, c, name, a)
 	}
 	members, err := c.Members(t.Context())
 	if err != nil || len(members) != 3 {

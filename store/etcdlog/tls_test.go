@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -75,6 +76,16 @@ func (a *authority) sign(template *x509.Certificate, certFile, keyFile string) (
 		a.t.Fatal(err)
 	}
 	return cert, key
+}
+
+// issueAt is issue for the host of an address.
+func (a *authority) issueAt(name, address string) *etcdlog.TLS {
+	a.t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return a.issue(name, u.Hostname())
 }
 
 // issue writes a certificate for an IP address, in place of one with the same name.

@@ -107,7 +107,7 @@ func render(arms []*arm, rounds int, length time.Duration, others float64, micro
 	fmt.Fprintf(&b, "# Performance\n\n`make bench` measures and writes this page. wrk holds 32 connections on loopback; server and load\n"+
 		"share %d cores; %s. The servers are measured in turns, %s each, for %d rounds. The report uses the\n"+
 		"%d rounds in which other processes used the least CPU (median: %.0f %%). A ratio is taken within a\n"+
-		"round: the median, with the smallest and the largest.\n\n",
+		"round: the median, with the smallest and the largest. Ratios under load for minutes are in [soak.md](soak.md).\n\n",
 		runtime.NumCPU(), runtime.Version(), length, rounds*spare, rounds, others*100)
 	b.WriteString(serversText)
 	for _, t := range serverTasks() {

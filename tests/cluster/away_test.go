@@ -28,7 +28,7 @@ func TestPausedNodesThatLackDeletedEntriesTakeABackup(t *testing.T) {
 	// A server that starts over keeps its address if this is not port 0.
 	for _, i := range []int{2, 3} {
 		l.terminate(i)
-		l.nodes[i].server.Store(l.cluster.Nodes[i].Serve("--listen", freeAddress(t)))
+		l.nodes[i].server.Store(l.cluster.Nodes[i].Serve("--listen", harness.LoopbackHost()+":8080"))
 		l.works(i)
 	}
 	l.run()
@@ -98,15 +98,4 @@ func (l *load) truncate(nodes ...int) {
 			l.t.Fatal(err)
 		}
 	}
-}
-
-// freeAddress is an address of loopback with a port that is free.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }

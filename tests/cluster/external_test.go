@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -12,33 +11,23 @@ import (
 	"runner.example/tests/harness"
 )
 
-// certificates returns a certificate for 127.0.0.1 with its key, and the authority that has signed it: those
+// certificates returns a certificate for a host with its key, and the authority that has signed it: those
 // of the first node of another cluster.
-func certificates(t *testing.T) *etcdlog.TLS {
+func certificates(t *testing.T, host string) *etcdlog.TLS {
 	t.Helper()
 	a := newLedger(t)
-	a.Must("cluster", "init", "--name", "other", "--listen", "127.0.0.1:9400")
+	a.Must("cluster", "init", "--name", "other", "--listen", host+":9400")
 	file := func(name string) string { return a.Path("data/cluster/" + name) }
 	return &etcdlog.TLS{CertFile: file("cert.pem"), KeyFile: file("key.pem"), CAFile: file("ca.pem")}
-}
-
-// freePort returns an address of this machine with a free port.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 // Nodes use an etcd that runs elsewhere, with TLS and certificates of clients. One with the certificate of
 // another authority serves what it has, and commits nothing until it gets a valid one.
 func TestNodesUseAnEtcdElsewhereWithTLS(t *testing.T) {
 	t.Parallel()
-	trusted, other := certificates(t), certificates(t)
-	peers, clients := "https://"+freePort(t), "https://"+freePort(t)
+	host := harness.LoopbackHost()
+	trusted, other := certificates(t, host), certificates(t, host)
+	peers, clients := "https://"+host+":2380", "https://"+host+":2379"
 	server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
 		Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
 		ClientURL: clients, TLS: trusted, Election: time.Second, ReadyWait: time.Minute,

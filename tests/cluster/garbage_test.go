@@ -128,7 +128,7 @@ func TestANodeEnduresGarbageOnItsPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := certificates(t)
+	files := certificates(t, harness.LoopbackHost())
 	other, err := tls.LoadX509KeyPair(files.CertFile, files.KeyFile)
 	if err != nil {
 		t.Fatal(err)

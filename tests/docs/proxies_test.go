@@ -42,25 +42,27 @@ const (
 	certificateFile = "/etc/ssl/private/api.example.com.pem"
 )
 
+const proxyPort = "8443"
+
 // proxies are those of docs/operations.md. command returns the program with its arguments for
-// a configuration that listens on the port; pem is a file with the certificate and its key.
+// a configuration that listens on proxyPort of the host; pem is a file with the certificate and its key.
 var proxies = []struct {
 	language string // of the block with the configuration
-	command  func(t *testing.T, dir, configuration, port, pem string) (program string, args []string)
+	command  func(t *testing.T, dir, configuration, host, pem string) (program string, args []string)
 }{
-	{"nginx", func(t *testing.T, dir, configuration, port, pem string) (string, []string) {
-		site := replaceOnce(t, configuration, "listen 443 ", "listen 127.0.0.1:"+port+" ")
+	{"nginx", func(t *testing.T, dir, configuration, host, pem string) (string, []string) {
+		site := replaceOnce(t, configuration, "listen 443 ", "listen "+host+":"+proxyPort+" ")
 		whole := "daemon off; master_process off; pid nginx.pid; error_log stderr; events {}\n" +
 			"http { access_log off; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n" +
 			strings.ReplaceAll(site, certificateFile, pem) + "}\n"
 		return "usr/sbin/nginx", []string{"-p", dir, "-e", "stderr", "-c", write(t, dir, "nginx.conf", whole)}
 	}},
-	{"haproxy", func(t *testing.T, dir, configuration, port, pem string) (string, []string) {
-		whole := replaceOnce(t, replaceOnce(t, configuration, "bind :443 ", "bind 127.0.0.1:"+port+" "), certificateFile, pem)
+	{"haproxy", func(t *testing.T, dir, configuration, host, pem string) (string, []string) {
+		whole := replaceOnce(t, replaceOnce(t, configuration, "bind :443 ", "bind "+host+":"+proxyPort+" "), certificateFile, pem)
 		return "usr/sbin/haproxy", []string{"-db", "-f", write(t, dir, "haproxy.cfg", whole)}
 	}},
-	{"caddyfile", func(t *testing.T, dir, configuration, port, pem string) (string, []string) {
-		whole := "{\n admin off\n auto_https disable_redirects\n default_bind 127.0.0.1\n https_port " + port + "\n}\n" +
+	{"caddyfile", func(t *testing.T, dir, configuration, host, pem string) (string, []string) {
+		whole := "{\n admin off\n auto_https disable_redirects\n default_bind " + host + "\n https_port " + proxyPort + "\n}\n" +
 			replaceOnce(t, configuration, proxiedHost+" {\n", proxiedHost+" {\n tls "+pem+" "+pem+"\n")
 		return "usr/bin/caddy", []string{"run", "--adapter", "caddyfile", "--config", write(t, dir, "Caddyfile", whole)}
 	}},
@@ -117,9 +119,9 @@ func behindProxies(t *testing.T, settings string, test func(s *harness.Server, p
 			t.Parallel()
 			s := harness.NewApp(t, proxiedSchema, blocks["toml"]+settings, "echo").Serve()
 			pem, roots := certificate(t)
-			p := &proxied{t: t, address: freeAddress(t), roots: roots, relay: newRelay(t, s.Addr)}
-			_, port, _ := net.SplitHostPort(p.address)
-			program, args := proxy.command(t, t.TempDir(), replaceOnce(t, blocks[proxy.language], "127.0.0.1:8080", p.relay.address), port, pem)
+			host := harness.LoopbackHost()
+			p := &proxied{t: t, address: host + ":" + proxyPort, roots: roots, relay: newRelay(t, s.Addr)}
+			program, args := proxy.command(t, t.TempDir(), replaceOnce(t, blocks[proxy.language], "127.0.0.1:8080", p.relay.address), host, pem)
 			p.start(filepath.Join(root, program), args...)
 			s.WaitUntil(proxy.language+" listens", func() bool {
 				conn, err := net.Dial("tcp", p.address)
@@ -387,15 +389,4 @@ func certificate(t *testing.T) (file string, roots *x509.CertPool) {
 	roots = x509.NewCertPool()
 	roots.AddCert(service.Certificate())
 	return write(t, t.TempDir(), "host.pem", text), roots
-}
-
-// freeAddress returns an address of loopback that nothing listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -27,12 +27,18 @@ type Cluster struct {
 	host   string
 }
 
+// loopbackNetwork is the beginning of addresses of loopback. They are as good as random ports, and no other
+// test uses them, nor does an outbound connection use one of their ports.
+func loopbackNetwork() string { return fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(255)) }
+
+// LoopbackHost returns a host on which all ports are free, also for a server that starts again.
+func LoopbackHost() string { return loopbackNetwork() + ".1" }
+
 // NewCluster founds a cluster whose nodes serve copies of the app, without starting a node. If there is
 // a network, each node is on a machine of its own.
 func NewCluster(t testing.TB, network *Network, newApp func() *App) *Cluster {
 	t.Helper()
-	// The hosts of loopback are as good as random ports, and no other test uses them.
-	c := &Cluster{T: t, Network: network, newApp: newApp, host: fmt.Sprintf("127.%d.%d", 1+rand.IntN(254), rand.IntN(255))}
+	c := &Cluster{T: t, Network: network, newApp: newApp, host: loopbackNetwork()}
 	n := c.add()
 	n.Must("cluster", "init", "--name", n.Name, "--listen", n.Address)
 	return c
