@@ -273,6 +273,51 @@ func TestOnlyTheOwnerSweeps(t *testing.T) {
 	})
 }
 
+// A node that was the owner does no background work from the moment it is disowned, although the store
+// still has it as the owner.
+func TestADisownedOwnerSweepsNothing(t *testing.T) {
+	s, old, sc := compile(t, typed), compile(t, generous), compile(t, cookies)
+	runNodes(t, func(t *testing.T, _ *storetest.Log, a, _ *fixture) {
+		ada := session(old, "", "ada")
+		a.age(a.must(a.create(ada, keystore.CreateRequest{Scope: "minted"})))
+		op := operator(sc)
+		a.must(a.create(session(s, "acme", "u1", "admin"), keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
+		a.mustSession(a.createSession(op, keystore.CreateSessionRequest{UserID: "ada"}))
+		a.mustPlatform(a.createPlatform(op, keystore.CreatePlatformKey{Name: "ci", Role: keystore.RoleRead, ExpiresIn: lasting(time.Hour)}))
+		content := func() (all []string) {
+			err := a.store.View(t.Context(), func(tx *store.Tx) error {
+				for item, err := range tx.Scan([]byte("keystore/"), nil, false) {
+					if err != nil {
+						return err
+					}
+					all = append(all, string(item.Key))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		pass := func() { // with the tickers of the background task
+			time.Sleep(time.Hour + time.Minute)
+			storetest.CatchUp(t, a.store)
+		}
+		a.store.Disown()
+		before := content()
+		a.clock.advance(12 * day)
+		pass()
+		if after := content(); !slices.Equal(after, before) {
+			t.Errorf("it was disowned, and made of %q\n%q", before, after)
+		}
+		storetest.Own(t, a.store)
+		pass()
+		if after := content(); len(after) > len(before)-4 {
+			t.Errorf("the owner made of %q\n%q", before, after)
+		}
+	})
+}
+
 // Keys expire while another node is the owner, which stops before it has moved them.
 func TestANewOwnerMovesKeysThatExpiredBefore(t *testing.T) {
 	s := compile(t, strings.Replace(typed, "maxGrace: 7d,", "maxGrace: 7d, maxPerTenant: 3,", 1))

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,9 @@ func verifier(t *testing.T, scheme, value string) *webhook.Verifier {
 	return v
 }
 
+// encodedMAC is a SHA-256 in hexadecimal or base64.
+var encodedMAC = regexp.MustCompile(`[0-9a-f]{64}|[0-9A-Za-z+/]{43}=`)
+
 func TestPublishedVectorsVerify(t *testing.T) {
 	for _, vec := range vectors {
 		d, err := verifier(t, vec.scheme, vec.secret).Verify(vec.header, []byte(vec.body), vec.at, nil)
@@ -126,6 +130,12 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 				refused("no "+name, vec.with(name, ""), vec.at, fault.MissingSignature)
 				refused("garbage in "+name, vec.with(name, "x"), vec.at, fault.InvalidSignature)
 			}
+		}
+		at := encodedMAC.FindStringIndex(signature)
+		for i := at[0]; i < at[1]; i++ { // every digit of the signature, too
+			changed := []byte(signature)
+			changed[i] ^= 1
+			refused(fmt.Sprintf("digit %d of the signature changed", i), vec.with(vec.signature, string(changed)), vec.at, fault.InvalidSignature)
 		}
 		refused("a shorter signature", vec.with(vec.signature, strings.Replace(signature, "1", "", 1)), vec.at, fault.InvalidSignature)
 		refused("another version", vec.with(vec.signature, strings.NewReplacer("v1", "v2", "v0", "v3", "sha256", "sha1").Replace(signature)), vec.at, fault.InvalidSignature)
