@@ -349,6 +349,27 @@ func TestValuesOfSecretsAreNotInErrors(t *testing.T) {
 	}
 }
 
+// Equal compares values: of settings, secrets and variables, and not where they are written.
+func TestConfigurationsAreEqualIfTheirValuesAre(t *testing.T) {
+	const text = "[front]\nbody = \"2mb\"\n[secrets]\nA = \"x\"\n[vars]\nN = 1\n"
+	c := load(t, text)
+	for _, row := range []struct {
+		text  string
+		equal bool
+	}{
+		{text, true}, {"\n\n[vars]\n\nN = 1\n[secrets]\nA = \"x\"\n[front]\nbody = \"2048kb\"\n", true},
+		{strings.Replace(text, "2mb", "3mb", 1), false}, {strings.Replace(text, `"x"`, `"y"`, 1), false}, {strings.Replace(text, "N = 1", "N = 2", 1), false},
+		{strings.Replace(text, "N = 1", "M = 1", 1), false}, {strings.Replace(text, "N = 1", "", 1), false}, {strings.Replace(text, "N = 1", "N = 1\nM = 1", 1), false},
+		{strings.Replace(text, "A =", "B =", 1), false}, {strings.Replace(text, "A = \"x\"", "", 1), false},
+		{text + "[telemetry]\naccess_log = true\n", false}, {"", false},
+	} {
+		other := load(t, row.text)
+		if c.Equal(other) != row.equal || other.Equal(c) != row.equal {
+			t.Errorf("equal is %v and %v, want %v, of\n%s\nand\n%s", c.Equal(other), other.Equal(c), row.equal, text, row.text)
+		}
+	}
+}
+
 func TestLimitsOfMemoryAreFitted(t *testing.T) {
 	const mib = 1 << 20
 	for _, row := range []struct {

@@ -151,6 +151,33 @@ func TestARequestIsSentUnchanged(t *testing.T) {
 	}
 }
 
+// A connection whose handshake fails, here because the certificate has other names, is closed and does
+// not count any more.
+func TestAFailedHandshakeReturnsItsConnection(t *testing.T) {
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
+	w.options.Connections = 2
+	c := w.client()
+	for range 5 {
+		origins, err := outbound.ParseOrigins([]string{w.url("localhost", "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := outbound.NewRequest(origins, "", w.url("localhost", "/"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err = c.Do(ctx, fairqueue.Parties{"asker"}, r, nil)
+		cancel()
+		if errorOf(err).Kind != outbound.KindCertificate {
+			t.Fatalf("%v, want the error of the certificate", err)
+		}
+	}
+	if _, err := w.get(c, w.url("example.com", "/")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) })
 	c := w.client()

@@ -409,6 +409,44 @@ func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
 	}
 }
 
+// A request may reserve memory for a counter, and find after a search for more memory that another
+// request has created the counter meanwhile. Then it returns what it reserved.
+func TestReservedCountersAreReturned(t *testing.T) {
+	l := limit.New(start, 64)
+	short := l.Limit(limit.Spec{ID: "1", Count: 9, Per: time.Millisecond})
+	full := l.Limit(limit.Spec{ID: "2", Count: 9, Per: 24 * time.Hour})
+	for i := range 64 {
+		l.Take(start, []limit.Use{{Limit: full, Caller: fmt.Append(nil, "k", i)}})
+	}
+	before := l.Counters()
+	const others = 3
+	for round := range 5_000 {
+		now := start.Add(time.Duration(2*round+2) * time.Millisecond) // the counters of the last round are empty
+		caller := fmt.Append(nil, "k", round)
+		var begin, done sync.WaitGroup
+		begin.Add(1)
+		for range others {
+			done.Go(func() {
+				begin.Wait()
+				l.Take(now, []limit.Use{{Limit: short, Caller: caller}})
+			})
+		}
+		done.Go(func() {
+			begin.Wait()
+			l.Take(now, []limit.Use{{Limit: short, Caller: caller}, {Limit: full, Caller: fmt.Append(nil, "new", round)}})
+		})
+		begin.Done()
+		done.Wait()
+	}
+	if n := l.Counters(); n < before || n > before+8 { // and those of the last round
+		t.Errorf("%d counters, and %d before", n, before)
+	}
+	l.Retain(nil)
+	if n := l.Counters(); n != 0 {
+		t.Errorf("%d counters are reserved, and there is none", n)
+	}
+}
+
 func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
 	l := limit.New(start, 0)
 	key := &caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Tenant: "t1"}

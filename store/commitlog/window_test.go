@@ -123,7 +123,7 @@ func TestAProposalConflictsOnlyWithWritesOfWhatItRead(t *testing.T) {
 			want = commitlog.Verdict{Outcome: commitlog.Conflict, Clash: row.clash}
 		}
 		for i, before := range [][]*commitlog.Proposal{ // within one entry
-			{writes("b", "d")}, {writes("b"), writes("d")}, {writes("d"), writes("b")}, {writes("x"), writes("b", "d"), writes("y")},
+			{writes("b", "d")}, {writes("b"), writes("d")}, {writes("d"), writes("b")},
 		} {
 			w := commitlog.NewWindow(10, 0)
 			e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: 1}, Proposals: append(before, reads(row.read, 0))}
