@@ -64,7 +64,7 @@ func TestRowsOfAFileAreReadInBatches(t *testing.T) {
 			if !slices.Equal(got, c.want) || failed != "" {
 				t.Errorf("%s in batches of %+v: %d rows, %s; they differ from those of the file", c.format, limit, len(got), failed)
 			}
-			if most := slices.Max(batches); most > limit.rows || limit.size < 1<<20 && most > limit.size/80 {
+			if most := slices.Max(batches); most > limit.rows || limit.size < 1<<20 && most > max(1, limit.size/80) {
 				t.Errorf("%s: a batch of %d rows, with the limits %+v", c.format, most, limit)
 			}
 		}
