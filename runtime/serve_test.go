@@ -129,6 +129,17 @@ func newEmptyServer(t *testing.T, opt runtime.Options) *server {
 	return s
 }
 
+// newServerAt returns a server without a release, in memory, whose credential time is that of a machine.
+func newServerAt(t *testing.T, machine credtime.Machine) *server {
+	t.Helper()
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return newEmptyServer(t, runtime.Options{Store: st, Keystore: openKeys(t, st, keystore.Options{Machine: machine})})
+}
+
 // openStore opens a store, which is in memory without a directory, and its keys.
 func openStore(t testing.TB, dir string) (*store.Store, *keystore.Keystore) {
 	t.Helper()
@@ -427,17 +438,12 @@ func TestAKeyRevokedWhileARequestIsAdmittedIsRefused(t *testing.T) {
 			return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 		},
 	}
-	st, err := store.Open(store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: openKeys(t, st, keystore.Options{Machine: machine})})
+	s := newServerAt(t, machine)
 	s.activate("", forClerks, addRoute)
 	for _, change := range []func(*store.Tx, keystore.Authority, string) (keystore.Key, error){s.keys.Revoke, s.keys.Disable} {
 		clerk := s.key("clerk")
 		do := func() {
-			_, err := st.Update(context.Background(), func(tx *store.Tx) error {
+			_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
 				operator := keystore.Authority{Schema: s.schema, Caller: caller.Caller{Kind: caller.System, UserID: "uid:0"}}
 				keys, err := s.keys.List(tx, operator, keystore.Filter{})
 				if err != nil {

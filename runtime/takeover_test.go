@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"runner.example/entity"
 	"runner.example/entity/layout"
@@ -83,7 +84,11 @@ func TestANewOwnerTriesAgainToEndAnActivation(t *testing.T) {
 		})()
 		runOn(t, log, b)
 		storetest.Own(t, b)
-		<-done
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Error("writers are still stopped after a minute")
+		}
 		if failed != 2 {
 			t.Errorf("%d errors were logged", failed)
 		}

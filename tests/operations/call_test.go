@@ -47,6 +47,7 @@ functions(auth: apiKey(desk), rateLimit: 1/day) {
   mints() -> json (mints: session)
   issues() -> json
   keys(ids: string(1..40)[]) -> json
+  closeEntry(entry: Entry)
   bytes()
   loop() (timeout: 100ms)
   trap()
@@ -58,7 +59,7 @@ routes("/", auth: none, rateLimit: none) {
 `
 
 const callHandlers = `
-import { error, getContext, insert, ok, query, update, type RouteRequest } from "@runner/sdk";
+import { error, getContext, insert, noContent, ok, query, update, type RouteRequest } from "@runner/sdk";
 export async function closeMonth(req: RouteRequest) {
   const { month, dry } = req.body<{ month: string; dry: boolean }>();
   const { auth } = getContext();
@@ -77,6 +78,10 @@ export async function refuses(req: RouteRequest) {
 }
 export function mints() { return getContext().client.sessions.create({ userId: "ada" }); }
 export async function issues() { const key = await getContext().client.apiKeys.create({ scope: "desk" }); return { tenant: key.tenant, owner: key.owner }; }
+export async function closeEntry(req: RouteRequest) {
+  await update("Entry", { closed: true }).where("id", "=", req.body<{ entry: string }>().entry);
+  return noContent();
+}
 export async function keys(req: RouteRequest) {
   const { apiKeys } = getContext().client;
   const listed = [], reached = [];
@@ -282,6 +287,13 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		}
 		if got := a.Must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}`+"\n" {
 			t.Errorf("a key of one tenant: %s", got)
+		}
+		a.Must("call", "book", `{"month":"2026-11"}`, "--tenant", "blue")
+		if r := a.Run("data", "each", "Entry", "--call", "closeEntry", "--all", "--tenant", "acme"); r.Status != 0 || !strings.Contains(r.Stdout+r.Stderr, "called closeEntry for 1 row") {
+			t.Errorf("data each: %d %s%s", r.Status, r.Stdout, r.Stderr)
+		}
+		if got := a.Must("call", "closedMonths"); got != `[{"org":"acme","month":"2026-10"},{"org":"blue","month":"2026-10"}]`+"\n" {
+			t.Errorf("closed after data each of acme: %s", got)
 		}
 	})
 }
