@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,5 +148,41 @@ func TestOnlyTheOwnerSealsAndExpires(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// A transaction of Expire that conflicts runs again, and counts its records once.
+func TestAnExpiryThatRunsAgainCountsItsRecordsOnce(t *testing.T) {
+	var once atomic.Pointer[func()]
+	st := storetest.NewLog().Open(t, store.Options{Name: "a", Clock: func() time.Time { // read in the transaction
+		if do := once.Swap(nil); do != nil {
+			(*do)()
+		}
+		return time.Now()
+	}})
+	storetest.Own(t, st)
+	log := openLog(t, st)
+	for range 2 {
+		for range 3 {
+			refuse(t, st, time.Now().Add(-31*day))
+		}
+		add(t, st, "kept")
+	}
+	seal(t, log)
+	again := func() { storetest.Own(t, st) } // which Expire has read
+	once.Store(&again)
+	n, err := log.Expire(t.Context(), time.Now().Add(-30*day), time.Now())
+	if n != 6 || err != nil || once.Load() != nil {
+		t.Errorf("removed %d records, %v; conflict %v", n, err, once.Load() == nil)
+	}
+	entries, err := audit.List(t.Context(), st, 1, 100)
+	if err != nil || len(entries) != 3 {
+		t.Fatalf("%+v, %v", entries, err)
+	}
+	if r := entries[2].Record; r.Action != "audit.expire" || r.Count != 6 || len(r.Removed) != 2 {
+		t.Errorf("the checkpoint is %+v", r)
+	}
+	if _, err := audit.Verify(t.Context(), st); err != nil {
+		t.Error(err)
 	}
 }

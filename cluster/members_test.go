@@ -167,6 +167,10 @@ func TestAnInterruptedLeaveIsShownAndRepeated(t *testing.T) {
 	if n := first.node("n2"); n.Joining || !n.Leaving {
 		t.Errorf("in between: %+v", n)
 	}
+	// The other one is the last voter by now.
+	if self, err := first.Leave(t.Context(), ""); self || fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "last voter") {
+		t.Errorf("the last voter leaves: %v, %v", self, err)
+	}
 	if _, err := first.Leave(t.Context(), "n2"); err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,9 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
 		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
+		{"together, the answers", "[front]\nanswer_memory = \"1mb\"\n", `runner.toml:2:17: error: [sandbox] response is 8mb, above the 1mb of [front] answer_memory: lower the one or raise the other`},
+		{"together, the answers to one address", "[front]\nanswer_memory_per_ip = \"1mb\"\n", `runner.toml:2:24: error: [sandbox] response is 8mb, above the 1mb of [front] answer_memory_per_ip: lower the one or raise the other`},
+		{"together, a larger answer to one address", "[front]\nanswer_memory_per_ip = \"9mb\"\n[sandbox]\nresponse = \"10mb\"\n", `runner.toml:4:12: error: [sandbox] response is 10mb, above the 9mb of [front] answer_memory_per_ip: lower the one or raise the other`},
 		{"together, the bound", "[runtime]\nmax_timeout = \"5s\"\n", `runner.toml:2:15: error: [runtime] timeout is 10s, above the 5s of [runtime] max_timeout: lower the one or raise the other`},
 		{"together, a hash", "[password]\nmemory = \"256mb\"\n", `runner.toml:2:10: error: [password] memory is 256mb, above the 128mb of [password] max_memory: lower the one or raise the other`},
 		{"together, the time of a hash", "[password]\nmemory = \"100mb\"\npasses = 60\n", `runner.toml:3:10: error: [password] memory and passes: a hash would take about 6 seconds of a processor, and could not be verified; the limit is 4: lower one of them`},
@@ -342,6 +345,27 @@ func TestValuesOfSecretsAreNotInErrors(t *testing.T) {
 	} {
 		if _, got := read(t, text); got == "" || strings.Contains(got, canary) {
 			t.Errorf("file:\n%s\ngot:\n%s", text, got)
+		}
+	}
+}
+
+// Equal compares values: of settings, secrets and variables, and not where they are written.
+func TestConfigurationsAreEqualIfTheirValuesAre(t *testing.T) {
+	const text = "[front]\nbody = \"2mb\"\n[secrets]\nA = \"x\"\n[vars]\nN = 1\n"
+	c := load(t, text)
+	for _, row := range []struct {
+		text  string
+		equal bool
+	}{
+		{text, true}, {"\n\n[vars]\n\nN = 1\n[secrets]\nA = \"x\"\n[front]\nbody = \"2048kb\"\n", true},
+		{strings.Replace(text, "2mb", "3mb", 1), false}, {strings.Replace(text, `"x"`, `"y"`, 1), false}, {strings.Replace(text, "N = 1", "N = 2", 1), false},
+		{strings.Replace(text, "N = 1", "M = 1", 1), false}, {strings.Replace(text, "N = 1", "", 1), false}, {strings.Replace(text, "N = 1", "N = 1\nM = 1", 1), false},
+		{strings.Replace(text, "A =", "B =", 1), false}, {strings.Replace(text, "A = \"x\"", "", 1), false},
+		{text + "[telemetry]\naccess_log = true\n", false}, {"", false},
+	} {
+		other := load(t, row.text)
+		if c.Equal(other) != row.equal || other.Equal(c) != row.equal {
+			t.Errorf("equal is %v and %v, want %v, of\n%s\nand\n%s", c.Equal(other), other.Equal(c), row.equal, text, row.text)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"runner.example/entity"
 	"runner.example/entity/catalog"
+	"runner.example/entity/layout"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema/compiler"
@@ -193,6 +194,45 @@ func TestRowsWrittenBeforeAFieldKeepItsFirstDefault(t *testing.T) {
 	h.verify()
 	if again := h.rows(clerk, `{"from":"Item","where":[["size","=",1]]}`)[0]; again["name"] != "older" {
 		t.Errorf("got %v", again)
+	}
+}
+
+// Nothing is left of an index that was dropped before it was built, or afterwards.
+func TestAnIndexThatIsDroppedLeavesNothing(t *testing.T) {
+	left := func(h *fixture) (all []string) {
+		err := h.store.View(context.Background(), func(tx *store.Tx) error {
+			for _, space := range []string{layout.SpaceUnbuilt, layout.SpaceDropped, layout.SpaceEntries} {
+				for item, err := range tx.Scan([]byte(space), nil, false) {
+					if err != nil {
+						return err
+					}
+					all = append(all, string(item.Key))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	for _, built := range []bool{false, true} {
+		h := newFixture(t, with("name: text"))
+		h.insert(clerk, "Item", `{"name":"a"}`)
+		h.buildIndexes()
+		before := left(h)
+		h.mustActivate(with("name: text @index"))
+		if built {
+			h.buildIndexes()
+		}
+		if after := left(h); len(after) != len(before)+1 {
+			t.Errorf("built %v: with the index there are %q, and %q before", built, after, before)
+		}
+		h.mustActivate(with("name: text"))
+		h.buildIndexes() // it deletes entries too
+		if after := left(h); !slices.Equal(after, before) {
+			t.Errorf("built %v: %q are left, and %q were there before", built, after, before)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"runner.example/entity"
+	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/store"
 )
@@ -82,5 +83,83 @@ func TestADeleteStopsAtItsRowLimit(t *testing.T) {
 	touched, err := deleting(h, p)
 	if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 10_010 {
 		t.Errorf("%v after %d rows", err, touched)
+	}
+}
+
+// A relation of a row may be cleared, and another one of the same row deletes it, in one delete and
+// in any order: the row is gone, its entries in indexes too. A row that loses two relations is
+// written once.
+func TestARowThatIsClearedAndDeletedIsGone(t *testing.T) {
+	const relations = `app a
+entity P {
+  id: id
+}
+entity C {
+  id: id
+  p: P @onDelete(cascade)
+}
+entity ClearedFirst {
+  id: id
+  name: string(1..9) @unique
+  p: P? @onDelete(clear)
+  q: P? @onDelete(clear)
+  c: C? @onDelete(cascade)
+}
+entity DeletedFirst {
+  id: id
+  name: string(1..9) @unique
+  p: P? @onDelete(cascade)
+  c: C? @onDelete(clear)
+}
+entity Kept {
+  id: id
+  name: string(1..9) @unique
+  p: P? @onDelete(clear)
+  q: P? @onDelete(clear)
+  c: C? @onDelete(clear)
+}
+entity Stays {
+  id: id
+  c: ClearedFirst @onDelete(restrict)
+  p: P? @onDelete(cascade)
+}
+apiKeys { scopes: { any: @system("any") { @grant read on P } } }
+routes("/", auth: apiKey(any), rateLimit: none) { GET /x -> x }`
+	d := openDatabase(t, relations)
+	operator := &caller.Caller{Kind: caller.System}
+	p := d.insert(t, "P", `[{}]`)
+	other := d.insert(t, "P", `[{}]`)
+	c := d.insert(t, "C", `[{"p":"`+p+`"}]`)
+	all := `[{"name":"a","p":"` + p + `","q":"` + p + `","c":"` + c + `"}]`
+	cleared := d.insert(t, "ClearedFirst", all)
+	d.insert(t, "DeletedFirst", `[{"name":"a","p":"`+p+`","c":"`+c+`"}]`)
+	d.insert(t, "Kept", all)
+	d.insert(t, "Kept", `[{"name":"b","p":"`+p+`","q":"`+other+`","c":null}]`)
+	// A row that stays refuses all of it.
+	stays := d.insert(t, "Stays", `[{"c":"`+cleared+`","p":null}]`)
+	remove := `{"from":"P","where":[["id","=","` + p + `"]]}`
+	if got := d.do(t, operator, "delete", remove); !strings.HasPrefix(got, "conflict: Stays.c still refers to this ClearedFirst") {
+		t.Fatal(got)
+	}
+	// One that is deleted too does not.
+	if got := d.do(t, operator, "update", `{"in":"Stays","set":{"p":"`+p+`"},"where":[["id","=","`+stays+`"]]}`); !strings.Contains(got, `"count":1`) {
+		t.Fatal(got)
+	}
+	if got := d.do(t, operator, "delete", remove); got != `{"count":1}` {
+		t.Fatal(got)
+	}
+	for name, want := range map[string]string{
+		"P": `{"count":1}`, "C": `{"count":0}`, "ClearedFirst": `{"count":0}`, "DeletedFirst": `{"count":0}`, "Stays": `{"count":0}`, "Kept": `{"count":2}`,
+	} {
+		if got := d.do(t, operator, "count", `{"from":"`+name+`"}`); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for _, name := range []string{"ClearedFirst", "DeletedFirst"} { // the unique index too
+		d.insert(t, name, `[{"name":"a"}]`)
+	}
+	got := d.do(t, operator, "query", `{"from":"Kept","select":["name","p","q","c"],"orderBy":[["name","asc"]]}`)
+	if want := `[{"name":"a","p":null,"q":null,"c":null},{"name":"b","p":null,"q":"` + other + `","c":null}]`; !strings.Contains(got, want) {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -71,14 +71,15 @@ func TestADeclaredSecretSignsWithoutBeingRead(t *testing.T) {
 func TestTimingSafeEqualComparesBytes(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	for args, want := range map[string]bool{
-		`{"a":"abc","b":"abc"}`:                true,
-		`{"a":"abc","b":{"base64":"YWJj"}}`:    true,
-		`{"a":"","b":""}`:                      true,
-		`{"a":"abc","b":"abd"}`:                false,
-		`{"a":"abc","b":"abcd"}`:               false,
-		`{"a":"é","b":"e\u0301"}`:              false,
-		`{"a":"é","b":{"base64":"w6k="}}`:      true,
-		`{"a":{"base64":"AA=="},"b":"\u0000"}`: true,
+		`{"a":"abc","b":"abc"}`:                               true,
+		`{"a":"abc","b":{"base64":"YWJj"}}`:                   true,
+		`{"a":"","b":""}`:                                     true,
+		`{"a":"abc","b":"abd"}`:                               false,
+		`{"a":"abc","b":"abcd"}`:                              false,
+		`{"a":"abcdefgh0123456789","b":"abcdefgh0123456788"}`: false,
+		`{"a":"é","b":"e\u0301"}`:                             false,
+		`{"a":"é","b":{"base64":"w6k="}}`:                     true,
+		`{"a":{"base64":"AA=="},"b":"\u0000"}`:                true,
 	} {
 		if result, n := g.op("timingSafeEqual", args); n < 0 || result["equal"] != want {
 			t.Errorf("%s: %d %v, want %v", args, n, result, want)

@@ -198,6 +198,8 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 		return "", fault.New(fault.Denied, "tenant cannot be set: a key belongs to the tenant of its creator")
 	case named != "" && scope.AllTenants:
 		return "", fault.New(fault.Invalid, "tenant must be left out: keys of scope %q are for all tenants", scope.Name)
+	case a.isOperator() && named != "" && a.Caller.Tenant != "" && named != a.Caller.Tenant:
+		return "", fault.New(fault.Denied, "tenant must be left out: the operator reaches only its own tenant")
 	case a.isOperator():
 		named = cmp.Or(named, a.Caller.Tenant)
 		if named == "" && a.Schema.NeedsTenant(scope) {

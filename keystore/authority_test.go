@@ -2,6 +2,7 @@ package keystore_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,4 +327,83 @@ routes("/v1", auth: apiKey(tasks, mixed, all, plain)) { GET /tasks -> listTasks 
 			t.Errorf("%s by %+v with tenant %q: %v, want %q", c.scope, c.by.Caller, c.tenant, err, c.want)
 		}
 	}
+}
+
+// An operator's command that names a tenant reaches the keys and sessions of that tenant, not those of
+// others and not those without a tenant; and it creates none for them.
+func TestAnOperatorWithATenantReachesOnlyThatTenant(t *testing.T) {
+	w := inMemory(t)
+	s := compile(t, strings.Replace(typed, `session jwt { issuer: "https://id.example.com", audience: "shop", jwks: "https://id.example.com/jwks", algorithms: [EdDSA] }`, "session cookie { }", 1))
+	all, bound := operator(s), operator(s)
+	bound.Caller.Tenant = "a"
+	keys, sessions := map[string]keystore.Key{}, map[string]keystore.Session{}
+	for _, tenant := range []string{"", "a", "b"} {
+		keys[tenant] = w.must(w.create(all, keystore.CreateRequest{Scope: "orders_read", Tenant: tenant}))
+		sessions[tenant] = w.mustSession(w.createSession(all, keystore.CreateSessionRequest{UserID: "ada", Tenant: tenant}))
+	}
+	for tenant, key := range keys {
+		want := fault.NotFound
+		if tenant == "a" {
+			want = ""
+		}
+		for name, do := range map[string]func(*store.Tx) error{
+			"get":     func(tx *store.Tx) error { _, err := w.keys.Get(tx, bound, key.ID); return err },
+			"rotate":  func(tx *store.Tx) error { _, err := w.keys.Rotate(tx, bound, key.ID, 0); return err },
+			"disable": func(tx *store.Tx) error { _, err := w.keys.Disable(tx, bound, key.ID); return err },
+			"enable":  func(tx *store.Tx) error { _, err := w.keys.Enable(tx, bound, key.ID); return err },
+			"revoke":  func(tx *store.Tx) error { _, err := w.keys.Revoke(tx, bound, key.ID); return err },
+			"revoke of a session": func(tx *store.Tx) error {
+				_, err := w.keys.RevokeSession(tx, bound, sessions[tenant].ID)
+				return err
+			},
+		} {
+			if err := w.dry(do); fault.CodeOf(err) != want {
+				t.Errorf("%s of tenant %q: %v, want %q", name, tenant, err, want)
+			}
+		}
+	}
+	for _, filter := range []keystore.Filter{{}, {All: true}, {Scope: "orders_read"}} {
+		if page, err := w.list(bound, filter); err != nil || !slices.Equal(ids(page), []string{keys["a"].ID}) {
+			t.Errorf("%+v lists %v, %v", filter, ids(page), err)
+		}
+	}
+	for _, row := range []struct {
+		filter keystore.SessionFilter
+		denied bool
+	}{
+		{keystore.SessionFilter{UserID: "ada"}, false}, {keystore.SessionFilter{UserID: "ada", Tenant: new("a")}, false},
+		{keystore.SessionFilter{UserID: "ada", Tenant: new("")}, true}, {keystore.SessionFilter{UserID: "ada", Tenant: new("b")}, true},
+		{keystore.SessionFilter{UserID: "ada", AllTenants: true}, true},
+	} {
+		page, err := w.listSessions(bound, row.filter)
+		var ended []string
+		failed := w.dry(func(tx *store.Tx) (err error) {
+			ended, _, err = w.keys.RevokeSessions(tx, bound, row.filter, "")
+			return err
+		})
+		if row.denied {
+			w.refuses(fault.Denied, err)
+			w.refuses(fault.Denied, failed)
+			continue
+		}
+		if err != nil || len(page.Sessions) != 1 || page.Sessions[0].ID != sessions["a"].ID || failed != nil || !slices.Equal(ended, []string{sessions["a"].ID}) {
+			t.Errorf("%+v lists %+v, %v, and revokes %v, %v", row.filter, page.Sessions, err, ended, failed)
+		}
+	}
+	for tenant, denied := range map[string]bool{"a": false, "b": true, "": false} {
+		key, err := w.create(bound, keystore.CreateRequest{Scope: "orders_read", Tenant: tenant})
+		if denied {
+			w.refuses(fault.Denied, err)
+		} else if err != nil || key.Tenant != "a" { // it need not be named
+			t.Errorf("a key for %q is of %q, %v", tenant, key.Tenant, err)
+		}
+		_, err = w.createSession(bound, keystore.CreateSessionRequest{UserID: "ada", Tenant: tenant})
+		if tenant == "a" && err != nil {
+			t.Error(err)
+		} else if tenant != "a" {
+			w.refuses(fault.Denied, err)
+		}
+	}
+	_, err := w.create(bound, keystore.CreateRequest{Scope: "everywhere"})
+	w.refuses(fault.Denied, err)
 }

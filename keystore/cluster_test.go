@@ -273,6 +273,79 @@ func TestOnlyTheOwnerSweeps(t *testing.T) {
 	})
 }
 
+// Last uses that the log refuses are written when it takes entries again.
+func TestLastUsesAreKeptUntilTheyAreWritten(t *testing.T) {
+	s := compile(t, typed)
+	runNodes(t, func(t *testing.T, log *storetest.Log, a, b *fixture) {
+		op := operator(s)
+		key := a.must(a.create(op, keystore.CreateRequest{Scope: "orders_read"}))
+		a.clock.advance(time.Hour)
+		a.accepts(key)
+		log.Refuse(fault.New(fault.Unavailable, "the log is full"))
+		time.Sleep(3 * time.Minute) // for the background task
+		log.Refuse(nil)
+		if got := b.must(b.caughtUp().get(op, key.ID)); !got.LastUsedAt.IsZero() {
+			t.Errorf("the log is full, and has the use %v", got.LastUsedAt)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := b.must(b.caughtUp().get(op, key.ID)); !got.LastUsedAt.Equal(noon.Add(time.Hour)) {
+			t.Errorf("last used %v", got.LastUsedAt)
+		}
+	})
+}
+
+// A node that was the owner does no background work from the moment it is disowned, although the store
+// still has it as the owner.
+func TestADisownedOwnerSweepsNothing(t *testing.T) {
+	s, old, sc := compile(t, typed), compile(t, generous), compile(t, cookies)
+	runNodes(t, func(t *testing.T, _ *storetest.Log, a, _ *fixture) {
+		ada := session(old, "", "ada")
+		a.age(a.must(a.create(ada, keystore.CreateRequest{Scope: "minted"})))
+		op := operator(sc)
+		key := a.must(a.create(session(s, "acme", "u1", "admin"), keystore.CreateRequest{Scope: "orders_read", ExpiresIn: lasting(time.Hour)}))
+		login := a.mustSession(a.createSession(op, keystore.CreateSessionRequest{UserID: "ada"}))
+		platform := a.mustPlatform(a.createPlatform(op, keystore.CreatePlatformKey{Name: "ci", Role: keystore.RoleRead, ExpiresIn: lasting(time.Hour)}))
+		a.accepts(key)
+		a.seen(sc, login)
+		a.verifies(platform, "")
+		time.Sleep(2 * time.Minute) // until the uses are written
+		content := func() (all []string) {
+			err := a.store.View(t.Context(), func(tx *store.Tx) error {
+				for item, err := range tx.Scan([]byte("keystore/"), nil, false) {
+					if err != nil {
+						return err
+					}
+					all = append(all, string(item.Key))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		pass := func() { // with the tickers of the background task
+			time.Sleep(time.Hour + time.Minute)
+			storetest.CatchUp(t, a.store)
+		}
+		a.store.Disown()
+		before := content()
+		a.clock.advance(12 * day)
+		pass()
+		if after := content(); !slices.Equal(after, before) {
+			t.Errorf("it was disowned, and made of %q\n%q", before, after)
+		}
+		storetest.Own(t, a.store)
+		pass()
+		for _, id := range []string{key.ID, login.ID, platform.ID} { // their uses too
+			has := func(key string) bool { return strings.HasSuffix(key, id) }
+			if after := content(); slices.ContainsFunc(after, has) || !slices.ContainsFunc(before, has) {
+				t.Errorf("the owner made of %q\n%q", before, after)
+			}
+		}
+	})
+}
+
 // Keys expire while another node is the owner, which stops before it has moved them.
 func TestANewOwnerMovesKeysThatExpiredBefore(t *testing.T) {
 	s := compile(t, strings.Replace(typed, "maxGrace: 7d,", "maxGrace: 7d, maxPerTenant: 3,", 1))

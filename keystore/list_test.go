@@ -204,26 +204,3 @@ func TestAPageInJSONHasAListAndACursorOrNull(t *testing.T) {
 		t.Errorf("%v\n%+v\n%+v", err, back, page)
 	}
 }
-
-func TestAnOperatorWithATenantReachesOnlyThatTenant(t *testing.T) {
-	w := inMemory(t)
-	s := compile(t, typed)
-	all, a := operator(s), operator(s)
-	a.Caller.Tenant = "a"
-	own := w.must(w.create(a, keystore.CreateRequest{Scope: "orders_read", Name: "own"}))
-	other := w.must(w.create(all, keystore.CreateRequest{Scope: "orders_read", Name: "other", Tenant: "b"}))
-	if own.Tenant != "a" {
-		t.Errorf("the key is of tenant %q", own.Tenant)
-	}
-	page, err := w.list(a, keystore.Filter{})
-	if err != nil || fmt.Sprint(ids(page)) != fmt.Sprint([]string{own.ID}) {
-		t.Errorf("lists %v, %v; want %s", ids(page), err, own.ID)
-	}
-	if _, err := w.revoke(a, other.ID); fault.CodeOf(err) != fault.NotFound {
-		t.Errorf("revokes a key of another tenant: %v", err)
-	}
-	if _, err := w.create(a, keystore.CreateRequest{Scope: "everywhere", Name: "x"}); fault.CodeOf(err) != fault.Denied {
-		t.Errorf("makes a key of all tenants: %v", err)
-	}
-	w.must(w.revoke(a, own.ID))
-}

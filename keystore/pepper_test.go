@@ -223,3 +223,22 @@ func TestNoFileHoldsAToken(t *testing.T) {
 		t.Errorf("%d files, %v", files, err)
 	}
 }
+
+// All bytes of the check value count, in the store and in a backup.
+func TestAPepperIsComparedByAllBytesOfItsCheck(t *testing.T) {
+	w := onDisk(t)
+	check, path := w.keys.PepperCheck(), w.opt.PepperPath()
+	if err := keystore.CheckPepper(path, check); err != nil {
+		t.Fatal(err)
+	}
+	for i := range check {
+		other := bytes.Clone(check)
+		other[i] ^= 1
+		if err := keystore.CheckPepper(path, other); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("a check that differs in byte %d: %v", i, err)
+		}
+	}
+	if err := keystore.CheckPepper(path, check[:8]); fault.CodeOf(err) != fault.Invalid {
+		t.Errorf("a part of the check: %v", err)
+	}
+}

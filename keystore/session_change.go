@@ -95,6 +95,8 @@ func (a Authority) newSession(req CreateSessionRequest, now int64) (*sessionReco
 	switch {
 	case !a.isOperator() && !a.CreatesSession:
 		return nil, fault.New(fault.Denied, "only a route with `mints: session` may create sessions")
+	case a.isOperator() && a.Caller.Tenant != "" && req.Tenant != a.Caller.Tenant:
+		return nil, fault.New(fault.Denied, "the operator reaches only its own tenant")
 	case a.Schema == nil:
 		return nil, fault.New(fault.Invalid, "no schema is active: activate one before sessions are created")
 	case a.Schema.Auth.Cookie == nil:

@@ -175,6 +175,8 @@ func TestThePointerNamesTheActiveRelease(t *testing.T) {
 	}{
 		{a: release.Activation{ID: one.ID, Expected: new(two.ID)}, conflict: true},
 		{a: release.Activation{ID: one.ID, Expected: new("")}},
+		{a: release.Activation{ID: two.ID, Expected: new("")}, conflict: true}, // one that expects no release
+		{a: release.Activation{ID: one.ID, Expected: new("")}, conflict: true},
 		{a: release.Activation{ID: two.ID, Expected: new(one.ID)}, previous: one.ID},
 		{a: release.Activation{ID: one.ID, Expected: new(one.ID)}, conflict: true, previous: one.ID},
 		{a: release.Activation{ID: one.ID}, previous: two.ID},
@@ -215,6 +217,12 @@ func TestThePointerNamesTheActiveRelease(t *testing.T) {
 	}
 	if _, active, err := r.List(t.Context()); err != nil || active.ID != "" {
 		t.Errorf("after Deactivate: %+v, %v", active, err)
+	}
+	if err := activate(t, st, release.Activation{ID: two.ID, Expected: new(one.ID)}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("no release is active, and another one is expected: %v", err)
+	}
+	if err := activate(t, st, release.Activation{ID: two.ID, Expected: new("")}); err != nil {
+		t.Errorf("no release is active, as expected: %v", err)
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
@@ -17,6 +19,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/outbound"
 	"runner.example/keystore"
+	"runner.example/keystore/credtime"
 	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
@@ -125,6 +128,17 @@ func newEmptyServer(t *testing.T, opt runtime.Options) *server {
 	s.client = &http.Client{Transport: transport}
 	t.Cleanup(transport.CloseIdleConnections)
 	return s
+}
+
+// newServerAt returns a server without a release, in memory, whose credential time is that of a machine.
+func newServerAt(t *testing.T, machine credtime.Machine) *server {
+	t.Helper()
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return newEmptyServer(t, runtime.Options{Store: st, Keystore: openKeys(t, st, keystore.Options{Machine: machine})})
 }
 
 // openStore opens a store, which is in memory without a directory, and its keys.
@@ -411,6 +425,50 @@ func TestTheNextReleaseMayAnswerOptionsItself(t *testing.T) {
 		t.Errorf("the answer is %q with Allow: %q", got, allow)
 	}
 	s.wantItems(0)
+}
+
+// A key is revoked after its token was found, and before the request was counted.
+func TestAKeyRevokedWhileARequestIsAdmittedIsRefused(t *testing.T) {
+	var revoke atomic.Pointer[func()]
+	machine := credtime.Machine{
+		Boot: "1", Uptime: func() time.Duration { return 0 }, Synchronized: func() bool { return true },
+		Wall: func() time.Time {
+			// Verify reads it when it has found the token. Background tasks read it too.
+			if revoke.Load() != nil && strings.Contains(string(debug.Stack()), "(*Keystore).Verify(") {
+				(*revoke.Swap(nil))()
+			}
+			return time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+		},
+	}
+	s := newServerAt(t, machine)
+	s.activate("", forClerks, addRoute)
+	for _, change := range []func(*store.Tx, keystore.Authority, string) (keystore.Key, error){s.keys.Revoke, s.keys.Disable} {
+		clerk := s.key("clerk")
+		do := func() {
+			_, err := s.store.Update(context.Background(), func(tx *store.Tx) error {
+				operator := keystore.Authority{Schema: s.schema, Caller: caller.Caller{Kind: caller.System, UserID: "uid:0"}}
+				keys, err := s.keys.List(tx, operator, keystore.Filter{})
+				if err != nil {
+					return err
+				}
+				for _, key := range keys.Keys {
+					if key.Status == keystore.Active {
+						_, err = change(tx, operator, key.ID)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		revoke.Store(&do)
+		s.add(clerk, "401 invalid_token")
+		if revoke.Load() != nil {
+			t.Error("the key was not changed meanwhile")
+		}
+	}
+	s.wantRuns(0)
 }
 
 func TestAKeyRevokedWhileTheSchemaChangesIsRefused(t *testing.T) {

@@ -1,10 +1,13 @@
 package runtime_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"runner.example/entity"
 	"runner.example/entity/layout"
@@ -17,10 +20,9 @@ import (
 	"runner.example/store/storetest"
 )
 
-// An owner has stopped all writers for the last moment of an activation, and is not the owner any more.
-func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
-	nodes := storetest.NewLog().Nodes(t, "a", "b", "c")
-	a := nodes[0]
+// runOn runs a runtime on each store.
+func runOn(t *testing.T, log slog.Handler, nodes ...*store.Store) {
+	t.Helper()
 	pepper := filepath.Join(t.TempDir(), "pepper")
 	for _, st := range nodes {
 		storetest.CatchUp(t, st)
@@ -28,7 +30,7 @@ func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rt, err := runtime.New(runtime.Options{Store: st, Keystore: keys, Logger: slog.New(slog.DiscardHandler)})
+		rt, err := runtime.New(runtime.Options{Store: st, Keystore: keys, Logger: slog.New(log)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +40,66 @@ func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
 			}
 		})
 	}
+}
+
+// records calls a function for each record of the log.
+type records struct {
+	slog.Handler
+	each func(slog.Record)
+}
+
+func (h records) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h records) Handle(_ context.Context, r slog.Record) error {
+	h.each(r)
+	return nil
+}
+
+// Until a new owner has ended an interrupted activation, no request can write. So it tries again after
+// an error.
+func TestANewOwnerTriesAgainToEndAnActivation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := storetest.NewLog().Nodes(t, "a", "b")
+		b := nodes[1]
+		set := func(generation string) {
+			if _, err := b.Update(context.Background(), func(tx *store.Tx) error { return tx.Set([]byte(layout.KeyGeneration), []byte(generation)) }); err != nil {
+				t.Error(err)
+			}
+		}
+		const frozen, thawed = "\x80\x00\x00\x00\x00\x00\x00\x07", "\x00\x00\x00\x00\x00\x00\x00\x07"
+		failed := 0
+		log := records{slog.DiscardHandler, func(r slog.Record) {
+			if r.Message == "interrupted activation not ended; trying again" {
+				if failed++; failed == 2 {
+					set(frozen) // now it can be read
+				}
+			}
+		}}
+		set("unreadable")
+		done := make(chan struct{})
+		defer b.OnApply([]byte(layout.KeyGeneration), func(_ store.Seq, c store.Change) {
+			if string(c.Value) == thawed {
+				close(done)
+			}
+		})()
+		runOn(t, log, b)
+		storetest.Own(t, b)
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Error("writers are still stopped after a minute")
+		}
+		if failed != 2 {
+			t.Errorf("%d errors were logged", failed)
+		}
+	})
+}
+
+// An owner has stopped all writers for the last moment of an activation, and is not the owner any more.
+func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
+	nodes := storetest.NewLog().Nodes(t, "a", "b", "c")
+	a := nodes[0]
+	runOn(t, slog.DiscardHandler, nodes...)
 	generations := make(chan store.Seq, 100)
 	defer nodes[2].OnApply([]byte(layout.KeyGeneration), func(seq store.Seq, _ store.Change) { generations <- seq })()
 	activate := func(field string, also func(*store.Tx) error) (*entity.Model, error) {

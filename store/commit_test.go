@@ -88,6 +88,48 @@ func TestOneOfConflictingTransactionsInAnEntryCommitsAndTheOthersRetryInTurn(t *
 	})
 }
 
+// Transactions of one entry that read beside what the others write do not run again.
+func TestTransactionsOfAnEntryConflictOnlyInWhatTheyRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mustOpen(t, store.Options{})
+		openGate := gate(t, s)
+		const writers = 12
+		var runs [writers]int
+		var done sync.WaitGroup
+		for i := range writers {
+			w := i / 2 // in both orders: the keys of the others are above and below
+			if i%2 == 1 {
+				w = writers - 1 - i/2
+			}
+			done.Go(func() {
+				update(t, s, func(tx *store.Tx) error {
+					runs[w]++
+					for _, key := range []string{"k%02d-", "k%02d+"} {
+						if got := get(tx, fmt.Sprintf(key, w)); got != "<none>" {
+							t.Errorf("writer %d reads %q", w, got)
+						}
+					}
+					if got := scan(tx, fmt.Sprintf("k%02d.", w), "", w%2 == 0); got != "" {
+						t.Errorf("writer %d scans %q", w, got)
+					}
+					return tx.Set(fmt.Appendf(nil, "k%02d", w), []byte("v"))
+				})
+			})
+			synctest.Wait()
+		}
+		openGate()
+		done.Wait()
+		for w, n := range runs {
+			if n != 1 {
+				t.Errorf("writer %d ran %d times", w, n)
+			}
+		}
+		if got := s.Health().Applied; got != 2 {
+			t.Errorf("%d commits, want that of the gate and one", got)
+		}
+	})
+}
+
 func TestRetriedTransactionsComeFirstInAnEntry(t *testing.T) {
 	s := mustOpen(t, store.Options{})
 	var openGate func()

@@ -87,6 +87,75 @@ func TestOneNodeIsTheOwner(t *testing.T) {
 	})
 }
 
+// A node that is disowned is not the owner for anything here, although the store still says so. It is again
+// when it becomes the owner, and not before.
+func TestADisownedNodeIsNotTheOwner(t *testing.T) {
+	random := newRandom(t)
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewSimLog(random())
+		t.Cleanup(log.Close)
+		a, b := openNode(t, log, "a", ""), openNode(t, log, "b", "")
+		becomeOwner(t, a)
+		owns := func(when string, want bool) {
+			t.Helper()
+			catchUp(t, a)
+			ran := false
+			_, err := a.UpdateAsOwner(t.Context(), func(tx *store.Tx) error {
+				ran = true
+				return tx.Set([]byte("as owner"), []byte(when))
+			})
+			if ran != want || want && err != nil || !want && !errors.Is(err, store.ErrNotOwner) {
+				t.Errorf("%s: UpdateAsOwner ran %v: %v", when, ran, err)
+			}
+			if got := read(t, a, "as owner") == when; got != want {
+				t.Errorf("%s: written as owner: %v", when, got)
+			}
+			if err := checkOwner(t, a); want && err != nil || !want && !errors.Is(err, store.ErrNotOwner) {
+				t.Errorf("%s: CheckOwner: %v", when, err)
+			}
+			if got := a.IsOwner(); got != want {
+				t.Errorf("%s: IsOwner: %v", when, got)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			waited := make(chan error, 1)
+			go func() {
+				_, err := a.WaitOwner(ctx, 0)
+				waited <- err
+			}()
+			synctest.Wait()
+			if got := len(waited) > 0; got != want {
+				t.Errorf("%s: WaitOwner returned: %v", when, got)
+			}
+			cancel()
+			if err := <-waited; (err == nil) != want {
+				t.Errorf("%s: WaitOwner: %v", when, err)
+			}
+		}
+		owns("the owner", true)
+		a.Disown()
+		owns("disowned", false)
+		a.Disown()
+		owns("disowned again", false)
+		put(t, b, "k", "v")
+		owns("after a commit of another node", false)
+		becomeOwner(t, a)
+		owns("the owner again", true)
+		a.Disown()
+		becomeOwner(t, b)
+		owns("after another one became the owner", false)
+		becomeOwner(t, a)
+		owns("the owner a third time", true)
+	})
+	alone := mustOpen(t, store.Options{})
+	alone.Disown()
+	if err := checkOwner(t, alone); err != nil || !alone.IsOwner() {
+		t.Errorf("a store that is standalone is disowned: %v", err)
+	}
+	if _, err := alone.WaitOwner(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+}
+
 // The former owner has read that it is the owner, and has not committed yet.
 func TestAFormerOwnerCommitsNothing(t *testing.T) {
 	random := newRandom(t)

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,9 @@ func verifier(t *testing.T, scheme, value string) *webhook.Verifier {
 	return v
 }
 
+// encodedMAC is a SHA-256 in hexadecimal or base64.
+var encodedMAC = regexp.MustCompile(`[0-9a-f]{64}|[0-9A-Za-z+/]{43}=`)
+
 func TestPublishedVectorsVerify(t *testing.T) {
 	for _, vec := range vectors {
 		d, err := verifier(t, vec.scheme, vec.secret).Verify(vec.header, []byte(vec.body), vec.at, nil)
@@ -126,6 +131,19 @@ func TestASignatureOfAnotherBodySecretOrTimeIsRefused(t *testing.T) {
 				refused("no "+name, vec.with(name, ""), vec.at, fault.MissingSignature)
 				refused("garbage in "+name, vec.with(name, "x"), vec.at, fault.InvalidSignature)
 			}
+		}
+		encoded := encodedMAC.FindString(signature)
+		encode, decode := hex.EncodeToString, hex.DecodeString
+		if len(encoded) < 64 {
+			encode, decode = base64.StdEncoding.EncodeToString, base64.StdEncoding.DecodeString
+		}
+		for i := range sha256.Size { // every byte of the signature, too
+			changed, err := decode(encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed[i] ^= 1
+			refused(fmt.Sprintf("byte %d of the signature changed", i), vec.with(vec.signature, strings.Replace(signature, encoded, encode(changed), 1)), vec.at, fault.InvalidSignature)
 		}
 		refused("a shorter signature", vec.with(vec.signature, strings.Replace(signature, "1", "", 1)), vec.at, fault.InvalidSignature)
 		refused("another version", vec.with(vec.signature, strings.NewReplacer("v1", "v2", "v0", "v3", "sha256", "sha1").Replace(signature)), vec.at, fault.InvalidSignature)

@@ -36,6 +36,26 @@ apiKeys { scopes: {
 routes("/", auth: none, rateLimit: none) { GET / -> home }
 `
 
+// The scope of a job is that of all tenants, unless a caller of one tenant has enqueued the job.
+func TestOnlyCallersOfNoTenantReachAllTenants(t *testing.T) {
+	rights := query.NewRights(compiled(t, ruleSchema), "Bill")
+	for _, row := range []struct {
+		who caller.Caller
+		any bool
+	}{
+		{caller.Caller{Kind: caller.System}, true}, {caller.Caller{Kind: caller.System, Tenant: "a"}, false},
+		{caller.Caller{As: "roaming"}, true}, {caller.Caller{As: "roaming", Tenant: "a"}, false},
+		{caller.Caller{As: "plain"}, false}, {caller.Caller{As: "plain", Tenant: "a"}, false}, {caller.Caller{}, false},
+		{caller.Caller{Kind: caller.APIKey, Scope: "roaming"}, true}, {caller.Caller{Kind: caller.APIKey, Scope: "plain", Tenant: "a"}, false},
+		{caller.Caller{Kind: caller.APIKey, Scope: "renamed", Capability: "roaming"}, true}, {caller.Caller{Kind: caller.APIKey, Scope: "unknown"}, false},
+		{caller.Caller{Kind: caller.Session, UserID: "u", Tenant: "a"}, false}, {caller.Caller{Kind: caller.Session, UserID: "u"}, false},
+	} {
+		if got := rights.AnyTenantFor(&row.who); got != row.any {
+			t.Errorf("%+v reaches all tenants: %v", row.who, got)
+		}
+	}
+}
+
 func TestARowPassesTenantDeniesAndOneAllow(t *testing.T) {
 	s := compiled(t, ruleSchema)
 	e := s.Entity("Bill")

@@ -89,20 +89,39 @@ func TestACursorIsValidOnlyForItsQueryAndItsCaller(t *testing.T) {
 	refused("a huge cursor", err)
 }
 
-func TestTwoKeysOfOneScopeDoNotShareCursors(t *testing.T) {
+// Callers that differ in one part do not share cursors, whichever part it is.
+func TestACursorIsBoundToEveryPartOfItsCaller(t *testing.T) {
 	s := compiled(t, querySchema)
-	one, other := keyOf("every"), keyOf("every")
-	other.KeyID = "key_2"
-	asked, err := query.Ask(s, one, "query", `{"from":"Thing","where":[]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cursor := asked.Cursor(thing(t, s, map[string]string{"id": `"01hzzzzzzzzzzzzzzzzzzzzzzz"`}))
-	if _, err := resumed(s, one, `"where":[]`, cursor, 1); err != nil {
-		t.Error(err)
-	}
-	if _, err := resumed(s, other, `"where":[]`, cursor, 1); err == nil {
-		t.Error("the other key continues it")
+	session := caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "f1", Roles: []string{"member"}}
+	scoped := caller.Caller{Kind: caller.Anonymous, As: "every", Tenant: "f1"}
+	key := *keyOf("every")
+	for name, row := range map[string]struct {
+		one   caller.Caller
+		other func(*caller.Caller)
+	}{
+		"kind":            {session, func(c *caller.Caller) { c.Kind = caller.System }},
+		"user":            {session, func(c *caller.Caller) { c.UserID = "u2" }},
+		"tenant":          {session, func(c *caller.Caller) { c.Tenant = "f2" }},
+		"key":             {key, func(c *caller.Caller) { c.KeyID = "key_2" }},
+		"scope of a key":  {key, func(c *caller.Caller) { c.Scope, c.Capability = "some", "some" }},
+		"tenant of a key": {key, func(c *caller.Caller) { c.Tenant = "f2" }},
+		"scope of a job":  {scoped, func(c *caller.Caller) { c.As, c.Capability = "some", "some" }},
+	} {
+		other := row.one
+		row.other(&other)
+		for _, pair := range [][2]caller.Caller{{row.one, other}, {other, row.one}} {
+			asked, err := query.Ask(s, &pair[0], "query", `{"from":"Thing","where":[]}`)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			cursor := asked.Cursor(thing(t, s, map[string]string{"id": `"01hzzzzzzzzzzzzzzzzzzzzzzz"`}))
+			if _, err := resumed(s, &pair[0], `"where":[]`, cursor, 1); err != nil {
+				t.Errorf("%s: the caller cannot continue: %v", name, err)
+			}
+			if _, err := resumed(s, &pair[1], `"where":[]`, cursor, 1); err == nil {
+				t.Errorf("%s: a caller that differs in it continues", name)
+			}
+		}
 	}
 }
 

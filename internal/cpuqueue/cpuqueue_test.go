@@ -86,6 +86,88 @@ func (q queue) runWithin(limit time.Duration, h *cpuqueue.Handler, long time.Dur
 	return q.run(ctx, h, long)
 }
 
+// A task that waited in vain is out of the queue: it does not count as one that waits, and its turn goes
+// to the next.
+func TestATaskWhoseWaitEndsIsOutOfTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1)
+		var h cpuqueue.Handler
+		tasks := make([]cpuqueue.Task, 3)
+		for i := range tasks {
+			tasks[i].Reset(&h, q.now())
+		}
+		if err := q.acquire(t.Context(), &tasks[0], new(cpuqueue.Caller)); err != nil || q.Contended() {
+			t.Fatalf("%v, contended %v", err, q.Contended())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.acquire(ctx, &tasks[1], new(cpuqueue.Caller)); err != context.DeadlineExceeded || tasks[1].Waited() != time.Second {
+			t.Errorf("%v after %v", err, tasks[1].Waited())
+		}
+		if q.Contended() || q.Yield(&tasks[0]) {
+			t.Error("a task that has left still waits")
+		}
+		got := make(chan error, 1)
+		go func() { got <- q.acquire(t.Context(), &tasks[2], new(cpuqueue.Caller)) }()
+		synctest.Wait()
+		if !q.Contended() {
+			t.Error("a task waits, and the queue is not contended")
+		}
+		q.Release(&tasks[0])
+		if err := <-got; err != nil || q.Contended() {
+			t.Errorf("%v, contended %v", err, q.Contended())
+		}
+		q.Release(&tasks[2])
+	})
+}
+
+// A caller whose tasks have used much goes after others also when its tasks gave their slots back in
+// between, as they do while they wait for something else.
+func TestTasksThatReturnToTheQueueStayOverdue(t *testing.T) {
+	now := time.Duration(0)
+	q := cpuqueue.New(1, func() time.Duration { return now })
+	var h cpuqueue.Handler
+	var busy, other cpuqueue.Caller
+	tasks := make([]cpuqueue.Task, 3)
+	join := func(i int, caller *cpuqueue.Caller) {
+		t.Helper()
+		if waits, err := q.Join(t.Context(), &tasks[i], caller); err != nil || waits != (i != 0 || now > 0) {
+			t.Fatalf("at %v task %d waits %v, %v", now, i, waits, err)
+		}
+	}
+	runs := func(i int) {
+		t.Helper()
+		for k := range tasks {
+			if tasks[k].Running() != (k == i) {
+				t.Fatalf("at %v task %d runs: %v; want %d alone", now, k, tasks[k].Running(), i)
+			}
+		}
+		if err := q.Wait(t.Context(), &tasks[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks[0].Reset(&h, now)
+	tasks[1].Reset(&h, now)
+	join(0, &busy)
+	now += 100 * time.Millisecond
+	for i := range 2 { // each gives its slot to the other one, and comes back
+		if i == 0 {
+			join(1, &busy)
+		}
+		q.Release(&tasks[i])
+		runs(1 - i)
+		join(i, &busy)
+		now += 75 * time.Millisecond
+	}
+	tasks[2].Reset(&h, now)
+	join(2, &other)
+	// Neither task has used 200 ms, and both together have used 250.
+	if !q.Yield(&tasks[0]) {
+		t.Fatal("the slot is not handed over")
+	}
+	runs(2)
+}
+
 // With four times as many tasks as fit, as many are done as fit, even if a task needs most
 // of its time; the others are refused.
 func TestUnderOverloadTheCapacityIsUsed(t *testing.T) {

@@ -130,6 +130,14 @@ func TestEveryWaitEnds(t *testing.T) {
 		if err := p.Acquire(ctx, new(group), time.Minute); err != context.DeadlineExceeded || time.Since(began) != time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
+		if _, waiting := p.State(); p.Contended() || waiting != 0 {
+			t.Errorf("contended %v with %d waiters, after all waits have ended", p.Contended(), waiting)
+		}
+		go func() { _ = p.Acquire(t.Context(), new(group), time.Minute) }()
+		synctest.Wait()
+		if _, waiting := p.State(); !p.Contended() || waiting != 1 {
+			t.Errorf("contended %v with %d waiters, while one waits", p.Contended(), waiting)
+		}
 	})
 }
 

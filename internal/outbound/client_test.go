@@ -1,10 +1,12 @@
 package outbound_test
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -146,6 +148,33 @@ func TestARequestIsSentUnchanged(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(answer.Headers, func(a, b outbound.Header) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Errorf("headers in disorder: %v", answer.Headers)
+	}
+}
+
+// A connection whose handshake fails, here because the certificate has other names, is closed and does
+// not count any more.
+func TestAFailedHandshakeReturnsItsConnection(t *testing.T) {
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
+	w.options.Connections = 2
+	c := w.client()
+	for range 5 {
+		origins, err := outbound.ParseOrigins([]string{w.url("localhost", "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := outbound.NewRequest(origins, "", w.url("localhost", "/"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err = c.Do(ctx, fairqueue.Parties{"asker"}, r, nil)
+		cancel()
+		if errorOf(err).Kind != outbound.KindCertificate {
+			t.Fatalf("%v, want the error of the certificate", err)
+		}
+	}
+	if _, err := w.get(c, w.url("example.com", "/")); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -366,6 +395,98 @@ func TestRedirectsStayWithinDeclaredOrigins(t *testing.T) {
 	status, target = 302, ""
 	if answer, err := w.get(c, w.url("example.com", "/from")); err != nil || answer.Status != 302 || answer.URL != "" {
 		t.Errorf("a redirect to nowhere is an answer: %v %v", answer, err)
+	}
+}
+
+// both is a listener that answers TLS and plain HTTP on one port: what begins with a TLS record is
+// decrypted.
+type both struct {
+	net.Listener
+	config *tls.Config
+}
+
+func (l both) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	first := &peeked{Conn: conn, r: bufio.NewReader(conn)}
+	if begin, err := first.r.Peek(1); err == nil && begin[0] == 0x16 {
+		return tls.Server(first, l.config), nil
+	}
+	return first, nil
+}
+
+type peeked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (c *peeked) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// Another scheme is another origin, also with the same host and port: a redirect from https to http
+// would send credentials in plain text.
+func TestARedirectToAnotherSchemeLosesCredentials(t *testing.T) {
+	w := newWorld(t, func(http.ResponseWriter, *http.Request) {})
+	credentials := []outbound.Header{
+		{Name: "Authorization", Value: "Bearer t"}, {Name: "Cookie", Value: "a=b"}, {Name: "X-Api-Key", Value: "k"}, {Name: "X-Amz-Security-Token", Value: "s"},
+	}
+	var target string
+	var got http.Header
+	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/from" {
+			http.Redirect(rw, r, target, http.StatusTemporaryRedirect)
+			return
+		}
+		got = r.Header.Clone()
+	}), ErrorLog: log.New(io.Discard, "", 0)}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := w.server.TLS.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(both{ln, config}) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-served
+	})
+	at := func(scheme, host string) string { return scheme + "://" + host + ln.Addr().String()[len("127.0.0.1"):] }
+	var all []string
+	for _, scheme := range []string{"https", "http"} {
+		all = append(all, at(scheme, names[0]), at(scheme, names[1]))
+	}
+	origins, err := outbound.ParseOrigins(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.client()
+	for _, row := range []struct {
+		from, to string
+		kept     bool
+	}{
+		{all[0], all[0], true}, {all[2], all[2], true}, // the same origin
+		{all[0], all[2], false}, {all[2], all[0], false}, // the other scheme
+		{all[0], all[1], false}, {all[2], all[3], false}, // another host
+		{all[0], all[3], false}, {all[3], all[0], false},
+	} {
+		target, got = row.to+"/to", nil
+		r, err := outbound.NewRequest(origins, "POST", row.from+"/from", append(slices.Clone(credentials), outbound.Header{Name: "Accept", Value: "text/x"}), []byte("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, r, nil); err != nil {
+			t.Fatalf("%s to %s: %v", row.from, row.to, err)
+		}
+		for _, h := range credentials {
+			if kept := got.Get(h.Name) != ""; kept != row.kept {
+				t.Errorf("%s to %s: %s arrives %v, want %v", row.from, row.to, h.Name, kept, row.kept)
+			}
+		}
+		if got.Get("Accept") != "text/x" {
+			t.Errorf("%s to %s: Accept is lost", row.from, row.to)
+		}
 	}
 }
 

@@ -93,3 +93,52 @@ func TestOneFunctionOnEachCycleIsCounted(t *testing.T) {
 		t.Errorf("%d functions are bounded, want 4", done.StackChecks)
 	}
 }
+
+// A call takes the stack of its callees too, also if these do not ask for any: called directly,
+// through others, and through a table.
+func TestACallIsBoundedWithTheCalleesThatDoNotAsk(t *testing.T) {
+	// Each function that computes takes 19 KiB. One that takes less than 32 KiB with its
+	// callees does not ask.
+	compute := func(call string) string {
+		return times(600, `(i64.load offset=@ (i32.const 0))`) + call + times(599, `i64.xor`) + `(global.set $l)`
+	}
+	text := `(module (memory 1) (global $l (mut i64) (i64.const 0)) (type $none (func)) (table funcref (elem $leaf))
+	  (func $leaf ` + compute("") + `)
+	  (func $middle (call $leaf))
+	  (func (export "leaf") (call $leaf))
+	  (func (export "direct") ` + compute("(call $leaf)") + `)
+	  (func (export "through another") ` + compute("(call $middle)") + `)
+	  (func (export "through a table") ` + compute("(call_indirect (type $none) (i32.const 0))") + `))`
+	module := watModule(t, text)
+	for _, row := range []struct {
+		most   uint32
+		asks   bool // the host, which says that no stack is in use
+		traps  bool
+		export string
+	}{
+		{64 << 10, false, false, "direct"}, {64 << 10, false, false, "through another"}, {64 << 10, false, false, "through a table"},
+		{36 << 10, false, true, "direct"}, {36 << 10, false, true, "through another"}, {36 << 10, false, true, "through a table"},
+		// The frame is in use then, and the callees are still to come.
+		{28 << 10, true, false, "direct"}, {28 << 10, true, false, "through another"}, {28 << 10, true, false, "through a table"},
+		{16 << 10, true, true, "direct"}, {16 << 10, true, true, "through another"}, {16 << 10, true, true, "through a table"},
+		{16 << 10, false, false, "leaf"},
+	} {
+		options := wasm.Options{MaxStack: row.most, Prefix: "\x00"}
+		if row.asks {
+			options.Stack = everything.Stack
+		}
+		bytes, done := mustRewrite(t, module, options)
+		if done.StackChecks != 3 {
+			t.Fatalf("%d functions ask for stack, want 3: the test has other frames", done.StackChecks)
+		}
+		h := newHost(t, wazero.NewRuntimeConfigCompiler())
+		m := h.instantiate(t, bytes, done)
+		_, err := m.ExportedFunction(row.export).Call(context.Background())
+		if trapped := err != nil && strings.Contains(err.Error(), "unreachable"); trapped != row.traps || err != nil && !trapped {
+			t.Errorf("%s with %d KiB, host asked %v: %v, want a trap: %v", row.export, row.most>>10, row.asks, err, row.traps)
+		}
+		if asked := h.asked > 0; asked != row.asks {
+			t.Errorf("%s with %d KiB: the host was asked %d times", row.export, row.most>>10, h.asked)
+		}
+	}
+}

@@ -248,3 +248,41 @@ func TestCallsOfSmallFunctionsAreCharged(t *testing.T) {
 		t.Errorf("code of weight %d ran, and %d was paid", ran, spent)
 	}
 }
+
+// A loop is charged for its heaviest path, wherever in the loop that is and however it ends: by
+// going on, by leaving or by returning.
+func TestALoopIsChargedForItsHeaviestPathHoweverItEnds(t *testing.T) {
+	const passes = 1000
+	heavyPath, lightPath := strings.Repeat(step, 150), step
+	onward := "(br_if $out (i32.eqz (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))"
+	for name, body := range map[string]string{
+		"br to the loop":             `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT (br $loop)`,
+		"br out":                     `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT (br $out)`,
+		"return":                     `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT (return)`,
+		"unreachable":                `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT unreachable`,
+		"br_table":                   `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT (br_table $loop $out (i32.const 1))`,
+		"its end":                    `(if (local.get $n) (then HEAVY ` + onward + ` (br $loop))) LIGHT`,
+		"heavy in a block":           `(block $skip (br_if $skip (i32.eqz (local.get $n))) HEAVY ` + onward + ` (br $loop)) LIGHT (br $out)`,
+		"heavy in the else":          `(if (i32.eqz (local.get $n)) (then LIGHT (br $out)) (else HEAVY ` + onward + ` (br $loop))) unreachable`,
+		"heavy before br_table":      `(block $a (block $b (br_table $b $a (i32.eqz (local.get $n)))) HEAVY ` + onward + ` (br_table $loop $loop (local.get $n))) LIGHT (br $out)`,
+		"heavy around an inner loop": `(if (local.get $n) (then (loop $inner LIGHT) HEAVY ` + onward + ` (br $loop))) (loop $last LIGHT (br $out))`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := strings.NewReplacer("HEAVY", heavyPath, "LIGHT", lightPath).Replace(body)
+			bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $ran (export "ran") (mut i32) (i32.const 0))
+			  (func (export "run") (param $n i32) (block $out (loop $loop `+body+`))))`), everything)
+			h := newHost(t, wazero.NewRuntimeConfigCompiler())
+			m := h.instantiate(t, bytes, done)
+			if _, err := h.call(m, "run", passes); err != nil {
+				t.Fatal(err)
+			}
+			ran := int(m.ExportedGlobal("ran").Get()) * 6
+			if ran < passes*150*6 {
+				t.Fatalf("code of weight %d ran: the loop does not do what it says", ran)
+			}
+			if spent := (h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get()))) * 64; spent < ran {
+				t.Errorf("code of weight %d ran, and %d was paid", ran, spent)
+			}
+		})
+	}
+}

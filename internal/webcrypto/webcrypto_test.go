@@ -99,7 +99,10 @@ func TestHMACsAreThoseOfTheStandard(t *testing.T) {
 		if got := hexOf(must(t, "crypto.sign", args)); got != want {
 			t.Errorf("%s: %s, want %s", hash, got, want)
 		}
-		for signature, valid := range map[string]bool{want: true, "00" + want[2:]: want[:2] == "00", want[2:]: false, "": false} {
+		for signature, valid := range map[string]bool{
+			want: true, "00" + want[2:]: want[:2] == "00", want[2:]: false, "": false, want[:len(want)-2]: false,
+			want[:len(want)-2] + "00": false, want[:16] + strings.Repeat("0", len(want)-16): false,
+		} {
 			args["signature"] = b64(unhex(signature))
 			if got := must(t, "crypto.verify", args); got["valid"] != valid {
 				t.Errorf("%s of %s: %v", hash, signature, got)

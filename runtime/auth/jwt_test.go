@@ -481,6 +481,41 @@ func TestKeysAreRefreshedAndKeptForADay(t *testing.T) {
 	})
 }
 
+// A release takes the provider's keys over, and verifies each token again by its own schema.
+func TestATokenIsVerifiedAgainForTheNextRelease(t *testing.T) {
+	p := newProvider(t)
+	w := newTokenWorld(t, p)
+	token := sign(t, jwt.SigningMethodES256, p.ec, claims(time.Now()), "kid", "ec")
+	for _, change := range []struct {
+		old, new string
+		want     string // of the caller; empty: refused
+	}{
+		{"", "", "acme [admin]"},
+		{"roles: [admin, staff]", "roles: [staff]", "acme []"},
+		{`claim("org.id")`, `claim("sub")`, "ada [admin]"},
+		{`audience: "https://api.example"`, `audience: "https://other.example"`, ""},
+		{`issuer: "https://login.example"`, `issuer: "https://login.example/other"`, ""},
+		{`roles: claim("roles")`, `roles: claim("roles") algorithms: [EdDSA]`, ""},
+		{"", "", "acme [admin]"},
+	} {
+		w.schema = compile(t, strings.ReplaceAll(strings.Replace(tokenApp, change.old, change.new, 1), "session(admin)", "session"))
+		w.useTokens(p, w.tokens)
+		for range 2 { // the second time it is known
+			got := ""
+			who, err := w.with("me", token)
+			if err == nil {
+				got = fmt.Sprint(who.Tenant, " ", who.Roles)
+			}
+			if got != change.want || err != nil && fault.CodeOf(err) != fault.InvalidToken {
+				t.Errorf("with %q: %q, %v, want %q", change.new, got, err, change.want)
+			}
+		}
+	}
+	if n := p.fetches.Load(); n != 1 {
+		t.Errorf("the keys were fetched %d times", n)
+	}
+}
+
 func TestACachedTokenExpires(t *testing.T) {
 	p := newProvider(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -157,6 +157,39 @@ func TestARequestRefusedByOneLimitIsCountedByNone(t *testing.T) {
 	}
 }
 
+// A client waits for the limits that refused, and for the last of them; not for one that would admit
+// its request, although that one has a window too.
+func TestRetryAfterIsForTheLimitsThatRefused(t *testing.T) {
+	l := limit.New(start, 0)
+	second := limit.Use{Limit: l.Limit(limit.Spec{ID: "1", Count: 1, Per: time.Second}), Caller: []byte("k1")}
+	minute := limit.Use{Limit: l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Minute}), Caller: []byte("k1")}
+	day := limit.Use{Limit: l.Limit(limit.Spec{ID: "3", Count: 5, Per: 24 * time.Hour}), Caller: []byte("k1")}
+	take := func(at time.Duration, order ...limit.Use) []limit.Use {
+		l.Take(start.Add(at), order)
+		return order
+	}
+	if uses := take(0, second, minute, day); uses[0].Refused || uses[1].Refused || uses[2].Refused {
+		t.Fatal("the first request was refused")
+	}
+	for _, row := range []struct {
+		at   time.Duration
+		uses []limit.Use
+		want int
+	}{
+		{500 * time.Millisecond, []limit.Use{second, minute, day}, 1},
+		{500 * time.Millisecond, []limit.Use{day, minute, second}, 1},
+		{2 * time.Second, []limit.Use{day, minute}, 1}, // admitted: the minute is used up
+		{2500 * time.Millisecond, []limit.Use{day, minute}, 58},
+		{2500 * time.Millisecond, []limit.Use{minute, day}, 58},
+		{2500 * time.Millisecond, []limit.Use{second, minute}, 58},
+		{59500 * time.Millisecond, []limit.Use{minute, day}, 1},
+	} {
+		if got := limit.RetryAfter(take(row.at, row.uses...)); got != row.want {
+			t.Errorf("at %v: retry after %d s, want %d", row.at, got, row.want)
+		}
+	}
+}
+
 func TestHeadersSayWhatRemains(t *testing.T) {
 	l := limit.New(start, 0)
 	uses := []limit.Use{
@@ -373,6 +406,44 @@ func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
 	wg.Wait()
 	if all.Load() != 1500 || mine.Load() > 699 {
 		t.Errorf("%d passed in all and %d of one caller, want 1500 and at most 699", all.Load(), mine.Load())
+	}
+}
+
+// A request may reserve memory for a counter, and find after a search for more memory that another
+// request has created the counter meanwhile. Then it returns what it reserved.
+func TestReservedCountersAreReturned(t *testing.T) {
+	l := limit.New(start, 64)
+	short := l.Limit(limit.Spec{ID: "1", Count: 9, Per: time.Millisecond})
+	full := l.Limit(limit.Spec{ID: "2", Count: 9, Per: 24 * time.Hour})
+	for i := range 64 {
+		l.Take(start, []limit.Use{{Limit: full, Caller: fmt.Append(nil, "k", i)}})
+	}
+	before := l.Counters()
+	const others = 3
+	for round := range 5_000 {
+		now := start.Add(time.Duration(2*round+2) * time.Millisecond) // the counters of the last round are empty
+		caller := fmt.Append(nil, "k", round)
+		var begin, done sync.WaitGroup
+		begin.Add(1)
+		for range others {
+			done.Go(func() {
+				begin.Wait()
+				l.Take(now, []limit.Use{{Limit: short, Caller: caller}})
+			})
+		}
+		done.Go(func() {
+			begin.Wait()
+			l.Take(now, []limit.Use{{Limit: short, Caller: caller}, {Limit: full, Caller: fmt.Append(nil, "new", round)}})
+		})
+		begin.Done()
+		done.Wait()
+	}
+	if n := l.Counters(); n < before || n > before+8 { // and those of the last round
+		t.Errorf("%d counters, and %d before", n, before)
+	}
+	l.Retain(nil)
+	if n := l.Counters(); n != 0 {
+		t.Errorf("%d counters are reserved, and there is none", n)
 	}
 }
 

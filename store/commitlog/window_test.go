@@ -79,6 +79,117 @@ func TestARestoredWindowDecidesAsTheOneThatSawAllEntries(t *testing.T) {
 	}
 }
 
+// phantoms are what a proposal read, beside keys that another one writes: "b" and "d".
+var phantoms = []struct {
+	read  string // a key, or "lo hi" of a span; without hi it has no end
+	clash string // "": none
+}{
+	{"a", ""}, {"b", "b"}, {"b\x00", ""}, {"c", ""}, {"d", "d"}, {"d\x00", ""}, {"e", ""},
+	{"a b", ""}, {"a b\x00", "b"}, {"a c", "b"}, {"b c", "b"}, {"b\x00 d", ""}, {"c d", ""}, {"c d\x00", "d"}, {"c e", "d"},
+	{"d e", "d"}, {"d\x00 e", ""}, {"e f", ""}, {" b", ""}, {" z", "b"}, {"c ", "d"}, {"d\x00 ", ""}, {" ", "b"},
+}
+
+// reads returns a proposal that read one of phantoms.
+func reads(read string, snapshot commitlog.Seq) *commitlog.Proposal {
+	p := &commitlog.Proposal{Snapshot: snapshot, Writes: []commitlog.Write{{Key: "of it"}}}
+	lo, hi, isSpan := strings.Cut(read, " ")
+	if !isSpan {
+		p.Reads = []string{read}
+		return p
+	}
+	span := commitlog.Span{Lo: []byte(lo)}
+	if hi != "" {
+		span.Hi = []byte(hi)
+	}
+	p.Spans = []commitlog.Span{span}
+	return p
+}
+
+func writes(keys ...string) *commitlog.Proposal {
+	p := &commitlog.Proposal{}
+	for _, k := range keys {
+		p.Writes = append(p.Writes, commitlog.Write{Key: k})
+	}
+	return p
+}
+
+// A proposal conflicts with a write of what it read, and with none beside that: of an earlier entry, and
+// of an earlier proposal of its own entry, if that one commits.
+func TestAProposalConflictsOnlyWithWritesOfWhatItRead(t *testing.T) {
+	all := func(*commitlog.Proposal) bool { return true }
+	for _, row := range phantoms {
+		want := commitlog.Verdict{}
+		if row.clash != "" {
+			want = commitlog.Verdict{Outcome: commitlog.Conflict, Clash: row.clash}
+		}
+		for i, before := range [][]*commitlog.Proposal{ // within one entry
+			{writes("b", "d")}, {writes("b"), writes("d")}, {writes("d"), writes("b")},
+		} {
+			w := commitlog.NewWindow(10, 0)
+			e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: 1}, Proposals: append(before, reads(row.read, 0))}
+			w.Decide(e, all)
+			if got := e.Proposals[len(before)].Verdict; got.Outcome != want.Outcome || got.Outcome == commitlog.Conflict && i != 2 && got != want {
+				t.Errorf("%q after %d of its entry: %+v, want %+v", row.read, i, got, want)
+			}
+		}
+		// Those before it do not commit: they are too large, or conflict themselves.
+		w := commitlog.NewWindow(10, 0)
+		lost := writes("b", "d")
+		lost.Reads = []string{"x"}
+		e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: 1}, Proposals: []*commitlog.Proposal{writes("b", "c", "d"), writes("x"), lost, reads(row.read, 0)}}
+		w.Decide(e, func(p *commitlog.Proposal) bool { return len(p.Writes) < 3 })
+		if got := e.Proposals[3].Verdict; (got.Outcome == commitlog.Committed) == wrote(row.read, "x") || lost.Verdict.Outcome != commitlog.Conflict {
+			t.Errorf("%q after proposals that do not commit: %+v", row.read, got)
+		}
+		// Of entries: one before its snapshot, one at it, and one after it.
+		for snapshot, conflicts := range []bool{true, true, false} {
+			w := commitlog.NewWindow(10, 0)
+			for seq, p := range []*commitlog.Proposal{writes("other"), writes("b", "d")} {
+				e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: uint64(seq + 1)}, Base: commitlog.Seq(seq), Proposals: []*commitlog.Proposal{p}}
+				w.Decide(e, all)
+				w.Add(commitlog.Seq(seq+1), e)
+			}
+			e := &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: 3}, Base: 2, Proposals: []*commitlog.Proposal{reads(row.read, commitlog.Seq(snapshot))}}
+			w.Decide(e, all)
+			got := e.Proposals[0].Verdict
+			if is := got.Outcome == commitlog.Conflict; is != (conflicts && row.clash != "") && (snapshot != 0 || !wrote(row.read, "other")) {
+				t.Errorf("%q of snapshot %d, after entries: %+v, want a conflict: %v", row.read, snapshot, got, conflicts && row.clash != "")
+			}
+		}
+	}
+}
+
+// wrote reports whether a key is in what one of phantoms read.
+func wrote(read, key string) bool {
+	lo, hi, isSpan := strings.Cut(read, " ")
+	return !isSpan && read == key || isSpan && key >= lo && (hi == "" || key < hi)
+}
+
+// A snapshot at the floor of the window sees all that was dropped.
+func TestASnapshotAtTheFloorOfTheWindowIsNotTooOld(t *testing.T) {
+	w := commitlog.NewWindow(2, 0)
+	for seq := commitlog.Seq(1); seq <= 5; seq++ {
+		w.Add(seq, &commitlog.Entry{ID: commitlog.ID{Proposer: 1, Batch: uint64(seq)}, Proposals: []*commitlog.Proposal{writes("b")}})
+	}
+	if w.Floor() != 3 {
+		t.Fatalf("the floor is %d", w.Floor())
+	}
+	for _, row := range []struct {
+		base, snapshot commitlog.Seq
+		read           string
+		want           commitlog.Outcome
+	}{
+		{3, 3, "a", commitlog.Committed}, {3, 3, "b", commitlog.Conflict}, {3, 2, "a", commitlog.TooOld}, {2, 3, "a", commitlog.TooOld},
+		{5, 5, "b", commitlog.Committed}, {5, 4, "b", commitlog.Conflict},
+	} {
+		e := &commitlog.Entry{ID: commitlog.ID{Proposer: 2, Batch: 1}, Base: row.base, Proposals: []*commitlog.Proposal{reads(row.read, row.snapshot)}}
+		w.Decide(e, func(*commitlog.Proposal) bool { return true })
+		if got := e.Proposals[0].Verdict.Outcome; got != row.want {
+			t.Errorf("base %d, snapshot %d, %s: outcome %d, want %d", row.base, row.snapshot, row.read, got, row.want)
+		}
+	}
+}
+
 // restore restores a window from the newest version of each key.
 func restore(floor commitlog.Seq, size int, records []commitlog.Record, newest map[string]commitlog.Seq) *commitlog.Window {
 	w := commitlog.NewWindow(size, floor)

@@ -19,6 +19,7 @@ type Log struct {
 	grown   chan struct{} // closed when entries grow, or a node may get more
 	held    map[string]bool
 	cut     bool
+	refusal error
 }
 
 // NewLog returns an empty log.
@@ -99,6 +100,14 @@ func (l *Log) Cut(off bool) {
 	l.wake()
 }
 
+// Refuse makes the log refuse all entries with this error, see store.SharedLog; with nil it takes them
+// again.
+func (l *Log) Refuse(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusal = err
+}
+
 func (l *Log) wake() {
 	close(l.grown)
 	l.grown = make(chan struct{})
@@ -159,6 +168,8 @@ func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) erro
 	switch {
 	case l.cut:
 		return errCut
+	case l.refusal != nil:
+		return l.refusal
 	case l.has[id]:
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +32,10 @@ entity Entry {
   @@allow read, write to session
 }
 apiKeys {
-  scopes: { desk: @system("desk") { @grant read on Entry } }
+  scopes: {
+    desk: @system("desk") { @grant read on Entry },
+    everywhere: @system("everywhere") { @grant read on Entry @allTenants }
+  }
 }
 functions(auth: apiKey(desk), rateLimit: 1/day) {
   closeMonth(month: string(7..7), dry: bool = false) -> Closed (timeout: 5s)
@@ -42,6 +46,8 @@ functions(auth: apiKey(desk), rateLimit: 1/day) {
   refuses(keep: bool = false)
   mints() -> json (mints: session)
   issues() -> json
+  keys(ids: string(1..40)[]) -> json
+  closeEntry(entry: Entry)
   bytes()
   loop() (timeout: 100ms)
   trap()
@@ -53,7 +59,7 @@ routes("/", auth: none, rateLimit: none) {
 `
 
 const callHandlers = `
-import { error, getContext, insert, ok, query, update, type RouteRequest } from "@runner/sdk";
+import { error, getContext, insert, noContent, ok, query, update, type RouteRequest } from "@runner/sdk";
 export async function closeMonth(req: RouteRequest) {
   const { month, dry } = req.body<{ month: string; dry: boolean }>();
   const { auth } = getContext();
@@ -72,6 +78,19 @@ export async function refuses(req: RouteRequest) {
 }
 export function mints() { return getContext().client.sessions.create({ userId: "ada" }); }
 export async function issues() { const key = await getContext().client.apiKeys.create({ scope: "desk" }); return { tenant: key.tenant, owner: key.owner }; }
+export async function closeEntry(req: RouteRequest) {
+  await update("Entry", { closed: true }).where("id", "=", req.body<{ entry: string }>().entry);
+  return noContent();
+}
+export async function keys(req: RouteRequest) {
+  const { apiKeys } = getContext().client;
+  const listed = [], reached = [];
+  for (const key of await apiKeys.list()) listed.push(key.id);
+  for (const id of req.body<{ ids: string[] }>().ids) {
+    try { await apiKeys.get(id); reached.push(id); } catch (e) { if (e.code !== "not_found") throw e; }
+  }
+  return { listed, reached };
+}
 export function spins() { console.log("spinning"); for (;;); }
 export function bytes() { return ok(new Uint8Array([255, 0, 1])).withHeader("content-type", "application/octet-stream"); }
 `
@@ -268,6 +287,53 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		}
 		if got := a.Must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}`+"\n" {
 			t.Errorf("a key of one tenant: %s", got)
+		}
+		a.Must("call", "book", `{"month":"2026-11"}`, "--tenant", "blue")
+		if r := a.Run("data", "each", "Entry", "--call", "closeEntry", "--all", "--tenant", "acme"); r.Status != 0 || !strings.Contains(r.Stdout+r.Stderr, "called closeEntry for 1 row") {
+			t.Errorf("data each: %d %s%s", r.Status, r.Stdout, r.Stderr)
+		}
+		if got := a.Must("call", "closedMonths"); got != `[{"org":"acme","month":"2026-10"},{"org":"blue","month":"2026-10"}]`+"\n" {
+			t.Errorf("closed after data each of acme: %s", got)
+		}
+	})
+}
+
+// With --tenant a function reaches the keys of that tenant: neither those of others nor those without a
+// tenant, listed or named. Without it, it reaches all.
+func TestACallWithATenantReachesTheKeysOfThatTenant(t *testing.T) {
+	inBoth(t, func(t *testing.T, a *harness.App, _ func(string) string) {
+		a.Token("desk", "--tenant", "blue")
+		a.Token("everywhere") // without a tenant
+		var all []struct{ ID, Tenant string }
+		if err := json.Unmarshal([]byte(a.Must("api-keys", "list", "--json")), &all); err != nil || len(all) != 3 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		var ids []string
+		for _, key := range all {
+			ids = append(ids, key.ID)
+		}
+		params, err := json.Marshal(map[string]any{"ids": ids})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range []string{"", "acme", "blue", "other"} {
+			var want []string
+			for _, key := range all {
+				if tenant == "" || key.Tenant == tenant {
+					want = append(want, key.ID)
+				}
+			}
+			args := []string{"call", "keys", string(params)}
+			if tenant != "" {
+				args = append(args, "--tenant", tenant)
+			}
+			var got struct{ Listed, Reached []string }
+			if err := json.Unmarshal([]byte(a.Must(args...)), &got); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Listed, want) || !slices.Equal(got.Reached, want) {
+				t.Errorf("--tenant %q lists %q and reaches %q, want %q of %+v", tenant, got.Listed, got.Reached, want, all)
+			}
 		}
 	})
 }

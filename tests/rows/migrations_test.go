@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -321,6 +322,33 @@ func TestCallsOverRowsContinueAfterErrorsAndKills(t *testing.T) {
 	s.Stop()
 	// Without a server, and from the first row.
 	wantRun(t, a, 0, []string{"called strict for 450 rows"}, append(each, "--restart")...)
+}
+
+// Calls for the rows of one tenant, and for those of all, have positions of their own.
+func TestCallsOverRowsOfATenantContinueByThemselves(t *testing.T) {
+	t.Parallel()
+	a := newPeople(t, 150)
+	bad := fmt.Sprint(listed(t, a, "Person", "--limit", "150", "--order", "id")[120]["id"])
+	a.Must("data", "update", "Person", "--where", "id = "+bad, "--set", "name=bad name")
+	s := a.Serve()
+	each := []string{"data", "each", "Person", "--call", "strict", "--all"}
+	of := func(tenant string) []string { return append(slices.Clone(each), "--tenant", tenant) } // the rows belong to all
+	for _, args := range [][]string{each, of("acme"), of("blue")} {
+		if r := a.Run(args...); r.Status != 1 || !strings.Contains(r.Stderr, "100 rows done before that") || strings.Contains(r.Stderr, "continuing") {
+			t.Errorf("%v: status %d, %s%s", args, r.Status, r.Stdout, r.Stderr)
+		}
+	}
+	if done := listed(t, a, "Done", "--limit", "500"); len(done) != 300 {
+		t.Errorf("%d calls are recorded, want 3 × 100", len(done))
+	}
+	a.Must("data", "update", "Person", "--where", "id = "+bad, "--set", "name=good name")
+	for _, args := range [][]string{of("acme"), each} {
+		wantRun(t, a, 0, []string{"continuing after 100 rows"}, args...)
+	}
+	if done := listed(t, a, "Done", "--limit", "500"); len(done) != 400 {
+		t.Errorf("%d calls are recorded, want 150 of all rows, 150 of one tenant and 100 of another", len(done))
+	}
+	s.Stop()
 }
 
 // A function takes 600 ms for all rows, and its timeout is 400 ms: so they are done in several
