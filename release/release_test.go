@@ -482,3 +482,24 @@ func TestAnEndedContextStoresNothing(t *testing.T) {
 		t.Errorf("blobs %v, %v", blobs, err)
 	}
 }
+
+func TestAModuleIsReadByItsDigest(t *testing.T) {
+	st := open(t, store.Options{})
+	r := release.New(st, release.Options{Keep: 10})
+	add(t, st, r, "one")
+	two := add(t, st, r, "two")
+	for _, f := range two.Files {
+		if !strings.HasSuffix(f.Name, ".wasm") {
+			continue
+		}
+		module, debug, err := r.Module(t.Context(), f.Digest)
+		if err != nil || string(module) != "two" || debug != nil {
+			t.Errorf("module %q, debug file %q, %v", module, debug, err)
+		}
+		if _, _, err := r.Module(t.Context(), store.Digest{}); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("an unknown digest: %v", err)
+		}
+		return
+	}
+	t.Error("the release has no module")
+}
