@@ -79,7 +79,7 @@ func TestCheckingABodyTakesLittleTimeOnAnOpenRoute(t *testing.T) {
 type Text { text: string(1000) @pattern("^(a?){900}$") }
 type Texts { all: Text[] }
 routes("/other", auth: none, rateLimit: none) { GET / -> count`)
-	body := func(texts int) string { // each takes milliseconds
+	body := func(texts int) string { // each takes milliseconds: the automaton of the pattern has 900 states
 		return `{"all":[` + strings.TrimSuffix(strings.Repeat(`{"text":"`+strings.Repeat("a", 900)+`"},`, texts), ",") + `]}`
 	}
 	token := s.key("clerk")
@@ -92,10 +92,8 @@ routes("/other", auth: none, rateLimit: none) { GET / -> count`)
 		{"/open", "", 900, "413 body_too_large"},
 		{"/items", token, 1, `200 {"ok":true}`},
 	} {
-		began := time.Now()
 		if _, got := s.send("POST", row.path, row.token, body(row.texts)); got != row.want {
 			t.Errorf("%d texts for %s: %q, want %q", row.texts, row.path, got, row.want)
 		}
-		t.Logf("%d texts for %s: %v", row.texts, row.path, time.Since(began))
 	}
 }

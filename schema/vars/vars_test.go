@@ -11,6 +11,7 @@ import (
 
 func TestEachTypeTakesItsValues(t *testing.T) {
 	for _, row := range []struct{ typ, text, want string }{
+		{"string", strings.Repeat("a", vars.MaxBytes), `"` + strings.Repeat("a", vars.MaxBytes) + `"`},
 		{"string", "", `""`}, {"string", "a \"b\"\n", `"a \"b\"\n"`}, {"string", " 5 ", `" 5 "`},
 		{"url", "https://a.example.com/b?c#d", `"https://a.example.com/b?c#d"`},
 		{"int", "20", "20"}, {"int", "-1_000", "-1000"}, {"int", "9007199254740991", "9007199254740991"},
