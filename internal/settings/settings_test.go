@@ -30,12 +30,15 @@ type options struct {
 	Origins []string       `toml:"log.origins"`
 	Nets    []netip.Prefix `toml:"log.nets"`
 	Word    upper          `toml:"log.word" default:"abc"`
-	nested
+	Nested
 	Inner inner
 	Plain string // no setting
 }
 
-type nested struct{ hidden string }
+// Nested is embedded: its settings are those of options.
+type Nested struct {
+	Deep int `toml:"inner.deep" default:"6"`
+}
 
 type inner struct {
 	Same int `toml:"front.count" default:"3" min:"1" max:"9"` // the same setting
@@ -64,7 +67,7 @@ func (o *options) CheckSetting(key, value string) error {
 func defaults() options {
 	return options{
 		Name: "edge", Mode: "fast", Count: 3, Size: 64 << 10, Timeout: 30 * time.Second, Checks: true, NoLog: false, Word: upper{"ABC"},
-		Inner: inner{Same: 3, Own: 5},
+		Nested: Nested{6}, Inner: inner{Same: 3, Own: 5},
 	}
 }
 
@@ -134,7 +137,7 @@ own = 0
 	got, v := read(t, file)
 	want := options{
 		Name: "file", Mode: "fast", Count: 5, Big: math.MaxInt32, Size: 1 << 20, Timeout: time.Hour, NoLog: true, Origins: []string{"a", "b"},
-		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Word: upper{"XYZ"}, Inner: inner{Same: 5},
+		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Word: upper{"XYZ"}, Nested: Nested{6}, Inner: inner{Same: 5},
 	}
 	if !reflect.DeepEqual(got, want) || len(problems(v)) > 0 {
 		t.Errorf("the file: %+v, %q", got, problems(v))

@@ -63,6 +63,11 @@ func shown(found draws.Found) string {
 func TestDrawsAreFoundWithTheirChain(t *testing.T) {
 	for _, row := range []struct{ name, functions, body, want string }{
 		{"nothing", "", "", ""},
+		{"each function that runs before the first request", `(func $a (call $bytes)) (func $b (call $bytes)) (func $c (call $bytes)) (func $d (call $bytes))
+			(func $begin (call $a)) (start $begin)
+			(func $runner_warm (export "runner_warm") (call $c)) (func $runner_prepare (export "runner_prepare") (call $d))
+			(func $handler (export "handler") (call $bytes)) (func $runner_other (export "runner_other") (call $bytes))`,
+			"(call $b)", "random bytes: begin → a → bytes\nrandom bytes: b → bytes\nrandom bytes: c → bytes\nrandom bytes: d → bytes"},
 		{"C: a number of libc", "(func $rand) (func $setup (call $rand))", "(call $setup) (call $setup)", "random number: setup → rand"},
 		{"C: random bytes through libc's generator", "(func $arc4random (call $bytes)) (func $setup (call $arc4random))", "(call $setup)", "random number: setup → arc4random"},
 		{"C: a seed from the clock", "(func $srand (param i32)) (func $setup (call $srand (call $time)))", "(call $setup)", "random sequence: setup → srand"},
