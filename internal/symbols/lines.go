@@ -40,17 +40,16 @@ func (d *dwarfIndex) file(t fileTable, n uint64) int32 {
 
 // lineProgram is the header of a line table (DWARF 5, section 6.2.4).
 type lineProgram struct {
-	r                      reader
-	version                int
-	minInstruction         uint64
-	lineBase               int8
-	lineRange, opcodeBase  byte
-	operands               []byte // of standard opcodes
-	u                      unit   // for forms
-	compDir                []byte
-	dirs                   [][]byte
-	files                  fileTable
-	directories, fileNames []attrSpec // formats of version 5
+	r                     reader
+	version               int
+	minInstruction        uint64
+	lineBase              int8
+	lineRange, opcodeBase byte
+	operands              []byte // of standard opcodes
+	u                     unit   // for forms
+	compDir               []byte
+	dirs                  [][]byte
+	files                 fileTable
 }
 
 // readLines reads the line table of a unit, unless another unit had it, and returns its files.
