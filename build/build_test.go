@@ -556,7 +556,7 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 	} {
 		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })
 		// A callback without a name, or the function that has called it, on the same line.
-		want, place := ": stopped: "+map[bool]string{true: "while it waited for setTimeout"}[row.handler == "waitsForever"]+"\n    "+row.before, fmt.Sprintf("handlers/traps.ts:%d:", line)
+		want, place := " limit: "+map[bool]string{true: "while it waited for setTimeout"}[row.handler == "waitsForever"]+"\n    "+row.before, fmt.Sprintf("handlers/traps.ts:%d:", line)
 		stopped := func(what string, module *sandbox.Module, ctx context.Context, cpu time.Duration) {
 			t.Helper()
 			var log bytes.Buffer
@@ -732,7 +732,7 @@ func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
 	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
 		t.Errorf("answers %d %s %q", got.status, got.code, got.detail)
 	}
-	if !strings.Contains(got.log, "handler secretUncaught: denied: ") || !strings.Contains(got.log, " at secretUncaught (handlers/answers.ts:") {
+	if !strings.Contains(got.log, "exception: denied: ") || !strings.Contains(got.log, " at secretUncaught (handlers/answers.ts:") {
 		t.Errorf("the log is\n%s", got.log)
 	}
 	if got := ask(t, m, "secretHandedOn", abi.Request{}); !strings.Contains(got.log, " at secretHandedOn (handlers/answers.ts:") {

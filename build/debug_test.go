@@ -191,17 +191,20 @@ func TestFailuresOfCAreReported(t *testing.T) {
 		}
 	})
 	m := load(t, engine, filepath.Join(dir, "build", "native.wasm"))
-	for handler, want := range map[string][2]string{
-		"asserts": {"assertion failed", "n == 77, a.c:6"},
-		"aborts":  {"abort", ""},
-		"throws":  {"abort", "vector"},
+	for handler, want := range map[string]struct {
+		kind, message string
+		frames        []symbols.Frame
+	}{
+		"asserts": {"assertion failed", "n == 77", []symbols.Frame{{File: "a.c", Line: 6}}},
+		"aborts":  {"abort", "", nil},
+		"throws":  {"abort", "vector", nil},
 	} {
 		call := newCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
 		err := m.Run(call, handler)
 		call.Fail(hostabi.Failure{Kind: "unreachable"}, false)
 		failure, _ := call.Failures()
-		if err == nil || failure == nil || failure.Kind != want[0] || !strings.Contains(failure.Message, want[1]) {
-			t.Errorf("%s: %+v, %v; want %q", handler, failure, err, want)
+		if err == nil || failure == nil || failure.Kind != want.kind || !strings.Contains(failure.Message, want.message) || !slices.Equal(failure.Frames, want.frames) {
+			t.Errorf("%s: %+v, %v; want %+v", handler, failure, err, want)
 		}
 	}
 }

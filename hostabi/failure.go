@@ -104,7 +104,8 @@ func (c *Call) Fail(f Failure, limit bool) {
 
 // Failures returns what the run failed with, nil if it did not fail, and what the guest has
 // reported beside it, as far as the budget of the log lines covers that. What the guest has
-// reported about a trap replaces what the host saw. A second call returns nothing.
+// reported about a trap replaces what the host saw; about a limit it has the message and the
+// frames. A second call returns nothing.
 func (c *Call) Failures() (failure *Failure, others []Failure) {
 	cause := c.cause()
 	for i := range c.reports {
@@ -117,13 +118,14 @@ func (c *Call) Failures() (failure *Failure, others []Failure) {
 	switch {
 	case cause != nil && failure == nil:
 		failure = &cause.Failure
-	case cause != nil:
+	case cause != nil && c.limited:
+		failure.Message = cause.Message
 		if len(cause.Frames) > 0 {
 			failure.Frames = cause.Frames
 		}
-		if !c.limited {
-			failure.Kind, failure.Message = cause.Kind, cause.Message
-		}
+	case cause != nil:
+		failure.Kind, failure.Message = cause.Kind, cause.Message
+		failure.Frames = symbols.Join(cause.Frames, failure.Frames)
 	}
 	c.logDropped()
 	c.reports, c.failed = nil, nil

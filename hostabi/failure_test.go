@@ -43,7 +43,7 @@ func TestWhatARunFailedWith(t *testing.T) {
 				g.do("log", 4, report)
 				g.call.Fail(native(), true)
 			},
-			want: &hostabi.Failure{Kind: "unreachable", Message: "seen by the host", Frames: thrown.Frames},
+			want: &hostabi.Failure{Kind: "unreachable", Message: thrown.Message, Frames: thrown.Frames},
 		},
 	} {
 		g := newGuest(t, hostabi.Limits{})

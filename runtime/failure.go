@@ -65,8 +65,12 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 			failure.Kind = "trap"
 		}
 	}
-	if failure.Message == "" && f.Cause != nil {
+	switch {
+	case f.Cause == nil:
+	case failure.Message == "":
 		failure.Message = f.Cause.Error()
+	case f.Code != fault.HandlerFailed: // the guest has said what it did at a limit
+		failure.Message = f.Cause.Error() + ": " + failure.Message
 	}
 	return failure
 }

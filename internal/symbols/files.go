@@ -31,11 +31,19 @@ func (f sourceFile) path() string {
 // standard library, and crates.
 var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|rustlib/src/rust/library|registry/src/[^/]+|git/checkouts)/`)
 
-// display returns the name of a file without the directory in which it was installed.
+// shownElements is how many elements of an absolute path are shown: a file, its directory and that
+// one's.
+const shownElements = 3
+
+// display returns the name of a file without the directory in which it was installed. Of another
+// absolute path it returns the end: the rest is about the machine that built the module.
 func display(name string) string {
 	name = strings.ToValidUTF8(name, "�")
 	if path.IsAbs(name) {
-		name = installed.ReplaceAllString(path.Clean(name), "")
+		if name = installed.ReplaceAllString(path.Clean(name), ""); path.IsAbs(name) {
+			elements := strings.Split(name[1:], "/")
+			name = path.Join(elements[max(0, len(elements)-shownElements):]...)
+		}
 	} else if name != "" && !strings.HasPrefix(name, "~") {
 		name = path.Clean(name)
 	}

@@ -63,3 +63,33 @@ func ParseFrame(line string) (f Frame, ok bool) {
 	f.Column, _ = strconv.Atoi(at[3])
 	return f, f.Function != "" || f.File != ""
 }
+
+// Join returns the frames of a failure that the guest has reported and the host has seen. If the
+// guest has named functions, it knows its calls best. If it knows only the place, the frames are
+// those of the host from that place on: the ones before it are of the code that reports.
+func Join(reported, seen []Frame) []Frame {
+	if len(reported) == 0 {
+		for len(seen) > 1 && strings.HasSuffix(seen[0].File, "include/src/failure.c") { // of the SDK for C
+			seen = seen[1:]
+		}
+		return seen
+	}
+	if reported[0].Function != "" {
+		return reported
+	}
+	for i := range seen {
+		if seen[i].Line == reported[0].Line && sameFile(seen[i].File, reported[0].File) {
+			return seen[i:]
+		}
+	}
+	all := append(reported[:len(reported):len(reported)], seen...)
+	return all[:min(len(all), MaxFrames)]
+}
+
+// sameFile reports whether both names may be of one file, relative to different directories.
+func sameFile(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	return b != "" && (a == b || strings.HasSuffix(a, "/"+b))
+}

@@ -1,6 +1,7 @@
 package symbols_test
 
 import (
+	"slices"
 	"testing"
 
 	"runner.example/internal/symbols"
@@ -39,5 +40,31 @@ func TestAFrameInOneLine(t *testing.T) {
 		if got := f.String(); got != want {
 			t.Errorf("%+v: %q, want %q", f, got, want)
 		}
+	}
+}
+
+func TestFramesOfTheGuestAndOfTheHost(t *testing.T) {
+	panics := symbols.Frame{Function: "core::panicking::panic", File: "core/src/panicking.rs", Line: 5, Offset: 9}
+	pick := symbols.Frame{Function: "r::pick", File: "handlers/r/src/lib.rs", Line: 10, Column: 43, Offset: 7}
+	serve := symbols.Frame{Function: "serve", File: "rust/src/serve.rs", Line: 59, Offset: 5}
+	seen := []symbols.Frame{panics, pick, serve}
+	place := symbols.Frame{File: "src/lib.rs", Line: 10, Column: 43}
+	elsewhere := symbols.Frame{File: "lib.rs", Line: 11}
+	named := symbols.Frame{Function: "total", File: "handlers/a.ts", Line: 3}
+	sdk := symbols.Frame{Function: "abort", File: "handlers/c/include/src/failure.c", Line: 3, Offset: 4}
+	for name, tt := range map[string]struct{ reported, seen, want []symbols.Frame }{
+		"a place that the host sees":         {[]symbols.Frame{place}, seen, seen[1:]},
+		"a place that the host does not see": {[]symbols.Frame{elsewhere}, seen, []symbols.Frame{elsewhere, panics, pick, serve}},
+		"calls by their names":               {[]symbols.Frame{named}, seen, []symbols.Frame{named}},
+		"nothing":                            {nil, seen, seen},
+		"nothing by the SDK for C":           {nil, []symbols.Frame{sdk, sdk, pick}, []symbols.Frame{pick}},
+		"no line is known":                   {[]symbols.Frame{{File: "a.c"}}, []symbols.Frame{{Function: "f"}}, []symbols.Frame{{File: "a.c"}, {Function: "f"}}},
+	} {
+		if got := symbols.Join(tt.reported, tt.seen); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+	if got := symbols.Join([]symbols.Frame{elsewhere}, slices.Repeat(seen, 20)); len(got) != symbols.MaxFrames {
+		t.Errorf("%d frames", len(got))
 	}
 }

@@ -81,7 +81,7 @@ func TestADebugFileOfLLVMObjcopyHasTheLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := framesOf(t, after, module), framesOf(t, before, whole)
-	if !reflect.DeepEqual(got, want) || !slices.Contains(got, "share /src/small.cc; total /src/small.cc; ") {
+	if !reflect.DeepEqual(got, want) || !slices.Contains(got, "share src/small.cc; total src/small.cc; ") {
 		t.Errorf("the frames are %q, want %q", got, want)
 	}
 }

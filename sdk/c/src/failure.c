@@ -34,7 +34,7 @@ __attribute__((weak)) _Noreturn void abort(void) {
 /* What assert calls. */
 __attribute__((weak)) _Noreturn void __assert_fail(const char *expression, const char *file, int line, const char *function) {
   (void)function; /* it is the first of the active calls that the host sees */
-  fail("assertion failed\n%s, %s:%d", expression, file, line);
+  fail("assertion failed\n%s\n    at %s:%d", expression, file, line);
 }
 
 /* What the C++ library calls instead of throwing, by its names in two versions of its ABI. */

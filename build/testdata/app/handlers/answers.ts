@@ -109,7 +109,7 @@ export async function secretCaught() {
   try {
     return ok(await getContext().secret("NOPE"));
   } catch (error) {
-    return ok([(error as HostError).code, (error as HostError).op, /^ +at secretCaught \(handlers\.js:[0-9:]+\)\s*$/.test((error as Error).stack ?? "")]);
+    return ok([(error as HostError).code, (error as HostError).op, /^\S+: [^\n]*\n +at secretCaught \(handlers\/answers\.ts:[0-9:]+\)\s*$/.test((error as Error).stack ?? "")]);
   }
 }
 export const secretThrown = () => { throw new HostError("not_found", "of my own"); };
