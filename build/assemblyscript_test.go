@@ -265,10 +265,10 @@ func TestAssemblyScriptErrorsAreLoggedWithTheirPlace(t *testing.T) {
 	m := scriptModule(t)
 	line := strings.Count(scriptHandlers[:strings.Index(scriptHandlers, "// the place")], "\n") + 1
 	got := ask(t, m, "boom", abi.Request{})
-	if got.status != 500 || got.code != "handler_failed" || got.detail != "" || !strings.Contains(got.log, fmt.Sprintf("handler boom: boom (shop.ts:%d:", line)) {
+	if got.status != 500 || got.code != "handler_failed" || got.detail != "" || !strings.Contains(got.log, fmt.Sprintf("abort: boom\n    at shop.ts:%d:", line)) {
 		t.Errorf("answers %d %s %q, logs %s", got.status, got.code, got.detail, got.log)
 	}
-	if got := ask(t, m, "assertion", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "handler assertion: Index out of range") {
+	if got := ask(t, m, "assertion", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "abort: Index out of range") {
 		t.Errorf("behind the end of an array: %d %s, logs %s", got.status, got.code, got.log)
 	}
 }

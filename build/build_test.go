@@ -435,10 +435,10 @@ func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
 	m := builtApp(t).module
 	const spent = "a request may call the host 1000 times"
 	got := ask(t, m, "callsForever", abi.Request{})
-	if got.status != 500 || !strings.Contains(got.log, "handler callsForever: limit: "+spent+" at callsForever (handlers/traps.ts:") {
+	if got.status != 500 || !strings.Contains(got.log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
 		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
 	}
-	if got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}}); !strings.Contains(got.log, "handler callsForever: limit: the request has used its budget of host calls") {
+	if got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}}); !strings.Contains(got.log, "exception: limit: the request has used its budget of host calls") {
 		t.Errorf("a request that is read then: %d %v\n%s", got.status, got.err, got.log)
 	}
 }
@@ -485,7 +485,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 		t.Skip("takes seconds: left out by -short")
 	}
 	m := builtApp(t).module
-	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "exception: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
+	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "memory limit: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
 	}
 	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error

@@ -144,7 +144,7 @@ func TestARustPanicFailsOneRequest(t *testing.T) {
 		}
 	})
 	m := load(t, engine, filepath.Join(dir, modules[0].File))
-	if got := ask(t, m, "panics", abi.Request{}); got.err == nil || !strings.Contains(got.log, "handler panics: there is a row at src/lib.rs:7:15") {
+	if got := ask(t, m, "panics", abi.Request{}); got.err == nil || !strings.Contains(got.log, "panic: there is a row\n    at src/lib.rs:7:15") {
 		t.Errorf("a panic: %v, log %s", got.err, got.log)
 	}
 	for _, handler := range []string{"recurses", "hoards"} {
@@ -194,7 +194,7 @@ func TestCargoWritesOnlyItsLockIntoTheSources(t *testing.T) {
 		if _, _, err := build.Build(t.Context(), build.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
 			t.Fatal(err)
 		}
-		for in, want := range map[string][]string{"handlers/tidy": {"Cargo.lock", "Cargo.toml", "src"}, "build": {".built", ".cargo", "tidy.wasm"}} {
+		for in, want := range map[string][]string{"handlers/tidy": {"Cargo.lock", "Cargo.toml", "src"}, "build": {".built", ".cargo", "tidy.debug", "tidy.wasm"}} {
 			entries, err := os.ReadDir(filepath.Join(dir, in))
 			if err != nil {
 				t.Fatal(err)

@@ -172,7 +172,7 @@ func TestHandlersFetch(t *testing.T) {
 		if err := m.Run(call, handler); err != nil {
 			t.Fatal(err)
 		}
-		return call.Response, reported.String()
+		return call.Response, reported.String() + reports(call)
 	}
 	for _, row := range []struct{ handler, want string }{
 		{"one", `[false,418,"` + origin + `/echo?q=%C3%A4","POST 1 q=%C3%A4",["hé","text/plain;charset=UTF-8"],true,34,"TypeError"]`},

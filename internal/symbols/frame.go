@@ -37,7 +37,7 @@ func (f Frame) String() string {
 		text += " (" + place + ")"
 	}
 	if f.Offset > 0 {
-		text = strings.TrimPrefix(fmt.Sprintf("%s at %#x", text, f.Offset), " ")
+		text = strings.TrimPrefix(fmt.Sprintf("%s at %#x", text, f.Offset), " at ")
 	}
 	return text
 }

@@ -34,7 +34,7 @@ func TestAFrameInOneLine(t *testing.T) {
 		"total (a.ts:12:7)":       {Function: "total", File: "a.ts", Line: 12, Column: 7},
 		"total (a.c:12) at 0x1f2": {Function: "total", File: "a.c", Line: 12, Offset: 0x1f2},
 		"total at 0x1f2":          {Function: "total", Offset: 0x1f2},
-		"at 0x1f2":                {Offset: 0x1f2},
+		"0x1f2":                   {Offset: 0x1f2},
 		"a.ts:12":                 {File: "a.ts", Line: 12},
 	} {
 		if got := f.String(); got != want {
