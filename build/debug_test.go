@@ -198,7 +198,7 @@ func TestFailuresOfCAreReported(t *testing.T) {
 	} {
 		call := newCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
 		err := m.Run(call, handler)
-		call.Fail(hostabi.Failure{Kind: "unreachable"}, false)
+		call.SetFailure(hostabi.Failure{Kind: "unreachable"}, false)
 		failure, _ := call.Failures()
 		if err == nil || failure == nil || failure.Kind != want[0] || !strings.Contains(failure.Message, want[1]) {
 			t.Errorf("%s: %+v, %v; want %q", handler, failure, err, want)

@@ -120,9 +120,9 @@ func crashFrames(lines []string) (frames []Frame) {
 	return visible(nil, frames, true)
 }
 
-// Relative shortens the paths in frames that ParseGoCrash returned, for a module that the receiver
+// ShortenPaths shortens the paths in frames that ParseGoCrash returned, for a module that the receiver
 // knows.
-func (g *Go) Relative(frames []Frame) {
+func (g *GoTables) ShortenPaths(frames []Frame) {
 	for i := range frames {
 		frames[i].File = g.path(frames[i])
 	}

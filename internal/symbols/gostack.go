@@ -52,7 +52,7 @@ type GoCall struct {
 // Stack returns the active calls of the goroutine that was running, or of the first one when all
 // wait: innermost first, at most 32 frames. The runtime's own functions are left out unless there are no
 // others. The bytes of memory are not kept.
-func (g *Go) Stack(memory []byte, at GoStop) []GoCall {
+func (g *GoTables) Stack(memory []byte, at GoStop) []GoCall {
 	w := goWalk{g: g, v: memory}
 	w.start(at)
 	calls := visibleCalls(g, w.calls)
@@ -69,7 +69,7 @@ func (g *Go) Stack(memory []byte, at GoStop) []GoCall {
 }
 
 // visibleCalls leaves out the runtime's own functions.
-func visibleCalls(g *Go, all []GoCall) (calls []GoCall) {
+func visibleCalls(g *GoTables, all []GoCall) (calls []GoCall) {
 	n := 0
 	for _, c := range all {
 		if c.Frames = visible(g, c.Frames, n == 0); len(c.Frames) > 0 && n < MaxFrames {
@@ -82,7 +82,7 @@ func visibleCalls(g *Go, all []GoCall) (calls []GoCall) {
 
 // goWalk walks a stack.
 type goWalk struct {
-	g     *Go
+	g     *GoTables
 	v     view
 	calls []GoCall
 }
@@ -219,7 +219,7 @@ func (w *goWalk) mainGoroutine() uint64 {
 
 // visible returns the frames that a user looks for, as they are shown. g may be nil. first: they are the
 // innermost ones.
-func visible(g *Go, all []Frame, first bool) []Frame {
+func visible(g *GoTables, all []Frame, first bool) []Frame {
 	var frames []Frame
 	for _, f := range all {
 		if f.Function == "runtime.gopanic" {
@@ -247,7 +247,7 @@ func isGoRuntime(name string) bool {
 
 // path returns the path of a frame's file as it is shown: from the directory of the main module, or
 // with the path of another package: net/http/server.go, example.com/text@v1.2.3/text.go. g may be nil.
-func (g *Go) path(f Frame) string {
+func (g *GoTables) path(f Frame) string {
 	pkg := goPackage(f.Function)
 	main, module := "", ""
 	if g != nil {

@@ -148,10 +148,10 @@ func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error
 	return code, code.err
 }
 
-// Original returns the instruction that native code at an address is for: the call that returns
-// there, or the trap that ends there. ok is false for other code, and for functions that
+// Original returns the instruction in the module as uploaded that native code at an address belongs
+// to: the call that returns there, or the trap that ends there. ok is false for other code, and for functions that
 // rewriting added.
-func (c *Code) Original(address uintptr) (p Place, ok bool) {
+func (c *Code) Original(address uintptr) (p Instruction, ok bool) {
 	if address-c.base > c.size {
 		return p, false
 	}
