@@ -393,7 +393,7 @@ func (d *dwarfIndex) frames(addr uint32) (frames []Frame) {
 		at = d.byLow[i-1].scope // this one begins inside of all others that have the address
 	}
 	whole := false // the function itself was found
-	for ; at >= 0 && len(frames) < maxFrames && !whole; at = d.scopes[at].parent {
+	for ; at >= 0 && len(frames) < maxInlined && !whole; at = d.scopes[at].parent {
 		s := d.scopes[at]
 		if !d.contains(s, addr) {
 			continue

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Go's code keeps its stack in linear memory, so that goroutines can be suspended: what runs on the
-// native stack is only the innermost function of a goroutine that was resumed. The stack pointer is
+// Go's code keeps its stack in linear memory, so that goroutines can be suspended. Only the innermost
+// function of a resumed goroutine is certain to be on the native stack. The stack pointer is
 // global 0 of the module, and g, the goroutine, is global 2. A call pushes the program counter at
 // which its caller continues:
 //
@@ -30,14 +30,14 @@ const (
 	mostCurrent = 4096 // slices that may be that of all goroutines
 )
 
-// GoStop is where a Go module stopped.
+// GoStop is where the code of a Go module stopped.
 type GoStop struct {
 	SP uint32 // global 0
 	G  uint64 // global 2
 	// Function is the index of the innermost function that runs, in the module as it was uploaded;
 	// -1: it is not known.
 	Function int
-	// Block is what the function continues with; -1: it is not known.
+	// Block is the number of the block of code with which the function continues; -1: it is not known.
 	Block int
 }
 
@@ -49,9 +49,9 @@ type GoCall struct {
 	counter  uint64  // at which it continues; 0: unknown
 }
 
-// Stack returns the active calls of the goroutine that was running, or of the first one when all
-// wait: innermost first, at most 32 frames. The runtime's own functions are left out unless there are no
-// others. The bytes of memory are not kept.
+// Stack returns the active calls of the goroutine that was running, innermost first, with at most 32
+// frames. If all goroutines are waiting, they are those of the first one. The runtime's own functions are
+// left out, unless there are no others. The bytes of memory are not kept.
 func (g *GoTables) Stack(memory []byte, at GoStop) []GoCall {
 	w := goWalk{g: g, v: memory}
 	w.start(at)
@@ -217,8 +217,8 @@ func (w *goWalk) mainGoroutine() uint64 {
 	return 0
 }
 
-// visible returns the frames that a user looks for, as they are shown. g may be nil. first: they are the
-// innermost ones.
+// visible returns the frames without those of Go's runtime, with shortened paths. g may be nil. first: they
+// are the innermost ones.
 func visible(g *GoTables, all []Frame, first bool) []Frame {
 	var frames []Frame
 	for _, f := range all {

@@ -82,8 +82,8 @@ func (v view) u32(at uint64) uint32 {
 	return 0
 }
 
-// FindGoTables finds the tables in the memory of a module that imports and defines so many functions. nil: it
-// is not a Go module, or its version of Go is not known.
+// FindGoTables finds the tables in the memory of a module. imports and functions are how many functions
+// it imports and defines. nil: it is not a Go module, or its version of Go is not known.
 func FindGoTables(memory []byte, imports, functions int) *GoTables {
 	const most = 64 // headers to try
 	v := view(memory)
