@@ -122,8 +122,8 @@ const (
 	attrGNUAddrBase    = 0x2133
 )
 
-// readDWARF reads DWARF of a module with a code section of that size. After an error the index has what could be
-// read.
+// readDWARF reads DWARF of a module with a code section of that size. The index is never nil: after an error it
+// has what could be read.
 func readDWARF(sections map[string][]byte, codeSize uint32) (*dwarfIndex, error) {
 	d := &dwarfIndex{
 		sections: sections, codeSize: codeSize, work: maxWork,

@@ -27,7 +27,7 @@ const (
 	gSelf       = 72
 	maxCalls    = 256  // walked
 	mSearch     = 1024 // bytes of an m
-	mostCurrent = 4096 // slices that may be that of all goroutines
+	maxTried    = 4096 // slices that may be the list of all goroutines
 )
 
 // GoStop is where the code of a Go module stopped.
@@ -200,13 +200,13 @@ func (w *goWalk) resume(g uint64) {
 	}
 }
 
-// mainGoroutine returns the first goroutine in the runtime's list of all. It is a variable: a slice of
-// pointers to goroutines, each of which names itself.
+// mainGoroutine returns the first goroutine in the runtime's list of all goroutines; 0: it was not found. It
+// searches the variables for that list: a slice of pointers to goroutines. Each goroutine points to itself.
 func (w *goWalk) mainGoroutine() uint64 {
 	tried := 0
-	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < mostCurrent; at += 8 {
-		list, n, room := w.v.u64(at), w.v.u64(at+8), w.v.u64(at+16)
-		if n == 0 || n > room || room > 1<<24 || list&7 != 0 || list == 0 || list >= uint64(len(w.v)) {
+	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < maxTried; at += 8 {
+		list, n, capacity := w.v.u64(at), w.v.u64(at+8), w.v.u64(at+16)
+		if n == 0 || n > capacity || capacity > 1<<24 || list&7 != 0 || list == 0 || list >= uint64(len(w.v)) {
 			continue
 		}
 		tried++
