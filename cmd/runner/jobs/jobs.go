@@ -77,7 +77,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only jobs in this state: waiting, running, done, failed or cancelled")
-	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed: --state failed")
+	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed, the same as --state failed")
 	cmd.Flags().StringVar(&filter.Name, "job", "", "only jobs of this name")
 	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of callers of this tenant")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "maximum number of jobs")
