@@ -21,13 +21,13 @@ import (
 //	sched  u64 sp · u64 program counter · u64 g
 //	m      u64 g0 · …
 const (
-	gM          = 48
-	gSP         = 56
-	gCounter    = 64
-	gSelf       = 72
-	maxCalls    = 256  // walked
-	mSearch     = 1024 // bytes of an m
-	maxTried    = 4096 // slices that may be the list of all goroutines
+	gM       = 48
+	gSP      = 56
+	gCounter = 64
+	gSelf    = 72
+	maxCalls = 256  // walked
+	mSearch  = 1024 // bytes of an m
+	maxTried = 4096 // slices that may be the list of all goroutines
 )
 
 // GoStop is where the code of a Go module stopped.
