@@ -184,8 +184,8 @@ func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err
 	return m, nil
 }
 
-// write writes the module and its debug file, each as a whole or not at all. The debug file is first: one of
-// another build does not count.
+// write writes the module and its debug file, each as a whole or not at all. It writes the debug file first: the
+// server ignores one that belongs to another build.
 func (m *Module) write(dir string) error {
 	if m.debug != nil {
 		m.Debug = debugFile(m.File)

@@ -13,18 +13,18 @@ import (
 	"runner.example/internal/sourcemap"
 )
 
-// The engine says "not a function", and where. V8 says what is not a function. callSites returns
-// what the log needs for that: a line "line:column:kind expression" for each place of the script
-// where a call, a constructor or a loop names what it takes, with a line break before the first.
-// The place is the one that the engine gives an error of it. The kinds are
+// The engine says only "not a function", and where. V8 also says what is not a function. callSites
+// returns what the log needs for that: a line "line:column:kind expression" for each place in the
+// script where a named expression is called, constructed or iterated. A line break is before the
+// first line. The place is the one that the engine gives to an error there. The kinds are
 //
-//	c  a call: the expression is called
-//	n  a constructor: behind new
-//	i  a list: behind of, or behind three dots in a list
+//	c  the expression is called
+//	n  the expression is constructed with new
+//	i  the expression is iterated: by for … of, or by spread in an array
 //
 // A place has a line only if no other operation has the same place in the engine, and only if the
-// source names the expression alike. Packages have none: they are large, and their authors
-// are not those who read the log.
+// source has the same names there. Places in packages have no lines: packages are large, and their
+// authors do not read the log.
 func callSites(dir, script string, m *sourcemap.Map) string {
 	c := callScan{text: script, lines: lineStarts(script), places: map[int]entry{}}
 	for _, at := range callChain.FindAllStringIndex(script, -1) {
@@ -40,7 +40,7 @@ func callSites(dir, script string, m *sourcemap.Map) string {
 	for _, at := range c.sorted() {
 		e := c.places[at]
 		name, ok := sources.root(m, all, script, e.root)
-		if !ok || !sources.have(m, all, at, e.rest) {
+		if !ok || !sources.contain(m, all, at, e.rest) {
 			continue
 		}
 		line, found := slices.BinarySearch(c.lines, at)
@@ -52,15 +52,15 @@ func callSites(dir, script string, m *sourcemap.Map) string {
 	return out.String()
 }
 
-// entry is what stands at a place: the offset of an expression's first name, and what follows that.
+// entry is the expression at a place: the offset of its first name, and the text that follows the name.
 type entry struct {
 	kind byte
 	root int
 	rest string
 }
 
-// renamed returns the names in the script that the bundler has made of others, such as plain2 of
-// plain, because two files have the name. A name that somebody else has too is not among them.
+// renamed returns the names that the bundler has changed because two files have the same name, such as
+// plain2 for plain: the new name, and the name in the source. It leaves out names with other uses.
 func renamed(script string, m *sourcemap.Map) map[string]string {
 	names, uses := map[string]string{}, map[string]int{}
 	for _, s := range segments(m, script, lineStarts(script)) {
@@ -131,7 +131,7 @@ var reserved = regexp.MustCompile(`^(?:if|for|while|do|switch|catch|return|typeo
 // errorName matches constructors of errors: such an error may have the engine's text.
 var errorName = regexp.MustCompile(`(?:Error|Exception)$`)
 
-// inList matches the text before what is spread in a list.
+// inList matches the text before an expression that is spread in an array.
 var inList = regexp.MustCompile(`(?:^|[^\w$)\]])\[(?:[\w$., ]*, )?\.\.\.$`)
 
 // maxListStart limits how much of a list before its three dots is read.
@@ -195,8 +195,8 @@ func (c *callScan) chain(from, to int) {
 }
 
 // shared returns the places that another operation may share. The engine has no place of its own
-// for a call of what has no name, such as the result of a call: it gives the last place before, or
-// that of the call.
+// for a call of an expression without a name, such as the result of a call: it gives the last place
+// before, or that of the call.
 func (c *callScan) shared() (all []int) {
 	sorted := c.sorted()
 	named := map[int]bool{}
@@ -343,8 +343,8 @@ type sourceLines struct {
 	files map[string][]string
 }
 
-// A chain in the source may have as many lines.
-const mostChainLines = 8
+// maxChainLines is how many lines a chain in the source can have.
+const maxChainLines = 8
 
 // root returns the first name of an expression as its source has it. It is false if the source has
 // something else there, such as an import with another name, or if the source is not the app's.
@@ -374,8 +374,8 @@ func (s *sourceLines) root(m *sourcemap.Map, all []segment, script string, offse
 	return name, ok && alone && name != "" && (after == "" || !isNamePart(after[0]))
 }
 
-// have reports whether the source names all that an expression names, near the place of an offset.
-func (s *sourceLines) have(m *sourcemap.Map, all []segment, offset int, expression string) bool {
+// contain reports whether the source has all names of an expression, near the place of an offset.
+func (s *sourceLines) contain(m *sourcemap.Map, all []segment, offset int, expression string) bool {
 	i, exact := slices.BinarySearchFunc(all, offset, func(s segment, offset int) int { return s.offset - offset })
 	if !exact {
 		i--
@@ -387,7 +387,7 @@ func (s *sourceLines) have(m *sourcemap.Map, all []segment, offset int, expressi
 	if all[i].line >= len(lines) {
 		return false
 	}
-	near := strings.Join(lines[max(0, all[i].line-mostChainLines):all[i].line+1], "\n")
+	near := strings.Join(lines[max(0, all[i].line-maxChainLines):all[i].line+1], "\n")
 	for _, name := range sourceName.FindAllString(callArguments.ReplaceAllString(expression, ""), -1) {
 		if !hasWord(near, name) {
 			return false

@@ -57,7 +57,7 @@ func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
 		return nil, fmt.Errorf("%s is written in Rust, and %w", source, err)
 	}
 	if tool.target == unknownUnknown && !named {
-		b.found.Warnf("", diag.Span{File: source}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail: %s", unknownUnknown, wasip1, rustupInstall)
+		b.found.Warnf("", diag.Span{File: source}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; %s", unknownUnknown, wasip1, rustupInstall)
 	}
 	return b.fromDirectory(name, func(building string) (bool, error) {
 		target, err := b.lockTarget(ctx, dir)
@@ -178,7 +178,7 @@ func hasReleaseProfile(dir string) bool {
 	return err == nil && releaseProfile.Match(manifest)
 }
 
-// cargoTool is a cargo with a compiler that supports the target, whose libraries are in the
+// cargoTool is a cargo with a compiler that supports the target. The target's libraries are in the
 // directory library.
 type cargoTool struct{ cargo, rustc, target, library string }
 

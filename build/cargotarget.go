@@ -14,17 +14,17 @@ import (
 	"runner.example/internal/diag"
 )
 
-// The targets of handlers in Rust. With WASI, all of the standard library works that does not
-// need files or threads.
+// The targets of handlers in Rust. With WASI, the standard library works except for files, sockets
+// and threads.
 const (
 	wasip1         = "wasm32-wasip1"
 	wasi           = "wasm32-wasi" // the name of wasip1 before Rust 1.84
 	unknownUnknown = "wasm32-unknown-unknown"
 )
 
-// targets returns the targets that a crate may be built for, the preferred one first, and
-// whether the crate or the environment names the target. A crate that names another target is
-// reported; then ok is false.
+// targets returns the targets that a crate may be built for, the preferred one first. named: the
+// crate, the app or the environment names the target. If that is not a target of handlers, it is
+// reported, and ok is false.
 func (b *builder) targets(dir string) (targets []string, named, ok bool) {
 	target, at, found := namedTarget(filepath.Dir(filepath.Dir(dir)), dir)
 	switch {
@@ -35,7 +35,7 @@ func (b *builder) targets(dir string) (targets []string, named, ok bool) {
 	case target == unknownUnknown:
 		return []string{unknownUnknown}, true, true
 	}
-	b.found.Errorf("", at, "build.target is %s, and handlers are built for %s or %s: remove it, or name one of them", target, wasip1, unknownUnknown)
+	b.found.Errorf("", at, "build.target is %s, but handlers are built for %s or %s: remove it, or name one of these", target, wasip1, unknownUnknown)
 	return nil, true, false
 }
 
@@ -45,8 +45,8 @@ var (
 )
 
 // namedTarget returns the target that the environment or cargo's configuration in the app names
-// for a crate. Cargo prefers them in this order: the variable, and the file nearest to the crate.
-// In the variable, which may be there for other programs, only a target of handlers counts.
+// for a crate. As in Cargo, the variable comes first, then the file nearest to the crate. The variable
+// is ignored if it does not name a target of handlers, because it may be set for other programs.
 func namedTarget(app, dir string) (target string, at diag.Span, found bool) {
 	if target := os.Getenv("CARGO_BUILD_TARGET"); slices.Contains([]string{wasip1, wasi, unknownUnknown}, target) {
 		return target, at, true
@@ -81,8 +81,8 @@ func namedTarget(app, dir string) (target string, at diag.Span, found bool) {
 
 // reactor returns options for the linker that make a module for WASI a reactor, whose
 // _initialize is called once. Without one, the linker makes every export run the constructors.
-// The compiler has the function in an object file for programs. It is linked from an archive in
-// the directory, so that a crate may have an _initialize itself.
+// The function is in an object file of the compiler. It is linked from an archive in dir: the
+// linker ignores it there if the crate has its own _initialize. Without that file there are no options.
 func (t cargoTool) reactor(dir string) ([]string, error) {
 	if t.target == unknownUnknown {
 		return nil, nil

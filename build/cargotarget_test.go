@@ -107,7 +107,7 @@ func TestRustIsBuiltForWASIWhereItIsInstalled(t *testing.T) {
 func TestATargetThatACrateNamesIsUsedOrRefused(t *testing.T) {
 	const wasip1, wasi, unknown = "wasm32-wasip1", "wasm32-wasi", "wasm32-unknown-unknown"
 	refused := func(file string, line, col int, target string) []string {
-		return []string{fmt.Sprintf("%s:%d:%d: error: build.target is %s, and handlers are built for wasm32-wasip1 or wasm32-unknown-unknown: remove it, or name one of them", file, line, col, target)}
+		return []string{fmt.Sprintf("%s:%d:%d: error: build.target is %s, but handlers are built for wasm32-wasip1 or wasm32-unknown-unknown: remove it, or name one of these", file, line, col, target)}
 	}
 	const own, ofApp = "handlers/guest/.cargo/config.toml", ".cargo/config.toml"
 	arguments := fakeCargo(t, wasi, unknown)

@@ -201,7 +201,7 @@ func TestFailuresOfCAreReported(t *testing.T) {
 	} {
 		call := newCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
 		err := m.Run(call, handler)
-		call.Fail(hostabi.Failure{Kind: "unreachable"}, false)
+		call.SetFailure(hostabi.Failure{Kind: "unreachable"}, false)
 		failure, _ := call.Failures()
 		if err == nil || failure == nil || failure.Kind != want.kind || !strings.Contains(failure.Message, want.message) || !slices.Equal(failure.Frames, want.frames) {
 			t.Errorf("%s: %+v, %v; want %+v", handler, failure, err, want)

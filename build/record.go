@@ -76,7 +76,7 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 }
 
 // Clean removes the modules in build/ that Build has made from deleted sources, with their debug files,
-// and returns the files, relative to the app directory. Those from elsewhere are kept. All
+// and returns the files, relative to the app directory. Files from elsewhere are kept. All
 // are kept when there is no directory handlers, as in a deployed app.
 func Clean(dir string) (removed []string, err error) {
 	r := readRecord(dir)

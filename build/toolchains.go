@@ -68,8 +68,8 @@ func markers() string {
 }
 
 // fromDirectory builds the module of a directory. compile gets the path to write to, and
-// reports whether it succeeded. It may write a source map too (sourceMapOf). Debug information is split from the
-// module. Files are written only when the module is complete and can be loaded, because compilers write
+// reports whether it succeeded. It may write a source map too (sourceMapOf). Debug information is moved to the
+// debug file. Files are written only when the module is complete and can be loaded, because compilers write
 // their output in pieces.
 func (b *builder) fromDirectory(name string, compile func(building string) (bool, error)) (*Module, error) {
 	began := time.Now()
@@ -87,14 +87,14 @@ func (b *builder) fromDirectory(name string, compile func(building string) (bool
 		return nil, err
 	}
 	m := &Module{File: filepath.Join("build", name+".wasm"), Sources: []string{"handlers/" + name}}
-	if m.wasm, m.debug, err = split(name, building); err != nil {
+	if m.wasm, m.debug, err = readAndSplit(name, building); err != nil {
 		return nil, err
 	}
 	if !b.loadable("handlers/"+name, "build/"+name+".wasm", m.wasm) {
 		return nil, nil
 	}
 	if len(m.debug) > maxDebugBytes {
-		b.found.Warnf("", diag.Span{File: "handlers/" + name}, "its debug information has %d MiB, and a release may have %d: frames of failures will have no lines", len(m.debug)>>20, maxDebugBytes>>20)
+		b.found.Warnf("", diag.Span{File: "handlers/" + name}, "its debug information has %d MiB, and a debug file can have at most %d MiB: frames of failures will have no lines", len(m.debug)>>20, maxDebugBytes>>20)
 		m.debug = nil
 	}
 	m.Bytes, m.Took = len(m.wasm), time.Since(began)
@@ -109,8 +109,8 @@ func sourceMapOf(building string) string {
 // maxDebugBytes limits debug files.
 const maxDebugBytes = symbols.MaxDebugBytes
 
-// split reads a module that was built, and splits its debug information from it.
-func split(name, building string) (module, debug []byte, err error) {
+// readAndSplit reads a module that was built, and moves its debug information to a debug file.
+func readAndSplit(name, building string) (module, debug []byte, err error) {
 	built, err := os.ReadFile(building)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the module: %w", err)

@@ -30,10 +30,11 @@ type LocalRelease struct {
 	// Check compiles the modules, and returns what an activation would refuse. A release that a node
 	// serves needs no check: the node has compiled it.
 	Check func(ctx context.Context) error
-	// older is the same release without debug files, for nodes that do not know them; nil: it has none.
-	older *LocalRelease
-	// unused are warnings about debug files that cannot be used.
-	unused diag.List
+	// withoutDebug is the release without debug files, for nodes whose version does not know them; nil: it
+	// has no debug files.
+	withoutDebug *LocalRelease
+	// unusable are warnings about debug files that cannot be used.
+	unusable diag.List
 	// Draws warns about random values that the modules draw before their first request.
 	Draws func(ctx context.Context) (diag.List, error)
 }
@@ -61,7 +62,7 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 	drawn := func(ctx context.Context) (diag.List, error) {
 		return runtime.FindDraws(ctx, a.SandboxOptions(""), content.App)
 	}
-	of := func(files []release.Content) *LocalRelease {
+	describe := func(files []release.Content) *LocalRelease {
 		m := release.Describe(name, files)
 		l := &LocalRelease{Version: Version{m.ID(), m.Files, sources}, manifest: m, contents: files, Check: check, Draws: drawn}
 		if key != nil {
@@ -70,13 +71,13 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 		return l
 	}
 	files := content.Files()
-	l := of(files)
+	l := describe(files)
 	if plain := slices.DeleteFunc(slices.Clone(files), func(f release.Content) bool { return release.IsDebug(f.Name) }); len(plain) < len(files) {
-		l.older = of(plain)
+		l.withoutDebug = describe(plain)
 	}
 	for _, f := range modules {
 		if f.DebugErr != nil {
-			l.unused.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
+			l.unusable.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
 		}
 	}
 	return l, l.manifest.Check()

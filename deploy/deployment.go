@@ -36,10 +36,10 @@ type document struct {
 // *console.Failure if the answer was not yes.
 func (d Deployment) Run(ctx context.Context) error {
 	plan, err := d.Release.Plan(ctx, d.Node, d.All)
-	if older := d.Release.older; older != nil && fault.CodeOf(err) == fault.Invalid {
-		d.Console.Say("", "the node does not accept debug files, so none is sent: its runner is older")
-		older.unused, d.Release = d.Release.unused, older
-		plan, err = older.Plan(ctx, d.Node, d.All)
+	if plain := d.Release.withoutDebug; plain != nil && fault.CodeOf(err) == fault.Invalid {
+		d.Console.Say("", "debug files are not sent: the node runs an older version, which does not accept them")
+		plain.unusable, d.Release = d.Release.unusable, plain
+		plan, err = plain.Plan(ctx, d.Node, d.All)
 	}
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (d Deployment) Run(ctx context.Context) error {
 		return err
 	}
 	plan.Diagnostics.Append(drawn)
-	plan.Diagnostics.Append(d.Release.unused)
+	plan.Diagnostics.Append(d.Release.unusable)
 	switch {
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())

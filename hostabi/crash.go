@@ -7,55 +7,56 @@ import (
 	"runner.example/internal/symbols"
 )
 
-// crash keeps what a guest writes to standard error from a line on that begins as the message of
-// Go's runtime before it ends the program, until it is known whether the run fails.
+// crash holds back lines of standard error that may be what Go's runtime writes before it ends the
+// program, until it is known whether the run fails. The first line begins as such a text does
+// (symbols.BeginsGoCrash).
 type crash struct {
-	text []byte // lines with their ends
-	more int    // lines that are not in text
+	text    []byte // lines with their ends
+	dropped int    // lines that are not in text
 }
 
-// maxCrashBytes is how much of such a text is read, and logged if the run does not fail. The log may
-// take more.
+// maxCrashBytes is how much of such a text is held back if the limit of the log is smaller.
 const maxCrashBytes = 16 << 10
 
-// add adds a line. false: the line is not part of such a text.
-func (c *crash) add(line []byte, most int) bool {
+// add adds a line, up to maxBytes of text. false: the line is not part of such a text.
+func (c *crash) add(line []byte, maxBytes int) bool {
 	if len(c.text) == 0 && !symbols.BeginsGoCrash(line) {
 		return false
 	}
-	if c.more > 0 || len(c.text)+len(line) >= most {
-		c.more++
+	if c.dropped > 0 || len(c.text)+len(line) >= maxBytes {
+		c.dropped++
 		return true
 	}
 	c.text = append(append(c.text, line...), '\n')
 	return true
 }
 
-// Crash returns why the guest ended itself, if it has written that to standard error as Go's runtime
-// does. The text is then not logged. The sandbox calls it before End when the guest has trapped or exited.
+// Crash returns the failure that Go's runtime wrote to standard error before it ended the guest. The
+// text is then not logged. false: there is no such text. The sandbox calls it before End when the guest
+// has trapped or exited.
 func (c *Call) Crash() (f Failure, ok bool) {
 	c.stderr.flush()
-	told, ok := symbols.ParseGoCrash(string(c.crash.text))
+	parsed, ok := symbols.ParseGoCrash(string(c.crash.text))
 	if !ok {
 		return f, false
 	}
 	c.crash = crash{}
-	f = Failure{Kind: told.Kind, Message: clip([]byte(told.Message), maxReportBytes)}
-	for _, frame := range told.Frames {
-		frame.Function, frame.File = clip([]byte(frame.Function), maxPlaceBytes), clip([]byte(frame.File), maxPlaceBytes)
+	f = Failure{Kind: parsed.Kind, Message: clip([]byte(parsed.Message), maxReportBytes)}
+	for _, frame := range parsed.Frames {
+		frame.Function, frame.File = clip([]byte(frame.Function), maxNameBytes), clip([]byte(frame.File), maxNameBytes)
 		f.Frames = append(f.Frames, frame)
 	}
 	return f, true
 }
 
-// logCrash logs the lines that were kept, if there are any.
+// logCrash logs the lines that were held back, if there are any.
 func (c *Call) logCrash() {
-	kept := c.crash
-	if c.crash = (crash{}); len(kept.text) == 0 {
+	held := c.crash
+	if c.crash = (crash{}); len(held.text) == 0 {
 		return
 	}
-	for line := range bytes.Lines(kept.text) {
+	for line := range bytes.Lines(held.text) {
 		c.logLine(slog.LevelWarn, bytes.TrimSuffix(line, []byte("\n")))
 	}
-	c.log.dropped += kept.more
+	c.log.dropped += held.dropped
 }

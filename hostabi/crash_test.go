@@ -35,7 +35,7 @@ func TestACrashOfGoIsOneFailure(t *testing.T) {
 }
 
 // What only begins like a crash is logged as any other text: before the next line of the log, and at the end.
-func TestATextThatIsNoCrashIsLogged(t *testing.T) {
+func TestATextThatOnlyBeginsLikeACrashIsLogged(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.print(2, "panic: a line\nsecond\n")
 	if g.log.Len() > 0 {

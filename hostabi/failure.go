@@ -9,7 +9,8 @@ import (
 	"runner.example/internal/symbols"
 )
 
-// Failure says why code of a guest failed. Its texts are printable. They may have secrets.
+// Failure says why code of a guest failed. Its texts are printable: control characters are escaped.
+// They may contain secrets.
 type Failure struct {
 	// Kind is plain words: "exception", "out of bounds memory access".
 	Kind    string
@@ -34,29 +35,29 @@ const (
 	maxReports     = 8
 	maxReportBytes = 4096
 	maxKindBytes   = 60
-	maxPlaceBytes  = 300 // of a frame's function, and of its file
+	maxNameBytes   = 300 // of the function of a frame, and of its file
 )
 
-// report is a failure that the guest has reported by a line of the log.
+// report is a failure that the guest has reported with log level 4.
 type report struct {
 	Failure
 	size     int  // of the line
-	stopping bool // it says where the host stopped the guest
+	stopping bool // the guest wrote it while the host stopped it
 }
 
-// reportFailure reads a report: the kind, the message, which may have several lines, and the
-// frames, a line each (symbols.ParseFrame).
+// reportFailure reads a report: a line with the kind, the lines of the message, and a line for each
+// frame (symbols.ParseFrame).
 func (c *Call) reportFailure(text []byte) {
 	kind, rest, _ := bytes.Cut(text, []byte("\n"))
 	r := report{size: len(text), stopping: c.stopping}
 	var message []byte
 	for line := range bytes.Lines(rest) {
 		line = bytes.TrimRight(line, "\r\n")
-		f, ok := symbols.ParseFrame(string(line[:min(len(line), 3*maxPlaceBytes)]))
+		f, ok := symbols.ParseFrame(string(line[:min(len(line), 3*maxNameBytes)]))
 		switch {
 		case ok && len(r.Frames) == symbols.MaxFrames:
 		case ok:
-			f.Function, f.File = clip([]byte(f.Function), maxPlaceBytes), clip([]byte(f.File), maxPlaceBytes)
+			f.Function, f.File = clip([]byte(f.Function), maxNameBytes), clip([]byte(f.File), maxNameBytes)
 			r.Frames = append(r.Frames, f)
 		case len(r.Frames) == 0 && len(message) < maxReportBytes:
 			if len(message) > 0 {
@@ -96,48 +97,48 @@ func clip(text []byte, max int) string {
 	return printable(text[:max]) + cutMark
 }
 
-// Fail says that the run failed with f, as the host sees it. limit: a limit of the host ended
-// it. The sandbox calls it after End.
-func (c *Call) Fail(f Failure, limit bool) {
-	c.failed, c.limited = &f, limit
+// SetFailure records that the run failed with f, as the host sees it. byHost: the host ended the run
+// or refused its result, so the kind stays that of f, whatever the guest reports.
+// It is called after End.
+func (c *Call) SetFailure(f Failure, byHost bool) {
+	c.failed, c.byHost = &f, byHost
 }
 
-// Failures returns what the run failed with, nil if it did not fail, and what the guest has
-// reported beside it, as far as the budget of the log lines covers that. What the guest has
-// reported about a trap replaces what the host saw; about a limit it has the message and the
-// frames. A second call returns nothing.
+// Failures returns why the run failed, nil if it did not fail, and the other reports of the guest, as
+// far as the budget of log lines allows. The last report about a trap replaces what the host saw; the
+// one about a limit adds its message and frames. A second call returns nothing.
 func (c *Call) Failures() (failure *Failure, others []Failure) {
-	cause := c.cause()
+	last := c.lastReport()
 	for i := range c.reports {
 		r := &c.reports[i]
-		if r != cause && c.log.admit(c.limits, r.size+lineBytes+requestBytes) {
+		if r != last && c.log.admit(c.limits, r.size+lineBytes+requestBytes) {
 			others = append(others, r.Failure)
 		}
 	}
 	failure = c.failed
 	switch {
-	case cause != nil && failure == nil:
-		failure = &cause.Failure
-	case cause != nil && c.limited:
-		failure.Message = cause.Message
-		if len(cause.Frames) > 0 {
-			failure.Frames = cause.Frames
+	case last != nil && failure == nil:
+		failure = &last.Failure
+	case last != nil && c.byHost:
+		failure.Message = last.Message
+		if len(last.Frames) > 0 {
+			failure.Frames = last.Frames
 		}
-	case cause != nil:
-		failure.Kind, failure.Message = cause.Kind, cause.Message
-		failure.Frames = symbols.Join(cause.Frames, failure.Frames)
+	case last != nil:
+		failure.Kind, failure.Message = last.Kind, last.Message
+		failure.Frames = symbols.Join(last.Frames, failure.Frames)
 	}
 	c.logDropped()
 	c.reports, c.failed = nil, nil
 	return failure, others
 }
 
-// cause is the report about the failure of the run; nil: there is none.
-func (c *Call) cause() *report {
+// lastReport returns the report about the failure of the run; nil: there is none.
+func (c *Call) lastReport() *report {
 	if c.failed == nil && c.Response.Code != string(fault.HandlerFailed) || len(c.reports) == 0 {
 		return nil
 	}
-	if r := &c.reports[len(c.reports)-1]; r.stopping == (c.failed != nil && c.limited) {
+	if r := &c.reports[len(c.reports)-1]; r.stopping == (c.failed != nil && c.byHost) {
 		return r
 	}
 	return nil

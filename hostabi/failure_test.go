@@ -11,7 +11,7 @@ import (
 	"runner.example/internal/symbols"
 )
 
-func TestWhatARunFailedWith(t *testing.T) {
+func TestAFailureIsTheLastReportOrWhatTheHostSaw(t *testing.T) {
 	native := func() hostabi.Failure {
 		return hostabi.Failure{Kind: "unreachable", Message: "seen by the host", Frames: []symbols.Frame{{Function: "native", Offset: 7}}}
 	}
@@ -33,15 +33,15 @@ func TestWhatARunFailedWith(t *testing.T) {
 			g.do("log", 4, report)
 			g.do("response_error", 500, "handler_failed", "")
 		}, want: &thrown, others: []hostabi.Failure{short}},
-		"a trap":                          {run: func(g *guest) { g.call.Fail(native(), false) }, want: &nativeAlone},
-		"a report and a trap":             {run: func(g *guest) { g.do("log", 4, report); g.call.Fail(native(), false) }, want: &thrown},
-		"a report without frames, a trap": {run: func(g *guest) { g.do("log", 4, "panic\nshort"); g.call.Fail(native(), false) }, want: &hostabi.Failure{Kind: "panic", Message: "short", Frames: nativeAlone.Frames}},
-		"a report before a limit":         {run: func(g *guest) { g.do("log", 4, report); g.call.Fail(native(), true) }, want: &nativeAlone, others: []hostabi.Failure{thrown}},
+		"a trap":                          {run: func(g *guest) { g.call.SetFailure(native(), false) }, want: &nativeAlone},
+		"a report and a trap":             {run: func(g *guest) { g.do("log", 4, report); g.call.SetFailure(native(), false) }, want: &thrown},
+		"a report without frames, a trap": {run: func(g *guest) { g.do("log", 4, "panic\nshort"); g.call.SetFailure(native(), false) }, want: &hostabi.Failure{Kind: "panic", Message: "short", Frames: nativeAlone.Frames}},
+		"a report before a limit":         {run: func(g *guest) { g.do("log", 4, report); g.call.SetFailure(native(), true) }, want: &nativeAlone, others: []hostabi.Failure{thrown}},
 		"a report of where a limit was reached": {
 			run: func(g *guest) {
 				g.call.Stopping(true)
 				g.do("log", 4, report)
-				g.call.Fail(native(), true)
+				g.call.SetFailure(native(), true)
 			},
 			want: &hostabi.Failure{Kind: "unreachable", Message: thrown.Message, Frames: thrown.Frames},
 		},

@@ -181,7 +181,7 @@ type logStream struct {
 func (o *logStream) Write(p []byte) (int, error) {
 	rest := p
 	for {
-		if o.call.log.spent && !o.crashes() {
+		if o.call.log.spent && !o.hasCrashes() {
 			o.drop(rest)
 			return len(p), nil
 		}
@@ -198,12 +198,12 @@ func (o *logStream) Write(p []byte) (int, error) {
 	}
 }
 
-// crashes reports whether the stream is standard error, where a crash is looked for.
-func (o *logStream) crashes() bool { return o == &o.call.stderr }
+// hasCrashes reports whether the stream is standard error, in which Go's runtime writes a crash.
+func (o *logStream) hasCrashes() bool { return o == &o.call.stderr }
 
-// end logs a line, unless it is kept as part of a crash.
+// end logs a line, unless it is held back as part of a crash.
 func (o *logStream) end(line []byte) {
-	if !o.crashes() || !o.call.crash.add(line, o.most) {
+	if !o.hasCrashes() || !o.call.crash.add(line, o.most) {
 		o.call.logLine(o.level, line)
 	}
 }

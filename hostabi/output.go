@@ -10,10 +10,10 @@ type output struct {
 	opened         string // the session that this run has opened
 	log            logBudget
 	reports        []report // of the guest
-	failed         *Failure // see Fail
-	limited        bool
+	failed         *Failure // see SetFailure
+	byHost         bool     // see SetFailure
 	stdout, stderr logStream
-	crash          crash // what stderr keeps back
+	crash          crash // lines of stderr that are not logged yet
 }
 
 func (o *output) reset(c *Call) {

@@ -63,13 +63,14 @@ type Job struct {
 	// Ended is when it was done, failed or cancelled. Expires is when it is deleted.
 	Ended   Time `json:"ended,omitzero"`
 	Expires Time `json:"expires,omitzero"`
-	// Error says why the last run failed: kind and message, then the first frames, a line each.
+	// Error says why the last run failed: the kind and the message, then a line for each of the first
+	// frames; empty: it did not fail.
 	Error string `json:"error,omitempty"`
-	// Earlier are the failed runs before that, the newest first, at most maxEarlier.
+	// Earlier are the failed runs before that one, the newest first, at most two.
 	Earlier []Attempt `json:"earlier,omitempty"`
 }
 
-// Attempt is a run of a job that failed. Error is that of the job then, cut to maxEarlierBytes.
+// Attempt is an earlier run of a job that failed. Error is the beginning of the job's error after it.
 type Attempt struct {
 	Attempt int    `json:"attempt"`
 	Error   string `json:"error"`

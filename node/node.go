@@ -26,7 +26,7 @@ import (
 // headEvery is how often the head of the audit chain is logged.
 const headEvery = time.Minute
 
-// readModuleTime limits the time for reading the symbols of a module that failed.
+// readModuleTime limits the time for reading a module and its debug file after a failure.
 const readModuleTime = 10 * time.Second
 
 // Node is a server with everything that it needs open.

@@ -121,7 +121,7 @@ func (m Manifest) Check() error {
 	}
 	for _, f := range m.Files {
 		if module, ok := ModuleOf(f.Name); ok && !names[module] {
-			refuse("file %q belongs to no module of the release: add %s, or leave it out", f.Name, module)
+			refuse("debug file %q has no module in the release: add %s, or remove the debug file", f.Name, module)
 		}
 	}
 	if schemas == 0 {
@@ -164,7 +164,7 @@ func kindOf(name string) string {
 // IsModule reports whether a file of a release is a module.
 func IsModule(name string) bool { return kindOf(name) == moduleFile }
 
-// IsDebug reports whether a file of a release is the debug file of a module. It is only read when a handler
+// IsDebug reports whether a file of a release is the debug file of a module. It is read only when a handler
 // fails.
 func IsDebug(name string) bool { return kindOf(name) == debugFile }
 
@@ -176,7 +176,7 @@ func DebugOf(module string) string {
 	return strings.TrimSuffix(module, suffixes[moduleFile]) + suffixes[debugFile]
 }
 
-// ModuleOf returns the name of the module of a debug file. false: the file is not one.
+// ModuleOf returns the name of the module of a debug file. ok is false if name is not that of a debug file.
 func ModuleOf(name string) (module string, ok bool) {
 	return strings.TrimSuffix(name, suffixes[debugFile]) + suffixes[moduleFile], IsDebug(name)
 }

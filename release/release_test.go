@@ -114,7 +114,7 @@ func TestAManifestThatIsNotValidIsRefused(t *testing.T) {
 		"has -1 bytes":                   {App: "shop", Files: []release.File{good, file("build/a.wasm", -1)}},
 		"129 files":                      {App: "shop", Files: slices.Repeat([]release.File{good}, 129)},
 		`file "a.debug" cannot`:          {App: "shop", Files: []release.File{good, file("a.debug", 1)}},
-		`"build/a.debug" belongs to no module of the release: add build/a.wasm, or leave it out`: {App: "shop", Files: []release.File{good, file("build/a.debug", 1), file("build/b.wasm", 1)}},
+		`debug file "build/a.debug" has no module in the release: add build/a.wasm, or remove the debug file`: {App: "shop", Files: []release.File{good, file("build/a.debug", 1), file("build/b.wasm", 1)}},
 		"bytes together": {App: "shop", Files: slices.Collect(func(yield func(release.File) bool) {
 			yield(good)
 			for i := range 9 {

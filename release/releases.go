@@ -416,8 +416,8 @@ func list(tx *store.Tx) (all []Release, active Pointer, err error) {
 	return all, active, nil
 }
 
-// Read reads a stored release and its files but debug files, which nobody needs to serve it. The error is a
-// fault with the code NotFound if there is no such release, or one of Contents.
+// Read reads a stored release and its files without debug files: serving the release does not need them. The error is
+// a fault with the code NotFound if there is no such release, or one of Contents.
 func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Content, err error) {
 	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
 		rel, err = Get(tx, id)
@@ -430,15 +430,15 @@ func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Co
 	return rel, files, err
 }
 
-// without returns the manifest without the files of some names.
+// without returns the manifest without the files whose names match.
 func (m Manifest) without(names func(string) bool) Manifest {
 	m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(f File) bool { return names(f.Name) })
 	return m
 }
 
-// Module reads the file of a module with a digest, and its debug file; nil: it has none. They are of the active
-// release if that has the module, else of the newest one. If only the debug file cannot be read, the error is
-// beside the module. A fault with the code NotFound says that no release has the module.
+// Module reads the file of the module with a digest, and its debug file; nil: it has none. They come from the active
+// release if it has the module, else from the newest release that has it. If only the debug file cannot be read,
+// Module returns the module and the error. If no release has the module, the error is a fault with the code NotFound.
 func (r *Releases) Module(ctx context.Context, digest store.Digest) (module, debug []byte, err error) {
 	all, active, err := r.List(ctx)
 	if err != nil {
@@ -455,12 +455,12 @@ func (r *Releases) Module(ctx context.Context, digest store.Digest) (module, deb
 		if module, err = r.content(ctx, rel.Files[at]); err != nil {
 			return nil, nil, fmt.Errorf("read %s: %w", rel.Files[at].Name, err)
 		}
-		of := DebugOf(rel.Files[at].Name)
-		if at = slices.IndexFunc(rel.Files, func(f File) bool { return f.Name == of }); at < 0 {
+		debugName := DebugOf(rel.Files[at].Name)
+		if at = slices.IndexFunc(rel.Files, func(f File) bool { return f.Name == debugName }); at < 0 {
 			return module, nil, nil
 		}
 		if debug, err = r.content(ctx, rel.Files[at]); err != nil {
-			return module, nil, fmt.Errorf("read %s: %w", of, err)
+			return module, nil, fmt.Errorf("read %s: %w", debugName, err)
 		}
 		return module, debug, nil
 	}

@@ -10,9 +10,9 @@ import (
 	"runner.example/internal/fault"
 )
 
-// recordFailure logs why the handler failed, if it did, and what else its code threw. err is
-// the error of the invocation. recordFailure returns it without the cause, if that is logged:
-// each failure is one record.
+// recordFailure logs why the handler failed, if it did, and its uncaught errors. err is the error of
+// the invocation. recordFailure returns it without the cause if it logged the cause, so that each
+// failure is one record.
 func (r *Runtime) recordFailure(ctx context.Context, rel *release, rt *route, inv *invocation, err error) error {
 	failure, others := inv.call.Failures()
 	if errors.Is(err, entity.ErrOutdated) {
@@ -48,7 +48,7 @@ func isFailure(code fault.Code) bool {
 	return code == fault.HandlerFailed || code == fault.HandlerTimeout || code == fault.HandlerOutOfMemory
 }
 
-// completed adds to a failure, which may be nil, what its fault says.
+// completed fills in the kind and the message of a failure, which may be nil, from its fault.
 func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 	if failure == nil {
 		failure = &hostabi.Failure{}
@@ -75,7 +75,7 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 	return failure
 }
 
-// failureAttrs are the fields of a record about code of a handler that failed.
+// failureAttrs returns the fields that the records of failures and of uncaught errors share.
 func failureAttrs(rel *release, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
 	attrs := []slog.Attr{
 		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler), slog.String("module", rt.module.Name()),
@@ -93,7 +93,7 @@ func failureAttrs(rel *release, rt *route, inv *invocation, f *hostabi.Failure) 
 	return attrs
 }
 
-// frameLines are the frames of a failure, a line each.
+// frameLines returns a line for each frame of a failure.
 func frameLines(f *hostabi.Failure) []string {
 	lines := make([]string, len(f.Frames))
 	for i, frame := range f.Frames {

@@ -181,7 +181,7 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 		defer func() { call.AddCPU(w.End()) }()
 		err := checkResult(rt.result, call.Response.Body, &call.Caller, m)
 		if fault.CodeOf(err) == fault.HandlerFailed {
-			call.Fail(hostabi.Failure{Kind: "wrong result"}, true)
+			call.SetFailure(hostabi.Failure{Kind: "wrong result"}, true)
 		}
 		return err
 	}

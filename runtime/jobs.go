@@ -94,7 +94,7 @@ type jobRun struct {
 	*jobs.Claimed
 	requestID string
 	declared  *schema.Job // in the release that ran it
-	reported  string      // why the handler failed; empty: it did not
+	failure   string      // why the handler failed; empty: it did not
 	// failed is the job after a failure that was written with the writes of the run.
 	failed *jobs.Job
 }
@@ -185,13 +185,13 @@ func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, in
 		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 	}
 	err = r.invoke(ctx, rel, rt, inv)
-	run.reported = reportOf(rel, inv)
+	run.failure = describeFailure(rel, inv)
 	return err
 }
 
-// reportOf describes the failure of a job's handler, without the secrets of the app; empty: it did
-// not fail.
-func reportOf(rel *release, inv *invocation) string {
+// describeFailure describes the failure of a job's handler, without the secrets of the app; empty:
+// it did not fail.
+func describeFailure(rel *release, inv *invocation) string {
 	f := inv.failure
 	if f == nil {
 		return ""
@@ -205,14 +205,14 @@ func reportOf(rel *release, inv *invocation) string {
 	if f.Message != "" {
 		text += ": " + f.Message
 	}
-	for _, line := range frameLines(f)[:min(len(f.Frames), reportedFrames)] {
+	for _, line := range frameLines(f)[:min(len(f.Frames), storedFrames)] {
 		text += "\n    at " + line
 	}
 	return secrets.Hide(text)
 }
 
-// reportedFrames is how many frames of a failure are stored with its job.
-const reportedFrames = 5
+// storedFrames is how many frames of a failure are stored with its job.
+const storedFrames = 5
 
 func jobInput(run *jobRun, rt *route, actor *caller.Caller) input {
 	return input{
@@ -253,8 +253,8 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
 		return telemetry.JobReleased, why
-	case run.reported != "":
-		why = run.reported
+	case run.failure != "":
+		why = run.failure
 	case err == errWritesDiscarded:
 		why = answerText(&inv.call.Response)
 	default:

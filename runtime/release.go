@@ -32,7 +32,7 @@ import (
 
 // App is what Activate activates: a checked schema and the modules with its handlers.
 type App struct {
-	// ReleaseID is the id of the release that the app is, for the log; empty: it is not a stored one.
+	// ReleaseID is the id of the stored release, for the log; empty: the app is not a stored release.
 	ReleaseID string
 	Schema    *schema.Schema
 	// Sources are the files that the schema was compiled from. The store keeps them, to

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Map is the part of a source map that is used.
+// Map is the part of a source map that is used. It is read with encoding/json.
 type Map struct {
 	Version    int      `json:"version"`
 	SourceRoot string   `json:"sourceRoot,omitempty"`
@@ -66,7 +66,7 @@ func AppendNumber(out []byte, n int) []byte {
 	return append(out, digits[bits])
 }
 
-// read adds a segment's numbers to the state, and returns how many it has.
+// read adds a segment's numbers to the state, and returns how many it has; 0: it is not valid.
 func read(segment string, state *[5]int) (fields int) {
 	n, shift := 0, 0
 	for i := range len(segment) {

@@ -122,8 +122,8 @@ const (
 	attrGNUAddrBase    = 0x2133
 )
 
-// readDWARF reads DWARF of a module with a code section of that size. After an error the index has what could be
-// read.
+// readDWARF reads DWARF of a module with a code section of that size. The index is never nil: after an error it
+// has what could be read.
 func readDWARF(sections map[string][]byte, codeSize uint32) (*dwarfIndex, error) {
 	d := &dwarfIndex{
 		sections: sections, codeSize: codeSize, work: maxWork,
@@ -393,7 +393,7 @@ func (d *dwarfIndex) frames(addr uint32) (frames []Frame) {
 		at = d.byLow[i-1].scope // this one begins inside of all others that have the address
 	}
 	whole := false // the function itself was found
-	for ; at >= 0 && len(frames) < maxFrames && !whole; at = d.scopes[at].parent {
+	for ; at >= 0 && len(frames) < maxInlined && !whole; at = d.scopes[at].parent {
 		s := d.scopes[at]
 		if !d.contains(s, addr) {
 			continue

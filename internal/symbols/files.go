@@ -10,7 +10,7 @@ import (
 // maxPathBytes limits the names of files.
 const maxPathBytes = 1 << 10
 
-// sourceFile is a file in a line table. Its parts may go on after a zero byte.
+// sourceFile is a file in a line table. A zero byte ends each part, and what follows it is ignored.
 type sourceFile struct{ compDir, dir, name []byte }
 
 func (f sourceFile) path() string {
@@ -27,8 +27,8 @@ func (f sourceFile) path() string {
 	return display(whole)
 }
 
-// installed matches the directory in which a toolchain or a package manager has put sources: those of Rust's
-// standard library, and crates.
+// installed matches the directory where a toolchain or a package manager installs sources: Rust's standard
+// library, and crates.
 var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|rustlib/src/rust/library|registry/src/[^/]+|git/checkouts)/`)
 
 // shownElements is how many elements of an absolute path are shown: a file, its directory and that

@@ -12,15 +12,15 @@ const MaxFrames = 32
 
 // Frame is an active call. Everything in it may be unknown.
 type Frame struct {
-	Function string // as its language writes it
+	Function string // as in the source
 	File     string // relative to the app directory if the file is in there
 	// Line and Column count from 1; 0: unknown.
 	Line, Column int
-	// Offset is that of the instruction in the module's file; 0: unknown.
+	// Offset is that of the instruction in the module's file as uploaded; 0: unknown.
 	Offset int64
 }
 
-// String returns the frame in one line: function (file:line:column) at offset.
+// String returns the frame in one line, without what is unknown: function (file:line:column) at offset.
 func (f Frame) String() string {
 	place := f.File
 	if f.File != "" && f.Line > 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // GoFrames returns the frames of calls, at most 32, with the offsets of the instructions in the module's
-// file. nil: it is not at hand, and the offsets are unknown.
+// file. module may be nil: then the offsets are unknown.
 func GoFrames(calls []GoCall, module []byte) (frames []Frame) {
 	bodies := codeBodies(module)
 	for _, c := range calls {

@@ -14,14 +14,14 @@ type GoCrash struct {
 	Frames []Frame
 }
 
-// The beginnings of the first line of such a text. TinyGo writes the first one too, without frames.
+// How the first line of such a text begins. TinyGo writes panicMark too, without frames.
 const (
 	panicMark   = "panic: "
 	fatalMark   = "fatal error: "
 	runtimeMark = "runtime: "
 )
 
-// BeginsGoCrash reports whether a line of standard error may be the first one of a GoCrash.
+// BeginsGoCrash reports whether a line of standard error may be the first one of a crash (see ParseGoCrash).
 func BeginsGoCrash(line []byte) bool {
 	text := string(line[:min(len(line), len(fatalMark))])
 	return strings.HasPrefix(text, panicMark) || strings.HasPrefix(text, fatalMark) || strings.HasPrefix(text, runtimeMark)
@@ -35,7 +35,7 @@ var (
 	signal    = regexp.MustCompile(`^\t*\[signal .*\]$`)
 )
 
-// ParseGoCrash reads the text that Go's runtime writes. false: it is another text.
+// ParseGoCrash parses what Go's runtime writes before it ends a program. false: it is another text.
 //
 //	panic: the message, whose further lines
 //		are indented
@@ -120,9 +120,9 @@ func crashFrames(lines []string) (frames []Frame) {
 	return visible(nil, frames, true)
 }
 
-// Relative shortens the paths in frames that ParseGoCrash returned, for a module that the receiver
-// knows.
-func (g *Go) Relative(frames []Frame) {
+// ShortenPaths shortens the paths in frames that ParseGoCrash returned, for the module of the receiver. It
+// changes frames.
+func (g *GoTables) ShortenPaths(frames []Frame) {
 	for i := range frames {
 		frames[i].File = g.path(frames[i])
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Go's code keeps its stack in linear memory, so that goroutines can be suspended: what runs on the
-// native stack is only the innermost function of a goroutine that was resumed. The stack pointer is
+// Go's code keeps its stack in linear memory, so that goroutines can be suspended. Only the innermost
+// function of a resumed goroutine is certain to be on the native stack. The stack pointer is
 // global 0 of the module, and g, the goroutine, is global 2. A call pushes the program counter at
 // which its caller continues:
 //
@@ -21,23 +21,23 @@ import (
 //	sched  u64 sp · u64 program counter · u64 g
 //	m      u64 g0 · …
 const (
-	gM          = 48
-	gSP         = 56
-	gCounter    = 64
-	gSelf       = 72
-	maxCalls    = 256  // walked
-	mSearch     = 1024 // bytes of an m
-	mostCurrent = 4096 // slices that may be that of all goroutines
+	gM       = 48
+	gSP      = 56
+	gCounter = 64
+	gSelf    = 72
+	maxCalls = 256  // walked
+	mSearch  = 1024 // bytes of an m
+	maxTried = 4096 // slices that may be the list of all goroutines
 )
 
-// GoStop is where a Go module stopped.
+// GoStop is where the code of a Go module stopped.
 type GoStop struct {
 	SP uint32 // global 0
 	G  uint64 // global 2
 	// Function is the index of the innermost function that runs, in the module as it was uploaded;
 	// -1: it is not known.
 	Function int
-	// Block is what the function continues with; -1: it is not known.
+	// Block is the number of the block of code with which the function continues; -1: it is not known.
 	Block int
 }
 
@@ -49,10 +49,10 @@ type GoCall struct {
 	counter  uint64  // at which it continues; 0: unknown
 }
 
-// Stack returns the active calls of the goroutine that was running, or of the first one when all
-// wait: innermost first, at most 32 frames. The runtime's own functions are left out unless there are no
-// others. The bytes of memory are not kept.
-func (g *Go) Stack(memory []byte, at GoStop) []GoCall {
+// Stack returns the active calls of the goroutine that was running, innermost first, with at most 32
+// frames. If all goroutines are waiting, they are those of the first one. The runtime's own functions are
+// left out, unless there are no others. The bytes of memory are not kept.
+func (g *GoTables) Stack(memory []byte, at GoStop) []GoCall {
 	w := goWalk{g: g, v: memory}
 	w.start(at)
 	calls := visibleCalls(g, w.calls)
@@ -69,7 +69,7 @@ func (g *Go) Stack(memory []byte, at GoStop) []GoCall {
 }
 
 // visibleCalls leaves out the runtime's own functions.
-func visibleCalls(g *Go, all []GoCall) (calls []GoCall) {
+func visibleCalls(g *GoTables, all []GoCall) (calls []GoCall) {
 	n := 0
 	for _, c := range all {
 		if c.Frames = visible(g, c.Frames, n == 0); len(c.Frames) > 0 && n < MaxFrames {
@@ -82,7 +82,7 @@ func visibleCalls(g *Go, all []GoCall) (calls []GoCall) {
 
 // goWalk walks a stack.
 type goWalk struct {
-	g     *Go
+	g     *GoTables
 	v     view
 	calls []GoCall
 }
@@ -200,13 +200,13 @@ func (w *goWalk) resume(g uint64) {
 	}
 }
 
-// mainGoroutine returns the first goroutine in the runtime's list of all. It is a variable: a slice of
-// pointers to goroutines, each of which names itself.
+// mainGoroutine returns the first goroutine in the runtime's list of all goroutines; 0: it was not found. It
+// searches the variables for that list: a slice of pointers to goroutines. Each goroutine points to itself.
 func (w *goWalk) mainGoroutine() uint64 {
 	tried := 0
-	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < mostCurrent; at += 8 {
-		list, n, room := w.v.u64(at), w.v.u64(at+8), w.v.u64(at+16)
-		if n == 0 || n > room || room > 1<<24 || list&7 != 0 || list == 0 || list >= uint64(len(w.v)) {
+	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < maxTried; at += 8 {
+		list, n, capacity := w.v.u64(at), w.v.u64(at+8), w.v.u64(at+16)
+		if n == 0 || n > capacity || capacity > 1<<24 || list&7 != 0 || list == 0 || list >= uint64(len(w.v)) {
 			continue
 		}
 		tried++
@@ -217,9 +217,9 @@ func (w *goWalk) mainGoroutine() uint64 {
 	return 0
 }
 
-// visible returns the frames that a user looks for, as they are shown. g may be nil. first: they are the
-// innermost ones.
-func visible(g *Go, all []Frame, first bool) []Frame {
+// visible returns the frames without those of Go's runtime, with shortened paths. g may be nil. first: they
+// are the innermost ones.
+func visible(g *GoTables, all []Frame, first bool) []Frame {
 	var frames []Frame
 	for _, f := range all {
 		if f.Function == "runtime.gopanic" {
@@ -247,7 +247,7 @@ func isGoRuntime(name string) bool {
 
 // path returns the path of a frame's file as it is shown: from the directory of the main module, or
 // with the path of another package: net/http/server.go, example.com/text@v1.2.3/text.go. g may be nil.
-func (g *Go) path(f Frame) string {
+func (g *GoTables) path(f Frame) string {
 	pkg := goPackage(f.Function)
 	main, module := "", ""
 	if g != nil {

@@ -91,7 +91,7 @@ var _ io.Writer = writer(nil)
 // function, while it panics.
 func TestTheStackOfAGoroutineIsInMemory(t *testing.T) {
 	s := stopAtOutput(t, "recovered")
-	g := symbols.FindGo(s.memory, s.imports, s.functions)
+	g := symbols.FindGoTables(s.memory, s.imports, s.functions)
 	if g == nil {
 		t.Fatal("the tables of Go are not found")
 	}
@@ -108,7 +108,7 @@ func TestTheStackOfAGoroutineIsInMemory(t *testing.T) {
 	if got, want := strings.Join(own, ", "), "main.recovered.func1"+file+", panic in runtime/panic.go, main.fail"+file+", main.recovered"+file; got != want {
 		t.Errorf("the stack is\n%s, want\n%s", got, want)
 	}
-	if symbols.FindGo(s.memory, s.imports, s.functions+1) != nil || symbols.FindGo(s.memory[:1<<16], s.imports, s.functions) != nil {
+	if symbols.FindGoTables(s.memory, s.imports, s.functions+1) != nil || symbols.FindGoTables(s.memory[:1<<16], s.imports, s.functions) != nil {
 		t.Error("tables are found that are not those of the module")
 	}
 }
@@ -117,7 +117,7 @@ func TestTheStackOfAGoroutineIsInMemory(t *testing.T) {
 // begins. Whatever they are, it ends with at most 32 frames.
 func TestMemoryOfGoIsNotTrusted(t *testing.T) {
 	s := stopAtOutput(t, "recovered")
-	g := symbols.FindGo(s.memory, s.imports, s.functions)
+	g := symbols.FindGoTables(s.memory, s.imports, s.functions)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -150,7 +150,7 @@ func TestMemoryOfGoIsNotTrusted(t *testing.T) {
 		}
 		tables := g
 		if r.IntN(20) == 0 {
-			if tables = symbols.FindGo(memory, s.imports, s.functions); tables == nil {
+			if tables = symbols.FindGoTables(memory, s.imports, s.functions); tables == nil {
 				continue
 			}
 		}

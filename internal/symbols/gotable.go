@@ -38,10 +38,10 @@ const (
 	moduleWords     = 41
 )
 
-// Go has the places of the tables that Go's runtime has in the memory of a module. The memory is
+// GoTables says where the tables of Go's runtime are in the memory of a module. The memory is
 // passed to each method: it may be that of any instance, and is only read. Its content is not
-// trusted. A Go may be used by several goroutines.
-type Go struct {
+// trusted. A GoTables may be used by several goroutines.
+type GoTables struct {
 	imports   int
 	functions int
 	first     uint64 // the number of the first function in program counters
@@ -82,9 +82,9 @@ func (v view) u32(at uint64) uint32 {
 	return 0
 }
 
-// FindGo finds the tables in the memory of a module that imports and defines so many functions. nil: it
-// is not a Go module, or its version of Go is not known.
-func FindGo(memory []byte, imports, functions int) *Go {
+// FindGoTables finds the tables in the memory of a module. imports and functions are how many functions
+// it imports and defines. nil: it is not a Go module, or its version of Go is not known.
+func FindGoTables(memory []byte, imports, functions int) *GoTables {
 	const most = 64 // headers to try
 	v := view(memory)
 	for from, tried := 0, 0; tried < most; tried++ {
@@ -97,15 +97,15 @@ func FindGo(memory []byte, imports, functions int) *Go {
 		if v.u64(header+8) != uint64(functions) {
 			continue
 		}
-		if g := readGo(v, header, imports, functions); g != nil {
+		if g := readGoTables(v, header, imports, functions); g != nil {
 			return g
 		}
 	}
 	return nil
 }
 
-// readGo reads the moduledata of a header.
-func readGo(v view, header uint64, imports, functions int) *Go {
+// readGoTables reads the moduledata of a header.
+func readGoTables(v view, header uint64, imports, functions int) *GoTables {
 	pattern := binary.LittleEndian.AppendUint64(nil, header)
 	pattern = binary.LittleEndian.AppendUint64(pattern, header+v.u64(header+32)) // where the names begin
 	at := bytes.Index(v, pattern)
@@ -121,7 +121,7 @@ func readGo(v view, header uint64, imports, functions int) *Go {
 		s.size *= size
 		return s
 	}
-	g := &Go{
+	g := &GoTables{
 		imports: imports, functions: functions,
 		first: word(moduleFirst) >> 16, base: word(moduleInline),
 		begin: word(moduleBegin), end: word(moduleEnd),
@@ -142,7 +142,7 @@ func readGo(v view, header uint64, imports, functions int) *Go {
 var buildMark = []byte("\x30\x77\xaf\x0c\x92\x74\x08\x02\x41\xe1\xc1\x07\xe6\xd6\x18\xe6")
 
 // readBuild reads the paths of the package main and of its module.
-func (g *Go) readBuild(v view) {
+func (g *GoTables) readBuild(v view) {
 	const most = 64 << 10
 	i := bytes.Index(v, append(buildMark[:len(buildMark):len(buildMark)], "path\t"...))
 	if i < 0 {
@@ -165,14 +165,14 @@ func (g *Go) readBuild(v view) {
 
 // goFunction is what the tables have of a function.
 type goFunction struct {
-	g     *Go
+	g     *GoTables
 	at    uint64 // of its record
 	index int    // in the module
 	name  string
 }
 
 // function returns a function of the module.
-func (g *Go) function(v view, index int) (f goFunction, ok bool) {
+func (g *GoTables) function(v view, index int) (f goFunction, ok bool) {
 	i := index - g.imports
 	if i < 0 || i >= g.functions {
 		return f, false
@@ -188,7 +188,7 @@ func (g *Go) function(v view, index int) (f goFunction, ok bool) {
 }
 
 // byCounter returns the function of a program counter, and the block.
-func (g *Go) byCounter(v view, counter uint64) (f goFunction, block int, ok bool) {
+func (g *GoTables) byCounter(v view, counter uint64) (f goFunction, block int, ok bool) {
 	if i := counter >> 16; i >= g.first && i-g.first < uint64(g.functions) {
 		f, ok = g.function(v, g.imports+int(i-g.first))
 	}
@@ -221,7 +221,7 @@ func (f goFunction) isOutermost(v view) bool { return f.field(v, infoSort)>>8&to
 const maxText = 512
 
 // text reads a text that ends with a zero.
-func (g *Go) text(v view, of span, at uint64) string {
+func (g *GoTables) text(v view, of span, at uint64) string {
 	if at >= of.size {
 		return ""
 	}
@@ -244,7 +244,7 @@ func clean(s string) string {
 
 // value looks a block up in a table by program counter, which has pairs: difference of the value
 // (zigzag), difference of the program counter. -1: there is none.
-func (g *Go) value(v view, table uint32, block int) int {
+func (g *GoTables) value(v view, table uint32, block int) int {
 	if table == 0 || uint64(table) >= g.tables.size {
 		return -1
 	}

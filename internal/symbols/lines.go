@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// row says from which address on code is that of a line.
+// row says that the code from an address on comes from a line, up to the next row.
 type row struct {
 	addr         uint32
 	file         int32 // in dwarfIndex.files; noFile: unknown; seqEnd: code ends here
@@ -17,8 +17,8 @@ const (
 	seqEnd = -2
 )
 
-// line returns the place of an address, without its function.
-func (d *dwarfIndex) line(addr uint32) (place Frame, ok bool) {
+// line returns the file, line and column of an address, without its function.
+func (d *dwarfIndex) line(addr uint32) (f Frame, ok bool) {
 	i := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].addr > addr })
 	if i == 0 || d.rows[i-1].file == seqEnd {
 		return Frame{}, false

@@ -18,8 +18,8 @@ var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 // name can be one of gigabytes when it is demangled.
 const maxNameBits = 10
 
-// PlainName returns a name of a function as in the source: demangled if it is one of Rust or C++, since not
-// all linkers do that. It has at most 1,027 bytes.
+// PlainName returns the name of a function as in the source: it demangles names of Rust and C++, because not
+// all linkers do that. The result has at most 1,027 bytes.
 func PlainName(name string) string {
 	if len(name) <= 4<<maxNameBits {
 		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")
@@ -62,8 +62,8 @@ func readNames(section []byte) (names []functionName) {
 	return names
 }
 
-// reader reads numbers in little-endian order. After the first read past the end, everything is zero or
-// empty.
+// reader reads numbers in little-endian order. After the first read past the end, all reads return zero or
+// nothing.
 type reader struct {
 	data   []byte
 	failed bool

@@ -14,7 +14,7 @@ import (
 	"runner.example/internal/sourcemap"
 )
 
-// mapping is a segment of a source map: from offset on, code is that of the place.
+// mapping is a segment of a source map: the code from offset on comes from this line of the source.
 type mapping struct {
 	offset       uint32
 	source       int32 // -1: unknown
@@ -28,7 +28,7 @@ const (
 )
 
 // inlineMap returns the source map in the content of a section sourceMappingURL: a u32 size and a URL, which must
-// be a data URL. Others are not fetched.
+// be a data URL. Other URLs are not fetched.
 func inlineMap(section []byte) (text []byte, ok bool) {
 	r := reader{data: section}
 	rest, ok := bytes.CutPrefix(r.bytes(r.uleb()), []byte("data:"))
@@ -71,7 +71,7 @@ func (t *Table) readSourceMap(text []byte) error {
 	return nil
 }
 
-// mapped returns the place of an instruction in the source map.
+// mapped returns the file, line and column of an instruction, as the source map has them.
 func (t *Table) mapped(offset int64) (Frame, bool) {
 	i, _ := slices.BinarySearchFunc(t.sourceMap, offset+1, func(m mapping, o int64) int { return cmp.Compare(int64(m.offset), o) })
 	if i == 0 {
@@ -84,7 +84,7 @@ func (t *Table) mapped(offset int64) (Frame, bool) {
 	return Frame{File: display(t.sources[m.source]), Line: int(m.line), Column: int(m.column)}, true
 }
 
-// bodyStart returns where the body of the function begins that has the instruction. The code section has a u32
+// bodyStart returns the offset of the body of the function that contains the instruction. The code section has a u32
 // count of bodies, each a u32 size and its bytes.
 func (t *Table) bodyStart(offset int64) int64 {
 	r := reader{data: t.module[t.code.Body:t.code.End]}

@@ -10,8 +10,8 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// Split moves DWARF from a module to a debug file. The module keeps its names. debug is nil if there is nothing
-// to move. Equal modules make equal files.
+// Split moves DWARF from a module to a debug file. The module keeps its name section. debug is nil if there is
+// nothing to move. The output depends only on the input.
 func Split(module []byte) (stripped, debug []byte, err error) {
 	t, sections, err := newTable(module)
 	if err != nil {
@@ -31,9 +31,9 @@ func Split(module []byte) (stripped, debug []byte, err error) {
 	return stripped, debug, nil
 }
 
-// SplitSourceMap makes the debug file of a module from its source map, whose sources get other names instead of
-// the root of the map, and removes
-// the URL of the map from the module. It must be behind the code, since the map has offsets in the file.
+// SplitSourceMap makes the debug file of a module from its source map, and removes the URL of the map from the
+// module. rename returns the names of the sources in the debug file; the map's root is dropped. The section with
+// the URL must be behind the code section, because the map has offsets in the file.
 func SplitSourceMap(module, sourceMap []byte, rename func(source string) string) (stripped, debug []byte, err error) {
 	t, _, err := newTable(module)
 	if err == nil {

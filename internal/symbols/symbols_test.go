@@ -167,7 +167,7 @@ func (m *dwarfModel) places(addr uint64, last uint64) (places []symbols.Frame) {
 	return append(places, here)
 }
 
-func TestPlacesAreThoseOfTheStandardLibrary(t *testing.T) {
+func TestLinesAreThoseOfTheStandardLibrarysReader(t *testing.T) {
 	for name, build := range map[string]func(t *testing.T) []byte{
 		"C++ line tables":       func(t *testing.T) []byte { return clang(t, "-g1") },
 		"C++ DWARF 4":           func(t *testing.T) []byte { return clang(t, "-g", "-gdwarf-4") },

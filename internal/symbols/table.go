@@ -25,12 +25,12 @@ type Table struct {
 	sources   []string    // of the source map
 }
 
-// Read reads the names and lines of a module from its file as uploaded and from its debug file; nil: it has
-// none. A debug file is a WebAssembly file of which only custom sections count, or a source map in JSON. What the
-// debug file has is used instead of the same in the module.
+// Read reads the names and lines of a module from its file as uploaded and from its debug file. debug may be nil.
+// A debug file is a WebAssembly file, of which only custom sections are read, or a source map in JSON. It overrides
+// what the module has of the same kind.
 //
-// The table is never nil. The error, one line that continues "debug information", says what cannot be used; the
-// table has the rest.
+// The table is never nil. The error says what cannot be used, in one line that continues "debug information". The
+// table then has the rest.
 func Read(module, debug []byte) (*Table, error) {
 	t, sections, err := newTable(module)
 	if err != nil {
@@ -50,8 +50,8 @@ func Read(module, debug []byte) (*Table, error) {
 	return t, t.readSections(debug, sections)
 }
 
-// Check reports in little time whether a debug file is readable and belongs to a module. The error is one of
-// Read.
+// Check checks in little time that a debug file is readable and belongs to a module. It does not read DWARF and
+// source maps. Its errors are worded as those of Read.
 func Check(module, debug []byte) error {
 	t, _, err := newTable(module)
 	if err == nil && !bytes.HasPrefix(debug, []byte("{")) {
@@ -68,7 +68,7 @@ func (t *Table) check(debug []byte) ([]wasm.Section, error) {
 		return nil, fmt.Errorf("cannot be used: its file has %d bytes, and may have %d", len(debug), MaxDebugBytes)
 	case err != nil:
 		return nil, fmt.Errorf("cannot be used: its file %w", err)
-	case t.isOfOther(debug, sections):
+	case t.belongsToOther(debug, sections):
 		return nil, errors.New("cannot be used: its file belongs to another build of the module: build both again")
 	}
 	return sections, nil
@@ -87,7 +87,7 @@ func newTable(module []byte) (*Table, []wasm.Section, error) {
 	return t, sections, err
 }
 
-// sourceMapURL is the name of the custom section with the place of a source map.
+// sourceMapURL is the name of the custom section with the URL of a source map.
 const sourceMapURL = "sourceMappingURL"
 
 // codeDigest is the name of the custom section of a debug file that has the SHA-256 of the content of the
@@ -100,8 +100,8 @@ func (t *Table) digest() []byte {
 	return sum[:]
 }
 
-// isOfOther reports whether a debug file says that it belongs to another module.
-func (t *Table) isOfOther(debug []byte, sections []wasm.Section) bool {
+// belongsToOther reports whether a debug file says that it belongs to another module.
+func (t *Table) belongsToOther(debug []byte, sections []wasm.Section) bool {
 	i := slices.IndexFunc(sections, func(s wasm.Section) bool { return s.IsCustom() && s.Name == codeDigest })
 	return i >= 0 && !bytes.Equal(debug[sections[i].Body:sections[i].End], t.digest())
 }
@@ -148,13 +148,13 @@ func (t *Table) name(function uint32) string {
 	return PlainName(string(t.names[i].name))
 }
 
-// maxFrames limits the frames of one active call: inlined calls can be nested without limit.
-const maxFrames = 64
+// maxInlined limits the frames of one active call: inlined calls can be nested without limit.
+const maxInlined = 64
 
-// Frames returns the frames of one active call, innermost first: the inlined calls that contain the
-// instruction, and the function itself, which is always there. function is its index, with imports first. offset is
-// that of the instruction in the module's file as uploaded; for a caller, of any byte of its call, as the offset after
-// the call minus 1. 0: it is unknown.
+// Frames returns the frames of a function that is active, innermost first: the inlined calls that contain the
+// instruction, and the function itself, which is always there. function is its index, counted with imports. offset
+// is that of the instruction in the module's file as uploaded; 0: it is unknown. For a caller it may be that of any
+// byte of its call, such as the offset after the call minus 1.
 func (t *Table) Frames(function uint32, offset int64) []Frame {
 	var frames []Frame
 	if offset >= int64(t.code.Body) && offset < int64(t.code.End) {

@@ -7,9 +7,9 @@ import (
 	"sort"
 )
 
-// Offsets maps the code of a rewritten module to the code of the module that was parsed.
-// Offsets count from the beginning of the content of the code section, in both modules.
-// A nil *Offsets knows no code. It is read-only.
+// Offsets maps the code of a rewritten module to the code of the module before. Offsets count from the
+// beginning of the content of the code section, in both modules. A nil *Offsets maps nothing. It is
+// read-only.
 type Offsets struct {
 	functions []body // those that the parsed module defines
 	pieces    []piece
@@ -32,8 +32,8 @@ type piece struct {
 // begins there.
 func (p piece) inserted() bool { return p.from&1 == 1 }
 
-// Original returns where the instruction at an offset comes from. Code that was inserted
-// belongs to the instruction that it was inserted for: a loop, a function's first one, a
+// Original returns the offset in the module before of the instruction at an offset. Code that was
+// inserted belongs to the instruction that it was inserted for: a loop, a function's first one, or a
 // bulk operation. ok is false for functions that were added, and outside of all functions.
 func (o *Offsets) Original(offset uint32) (original uint32, ok bool) {
 	if o == nil || offset >= o.end {
@@ -58,7 +58,7 @@ func (o *Offsets) Original(offset uint32) (original uint32, ok bool) {
 	return pieces[j].from>>1 + (at - pieces[j].at), true
 }
 
-// Functions is how many functions the map is of. Those that were added follow them.
+// Functions returns the number of functions that the map covers. Functions that were added follow them.
 func (o *Offsets) Functions() int {
 	if o == nil {
 		return 0
@@ -126,8 +126,8 @@ func (o *Offsets) sum() [sha256.Size]byte {
 }
 
 // debugSections appends the least debug information with which wazero keeps the offsets of
-// instructions: a unit without entries. The hash makes modules differ that have equal code
-// from different places.
+// instructions: a unit without entries. The hash makes modules differ whose code is
+// equal but had other offsets before.
 func (o *Offsets) debugSections(out []byte) []byte {
 	sum := o.sum()
 	unit := []byte{

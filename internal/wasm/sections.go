@@ -25,7 +25,8 @@ func (s Section) IsCustom() bool { return s.ID == sectionCustom }
 func (s Section) IsDebug() bool { return s.IsCustom() && isDebug(s.Name) }
 
 // Sections lists the sections of a file without looking into them: a file that Parse refuses may have
-// sections, and debug information can make it larger than a module may be. The error, one line that continues the name of the file, says where the list ends early.
+// sections, and debug information can make it larger than a module may be. If the list ends early, the
+// error says where, in one line that continues the name of the file.
 func Sections(file []byte) (all []Section, err error) {
 	limits := DefaultLimits()
 	if err := checkHeader(file, Limits{ModuleBytes: math.MaxInt32}); err != nil {

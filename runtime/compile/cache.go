@@ -30,7 +30,7 @@ import (
 // cache is the directory of compiled code:
 //
 //	<version>/code/…         the code of a rewritten module, where the compiler writes it
-//	<version>/<key>.offsets  where its instructions are in the module before it was rewritten
+//	<version>/<key>.offsets  the offsetTable of that code
 //	<version>/<key>.sums     the XXH64 of its files, in the format of xxh64sum -c
 //
 // A version stands for everything but the module that the code depends on. Code is run

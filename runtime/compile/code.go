@@ -66,7 +66,7 @@ func (c *Compiler) Close(ctx context.Context) error {
 	return err
 }
 
-// Source is a rewritten module, what compiling it costs at worst, and where its code comes from.
+// Source is a rewritten module, the largest cost of compiling it, and a map of its offsets to the module before.
 type Source struct {
 	Wasm    []byte
 	Cost    wasm.Cost
@@ -83,7 +83,7 @@ type Code struct {
 	base    uintptr // of the native code
 	size    uintptr
 	offsets offsetTable // of the native code; nil: not known
-	mapped  bool        // offsets are a file
+	mapped  bool        // offsets is a mapped file
 
 	key  string
 	refs int           // modules; guarded by Compiler.mu
@@ -148,10 +148,10 @@ func (c *Compiler) fill(ctx context.Context, code *Code, s Source) (*Code, error
 	return code, code.err
 }
 
-// Original returns the instruction that native code at an address is for: the call that returns
-// there, or the trap that ends there. ok is false for other code, and for functions that
-// rewriting added.
-func (c *Code) Original(address uintptr) (p Place, ok bool) {
+// Original returns the instruction in the module as uploaded that native code at an address belongs
+// to: the call that returns there, or the trap that ends there. ok is false for other code, and for
+// functions that rewriting added. It must not be called after Release.
+func (c *Code) Original(address uintptr) (p Instruction, ok bool) {
 	if address-c.base > c.size {
 		return p, false
 	}

@@ -11,20 +11,20 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// offsetTable says where native code comes from in the module that was uploaded:
+// offsetTable maps native code to the module as uploaded:
 //
 //	u32 n · n times: u32 beginning of a function's native code, u32 position of its entries
 //	entries: uvarint native offset, varint original offset, each less the one before
 //
-// Native offsets count from the beginning of all native code. Original ones count from that of
-// the content of the code section, as modules that share code may differ before it. The last
-// of the n functions is the first one that was added to the module; it has no entries. An
-// entry is about the native code from its offset to the next entry.
+// Native offsets count from the beginning of all native code. Original offsets count from the
+// beginning of the content of the code section, because modules that share code may differ before
+// it. The last of the n functions is the first one that rewriting added; it has no entries. An
+// entry applies to the native code from its offset up to the next entry.
 type offsetTable []byte
 
-// Place is an instruction of a module as it was before it was rewritten.
-type Place struct {
-	Function int   // among those that the module defines
+// Instruction is where an instruction is in the module as uploaded, before it was rewritten.
+type Instruction struct {
+	Function int   // index among the functions that the module defines, without imports
 	Offset   int64 // from the beginning of the content of the code section
 }
 
@@ -61,10 +61,10 @@ func newOffsetTable(functions []int, base uintptr, native []uintptr, compiled []
 	return append(head, body...)
 }
 
-// find returns the function and the instruction of a call, by the native offset that it returns
-// to, or of a trap, by the native offset where it ends. ok is false if they are not known, or if
-// the function was added.
-func (t offsetTable) find(native uint64) (p Place, ok bool) {
+// find returns the instruction of native code. For a call, native is the offset that it returns to;
+// for a trap, the offset where its code ends. ok is false if the instruction is not known, or if
+// rewriting added the function.
+func (t offsetTable) find(native uint64) (p Instruction, ok bool) {
 	if len(t) < 4 {
 		return p, false
 	}
@@ -89,7 +89,7 @@ func (t offsetTable) find(native uint64) (p Place, ok bool) {
 	return p, ok
 }
 
-// mapFile maps a file into memory. It is read when something fails.
+// mapFile maps a table's file into memory. Its pages are read only after a failure. The caller unmaps it.
 func mapFile(path string) (offsetTable, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func mapFile(path string) (offsetTable, error) {
 	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 }
 
-// withoutOffsets removes the offsets of instructions from a file of wazero's cache: it reads
+// withoutOffsets removes the offsets of instructions from a file of wazero's cache. wazero reads
 // them one by one, which takes longer than all the rest. ok is false if the file has none, or is
 // not as wazero 1.12 writes it:
 //

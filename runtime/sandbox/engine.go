@@ -81,7 +81,7 @@ type Options struct {
 	Disable []string
 	// ReadModule returns the file of a module and its debug file (see package symbols), nil if
 	// it has none, by the SHA-256 of the module. It is called when a handler fails, by any
-	// goroutine. Without it the places of failures have no names.
+	// goroutine. Without it frames have only offsets, and the names of exports.
 	ReadModule func(sum [sha256.Size]byte) (module, debug []byte, err error)
 	// Metrics measures waits and restores; nil: nothing is measured.
 	Metrics *telemetry.Metrics

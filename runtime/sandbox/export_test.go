@@ -35,7 +35,7 @@ func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 			return err
 		}
 	}
-	_, err = judge(call, nil, s.call(c, index))
+	_, err = classify(call, nil, s.call(c, index))
 	s.finish()
 	m.pool.giveBack(s)
 	call.End()

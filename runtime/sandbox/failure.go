@@ -12,17 +12,17 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// failure is how a run failed, before its places have names.
+// failure is how a run failed, before its active calls are named.
 type failure struct {
 	kind  string // in plain words; empty: the run did not fail
-	limit bool   // of the host
-	// places are the active calls, innermost first.
-	places []compile.Place
+	limit bool   // a limit of the host ended the run
+	// calls are the instructions of the active calls, innermost first.
+	calls []compile.Instruction
 	// memory is the size of the guest's memory, for a trap at an access to it.
 	memory uint64
-	// crash is what the guest wrote about it; nil: nothing. goCalls are the active calls of a module
-	// from Go, instead of places.
-	crash   *hostabi.Failure
+	// crash is what Go's runtime wrote to standard error; nil: nothing.
+	crash *hostabi.Failure
+	// goCalls are the active calls of a module from Go. They are used instead of calls.
 	goCalls []symbols.GoCall
 }
 
@@ -51,8 +51,9 @@ var trapKinds = map[string]string{
 	"stack overflow":                kindStack,
 }
 
-// judge returns how a run failed that ended with err, and its fault.
-func judge(call *hostabi.Call, refused, err error) (failure, error) {
+// classify returns how a run failed that ended with err, and its fault. refused is the error of
+// the guest's last request for memory, or nil.
+func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	if exited && exit.Status == 0 && call.Response.Status != 0 {
 		err, exited = nil, false // exit(0) after an answer counts as a return
@@ -94,10 +95,10 @@ func trapKind(err error) string {
 // trapPrefix is before a trap in the errors of wazero.
 const trapPrefix = "wasm error: "
 
-// locate adds to a failure where the guest is. It has not been restored.
+// locate adds the active calls to a failure. The sandbox must not have been restored yet.
 func (s *sandbox) locate(f *failure) {
 	if s.engine.optimizations.trace {
-		f.places = s.places()
+		f.calls = s.activeCalls()
 	}
 	s.goCalls(f)
 	if f.kind != kindOutOfBounds {
@@ -109,8 +110,9 @@ func (s *sandbox) locate(f *failure) {
 	}
 }
 
-// places are the active calls of the function that the guest was in, innermost first.
-func (s *sandbox) places() (all []compile.Place) {
+// activeCalls returns the instructions of the active calls of the function that failed, innermost
+// first. It leaves out functions that rewriting added.
+func (s *sandbox) activeCalls() (all []compile.Instruction) {
 	for _, address := range s.engine.optimizations.stack.calls(s.last) {
 		if p, ok := s.module.code.Original(address); ok {
 			all = append(all, p)
@@ -132,28 +134,28 @@ func (s *sandbox) linearStackExhausted() bool {
 	return pointer < uint64(p.Lowest)+redZone || pointer > s.memory.size // it wraps below 0
 }
 
-// report tells the call how its run failed.
-func (m *Module) report(call *hostabi.Call, f *failure) {
-	told := hostabi.Failure{Kind: f.kind}
+// describe names the active calls of a failure, and passes it to the call.
+func (m *Module) describe(call *hostabi.Call, f *failure) {
+	described := hostabi.Failure{Kind: f.kind}
 	var code []byte // of the innermost instruction
 	if len(f.goCalls) > 0 {
-		told.Frames = m.goFrames(f)
+		described.Frames = m.goFrames(f)
 	} else {
-		told.Frames, code = m.frames(f.places)
+		described.Frames, code = m.frames(f.calls)
 	}
 	if access := wasm.Access(code); access != "" {
 		switch f.kind {
 		case kindOutOfBounds, kindLinearStack:
-			told.Message = fmt.Sprintf("%s: %s, memory of %d bytes", f.kind, access, f.memory)
+			described.Message = fmt.Sprintf("%s: %s, memory of %d bytes", f.kind, access, f.memory)
 		case kindTable:
-			told.Message = fmt.Sprintf("%s: %s", f.kind, access)
+			described.Message = fmt.Sprintf("%s: %s", f.kind, access)
 			if access == "call_indirect" {
-				told.Message = "indirect call to null, or outside of the table"
+				described.Message = "indirect call to null, or outside of the table"
 			}
 		}
 	}
 	if f.crash != nil {
-		crashed(&told, f.crash, f.limit)
+		addCrash(&described, f.crash, f.limit)
 	}
-	call.Fail(told, f.limit)
+	call.SetFailure(described, f.limit)
 }

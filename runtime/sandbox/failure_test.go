@@ -116,7 +116,7 @@ func show(wasm []byte, frames []symbols.Frame) string {
 	return strings.Join(all, ", ")
 }
 
-func TestAFailureHasItsKindAndItsPlaces(t *testing.T) {
+func TestAFailureHasItsKindAndItsFrames(t *testing.T) {
 	wasm := named(t, failing)
 	options := sandbox.Options{NoBreaker: true, ReadModule: func(sum [sha256.Size]byte) ([]byte, []byte, error) {
 		if sum != sha256.Sum256(wasm) {
@@ -168,7 +168,7 @@ func TestAFailureHasItsKindAndItsPlaces(t *testing.T) {
 	}
 }
 
-func TestATimeLimitHasAPlace(t *testing.T) {
+func TestATimeLimitHasFrames(t *testing.T) {
 	wasm := named(t, failing)
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true, ReadModule: func([sha256.Size]byte) ([]byte, []byte, error) { return wasm, nil, nil }}), wasm)
 	call := newCall(&countdown{Context: context.Background(), left: 7}, new(bytes.Buffer))
@@ -181,7 +181,7 @@ func TestATimeLimitHasAPlace(t *testing.T) {
 
 // Without symbols there are offsets and the names of exports, and without the optimization, as on a
 // machine where its self-test fails, there is the kind.
-func TestAFailureHasWhatIsKnown(t *testing.T) {
+func TestAFailureWithoutSymbolsHasWhatIsKnown(t *testing.T) {
 	wasm := named(t, failing)
 	unreadable := func([sha256.Size]byte) ([]byte, []byte, error) { return nil, nil, errors.New("a damaged disk") }
 	for _, row := range []struct {
@@ -200,7 +200,7 @@ func TestAFailureHasWhatIsKnown(t *testing.T) {
 			t.Errorf("%v: %s at %q", row.options.Disable, f.Kind, text)
 		}
 		if row.frames == "" && !strings.Contains(log.String(), "optimization=trace") {
-			t.Errorf("the log does not say that there are no places:\n%s", &log)
+			t.Errorf("the log does not say that there are no frames:\n%s", &log)
 		}
 		if row.options.ReadModule != nil && !strings.Contains(log.String(), "a damaged disk") {
 			t.Errorf("the log does not say that symbols cannot be read:\n%s", &log)
@@ -241,9 +241,9 @@ func TestSymbolsAreReadOnce(t *testing.T) {
 	})
 }
 
-// Modules whose code is equal after it was rewritten have equal places only if they began in
-// equal places: numbers may take more bytes than they need.
-func TestModulesThatShareCodeHaveTheirOwnPlaces(t *testing.T) {
+// Modules whose code is equal after it was rewritten may have had other offsets before: numbers may
+// take more bytes than they need. Each module must have its own offsets.
+func TestModulesThatShareCodeHaveTheirOwnOffsets(t *testing.T) {
 	short := named(t, `(module (memory (export "memory") 1) (func (export "f") (nop) (call $g)) (func $g (drop (i32.div_u (i32.const 1) (i32.const 0)))))`)
 	at := bytes.Index(short, []byte{0x01, 0x10, 0x01, 0x0b})
 	if at < 0 {

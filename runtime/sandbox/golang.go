@@ -12,7 +12,7 @@ import (
 // goTables are the tables of Go's runtime in the memory of a module, once it has failed.
 type goTables struct {
 	once   sync.Once
-	tables *symbols.Go // nil: it has none
+	tables *symbols.GoTables // nil: it has none
 }
 
 // goGlobals are the types of the globals of a module from Go: SP, CTXT, g, RET0 to RET3, PAUSE.
@@ -29,8 +29,8 @@ func isGo(m *wasm.Module, mutable []wasm.ExportedGlobal) bool {
 	return m.Functions() > 0 && slices.EqualFunc(mutable, goGlobals, func(g wasm.ExportedGlobal, t wasm.ValueType) bool { return g.Type == t })
 }
 
-// goTables finds the tables of the module that the sandbox is of; nil: there are none.
-func (s *sandbox) goTables() *symbols.Go {
+// goTables returns the tables of Go's runtime in the sandbox's module; nil: there are none.
+func (s *sandbox) goTables() *symbols.GoTables {
 	m := s.module
 	if !m.program.Go {
 		return nil
@@ -40,47 +40,48 @@ func (s *sandbox) goTables() *symbols.Go {
 		if m.image != nil {
 			size = m.image.size
 		}
-		m.golang.tables = symbols.FindGo(s.memory.region[:size], m.program.Imports, m.program.Functions)
+		m.golang.tables = symbols.FindGoTables(s.memory.region[:size], m.program.Imports, m.program.Functions)
 	})
 	return m.golang.tables
 }
 
-// goCalls are the active calls of a module from Go: only the innermost one may be on the native stack.
+// goCalls sets the active calls of a module from Go. Only the innermost one may be on the native stack.
 func (s *sandbox) goCalls(f *failure) {
 	tables := s.goTables()
 	if tables == nil {
 		return
 	}
-	if f.crash != nil { // the runtime has listed them
-		tables.Relative(f.crash.Frames)
+	if f.crash != nil { // Go's runtime has listed them
+		tables.ShortenPaths(f.crash.Frames)
 		return
 	}
-	if len(f.places) == 0 { // it has returned, or the places are not known
+	if len(f.calls) == 0 { // it has returned, or its calls are not known
 		return
 	}
 	f.goCalls = tables.Stack(s.memory.region[:s.memory.size], symbols.GoStop{
 		SP: uint32(s.globals[goStackPointer].Get()), G: s.globals[goGoroutine].Get(),
-		Function: s.module.program.Imports + f.places[0].Function, Block: int(s.block),
+		Function: s.module.program.Imports + f.calls[0].Function, Block: int(s.block),
 	})
 }
 
-// goFrames are the frames of the calls. Only the innermost one has its place in places.
+// goFrames returns the frames of f.goCalls. f.calls has the offset of the innermost one only.
 func (m *Module) goFrames(f *failure) []symbols.Frame {
-	if f.goCalls[0].Function == m.program.Imports+f.places[0].Function {
+	if f.goCalls[0].Function == m.program.Imports+f.calls[0].Function {
 		frames := f.goCalls[0].Frames
 		for i := range frames {
-			frames[i].Offset = m.program.CodeStart + f.places[0].Offset
+			frames[i].Offset = m.program.CodeStart + f.calls[0].Offset
 		}
 	}
-	return symbols.GoFrames(f.goCalls, m.engine.symbols.of(m).module)
+	return symbols.GoFrames(f.goCalls, m.engine.symbols.get(m).module)
 }
 
-// crashed adds to what the host tells of a failure what the guest wrote about it.
-func crashed(told *hostabi.Failure, crash *hostabi.Failure, limit bool) {
-	if told.Message = crash.Message; !limit {
-		told.Kind = crash.Kind
+// addCrash adds what Go's runtime wrote to the failure that the host describes. If a limit of the
+// host ended the run, the kind stays the host's.
+func addCrash(described, crash *hostabi.Failure, limit bool) {
+	if described.Message = crash.Message; !limit {
+		described.Kind = crash.Kind
 	}
 	if len(crash.Frames) > 0 {
-		told.Frames = crash.Frames
+		described.Frames = crash.Frames
 	}
 }

@@ -33,9 +33,9 @@ func goLines(t *testing.T) map[string]int {
 	return lines
 }
 
-// TestAFailureOfAGoHandlerHasItsPlaces runs handlers in Go that fail. The frames of each must begin with
+// TestAFailureOfAGoHandlerHasItsFrames runs handlers in Go that fail. The frames of each must begin with
 // those that are expected: functions of package main, with the name of a line where that is fixed.
-func TestAFailureOfAGoHandlerHasItsPlaces(t *testing.T) {
+func TestAFailureOfAGoHandlerHasItsFrames(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs the Go compiler")
 	}

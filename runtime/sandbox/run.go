@@ -27,7 +27,7 @@ import (
 //	                    had to wait when no more guests may park
 //	NotReady            the module is closed; it did not run
 //
-// If the handler failed, call.Failures has its places. Run begins and ends the call, and does not
+// If the handler failed, call.Failures returns why and where. Run begins and ends the call, and does not
 // use it after it returned.
 func (m *Module) Run(call *hostabi.Call, handler string) error {
 	return m.run(call, handler, nil)
@@ -37,7 +37,7 @@ func (m *Module) run(call *hostabi.Call, handler string, usage *usage) error {
 	var f failure
 	err := m.runIn(call, handler, usage, &f)
 	if f.kind != "" { // now that others can have the instance slot
-		m.report(call, &f)
+		m.describe(call, &f)
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		return errCannotPark
 	}
 	crash := f.crash
-	*f, err = judge(call, refused, outcome)
+	*f, err = classify(call, refused, outcome)
 	f.crash = crash
 	if err != nil && s != nil {
 		s.locate(f)

@@ -39,7 +39,7 @@ type optimizations struct {
 	// faults: page faults show that a run wrote to no other pages than the runs before it.
 	// Otherwise each restore scans the memory.
 	faults bool
-	// trace: the places of a trap are found. Otherwise failures have none.
+	// trace: the active calls of a trap are found. Otherwise failures have no frames.
 	trace bool
 	// Whether the kernel watches memory for writes says Engine.watch.
 }
@@ -94,7 +94,7 @@ func (e *Engine) test(ctx context.Context) error {
 		e.optimizations.stack = stackLayout{}
 	}
 	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
-	e.optimizations.trace = t.passes(OptTrace, "failures are logged without their places", t.traces)
+	e.optimizations.trace = t.passes(OptTrace, "failures are logged without frames", t.traces)
 	return nil
 }
 
@@ -310,7 +310,7 @@ func (t *selfTest) stack(s *sandbox) error {
 	return nil
 }
 
-// traces checks that the places of a trap and of the calls around it are found.
+// traces checks that the instructions of a trap and of the active calls around it are found.
 func (t *selfTest) traces(s *sandbox) error {
 	if t.engine.optimizations.stack == (stackLayout{}) {
 		return errors.New("the native stack is not known")
@@ -326,7 +326,7 @@ func (t *selfTest) traces(s *sandbox) error {
 			return fmt.Errorf("%s does not trap", row.export)
 		}
 		var found []byte
-		for _, p := range s.places() {
+		for _, p := range s.activeCalls() {
 			if at := t.module.program.CodeStart + p.Offset; at < int64(len(selftestWasm)) {
 				found = append(found, selftestWasm[at])
 			}

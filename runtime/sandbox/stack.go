@@ -122,8 +122,8 @@ func (t *stackLayout) used(f api.Function) uint64 {
 	return used
 }
 
-// calls returns the addresses of the code of a function that was unwound, innermost first: where
-// it ended, and where its active calls would have returned to.
+// calls returns the addresses of native code of a function that has failed, innermost first: where
+// it stopped, and where its active calls would have returned to.
 func (t *stackLayout) calls(f api.Function) []uintptr {
 	v, ok := t.value(f)
 	if !ok {

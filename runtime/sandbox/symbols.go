@@ -10,12 +10,12 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// symbolBytes limits the files whose symbols are kept. The newest ones are kept even if they are
-// larger.
+// symbolBytes limits the total size of the files whose symbols are kept. The last symbols that were
+// read are kept even if their files are larger.
 const symbolBytes = 64 << 20
 
-// symbolTables are the functions and lines of modules that failed not long ago: reading them takes
-// up to a second, and a handler may fail in each request.
+// symbolTables keeps the functions and lines of modules whose handlers failed recently. Reading them
+// takes up to a second, and a handler may fail in each request.
 type symbolTables struct {
 	mu     sync.Mutex
 	tables map[[sha256.Size]byte]*symbolTable
@@ -25,15 +25,15 @@ type symbolTables struct {
 type symbolTable struct {
 	used int64 // the Engine.idleTick of its last use; guarded by symbolTables.mu
 
-	read   sync.Mutex // held while the rest is set
-	done   bool
-	module []byte         // its file; nil: it cannot be read
-	table  *symbols.Table // nil: there is none
-	size   int64
+	reading sync.Mutex // held while the rest is set
+	done    bool
+	module  []byte         // its file; nil: it cannot be read
+	table   *symbols.Table // nil: there is none
+	size    int64
 }
 
-// of returns the symbols of a module.
-func (t *symbolTables) of(m *Module) *symbolTable {
+// get returns the symbols of a module. It reads them if they are not kept.
+func (t *symbolTables) get(m *Module) *symbolTable {
 	read := m.engine.options.ReadModule
 	if read == nil {
 		return &symbolTable{}
@@ -49,8 +49,8 @@ func (t *symbolTables) of(m *Module) *symbolTable {
 	}
 	s.used = m.engine.idleTick.Load()
 	t.mu.Unlock()
-	s.read.Lock()
-	defer s.read.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	if s.done {
 		return s
 	}
@@ -71,7 +71,8 @@ func (t *symbolTables) of(m *Module) *symbolTable {
 	return s
 }
 
-// shrink drops the tables that were not used for the longest time, but not keep.
+// shrink discards the least recently used tables until the rest is within symbolBytes. It does not
+// discard keep.
 func (t *symbolTables) shrink(keep *symbolTable) {
 	for {
 		total, oldest := int64(0), [sha256.Size]byte{}
@@ -89,7 +90,7 @@ func (t *symbolTables) shrink(keep *symbolTable) {
 	}
 }
 
-// tidy drops the tables that were last used before a tick.
+// tidy discards the tables that were last used before a tick.
 func (t *symbolTables) tidy(before int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,13 +101,14 @@ func (t *symbolTables) tidy(before int64) {
 	}
 }
 
-// frames names the places of a failure. code is the module's from the innermost one on, or nil.
-func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []byte) {
-	if len(places) == 0 {
+// frames names the active calls of a failure. code is the module's code from the innermost
+// instruction on, or nil.
+func (m *Module) frames(calls []compile.Instruction) (frames []symbols.Frame, code []byte) {
+	if len(calls) == 0 {
 		return nil, nil
 	}
-	known := m.engine.symbols.of(m)
-	for _, p := range places {
+	known := m.engine.symbols.get(m)
+	for _, p := range calls {
 		function, offset := m.program.Imports+p.Function, m.program.CodeStart+p.Offset
 		if known.table == nil {
 			frames = append(frames, symbols.Frame{Offset: offset})
@@ -117,7 +119,7 @@ func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []
 			last.Function = compile.Quote(m.program.Exported[function], 200)
 		}
 	}
-	if at := m.program.CodeStart + places[0].Offset; at < int64(len(known.module)) {
+	if at := m.program.CodeStart + calls[0].Offset; at < int64(len(known.module)) {
 		code = known.module[at:]
 	}
 	return frames[:min(len(frames), symbols.MaxFrames)], code

@@ -77,7 +77,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only jobs in this state: waiting, running, done, failed or cancelled")
-	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed: --state failed")
+	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed, the same as --state failed")
 	cmd.Flags().StringVar(&filter.Name, "job", "", "only jobs of this name")
 	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of callers of this tenant")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "maximum number of jobs")
@@ -110,8 +110,8 @@ func list(ctx context.Context, node *admin.Client, filter jobs.Filter, limit int
 	}
 }
 
-// printList prints a table; with places it says where each job failed.
-func printList(c *console.Console, all []jobs.Job, places bool) error {
+// printList prints a table of jobs. withFrames: it has a column with the innermost frame of each failure.
+func printList(c *console.Console, all []jobs.Job, withFrames bool) error {
 	if c.JSON {
 		return c.PrintJSON(all)
 	}
@@ -122,13 +122,13 @@ func printList(c *console.Console, all []jobs.Job, places bool) error {
 			j.ID, cmp.Or(j.Name, "-"), cmp.Or(string(j.State), "-"), strconv.Itoa(j.Attempt), cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
 			cmp.Or(shorten(j.Error), "-"),
 		})
-		if places {
+		if withFrames {
 			_, frames, _ := strings.Cut(j.Error, "\n")
 			rows[i] = append(rows[i], cmp.Or(shorten(strings.TrimPrefix(strings.TrimSpace(frames), "at ")), "-"))
 		}
 	}
 	columns := []string{"ID", "JOB", "STATE", "ATTEMPT", "TENANT", "ENQUEUED", "DUE", "ERROR"}
-	if places {
+	if withFrames {
 		columns = append(columns, "AT")
 	}
 	return c.PrintTable(columns, rows, "no matching jobs")
@@ -220,11 +220,11 @@ func printJob(c *console.Console, j *jobs.Job) error {
 	for _, earlier := range j.Earlier {
 		rows = append(rows, [2]string{fmt.Sprintf("attempt %d", earlier.Attempt), earlier.Error})
 	}
-	return c.Print(console.Pairs(lines(rows)))
+	return c.Print(console.Pairs(splitLines(rows)))
 }
 
-// lines gives each line of a value its own row.
-func lines(rows [][2]string) (all [][2]string) {
+// splitLines gives each line of a value its own row.
+func splitLines(rows [][2]string) (all [][2]string) {
 	for _, row := range rows {
 		for line := range strings.Lines(console.Harmless(row[1])) {
 			all = append(all, [2]string{row[0], strings.TrimRight(line, "\n")})

@@ -16,7 +16,7 @@ pub enum Level {
     Warn = 2,
     /// Errors.
     Error = 3,
-    /// Why the handler fails: the kind, the message and the frames, in lines.
+    /// A report of why the handler fails: lines with the kind, the message and the frames.
     #[doc(hidden)]
     Failure = 4,
 }

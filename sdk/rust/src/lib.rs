@@ -44,12 +44,12 @@
 //!
 //! A panic is logged with its location, and answers 500.
 //!
-//! On `wasm32-wasip1` the standard library has the time, random numbers and sleeping, and so
-//! have the crates that use them. `println!` and `dbg!` write to the log, and
-//! `std::process::exit` with a status other than 0 answers 500. There are no files, threads,
-//! sockets, arguments and variables: what needs one is an error. On `wasm32-unknown-unknown`
-//! there is nothing of this: `SystemTime::now` panics, `println!` does nothing, and only
-//! [`Context::random`] and [`Context::now`] have random numbers and the time.
+//! On `wasm32-wasip1` the time, random numbers and sleeping work in the standard library and in
+//! the crates that use it. `println!` and `dbg!` write to the log, and
+//! `std::process::exit` with a status other than 0 answers 500. Files, threads and
+//! sockets are errors; there are no arguments and variables. On `wasm32-unknown-unknown` none of
+//! this works: `SystemTime::now` panics and `println!` does nothing. Use [`Context::random`] and
+//! [`Context::now`] there.
 //!
 //! The keys of a `HashMap` are new in every request: the runner renews them. What was drawn
 //! while the module was initialized or warmed, and is kept in a static, stays the same. This

@@ -20,7 +20,7 @@ extern "C" {
 }
 
 /// Returns the table, for the runner. The standard library draws the first keys of `HashMap`s once,
-/// without WASI without any randomness, and counts them up. The keys are private, so they are
+/// on targets without WASI without any randomness, and counts them up. The keys are private, so they are
 /// found by what they do: a map has the keys that were written there before.
 #[export_name = "runner_random"]
 pub extern "C" fn find() -> *const Table {

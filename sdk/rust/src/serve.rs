@@ -29,14 +29,14 @@ pub fn handle(_: &'static str, handler: Handler) {
     flush();
 }
 
-/// Writes a last line of `print!` without an end to the log.
+/// Writes the last line of `print!` to the log if it has no line break.
 #[cfg(target_arch = "wasm32")]
 fn flush() {
     #[cfg(target_os = "wasi")]
     let _ = std::io::Write::flush(&mut std::io::stdout());
 }
 
-/// Makes the buffer of standard output before there are requests.
+/// Allocates the buffer of standard output before the first request.
 #[cfg(target_os = "wasi")]
 #[export_name = "runner_prepare"]
 extern "C" fn prepare() {

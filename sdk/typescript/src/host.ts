@@ -12,9 +12,9 @@ export interface Runner {
   /** The source map of the handlers' script; each line of the mappings counts from 0. */
   sources: string[];
   mappings: string;
-  /** The names of what is called, made and iterated in that script: see calls in the build's callsites.go. */
+  /** The expressions that are called, constructed or iterated in that script: see callSites in build/callsites.go. */
   calls: string;
-  /** The names in that script that the bundler has made of others, by the new one. */
+  /** The names in the source of names that the bundler has changed, by the changed name. */
   renamed: Record<string, string>;
   /** There is a request. */
   live: boolean;
@@ -32,15 +32,15 @@ export interface Runner {
   unseen: number;
   /** Describes an error in one line, with the places in the handlers' own files. */
   trace(error: unknown): string;
-  /** The text of a report: its kind, the error or another message, and the frames with their places, each in a line. */
+  /** Returns the text of a report: lines with the kind, with the error or another message, and with each frame. */
   report(kind: string, error: unknown, message?: string): string;
-  /** Reports an error that nothing has caught and that does not fail the handler. */
+  /** Reports an uncaught error that does not fail the handler. */
   uncaught(error: unknown, kind?: string): void;
-  /** The stack of an error as the engine has written it. */
+  /** Returns the stack of an error as the engine has written it. */
   raw(error: unknown): unknown;
-  /** The line of a stack for what prepareStackTrace gets of a frame, in few steps. */
+  /** Returns the line of a stack for a call site that prepareStackTrace gets, in few steps. */
   line(site: object): string;
-  /** Gives an error the frames of a stack. */
+  /** Replaces the frames of an error by those of a stack. */
   moved(error: object, stack: unknown): void;
   /** How many milliseconds there are until the next timer; undefined without one. */
   pause(): number | undefined;
@@ -63,7 +63,7 @@ export interface Runner {
   defaults: string;
   dispatch(handler: number): number;
   finish(): number;
-  /** Called with what a job has thrown. */
+  /** Called with the error that a job of the engine has thrown. */
   threw(error: unknown): void;
   /** Called when the run is over, before the engine throws an error that cannot be caught. */
   interrupted(): void;
@@ -101,7 +101,7 @@ export interface Host {
   random(count: number): Uint8Array;
   encode(text: string): Uint8Array;
   decode(bytes: Uint8Array): string;
-  /** Whether memory was refused in this request. */
+  /** Returns 1 if memory was refused in this request, else 0. */
   exhausted(): number;
   /** How many levels deep a text of JSON nests. */
   nesting(text: string): number;

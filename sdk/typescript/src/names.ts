@@ -1,7 +1,7 @@
-// The names and lengths of the functions among the globals, as the standards have them: the
-// build shortens the names in this script, and an optional parameter of TypeScript counts.
+// The names and lengths of global functions, as the standards define them. They differ here, because the
+// build shortens the names in this script, and optional parameters of TypeScript count.
 
-// Lengths that are not those of the parameters here.
+// The lengths that differ from the number of parameters here.
 const lengths: Record<string, number> = {
   "String.prototype.localeCompare": 1,
   "console.dir": 0,

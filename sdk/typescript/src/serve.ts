@@ -24,7 +24,7 @@ const { host } = runner;
 var current = 0;
 var done = false;
 var trap = false;
-// The report of what the handler has failed with. It is the last one of the run.
+// The report of the failure of the handler. It is the last report of the run.
 var failure: string | undefined;
 var position: string | undefined; // the stack of the run when it was interrupted
 

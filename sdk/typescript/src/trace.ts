@@ -1,24 +1,24 @@
-// Stack traces and reports. The engine names places in the bundled script, and the source map
-// maps them to the handlers' own files.
+// Stack traces and reports. The engine gives places in the bundled script. The source map maps them
+// to the handlers' own files.
 
 import { type Runner } from "./host.ts";
 
 // What libraries that stream responses use.
 const noStream = /^ReferenceError: '?(Readable|Writable|Transform|Compression|Decompression)Stream'? is not defined$/;
 
-// The most frames of a report, and the most causes and errors within an error.
+// The limits of the frames of a report, and of the causes and errors within an error.
 const mostFrames = 32;
 const mostCauses = 4;
 
 const { defineProperty, getOwnPropertyDescriptor } = Object;
-// The stack as the engine writes it, without a first line; undefined of what is not an error.
+// The stack as the engine writes it, without a first line; undefined if the value is not an error.
 const written = getOwnPropertyDescriptor(Error.prototype, "stack")!;
 const raw = (error: unknown): unknown => written.get!.call(error);
 
 // A line of a stack: function (file:line:column), file:line:column or function (native).
 const line = /^ *at (?:(.*) \((.+):(\d+):(\d+)\)|(.+):(\d+):(\d+)|(.+) \((?:native|<anonymous>)\))$/;
 
-/** Makes stacks as those of V8, with the places of the handlers' files, and the functions of runner that describe errors. */
+/** Gives errors stacks like those of V8, with places in the handlers' files. Sets the functions of runner that describe errors. */
 export function installTraces(runner: Runner, script: string): void {
   const { sources, calls, renamed } = runner;
   const mappings = runner.mappings.split(";");
@@ -30,7 +30,7 @@ export function installTraces(runner: Runner, script: string): void {
     return at && [sources[at[1]], at[2] + 1, at[3] + 1];
   }
 
-  /** The lines of a stack that are the app's, and those of native functions that these have called. */
+  /** The lines of a stack for functions of the app, and for native functions that these called. */
   function frames(stack: unknown): string[] {
     if (typeof stack !== "string") return [];
     const all: string[] = [];
@@ -53,7 +53,7 @@ export function installTraces(runner: Runner, script: string): void {
     return all.slice(0, known);
   }
 
-  /** The frames of an error that have a place. */
+  /** The frames of an error that have a file and a line. */
   function placed(error: Error): string[] {
     let stack = raw(error);
     if (Object.hasOwn(error, "stack")) { // it was read, or written
@@ -64,7 +64,7 @@ export function installTraces(runner: Runner, script: string): void {
     return frames(stack).filter((frame) => !frame.endsWith("(<anonymous>)"));
   }
 
-  /** The stack as a script sees it, of what the engine has written. */
+  /** The stack as scripts see it, made from the one that the engine wrote. */
   function stackOf(error: object, stack: unknown): unknown {
     if (typeof stack !== "string" || !/^( *at |$)/.test(stack)) return stack; // of a prepareStackTrace
     return [heading(error), ...frames(stack)].join("\n");
@@ -112,7 +112,7 @@ export function installTraces(runner: Runner, script: string): void {
     enumerable: false,
   });
 
-  // What prepareStackTrace gets names the same places.
+  // The call sites that prepareStackTrace gets have the same places.
   const made = Error as { prepareStackTrace?: unknown };
   made.prepareStackTrace = (_: unknown, sites: object[]) => {
     const site = Object.getPrototypeOf(sites[0]);
