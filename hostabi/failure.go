@@ -32,7 +32,8 @@ func (f Failure) String() string {
 // The limits of what a guest reports.
 const (
 	maxReports     = 8
-	maxReportBytes = 4096
+	maxReportText  = 32 << 10 // that is read; the guest cannot be stopped meanwhile
+	maxReportBytes = 4096     // of the message
 	maxKindBytes   = 60
 	maxPlaceBytes  = 300 // of a frame's function, and of its file
 )
@@ -45,8 +46,9 @@ type report struct {
 }
 
 // reportFailure reads a report: the kind, the message, which may have several lines, and the
-// frames, a line each (symbols.ParseFrame).
+// frames, a line each (symbols.ParseFrame). It reads the first maxReportText bytes.
 func (c *Call) reportFailure(text []byte) {
+	text = text[:min(len(text), maxReportText)]
 	kind, rest, _ := bytes.Cut(text, []byte("\n"))
 	r := report{size: len(text), stopping: c.stopping}
 	var message []byte

@@ -127,3 +127,15 @@ func TestAReportOutsideOfARequestIsALine(t *testing.T) {
 		t.Errorf("the log has %+v", lines)
 	}
 }
+
+// A report may be as large as the guest's memory, and the guest cannot be stopped while it is read.
+func TestOnlyTheBeginningOfALongReportIsRead(t *testing.T) {
+	for lines, want := range map[int]int{100: 1, 40_000: 0} {
+		g := newGuest(t, hostabi.Limits{})
+		g.do("log", 4, "error\n"+strings.Repeat("\n", lines)+"    at f (a.c:1)")
+		g.do("response_error", 500, "handler_failed", "")
+		if f, _ := g.call.Failures(); f == nil || len(f.Frames) != want {
+			t.Errorf("%d lines: the failure is %+v, want %d frames", lines, f, want)
+		}
+	}
+}

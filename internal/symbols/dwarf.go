@@ -451,5 +451,5 @@ func (d *dwarfIndex) nameText(u *unit, v value) string {
 	text := d.text(u, v)
 	text = text[:min(len(text), 4<<maxNameBits+1)]
 	name, _, _ := strings.Cut(string(text), "\x00")
-	return strings.ToValidUTF8(name, "�")
+	return name
 }

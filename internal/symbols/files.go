@@ -31,9 +31,9 @@ func (f sourceFile) path() string {
 // standard library, and crates.
 var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|rustlib/src/rust/library|registry/src/[^/]+|git/checkouts)/`)
 
-// display returns the name of a file without the directory in which it was installed.
+// display returns the name of a file without the directory in which it was installed. It is printable.
 func display(name string) string {
-	name = strings.ToValidUTF8(name, "�")
+	name = clean(name)
 	if path.IsAbs(name) {
 		name = installed.ReplaceAllString(path.Clean(name), "")
 	} else if name != "" && !strings.HasPrefix(name, "~") {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
@@ -279,6 +280,22 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		if _, err := symbols.Read(module, nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Names are a module's own: they must not end a line, or control a terminal.
+func TestNamesOfFunctionsAndFilesArePrintable(t *testing.T) {
+	const hostile = "a\x1b[31m\n    at b\r\u202ec\u2028d\u0085e\xff"
+	names := "\x01\x00" + string(rune(len(hostile))) + hostile // one, of function 0
+	file := wasm.AppendCustom([]byte("\x00asm\x01\x00\x00\x00\x0a\x04\x01\x02\x00\x0b"), "name", []byte("\x01"+string(rune(len(names)))+names))
+	table, err := symbols.Read(file, []byte(`{"version":3,"sources":["a\u001b[31m\n/\u202eb"],"mappings":"YAAA"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(table.Frames(0, 12), symbols.Frame{Function: symbols.PlainName(hostile)}) {
+		if f.Function == "" || strings.ContainsFunc(f.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("the frame is %q", f)
 		}
 	}
 }
