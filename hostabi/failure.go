@@ -3,6 +3,7 @@ package hostabi
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"unicode/utf8"
 
 	"runner.example/internal/fault"
@@ -87,15 +88,21 @@ func (c *Call) reportFailure(text []byte) {
 	c.reports = append(c.reports, r)
 }
 
-// clip is the printable form of text, cut to max bytes.
+// clip is the printable form of text, cut to max bytes, if possible before a word: a part of a secret is
+// not recognized.
 func clip(text []byte, max int) string {
-	if len(text) <= max {
-		return printable(text)
+	const longestWord = 512
+	whole := printable(text[:min(len(text), max+1)])
+	if len(whole) <= max {
+		return whole
 	}
-	for max > 0 && !utf8.RuneStart(text[max]) {
+	for max > 0 && !utf8.RuneStart(whole[max]) {
 		max--
 	}
-	return printable(text[:max]) + cutMark
+	if i := strings.LastIndexAny(whole[:max], " \t\",;=&") + 1; i > 0 && max-i < longestWord {
+		max = i
+	}
+	return whole[:max] + cutMark
 }
 
 // Fail says that the run failed with f, as the host sees it. limit: a limit of the host ended
