@@ -33,7 +33,7 @@ var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|
 
 // display returns the name of a file without the directory in which it was installed. It is printable.
 func display(name string) string {
-	name = clean(name)
+	name = clean(name[max(0, len(name)-8*maxPathBytes):]) // those of source maps can have megabytes
 	if path.IsAbs(name) {
 		name = installed.ReplaceAllString(path.Clean(name), "")
 	} else if name != "" && !strings.HasPrefix(name, "~") {

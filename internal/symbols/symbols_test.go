@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"runner.example/internal/symbols"
@@ -297,5 +298,21 @@ func TestNamesOfFunctionsAndFilesArePrintable(t *testing.T) {
 		if f.Function == "" || strings.ContainsFunc(f.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("the frame is %q", f)
 		}
+	}
+}
+
+// The names of sources in a source map may have megabytes, and are read at each failure.
+func TestALongNameOfASourceIsCutBeforeItIsRead(t *testing.T) {
+	module := []byte("\x00asm\x01\x00\x00\x00\x0a\x04\x01\x02\x00\x0b")
+	source := strings.Repeat("/rustc/library/a", 1<<19) + "/end.rs"
+	table, err := symbols.Read(module, []byte(`{"version":3,"sources":["`+source+`"],"mappings":"YAAA"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f := table.Frames(0, 12)[0]
+	t.Logf("a name of %d bytes was read in %v", len(source), time.Since(began))
+	if !strings.HasPrefix(f.File, "…") || !strings.HasSuffix(f.File, "/a/end.rs") || len(f.File) > 1100 {
+		t.Errorf("the file is %q", f.File)
 	}
 }
