@@ -20,7 +20,7 @@ const maxNameBits = 10
 // PlainName returns a name of a function as in the source: demangled if it is one of Rust or C++, since not
 // all linkers do that. It is printable and has at most 1,027 bytes.
 func PlainName(name string) string {
-	if len(name) <= 4<<maxNameBits {
+	if len(name) <= 1<<maxNameBits { // demangling takes more than quadratic time
 		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")
 	}
 	if len(name) > 1<<maxNameBits {

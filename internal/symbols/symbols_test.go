@@ -316,3 +316,12 @@ func TestALongNameOfASourceIsCutBeforeItIsRead(t *testing.T) {
 		t.Errorf("the file is %q", f.File)
 	}
 }
+
+// Some names of 4 KiB would take 250 ms, and a stack has up to a hundred names.
+func TestALongNameIsNotDemangled(t *testing.T) {
+	for pointers, want := range map[int]string{10: "f(void**********)", 2000: "_Z1fPPP"} {
+		if got := symbols.PlainName("_Z1f" + strings.Repeat("P", pointers) + "v"); !strings.HasPrefix(got, want) {
+			t.Errorf("%d pointers: %.40s, want %s", pointers, got, want)
+		}
+	}
+}

@@ -150,6 +150,9 @@ func (m *Module) frames(places []compile.Place) (frames []symbols.Frame, code []
 	}
 	known := m.engine.symbols.of(m)
 	for _, p := range places {
+		if len(frames) >= symbols.MaxFrames {
+			break
+		}
 		frames = append(frames, known.framesAt(m, p)...)
 	}
 	if at := m.program.CodeStart + places[0].Offset; at < int64(len(known.module)) {
