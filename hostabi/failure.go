@@ -3,6 +3,7 @@ package hostabi
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"unicode/utf8"
 
 	"runner.example/internal/fault"
@@ -33,7 +34,8 @@ func (f Failure) String() string {
 // The limits of what a guest reports.
 const (
 	maxReports     = 8
-	maxReportBytes = 4096
+	maxReportText  = 32 << 10 // that is read; the guest cannot be stopped meanwhile
+	maxReportBytes = 4096     // of the message
 	maxKindBytes   = 60
 	maxNameBytes   = 300 // of the function of a frame, and of its file
 )
@@ -45,9 +47,10 @@ type report struct {
 	stopping bool // the guest wrote it while the host stopped it
 }
 
-// reportFailure reads a report: a line with the kind, the lines of the message, and a line for each
-// frame (symbols.ParseFrame).
+// reportFailure reads the first maxReportText bytes of a report: a line with the kind, the lines of the
+// message, and a line for each frame (symbols.ParseFrame).
 func (c *Call) reportFailure(text []byte) {
+	text = text[:min(len(text), maxReportText)]
 	kind, rest, _ := bytes.Cut(text, []byte("\n"))
 	r := report{size: len(text), stopping: c.stopping}
 	var message []byte
@@ -86,15 +89,21 @@ func (c *Call) reportFailure(text []byte) {
 	c.reports = append(c.reports, r)
 }
 
-// clip is the printable form of text, cut to max bytes.
+// clip is the printable form of text, cut to max bytes, if possible before a word: a part of a secret is
+// not recognized.
 func clip(text []byte, max int) string {
-	if len(text) <= max {
-		return printable(text)
+	const longestWord = 512
+	whole := printable(text[:min(len(text), max+1)])
+	if len(whole) <= max {
+		return whole
 	}
-	for max > 0 && !utf8.RuneStart(text[max]) {
+	for max > 0 && !utf8.RuneStart(whole[max]) {
 		max--
 	}
-	return printable(text[:max]) + cutMark
+	if i := strings.LastIndexAny(whole[:max], " \t\",;=&") + 1; i > 0 && max-i < longestWord {
+		max = i
+	}
+	return whole[:max] + cutMark
 }
 
 // SetFailure records that the run failed with f, as the host sees it. byHost: the host ended the run

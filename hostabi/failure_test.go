@@ -127,3 +127,34 @@ func TestAReportOutsideOfARequestIsALine(t *testing.T) {
 		t.Errorf("the log has %+v", lines)
 	}
 }
+
+// What is escaped counts as it is logged, and a secret is not cut in two.
+func TestAReportIsCutAsItIsLogged(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	escapes := strings.Repeat("\x1b", 5000)
+	g.do("log", 4, escapes+"\n"+escapes+"\n    at "+escapes[:400]+" ("+escapes[:400]+":1)")
+	g.do("response_error", 500, "handler_failed", "")
+	f, _ := g.call.Failures()
+	if size := len(f.String()); size > 60+4096+600+50 || len(f.Frames) != 1 {
+		t.Errorf("%d bytes, %d frames", size, len(f.Frames))
+	}
+	g.call.Begin()
+	const secret = "key-0123456789abcdefghij"
+	g.do("log", 4, "error\n"+strings.Repeat("word ", 818)+secret+secret)
+	g.do("response_error", 500, "handler_failed", "")
+	if f, _ = g.call.Failures(); strings.Contains(f.Message, "key") || !strings.HasSuffix(f.Message, "word …") {
+		t.Errorf("the message ends with %q", f.Message[max(0, len(f.Message)-60):])
+	}
+}
+
+// A report may be as large as the guest's memory, and the guest cannot be stopped while it is read.
+func TestOnlyTheBeginningOfALongReportIsRead(t *testing.T) {
+	for lines, want := range map[int]int{100: 1, 40_000: 0} {
+		g := newGuest(t, hostabi.Limits{})
+		g.do("log", 4, "error\n"+strings.Repeat("\n", lines)+"    at f (a.c:1)")
+		g.do("response_error", 500, "handler_failed", "")
+		if f, _ := g.call.Failures(); f == nil || len(f.Frames) != want {
+			t.Errorf("%d lines: the failure is %+v, want %d frames", lines, f, want)
+		}
+	}
+}

@@ -449,7 +449,7 @@ func (d *dwarfIndex) name(at uint32) string {
 // nameText returns a text of limited length.
 func (d *dwarfIndex) nameText(u *unit, v value) string {
 	text := d.text(u, v)
-	text = text[:min(len(text), 4<<maxNameBits+1)]
+	text = text[:min(len(text), 1<<maxNameBits+1)]
 	name, _, _ := strings.Cut(string(text), "\x00")
-	return strings.ToValidUTF8(name, "�")
+	return name
 }

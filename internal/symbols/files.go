@@ -36,9 +36,10 @@ var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|
 const shownElements = 3
 
 // display returns the name of a file without the directory in which it was installed. Of another
-// absolute path it returns the end: the rest is about the machine that built the module.
+// absolute path it returns the end: the rest is about the machine that built the module. The
+// result is printable.
 func display(name string) string {
-	name = strings.ToValidUTF8(name, "�")
+	name = clean(name[max(0, len(name)-8*maxPathBytes):]) // those of source maps can have megabytes
 	if path.IsAbs(name) {
 		if name = installed.ReplaceAllString(path.Clean(name), ""); path.IsAbs(name) {
 			elements := strings.Split(name[1:], "/")

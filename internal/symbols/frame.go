@@ -50,6 +50,9 @@ var (
 // ParseFrame reads a frame as guests report it: spaces, "at ", and then "function
 // (file:line:column)" or "file:line:column". The column, or it and the line, may be missing.
 func ParseFrame(line string) (f Frame, ok bool) {
+	if !strings.HasPrefix(strings.TrimLeft(line, " "), "at ") {
+		return f, false // most lines
+	}
 	m := reportedFrame.FindStringSubmatch(line)
 	if m == nil {
 		return f, false

@@ -136,6 +136,9 @@ func TestHostileFilesCostLittle(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		t.Logf("%s: %d bytes, read in %v, frames in %v, %d MiB, %v", name, len(module), read, time.Since(began)-read, (after.TotalAlloc-before.TotalAlloc)>>20, err)
+		if name == "function names" && table.Size() < 2*int64(len(module)) || table.Size() > 512<<20 {
+			t.Errorf("%s: the size of the table is %d", name, table.Size())
+		}
 		if got := after.TotalAlloc - before.TotalAlloc; got > 512<<20 {
 			t.Errorf("%s: %d MiB were allocated", name, got>>20)
 		}

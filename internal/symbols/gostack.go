@@ -53,7 +53,7 @@ type GoCall struct {
 // frames. If all goroutines are waiting, they are those of the first one. The runtime's own functions are
 // left out, unless there are no others. The bytes of memory are not kept.
 func (g *GoTables) Stack(memory []byte, at GoStop) []GoCall {
-	w := goWalk{g: g, v: memory}
+	w := goWalk{g: g, v: viewOf(memory)}
 	w.start(at)
 	calls := visibleCalls(g, w.calls)
 	if len(calls) > 0 {
@@ -177,7 +177,7 @@ func (w *goWalk) current(m uint64) uint64 {
 // isSaved reports whether there is a goroutine with a saved stack.
 func (w *goWalk) isSaved(g uint64) bool {
 	low, high, sp := w.v.u64(g), w.v.u64(g+8), w.v.u64(g+gSP)
-	return low < sp && sp <= high && high <= uint64(len(w.v))
+	return low < sp && sp <= high && high <= w.v.size()
 }
 
 // resume walks the saved stack of a goroutine, if it has one.
@@ -204,9 +204,9 @@ func (w *goWalk) resume(g uint64) {
 // searches the variables for that list: a slice of pointers to goroutines. Each goroutine points to itself.
 func (w *goWalk) mainGoroutine() uint64 {
 	tried := 0
-	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < maxTried; at += 8 {
+	for at := w.g.begin &^ 7; at+24 <= w.g.end && tried < maxTried && w.v.spend(); at += 8 {
 		list, n, capacity := w.v.u64(at), w.v.u64(at+8), w.v.u64(at+16)
-		if n == 0 || n > capacity || capacity > 1<<24 || list&7 != 0 || list == 0 || list >= uint64(len(w.v)) {
+		if n == 0 || n > capacity || capacity > 1<<24 || list&7 != 0 || list == 0 || list >= w.v.size() {
 			continue
 		}
 		tried++

@@ -167,3 +167,53 @@ func TestMemoryOfGoIsNotTrusted(t *testing.T) {
 		_ = g.Stack(s.memory[:size], s.at)
 	}
 }
+
+// goMemory is memory that looks like that of a Go module with one function, which has called itself
+// until the stack was full. Its tables by program counter have an odd number of steps without effect.
+func goMemory(steps int, advance byte) []byte {
+	const header, data, index, function, names, tree, stack, tables = 0x100, 0x200, 0x400, 0x500, 0x600, 0x700, 0x1000, 0x9000
+	memory := make([]byte, tables, tables+2*steps+8)
+	words := func(at int, all ...uint64) {
+		for i, n := range all {
+			binary.LittleEndian.PutUint64(memory[at+8*i:], n)
+		}
+	}
+	copy(memory[header:], "\xf1\xff\xff\xff\x00\x00\x01\x08")
+	words(header+8, 1, 0, 0, names-header)
+	size := uint64(2*steps + 8)
+	words(data, header, names, 0x20, 0x20, 0, 0, 0, 0, 0, 0, tables, size, size, function, 0x100, 0x100, index, 1, 1, 0, 0x1000<<16)
+	words(data+8*34, names)
+	words(data+8*40, tree)
+	copy(memory[names:], "\x00main.f\x00main.g\x00")
+	for i, n := range map[int]uint32{1: 1, 4: 1, 5: 1, 6: 1, 7: 3, 10: 4 << 24, 13: 1, 17: 0} {
+		binary.LittleEndian.PutUint32(memory[function+4*i:], n)
+	}
+	binary.LittleEndian.PutUint32(memory[tree+4:], 8)
+	for at := stack; at < tables; at += 8 {
+		words(at, 0x1000<<16|0xfff0)
+	}
+	memory = append(memory, 0, 2, 0) // value 0
+	for i := range steps {
+		memory = append(memory, byte(2-i%2), advance) // 1, 0, 1, …
+	}
+	return append(memory, 1, 0xff, 0xff, 3, 0)
+}
+
+// A guest may keep any tables in its memory, and cannot be stopped while they are read.
+func TestTablesOfGoAreReadWithALimit(t *testing.T) {
+	for _, row := range []struct {
+		steps   int
+		advance byte
+		whole   bool
+	}{{3, 0, true}, {60_001, 1, false}, {1<<21 + 1, 0, false}} {
+		memory := goMemory(row.steps, row.advance)
+		g := symbols.FindGoTables(memory, 0, 1)
+		if g == nil {
+			t.Fatal("the tables are not found")
+		}
+		frames := symbols.GoFrames(g.Stack(memory, symbols.GoStop{SP: 0x1000, Function: -1}), nil)
+		if whole := len(frames) == symbols.MaxFrames; whole != row.whole {
+			t.Errorf("%d steps: %d frames", row.steps, len(frames))
+		}
+	}
+}

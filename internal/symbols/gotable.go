@@ -59,13 +59,33 @@ type GoTables struct {
 type span struct{ at, size uint64 }
 
 // view reads memory. Reads outside of it return 0.
-type view []byte
+type view struct {
+	memory []byte
+	work   *int // steps that are left for loops over memory
+}
+
+// maxGoWork limits the steps of a walk. Large programs need a tenth of it: the length of loops is the
+// guest's.
+const maxGoWork = 1 << 21
+
+func viewOf(memory []byte) view {
+	work := maxGoWork
+	return view{memory, &work}
+}
+
+// spend takes a step. false: there are none left.
+func (v view) spend() bool {
+	*v.work--
+	return *v.work >= 0
+}
+
+func (v view) size() uint64 { return uint64(len(v.memory)) }
 
 func (v view) bytes(at, size uint64) []byte {
-	if at > uint64(len(v)) || size > uint64(len(v))-at {
+	if at > v.size() || size > v.size()-at {
 		return nil
 	}
-	return v[at : at+size]
+	return v.memory[at : at+size]
 }
 
 func (v view) u64(at uint64) uint64 {
@@ -86,7 +106,7 @@ func (v view) u32(at uint64) uint32 {
 // it imports and defines. nil: it is not a Go module, or its version of Go is not known.
 func FindGoTables(memory []byte, imports, functions int) *GoTables {
 	const most = 64 // headers to try
-	v := view(memory)
+	v := viewOf(memory)
 	for from, tried := 0, 0; tried < most; tried++ {
 		i := bytes.Index(memory[from:], goMagic)
 		if i < 0 {
@@ -108,14 +128,14 @@ func FindGoTables(memory []byte, imports, functions int) *GoTables {
 func readGoTables(v view, header uint64, imports, functions int) *GoTables {
 	pattern := binary.LittleEndian.AppendUint64(nil, header)
 	pattern = binary.LittleEndian.AppendUint64(pattern, header+v.u64(header+32)) // where the names begin
-	at := bytes.Index(v, pattern)
+	at := bytes.Index(v.memory, pattern)
 	if at < 0 || v.bytes(uint64(at), 8*moduleWords) == nil {
 		return nil
 	}
 	word := func(i uint64) uint64 { return v.u64(uint64(at) + 8*i) }
 	slice := func(i, size uint64) span {
 		s := span{word(i), word(i + 1)}
-		if s.size > uint64(len(v)) || v.bytes(s.at, s.size*size) == nil {
+		if s.size > v.size() || v.bytes(s.at, s.size*size) == nil {
 			return span{}
 		}
 		s.size *= size
@@ -128,7 +148,7 @@ func readGoTables(v view, header uint64, imports, functions int) *GoTables {
 		names: slice(moduleNames, 1), units: slice(moduleUnits, 4), files: slice(moduleFiles, 1),
 		tables: slice(moduleTables, 1), info: slice(moduleFunctions, 1), index: slice(moduleIndex, 8),
 	}
-	if g.index.size < 8*uint64(functions) || g.names.size == 0 || g.tables.size == 0 || g.end < g.begin || g.end > uint64(len(v)) {
+	if g.index.size < 8*uint64(functions) || g.names.size == 0 || g.tables.size == 0 || g.end < g.begin || g.end > v.size() {
 		return nil
 	}
 	if g.step = 1; functions > 1 {
@@ -144,11 +164,11 @@ var buildMark = []byte("\x30\x77\xaf\x0c\x92\x74\x08\x02\x41\xe1\xc1\x07\xe6\xd6
 // readBuild reads the paths of the package main and of its module.
 func (g *GoTables) readBuild(v view) {
 	const most = 64 << 10
-	i := bytes.Index(v, append(buildMark[:len(buildMark):len(buildMark)], "path\t"...))
+	i := bytes.Index(v.memory, append(buildMark[:len(buildMark):len(buildMark)], "path\t"...))
 	if i < 0 {
 		return
 	}
-	text := v[i+len(buildMark):]
+	text := v.memory[i+len(buildMark):]
 	for line := range strings.Lines(string(text[:min(len(text), most)])) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
 		switch {
@@ -265,7 +285,7 @@ func (g *GoTables) value(v view, table uint32, block int) int {
 		if counter += int(more); block < counter {
 			return int(value)
 		}
-		if counter > 1<<16 {
+		if counter > 1<<16 || !v.spend() {
 			return -1
 		}
 	}

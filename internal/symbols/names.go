@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/ianlancetaylor/demangle"
 )
@@ -19,15 +18,15 @@ var rustHash = regexp.MustCompile(`::h[0-9a-f]{16}$`)
 const maxNameBits = 10
 
 // PlainName returns the name of a function as in the source: it demangles names of Rust and C++, because not
-// all linkers do that. The result has at most 1,027 bytes.
+// all linkers do that. The result is printable and has at most 1,027 bytes.
 func PlainName(name string) string {
-	if len(name) <= 4<<maxNameBits {
+	if len(name) <= 1<<maxNameBits { // demangling takes more than quadratic time
 		name = rustHash.ReplaceAllString(demangle.Filter(name, demangle.MaxLength(maxNameBits)), "")
 	}
 	if len(name) > 1<<maxNameBits {
-		name = strings.ToValidUTF8(name[:1<<maxNameBits], "") + "…"
+		return clean(name[:1<<maxNameBits]) + "…"
 	}
-	return name
+	return clean(name)
 }
 
 // functionName is where the name of a function is in a file.

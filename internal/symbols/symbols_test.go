@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
 
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
@@ -279,6 +281,47 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		if _, err := symbols.Read(module, nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Names are a module's own: they must not end a line, or control a terminal.
+func TestNamesOfFunctionsAndFilesArePrintable(t *testing.T) {
+	const hostile = "a\x1b[31m\n    at b\r\u202ec\u2028d\u0085e\xff"
+	names := "\x01\x00" + string(rune(len(hostile))) + hostile // one, of function 0
+	file := wasm.AppendCustom([]byte("\x00asm\x01\x00\x00\x00\x0a\x04\x01\x02\x00\x0b"), "name", []byte("\x01"+string(rune(len(names)))+names))
+	table, err := symbols.Read(file, []byte(`{"version":3,"sources":["a\u001b[31m\n/\u202eb"],"mappings":"YAAA"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(table.Frames(0, 12), symbols.Frame{Function: symbols.PlainName(hostile)}) {
+		if f.Function == "" || strings.ContainsFunc(f.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("the frame is %q", f)
+		}
+	}
+}
+
+// The names of sources in a source map may have megabytes, and are read at each failure.
+func TestALongNameOfASourceIsCutBeforeItIsRead(t *testing.T) {
+	module := []byte("\x00asm\x01\x00\x00\x00\x0a\x04\x01\x02\x00\x0b")
+	source := strings.Repeat("/rustc/library/a", 1<<19) + "/end.rs"
+	table, err := symbols.Read(module, []byte(`{"version":3,"sources":["`+source+`"],"mappings":"YAAA"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f := table.Frames(0, 12)[0]
+	t.Logf("a name of %d bytes was read in %v", len(source), time.Since(began))
+	if !strings.HasPrefix(f.File, "…") || !strings.HasSuffix(f.File, "/a/end.rs") || len(f.File) > 1100 {
+		t.Errorf("the file is %q", f.File)
+	}
+}
+
+// Some names of 4 KiB would take 250 ms, and a stack has up to a hundred names.
+func TestALongNameIsNotDemangled(t *testing.T) {
+	for pointers, want := range map[int]string{10: "f(void**********)", 2000: "_Z1fPPP"} {
+		if got := symbols.PlainName("_Z1f" + strings.Repeat("P", pointers) + "v"); !strings.HasPrefix(got, want) {
+			t.Errorf("%d pointers: %.40s, want %s", pointers, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"runner.example/internal/wasm"
 )
@@ -85,6 +86,19 @@ func newTable(module []byte) (*Table, []wasm.Section, error) {
 		err = errors.New("is empty: build it again")
 	}
 	return t, sections, err
+}
+
+// Size returns about how many bytes the table takes beside its files: it can be a multiple of them.
+func (t *Table) Size() int64 {
+	size := cap(t.names)*int(unsafe.Sizeof(functionName{})) + cap(t.sourceMap)*int(unsafe.Sizeof(mapping{}))
+	for _, source := range t.sources {
+		size += len(source)
+	}
+	if d := t.dwarf; d != nil {
+		size += cap(d.rows)*int(unsafe.Sizeof(row{})) + cap(d.scopes)*int(unsafe.Sizeof(scope{})) + 2*cap(d.ranges)*int(unsafe.Sizeof(pcRange{}))
+		size += cap(d.files)*int(unsafe.Sizeof(sourceFile{})) + len(d.units)*int(unsafe.Sizeof(unit{})) + d.specs*int(unsafe.Sizeof(attrSpec{}))
+	}
+	return int64(size)
 }
 
 // sourceMapURL is the name of the custom section with the URL of a source map.

@@ -378,3 +378,15 @@ func RandomRegions(memory []byte, at uint32) (regions [][2]uint64, err error) {
 	}
 	return regions, err
 }
+
+// NamedBytes returns how many bytes of named frames are kept of the module that keeps most.
+func (e *Engine) NamedBytes() (most int) {
+	e.symbols.mu.Lock()
+	defer e.symbols.mu.Unlock()
+	for _, s := range e.symbols.tables {
+		s.named.Lock()
+		most = max(most, s.named.bytes)
+		s.named.Unlock()
+	}
+	return most
+}

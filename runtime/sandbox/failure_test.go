@@ -262,3 +262,29 @@ func TestModulesThatShareCodeHaveTheirOwnOffsets(t *testing.T) {
 		}
 	}
 }
+
+// A module that fails at a different place in each request, with the longest names, does not fill memory.
+func TestNamedFramesAreLimited(t *testing.T) {
+	const places, limit = 400, 256 << 10
+	var wat strings.Builder
+	wat.WriteString(`(module (memory (export "memory") 1)`)
+	name := func(i int) string { return fmt.Sprintf("%d_%s", i, strings.Repeat("x", 900)) }
+	for i := range places {
+		fmt.Fprintf(&wat, "(func $%s (export \"f%d\") unreachable)\n", name(i), i)
+	}
+	wasm := named(t, wat.String()+")")
+	e := newEngine(t, sandbox.Options{NoBreaker: true, ReadModule: func([sha256.Size]byte) ([]byte, []byte, error) { return wasm, nil, nil }})
+	m := load(t, e, wasm)
+	most := 0
+	for i := range 2 * places {
+		at := i / 2 % places // twice in a row
+		f, _ := failureOf(t, m, fmt.Sprint("f", at), plenty)
+		if len(f.Frames) != 1 || f.Frames[0].Function != name(at) || wasm[f.Frames[0].Offset] != 0 {
+			t.Fatalf("f%d: %.60v", at, f.Frames)
+		}
+		most = max(most, e.NamedBytes())
+	}
+	if most > limit || most < limit/2 {
+		t.Errorf("%d bytes of frames are kept, the limit is %d", most, limit)
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// symbolBytes limits the total size of the files whose symbols are kept. The last symbols that were
-// read are kept even if their files are larger.
+// symbolBytes limits the total size of the files and tables that are kept. The last ones that were read
+// are kept even if they are larger.
 const symbolBytes = 64 << 20
 
 // symbolTables keeps the functions and lines of modules whose handlers failed recently. Reading them
@@ -30,7 +30,16 @@ type symbolTable struct {
 	module  []byte         // its file; nil: it cannot be read
 	table   *symbols.Table // nil: there is none
 	size    int64
+
+	named struct { // a handler may fail at the same place in each request
+		sync.Mutex
+		frames map[compile.Instruction][]symbols.Frame // not changed
+		bytes  int                                     // of their texts, about
+	}
 }
+
+// namedBytes limits the frames that are kept of a module.
+const namedBytes = 256 << 10
 
 // get returns the symbols of a module. It reads them if they are not kept.
 func (t *symbolTables) get(m *Module) *symbolTable {
@@ -67,6 +76,9 @@ func (t *symbolTables) get(m *Module) *symbolTable {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.size = int64(len(module) + len(debug))
+	if s.table != nil {
+		s.size += s.table.Size()
+	}
 	t.shrink(s)
 	return s
 }
@@ -101,6 +113,37 @@ func (t *symbolTables) tidy(before int64) {
 	}
 }
 
+// framesAt returns the frames of an instruction of a module. They must not be changed.
+func (s *symbolTable) framesAt(m *Module, p compile.Instruction) []symbols.Frame {
+	s.named.Lock()
+	frames, known := s.named.frames[p]
+	s.named.Unlock()
+	if known {
+		return frames
+	}
+	function, offset := m.program.Imports+p.Function, m.program.CodeStart+p.Offset
+	if s.table == nil {
+		frames = []symbols.Frame{{Offset: offset}}
+	} else {
+		frames = s.table.Frames(uint32(function), offset)
+	}
+	if last := &frames[len(frames)-1]; last.Function == "" {
+		last.Function = compile.Quote(m.program.Exported[function], 200)
+	}
+	size := 0
+	for _, f := range frames {
+		size += 100 + len(f.Function) + len(f.File)
+	}
+	s.named.Lock()
+	defer s.named.Unlock()
+	if s.named.frames == nil || s.named.bytes+size > namedBytes {
+		s.named.frames, s.named.bytes = map[compile.Instruction][]symbols.Frame{}, 0
+	}
+	s.named.frames[p] = frames
+	s.named.bytes += size
+	return frames
+}
+
 // frames names the active calls of a failure. code is the module's code from the innermost
 // instruction on, or nil.
 func (m *Module) frames(calls []compile.Instruction) (frames []symbols.Frame, code []byte) {
@@ -109,15 +152,10 @@ func (m *Module) frames(calls []compile.Instruction) (frames []symbols.Frame, co
 	}
 	known := m.engine.symbols.get(m)
 	for _, p := range calls {
-		function, offset := m.program.Imports+p.Function, m.program.CodeStart+p.Offset
-		if known.table == nil {
-			frames = append(frames, symbols.Frame{Offset: offset})
-		} else {
-			frames = append(frames, known.table.Frames(uint32(function), offset)...)
+		if len(frames) >= symbols.MaxFrames {
+			break
 		}
-		if last := &frames[len(frames)-1]; last.Function == "" {
-			last.Function = compile.Quote(m.program.Exported[function], 200)
-		}
+		frames = append(frames, known.framesAt(m, p)...)
 	}
 	if at := m.program.CodeStart + calls[0].Offset; at < int64(len(known.module)) {
 		code = known.module[at:]
