@@ -73,6 +73,9 @@ func TestAFailureOfAGoHandlerHasItsFrames(t *testing.T) {
 		{"waits", wait, "", "waits:waits"},
 	} {
 		f := failureWithin(t, m, row.handler, row.kind == wait)
+		if len(f.Frames) > 0 && f.Frames[0].Function == "runtime.Gosched" { // the collector sometimes lets others run
+			f.Frames = f.Frames[1:]
+		}
 		var got []string
 		for i, want := range strings.Split(row.frames, ", ") {
 			if i == len(f.Frames) {
