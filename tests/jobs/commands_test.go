@@ -47,7 +47,7 @@ func TestOperatorsSeeAndChangeJobs(t *testing.T) {
 	if all := list(t, a, "--state", "failed"); len(all) != 1 || all[0].ID != failing || all[0].Attempt != 3 || !strings.HasPrefix(all[0].Error, "exception: ") {
 		t.Errorf("failed jobs: %+v", all)
 	}
-	if text := a.Must("jobs", "list", "--failed"); !regexp.MustCompile(` exception: \S.* handlers/ledger\.ts:\d+`).MatchString(text) {
+	if text := a.Must("jobs", "list", "--failed"); !regexp.MustCompile(` exception: \S.* fails \(handlers/ledger\.ts:\d+`).MatchString(text) {
 		t.Errorf("the table of failed jobs has no kind and place:\n%s", text)
 	}
 	if text := a.Must("jobs", "show", failing); !regexp.MustCompile(`(?m)^error +exception: .*\n +at .*handlers/ledger\.ts:\d+(.*\n)+attempt 2 +exception: .*\n +at .*ledger\.ts(.*\n)+attempt 1 +exception: `).MatchString(text) {

@@ -41,7 +41,7 @@ func TestAJobWithAsActsUnderThatScopeWithinTheTenant(t *testing.T) {
 func TestAJobThatFailsRunsAgain(t *testing.T) {
 	_, d := serve(t)
 	d.enqueue(`{"name":"fails","params":{"until":2}}`)
-	d.WaitForOutput(`"job":"fails","attempt":1,"outcome":"retried".*500 handler_failed`)
+	d.WaitForOutput(`"job":"fails","attempt":1,"outcome":"retried".*exception: Error: not yet`)
 	d.waitFor("attempt 2")
 	d.enqueue(`{"name":"fails","params":{"until":9,"status":422}}`)
 	d.WaitForOutput(`"job":"fails","attempt":3,"outcome":"failed".*the handler answered 422`)
