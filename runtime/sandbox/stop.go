@@ -15,7 +15,7 @@ import (
 // memory it may have sparePages more, for its error.
 const (
 	lastTime   = 5 * time.Millisecond
-	reportTime = 20 * time.Millisecond
+	reportTime = 50 * time.Millisecond
 	sparePages = 4
 	// Allocators ask twice for the memory of the handler before they fail.
 	refusalsBeforeSpare = 2

@@ -515,6 +515,13 @@ func (w *world) serve(t testing.TB, text string) []string {
 	if err != nil && err != dropped {
 		t.Fatalf("%s: %v", r.handler, err)
 	}
+	failure, others := call.Failures()
+	if failure != nil {
+		others = append(others, *failure)
+	}
+	for _, f := range others { // as the runtime does
+		fmt.Fprintf(&w.log, "%s: %s %v\n", f.Kind, f.Message, f.Frames)
+	}
 	lines := w.trace.take(failed)
 	if r := &call.Response; r.Code == string(fault.InvalidInput) { // which the host has made of a failure
 		lines[len(lines)-1] = fmt.Sprintf("error %d %s %s", r.Status, r.Code, r.Detail)

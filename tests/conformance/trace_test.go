@@ -57,6 +57,10 @@ func (r *recorder) Before(_ context.Context, m api.Module, f api.FunctionDefinit
 	line := f.Name()
 	switch line {
 	case "log":
+		if number(0) == 4 { // a report: each language has its own words
+			r.quiet = true
+			return
+		}
 		levels := []string{"debug", "info", "warn", "error"}
 		line = "log " + levels[min(number(0), 3)] + " " + r.plain(text(1))
 	case "call_wait", "call_take":

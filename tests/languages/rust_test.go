@@ -2,6 +2,7 @@ package languages_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,16 +21,15 @@ func standardRust(t *testing.T) *harness.Server {
 	if _, messages, err := build.Build(t.Context(), build.Options{Dir: source.Dir, Name: "standard"}); err != nil || messages != nil {
 		t.Fatalf("%v\n%v", err, messages)
 	}
-	schema, err := os.ReadFile(source.Path("app.schema"))
+	schema, err := os.ReadFile(filepath.Join(source.Dir, "app.schema"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile(source.Path("build/standard.wasm"))
+	module, err := os.ReadFile(filepath.Join(source.Dir, "build/standard.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := harness.NewApp(t, string(schema), "", "standard")
-	a.ShareCode()
+	a := harness.NewApp(t, string(schema), "")
 	a.Write("build/standard.wasm", string(module))
 	return a.Serve()
 }
