@@ -76,7 +76,7 @@ func builtFor(t *testing.T, arguments string, files map[string]string) (target, 
 
 func TestRustIsBuiltForWASIWhereItIsInstalled(t *testing.T) {
 	const wasip1, wasi, unknown = "wasm32-wasip1", "wasm32-wasi", "wasm32-unknown-unknown"
-	notice := "handlers/guest: warning: built for wasm32-unknown-unknown, because wasm32-wasip1 is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail: run `rustup target add wasm32-wasip1`"
+	notice := "handlers/guest: warning: built for wasm32-unknown-unknown, because wasm32-wasip1 is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; run `rustup target add wasm32-wasip1`"
 	for _, row := range []struct {
 		installed []string
 		want      string
