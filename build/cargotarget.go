@@ -82,7 +82,7 @@ func namedTarget(app, dir string) (target string, at diag.Span, found bool) {
 // reactor returns options for the linker that make a module for WASI a reactor, whose
 // _initialize is called once. Without one, the linker makes every export run the constructors.
 // The function is in an object file of the compiler. It is linked from an archive in dir: the
-// linker ignores it there if the crate has its own _initialize. Without that file there are no options.
+// linker ignores it there if the crate has its own _initialize. If the toolchain lacks that file, no options are added.
 func (t cargoTool) reactor(dir string) ([]string, error) {
 	if t.target == unknownUnknown {
 		return nil, nil

@@ -32,7 +32,7 @@ func (c *crash) add(line []byte, maxBytes int) bool {
 }
 
 // Crash returns the failure that Go's runtime wrote to standard error before it ended the guest. The
-// text is then not logged. false: there is no such text. The sandbox calls it before End when the guest
+// text is then not logged. ok is false if it wrote none. The sandbox calls it before End when the guest
 // has trapped or exited.
 func (c *Call) Crash() (f Failure, ok bool) {
 	c.stderr.flush()

@@ -75,11 +75,7 @@ func (c *Call) reportFailure(text []byte) {
 		return
 	}
 	if c.Request == nil { // the initialization: its error is that of the module
-		text := r.Kind + ": " + r.Message
-		if len(r.Frames) > 0 {
-			text += " at " + r.Frames[0].String()
-		}
-		c.logLine(slog.LevelError, []byte(text))
+		c.logLine(slog.LevelError, []byte(r.Failure.String()))
 		return
 	}
 	if len(c.reports) == maxReports {

@@ -16,7 +16,7 @@ func TestAJobCannotCancelItself(t *testing.T) {
 			t.Errorf("the job job_1 cancels %s: %d, want %d", id, n, want)
 		}
 	}
-	g.call.Request.Job = nil // a request may: there is no such job here
+	g.call.Request.Job = nil // a request may cancel a job; this one does not exist
 	if n := g.do("call", "jobs.cancel", `{"id":"job_1"}`); n != notFound {
 		t.Errorf("a request cancels job_1: %d, want %d", n, notFound)
 	}

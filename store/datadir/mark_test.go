@@ -50,7 +50,7 @@ func names(t *testing.T, dir string, p datadir.Position) bool {
 func TestAMarkNamesWhatWasWrittenLast(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := datadir.OpenMark(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("there is no mark: %v", err)
+		t.Fatalf("the mark does not exist: %v", err)
 	}
 	m := createMark(t, dir, at(7))
 	if !m.Exists() || m.Path() != markFile(dir) || m.Seq() != 7 {

@@ -47,7 +47,7 @@
 //! On `wasm32-wasip1` the time, random numbers and sleeping work in the standard library and in
 //! the crates that use it. `println!` and `dbg!` write to the log, and
 //! `std::process::exit` with a status other than 0 answers 500. Files, threads and
-//! sockets are errors; there are no arguments and variables. On `wasm32-unknown-unknown` none of
+//! sockets are errors; arguments and variables are empty. On `wasm32-unknown-unknown` none of
 //! this works: `SystemTime::now` panics and `println!` does nothing. Use [`Context::random`] and
 //! [`Context::now`] there.
 //!
