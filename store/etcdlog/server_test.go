@@ -113,11 +113,20 @@ func TestAServerStartsWithoutTheOthers(t *testing.T) {
 	}
 
 	two.Members = nil // its directory has them
+	place, err := net.Listen("tcp", strings.TrimPrefix(one.Self.PeerURL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	second = run(t, two)
-	logged.wait(t, "etcd warning", one.Self.PeerURL) // it looks for the other one
+	conn, err := place.Accept() // it looks for the other one
+	if err != nil {
+		t.Fatal(err)
+	}
 	if second.Err() != nil || isReady(second) {
 		t.Errorf("half of the servers: the second one has %v, ready %v", second.Err(), isReady(second))
 	}
+	conn.Close()
+	place.Close()
 	one.Members = nil
 	first = run(t, one)
 	<-first.Ready()
