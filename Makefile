@@ -69,8 +69,8 @@ lint:
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
-	$(GO_TEST) $(MANY) ./build ./store/... ./cluster $$(go list ./... | grep -v /tests/)
-	$(GO_TEST) $(MANY) -race -short ./keystore $$(go list ./store/... | grep -v etcdlog) ./entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
+	$(GO_TEST) $(MANY) ./build ./state/store/... ./cluster $$(go list ./... | grep -v /tests/)
+	$(GO_TEST) $(MANY) -race -short ./keystore $$(go list ./state/store/... | grep -v etcdlog) ./state/entity/... ./keystore/... ./runtime/... ./hostabi/... ./internal/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 

@@ -25,7 +25,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const appSchema = `

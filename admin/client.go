@@ -12,11 +12,11 @@ import (
 	"os"
 	"strconv"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/release"
+	"runner.example/state/audit"
 )
 
 // Client runs operations on a node: in this process, over its socket, or over the network. It is

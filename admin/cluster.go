@@ -7,7 +7,7 @@ import (
 	"runner.example/cluster"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // InviteNode asks for an invitation to the cluster.

@@ -9,14 +9,14 @@ import (
 	"math"
 	"slices"
 
-	"runner.example/audit"
-	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 // MaxImport is the most rows of one ImportRows: they are one transaction.

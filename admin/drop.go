@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/hex"
 
-	"runner.example/audit"
-	"runner.example/entity/catalog"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/store"
 )
 
 // DropKept names a field or an entity that rows have, and that the active release does not declare.

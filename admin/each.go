@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"slices"
 
-	"runner.example/audit"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // MaxEach is the most rows of one CallEach: they are one transaction.

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"runner.example/admin"
-	"runner.example/entity"
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
+	"runner.example/state/entity"
 )
 
 const importSchema = `

@@ -3,11 +3,11 @@ package admin
 import (
 	"context"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
-	"runner.example/jobs"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // JobID identifies a job.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/cluster"
-	"runner.example/jobs"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // OpenAPI returns the OpenAPI document of a RemoteServer: its operations with their arguments,

@@ -14,18 +14,18 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/audit"
 	"runner.example/cluster"
-	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
-	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/entity"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // Local is a node in this process. The creator of a Local owns its parts and closes them.

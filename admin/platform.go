@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // CreatePlatformKey describes a new platform key.

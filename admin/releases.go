@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"runner.example/audit"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // ReleaseList has the stored releases, the newest first, and the pointer to the active one.

@@ -24,13 +24,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"runner.example/admin"
-	"runner.example/entity"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/keystore/credtime"
 	"runner.example/release"
 	"runner.example/runtime/auth"
+	"runner.example/state/entity"
 )
 
 // remoteNode is a node with a server on the network.

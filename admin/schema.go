@@ -3,11 +3,11 @@ package admin
 import (
 	"context"
 
-	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema/compiler"
+	"runner.example/state/entity/catalog"
 )
 
 // CompareSchema is a schema to compare with the node's rows and keys.

@@ -6,7 +6,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // CreateSession describes a new session.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
+	"runner.example/state/entity/catalog"
 )
 
 // Content is what a server activates: the checked schema and the modules.

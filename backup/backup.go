@@ -9,11 +9,11 @@ import (
 	"io"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/version"
 	"runner.example/keystore"
-	"runner.example/store"
-	"runner.example/store/frame"
+	"runner.example/state/audit"
+	"runner.example/state/store"
+	"runner.example/state/store/frame"
 )
 
 // Head describes a backup.

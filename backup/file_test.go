@@ -12,7 +12,7 @@ import (
 
 	"runner.example/backup"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // oneBackup returns the bytes of a backup of a store with one key, and the path of its pepper.

@@ -9,7 +9,7 @@ import (
 
 	"runner.example/backup"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 	"runner.example/tests/harness"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // RestoreOptions are the paths that Restore reads and writes.

@@ -26,8 +26,8 @@ import (
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/release"
-	"runner.example/store"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/etcdlog"
 )
 
 // member is a node of a cluster in this process.

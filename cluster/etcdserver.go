@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/store/etcdlog"
+	"runner.example/state/store/etcdlog"
 )
 
 // etcdServer is the etcdServer of etcd of a voter, which is started in the background.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/etcdlog"
 )
 
 const (

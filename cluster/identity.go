@@ -11,7 +11,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store/etcdlog"
 )
 
 // The files below <data>/cluster.

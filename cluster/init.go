@@ -13,7 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // firstPort is where free ports are looked for when no address is set.

@@ -13,7 +13,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // InvitationLife is how long an invitation can be used.

@@ -15,7 +15,7 @@ import (
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
-	"runner.example/store/datadir"
+	"runner.example/state/store/datadir"
 )
 
 // JoinOptions configure Join.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/etcdlog"
 )
 
 // Leave removes a node from the cluster permanently: this one, or another one, which may be out of

@@ -18,7 +18,7 @@ import (
 	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // The limits of the listener for other nodes.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"runner.example/cluster"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Without a majority of the voters a commit ends, and does not wait until there is one.

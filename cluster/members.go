@@ -11,8 +11,8 @@ import (
 	"slices"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/etcdlog"
 )
 
 // The table of nodes in the store decides who is a node: a machine is one as long as the table has its

@@ -12,7 +12,7 @@ import (
 	"runner.example/cluster"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // lines is a log whose lines a test waits for.

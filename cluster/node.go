@@ -19,9 +19,9 @@ import (
 	"runner.example/internal/version"
 	"runner.example/keystore"
 	"runner.example/release"
-	"runner.example/store"
-	"runner.example/store/datadir"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/datadir"
+	"runner.example/state/store/etcdlog"
 )
 
 // StartOptions configure Start.

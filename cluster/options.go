@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store/etcdlog"
 )
 
 // Options are the settings of a node. They are ignored by a server that is standalone.

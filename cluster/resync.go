@@ -11,7 +11,7 @@ import (
 	"runner.example/backup"
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
-	"runner.example/store/datadir"
+	"runner.example/state/store/datadir"
 )
 
 // storeFiles are what a backup has of a data directory; the blobs are added to those that the node

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/store"
-	"runner.example/store/etcdlog"
+	"runner.example/state/store"
+	"runner.example/state/store/etcdlog"
 )
 
 // Overview is the state of the cluster as one node sees it.

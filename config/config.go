@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/cluster"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -18,7 +17,8 @@ import (
 	"runner.example/runtime"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // FileName is the name of the file in an app directory.

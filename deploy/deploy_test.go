@@ -17,7 +17,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // newNode returns a node that activates releases, and serves nothing.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"runner.example/app"
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/console"
@@ -34,7 +33,8 @@ import (
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
 	"runner.example/schema/syntax"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 // Options are the input of Run.

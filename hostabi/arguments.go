@@ -13,10 +13,10 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"runner.example/entity/query"
 	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/state/entity/query"
 )
 
 // maxDepth is how deep JSON from a guest may nest. maxMembers is how many members an

@@ -4,16 +4,16 @@ import (
 	"log/slog"
 	"time"
 
-	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
 	"runner.example/internal/password"
 	"runner.example/internal/secret"
-	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/schema"
+	"runner.example/state/entity"
+	"runner.example/state/jobs"
 )
 
 // Host is what host functions use: the packages below and the limits of one run. All runs

@@ -7,9 +7,9 @@ import (
 	"encoding/hex"
 	"hash"
 
-	"runner.example/entity"
 	"runner.example/internal/octets"
 	"runner.example/internal/webcrypto"
+	"runner.example/state/entity"
 )
 
 // sumJSON is a digest or a signature in both usual forms.

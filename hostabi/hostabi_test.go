@@ -13,7 +13,6 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -23,7 +22,8 @@ import (
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 // emptyModule has two pages of memory, exported, and nothing else.

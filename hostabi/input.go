@@ -7,7 +7,7 @@ import (
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // BodyMemory allocates memory for the body of an answer of n bytes. It returns nil if

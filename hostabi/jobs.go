@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/jobs"
+	"runner.example/state/jobs"
 )
 
 // enqueueJob writes a job of the caller into the request's transaction.

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"unicode/utf8"
 
-	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/state/entity"
 )
 
 // operation is one service operation of call. All of its arguments are checked before it

@@ -1,6 +1,6 @@
 package hostabi
 
-import "runner.example/entity"
+import "runner.example/state/entity"
 
 // operationState is the state of a run's operations on rows, keys and other services.
 type operationState struct {

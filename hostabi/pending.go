@@ -6,10 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
+	"runner.example/state/entity"
 )
 
 const (

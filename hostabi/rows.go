@@ -3,7 +3,7 @@ package hostabi
 import (
 	"errors"
 
-	"runner.example/entity"
+	"runner.example/state/entity"
 )
 
 // runRowOperation runs an operation on rows, with the caller's authority and in the

@@ -9,7 +9,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func TestRowsAreReadAndWrittenWithTheCallersAuthority(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/webhook"
+	"runner.example/state/webhook"
 )
 
 // verifyWebhook checks the signature of this request, as a route with verify: does for its

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"slices"
 
-	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // Authority is the caller that asks for a change, and the schema that applies. A handler

@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func apiKey(s *schema.Schema, tenant, id, scope, capability string) keystore.Authority {

@@ -15,7 +15,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const (

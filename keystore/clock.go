@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // ClockState is the credential time and the wall clock.

@@ -15,7 +15,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/keystore/credtime"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func TestClockGoesBack(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/audit"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // runNodes runs test, in a synctest bubble, with the keystores of two nodes that share one log and

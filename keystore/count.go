@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // The number of a tenant's keys is stored besides their list, so that creating a key need

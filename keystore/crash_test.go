@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // The environment of the child that crashes: where its data is, at which step,

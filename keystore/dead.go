@@ -11,10 +11,10 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/keystore/tokenindex"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // DefaultKeepDead is how long a revoked or expired key can still be listed.

@@ -18,7 +18,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // limited is typed with a limit of keys for each tenant.

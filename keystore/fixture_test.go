@@ -15,7 +15,7 @@ import (
 	"runner.example/keystore/credtime"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // TestMain is also the program that TestCrashPoints kills.

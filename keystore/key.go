@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"runner.example/internal/secret"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Status is the state of a key. Only Disabled and Revoked are stored, the others follow

@@ -17,7 +17,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore/credtime"
 	"runner.example/keystore/tokenindex"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Options configure a Keystore. The zero value keeps everything in memory, the pepper

@@ -7,7 +7,7 @@ import (
 	"iter"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const (

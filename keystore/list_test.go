@@ -9,7 +9,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func ids(page keystore.Page) (out []string) {

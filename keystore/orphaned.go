@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // maxOrphansNamed is how many ids one warning names.

@@ -17,7 +17,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // pepperLen is the length of the pepper in bytes; its file holds twice as many

@@ -9,8 +9,8 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
-	"runner.example/store/frame"
+	"runner.example/state/store"
+	"runner.example/state/store/frame"
 )
 
 func TestThePepperIsCreatedOnceWithMode0600(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"runner.example/internal/secret"
 	"runner.example/keystore/tokenindex"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // The answers to operations on platform keys that cannot be done.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 func (w *fixture) changePlatform(fn func(*store.Tx) (keystore.PlatformKey, error)) (key keystore.PlatformKey, err error) {

@@ -14,7 +14,7 @@ import (
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // generous lets everybody create keys of the scopes of typed and of untyped: what a caller reaches

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"runner.example/internal/secret"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // sessionPrefix begins the value of every session's cookie; its form is that of

@@ -11,7 +11,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // maxRoles bounds the roles of one session.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Each session has an entry in the index by user, which is written with its record. The key has

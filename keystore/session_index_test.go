@@ -18,8 +18,8 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // managed is cookies with a line for those who manage sessions of others.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // SessionFilter says which sessions to list.

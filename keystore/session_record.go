@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // sessionRecord is a session as the store holds it. Times are ms since 1970, 0:

@@ -24,7 +24,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // cookies is a schema with sessions of 30 minutes and 12 hours.

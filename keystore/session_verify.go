@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // SessionIdentity is the session that a cookie belongs to.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Older versions wrote keys without the kind of the owner, and without an entry in a list of the

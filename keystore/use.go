@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // use is the last use of a key or a session. Requests record it here, a background task

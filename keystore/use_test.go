@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func TestTheLastUseIsVisibleAtOnceAndAfterARestart(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func TestAKeyIsValidUntilTheMillisecondOfItsEnd(t *testing.T) {

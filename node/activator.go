@@ -15,14 +15,14 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"runner.example/app"
-	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/release"
 	"runner.example/runtime"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // Sources are where an Activator reads what it activates.

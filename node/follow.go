@@ -9,7 +9,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/release"
 	"runner.example/runtime"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // inCluster reports whether there are other nodes.

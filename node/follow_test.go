@@ -18,9 +18,7 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
-	"runner.example/audit"
 	"runner.example/config"
-	"runner.example/entity/layout"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
@@ -29,8 +27,10 @@ import (
 	"runner.example/node"
 	"runner.example/release"
 	"runner.example/runtime"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/audit"
+	"runner.example/state/entity/layout"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 	"runner.example/tests/guest"
 )
 

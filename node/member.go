@@ -15,7 +15,7 @@ import (
 	"runner.example/internal/telemetry"
 	"runner.example/release"
 	"runner.example/runtime"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // ErrBehind means that the server has ended because the log of its cluster no longer has what its

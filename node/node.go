@@ -13,7 +13,6 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
-	"runner.example/audit"
 	"runner.example/cluster"
 	"runner.example/internal/gcpace"
 	"runner.example/internal/telemetry"
@@ -21,6 +20,7 @@ import (
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/runtime/front"
+	"runner.example/state/audit"
 )
 
 // headEvery is how often the head of the audit chain is logged.

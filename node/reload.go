@@ -18,7 +18,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Begin reloads at each SIGHUP, deletes what old releases leave, and in a cluster loads what other nodes

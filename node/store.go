@@ -9,10 +9,10 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
-	"runner.example/audit"
 	"runner.example/cluster"
 	"runner.example/internal/telemetry"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 const (

@@ -9,7 +9,6 @@ import (
 
 	"runner.example/admin"
 	"runner.example/app"
-	"runner.example/entity"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/gcpace"
@@ -17,7 +16,8 @@ import (
 	"runner.example/release"
 	"runner.example/runtime"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 // Task is what a command does on the node of an app.

@@ -13,8 +13,8 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // pair opens the stores of two nodes. The first one is the owner. The second one fetches blobs from

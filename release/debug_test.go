@@ -6,7 +6,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // withDebug are the files of a release with a module and a debug file.

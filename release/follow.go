@@ -1,6 +1,6 @@
 package release
 
-import "runner.example/store"
+import "runner.example/state/store"
 
 // OnActivate calls fn at each change of the pointer to the active release, by any node, until stop is
 // called: with the number of the commit, before it is readable. fn must not block, as that of

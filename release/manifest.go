@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // The limits of a release.

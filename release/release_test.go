@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 var someone = release.Author{Actor: audit.Actor{Kind: "system", ID: "uid:0"}, RequestID: "01hx"}

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 const (

@@ -16,10 +16,10 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/audit"
 	"runner.example/internal/fault"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 // privateKey returns a key that is made from a number.

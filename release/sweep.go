@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // blobAge is how old a blob must be before it is deleted because no release names it: an upload

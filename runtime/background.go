@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
-	"runner.example/entity/catalog"
 	"runner.example/internal/diag"
-	"runner.example/jobs"
-	"runner.example/store"
-	"runner.example/webhook"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
+	"runner.example/state/webhook"
 )
 
 // progressEvery is the time between two log lines about an index build.

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/audit"
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/runtime/front"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 // maxCallAnswer is the largest body that a function may answer to an operator, in bytes.

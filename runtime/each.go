@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Each is a batch of calls of a function by an operator, all in one transaction.

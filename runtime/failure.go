@@ -5,9 +5,9 @@ import (
 	"errors"
 	"log/slog"
 
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/state/entity"
 )
 
 // recordFailure logs why the handler failed, if it did, and its uncaught errors. err is the error of

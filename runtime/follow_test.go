@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/entity"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/entity"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // newNodes returns servers whose stores share a log. The first has activated shop, and the others

@@ -13,7 +13,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func TestHealth(t *testing.T) {

@@ -7,15 +7,15 @@ import (
 	"net/netip"
 	"time"
 
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
-	"runner.example/store"
-	"runner.example/webhook"
+	"runner.example/state/entity"
+	"runner.example/state/store"
+	"runner.example/state/webhook"
 )
 
 // invocation is one call of a handler, by an HTTP request or by an operator, with all its

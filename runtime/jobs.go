@@ -13,14 +13,14 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/entity"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
-	"runner.example/jobs"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // jobRunner claims jobs, and runs them.

@@ -16,7 +16,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/store"
 	"runner.example/tests/guest"
 )
 

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -26,8 +25,9 @@ import (
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
-	"runner.example/store"
-	"runner.example/webhook"
+	"runner.example/state/entity"
+	"runner.example/state/store"
+	"runner.example/state/webhook"
 )
 
 // App is what Activate activates: a checked schema and the modules with its handlers.

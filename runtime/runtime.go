@@ -15,21 +15,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
 	"runner.example/internal/longwork"
 	"runner.example/internal/outbound"
 	"runner.example/internal/password"
 	"runner.example/internal/telemetry"
-	"runner.example/jobs"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // Options configure a Runtime. Store, Keystore and Logger are required; the rest have

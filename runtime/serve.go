@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"time"
 
-	"runner.example/entity"
 	"runner.example/internal/caller"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
+	"runner.example/state/entity"
 )
 
 // requestState is the state of one HTTP request beside its exchange. It is pooled.

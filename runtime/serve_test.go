@@ -23,7 +23,7 @@ import (
 	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/store"
 	"runner.example/tests/guest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"runner.example/entity/catalog"
-	"runner.example/store"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/store"
 )
 
 // takeOverAgain is the pause before takeOver tries again.

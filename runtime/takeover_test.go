@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/entity"
-	"runner.example/entity/layout"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/keystore"
 	"runner.example/runtime"
 	"runner.example/schema/compiler"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/entity"
+	"runner.example/state/entity/layout"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // runOn runs a runtime on each store.

@@ -131,23 +131,23 @@ part "sandbox: isolation, a million requests" \
 part "sandbox: the same, shorter, with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi/...
 part "store, rows, keys and jobs with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./store/... ./entity ./keystore ./jobs
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./state/store/... ./state/entity ./keystore ./state/jobs
 part "callers, webhooks and outbound calls with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./webhook ./internal/outbound
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./state/webhook ./internal/outbound
 part "wasm: rewritten modules behave as before" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "black box: all of it, against a binary with the race detector" \
   env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,jobs,sandbox,languages,operations,docs}
 part "keys: statistics, crashes, revocation" \
-  go test -count=1 -v -timeout 30m ./keystore/... ./audit/...
+  go test -count=1 -v -timeout 30m ./keystore/... ./state/audit/...
 part "store: a shared log, and faults of its servers" \
-  go test -count=1 -v -timeout 40m ./store/etcdlog
+  go test -count=1 -v -timeout 40m ./state/store/etcdlog
 part "cluster: nodes that are killed, paused, cut off, restarted, without disk and power under load" \
   go test -count=1 -v -timeout 60m ./cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
 part "store: crashes, serializability, damage, full disks" \
-  go test -count=1 -v -timeout 60m ./store/...
+  go test -count=1 -v -timeout 60m ./state/store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
-  go test -count=1 -v -timeout 60m ./entity
+  go test -count=1 -v -timeout 60m ./state/entity
 part "schemas: rules against a plain interpreter, and a change of each token" \
   go test -count=1 -v -timeout 30m ./schema ./schema/compiler
 part "compilers: more options" \

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/admin"
-	"runner.example/audit"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
+	"runner.example/state/audit"
 )
 
 func auditListCommand(c *program) *cobra.Command {

@@ -12,11 +12,11 @@ import (
 	"runner.example/admin"
 	"runner.example/app"
 	"runner.example/cmd/runner/cli"
-	"runner.example/entity/catalog"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
 	"runner.example/schema"
+	"runner.example/state/entity/catalog"
 )
 
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.

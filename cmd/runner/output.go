@@ -8,7 +8,7 @@ import (
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // report prints err and returns its exit status.

@@ -13,8 +13,8 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
-	"runner.example/salvage"
-	"runner.example/store"
+	"runner.example/state/salvage"
+	"runner.example/state/store"
 )
 
 const storeHelp = `Work on the files of the store while no server runs.`

@@ -16,7 +16,7 @@ import (
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // Options configure an Authenticator.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"runner.example/audit"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
@@ -27,7 +26,8 @@ import (
 	"runner.example/runtime/auth"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 const app = `

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // readEvery is the pause between two readings of the store's staleness.

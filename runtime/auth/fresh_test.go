@@ -13,8 +13,8 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
-	"runner.example/store"
-	"runner.example/store/storetest"
+	"runner.example/state/store"
+	"runner.example/state/store/storetest"
 )
 
 // await waits until done is true.

@@ -17,7 +17,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
 	"runner.example/schema"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // portal is an app whose users have sessions.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/audit"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
-	"runner.example/store"
+	"runner.example/state/audit"
+	"runner.example/state/store"
 )
 
 const (

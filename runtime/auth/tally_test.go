@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"runner.example/runtime/auth"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 func addressOf(i int) netip.Addr {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"runner.example/build"
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -23,7 +22,8 @@ import (
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 )
 
 const guestsDir = "tests/bench/guests"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/store/etcdlog"
+	"runner.example/state/store/etcdlog"
 	"runner.example/tests/harness"
 )
 

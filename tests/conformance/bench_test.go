@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"runner.example/hostabi"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 // BenchmarkCall runs three handlers of every guest in warm sandboxes: one answers a constant,

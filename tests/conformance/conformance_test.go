@@ -28,7 +28,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"runner.example/build"
-	"runner.example/entity"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -45,7 +44,8 @@ import (
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/sdk/rust/rusttest"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/store"
 
 	// Compilers read these files, so the test must run again when one changes.
 	_ "runner.example/sdk/assemblyscript"

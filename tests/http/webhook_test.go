@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/store"
+	"runner.example/state/store"
+	"runner.example/state/webhook"
 	"runner.example/tests/harness"
-	"runner.example/webhook"
 )
 
 const webhookSchema = `

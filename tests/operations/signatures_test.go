@@ -21,7 +21,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/release"
-	"runner.example/store"
+	"runner.example/state/store"
 	"runner.example/tests/harness"
 )
 

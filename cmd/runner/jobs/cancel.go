@@ -11,8 +11,8 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
-	"runner.example/jobs"
 	"runner.example/node"
+	"runner.example/state/jobs"
 )
 
 const cancelHelp = `Cancel a job that waits or runs. A run in progress is stopped, and its writes are not committed.

@@ -17,9 +17,9 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
-	"runner.example/jobs"
 	"runner.example/node"
 	"runner.example/schema"
+	"runner.example/state/jobs"
 )
 
 const jobsHelp = `Show and change the jobs of the app, with or without a running server: work that handlers enqueue,

@@ -20,7 +20,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
-	"runner.example/store"
+	"runner.example/state/store"
 )
 
 const clusterHelp = `Manage a cluster: several runners that have the same rows, keys and releases, and share one

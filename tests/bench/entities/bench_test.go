@@ -24,15 +24,15 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	_ "modernc.org/sqlite"
 
-	"runner.example/entity"
-	"runner.example/entity/catalog"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/store"
 	"runner.example/tests/bench/arms"
 )
 

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"testing"
 
-	"runner.example/entity"
-	"runner.example/entity/catalog"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
-	"runner.example/store"
+	"runner.example/state/entity"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/store"
 	"runner.example/tests/bench/arms"
 )
 

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"runner.example/internal/fault"
+	"runner.example/state/store/datadir"
+	"runner.example/state/store/space"
+)
+
+// Digest names a blob: the SHA-256 of its bytes. Its text is 64 hexadecimal digits, lower case.
+type Digest = datadir.Digest
+
+// BlobInfo describes a blob.
+type BlobInfo = datadir.BlobInfo
+
+// ParseDigest reads what Digest.String returns.
+func ParseDigest(s string) (Digest, error) { return datadir.ParseDigest(s) }
+
+// PutBlob stores all that r yields and returns its digest. After it returned the blob is on
+// disk; equal blobs are stored once. If it fails nothing is stored. The error matches
+// ErrUnavailable if the disk is full.
+func (s *Store) PutBlob(ctx context.Context, r io.Reader) (Digest, error) {
+	return s.putBlob(ctx, r, func(Digest) error { return nil })
+}
+
+// PutBlobAs is PutBlob for a blob whose digest and size in bytes are known. It reads at most one
+// byte more. If r yields anything else, nothing is stored, and the error is a fault with the
+// code Invalid.
+func (s *Store) PutBlobAs(ctx context.Context, r io.Reader, want Digest, size int64) error {
+	bounded := &io.LimitedReader{R: r, N: size + 1}
+	_, err := s.putBlob(ctx, bounded, func(d Digest) error {
+		switch got := size + 1 - bounded.N; {
+		case got > size:
+			return fault.New(fault.Invalid, "more than the declared %d bytes were sent", size)
+		case got < size:
+			return fault.New(fault.Invalid, "%d of the declared %d bytes were sent", got, size)
+		case d != want:
+			return fault.New(fault.Invalid, "the bytes have the SHA-256 %v, not %v: they were changed on the way", d, want)
+		}
+		return nil
+	})
+	return err
+}
+
+// putBlob stores what r yields unless check returns an error for its digest.
+func (s *Store) putBlob(ctx context.Context, r io.Reader, check func(Digest) error) (Digest, error) {
+	if s.isClosed() {
+		return Digest{}, errClosed
+	}
+	d, err := s.blobs.Put(ctx, r, check)
+	if space.IsFull(err) {
+		err = unavailable(err)
+	}
+	if err != nil {
+		return Digest{}, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
+	}
+	return d, nil
+}
+
+// Blob opens a blob, which the caller must close. Its bytes have been checked
+// against the digest. A blob that this node lacks is fetched from another one first, and stored
+// here, see Options.FetchBlob. The error is ErrNotFound if no node has it, and matches
+// ErrUnavailable if that is not known.
+func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	r, err := s.LocalBlob(ctx, d)
+	if err != ErrNotFound || s.blobs.Fetch == nil {
+		return r, err
+	}
+	switch err := s.blobs.FetchOnce(ctx, d); {
+	case errors.Is(err, ErrNotFound):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("fetch blob %v: %w", d, unavailable(err))
+	}
+	return s.LocalBlob(ctx, d)
+}
+
+// LocalBlob is Blob for blobs that this node has: with it, a node answers another one.
+func (s *Store) LocalBlob(ctx context.Context, d Digest) (io.ReadCloser, error) {
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	r, err := s.blobs.Read(ctx, d)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("read blob %v: %w", d, orUnavailable(ctx, err))
+	}
+	return r, nil
+}
+
+// HasBlob describes a blob that this node has. Its bytes are not read. The error is ErrNotFound if
+// this node does not have it.
+func (s *Store) HasBlob(d Digest) (BlobInfo, error) {
+	if s.isClosed() {
+		return BlobInfo{}, errClosed
+	}
+	info, err := s.blobs.Info(d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return BlobInfo{}, ErrNotFound
+	}
+	return info, err
+}
+
+// Blobs returns all blobs that this node has, in the order of their digests.
+func (s *Store) Blobs() (all []BlobInfo, err error) {
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	digests, err := s.blobs.List()
+	if err != nil {
+		return nil, fmt.Errorf("list blobs: %w", err)
+	}
+	for _, d := range digests {
+		info, err := s.blobs.Info(d)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+		case err != nil:
+			return nil, fmt.Errorf("list blobs: %w", err)
+		default:
+			all = append(all, info)
+		}
+	}
+	return all, nil
+}
+
+// DeleteBlob removes a blob of this node; if there is none it does nothing. While a backup is
+// being written it removes nothing, and the error matches ErrUnavailable. The caller makes sure that
+// no key names the blob.
+func (s *Store) DeleteBlob(d Digest) error {
+	if s.isClosed() {
+		return errClosed
+	}
+	err := s.blobs.Remove(d)
+	switch {
+	case errors.Is(err, datadir.ErrKept):
+		return unavailable(err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("delete blob %v: %w", d, err)
+	}
+	return nil
+}
