@@ -30,9 +30,9 @@ import (
 	"runner.example/build"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
-	"runner.example/internal/outbound"
 	"runner.example/runtime/sandbox"
 	"runner.example/sdk/assemblyscript"
 )

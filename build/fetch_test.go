@@ -20,8 +20,8 @@ import (
 	"runner.example/build"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/caller"
-	"runner.example/internal/outbound"
 	"runner.example/runtime/sandbox"
 )
 

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/longwork"
+	"runner.example/hostabi/outbound"
+	"runner.example/hostabi/password"
 	"runner.example/internal/fairqueue"
-	"runner.example/internal/longwork"
-	"runner.example/internal/outbound"
-	"runner.example/internal/password"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"

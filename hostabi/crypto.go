@@ -7,8 +7,8 @@ import (
 	"encoding/hex"
 	"hash"
 
-	"runner.example/internal/octets"
-	"runner.example/internal/webcrypto"
+	"runner.example/hostabi/octets"
+	"runner.example/hostabi/webcrypto"
 	"runner.example/state/entity"
 )
 

@@ -13,11 +13,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/hostabi/octets"
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/cost"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
-	"runner.example/internal/octets"
-	"runner.example/internal/outbound"
 )
 
 const (

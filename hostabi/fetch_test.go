@@ -20,8 +20,8 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/deadline"
-	"runner.example/internal/outbound"
 )
 
 // serve starts a server that the guest's schema declares as api.example.com, and

@@ -15,9 +15,9 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/longwork"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
-	"runner.example/internal/longwork"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/schema"

@@ -14,9 +14,9 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/longwork"
+	"runner.example/hostabi/password"
 	"runner.example/internal/fairqueue"
-	"runner.example/internal/longwork"
-	"runner.example/internal/password"
 	"runner.example/tests/bench/arms"
 )
 

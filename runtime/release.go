@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
-	"runner.example/internal/outbound"
 	"runner.example/internal/secret"
 	"runner.example/internal/symbols"
 	"runner.example/internal/telemetry"

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/longwork"
+	"runner.example/hostabi/outbound"
+	"runner.example/hostabi/password"
 	"runner.example/internal/fault"
-	"runner.example/internal/longwork"
-	"runner.example/internal/outbound"
-	"runner.example/internal/password"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"

@@ -15,9 +15,9 @@ import (
 
 	"github.com/valyala/fasthttp/fasthttputil"
 
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
-	"runner.example/internal/outbound"
 	"runner.example/keystore"
 	"runner.example/keystore/credtime"
 	"runner.example/runtime"

@@ -29,8 +29,8 @@ var logWrappers = map[string]struct {
 
 // otherTexts are functions that log texts which are not the server's own.
 var otherTexts = map[string]string{
-	"hostabi.write": "what a handler logs",
-	"state/store.line":    "what Badger logs",
+	"hostabi.write":    "what a handler logs",
+	"state/store.line": "what Badger logs",
 }
 
 const (

@@ -133,7 +133,7 @@ part "sandbox: the same, shorter, with the race detector" \
 part "store, rows, keys and jobs with the race detector" \
   env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./state/store/... ./state/entity ./keystore ./state/jobs
 part "callers, webhooks and outbound calls with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./state/webhook ./internal/outbound
+  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./state/webhook ./hostabi/outbound
 part "wasm: rewritten modules behave as before" \
   go test -count=1 -v -timeout 30m ./internal/wasm
 part "black box: all of it, against a binary with the race detector" \

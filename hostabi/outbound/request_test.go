@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/internal/outbound"
+	"runner.example/hostabi/outbound"
 )
 
 // FuzzRequest finds a URL that is taken and leads elsewhere than a declared origin,

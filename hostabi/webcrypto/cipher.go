@@ -5,8 +5,8 @@ import (
 	"crypto/cipher"
 	"slices"
 
+	"runner.example/hostabi/octets"
 	"runner.example/internal/cost"
-	"runner.example/internal/octets"
 )
 
 type cipherArgs struct {

@@ -9,8 +9,8 @@ import (
 	"crypto/rsa"
 	"math/big"
 
+	"runner.example/hostabi/octets"
 	"runner.example/internal/cost"
-	"runner.example/internal/octets"
 )
 
 type signArgs struct {

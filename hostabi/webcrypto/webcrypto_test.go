@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/hostabi/webcrypto"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
-	"runner.example/internal/webcrypto"
 )
 
 // object is JSON.

@@ -3,9 +3,9 @@ package webcrypto
 import (
 	"crypto/hkdf"
 
+	"runner.example/hostabi/octets"
+	"runner.example/hostabi/pbkdf2"
 	"runner.example/internal/cost"
-	"runner.example/internal/octets"
-	"runner.example/internal/pbkdf2"
 )
 
 type deriveArgs struct {

@@ -8,8 +8,8 @@ import (
 	"math/big"
 	"slices"
 
+	"runner.example/hostabi/octets"
 	"runner.example/internal/cost"
-	"runner.example/internal/octets"
 )
 
 // The types of keys.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"runner.example/hostabi/octets"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
-	"runner.example/internal/octets"
 )
 
 // operations are those of Run.

@@ -11,8 +11,8 @@ import (
 	"hash"
 	"testing"
 
+	"runner.example/hostabi/pbkdf2"
 	"runner.example/internal/cost"
-	"runner.example/internal/pbkdf2"
 )
 
 func TestKeysAreThoseOfTheStandard(t *testing.T) {

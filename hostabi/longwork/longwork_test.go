@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"runner.example/hostabi/longwork"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
-	"runner.example/internal/longwork"
 )
 
 func TestNoMoreComputationsRunThanThereAreSlots(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"runner.example/hostabi/octets"
 	"runner.example/internal/cost"
-	"runner.example/internal/octets"
 )
 
 func TestBytesAreTextOrBase64(t *testing.T) {

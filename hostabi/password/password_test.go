@@ -13,9 +13,9 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
 
+	"runner.example/hostabi/password"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
-	"runner.example/internal/password"
 )
 
 // light are parameters for tests that hash often.

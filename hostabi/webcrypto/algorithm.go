@@ -5,7 +5,7 @@ import (
 	"crypto/elliptic"
 	"slices"
 
-	"runner.example/internal/octets"
+	"runner.example/hostabi/octets"
 )
 
 // The names of the algorithms.

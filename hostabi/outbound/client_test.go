@@ -24,8 +24,8 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/hostabi/outbound"
 	"runner.example/internal/fairqueue"
-	"runner.example/internal/outbound"
 )
 
 // world is a server on loopback, and host names that resolve to it.

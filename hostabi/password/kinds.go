@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/crypto/scrypt"
 
+	"runner.example/hostabi/pbkdf2"
 	"runner.example/internal/cost"
-	"runner.example/internal/pbkdf2"
 )
 
 // hash is one kind of hash with its parameters.
