@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"runner.example/generate"
 	"runner.example/schema"
+	"runner.example/schema/generate"
 	"runner.example/sdk/typescript"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"runner.example/app"
 	"runner.example/cmd/runner/cli"
-	"runner.example/generate"
 	"runner.example/internal/console"
 	"runner.example/schema"
+	"runner.example/schema/generate"
 )
 
 const generateTypesHelp = `Generate the types of an app for editors and type checkers into its directory types:

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fairqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // background limits the guests of all background handlers. They take turns to run: as many as half of the

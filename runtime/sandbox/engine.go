@@ -20,12 +20,12 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
-	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/compile"
+	"runner.example/runtime/cpuqueue"
 )
 
 // pageBytes is the unit of linear memory.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // RunWithoutRestore is Run in a sandbox that is never restored: what isolation

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // slice is how many units of fuel a guest gets at a time. A unit is a pass through a loop or

@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/runtime/compile"
+	"runner.example/runtime/cpuqueue"
 )
 
 // Module is one compiled module. It is safe for concurrent use.

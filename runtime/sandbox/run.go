@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fault"
 	"runner.example/runtime/compile"
+	"runner.example/runtime/cpuqueue"
 )
 
 // Run runs one handler in a sandbox that is as the module's initialization left it. The run

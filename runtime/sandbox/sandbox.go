@@ -12,7 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // keptPages is the limit of private pages that a sandbox keeps between two requests. Up to

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"runner.example/hostabi"
-	"runner.example/internal/cpuqueue"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
+	"runner.example/runtime/cpuqueue"
 )
 
 // An instance slot is for a guest that runs: it is held only for a moment, or together with a

@@ -6,7 +6,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/cost"
-	"runner.example/internal/cpuqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // Work is computation of the host for a request outside of its handler's runs, such as

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"runner.example/generate"
 	"runner.example/internal/diag"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
+	"runner.example/schema/generate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -29,7 +29,7 @@ func compile(t *testing.T, text string) *schema.Schema {
 // The black-box tests run the type checker with the SDK's declarations.
 func TestEachKindOfFieldHasItsType(t *testing.T) {
 	const golden = "testdata/shop.d.ts"
-	text, err := os.ReadFile("../tests/testdata/types/shop.schema")
+	text, err := os.ReadFile("../../tests/testdata/types/shop.schema")
 	if err != nil {
 		t.Fatal(err)
 	}

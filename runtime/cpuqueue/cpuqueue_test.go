@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"runner.example/internal/cpuqueue"
+	"runner.example/runtime/cpuqueue"
 )
 
 // plenty is more time than any task of a test takes.

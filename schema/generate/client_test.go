@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/generate"
+	"runner.example/schema/generate"
 )
 
 // The black-box tests compile and run the client.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"runner.example/generate"
+	"runner.example/schema/generate"
 )
 
 // everything is a schema with all features that appear in generated files.
