@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/admin"
-	"runner.example/app"
 	"runner.example/build"
-	"runner.example/config"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
-	"runner.example/release"
+	"runner.example/node/admin"
+	"runner.example/node/app"
+	"runner.example/node/config"
+	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/schema"
 )

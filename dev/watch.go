@@ -14,7 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"runner.example/config"
+	"runner.example/node/config"
 )
 
 const (

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/app"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/hostabi/longwork"
@@ -30,6 +29,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
+	"runner.example/node/app"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema/compiler"
 	"runner.example/schema/syntax"

@@ -14,12 +14,12 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"runner.example/app"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
-	"runner.example/release"
+	"runner.example/node/app"
+	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/audit"
 	"runner.example/state/store"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/release"
+	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/store"
 )

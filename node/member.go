@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 
-	"runner.example/app"
-	"runner.example/cluster"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
-	"runner.example/release"
+	"runner.example/node/app"
+	"runner.example/node/cluster"
+	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/store"
 )

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 
 	"runner.example/internal/fault"
-	"runner.example/release"
+	"runner.example/node/release"
 	"runner.example/runtime"
 )
 

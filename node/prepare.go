@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
-	"runner.example/release"
+	"runner.example/node/release"
 )
 
 // keepPrepared is how long a release that was compiled for an activation is kept, if it is not activated.

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"syscall"
 
-	"runner.example/admin"
-	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
-	"runner.example/release"
+	"runner.example/node/admin"
+	"runner.example/node/app"
+	"runner.example/node/release"
 	"runner.example/state/store"
 )
 

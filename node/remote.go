@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net"
 
-	"runner.example/admin"
-	"runner.example/app"
+	"runner.example/node/admin"
+	"runner.example/node/app"
 )
 
 // remote is the admin listener.

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"runner.example/admin"
-	"runner.example/app"
-	"runner.example/cluster"
 	"runner.example/internal/telemetry"
+	"runner.example/node/admin"
+	"runner.example/node/app"
+	"runner.example/node/cluster"
 	"runner.example/state/audit"
 	"runner.example/state/store"
 )

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"runner.example/admin"
 	"runner.example/internal/console"
+	"runner.example/node/admin"
 )
 
 // The formats of rows in files.

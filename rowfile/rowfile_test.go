@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/admin"
+	"runner.example/node/admin"
 	"runner.example/rowfile"
 )
 

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/node/app"
 	"runner.example/schema/compiler"
 	"runner.example/sdk/assemblyscript"
 	clang "runner.example/sdk/c"

@@ -143,7 +143,7 @@ part "keys: statistics, crashes, revocation" \
 part "store: a shared log, and faults of its servers" \
   go test -count=1 -v -timeout 40m ./state/store/etcdlog
 part "cluster: nodes that are killed, paused, cut off, restarted, without disk and power under load" \
-  go test -count=1 -v -timeout 60m ./cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
+  go test -count=1 -v -timeout 60m ./node/cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
 part "store: crashes, serializability, damage, full disks" \
   go test -count=1 -v -timeout 60m ./state/store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \

@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/keystore"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 func apiKeysRevokeCommand(c *program) *cobra.Command {

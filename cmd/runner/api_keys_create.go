@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 const createHelp = `Create an API key. Prints its id, scope, name and end, then its token alone on the last

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 const rotateHelp = `Give a key a new token, printed once as by create. Each older token ends after the grace

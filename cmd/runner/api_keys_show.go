@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 func apiKeysShowCommand(c *program) *cobra.Command {

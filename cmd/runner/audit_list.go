@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
+	"runner.example/node/admin"
 	"runner.example/state/audit"
 )
 

@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"runner.example/admin"
-	"runner.example/backup"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/backup"
 )
 
 const backupHelp = `Write a backup of the data to a file: rows, jobs, keys, sessions, releases and the audit, as of

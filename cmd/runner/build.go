@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/build"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/node/app"
 )
 
 const buildHelp = `Build the handlers of an app into modules in its directory build:

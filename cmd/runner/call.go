@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"runner.example/admin"
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/app"
 	"runner.example/runtime"
 )
 

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/app"
 	"runner.example/schema"
 	"runner.example/state/entity/catalog"
 )

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
-	"runner.example/deploy"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/deploy"
 )
 
 const deployHelp = `Send the schema and the modules of an app to a running server, and activate them there: on the

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/jobs"
-	"runner.example/config"
 	"runner.example/dev"
 	"runner.example/internal/console"
+	"runner.example/node/app"
+	"runner.example/node/config"
 	"runner.example/runtime/front"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/node/app"
 	"runner.example/schema/format"
 	"runner.example/schema/syntax"
 )

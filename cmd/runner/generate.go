@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/node/app"
 	"runner.example/schema"
 	"runner.example/schema/generate"
 )

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 	"runner.example/keystore"
 	"runner.example/node"
+	"runner.example/node/admin"
 	"runner.example/schema"
 )
 

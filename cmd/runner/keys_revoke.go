@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 func keysRevokeCommand(c *program) *cobra.Command {

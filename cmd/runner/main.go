@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/data"
 	"runner.example/cmd/runner/jobs"
@@ -21,6 +20,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
+	"runner.example/node/app"
 	"runner.example/runtime/compile"
 )
 

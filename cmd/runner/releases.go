@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
-	"runner.example/deploy"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/deploy"
 )
 
 const releasesHelp = `List the releases that the node keeps, the newest first, and which one is active.

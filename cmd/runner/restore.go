@@ -9,10 +9,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
-	"runner.example/backup"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/node/app"
+	"runner.example/node/backup"
 )
 
 const restoreHelp = `Make a new data directory from a backup. The directory must be empty if it exists; it

@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/cmd/runner/cli"
-	"runner.example/config"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
+	"runner.example/node/app"
+	"runner.example/node/config"
 	"runner.example/runtime"
 	"runner.example/runtime/front"
 )

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 const createSessionHelp = `Create a session. Prints its id, user, tenant, roles and end, then its cookie as name=value

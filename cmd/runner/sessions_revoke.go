@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 const revokeSessionsHelp = `Revoke one session, or with --user all sessions of a user, for example when the user was removed or

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"runner.example/admin"
+	"runner.example/node/admin"
 	"runner.example/tests/harness"
 )
 

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/admin"
-	"runner.example/deploy"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
-	"runner.example/release"
+	"runner.example/node/admin"
+	"runner.example/node/deploy"
+	"runner.example/node/release"
 	"runner.example/state/store"
 	"runner.example/tests/harness"
 )

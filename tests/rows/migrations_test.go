@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"runner.example/admin"
 	"runner.example/internal/secret"
+	"runner.example/node/admin"
 	"runner.example/tests/harness"
 )
 

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
-	"runner.example/config"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/node/app"
+	"runner.example/node/config"
 	"runner.example/schema"
 )
 

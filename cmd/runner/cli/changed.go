@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"runner.example/cluster"
+	"runner.example/node/cluster"
 )
 
 // PrintChanged writes what a command has done to an item, such as revoked. nodes says where in a

@@ -3,9 +3,9 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/node/app"
 	"runner.example/schema"
 )
 

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
-	"runner.example/app"
 	"runner.example/internal/console"
 	"runner.example/node"
+	"runner.example/node/admin"
+	"runner.example/node/app"
 )
 
 // IssuedSecret is a secret that was just created, with its key or session. It is shown

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 // OnNode runs the task on the app's node.

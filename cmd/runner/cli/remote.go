@@ -8,12 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 // Remote are the flags of a command that may run on a node on the network.

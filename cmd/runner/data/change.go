@@ -8,10 +8,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/node"
+	"runner.example/node/admin"
 )
 
 const updateHelp = `Update the rows that match every --where condition. A value is a string without quotes, or

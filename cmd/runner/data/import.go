@@ -10,11 +10,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
+	"runner.example/node/admin"
 	"runner.example/rowfile"
 	"runner.example/schema"
 )

@@ -23,7 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"runner.example/admin"
+	"runner.example/node/admin"
 )
 
 func main() {

@@ -9,7 +9,7 @@ import (
 	"reflect"
 	"strings"
 
-	"runner.example/config"
+	"runner.example/node/config"
 )
 
 // modulePath is the prefix of the import paths of this module's packages.

@@ -13,13 +13,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
-	"runner.example/admin"
-	"runner.example/app"
-	"runner.example/cluster"
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/node/admin"
+	"runner.example/node/app"
+	"runner.example/node/cluster"
 	"runner.example/state/store"
 )
 

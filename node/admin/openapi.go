@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/keystore"
+	"runner.example/node/cluster"
+	"runner.example/state/audit"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
+)
+
+// OpenAPI returns the OpenAPI document of a RemoteServer: its operations with their arguments,
+// results and roles. docs/admin-openapi.json is this document.
+func OpenAPI() []byte {
+	d := &document{schemas: map[string]any{}, types: map[string]reflect.Type{}}
+	paths := map[string]any{
+		remotePath + "blobs/{sha256}": map[string]any{"put": d.uploadOperation()},
+		remotePath + backupOperation: map[string]any{"post": d.operation(backupOperation, streams[backupOperation], reflect.TypeFor[struct{}](), map[string]any{
+			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
+			"content":     map[string]any{"application/octet-stream": map[string]any{}},
+		})},
+	}
+	for _, name := range slices.Sorted(maps.Keys(operations)) {
+		op := operations[name]
+		paths[remotePath+name] = map[string]any{"post": d.operation(name, op.role, op.args, map[string]any{
+			"description": "The result.", "content": jsonContent(d.schema(op.result)),
+		})}
+	}
+	text, err := json.MarshalIndent(map[string]any{
+		"openapi": "3.1.0",
+		"info": map[string]any{
+			"title": "runner: operating a node", "version": "1",
+			"description": "The admin listener of a node. Every request needs a platform key, which `runner keys create` creates. The role of the key must be the one of the operation or a stronger one: read, deploy, admin.",
+		},
+		"servers": []any{map[string]any{"url": "https://{node}", "variables": map[string]any{"node": map[string]any{"default": "localhost:9443", "description": "[admin] listen"}}}},
+		"paths":   paths,
+		"components": map[string]any{
+			"securitySchemes": map[string]any{"platformKey": map[string]any{"type": "http", "scheme": "bearer", "description": "The token of a platform key: rnp_ and 36 characters."}},
+			"schemas":         d.schemas,
+			"responses": map[string]any{"Refusal": map[string]any{
+				"description": "Nothing was done.", "content": jsonContent(d.schema(reflect.TypeFor[refusal]())),
+				"headers": map[string]any{"Retry-After": map[string]any{"description": "Seconds, with the codes rate_limited, overloaded and key_store_stale.", "schema": map[string]any{"type": "integer"}}},
+			}},
+		},
+	}, "", "  ")
+	if err != nil {
+		panic("BUG: encode the OpenAPI document: " + err.Error())
+	}
+	return append(text, '\n')
+}
+
+// security is that of every operation.
+var security = []any{map[string]any{"platformKey": []any{}}}
+
+// document collects the schemas of an OpenAPI document.
+type document struct {
+	schemas map[string]any
+	types   map[string]reflect.Type // of schemas
+}
+
+func (d *document) operation(name string, role keystore.Role, args reflect.Type, result map[string]any) map[string]any {
+	return map[string]any{
+		"operationId": name, "summary": "Needs the role " + string(role) + ".", "x-role": role, "security": security,
+		"requestBody": map[string]any{"required": true, "content": jsonContent(d.schema(args))},
+		"responses":   map[string]any{"200": result, "default": map[string]any{"$ref": "#/components/responses/Refusal"}},
+	}
+}
+
+func (d *document) uploadOperation() map[string]any {
+	return map[string]any{
+		"operationId": uploadOperation, "summary": "Store a file of a release. Needs the role " + string(streams[uploadOperation]) + ".", "x-role": streams[uploadOperation], "security": security,
+		"parameters": []any{map[string]any{
+			"name": "sha256", "in": "path", "required": true, "description": "SHA-256 of the file.", "schema": d.schema(reflect.TypeFor[store.Digest]()),
+		}},
+		"requestBody": map[string]any{"required": true, "content": map[string]any{"application/octet-stream": map[string]any{}}},
+		"responses": map[string]any{
+			"200":     map[string]any{"description": "The file is stored.", "content": jsonContent(map[string]any{"type": "object"})},
+			"default": map[string]any{"$ref": "#/components/responses/Refusal"},
+		},
+	}
+}
+
+func jsonContent(schema map[string]any) map[string]any {
+	return map[string]any{"application/json": map[string]any{"schema": schema}}
+}
+
+// described are the schemas of types that are not encoded by their fields.
+var described = map[reflect.Type]map[string]any{
+	reflect.TypeFor[json.RawMessage]():               {"description": "Any JSON value."},
+	reflect.TypeFor[[]byte]():                        {"type": "string", "contentEncoding": "base64"},
+	reflect.TypeFor[time.Time]():                     date,
+	reflect.TypeFor[*time.Time]():                    dateOrNull,
+	reflect.TypeFor[audit.Timestamp]():               date,
+	reflect.TypeFor[jobs.Time]():                     date,
+	reflect.TypeFor[jobs.State]():                    {"type": "string", "enum": jobs.States},
+	reflect.TypeFor[cluster.Role]():                  {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
+	reflect.TypeFor[store.Digest]():                  {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+	reflect.TypeFor[keystore.Role]():                 {"type": "string", "enum": keystore.Roles()},
+	reflect.TypeFor[keystore.Key]():                  apiKey,
+	reflect.TypeFor[keystore.PlatformKey]():          platformKey,
+	reflect.TypeFor[keystore.Session]():              session,
+	reflect.TypeFor[Changed[keystore.Key]]():         apiKey,
+	reflect.TypeFor[Changed[keystore.PlatformKey]](): platformKey,
+	reflect.TypeFor[Changed[keystore.Session]]():     session,
+	reflect.TypeFor[Changed[RevokedSessions]]():      object("How many sessions were revoked.", map[string]any{"count": map[string]any{"type": "integer"}}),
+	reflect.TypeFor[keystore.Page]():                 page("keys"),
+	reflect.TypeFor[keystore.SessionPage]():          page("sessions"),
+}
+
+var (
+	text       = map[string]any{"type": "string"}
+	date       = map[string]any{"type": "string", "format": "date-time"}
+	dateOrNull = map[string]any{"type": []any{"string", "null"}, "format": "date-time"}
+	apiKey     = object("An API key; token only when it is new.", map[string]any{
+		"id": text, "scope": text, "name": text, "status": text, "hint": text, "createdAt": date, "expiresAt": dateOrNull,
+		"owner": map[string]any{"type": []any{"string", "null"}}, "ownerKind": map[string]any{"enum": []any{"user", "key", nil}},
+	})
+	platformKey = object("A platform key; token only when it is new.", map[string]any{
+		"id": text, "name": text, "role": map[string]any{"type": "string", "enum": keystore.Roles()}, "status": text, "hint": text,
+		"createdAt": date, "expiresAt": dateOrNull, "revokedAt": dateOrNull, "lastUsedAt": dateOrNull,
+	})
+	session = object("A session; cookie only when it is new.", map[string]any{
+		"id": text, "userId": text, "status": text, "createdAt": date, "expiresAt": date,
+	})
+)
+
+// page is the schema of a page of a list.
+func page(items string) map[string]any {
+	return object("A page of "+items+".", map[string]any{
+		items: map[string]any{"type": "array", "items": map[string]any{"type": "object"}}, "nextCursor": map[string]any{"type": []any{"string", "null"}},
+	})
+}
+
+// object is the schema of an object with these members, and others.
+func object(description string, properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "description": description, "properties": properties, "required": slices.Sorted(maps.Keys(properties))}
+}
+
+// schema returns the JSON Schema of a type: a reference if the type has a name and fields.
+func (d *document) schema(t reflect.Type) map[string]any {
+	if s, ok := described[t]; ok {
+		return s
+	}
+	if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+		panic(fmt.Sprintf("BUG: %v has its own encoding: describe it", t))
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return map[string]any{"anyOf": []any{d.schema(t.Elem()), map[string]any{"type": "null"}}}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return map[string]any{"type": "integer"}
+	case reflect.Uint32, reflect.Uint64:
+		return map[string]any{"type": "integer", "minimum": 0}
+	case reflect.Array:
+		return map[string]any{"type": "array", "items": d.schema(t.Elem()), "minItems": t.Len(), "maxItems": t.Len()}
+	case reflect.Slice:
+		return map[string]any{"type": []any{"array", "null"}, "items": d.schema(t.Elem())}
+	case reflect.Map:
+		return map[string]any{"type": []any{"object", "null"}, "additionalProperties": d.schema(t.Elem())}
+	case reflect.Struct:
+		if t.Name() == "" {
+			return d.object(t)
+		}
+		return d.reference(t)
+	}
+	panic(fmt.Sprintf("BUG: %v has no JSON Schema", t))
+}
+
+// reference returns a reference to the schema of a struct, which is added to the document.
+func (d *document) reference(t reflect.Type) map[string]any {
+	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+	if other, ok := d.types[name]; !ok {
+		d.types[name] = t // before its fields: one may have the same type
+		d.schemas[name] = d.object(t)
+	} else if other != t {
+		panic(fmt.Sprintf("BUG: two types have the name %s: %v and %v", name, t, other))
+	}
+	return map[string]any{"$ref": "#/components/schemas/" + name}
+}
+
+// object returns the schema of a struct.
+func (d *document) object(t reflect.Type) map[string]any {
+	properties, required := map[string]any{}, []string{}
+	d.fields(t, properties, &required)
+	return map[string]any{"type": "object", "properties": properties, "required": required}
+}
+
+// fields adds the fields of a struct, with those of embedded structs.
+func (d *document) fields(t reflect.Type, properties map[string]any, required *[]string) {
+	for field := range t.Fields() {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous && name == "":
+			d.fields(field.Type, properties, required)
+			continue
+		case name == "-" || !field.IsExported():
+			continue
+		case name == "":
+			name = field.Name
+		}
+		properties[name] = d.schema(field.Type)
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+			*required = append(*required, name)
+		}
+	}
+}

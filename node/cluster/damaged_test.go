@@ -1,0 +1,106 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/node/cluster"
+)
+
+// A voter whose etcd server cannot run any more says so, and what to do.
+func TestAVoterWithoutItsServerIsNotReady(t *testing.T) {
+	first := found(t)
+	first.stop()
+	logs, err := filepath.Glob(filepath.Join(first.data, "cluster", "etcd", "member", "wal", "*.wal"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	if err := os.WriteFile(logs[0], []byte(strings.Repeat("garbage!", 512)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	damaged, err := tryStart(ctx, t, first.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case cause := <-damaged.ended:
+		if cause.Code != fault.NotReady || !strings.Contains(cause.Detail, "runner cluster dissolve") {
+			t.Error(cause)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the node does not know that its etcd server has ended")
+	}
+}
+
+func TestAVoterThatHasLostTheLogSaysWhatToDo(t *testing.T) {
+	first := found(t)
+	first.stop()
+	if err := os.RemoveAll(filepath.Join(first.data, "cluster", "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	startLogged(t, first.data).wait(t, "is missing, and no other voter has it", "runner cluster dissolve")
+}
+
+func TestMissingAndDamagedFilesOfANodeAreNamedWithARemedy(t *testing.T) {
+	for file, text := range map[string]string{"node.json": "{}", "ca.pem": "", "cert.pem": "x", "": ""} {
+		data := filepath.Join(t.TempDir(), "n1")
+		if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1"}); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(data, "cluster", file)
+		if file == "" {
+			path = filepath.Join(data, "cluster", "node.json")
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := cluster.Start(cluster.StartOptions{Data: data, Logger: slog.New(slog.DiscardHandler)})
+		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "join again") || !strings.Contains(err.Error(), data) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// The pepper of a join that was killed is beside the data directory, until the next join.
+func TestAJoinWritesBesideItsDataDirectoryOnly(t *testing.T) {
+	first := found(t)
+	dir := t.TempDir()
+	rest := filepath.Join(dir, ".n2-joining")
+	if err := os.MkdirAll(rest, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(rest, "pepper"), []byte("of a join that was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(dir, "missing"))
+	token := first.invite(cluster.Edge)
+	opt := cluster.JoinOptions{Options: cluster.Options{Name: "n2"}, Data: "/proc/n2"}
+	if _, err := cluster.Join(t.Context(), token, opt); err == nil {
+		t.Error("a data directory in /proc")
+	}
+	opt.Data = filepath.Join(dir, "n2")
+	if _, err := cluster.Join(t.Context(), token, opt); err != nil {
+		t.Error(err) // also if the first try has used the invitation
+	}
+	if _, err := os.Stat(rest); !os.IsNotExist(err) {
+		t.Errorf("the pepper of the join stays: %v", err)
+	}
+	opt.Data += "b"
+	if _, err := cluster.Join(t.Context(), secret.New(token.Reveal()), opt); fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), "runner cluster leave") {
+		t.Errorf("again: %v", err)
+	}
+}

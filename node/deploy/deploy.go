@@ -1,0 +1,298 @@
+package deploy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"runner.example/internal/console"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/node/admin"
+	"runner.example/node/app"
+	"runner.example/node/release"
+	"runner.example/runtime"
+	"runner.example/schema"
+)
+
+// LocalRelease is the release of an app directory. It does not change.
+type LocalRelease struct {
+	Version
+	manifest  release.Manifest
+	contents  []release.Content
+	signature *release.Signature // nil: it is not signed
+	// Check compiles the modules, and returns what an activation would refuse. A release that a node
+	// serves needs no check: the node has compiled it.
+	Check func(ctx context.Context) error
+	// withoutDebug is the release without debug files, for nodes whose version does not know them; nil: it
+	// has no debug files.
+	withoutDebug *LocalRelease
+	// unusable are warnings about debug files that cannot be used.
+	unusable diag.List
+	// Draws warns about random values that the modules draw before their first request.
+	Draws func(ctx context.Context) (diag.List, error)
+}
+
+// Read reads the schema and the modules of an app, checks the schema, and signs the release; nil:
+// without a key it is not signed. If the schema is not valid, it also checks the modules: the error has
+// all errors.
+func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalRelease, error) {
+	s, sources, invalid := a.Compile()
+	modules, broken := runtime.ReadModules(a.Dir)
+	content := &app.Content{App: runtime.App{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}}
+	check := func(ctx context.Context) error {
+		return content.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), content.App))
+	}
+	if invalid != nil && broken == nil {
+		broken = check(ctx)
+	}
+	if err := errors.Join(invalid, broken); err != nil {
+		return nil, err
+	}
+	name, err := a.Name(s)
+	if err != nil {
+		return nil, err
+	}
+	drawn := func(ctx context.Context) (diag.List, error) {
+		return runtime.FindDraws(ctx, a.SandboxOptions(""), content.App)
+	}
+	describe := func(files []release.Content) *LocalRelease {
+		m := release.Describe(name, files)
+		l := &LocalRelease{Version: Version{m.ID(), m.Files, sources}, manifest: m, contents: files, Check: check, Draws: drawn}
+		if key != nil {
+			l.signature = new(release.Sign(m, key))
+		}
+		return l
+	}
+	files := content.Files()
+	l := describe(files)
+	if plain := slices.DeleteFunc(slices.Clone(files), func(f release.Content) bool { return release.IsDebug(f.Name) }); len(plain) < len(files) {
+		l.withoutDebug = describe(plain)
+	}
+	for _, f := range modules {
+		if f.DebugErr != nil {
+			l.unusable.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
+		}
+	}
+	return l, l.manifest.Check()
+}
+
+// Plan is what a deployment does.
+type Plan struct {
+	Difference
+	// Send are the files to send.
+	Send []release.File `json:"send"`
+	// SignedBy is the public key of the signature to send, or empty. The node may have it already.
+	SignedBy string `json:"signedBy,omitempty"`
+
+	unsigned bool  // the node has the release without this signature
+	notReady bool  // the node may not serve the active release
+	deployed bool  // the active release was activated by a command
+	refused  error // why the node refuses the release because of its signatures
+}
+
+// Plan compares the release with the active one of the node, and finds the files to send: those that
+// the node lacks, or all of them. It changes nothing.
+func (l *LocalRelease) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
+	list, err := node.Releases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{}
+	if plan.Send, err = node.MissingFiles(ctx, l.manifest); err != nil {
+		return nil, err
+	}
+	if all {
+		plan.Send = append([]release.File{}, l.Files...)
+	}
+	status, err := node.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan.notReady, plan.deployed = status.NotReady != "", list.Active.Origin == release.Deploy
+	l.planSignature(plan, list)
+	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, l.Version)
+	return plan, err
+}
+
+// planSignature adds to the plan what the node will do with the signature, or without one.
+func (l *LocalRelease) planSignature(plan *Plan, list admin.ReleaseList) {
+	there := release.Release{Manifest: l.manifest}
+	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == l.ID }); i >= 0 {
+		there.Signatures = list.Releases[i].Signatures
+	}
+	_, plan.refused = list.TrustedKeys.Add(there, l.signature)
+	if l.signature != nil {
+		plan.SignedBy = l.signature.Key
+		plan.unsigned = !slices.ContainsFunc(there.Signatures, func(s release.Signature) bool {
+			return s.Key == l.signature.Key && bytes.Equal(s.Value, l.signature.Value)
+		})
+	}
+}
+
+// isActive reports that the release is active already by a command, not as the app directory, and
+// that the node serves it and has all of its files and the signature.
+func (p *Plan) isActive() bool {
+	return p.Before == p.After && p.deployed && len(p.Send) == 0 && !p.unsigned && !p.notReady
+}
+
+// Refused returns the errors with which the node would refuse the release, or nil.
+func (p *Plan) Refused() error { return errors.Join(p.refused, p.Difference.Refused()) }
+
+// Send sends the files of the plan and adds the release with its signature. The release is not
+// activated. The bytes that are sent are written to progress too.
+func (l *LocalRelease) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
+	if err := l.sendFiles(ctx, node, plan.Send, progress); err != nil {
+		return err
+	}
+	request := admin.AddRelease{Manifest: l.manifest, Signature: l.signature}
+	_, err := node.AddRelease(ctx, request)
+	if fault.CodeOf(err) != fault.Conflict {
+		return err
+	}
+	// Contents that no release named yet were deleted meanwhile.
+	missing, err := node.MissingFiles(ctx, l.manifest)
+	if err == nil {
+		err = l.sendFiles(ctx, node, missing, io.Discard)
+	}
+	if err == nil {
+		_, err = node.AddRelease(ctx, request)
+	}
+	return err
+}
+
+func (l *LocalRelease) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
+	for _, f := range files {
+		i := slices.IndexFunc(l.contents, func(c release.Content) bool { return c.Name == f.Name })
+		if i < 0 {
+			return fault.New(fault.Internal, "the node asks for %s, which the release does not have", f.Name)
+		}
+		if err := node.PutFile(ctx, f, io.TeeReader(bytes.NewReader(l.contents[i].Data), progress)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Activate activates the release of the plan. The error is a fault with the code Conflict if another
+// release is active than the one that the plan was made for.
+func (p *Plan) Activate(ctx context.Context, node *admin.Client) error {
+	return node.ActivateRelease(ctx, admin.ActivateRelease{ID: p.After, Expected: &p.Before})
+}
+
+// Stored compares two stored releases of the node. Without names these are the previous release and
+// the active one, with one name the active one and that one. A name is an id, or an unambiguous
+// beginning of one. A fault with the code NotFound says that there is no such release.
+func Stored(ctx context.Context, node *admin.Client, names ...string) (d Difference, err error) {
+	list, err := node.Releases(ctx)
+	if err != nil {
+		return d, err
+	}
+	ids := []string{list.Active.Previous, list.Active.ID}
+	for i, name := range names {
+		if ids[i], err = find(list, name); err != nil {
+			return d, err
+		}
+	}
+	if len(names) == 1 {
+		ids[0], ids[1] = list.Active.ID, ids[0]
+	}
+	if ids[1] == "" {
+		return d, fault.New(fault.NotFound, "no release is active")
+	}
+	after, err := stored(ctx, node, ids[1])
+	if err != nil {
+		return d, err
+	}
+	return differenceTo(ctx, node, list, ids[0], after)
+}
+
+// find returns the id of the release that a name means.
+func find(list admin.ReleaseList, name string) (id string, err error) {
+	for _, r := range list.Releases {
+		switch {
+		case len(name) < len("rel_")+1 || len(r.ID) < len(name) || r.ID[:len(name)] != name:
+		case id != "":
+			return "", fault.New(fault.Invalid, "%s and %s begin with %s: name more characters", id, r.ID, name)
+		default:
+			id = r.ID
+		}
+	}
+	switch {
+	case id != "":
+	case !strings.HasPrefix(name, "rel_"):
+		return "", fault.New(fault.Invalid, "%.40q is not the id of a release: runner releases lists them", name)
+	default:
+		return "", fault.New(fault.NotFound, "there is no release %s", console.Harmless(name))
+	}
+	return id, nil
+}
+
+func stored(ctx context.Context, node *admin.Client, id string) (Version, error) {
+	r, err := node.Release(ctx, id)
+	if err != nil {
+		return Version{}, err
+	}
+	return Version{r.ID, r.Files, r.Sources}, nil
+}
+
+// differenceTo compares a stored release with another one, and that one with the rows and keys of the
+// node if it is not active.
+func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseList, from string, after Version) (Difference, error) {
+	before, unread := Version{}, ""
+	if from != "" && from != after.ID {
+		var err error
+		before, err = stored(ctx, node, from)
+		if fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil {
+			unread = fmt.Sprintf("release %s cannot be read, so all of %s is shown as new: %s", from, after.ID, fault.Of(err).Detail)
+		} else if err != nil {
+			return Difference{}, err
+		}
+	}
+	d := Difference{Before: from, After: after.ID, Changes: []Change{}}
+	if from != after.ID {
+		var err error
+		if d, err = Compare(before, after); err != nil {
+			return d, err
+		}
+		d.Before = from
+	}
+	if unread != "" {
+		d.Notes = append(d.Notes, unread)
+	}
+	if after.ID == list.Active.ID {
+		return d, nil
+	}
+	return d, d.compareRows(ctx, node, list, after)
+}
+
+// compareRows adds what an activation would refuse or warn about.
+func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list admin.ReleaseList, after Version) error {
+	if isOlder(list, after.ID) {
+		d.Notes = append(d.Notes, "rows and keys were not compared: the activation of an older release keeps what newer ones declare")
+		return nil
+	}
+	compared, err := node.CompareSchema(ctx, admin.CompareSchema{Sources: after.Sources})
+	switch fault.CodeOf(err) {
+	case fault.InsufficientRole, fault.TooLarge:
+		d.Notes = append(d.Notes, "rows and keys were not compared: "+fault.Of(err).Detail)
+		return nil
+	}
+	d.Diagnostics, d.sources = compared.Findings, after.Sources
+	return err
+}
+
+// isOlder reports that a release was first added before the active one was.
+func isOlder(list admin.ReleaseList, id string) bool {
+	at := func(id string) int {
+		return slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == id })
+	}
+	i, active := at(id), at(list.Active.ID)
+	return i >= 0 && active >= 0 && list.Releases[i].First.Before(list.Releases[active].First.Time)
+}

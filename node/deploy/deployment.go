@@ -1,0 +1,124 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+
+	"runner.example/internal/console"
+	"runner.example/internal/fault"
+	"runner.example/node/admin"
+)
+
+// Deployment is one run of runner deploy.
+type Deployment struct {
+	Release *LocalRelease
+	Node    *admin.Client
+	Console *console.Console
+	// All sends also the files that the node has. DryRun changes nothing.
+	All, DryRun bool
+	// Confirm asks before the release is activated; nil: it is activated without a question.
+	Confirm func(ctx context.Context, question string) (bool, error)
+}
+
+// document is what runner deploy --json prints.
+type document struct {
+	*Plan
+	Activated bool `json:"activated"`
+}
+
+// Run sends the release, prints the difference, and activates the release. The error is a
+// *console.Problems if the node cannot activate it, a fault with the code Invalid if the node needs
+// another signature, a fault with the code Conflict if another release was activated meanwhile, and a
+// *console.Failure if the answer was not yes.
+func (d Deployment) Run(ctx context.Context) error {
+	plan, err := d.Release.Plan(ctx, d.Node, d.All)
+	if plain := d.Release.withoutDebug; plain != nil && fault.CodeOf(err) == fault.Invalid {
+		d.Console.Say("", "debug files are not sent: the node runs an older version, which does not accept them")
+		plain.unusable, d.Release = d.Release.unusable, plain
+		plan, err = plain.Plan(ctx, d.Node, d.All)
+	}
+	if err != nil {
+		return err
+	}
+	if plan.SignedBy != "" {
+		d.Console.Say("", "signed by "+plan.SignedBy)
+	}
+	if plan.refused == nil && plan.isActive() {
+		return d.print(plan, "release "+plan.After+" is active already")
+	}
+	if err := d.Release.Check(ctx); err != nil {
+		return err
+	}
+	drawn, err := d.Release.Draws(ctx)
+	if err != nil {
+		return err
+	}
+	plan.Diagnostics.Append(drawn)
+	plan.Diagnostics.Append(d.Release.unusable)
+	switch {
+	case d.DryRun:
+		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())
+	case plan.refused != nil:
+		return plan.refused
+	}
+	if err := d.send(ctx, plan); err != nil {
+		return err
+	}
+	if !d.Console.JSON {
+		if err := plan.Print(d.Console); err != nil {
+			return err
+		}
+	}
+	if err := plan.Refused(); err != nil {
+		return err
+	}
+	if d.Confirm != nil {
+		yes, err := d.Confirm(ctx, "activate "+plan.After+"?")
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return &console.Failure{Status: console.StatusState, Err: errors.New("the release was sent, and not activated")}
+		}
+	}
+	if err := plan.Activate(ctx, d.Node); err != nil {
+		return err
+	}
+	if d.Console.JSON {
+		return d.Console.PrintJSON(document{plan, true})
+	}
+	d.Console.Say("", "active: "+plan.After)
+	return nil
+}
+
+// print prints a plan that is not carried out.
+func (d Deployment) print(plan *Plan, text string) error {
+	if d.Console.JSON {
+		return d.Console.PrintJSON(document{Plan: plan})
+	}
+	err := plan.Print(d.Console)
+	d.Console.Say("", text)
+	return err
+}
+
+// send sends the files, with a progress bar on a terminal.
+func (d Deployment) send(ctx context.Context, plan *Plan) error {
+	if len(plan.Send) == 0 {
+		return d.Release.Send(ctx, d.Node, plan, io.Discard)
+	}
+	bytes := int64(0)
+	for _, f := range plan.Send {
+		bytes += f.Size
+	}
+	bar := d.Console.NewBar("sending "+console.Plural(len(plan.Send), "file"), bytes, progress.UnitsBytes)
+	err := d.Release.Send(ctx, d.Node, plan, bar)
+	bar.End(err)
+	if err == nil {
+		d.Console.Say("", fmt.Sprintf("sent %s, %s", console.Plural(len(plan.Send), "file"), console.Plural(int(bytes), "byte")))
+	}
+	return err
+}
