@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
-	"runner.example/handlerbench"
+	"runner.example/develop/handlerbench"
 	"runner.example/internal/console"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/jobs"
-	"runner.example/dev"
+	"runner.example/develop/dev"
 	"runner.example/internal/console"
 	"runner.example/node/app"
 	"runner.example/node/config"

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/scaffold"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
-	"runner.example/scaffold"
 )
 
 const newHelp = `Create a directory with a complete small app: a schema, handlers, settings, a test, and a

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/cmd/runner/data/rowfile"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/app"
-	"runner.example/rowfile"
 	"runner.example/runtime"
 )
 

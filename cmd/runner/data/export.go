@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/cmd/runner/data/rowfile"
 	"runner.example/internal/console"
 	"runner.example/node"
 	"runner.example/node/admin"
-	"runner.example/rowfile"
 )
 
 const exportHelp = `Write rows with all their fields, hidden ones included, as JSON lines or CSV.

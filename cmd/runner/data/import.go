@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/cmd/runner/data/rowfile"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
 	"runner.example/node/admin"
-	"runner.example/rowfile"
 	"runner.example/schema"
 )
 

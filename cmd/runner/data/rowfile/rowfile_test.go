@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"runner.example/cmd/runner/data/rowfile"
 	"runner.example/node/admin"
-	"runner.example/rowfile"
 )
 
 // readAll reads a file in batches. It returns the rows as "<line> <text>", the sizes of the batches, and

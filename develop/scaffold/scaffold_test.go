@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/scaffold"
+	"runner.example/develop/scaffold"
 )
 
 // A directory with files of an app is refused, whatever their names, and nothing is written to it.
