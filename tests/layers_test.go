@@ -102,7 +102,7 @@ var plan = map[string]layeredPackage{
 	"runtime/sandbox":         {6, []string{"github.com/tetratelabs/wazero"}},
 	"runtime":                 {7, nil},
 	"node/admin":              {8, nil},
-	"build":                   {8, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
+	"develop/toolchain":       {8, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
 	"node/app":                {9, nil},
 	"cmd/runner/data/rowfile": {9, nil},
 	"develop/handlerbench":    {10, nil},

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"runner.example/build"
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/toolchain"
 	"runner.example/internal/console"
 	"runner.example/node/app"
 )
@@ -84,15 +84,15 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	if err := app.RefreshTypes(a.Dir, s); err != nil {
 		return err
 	}
-	options := build.Options{Dir: a.Dir, Name: name, CacheDir: build.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
+	options := toolchain.Options{Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
 	for _, r := range s.Routes {
 		options.Handlers = append(options.Handlers, r.Handler)
 	}
-	options.Built = func(m *build.Module) {
+	options.Built = func(m *toolchain.Module) {
 		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 	}
 	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
-	modules, warnings, err := build.Build(ctx, options)
+	modules, warnings, err := toolchain.Build(ctx, options)
 	if err != nil {
 		return c.buildFailure(err)
 	}
@@ -101,7 +101,7 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 			return err
 		}
 	}
-	exports, err := build.Exports(a.Dir, options.Handlers...)
+	exports, err := toolchain.Exports(a.Dir, options.Handlers...)
 	if err != nil {
 		var all []error
 		for _, one := range console.Parts(err) {
@@ -127,20 +127,20 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 
 // buildFailure reports problems as check does: with --json they are the document.
 func (c *program) buildFailure(err error) error {
-	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
+	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
 		what := "the handlers cannot be built: " + console.Counted(wrong.List)
 		if !c.JSON {
 			return &console.Problems{What: what, Sources: wrong.Sources, List: wrong.List}
 		}
 		return errors.Join(c.PrintJSON(wrong.List), console.Invalid("%s", what))
 	}
-	if errors.Is(err, build.ErrNothing) {
+	if errors.Is(err, toolchain.ErrNothing) {
 		return &console.Failure{Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app directory"}
 	}
 	return err
 }
 
-func printBuilt(c *console.Console, modules []*build.Module) error {
+func printBuilt(c *console.Console, modules []*toolchain.Module) error {
 	if c.JSON {
 		rows := make([]builtRow, len(modules))
 		for i, m := range modules {

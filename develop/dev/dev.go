@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
@@ -185,7 +185,7 @@ func (d *dev) logSlow(ctx context.Context) {
 // ends. It reports whether the settings have changed.
 func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 	began := time.Now()
-	sources, _ := build.Sources(d.app.Dir) // the build reports the error
+	sources, _ := toolchain.Sources(d.app.Dir) // the build reports the error
 	for _, source := range sources {
 		d.waiting[source] = true
 	}
@@ -259,7 +259,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 // mark records which sources must be built because of the changed files. It removes the
 // module of a deleted source if this run has built it.
 func (d *dev) mark(changed []string) error {
-	all, err := build.Sources(d.app.Dir)
+	all, err := toolchain.Sources(d.app.Dir)
 	if err != nil {
 		return err
 	}
@@ -279,7 +279,7 @@ func (d *dev) mark(changed []string) error {
 			delete(d.built, source)
 		}
 	}
-	removed, err := build.Clean(d.app.Dir) // modules of earlier runs
+	removed, err := toolchain.Clean(d.app.Dir) // modules of earlier runs
 	for _, module := range removed {
 		d.noteRemoved(module)
 	}
@@ -344,8 +344,8 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if slow := d.slowSources(); len(slow) > 0 {
 		d.log.event(devEvent{Event: "building", Changed: slow}, "building "+strings.Join(slow, ", "))
 	}
-	_, doubts, err := build.Build(ctx, build.Options{
-		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: build.EngineCache(),
+	_, doubts, err := toolchain.Build(ctx, toolchain.Options{
+		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: toolchain.EngineCache(),
 		Only: func(source string) bool { return d.waiting[source] },
 		Log: func(text string) {
 			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+console.Harmless(text))
@@ -353,10 +353,10 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		MemoryBytes: d.app.Config.Runtime.Sandbox.MemoryBytes,
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
-	if wrong, ok := errors.AsType[*build.DiagnosticsError](err); ok {
+	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
 		return &console.Problems{What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List}
 	}
-	if err != nil && !errors.Is(err, build.ErrNothing) {
+	if err != nil && !errors.Is(err, toolchain.ErrNothing) {
 		return err
 	}
 	if doubts != nil {
@@ -378,7 +378,7 @@ func (d *dev) slowSources() (slow []string) {
 }
 
 // noteBuilt records and logs a module that was built.
-func (d *dev) noteBuilt(m *build.Module) {
+func (d *dev) noteBuilt(m *toolchain.Module) {
 	source := "handlers"
 	if len(m.Sources) == 1 && d.waiting[m.Sources[0]] {
 		source = m.Sources[0]

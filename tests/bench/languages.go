@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -184,11 +184,11 @@ func (l *language) build(ctx context.Context, app *schema.Schema) error {
 		if err != nil {
 			return err
 		}
-		options := build.Options{Dir: dir, Name: "measured", CacheDir: filepath.Join(cache, "runner", "engine")}
+		options := toolchain.Options{Dir: dir, Name: "measured", CacheDir: filepath.Join(cache, "runner", "engine")}
 		for _, r := range app.Routes {
 			options.Handlers = append(options.Handlers, r.Handler)
 		}
-		modules, _, err := build.Build(ctx, options)
+		modules, _, err := toolchain.Build(ctx, options)
 		if err != nil {
 			return err
 		}

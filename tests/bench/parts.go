@@ -20,7 +20,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"golang.org/x/sys/unix"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -104,11 +104,11 @@ func buildParts(ctx context.Context, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := build.Options{Dir: dir, Name: "parts", CacheDir: filepath.Join(cache, "runner", "engine")}
+	options := toolchain.Options{Dir: dir, Name: "parts", CacheDir: filepath.Join(cache, "runner", "engine")}
 	for _, h := range partHandlers {
 		options.Handlers = append(options.Handlers, h[0])
 	}
-	modules, _, err := build.Build(ctx, options)
+	modules, _, err := toolchain.Build(ctx, options)
 	if err != nil {
 		return nil, err
 	}

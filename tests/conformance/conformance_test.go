@@ -27,7 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/hostabi/longwork"
@@ -316,7 +316,7 @@ func buildGuest(t testing.TB, dir string, app *schema.Schema) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := build.Options{
+	options := toolchain.Options{
 		Dir: dir, Name: "conformance", CacheDir: filepath.Join(cache, "runner", "engine"),
 		Log: func(text string) { t.Log("while it is built:", text) },
 	}
@@ -325,8 +325,8 @@ func buildGuest(t testing.TB, dir string, app *schema.Schema) {
 			options.Handlers = append(options.Handlers, r.Handler)
 		}
 	}
-	_, doubts, err := build.Build(t.Context(), options)
-	mistakes, ok := errors.AsType[*build.DiagnosticsError](err)
+	_, doubts, err := toolchain.Build(t.Context(), options)
+	mistakes, ok := errors.AsType[*toolchain.DiagnosticsError](err)
 	if doubts != nil && !ok {
 		mistakes, ok = doubts, true
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/sdk/rust/rusttest"
 	"runner.example/tests/harness"
 )
@@ -18,7 +18,7 @@ func links(t *testing.T) (s *harness.Server, token string) {
 	t.Helper()
 	rusttest.Setenv(t)
 	example := &harness.App{T: t, Dir: harness.RepoFile("plugins/examples/links")}
-	if _, _, err := build.Build(t.Context(), build.Options{Dir: example.Dir, Name: "links"}); err != nil {
+	if _, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: example.Dir, Name: "links"}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(example.Path("links.schema"))

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/sdk/rust/rusttest"
 	"runner.example/tests/harness"
 )
@@ -71,7 +71,7 @@ func randomApp(t *testing.T) *harness.App {
 	t.Helper()
 	rusttest.Setenv(t)
 	source := &harness.App{T: t, Dir: harness.RepoFile("tests/languages/testdata/random")}
-	if _, messages, err := build.Build(t.Context(), build.Options{Dir: source.Dir, Name: "random"}); err != nil {
+	if _, messages, err := toolchain.Build(t.Context(), toolchain.Options{Dir: source.Dir, Name: "random"}); err != nil {
 		t.Fatalf("%v\n%v", err, messages)
 	}
 	schema, err := os.ReadFile(source.Path("app.schema"))

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/build"
+	"runner.example/develop/toolchain"
 	"runner.example/sdk/rust/rusttest"
 	"runner.example/tests/harness"
 )
@@ -18,7 +18,7 @@ func standardRust(t *testing.T) *harness.Server {
 	t.Helper()
 	rusttest.Setenv(t)
 	source := &harness.App{T: t, Dir: harness.RepoFile("tests/languages/testdata/rust")}
-	if _, messages, err := build.Build(t.Context(), build.Options{Dir: source.Dir, Name: "standard"}); err != nil || messages != nil {
+	if _, messages, err := toolchain.Build(t.Context(), toolchain.Options{Dir: source.Dir, Name: "standard"}); err != nil || messages != nil {
 		t.Fatalf("%v\n%v", err, messages)
 	}
 	schema, err := os.ReadFile(filepath.Join(source.Dir, "app.schema"))

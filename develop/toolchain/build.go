@@ -1,0 +1,292 @@
+package toolchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/wasm"
+)
+
+// Options are the input of Build.
+type Options struct {
+	// Dir is the app directory.
+	Dir string
+	// Name is the name of the app; the TypeScript module is build/<Name>.wasm.
+	Name string
+	// Handlers are the names that the schema's routes call. A module exports every function
+	// that its files export, but each of these names must be exported only once.
+	Handlers []string
+	// CacheDir stores the compiled JavaScript engine between builds, which makes builds
+	// several times as fast. It is created if needed, and used only if no other user can
+	// write to it. Empty: the engine is interpreted.
+	CacheDir string
+	// Only selects the sources to build: "handlers" for all TypeScript and JavaScript
+	// files, handlers/<name> for a directory. nil selects all.
+	Only func(source string) bool
+	// Log receives the lines that the handlers' files log while they are evaluated; nil
+	// discards them.
+	Log func(text string)
+	// MemoryBytes is the memory limit of a request. A module whose initial memory is larger
+	// is an error. 0: no limit.
+	MemoryBytes int64
+	// Built is called with each module as soon as it is written; may be nil.
+	Built func(*Module)
+	// Removed is called with each module that was removed because its source was deleted or
+	// is now built into a module of another name; may be nil.
+	Removed func(file string)
+}
+
+func (o *Options) reportRemoved(files []string) {
+	for _, file := range files {
+		if o.Removed != nil {
+			o.Removed(file)
+		}
+	}
+}
+
+func (o *Options) clean() error {
+	removed, err := Clean(o.Dir)
+	o.reportRemoved(removed)
+	return err
+}
+
+// console returns a log function that ignores the level.
+func (o *Options) console() func(int, string) {
+	return func(_ int, text string) {
+		if o.Log != nil {
+			o.Log(text)
+		}
+	}
+}
+
+func (o *Options) wants(source string) bool { return o.Only == nil || o.Only(source) }
+
+// Module is a module that was built.
+type Module struct {
+	// File is the path of the module, relative to the app directory.
+	File string
+	// Debug is the path of its debug file; empty: it has none.
+	Debug string
+	// Sources are the files or the directory that it was built from, relative to the app
+	// directory.
+	Sources []string
+	// Handlers are the exported handlers of a TypeScript module; unknown for other
+	// languages.
+	Handlers []string
+	Bytes    int
+	Took     time.Duration
+
+	wasm, debug []byte
+}
+
+// DiagnosticsError has the errors and warnings of the sources.
+type DiagnosticsError struct {
+	// List has at least one entry.
+	List diag.List
+	// Sources are the files that the list names, if they could be read.
+	Sources []diag.Source
+}
+
+func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
+
+// ErrNothing means that the app has no sources to build.
+var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js and no directory with " + markers())
+
+type builder struct {
+	options Options
+	modules []*Module // built so far
+	found   diag.List
+}
+
+// Build builds all modules of an app into its directory build. When the sources of a module
+// have errors, the error is a *DiagnosticsError and the existing module is kept; warnings
+// are about sources that were built. Modules that earlier builds made from deleted sources
+// are removed, as by Clean.
+func Build(ctx context.Context, o Options) (modules []*Module, warnings *DiagnosticsError, err error) {
+	if err := o.clean(); err != nil {
+		return nil, nil, err
+	}
+	found, err := find(o.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &builder{options: o}
+	if o.wants("handlers") {
+		if len(found.files) > 0 && slices.Contains(found.directories, o.Name) {
+			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", o.Name)
+		}
+		m, err := b.ownModule(ctx, found)
+		if err := b.add("handlers", m, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, name := range found.directories {
+		source := "handlers/" + name
+		if !o.wants(source) {
+			continue
+		}
+		m, err := toolchainOf(filepath.Join(o.Dir, source)).module(b, ctx, name)
+		if err := b.add(source, m, err); err != nil {
+			return nil, nil, err
+		}
+	}
+	diagnostics := &DiagnosticsError{List: b.found, Sources: sources(o.Dir, b.found)}
+	switch {
+	case b.found.HasErrors():
+		return b.modules, nil, diagnostics
+	case len(b.found) > 0:
+		return b.modules, diagnostics, nil
+	}
+	return b.modules, nil, nil
+}
+
+// add writes a module that was built, unless there is none, and records its source.
+func (b *builder) add(source string, m *Module, err error) error {
+	if err != nil || m == nil {
+		return err
+	}
+	if err := m.write(b.options.Dir); err != nil {
+		return err
+	}
+	removed, err := recordModule(b.options.Dir, source, m)
+	b.options.reportRemoved(removed)
+	if err != nil {
+		return err
+	}
+	b.modules = append(b.modules, m)
+	if b.options.Built != nil {
+		b.options.Built(m)
+	}
+	return nil
+}
+
+// ownModule builds the module of the files in handlers/ itself, if there are any.
+func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err error) {
+	var used []string
+	switch {
+	case len(found.unreadable) > 0:
+		b.found.Append(found.unreadable)
+		return nil, nil
+	case len(found.files) > 0:
+		if m, used, err = b.typeScript(ctx, found.files); err != nil {
+			return nil, err
+		}
+	}
+	if !b.found.HasErrors() {
+		b.warnUnused(found, used)
+	}
+	return m, nil
+}
+
+// write writes the module and its debug file, each as a whole or not at all. It writes the debug file first: the
+// server ignores one that belongs to another build.
+func (m *Module) write(dir string) error {
+	if m.debug != nil {
+		m.Debug = debugFile(m.File)
+		if err := replaceFile(filepath.Join(dir, m.Debug), m.debug); err != nil {
+			return fmt.Errorf("write the debug file: %w", err)
+		}
+	}
+	if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
+		return fmt.Errorf("write the module: %w", err)
+	}
+	return nil
+}
+
+// debugFile returns the name of the debug file of a module.
+func debugFile(module string) string { return strings.TrimSuffix(module, ".wasm") + ".debug" }
+
+// loadable checks what can be checked in the file alone. A module that cannot be loaded
+// must not replace one that can.
+func (b *builder) loadable(source, file string, module []byte) bool {
+	about := diag.Span{File: source}
+	limits := wasm.DefaultLimits()
+	if source == "handlers" && len(module) > limits.ModuleBytes {
+		b.found.Errorf("", about, "too much data at the top level of the handlers' files: the module has %d MiB, the limit is %d MiB: read the data in a request, or make it smaller", len(module)>>20, limits.ModuleBytes>>20)
+		return false
+	}
+	m, err := wasm.Parse(module, limits)
+	if err != nil {
+		b.found.Errorf("", about, "its module %s %v", file, err)
+		return false
+	}
+	memory := m.Memory()
+	if memory == nil || b.options.MemoryBytes == 0 {
+		return true
+	}
+	if needs := int64(memory.MinPages) * wasm.PageBytes; needs > b.options.MemoryBytes {
+		what := "the module needs too much initial memory"
+		if source == "handlers" {
+			what = "too much data at the top level of the handlers' files"
+		}
+		b.found.Errorf("", about, "%s: %d MiB, and a request may have %d MiB: raise [sandbox] memory in runner.toml, or make it smaller", what, needs>>20, b.options.MemoryBytes>>20)
+		return false
+	}
+	return true
+}
+
+// Exports returns the names of the functions that the modules in build/ export as handlers,
+// including modules that were not built from handlers/. It is an error if two modules
+// export one of the given handlers.
+func Exports(dir string, handlers ...string) (names []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "build", "*.wasm"))
+	if err != nil {
+		return nil, fmt.Errorf("list the modules: %w", err)
+	}
+	made, exporters := readRecord(dir), map[string]string{}
+	called := func(path string) string {
+		name := "build/" + filepath.Base(path)
+		if _, ours := made[filepath.Base(path)]; !ours {
+			name += ", which is not built from a source here"
+		}
+		return name
+	}
+	var twice error
+	for _, path := range paths {
+		own, err := exportsOf(path, handlers)
+		if err != nil {
+			return nil, fmt.Errorf("module build/%s %w", filepath.Base(path), err)
+		}
+		for _, name := range own {
+			if first := exporters[name]; first != "" && slices.Contains(handlers, name) {
+				twice = errors.Join(twice, fmt.Errorf("handler %q is exported by %s and by %s: keep one of them", name, called(first), called(path)))
+			}
+			exporters[name] = path
+		}
+		names = append(names, own...)
+	}
+	return names, twice
+}
+
+// exportsOf returns the handlers that one module exports. A WASI command that exports none
+// of the given handlers is itself a handler, named after its file.
+func exportsOf(path string, handlers []string) (names []string, err error) {
+	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
+	if err != nil {
+		return nil, err
+	}
+	m, err := wasm.Parse(file, wasm.DefaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	command := false
+	for _, e := range m.Exports() {
+		if e.Kind != wasm.FunctionKind || len(m.FunctionType(e.Index).Params)+len(m.FunctionType(e.Index).Results) > 0 {
+			continue
+		}
+		if !strings.HasPrefix(e.Name, "_") && !strings.HasPrefix(e.Name, "runner_") {
+			names = append(names, e.Name)
+		}
+		command = command || e.Name == "_start"
+	}
+	if command && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(handlers, name) }) {
+		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
+	}
+	return names, nil
+}

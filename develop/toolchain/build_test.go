@@ -1,0 +1,1204 @@
+package toolchain_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"runner.example/develop/toolchain"
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/fault"
+	"runner.example/runtime/sandbox"
+)
+
+// world is the module of testdata/app in an engine, built once.
+type world struct {
+	dir    string
+	built  *toolchain.Module
+	engine *sandbox.Engine
+	module *sandbox.Module
+}
+
+var (
+	once   sync.Once
+	common world
+)
+
+// engineCache has the compiled engine during the tests.
+var engineCache string
+
+func TestMain(m *testing.M) {
+	var err error
+	if engineCache, err = os.MkdirTemp("", "runner-engine-"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(engineCache)
+	if common.engine != nil {
+		_ = common.engine.Close(context.Background())
+		_ = os.RemoveAll(common.dir)
+	}
+	os.Exit(status)
+}
+
+// builtApp builds and loads testdata/app on the first call.
+func builtApp(t testing.TB) *world {
+	t.Helper()
+	once.Do(func() {
+		dir, err := os.MkdirTemp("", "runner-build-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		common.dir = dir
+		if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
+			t.Fatal(err)
+		}
+		modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		if err != nil || warnings != nil || len(modules) != 1 {
+			t.Fatalf("built %v, %v, %v", modules, warnings, err)
+		}
+		engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		common.built, common.engine = modules[0], engine
+		common.module = load(t, engine, filepath.Join(dir, modules[0].File))
+	})
+	if common.module == nil {
+		t.Fatal("the module of testdata/app could not be made: see the first test that failed")
+	}
+	return &common
+}
+
+func load(t testing.TB, engine *sandbox.Engine, path string) *sandbox.Module {
+	t.Helper()
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := engine.Load(context.Background(), path, wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// answer is the result of a request.
+type answer struct {
+	status       int
+	body, detail string
+	code         string
+	headers      string // name: value, one per line
+	log          string
+	err          error
+}
+
+// patient are limits that a handler here does not reach on a slow machine.
+var patient = hostabi.Limits{CPU: time.Minute}
+
+// ask calls a handler of the module.
+func ask(t testing.TB, m *sandbox.Module, handler string, request abi.Request) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return askWithin(t, ctx, m, handler, request)
+}
+
+func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler string, request abi.Request) answer {
+	t.Helper()
+	var log bytes.Buffer
+	call := newCall(ctx, &request, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	err := m.Run(call, handler)
+	a := answer{
+		status: call.Response.Status, body: string(call.Response.Body), detail: call.Response.Detail,
+		code: call.Response.Code, log: log.String(), err: err,
+	}
+	a.log += reports(call)
+	for _, h := range call.Response.Headers {
+		a.headers += string(h.Name) + ": " + string(h.Value) + "\n"
+	}
+	return a
+}
+
+// reports returns what a run has failed with, and what else its code has thrown.
+func reports(call *hostabi.Call) string {
+	var out strings.Builder
+	write := func(what string, f *hostabi.Failure) {
+		fmt.Fprintf(&out, "%s: %s: %s\n", what, f.Kind, f.Message)
+		for _, frame := range f.Frames {
+			fmt.Fprintf(&out, "    at %s\n", frame)
+		}
+	}
+	failure, others := call.Failures()
+	for i := range others {
+		write("uncaught", &others[i])
+	}
+	if failure != nil {
+		write("failed", failure)
+	}
+	return out.String()
+}
+
+// newCall completes a request and returns its call.
+func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hostabi.Call {
+	request.ID, request.Route = "01request", "/x/:id"
+	if request.Method == nil {
+		request.Method, request.Path = []byte("GET"), []byte("/x/1")
+	}
+	return &hostabi.Call{Input: hostabi.Input{
+		Context: ctx,
+		Host:    &hostabi.Host{Logger: slog.New(log), Limits: patient},
+		Request: request,
+		Caller:  caller.Caller{Kind: caller.Anonymous},
+		Attempt: 1,
+	}}
+}
+
+// app writes files to a new app directory.
+func app(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestAHandlersResultIsTheResponse(t *testing.T) {
+	m := builtApp(t).module
+	for _, row := range []struct {
+		handler string
+		status  int
+		body    string // or the detail of an error
+		more    string // expected in the headers or in the log
+	}{
+		{"okBody", 200, `{"a":1}`, ""},
+		{"okNothing", 200, `null`, ""},
+		{"okText", 200, `"text"`, ""},
+		{"asText", 200, "grüße\ufffd", "content-type: text/plain; charset=utf-8\n"},
+		{"asPage", 410, "<h1>gone</h1>", "content-type: text/html; charset=utf-8\n"},
+		{"noText", 200, "", "content-type: text/plain; charset=utf-8\n"},
+		{"csv", 200, "a,b\n", "Content-Type: text/csv\n"},
+		{"csvLater", 200, "a,b\n", "content-type: text/csv\n"},
+		{"problem", 200, `"json"`, "content-type: application/problem+json; charset=utf-8\n"},
+		{"csvText", 200, "a,b\n", "Content-Type: text/csv\n"},
+		{"movedAgain", 308, "", "location: /here\nx-a: 1\nX-A: 2\n"},
+		{"rowsAsCSV", 200, "[1]", "content-type: text/csv\n"},
+		{"okBytes", 200, "\xff\x00\x01", "content-type: application/octet-stream"},
+		{"okNoBytes", 200, "", ""},
+		{"createdAt", 201, `{"id":7}`, "location: /orders/7"},
+		{"nothing", 204, "", ""},
+		{"moved", 308, "", "location: /there"},
+		{"movedNowhere", 500, "", "failed: exception: RangeError: redirect: 200 is none: use 301, 302, 303, 307 or 308"},
+		{"bad", 400, "missing field: item", ""},
+		{"unknown", 401, "who are you", ""},
+		{"forbids", 403, "not you", ""},
+		{"lost", 404, "no such order", ""},
+		{"teapot", 418, "short and stout", ""},
+		{"noError", 500, "", "failed: exception: AnswerError: answer with an error of status 200: invalid"},
+		{"plain", 200, `{"plain":true}`, ""},
+		{"later", 200, `[1,2,3]`, ""},
+		{"laterBody", 200, `[1]`, ""},
+		{"silent", 500, "", "failed: exception: Error: it returned nothing: return ok("},
+		{"rejects", 500, "", "failed: exception: Error: no luck\n    at rejects (handlers/answers.ts:24:13)\n"},
+		{"throwsText", 500, "", "failed: exception: thrown: a text"},
+		{"throwsObject", 500, "", `failed: exception: thrown: {"why":"no reason"}`},
+		{"throwsCircle", 500, "", "failed: exception: Error: round"},
+		{"refusedHeader", 500, "", `failed: exception: AnswerError: set header "date": denied`},
+		{"circular", 500, "", "failed: exception: TypeError: circular reference"},
+		{"okBuffer", 200, "\x02\x03", ""},
+		{"okView", 200, "AB", ""},
+		{"okData", 200, "A", ""},
+		{"okMap", 500, "", "TypeError: a Map cannot be a body: Object.fromEntries(map) is an object"},
+		{"okSet", 500, "", "TypeError: a Set cannot be part of a body: [...set] is a list"},
+		{"okGenerator", 500, "", "TypeError: an iterator cannot be a body"},
+		{"okError", 500, "", "TypeError: an Error cannot be a body"},
+		{"okAnswer", 500, "", "TypeError: an answer cannot be a body: return it as it is"},
+		{"okPromise", 500, "", "TypeError: a promise cannot be part of a body: await it"},
+		{"okEmpty", 200, `{"a":{},"b":[{}],"c":{},"d":"1970-01-01T00:00:00.000Z","e":{"n":1}}`, ""},
+		{"okMade", 200, `{"constructor":1,"a":[]}`, ""},
+		{"throwsAnswer", 404, "no such thing", ""},
+		{"rejectsAnswer", 200, `{"early":true}`, "x-early: 1"},
+		{"throwsTwice", 500, "", "failed: exception: thrown: an object"},
+		{"throwsOdd", 500, "", "failed: exception: thrown: an error that cannot be described"},
+		{"secretThrown", 404, "of my own", ""},
+		{"secretInside", 500, "", "TypeError: secret was not awaited, and only its result can be part of a body: add await"},
+		{"insertForgotten", 200, "1", `level=WARN msg="handler insertForgotten: an insert into Order was never awaited, so nothing was written: add await"`},
+		{"changesForgotten", 200, "1", "handler changesForgotten: an update of Order was never awaited"},
+		{"changesForgotten", 200, "1", "handler changesForgotten: a removal from Order was never awaited"},
+		{"rowsInside", 500, "", "TypeError: a query of Order was not awaited, and only its result can be part of a body"},
+		{"keyForgotten", 200, "1", "handler keyForgotten: apiKeys.revoke was never awaited, so nothing was written: add await"},
+		{"big", 200, `"` + strings.Repeat("x", 100_000) + `"`, ""},
+	} {
+		t.Run(row.handler, func(t *testing.T) {
+			got := ask(t, m, row.handler, abi.Request{})
+			text := got.body + got.detail // a response has one of them
+			if got.err != nil || got.status != row.status || text != row.body && row.body != "" {
+				t.Errorf("answers %d %.200q (%v), want %d %.200q\n%s", got.status, text, got.err, row.status, row.body, got.log)
+			}
+			if !strings.Contains(got.headers+got.log, row.more) {
+				t.Errorf("%q is neither in the headers nor in the log:\n%s%s", row.more, got.headers, got.log)
+			}
+			if got.status == 500 && got.code != "handler_failed" {
+				t.Errorf("the code is %q", got.code)
+			}
+		})
+	}
+}
+
+func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
+	m := builtApp(t).module
+	long := strings.Repeat("ä", 10_000)
+	got := ask(t, m, "request", abi.Request{
+		Method: []byte("PUT"), Path: []byte("/x/%C3%B6"),
+		Params:  []abi.Pair{{Name: []byte("id"), Value: []byte("ö")}},
+		Query:   []abi.Pair{{Name: []byte("a"), Value: []byte("1")}, {Name: []byte("__proto__"), Value: []byte("p")}, {Name: []byte("a"), Value: nil}, {Name: []byte("long"), Value: []byte(long)}},
+		Headers: []abi.Pair{{Name: []byte("x-a"), Value: []byte("b, c")}},
+		Body:    []byte("\xff\x00\xfeabc"),
+	})
+	want := `{"method":"PUT","path":"/x/%C3%B6","params":{"id":"ö"},"query":{"a":"1","__proto__":"p","long":"` + long + `"},` +
+		`"queryAll":{"a":["1",""],"__proto__":["p"],"long":["` + long + `"]},"headers":{"x-a":"b, c"},"raw":[255,0,254,97],"length":6}`
+	if got.status != 200 || got.body != want {
+		t.Errorf("answers %d %.1000s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+	empty := ask(t, m, "request", abi.Request{})
+	if want := `{"method":"GET","path":"/x/1","params":{},"query":{},"queryAll":{},"headers":{},"raw":[],"length":0}`; empty.body != want {
+		t.Errorf("of an empty request it sees %s\n%s", empty.body, empty.log)
+	}
+	if got := ask(t, m, "text", abi.Request{Body: []byte(`"` + long)}); got.body != `"\"`+long+`"` {
+		t.Errorf("a long body is %.100q", got.body)
+	}
+	if got := ask(t, m, "context", abi.Request{}); got.body != `{"requestId":"01request","route":"/x/:id","kind":"anonymous","roles":[],"deadline":true}` {
+		t.Errorf("the context is %s\n%s", got.body, got.log)
+	}
+}
+
+func TestABodyIsJSONOrRefused(t *testing.T) {
+	m := builtApp(t).module
+	for _, row := range []struct {
+		handler, body string
+		status        int
+		want          string
+	}{
+		{"body", `{"item":"tea"}`, 200, `"tea"`},
+		{"body", ``, 200, `"none"`},
+		{"body", " \r\n\t", 200, `"none"`},
+		{"body", `null`, 200, `"none"`},
+		{"body", `{"item":`, 400, "invalid_json"},
+		{"body", `{"item":"tea"} x`, 400, "invalid_json"},
+		{"bodyCaught", `{`, 400, "bad_request"},
+		{"bodyEchoed", nested(64), 200, nested(64)},
+		{"bodyEchoed", `[` + strings.Repeat(`"[\"{[",`, 100) + `{}]`, 200, `[` + strings.Repeat(`"[\"{[",`, 100) + `{}]`},
+		{"bodyEchoed", `[` + strings.Repeat(`[{}],`, 100) + `{}]`, 200, `[` + strings.Repeat(`[{}],`, 100) + `{}]`},
+		{"bodyEchoed", nested(65), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("[", 65) + strings.Repeat("]", 65), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("[", 1<<20), 400, "invalid_json"},
+		{"bodyEchoed", strings.Repeat("]", 1<<20), 400, "invalid_json"},
+	} {
+		got := ask(t, m, row.handler, abi.Request{Body: []byte(row.body)})
+		if got.status != row.status || got.body+got.code != row.want || got.log != "" {
+			t.Errorf("%s with %.40q answers %d %.40s %s, want %d %.40s\n%s", row.handler, row.body, got.status, got.body, got.code, row.status, row.want, got.log)
+		}
+	}
+}
+
+// nested returns objects nested that many levels deep.
+func nested(levels int) string {
+	return strings.Repeat(`{"level":`, levels-1) + "{}" + strings.Repeat("}", levels-1)
+}
+
+func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
+	m := builtApp(t).module
+	for what, body := range map[string]string{
+		"numbers": "[" + strings.Repeat("1,", 4<<20) + "1]",
+		"objects": "[" + strings.Repeat(`{"a":1},`, 1<<20) + "1]",
+		"text":    `"` + strings.Repeat("é", 3<<20) + `"`,
+	} {
+		got := ask(t, m, "bodyEchoed", abi.Request{Body: []byte(body)})
+		if fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
+			t.Errorf("8 MiB of %s answer %d %s (%v), want %s\n%s", what, got.status, got.code, got.err, fault.HandlerOutOfMemory, got.log)
+		}
+	}
+}
+
+// A response may repeat the client's input, so the check whether a value has a JSON form
+// must be linear in its depth and size. Only responses with empty objects are checked.
+func TestCheckingAnAnswerIsLinear(t *testing.T) {
+	m := builtApp(t).module
+	for _, handler := range []string{"okDeep", "okWide"} {
+		fuel := func(n int, last string) int64 {
+			request := abi.Request{Body: fmt.Appendf(nil, `{"n":%d,"last":%s}`, n, last)}
+			call := newCall(t.Context(), &request, slog.DiscardHandler)
+			usage, err := m.Measure(call, handler)
+			if err != nil || call.Response.Status != 200 {
+				t.Fatalf("%s of %d answers %d %v", handler, n, call.Response.Status, err)
+			}
+			return usage.Fuel
+		}
+		looking := func(n int) int64 { return fuel(n, "{}") - fuel(n, `{"a":1}`) }
+		half, whole := looking(1000), looking(2000)
+		if ratio := float64(whole) / float64(half); ratio > 2.3 {
+			t.Errorf("%s: twice as much takes %.1f times as much fuel: %d and %d", handler, ratio, half, whole)
+		}
+	}
+}
+
+func TestRandomnessIsNewInEveryRequest(t *testing.T) {
+	m := builtApp(t).module
+	seen := map[string]bool{}
+	for range 20 {
+		got := ask(t, m, "random", abi.Request{})
+		var parts []json.RawMessage // the last one has four numbers of 32 bits
+		if err := json.Unmarshal([]byte(got.body), &parts); got.status != 200 || err != nil || len(parts) != 4 {
+			t.Fatalf("answers %d %s: %v", got.status, got.body, err)
+		}
+		for _, part := range parts {
+			if seen[string(part)] {
+				t.Errorf("%s came before", part)
+			}
+			seen[string(part)] = true
+		}
+	}
+}
+
+func TestEveryRequestStartsFromTheEvaluatedState(t *testing.T) {
+	m := builtApp(t).module
+	for range 3 {
+		if got := ask(t, m, "counts", abi.Request{}); got.body != "[1,1]" {
+			t.Fatalf("a request counts %s", got.body)
+		}
+	}
+}
+
+func TestInfiniteRecursionIsACatchableError(t *testing.T) {
+	m := builtApp(t).module
+	if got := ask(t, m, "deepCaught", abi.Request{}); got.body != `["RangeError",true]` {
+		t.Errorf("caught: %d %s %v", got.status, got.body, got.err)
+	}
+	if got := ask(t, m, "deepCallbacks", abi.Request{}); got.body != `["RangeError","RangeError","RangeError"]` {
+		t.Errorf("through callbacks: %d %s %v", got.status, got.body, got.err)
+	}
+	got := ask(t, m, "deep", abi.Request{})
+	if got.err != nil || got.status != 500 || !strings.Contains(got.log, "failed: exception: RangeError: Maximum call stack size exceeded\n    at down (handlers/traps.ts:14:") {
+		t.Errorf("not caught: %d %v\n%s", got.status, got.err, got.log)
+	}
+	if n, err := strconv.Atoi(ask(t, m, "depth", abi.Request{}).body); err != nil || n < 2500 {
+		t.Errorf("a recursion goes %d calls deep (%v), want 2500 at least", n, err)
+	}
+}
+
+// JavaScript's stack limit is reached before the native one, at which a handler only traps,
+// for every kind of recursion.
+func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
+	m := builtApp(t).module
+	var ways []string
+	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
+		t.Fatalf("%d ways: %v", len(ways), err)
+	}
+	for _, way := range ways {
+		got := ask(t, m, "deepWays", abi.Request{Query: []abi.Pair{{Name: []byte("way"), Value: []byte(way)}}})
+		switch got.body {
+		case `"RangeError"`, `"InternalError"`, `"SyntaxError"`, `"done"`:
+		default:
+			t.Errorf("%s ends with %d %.100q %.300v", way, got.status, got.body, got.err)
+		}
+	}
+}
+
+// The limit of host calls refuses the operation and leaves its message, which is read at no
+// cost; so are the messages of the operations before.
+func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
+	m := builtApp(t).module
+	const spent = "a request may call the host 1000 times"
+	got := ask(t, m, "callsForever", abi.Request{})
+	if got.status != 500 || !strings.Contains(got.log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
+		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	}
+	if got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}}); !strings.Contains(got.log, "exception: limit: the request has used its budget of host calls") {
+		t.Errorf("a request that is read then: %d %v\n%s", got.status, got.err, got.log)
+	}
+}
+
+func TestAPromiseThatNeverSettlesFails(t *testing.T) {
+	m := builtApp(t).module
+	for _, handler := range []string{"never", "neverHalf"} {
+		got := ask(t, m, handler, abi.Request{})
+		if got.status != 500 || got.code != "handler_failed" || !strings.Contains(got.log, "failed: exception: the promise that the handler returned can never settle\n") {
+			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		}
+	}
+}
+
+func TestTimersRunWhileAHandlerWaits(t *testing.T) {
+	m := builtApp(t).module
+	if got := ask(t, m, "waits", abi.Request{}); got.body != `[["first","second","third"],3,true]` {
+		t.Errorf("answers %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+	const discarded = ": it still ran when the handler had answered, and was discarded: await it or call clear"
+	for handler, want := range map[string]string{
+		"answersFirst":      "level=WARN msg=\"handler answersFirst: setTimeout" + discarded + "Timeout at answersFirst (handlers/traps.ts:",
+		"answersAtInterval": "level=WARN msg=\"handler answersAtInterval: setInterval" + discarded + "Interval at answersAtInterval (handlers/traps.ts:",
+	} {
+		if got := ask(t, m, handler, abi.Request{}); got.body != "1" || !strings.Contains(got.log, want) || strings.Count(got.log, "\n") != 1 {
+			t.Errorf("%s: %s %v, want one line with %q\n%s", handler, got.body, got.err, want, got.log)
+		}
+	}
+	if got := ask(t, m, "answersAtTimeout", abi.Request{}); got.body != "1" || got.log != "" {
+		t.Errorf("AbortSignal.timeout: %s %v\n%s", got.body, got.err, got.log)
+	}
+	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "failed: exception: Error: in a timer\n    at handlers/traps.ts:") {
+		t.Errorf("a timer that throws: %d %v\n%s", got.status, got.err, got.log)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if got := askWithin(t, ctx, m, "waitsTooLong", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
+		t.Errorf("a wait of an hour: %d %v", got.status, got.err)
+	}
+}
+
+func TestMemoryAndTimeAreLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
+	m := builtApp(t).module
+	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "memory limit: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
+		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
+	}
+	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
+		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, " at "+handler+" (handlers/traps.ts:") {
+			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		}
+	}
+	if got := ask(t, m, "hoardsCaught", abi.Request{}); got.body != `"out of memory"` {
+		t.Errorf("without memory, caught: %d %s %v", got.status, got.body, got.err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if got := askWithin(t, ctx, m, "spins", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
+		t.Errorf("without an end: %d %v", got.status, got.err)
+	}
+	if got := ask(t, m, "okBody", abi.Request{}); got.body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	}
+}
+
+// countdown is a context that ends when Err was called so often.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// The log of a run that the host stops has the interpreter's position: that of the last call,
+// or else one near the loop.
+func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
+	w := builtApp(t)
+	source, err := os.ReadFile(filepath.Join(w.dir, "handlers/traps.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(source), "\n")
+	engine := func(t *testing.T) *sandbox.Module {
+		// The clock advances whenever the engine reads it: a run gets as far on any machine, however busy.
+		var clock atomic.Int64
+		now := func() time.Duration { return time.Duration(clock.Add(int64(10 * time.Microsecond))) }
+		engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20, Now: now, CPUTime: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close(context.Background()) })
+		return load(t, engine, filepath.Join(w.dir, w.built.File))
+	}
+	module := engine(t)
+	for _, row := range []struct{ handler, before, mark string }{
+		{"parsesForever", "at parsesForever (", "// parsing"},
+		{"matchesForever", "at matchesForever (", "// matching"},
+		{"loopsLater", "at ", "// looping"},
+		{"sortsForever", "at ", "// comparing"},
+		{"replacesForever", "at ", "// replacing"},
+		{"revivesForever", "at ", "// reviving"},
+		{"fromForever", "at ", "// from"},
+		{"sortsEmptyForever", "at ", "// comparing without a call"},
+		{"logsForever", "at logsForever (", "// logging"},
+		{"spins", "at spins (", "export function spins() {"},
+		{"callsInLoop", "at callsInLoop (", "// calling"},
+		{"waitsForever", "at ", "// waiting"},
+	} {
+		line := 1 + slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, row.mark) })
+		// A callback without a name, or the function that has called it, on the same line.
+		want, place := " limit: "+map[bool]string{true: "while it waited for setTimeout"}[row.handler == "waitsForever"]+"\n    "+row.before, fmt.Sprintf("handlers/traps.ts:%d:", line)
+		stopped := func(what string, module *sandbox.Module, ctx context.Context, cpu time.Duration) {
+			t.Helper()
+			var log bytes.Buffer
+			call := newCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
+			call.Host.Limits = hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}
+			err := module.Run(call, row.handler)
+			if text := log.String() + reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
+				t.Errorf("the limit %s: %v, and the log does not have %q and %q:\n%s", what, err, want, place, text)
+			}
+			if strings.Contains(fmt.Sprint(err), "\n") {
+				t.Errorf("the error has several lines: %q", err)
+			}
+		}
+		if row.handler == "waitsForever" {
+			synctest.Test(t, func(t *testing.T) { // computing takes no time
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				stopped("of all time", engine(t), ctx, time.Minute)
+			})
+			continue
+		}
+		stopped("of all time", module, &countdown{Context: t.Context(), left: 2000}, time.Minute)
+		stopped("of CPU time", module, t.Context(), 20*time.Millisecond)
+	}
+	if got := ask(t, module, "okBody", abi.Request{}); got.body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	}
+}
+
+// A library may use a stream that is not there. Its ReferenceError says what to do.
+func TestAnAbsentStreamIsExplained(t *testing.T) {
+	got := ask(t, builtApp(t).module, "streams", abi.Request{})
+	if want := "failed: exception: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first\n    at streams (handlers/traps.ts:"; got.status != 500 || !strings.Contains(got.log, want) {
+		t.Errorf("%d, and the log does not have %q:\n%s", got.status, want, got.log)
+	}
+}
+
+func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
+	m := builtApp(t).module
+	got := ask(t, m, "fails", abi.Request{})
+	if want := "failed: exception: TypeError: Cannot read properties of undefined (reading 'length')\n    at lengthOf (handlers/lib/length.ts:4:10)\n    at fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	got = ask(t, m, "failsLater", abi.Request{})
+	if want := "failed: exception: Error: could not measure\\nbecause of "; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	if want := "because of TypeError: Cannot read properties of null (reading 'length') at handlers/lib/length.ts:4:10\n    at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.log)
+	}
+	if strings.Contains(got.body+got.detail, "measure") {
+		t.Errorf("the caller sees: %s %s", got.body, got.detail)
+	}
+}
+
+// A handler may import large libraries. A request does not pay for them, and neither does
+// one that fails, whose error is logged with its place.
+func TestARequestCostsTheSameInALargeApp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
+	const functions = 4000
+	var many, line strings.Builder
+	for i := range functions {
+		fmt.Fprintf(&many, "export function f%d(given: any) { const a = () => given.one.length, b = () => given.two.length; return %d < 0 ? b() : a() + b(); }\n", i, i)
+	}
+	line.WriteString("export const line = { down: (n) => n ? line.down(n - 1) + 1 : line.gone.deep")
+	for i := range functions {
+		fmt.Fprintf(&line, ",f%d:(a,b)=>a?b.x+a.y:line.f1(b,a)", i)
+	}
+	line.WriteString(" };\n")
+	dir := app(t, map[string]string{
+		"handlers/lib/many.ts": many.String(),
+		"handlers/lib/line.js": line.String(),
+		"handlers/a.ts": `import * as many from "./lib/many.ts";
+import { line } from "./lib/line.js";
+import { ok, type RouteRequest } from "@runner/sdk";
+export const deep = () => ok(line.down(20));
+const given: any = { "/one": { two: [] }, "/two": { one: [] }, "/none": { one: [], two: [] } };
+export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[req.path]));
+`,
+	})
+	modules, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close(context.Background()) })
+	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	measure := func(handler, path, body string, status int, most int64) (log string) {
+		t.Helper()
+		var lines bytes.Buffer
+		call := &hostabi.Call{Input: hostabi.Input{
+			Context: t.Context(), Attempt: 1,
+			Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient},
+			Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(path), Body: []byte(body)},
+			Caller:  caller.Caller{Kind: caller.Anonymous},
+		}}
+		usage, err := m.Measure(call, handler)
+		if err != nil || call.Response.Status != status {
+			t.Fatal(handler, path, body, call.Response.Status, err)
+		}
+		if usage.Fuel > most {
+			t.Errorf("%s %s %s: %d units of fuel, want at most %d", handler, path, body, usage.Fuel, most)
+		}
+		return lines.String() + reports(call)
+	}
+	for _, n := range []int{0, 1, functions / 2, functions - 1} {
+		name := fmt.Sprint("f", n)
+		measure("count", "/none", name, 200, 200_000)
+		for path, column := range map[string]int{"/one": 50, "/two": 78} { // in a name of one digit
+			log := measure("count", path, name, 500, 2_000_000)
+			if want := fmt.Sprintf(" (handlers/lib/many.ts:%d:%d)", n+1, column+len(name)-len("f0")); !strings.Contains(log, want) {
+				t.Errorf("%s %s: the log has no %q:\n%s", name, path, want, log)
+			}
+		}
+	}
+	log := measure("deep", "/x", "", 500, 15_000_000)
+	if want := "    at down (handlers/lib/line.js:1:63)\n    at down (handlers/lib/line.js:1:54)\n    at down "; !strings.Contains(log, want) {
+		t.Errorf("the log has no %q:\n%s", want, log)
+	}
+}
+
+func TestAnUnhandledRejectionIsLogged(t *testing.T) {
+	got := ask(t, builtApp(t).module, "forgets", abi.Request{})
+	want := "uncaught: unhandled rejection: Error: could not measure\\nbecause of "
+	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
+		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
+	}
+	if got := ask(t, builtApp(t).module, "rejects", abi.Request{}); strings.Contains(got.log, "nothing waits") {
+		t.Errorf("one that was answered for is logged too:\n%s", got.log)
+	}
+}
+
+func TestConsoleWritesToTheLog(t *testing.T) {
+	got := ask(t, builtApp(t).module, "logs", abi.Request{})
+	for _, want := range []string{
+		"level=DEBUG msg=debug ",
+		`level=INFO msg="text 1 null undefined {a: [1, \"x\"], \"b-c\": Map {1 => {d: 2n}}} 1970-01-01T00:00:00.000Z /x/g"`,
+		`level=WARN msg="RangeError: too far at logs (handlers/traps.ts:`,
+		`level=ERROR msg="{self: [circular]} [Set {1}] [function without a name] Symbol(s) Uint8Array(3)"`,
+	} {
+		if !strings.Contains(got.log, want) {
+			t.Errorf("the log has no %s:\n%s", want, got.log)
+		}
+	}
+}
+
+func TestConsoleHasTheUsualMethods(t *testing.T) {
+	got := ask(t, builtApp(t).module, "logsMore", abi.Request{})
+	for _, want := range []string{
+		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
+		`msg="[what throws when it is looked at] {} {toString: 1}"`, `msg="[{a: 1}]"`, `msg="outer 1"`, `level=WARN msg="  inner"`, `msg="    innermost"`, `msg=outside`,
+		`msg="default: 1"`, `msg="default: 2"`, `msg="x: 1"`, ` ms 7"`, `level=WARN msg="timer never does not exist: start it with console.time"`,
+		`level=ERROR msg="assertion failed: because 1"`, `level=DEBUG msg="trace: here at logsMore (handlers/traps.ts:`, `msg="" `,
+	} {
+		if !strings.Contains(got.log, want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if got.status != 200 || strings.Contains(got.log, "not this") || t.Failed() {
+		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	}
+}
+
+// Details of a failed operation other than on rows and keys are only for the log.
+func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
+	m := builtApp(t).module
+	got := ask(t, m, "secretUncaught", abi.Request{})
+	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
+		t.Errorf("answers %d %s %q", got.status, got.code, got.detail)
+	}
+	if !strings.Contains(got.log, "exception: denied: ") || !strings.Contains(got.log, " at secretUncaught (handlers/answers.ts:") {
+		t.Errorf("the log is\n%s", got.log)
+	}
+	if got := ask(t, m, "secretHandedOn", abi.Request{}); !strings.Contains(got.log, " at secretHandedOn (handlers/answers.ts:") {
+		t.Errorf("handed on, the log is\n%s", got.log)
+	}
+	if got := ask(t, m, "secretCaught", abi.Request{}); got.body != `["denied","secret",true]` || got.log != "" {
+		t.Errorf("caught: %d %s\n%s", got.status, got.body, got.log)
+	}
+	if got := ask(t, m, "keyForgottenFails", abi.Request{}); got.status != 500 || strings.Contains(got.log, "put await") {
+		t.Errorf("what is left because of an error is complained of: %d\n%s", got.status, got.log)
+	}
+}
+
+func TestAModuleWithoutIntlHasNoMethodsThatNeedIt(t *testing.T) {
+	m := builtApp(t).module
+	for what, want := range map[string]string{
+		"number": "toLocaleString needs Intl, which this module has not", "date": "toLocaleString needs Intl", "big": "toLocaleString needs Intl",
+		"compare": "localeCompare does not support a locale", "numeric": "localeCompare does not", "upper": "toLocaleUpperCase does not support a locale",
+	} {
+		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
+		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, want) {
+			t.Errorf("%s answers %d %s", what, got.status, got.body)
+		}
+	}
+	if got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte("plain")}}}); got.body != `[-1,"ab","I","undefined"]` {
+		t.Errorf("without a language it answers %d %s", got.status, got.body)
+	}
+}
+
+func TestTheUsualGlobalsExist(t *testing.T) {
+	if got := ask(t, builtApp(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
+		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	}
+}
+
+func TestEqualSourcesMakeEqualModules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
+	w := builtApp(t)
+	first, err := os.ReadFile(filepath.Join(w.dir, w.built.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // another directory, another time
+	if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app"}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(filepath.Join(dir, w.built.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, second) {
+		t.Errorf("modules of %d and %d bytes differ", len(first), len(second))
+	}
+	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled and cached
+	for range 2 {
+		if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
+			t.Fatal(err)
+		}
+		third, err := os.ReadFile(filepath.Join(dir, w.built.File))
+		if err != nil || !bytes.Equal(first, third) {
+			t.Errorf("compiled, the engine makes another module of %d bytes, %v", len(third), err)
+		}
+	}
+	if kept, err := os.ReadDir(cache); err != nil || len(kept) == 0 {
+		t.Errorf("nothing is kept: %v", err)
+	}
+	if bytes.Contains(first, []byte(w.dir)) {
+		t.Error("the module names the directory that it was built in")
+	}
+}
+
+func TestACacheThatOtherUsersCanWriteToIsNotUsed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds: left out by -short")
+	}
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: open}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadDir(open); err != nil || len(kept) != 0 {
+		t.Errorf("it holds %v, %v", kept, err)
+	}
+}
+
+func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":      "export const one = () => 1;\nexport const number = 5;\nexport default () => 1;\nexport function _hidden() {}\nexport function runner_x() {}\nexport function both() {}\n",
+		"handlers/b.js":      "export async function two() {}\nexport function memory() {}\nexport function both() {}\n",
+		"handlers/c.d.ts":    "export function three(): void;\n",
+		"handlers/d.test.ts": "throw new Error('a test is not a handler');\n",
+		"handlers/lib/e.ts":  "export function four() {}\n",
+	})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"one", "two"}})
+	if err != nil || warnings == nil || len(warnings.List) != 1 || !strings.HasPrefix(warnings.Error(), "handlers/lib: warning: no handler imports these files") {
+		t.Fatal(warnings, err)
+	}
+	if got := strings.Join(modules[0].Handlers, " "); got != "one two" {
+		t.Errorf("the handlers are %s", got)
+	}
+	exports, err := toolchain.Exports(dir)
+	if got := strings.Join(exports, " "); err != nil || got != "one two" {
+		t.Errorf("the module exports %s, %v", got, err)
+	}
+	if modules[0].File != filepath.Join("build", "n.wasm") || strings.Join(modules[0].Sources, " ") != "handlers/a.ts handlers/b.js" {
+		t.Errorf("%s of %v", modules[0].File, modules[0].Sources)
+	}
+}
+
+func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nimport { mapped } from \"mapped\";\nexport const a = () => where + old + mapped;\n",
+		"node_modules/forms/package.json": `{"name": "forms", "type": "module", "exports": {".": {"node": "./node.js", "browser": "./browser.js", "default": "./node.js"}}}`,
+		"node_modules/forms/node.js":      "import { webcrypto } from \"node:crypto\";\nexport const where = webcrypto;\n",
+		"node_modules/forms/browser.js":   "export const where = \"browser\";\n",
+		// A browser map replaces files and modules, or leaves them out.
+		"node_modules/mapped/package.json": `{"name": "mapped", "main": "index.js", "browser": {"./node.js": "./web.js", "crypto": false, "stream": "./stream.js"}}`,
+		"node_modules/mapped/index.js":     "const { form } = require(\"./node.js\");\nexports.mapped = form + Object.keys(require(\"crypto\")).length + require(\"stream\");\n",
+		"node_modules/mapped/node.js":      "exports.form = require(\"fs\");\n",
+		"node_modules/mapped/web.js":       "exports.form = \"web\";\n",
+		"node_modules/mapped/stream.js":    "module.exports = \"stream\";\n",
+		"node_modules/older/package.json":  `{"name": "older", "main": "index.js"}`,
+		"node_modules/older/index.js":      "exports.old = process.env.NODE_ENV;\n",
+	})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Fatal(warnings, err)
+	}
+	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/mapped/index.js node_modules/mapped/stream.js node_modules/mapped/web.js node_modules/older/index.js" {
+		t.Errorf("it is made of %s", got)
+	}
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproductionweb0stream"` {
+		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	}
+}
+
+// Packages such as hono import modules of one platform by a name that the bundler does not see.
+func TestAComputedImportInAPackageFailsWhenItRuns(t *testing.T) {
+	dir := app(t, map[string]string{
+		"handlers/a.ts":                  "import { load } from \"lazy\";\nexport const a = () => load(\"cloudflare:workers\").catch((e: Error) => e.message);\n",
+		"node_modules/lazy/package.json": `{"name": "lazy", "type": "module", "main": "index.js"}`,
+		"node_modules/lazy/index.js":     "export const load = (name) => import(name);\n",
+	})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Fatal(warnings, err)
+	}
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "a", abi.Request{}); got.body != `"could not load module 'cloudflare:workers'"` {
+		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	}
+}
+
+func TestFilesOfTextAreImportedAsStrings(t *testing.T) {
+	files := map[string]string{"handlers/a.ts": "const wrong: unknown[] = [];\nexport const a = () => 1;\nif (wrong.length > 0) throw new Error(wrong.join(\" \"));\n", "handlers/x.conf": "<é>\n"}
+	for i, kind := range []string{"txt", "md", "html", "sql", "csv", "xml", "svg", "graphql", `conf" with { type: "text`} {
+		close := `";`
+		if strings.HasPrefix(kind, "conf") {
+			close = `" };`
+		} else {
+			files["handlers/x."+kind] = "<é>\n"
+		}
+		text := fmt.Sprintf("import text%d from \"./x.%s%s\n", i, kind, close)
+		files["handlers/a.ts"] = text + strings.Replace(files["handlers/a.ts"], "[];", fmt.Sprintf("[];\nif (text%d !== \"<é>\\n\") wrong.push(text%[1]d);", i), 1)
+	}
+	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: app(t, files), Name: "n", CacheDir: engineCache})
+	if err != nil || warnings != nil {
+		t.Errorf("%v %v of\n%s", warnings, err, files["handlers/a.ts"])
+	}
+}
+
+func TestErrorsHavePlaces(t *testing.T) {
+	for _, row := range []struct {
+		name, source string
+		want         string // the beginning of the only entry
+	}{
+		{"syntax", "export const a = () => {\n  const = 1;\n}\n", `handlers/a.ts:2:9: error: expected identifier but found "="`},
+		{"a missing file", "import { x } from \"./nowhere.ts\";\nexport const a = x;\n", `handlers/a.ts:1:19: error: file "./nowhere.ts" does not exist`},
+		{"a missing module", "import x from \"left-pad\";\nexport const a = x;\n", `handlers/a.ts:1:15: error: module "left-pad" not found: install it`},
+		{"a part of Node.js", "import { readFileSync } from \"fs\";\nexport const a = () => readFileSync;\n", `handlers/a.ts:1:30: error: "fs" is a part of Node.js, and handlers run without Node.js`},
+		{"no such helper", "import { okay } from \"@runner/sdk\";\nexport const a = () => okay();\n", `handlers/a.ts:1:10: error: no matching export in "runner-sdk:index.ts" for import "okay"`},
+		{"await at the top", "export const a = await 1;\n", `handlers/a.ts:1:18: error: await outside a function`},
+		{"thrown", "export const a = () => 1;\n\nnull.x;\n", `handlers/a.ts:3:`},
+		{"an operation at the top", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\nquery(\"Order\").then();\n", `handlers/a.ts:3:16: error: query belongs to a request, and there is none while the module is built: call it inside of a handler`},
+		{"an operation at the top, caught", "import { getContext } from \"@runner/sdk\";\nexport const a = () => 1;\nfunction key() {\n  try { return getContext().auth.keyId; } catch { return null; }\n}\nconst k = key();\n", `handlers/a.ts:4:16: error: getContext belongs to a request`},
+		{"an operation at the top, later", "import { query } from \"@runner/sdk\";\nexport const a = () => 1;\n(async () => {\n  await null;\n  await query(\"Order\");\n})();\n", `handlers/a.ts:`},
+		{"randomness at the top", "export const a = () => 1;\nconst id = crypto.randomUUID();\n", `handlers/a.ts:2:19: error: crypto.randomUUID belongs to a request`},
+		{"an unhandled rejection", "export const a = () => 1;\nconst start = async () => { await null; throw new TypeError(\"no start\"); };\nstart();\n", `handlers/a.ts:2:51: error: TypeError: no start`},
+		{"an object that throws when it is printed", "export const a = () => 1;\nthrow { toString() { throw 1; }, get name() { throw 2; }, toJSON() { throw 3; } };\n", `handlers/a.ts: error: thrown: an object`},
+		{"a style", "import \"./a.css\";\nexport const a = () => 1;\n", `handlers/a.ts:1:8: error: a file .css cannot be imported`},
+		{"a style of a module", "export const a = () => 1;\nimport * as x from \"./b.module.css\";\na(x);\n", `handlers/a.ts:2:20: error: a file .module.css cannot be imported`},
+		{"a computed import", "export const a = (x: string) =>\n  import(x);\n", `handlers/a.ts:2:3: error: the imported module must be known at build time`},
+		{"other letters than UTF-8", "export const a = 1;\nexport const b = \"ä\xff\";\n", `handlers/a.ts:2:20: error: the file is not valid UTF-8: convert it`},
+		{"after other letters", "/* äöü */ const x = \"ß\" const\n", `handlers/a.ts:1:25: error: expected ";" but found "const"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := app(t, map[string]string{"handlers/a.ts": row.source, "handlers/a.css": "a { color: red }", "handlers/b.module.css": "a { color: red }"})
+			_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+			wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
+			if !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), row.want) {
+				t.Fatalf("got %v, want %s", err, row.want)
+			}
+			if len(wrong.Sources) != 1 || string(wrong.Sources[0].Text) != row.source {
+				t.Errorf("the source is %q", wrong.Sources)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "build", "n.wasm")); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("there is a module: %v", err)
+			}
+		})
+	}
+}
+
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "handlers/b.ts": "import \"./x\";\n", "handlers/c.ts": "let let;\n"})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || len(wrong.List) < 3 || len(wrong.Sources) != 3 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExportsThatCannotBeCalledAreRefused(t *testing.T) {
+	for source, want := range map[string]string{
+		"export class h {}\n":                                    `handlers/a.ts:1:14: error: h is a class, and a handler must be a function: export function h(req)`,
+		"\nexport function* h() { yield 1; }\n":                  `handlers/a.ts:2:18: error: h is a generator, and`,
+		"export async function* h() { yield 1; }\n":              `handlers/a.ts:1:24: error: h is a generator, and`,
+		"export default function h() {}\n":                       `handlers/a.ts:1:25: error: h is a default export, and a handler is exported by its name: remove the word default`,
+		"async function h() {}\n/* ä */ export { h as default }": `handlers/a.ts:2:18: error: h is a default export, and`,
+	} {
+		dir := app(t, map[string]string{"handlers/a.ts": source})
+		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+		if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), want) {
+			t.Errorf("of %q: %v, want %s", source, err, want)
+		}
+	}
+	dir := app(t, map[string]string{"handlers/a.ts": "export class Order {}\nexport default function h() {}\nexport { h };\n"})
+	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+	if err != nil || len(modules) != 1 || strings.Join(modules[0].Handlers, " ") != "h" {
+		t.Errorf("a class beside a handler: %v, %v", modules, err)
+	}
+}
+
+func TestAHandlerIsExportedOnce(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const both = () => 1;\n", "handlers/b.ts": "export const both = () => 2;\n"})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"both"}})
+	if want := "handlers/a.ts: error: both is exported by handlers/b.ts too"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestRandomNumbersAndTheTimeAtTheTopLevelAreWarnings(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": `const salt =
+  Math.random();
+const salts = [1, 2].map(() => Math.random());
+const started = Date.now();
+const also = new Date();
+const fixed = [Date.UTC(2026, 1), new Date(2026, 1), new Date("2026-01-01")];
+export const a = () => [salt, salts, started, also, fixed, Date.now(), Math.random()];
+`})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	if err != nil || len(modules) != 1 || warnings == nil {
+		t.Fatalf("got %v, %v", warnings, err)
+	}
+	var places []string
+	for _, d := range warnings.List.Sorted() {
+		what, _, _ := strings.Cut(d.String(), ": its numbers")
+		what, _, _ = strings.Cut(what, ": this time")
+		places = append(places, what)
+	}
+	want := []string{
+		"handlers/a.ts:2:8: warning: Math.random", "handlers/a.ts:3:37: warning: Math.random",
+		"handlers/a.ts:4:22: warning: Date", "handlers/a.ts:5:18: warning: Date",
+	}
+	if !slices.Equal(places, want) {
+		t.Errorf("warnings at %q, want %q", places, want)
+	}
+}
+
+func TestLogLinesOfTheEvaluationAreReported(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
+	var reported []string
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { reported = append(reported, text) }})
+	if err != nil || strings.Join(reported, "|") != `built {at: 1970}|\x1b[31m\nrunner: error: ä`+"\t"+`\u202e` {
+		t.Errorf("reported %q, %v", reported, err)
+	}
+}
+
+// overdue is a context that a test ends.
+type overdue struct {
+	context.Context
+	over chan struct{}
+}
+
+func (o *overdue) Done() <-chan struct{} { return o.over }
+
+func (o *overdue) Err() error {
+	select {
+	case <-o.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func TestEndlessEvaluationIsStopped(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\nconsole.log(\"begun\");\nfor (;;);\n"})
+	late := &overdue{context.Background(), make(chan struct{})}
+	_, _, err := toolchain.Build(late, toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(string) { close(late.over) }})
+	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || !strings.Contains(wrong.Error(), "without ending") {
+		t.Errorf("got %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, _, err := toolchain.Build(ctx, toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestNothingToBuildIsAnError(t *testing.T) {
+	for _, files := range []map[string]string{nil, {"handlers/readme.md": "nothing"}, {"handlers/lib/a.ts": ""}} {
+		if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: app(t, files), Name: "n"}); !errors.Is(err, toolchain.ErrNothing) {
+			t.Errorf("of %v: %v", files, err)
+		}
+	}
+}
+
+func TestAFailedBuildKeepsTheOldModule(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "build/n.wasm": "old"})
+	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil {
+		t.Fatal("it was built")
+	}
+	if old, err := os.ReadFile(filepath.Join(dir, "build", "n.wasm")); err != nil || string(old) != "old" {
+		t.Errorf("the module is %q, %v", old, err)
+	}
+}
+
+// goHandler does not use the SDK, so it needs only the toolchain.
+const goHandler = `package main
+
+import "unsafe"
+
+//go:wasmimport runner response_send
+func send(status uint32, body unsafe.Pointer, length uint32) int32
+
+//go:wasmexport fromGo
+func fromGo() {
+	body := []byte("\"go\"")
+	send(200, unsafe.Pointer(unsafe.SliceData(body)), uint32(len(body)))
+}
+
+func main() {}
+`
+
+func TestAGoDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go: left out by -short")
+	}
+	dir := app(t, map[string]string{
+		"handlers/a.ts":          "export const fromTypeScript = () => 1;\n",
+		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
+		"handlers/plain/main.go": goHandler,
+	})
+	var reported []string
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Built: func(m *toolchain.Module) { reported = append(reported, filepath.ToSlash(m.File)) }})
+	if err != nil || warnings != nil || len(modules) != 2 || strings.Join(reported, " ") != "build/n.wasm build/plain.wasm" {
+		t.Fatal(modules, warnings, err, reported)
+	}
+	exports, err := toolchain.Exports(dir)
+	if err != nil || !strings.Contains(strings.Join(exports, " "), "fromGo") {
+		t.Errorf("the modules export %v, %v", exports, err)
+	}
+	info, err := os.Stat(filepath.Join(dir, modules[1].File))
+	if err != nil || int(info.Size()) != modules[1].Bytes {
+		t.Errorf("%d bytes, %v, want %d", info.Size(), err, modules[1].Bytes)
+	}
+	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[1].File))
+	defer m.Close(context.Background())
+	if got := ask(t, m, "fromGo", abi.Request{}); got.body != `"go"` {
+		t.Errorf("answers %d %s %v", got.status, got.body, got.err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "build"))
+	if err != nil || len(left) != 3 { // and the record of built modules
+		t.Errorf("in build/ lie %v, %v", left, err)
+	}
+}
+
+func TestGoErrorsHavePlaces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go: left out by -short")
+	}
+	dir := app(t, map[string]string{
+		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
+		"handlers/plain/main.go": "package main\n\nfunc main() {\n\tnothing()\n}\n",
+		"handlers/other/go.mod":  "no module\n",
+	})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
+	if !ok || len(wrong.List) != 2 {
+		t.Fatalf("got %v", err)
+	}
+	var all []string
+	for _, d := range wrong.List.Sorted() {
+		all = append(all, d.String())
+	}
+	if !strings.HasPrefix(all[0], "handlers/other") || all[1] != "handlers/plain/main.go:4:2: error: undefined: nothing" {
+		t.Errorf("got %q", all)
+	}
+}
+
+func TestADirectoryAndTheFilesBesideItNeedDifferentNames(t *testing.T) {
+	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "handlers/n/go.mod": "module n.example\n"})
+	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil || !strings.Contains(err.Error(), "rename the directory") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The compiled code of a module does not depend on the handlers' files: the next build, or
+// another app, finds it in the cache.
+func TestTypeScriptModulesShareTheirCode(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	engine, err := sandbox.New(context.Background(), sandbox.Options{CacheDir: cache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close(context.Background()) })
+	files := func() (n int) {
+		_ = filepath.WalkDir(cache, func(_ string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				n++
+			}
+			return nil
+		})
+		return n
+	}
+	one := func(text string) (*sandbox.Module, time.Duration) {
+		dir := app(t, map[string]string{"handlers/h.ts": text})
+		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		return load(t, engine, filepath.Join(dir, modules[0].File)), time.Since(began)
+	}
+	first, cold := one(`export const a = () => ({ n: 1 });`)
+	before := files()
+	second, warm := one("const table = Array.from({ length: 20_000 }, (_, i) => `entry ${i}`);\nexport const a = () => ({ n: 2 });\nexport const b = () => table[19_999];\n")
+	if now := files(); before == 0 || now != before {
+		t.Errorf("the second module left %d files, the first %d", now, before)
+	}
+	t.Logf("loading the first took %s, the second %s", cold, warm)
+	for _, row := range []struct {
+		module        *sandbox.Module
+		handler, want string
+	}{{first, "a", `{"n":1}`}, {second, "a", `{"n":2}`}, {second, "b", `"entry 19999"`}, {first, "a", `{"n":1}`}} {
+		if got := ask(t, row.module, row.handler, abi.Request{}); got.body != row.want || got.err != nil {
+			t.Errorf("%s answers %q, %v, want %q", row.handler, got.body, got.err, row.want)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package toolchain
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"runner.example/internal/diag"
+	"runner.example/internal/sourcemap"
+	"runner.example/sdk/typescript"
+)
+
+// The names of the scripts in stack traces, and of the entry script in source maps.
+const (
+	runtimeFile = "runtime.js"
+	intlFile    = "intl.js"
+	bundleFile  = "handlers.js"
+	entryFile   = "runner-entry.js"
+)
+
+// sdkName is the module that handlers import. sdkDirectory is the directory of its files in
+// source maps; it does not exist in the app.
+const (
+	sdkName      = "@runner/sdk"
+	sdkDirectory = "runner-sdk"
+)
+
+// bundle is the handlers' sources as one script.
+type bundle struct {
+	script string
+	// sourceMap maps places in the script to places in the files.
+	sourceMap sourcemap.Map
+	// calls names what the script calls: see callSites.
+	calls string
+	// files are the app's own files in the bundle, relative to the app directory.
+	files []string
+}
+
+// bundleSDK builds a script that is evaluated before the handlers: runtime.ts adds the usual
+// JavaScript globals to the engine, intl.ts adds Intl.
+func bundleSDK(file string) (string, error) {
+	result := api.Build(options(api.BuildOptions{
+		EntryPointsAdvanced: []api.EntryPoint{{InputPath: sdkName + "/" + file, OutputPath: "script.js"}},
+		Plugins:             []api.Plugin{sdkPlugin()},
+		MinifyIdentifiers:   true, // parses faster, and no stack trace refers to it
+		MinifySyntax:        true,
+		MinifyWhitespace:    true,
+	}))
+	if len(result.Errors) > 0 {
+		return "", fmt.Errorf("bundle the SDK: %s", result.Errors[0].Text)
+	}
+	return string(result.OutputFiles[0].Contents), nil
+}
+
+// bundleHandlers bundles the files, relative to dir, and everything that they import into
+// one script. The list has errors and warnings with their places; with an error in it the
+// bundle is nil.
+func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var entry strings.Builder
+	fmt.Fprintf(&entry, "import { serve } from %q;\n", sdkName+"/serve.ts")
+	for i, file := range files {
+		fmt.Fprintf(&entry, "import * as file%d from %s;\n", i, quoted("./"+file))
+	}
+	entry.WriteString("serve([\n")
+	for i, file := range files {
+		fmt.Fprintf(&entry, "  [%s, file%d],\n", quoted(file), i)
+	}
+	entry.WriteString("]);\n")
+	result := api.Build(options(api.BuildOptions{
+		AbsWorkingDir: root,
+		Stdin:         &api.StdinOptions{Contents: entry.String(), ResolveDir: root, Sourcefile: entryFile},
+		Outfile:       filepath.Join(root, bundleFile),
+		Sourcemap:     api.SourceMapExternal,
+		// Sources are read again when their content is needed.
+		SourcesContent: api.SourcesContentExclude,
+		Metafile:       true,
+		Define:         missingIntl(),
+		Plugins:        []api.Plugin{sdkPlugin(), textPlugin(root)},
+	}))
+	var found diag.List
+	note(&found, result.Errors, diag.Error)
+	note(&found, result.Warnings, diag.Warning)
+	if found.HasErrors() {
+		return nil, found, nil
+	}
+	b := &bundle{}
+	for _, out := range result.OutputFiles {
+		if strings.HasSuffix(out.Path, ".map") {
+			if err := json.Unmarshal(out.Contents, &b.sourceMap); err != nil {
+				return nil, nil, fmt.Errorf("read the source map: %w", err)
+			}
+			continue
+		}
+		b.script = string(out.Contents)
+	}
+	b.calls = callSites(root, b.script, &b.sourceMap)
+	b.checkIntl(&found)
+	if b.files, err = inputs(result.Metafile); err != nil || found.HasErrors() {
+		return nil, found, err
+	}
+	return b, found, nil
+}
+
+func options(o api.BuildOptions) api.BuildOptions {
+	o.Bundle = true
+	o.Write = false
+	o.Format = api.FormatIIFE
+	o.Target = api.ES2023
+	// If a package has several forms, use the one that does not need Node.js: with this
+	// platform also those of the browser map of its package.json.
+	o.Platform = api.PlatformBrowser
+	o.MainFields = []string{"browser", "module", "main"}
+	o.Conditions = []string{"runner", "worker", "browser", "module"}
+	if o.Define == nil {
+		o.Define = map[string]string{}
+	}
+	o.Define["process.env.NODE_ENV"] = `"production"`
+	o.Charset = api.CharsetUTF8
+	o.LogLevel = api.LogLevelSilent
+	// To find a place in a line, a stack trace reads the line's part of the source map.
+	o.LineLimit = 500
+	// A module whose name is only known at runtime cannot be bundled. note turns the warning
+	// into an error, except in packages: these test for the platform first, and the import
+	// fails at runtime.
+	o.LogOverride = map[string]api.LogLevel{dynamicImport: api.LogLevelWarning}
+	// Style sheets have no use in a handler.
+	o.Loader = map[string]api.Loader{".css": api.LoaderNone, ".module.css": api.LoaderNone}
+	for _, kind := range textFiles {
+		o.Loader[kind] = api.LoaderText
+	}
+	o.LegalComments = api.LegalCommentsNone
+	return o
+}
+
+// dynamicImport is the identifier of esbuild's message on an import() of a module that is not known
+// at build time.
+const dynamicImport = "unsupported-dynamic-import"
+
+// textFiles are imported as strings. The SDK's globals.d.ts declares them.
+var textFiles = []string{".txt", ".md", ".html", ".sql", ".csv", ".xml", ".svg", ".graphql"}
+
+// sdkPlugin provides the SDK's files, which are embedded in this program.
+func sdkPlugin() api.Plugin {
+	const namespace = sdkDirectory
+	return api.Plugin{Name: sdkDirectory, Setup: func(b api.PluginBuild) {
+		b.OnResolve(api.OnResolveOptions{Filter: `^@runner/sdk(/|$)`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			file := strings.TrimPrefix(strings.TrimPrefix(args.Path, sdkName), "/")
+			if file == "" {
+				file = "index.ts"
+			}
+			return api.OnResolveResult{Path: file, Namespace: namespace}, nil
+		})
+		b.OnResolve(api.OnResolveOptions{Filter: `^\./`, Namespace: namespace}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			return api.OnResolveResult{Path: path.Clean(args.Path), Namespace: namespace}, nil
+		})
+		b.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+			text, err := typescript.Sources.ReadFile("src/" + args.Path)
+			if err != nil {
+				return api.OnLoadResult{}, fmt.Errorf("%s has no %s", sdkName, args.Path)
+			}
+			content := string(text)
+			return api.OnLoadResult{Contents: &content, Loader: api.LoaderTS}, nil
+		})
+	}}
+}
+
+// textPlugin refuses files of the app that are not UTF-8, because esbuild would change
+// them. Files in packages are accepted, because the app's author cannot change them.
+func textPlugin(root string) api.Plugin {
+	return api.Plugin{Name: "text", Setup: func(b api.PluginBuild) {
+		b.OnLoad(api.OnLoadOptions{Filter: `\.([cm]?[jt]sx?|json|txt|md|html|sql|csv|xml|svg|graphql)$`, Namespace: "file"}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
+			if inPackage(args.Path) {
+				return api.OnLoadResult{}, nil
+			}
+			text, err := os.ReadFile(args.Path)
+			if err != nil || utf8.Valid(text) {
+				return api.OnLoadResult{}, nil // esbuild reports unreadable files
+			}
+			file, err := filepath.Rel(root, args.Path)
+			if err != nil {
+				file = args.Path
+			}
+			at := &api.Location{File: filepath.ToSlash(file), Line: 1}
+			for line := range bytes.Lines(text) {
+				if !utf8.Valid(line) {
+					at.LineText = string(line)
+					break
+				}
+				at.Line++
+			}
+			for at.Column < len(at.LineText) {
+				r, size := utf8.DecodeRuneInString(at.LineText[at.Column:])
+				if r == utf8.RuneError && size == 1 {
+					break
+				}
+				at.Column += size
+			}
+			return api.OnLoadResult{Errors: []api.Message{{Text: "the file is not valid UTF-8: convert it", Location: at}}}, nil
+		})
+	}}
+}
+
+// inPackage reports whether a file is part of a package of npm.
+func inPackage(file string) bool {
+	return slices.Contains(strings.Split(filepath.ToSlash(file), "/"), "node_modules")
+}
+
+// inputs returns the files of the app that a bundle contains.
+func inputs(metafile string) ([]string, error) {
+	var meta struct {
+		Inputs map[string]struct{} `json:"inputs"`
+	}
+	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
+		return nil, fmt.Errorf("read the inputs of the bundle: %w", err)
+	}
+	var files []string
+	for name := range meta.Inputs {
+		if !isOurs(name) && !strings.HasPrefix(name, "(disabled):") { // a module that a browser map replaces by nothing
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// note adds esbuild's messages to the list.
+func note(found *diag.List, messages []api.Message, severity diag.Severity) {
+	for _, m := range messages {
+		span := diag.Span{}
+		if at := m.Location; at != nil && at.File != entryFile {
+			col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
+			width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
+			span = place(at.File, at.Line, col, max(1, width))
+		}
+		if m.ID == dynamicImport {
+			if inPackage(span.File) {
+				continue
+			}
+			severity = diag.Error
+		}
+		if severity == diag.Error {
+			found.Errorf("", span, "%s", message(m))
+		} else {
+			found.Warnf("", span, "%s", message(m))
+		}
+	}
+}
+
+// nodeModules are modules of Node.js that packages import without the prefix node:.
+var nodeModules = []string{
+	"assert", "async_hooks", "buffer", "child_process", "cluster", "crypto", "dgram", "dns", "events", "fs", "fs/promises", "http",
+	"http2", "https", "module", "net", "os", "path", "perf_hooks", "process", "querystring", "readline", "stream", "string_decoder",
+	"timers", "tls", "tty", "url", "util", "v8", "vm", "worker_threads", "zlib",
+}
+
+// message rewrites a message of esbuild's: one line, in lower case.
+func message(m api.Message) string {
+	text := strings.ReplaceAll(m.Text, "\n", " ")
+	switch {
+	case strings.HasPrefix(text, "Top-level await"):
+		return "await outside a function: handlers' files are evaluated once, at build time, and cannot wait; await inside a handler"
+	case strings.HasPrefix(text, "Could not resolve \""):
+		name := strings.Trim(strings.TrimPrefix(text, "Could not resolve "), `"`)
+		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
+			return fmt.Sprintf("file %q does not exist", name)
+		}
+		if strings.HasPrefix(name, "node:") || slices.Contains(nodeModules, name) {
+			return fmt.Sprintf("%q is a part of Node.js, and handlers run without Node.js: use what the SDK and the language have, or another package", name)
+		}
+		return fmt.Sprintf("module %q not found: install it in the app directory (npm install) if it runs without Node.js", name)
+	case strings.HasPrefix(text, "No loader is configured for \""):
+		kind, _, _ := strings.Cut(strings.TrimPrefix(text, "No loader is configured for \""), `"`)
+		return fmt.Sprintf("a file %s cannot be imported: only TypeScript, JavaScript, JSON and text can; a file of text with another name can with { type: \"text\" } after its name", kind)
+	case strings.HasPrefix(text, `This "import" expression`):
+		return "the imported module must be known at build time: import a name in quotes"
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+func place(file string, line, col, width int) diag.Span {
+	return diag.Span{
+		File:  file,
+		Start: diag.Pos{Line: line, Col: col},
+		End:   diag.Pos{Line: line, Col: col + width},
+	}
+}
+
+// quoted returns a JavaScript string literal.
+func quoted(s string) string {
+	text, _ := json.Marshal(s) // a string is always valid JSON, and JSON is valid JavaScript
+	return string(text)
+}

@@ -1,0 +1,25 @@
+// Package toolchain compiles handlers' sources to WebAssembly modules.
+//
+// The files handlers/*.ts and *.js of an app are built into one module, without other tools:
+//
+//	bundle     esbuild makes one script of the files and their imports
+//	evaluate   a JavaScript engine, itself a WebAssembly module, runs it once
+//	link       the engine's memory then becomes the data of a new module, which has the
+//	           engine's code, faster functions for JSON, imports the guest ABI, and has one
+//	           export for each exported function
+//
+// So a request begins with everything evaluated, and the server does not know that the module
+// is JavaScript. A directory handlers/<name> with a go.mod, a Cargo.toml, a package.json that
+// names assemblyscript, or files of C or C++ is built into its own module, by the language's
+// toolchain.
+//
+// Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
+// host, no randomness and a fixed clock. If it needs a request or reads the clock, the build reports
+// its place.
+// Errors in sources are diagnostics, all at once. Files are replaced as a whole.
+//
+// This package never downloads anything, and writes only to the app's directory build. A
+// toolchain may do both: cargo downloads crates to the user's cache and writes Cargo.lock.
+//
+// Build may be called from several goroutines for different directories.
+package toolchain

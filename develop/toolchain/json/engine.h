@@ -1,0 +1,144 @@
+// The parts of the JavaScript engine that json.c uses: functions, and the layout of values.
+// The layout is that of QuickJS-NG 0.17.0 in quickjs-wasi 3.6.2, whose digest develop/toolchain/engine.go
+// has. json_test.go fails if an engine has another one.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// A value has a kind in its upper half, and a number or an address in the lower one. A number
+// that is not an integer uses all of it.
+typedef u64 value;
+
+#define kind_string 0xfffffff9u
+#define kind_rope 0xfffffffau // a string whose parts are not joined yet
+#define kind_object 0xffffffffu
+#define kind_int 0u
+#define kind_bool 1u
+#define kind_null 2u
+#define kind_undefined 3u
+#define kind_none 4u // is never a value of JavaScript
+#define kind_exception 6u
+#define kind_first 0xfffffff7u // kinds from here on, up to kind_object, have a reference count
+#define kind_float 8u          // all kinds that are neither below it nor above kind_first
+
+#define value_of(kind, low) ((u64)(kind) << 32 | (u32)(low))
+#define kind_of(v) ((u32)((v) >> 32))
+#define address_of(v) ((u32)(v))
+#define is_float(v) (kind_of(v) - kind_first >= kind_float - kind_first)
+#define float_bias 0x7ff8000a00000000ull // a number is stored as its bits less this
+
+static u32 load32(u32 at) { return *(u32 *)at; }
+
+// Everything that is counted has its reference count before its address.
+static void add_reference(u32 address) { ++*(u32 *)(address - 4); }
+
+// context
+#define context_runtime 8
+#define context_prototypes 48 // values, by class
+// runtime
+#define runtime_atoms 568 // addresses of strings, by atom
+
+// object: flags and class, shape, values of its properties; then, of an array, the values
+// and their number
+#define object_flags 8
+#define flag_fast_array 16
+#define object_class 10
+#define object_shape 12
+#define object_values 16
+#define array_values 28
+#define array_count 32
+
+// a date: its time, in milliseconds; a function of the engine: its number
+#define date_time 24
+#define function_number 28
+
+#define class_object 1
+#define class_array 2
+#define class_date 10
+#define class_function 12
+
+// The numbers of Date.prototype.toJSON and toISOString.
+#define number_toJSON 262
+#define number_toISOString 255
+
+// shape: names of properties, shared by objects. A hash table of mask+1 words precedes the
+// properties.
+#define shape_hashed 8
+#define shape_mask 16
+#define shape_count 24
+#define shape_prototype 36
+#define shape_table 40
+
+struct property {
+	u32 flags; // in the upper 6 bits
+	u32 atom;  // 0: it was deleted
+};
+
+#define flags_of(property) ((property)->flags >> 26)
+#define flag_enumerable 4
+#define flags_special 0x30 // it has no value of its own: a getter, for example
+#define flags_plain 7      // it can be enumerated, written and removed, and has a value
+
+static struct property *properties(u32 shape) {
+	return (struct property *)(shape + shape_table + 4 * (load32(shape + shape_mask) + 1));
+}
+
+#define atom_number 0x80000000u // set: the atom is a number, and no string
+
+// string
+#define string_wide 0x80000000u // in the first word, with the length: its units have 16 bits
+#define string_form 4
+#define form_shift 28 // 2 bits: inside, a part of another string, or elsewhere
+#define form_inside 0
+#define form_part 1
+#define form_elsewhere 2
+#define type_shift 30 // 2 bits: of an atom, its type
+#define type_string 1
+#define string_data 24 // the units; or an address
+#define part_start 28  // bytes of data before the part's own
+
+static u32 form_of(u32 string) { return load32(string + string_form) >> form_shift & 3; }
+
+static u32 units(u32 string) {
+	switch (form_of(string)) {
+	case form_part:
+		return load32(string + string_data) + string_data + load32(string + part_start);
+	case form_elsewhere:
+		return load32(string + string_data);
+	}
+	return string + string_data;
+}
+
+#define engine(name) __attribute__((import_module("engine"), import_name(#name))) name
+
+// Functions that take a value own it, except JS_ValueToAtom, the conversions to C strings, and
+// JS_GetOwnProperty. 0 and kind_exception say that an exception is pending.
+u32 engine(js_malloc)(u32 context, u32 size);
+u32 engine(js_realloc)(u32 context, u32 at, u32 size);
+void engine(js_free)(u32 context, u32 at);
+void engine(JS_FreeValue)(u32 context, value v);
+u32 engine(JS_NewAtomLen)(u32 context, const u8 *text, u32 length); // of ASCII only
+void engine(JS_FreeAtom)(u32 context, u32 atom);
+u32 engine(JS_ValueToAtom)(u32 context, value v);
+value engine(JS_NewStringLen)(u32 context, const u8 *text, u32 length);
+u32 engine(JS_ToCStringLen2)(u32 context, u32 *length, value v, u32 cesu);
+void engine(JS_FreeCString)(u32 context, u32 text);
+u32 engine(JS_ToCStringLenUTF16)(u32 context, u32 *length, value v);
+void engine(JS_FreeCStringUTF16)(u32 context, u32 text);
+value engine(JS_NewObject)(u32 context);
+value engine(JS_NewArray)(u32 context);
+value engine(JS_NewArrayFrom)(u32 context, u32 count, value *values); // owns the values
+u32 engine(JS_DefinePropertyValue)(u32 context, value object, u32 atom, value v, u32 flags);
+u32 engine(JS_GetOwnProperty)(u32 context, u32 descriptor, value object, u32 atom);
+value engine(JS_ParseJSON)(u32 context, const u8 *text, u32 length, const u8 *file); // text[length] is 0
+
+// Functions that the engine does not export: develop/toolchain/engine.go has their numbers.
+value engine(JS_NewObjectFromShape)(u32 context, u32 shape, u32 class, value *values); // owns all
+u32 engine(js_alloc_string)(u32 context, u32 length, u32 wide);
+value engine(js_json_parse)(u32 context, value self, u32 count, value *arguments);
+value engine(js_json_stringify)(u32 context, value self, u32 count, value *arguments);
+
+// A function of the glue: see build/glue.go.
+u32 engine(take)(value v, u32 *slot);

@@ -1,0 +1,144 @@
+package toolchain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// recordName is the file in build/ that lists the modules and debug files that builds have made, with
+// their sources.
+const recordName = ".built"
+
+// record is the content of that file, by file name.
+type record map[string]origin
+
+// origin is the source of a built file. A file with another digest was not built from it,
+// and is kept.
+type origin struct {
+	Source string `json:"source"` // "handlers", or the directory handlers/<name>
+	SHA256 string `json:"sha256"` // hexadecimal
+}
+
+// readRecord reads the record of an app. If it is missing or damaged, the record is empty,
+// and no module counts as built.
+func readRecord(dir string) record {
+	r := record{}
+	text, err := os.ReadFile(filepath.Join(dir, "build", recordName))
+	if err != nil || json.Unmarshal(text, &r) != nil || r == nil {
+		return record{}
+	}
+	for name := range r {
+		if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".wasm" && ext != ".debug" {
+			delete(r, name) // not written by a build
+		}
+	}
+	return r
+}
+
+func (r record) write(dir string) error {
+	text, err := json.MarshalIndent(r, "", "  ") // keys are sorted: equal records are equal bytes
+	if err == nil {
+		err = replaceFile(filepath.Join(dir, "build", recordName), append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of built modules: %w", err)
+	}
+	return nil
+}
+
+// recordModule adds a module and its debug file to the record of an app, and removes the files that the same
+// source was built into before, under other names. It returns the removed files.
+func recordModule(dir, source string, m *Module) (removed []string, err error) {
+	r := readRecord(dir)
+	var names []string
+	for _, file := range []string{m.File, m.Debug} {
+		if file == "" {
+			continue
+		}
+		sum, err := sumOf(filepath.Join(dir, file))
+		if err != nil {
+			return nil, fmt.Errorf("write the record of built modules: %w", err)
+		}
+		name := filepath.Base(file)
+		names = append(names, name)
+		r[name] = origin{source, sum}
+	}
+	removed, err = r.sweep(dir, func(other string) bool { return !slices.Contains(names, other) && r[other].Source == source })
+	return removed, errors.Join(err, r.write(dir))
+}
+
+// Clean removes the modules in build/ that Build has made from deleted sources, with their debug files,
+// and returns the files, relative to the app directory. Files from elsewhere are kept. All
+// are kept when there is no directory handlers, as in a deployed app.
+func Clean(dir string) (removed []string, err error) {
+	r := readRecord(dir)
+	if len(r) == 0 || !isDir(filepath.Join(dir, "handlers")) {
+		return nil, nil
+	}
+	all, err := Sources(dir)
+	if err != nil {
+		return nil, err
+	}
+	before := len(r)
+	removed, err = r.sweep(dir, func(name string) bool { return !slices.Contains(all, r[name].Source) })
+	if len(r) != before {
+		err = errors.Join(err, r.write(dir))
+	}
+	return removed, err
+}
+
+// sweep removes stale files from the record, and deletes those that are unchanged.
+func (r record) sweep(dir string, stale func(name string) bool) (removed []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if !stale(name) {
+			continue
+		}
+		file := filepath.Join("build", name)
+		sum, failed := sumOf(filepath.Join(dir, file))
+		if failed == nil && sum == r[name].SHA256 {
+			failed = os.Remove(filepath.Join(dir, file))
+			if failed == nil {
+				removed = append(removed, file)
+			}
+		}
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("remove a module of deleted sources: %w", failed))
+			continue
+		}
+		delete(r, name)
+	}
+	return removed, err
+}
+
+func sumOf(path string) (string, error) {
+	file, err := os.ReadFile(path)
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// replaceFile writes a file as a whole or not at all.
+func replaceFile(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".building-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package toolchain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"runner.example/internal/diag"
+)
+
+// contents is the content of the directory handlers of an app.
+type contents struct {
+	// files are TypeScript and JavaScript files, directories the directories that a toolchain
+	// builds.
+	files, directories []string
+	// unreadable has the files that cannot be read.
+	unreadable diag.List
+	// libraries are directories with TypeScript and JavaScript files to import. strays are
+	// sources that nothing builds.
+	libraries, strays []string
+}
+
+// scripts are the extensions of files that are built into the app's own module.
+var scripts = []string{".ts", ".js", ".mts", ".mjs", ".cts", ".cjs", ".tsx", ".jsx"}
+
+// isScript reports whether a file is TypeScript or JavaScript, by its name. Declarations
+// and tests are not.
+func isScript(name string) bool {
+	kind := filepath.Ext(name)
+	stem := strings.TrimSuffix(name, kind)
+	if stem == "" || strings.HasPrefix(name, ".") || !slices.Contains(scripts, kind) {
+		return false
+	}
+	switch filepath.Ext(stem) {
+	case ".d", ".test", ".spec":
+		return false
+	}
+	return true
+}
+
+// native maps extensions of sources that a toolchain builds to the file that their
+// directory must contain.
+var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
+
+// Sources lists the sources of an app's modules: "handlers" for all TypeScript and
+// JavaScript files together, handlers/<name> for each directory of another language.
+func Sources(dir string) ([]string, error) {
+	found, err := find(dir)
+	if err != nil && !errors.Is(err, ErrNothing) {
+		return nil, err
+	}
+	var all []string
+	if len(found.files) > 0 {
+		all = append(all, "handlers")
+	}
+	for _, name := range found.directories {
+		all = append(all, "handlers/"+name)
+	}
+	return all, nil
+}
+
+// find reads the directory handlers of an app. The error matches ErrNothing if there is
+// nothing to build.
+func find(dir string) (found contents, err error) {
+	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, ErrNothing
+	}
+	if err != nil {
+		return found, fmt.Errorf("read the handlers: %w", err)
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			found.add(dir, entry.Name())
+		}
+	}
+	switch {
+	case len(found.files)+len(found.directories) > 0:
+		return found, nil
+	case len(found.strays) > 0:
+		return found, fmt.Errorf("%w: %s is not in such a directory", ErrNothing, found.strays[0])
+	case len(found.libraries) > 0:
+		return found, fmt.Errorf("%w: files in %s can only be imported", ErrNothing, found.libraries[0])
+	}
+	return found, ErrNothing
+}
+
+// add adds one entry of the directory handlers.
+func (c *contents) add(dir, name string) {
+	source := "handlers/" + name
+	path := filepath.Join(dir, source)
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir() && toolchainOf(path) != nil:
+		c.directories = append(c.directories, name)
+	case err == nil && info.IsDir():
+		c.addDirectory(path, name)
+	case isScript(name):
+		c.files = append(c.files, source)
+		if why := whyUnreadable(path, info, err); why != "" {
+			c.unreadable.Errorf("", diag.Span{File: source}, "%s", why)
+		}
+	default:
+		if _, ok := native[filepath.Ext(name)]; ok && err == nil {
+			c.strays = append(c.strays, source)
+		}
+	}
+}
+
+// addDirectory adds a directory that no toolchain builds.
+func (c *contents) addDirectory(path, name string) {
+	switch name {
+	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
+		return
+	}
+	library, stray := false, ""
+	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // reported when a file imports it
+			return nil
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.IsDir():
+			library = library || isScript(d.Name())
+			if native[filepath.Ext(d.Name())] != "" && stray == "" {
+				stray = filepath.Join("handlers", name, d.Name())
+			}
+		}
+		return nil
+	})
+	if library {
+		c.libraries = append(c.libraries, "handlers/"+name)
+	} else if stray != "" {
+		c.strays = append(c.strays, stray)
+	}
+}
+
+// whyUnreadable says why a file, or the target of a link, cannot be read as a whole; empty
+// when it can.
+func whyUnreadable(path string, info fs.FileInfo, err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		if to, err := os.Readlink(path); err == nil {
+			return fmt.Sprintf("the link's target %s does not exist: correct the link, or remove it", to)
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the file cannot be read: %v", errors.Unwrap(err))
+	case info.Mode()&fs.ModeNamedPipe != 0:
+		return "a named pipe is not a source file: remove it"
+	case !info.Mode().IsRegular():
+		return "a device or a socket is not a source file: remove it"
+	}
+	return ""
+}
+
+// warnUnused warns about sources that are not built: directories whose files no module
+// imports, and files where no toolchain looks.
+func (b *builder) warnUnused(found contents, used []string) {
+	for _, directory := range found.libraries {
+		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, directory+"/") }) {
+			b.found.Warnf("", diag.Span{File: directory}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")
+		}
+	}
+	for _, file := range found.strays {
+		text := "this file is not built: a handler in this language needs its own directory, handlers/<name>"
+		if marker := native[filepath.Ext(file)]; marker != "" {
+			text += ", with a " + marker
+		}
+		b.found.Warnf("", diag.Span{File: filepath.ToSlash(file)}, "%s", text)
+	}
+}

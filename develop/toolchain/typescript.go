@@ -1,0 +1,323 @@
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/diag"
+)
+
+// export is a function that a handlers' file exports.
+type export struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+	// Kind is empty, "class" or "generator"; the latter two cannot be handlers.
+	Kind string `json:"kind"`
+}
+
+// typeScript builds one module from the files, and returns all files of the app in it. The
+// list has errors and warnings; with an error in it there is no module.
+func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, used []string, err error) {
+	began := time.Now()
+	bundled, found, err := bundleHandlers(b.options.Dir, files)
+	b.found.Append(found)
+	if err != nil || found.HasErrors() {
+		return nil, nil, err
+	}
+	wasm, handlers, err := b.evaluate(ctx, bundled)
+	file := filepath.Join("build", b.options.Name+".wasm")
+	if err != nil || wasm == nil || !b.loadable("handlers", filepath.ToSlash(file), wasm) {
+		return nil, nil, err
+	}
+	return &Module{
+		File: file, Sources: bundled.files, Handlers: handlers,
+		Bytes: len(wasm), Took: time.Since(began), wasm: wasm,
+	}, bundled.files, nil
+}
+
+// evaluate runs the scripts once and builds a module from the resulting memory.
+func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, handlers []string, err error) {
+	scripts := [][2]string{{runtimeFile, "runtime.ts"}}
+	if bundled.usesIntl() {
+		scripts = append(scripts, [2]string{intlFile, "intl.ts"})
+	}
+	for i, script := range scripts {
+		if scripts[i][1], err = bundleSDK(script[1]); err != nil {
+			return nil, nil, err
+		}
+	}
+	e, err := startEngine(ctx, b.options.CacheDir, func(level int, text string) { b.options.console()(level, escaped(text)) })
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	runner := e.newRunner(bundled)
+	for _, script := range scripts {
+		if _, err := e.run(script[0], script[1]); err != nil {
+			return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
+		}
+	}
+	e.fillHoles()
+	// From here on the handlers' code runs. Starting the engine does not count.
+	ctx, cancel := context.WithTimeout(ctx, evaluationTime)
+	defer cancel()
+	e.ctx = ctx
+	e.evaluating = true
+	_, err = e.run(bundleFile, bundled.script)
+	e.evaluating = false
+	if err != nil {
+		return nil, nil, b.notEvaluated(ctx, bundled, err)
+	}
+	if err := b.warnEvaluation(e, bundled); err != nil {
+		return nil, nil, err
+	}
+	var exports []export
+	if err := json.Unmarshal([]byte(e.text(e.property(runner, "names"))), &exports); err != nil && e.failed == nil {
+		return nil, nil, fmt.Errorf("read the exports of the handlers' files: %w", err)
+	}
+	var defaults []export
+	if err := json.Unmarshal([]byte(e.text(e.property(runner, "defaults"))), &defaults); err != nil && e.failed == nil {
+		return nil, nil, fmt.Errorf("read the exports of the handlers' files: %w", err)
+	}
+	chosen := b.choose(exports)
+	b.hint(exports, defaults)
+	if e.failed != nil || b.found.HasErrors() {
+		return nil, nil, e.failed
+	}
+	wasm, err := e.link(runner, exports, chosen)
+	return wasm, chosen, err
+}
+
+// warnEvaluation adds warnings to the list: about operations at the top level that belong
+// in a request, values that will be the same in every request, and unhandled rejections.
+func (b *builder) warnEvaluation(e *engine, bundled *bundle) error {
+	if value := e.property(e.runner, "violation"); e.do("qjs_is_object", value) != 0 {
+		b.addThrown(bundled, e.thrown(value), diag.Error)
+		return e.failed // later failures are consequences of this one
+	}
+	frozen := e.property(e.runner, "frozen")
+	for i := range uint64(e.number(e.property(frozen, "length"))) {
+		b.addThrown(bundled, e.thrown(e.do("qjs_get_prop_uint32", frozen, i)), diag.Warning)
+	}
+	lost, err := e.call(e.runner, "lost")
+	if err != nil {
+		return err
+	}
+	for i := range uint64(e.number(e.property(lost, "length"))) {
+		b.addThrown(bundled, e.thrown(e.do("qjs_get_prop_uint32", lost, i)), diag.Error)
+	}
+	return e.failed
+}
+
+// newRunner creates globalThis.__runner, which the SDK's host.ts describes.
+func (e *engine) newRunner(bundled *bundle) uint64 {
+	errnos := map[string]string{}
+	for _, errno := range abi.Errnos() {
+		errnos[strconv.Itoa(int(errno.Errno))] = errno.Name
+	}
+	facts, _ := json.Marshal(map[string]any{ // only strings
+		"errnos": errnos, "sources": bundled.sourceMap.Sources, "mappings": bundled.standing(), "calls": bundled.calls,
+		"renamed": renamed(bundled.script, &bundled.sourceMap),
+	})
+	runner, err := e.run(runtimeFile, "(globalThis.__runner = "+string(facts)+")")
+	if err != nil {
+		e.failed = err
+		return 0
+	}
+	host := e.do("qjs_new_object")
+	for i, binding := range bindings() {
+		letter := e.place([]byte{firstBinding + byte(i)})
+		e.setProperty(host, binding.name, e.do("qjs_new_host_function", letter, 1, 0))
+		e.do("wasm_free", letter)
+	}
+	e.setProperty(runner, "host", host)
+	e.runner = runner
+	return runner
+}
+
+// link ends the evaluation and builds the module.
+func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byte, error) {
+	p := &program{scratch: e.scratch, context: uint32(e.do("qjs_get_context_ptr"))}
+	for _, x := range exports { // dispatch counts all of them
+		name := x.Name
+		if !slices.Contains(handlers, name) {
+			name = ""
+		}
+		p.handlers = append(p.handlers, name)
+	}
+	e.bind(runner)
+	if _, err := e.call(runner, "seal"); err != nil {
+		return nil, err
+	}
+	var functions []byte
+	for _, name := range []string{"dispatch", "finish", "rejected", "interrupted", "stopped", "threw"} {
+		functions = binary.LittleEndian.AppendUint64(functions, e.value(e.property(runner, name)))
+	}
+	content, stackPointer, err := e.memory()
+	if err != nil {
+		return nil, err
+	}
+	copy(content[e.scratch+functionsAt:], functions)
+	l, err := p.link()
+	if err != nil {
+		return nil, err
+	}
+	l.Memory, l.Globals = content, []uint32{stackPointer}
+	wasm, err := e.parsed.Link(l)
+	if err != nil {
+		return nil, fmt.Errorf("the JavaScript engine %w", err)
+	}
+	return wasm, nil
+}
+
+// bind replaces the host functions of the build with the bindings, which follow the
+// engine's own entries in the module's table.
+func (e *engine) bind(runner uint64) {
+	host, context := e.property(runner, "host"), e.do("qjs_get_context_ptr")
+	for i, b := range bindings() {
+		name := e.place([]byte(b.name))
+		entry := e.parsed.Tables()[0].Min + uint32(i)
+		function := e.handle(e.invoke("JS_NewCFunction2", context, uint64(entry), name, uint64(b.given()), 0, 0))
+		e.do("wasm_free", name)
+		e.setProperty(host, b.name, function)
+		e.do("qjs_free_value", function)
+	}
+}
+
+// The names of handlers that a schema can call; names that begin with an underscore or
+// runner_ cannot be called by routes.
+var handlerName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+// choose selects the exports of the module. A name that several files export is not
+// exported; it is an error if a route calls it.
+func (b *builder) choose(exports []export) (names []string) {
+	files := map[string][]string{}
+	for _, x := range exports {
+		files[x.Name] = append(files[x.Name], x.File)
+	}
+	for _, x := range exports {
+		switch {
+		case x.Kind != "":
+			if slices.Contains(b.options.Handlers, x.Name) {
+				b.found.Errorf("", b.declared(x), "%s is a %s, and a handler must be a function: export function %[1]s(req) or export async function %[1]s(req)", x.Name, x.Kind)
+			}
+		case !handlerName.MatchString(x.Name) || strings.HasPrefix(x.Name, "runner_") || x.Name == "memory":
+		case len(files[x.Name]) == 1:
+			names = append(names, x.Name)
+		case slices.Contains(b.options.Handlers, x.Name) && files[x.Name][0] == x.File:
+			b.found.Errorf("", diag.Span{File: x.File}, "%s is exported by %s too: keep one of them, and rename the others", x.Name, strings.Join(files[x.Name][1:], " and "))
+		}
+	}
+	return names
+}
+
+// hint reports handlers that exist only as a default export, which has no name.
+func (b *builder) hint(exports, defaults []export) {
+	for _, x := range defaults {
+		named := slices.ContainsFunc(exports, func(other export) bool { return other.Name == x.Name })
+		if !named && slices.Contains(b.options.Handlers, x.Name) {
+			b.found.Errorf("", b.declared(x), "%s is a default export, and a handler is exported by its name: remove the word default", x.Name)
+		}
+	}
+}
+
+// declared returns the place of an export's name in its file, or only the file.
+func (b *builder) declared(x export) diag.Span {
+	span := diag.Span{File: x.File}
+	text, err := os.ReadFile(filepath.Join(b.options.Dir, x.File))
+	if err != nil {
+		return span
+	}
+	line := regexp.MustCompile(`(?m)^([^\n]*\bexport\b[^\n]*?[ *])` + regexp.QuoteMeta(x.Name) + `\b`)
+	if at := line.FindSubmatchIndex(text); at != nil {
+		name := utf8.RuneCount(text[at[2]:at[3]]) + 1
+		span = place(x.File, bytes.Count(text[:at[2]], []byte("\n"))+1, name, utf8.RuneCountInString(x.Name))
+	}
+	return span
+}
+
+// escaped returns text on one line, without terminal control characters.
+func escaped(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			code := strconv.QuoteRuneToASCII(r)
+			out.WriteString(code[1 : len(code)-1])
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// notEvaluated adds the failure of an evaluation to the list if the handlers' code caused
+// it.
+func (b *builder) notEvaluated(ctx context.Context, bundled *bundle, err error) error {
+	t, ok := errors.AsType[*thrown](err)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		b.found.Errorf("", diag.Span{File: bundled.files[0]}, "the handlers' files ran for %s without ending: code outside functions must be short", evaluationTime)
+		return nil
+	case !ok:
+		return err
+	}
+	b.addThrown(bundled, t, diag.Error)
+	return nil
+}
+
+// frame matches a line of a stack trace with a place.
+var frame = regexp.MustCompile(`(?m)^ +at (?:.* \()?(.+):(\d+):(\d+)\)?$`)
+
+// addThrown adds an exception to the list, with the innermost place in a file of the app.
+func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) {
+	span := diag.Span{File: bundled.files[0]}
+	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
+		line, _ := strconv.Atoi(at[2])
+		col, _ := strconv.Atoi(at[3])
+		if slices.Contains(bundled.files, at[1]) {
+			span = place(at[1], line, col, 1)
+			break
+		}
+	}
+	text := t.message
+	if t.name != "" && t.name != "Error" {
+		text = t.Error()
+	}
+	if severity == diag.Error {
+		b.found.Errorf("", span, "%s", text)
+	} else {
+		b.found.Warnf("", span, "%s", text)
+	}
+}
+
+// sources reads the files that the list names, so that Print can show their lines.
+func sources(dir string, list diag.List) (all []diag.Source) {
+	seen := map[string]bool{}
+	for _, d := range list {
+		if name := d.Span.File; name != "" && !seen[name] {
+			seen[name] = true
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+				continue // reading a pipe could block
+			}
+			if text, err := os.ReadFile(path); err == nil { // otherwise the line is not shown
+				all = append(all, diag.Source{Name: name, Text: text})
+			}
+		}
+	}
+	return all
+}
