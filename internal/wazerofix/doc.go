@@ -10,6 +10,6 @@
 // request. The correction is the one of later versions: the move reads its destination, as
 // that of integers does. See https://github.com/wazero/wazero/pull/2535.
 //
-// It changes a table that the compiler reads, before anything is compiled. arm64 has an
-// instruction of its own for this, and is not affected.
+// It changes a table that the compiler reads, before anything is compiled. The compiler's table
+// for arm64 is right, so there the package is empty.
 package wazerofix
