@@ -19,6 +19,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 )
 
 // Options of Find.
