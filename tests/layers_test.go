@@ -14,7 +14,10 @@ import (
 	"testing"
 )
 
-const modulePath = "runner.example"
+const (
+	modulePath = "runner.example"
+	wazero     = "github.com/tetratelabs/wazero"
+)
 
 // A layeredPackage has a layer, and may be the only importer of some modules.
 type layeredPackage struct {
@@ -50,6 +53,7 @@ var plan = map[string]layeredPackage{
 	"internal/webcrypto":   {2, nil},
 	"internal/wasm":        {1, nil},
 	"internal/wasm/opcode": {0, nil},
+	"internal/wazerofix":   {0, []string{wazero}},
 	"hostabi/abi":          {0, nil},
 	"internal/atomicio":    {0, nil},
 	"store/commitlog":      {0, nil},
@@ -93,16 +97,16 @@ var plan = map[string]layeredPackage{
 	"salvage":              {5, nil},
 	"hostabi/sentvalue":    {1, nil},
 	"hostabi":              {5, []string{"github.com/tetratelabs/wazero/api"}},
-	"runtime/compile":      {5, []string{"github.com/tetratelabs/wazero"}},
+	"runtime/compile":      {5, []string{wazero}},
 	"runtime/front":        {6, []string{"github.com/valyala/fasthttp"}},
 	"runtime/router":       {6, nil},
 	"runtime/auth":         {6, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},
 	"runtime/limit":        {6, nil},
-	"runtime/draws":        {6, []string{"github.com/tetratelabs/wazero"}},
-	"runtime/sandbox":      {6, []string{"github.com/tetratelabs/wazero"}},
+	"runtime/draws":        {6, []string{wazero}},
+	"runtime/sandbox":      {6, []string{wazero}},
 	"runtime":              {7, nil},
 	"admin":                {8, nil},
-	"build":                {8, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
+	"build":                {8, []string{"github.com/evanw/esbuild", wazero}},
 	"app":                  {9, nil},
 	"rowfile":              {9, nil},
 	"handlerbench":         {10, nil},
@@ -212,6 +216,36 @@ func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported s
 // included.
 func under(path, module string) bool {
 	return path == module || strings.HasPrefix(path, module+"/")
+}
+
+// TestPackagesThatImportWazeroCorrectItsCompiler looks for blank imports.
+func TestPackagesThatImportWazeroCorrectItsCompiler(t *testing.T) {
+	const fix = modulePath + "/internal/wazerofix"
+	imports, corrected := map[string]bool{}, map[string]bool{fix: true}
+	eachGoFile(t, outside, func(path, rel string) error {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := modulePath + "/" + filepath.ToSlash(filepath.Dir(rel))
+		for _, spec := range file.Imports {
+			switch imported, _ := strconv.Unquote(spec.Path.Value); imported {
+			case wazero:
+				imports[pkg] = true
+			case fix:
+				corrected[pkg] = true
+			}
+		}
+		return nil
+	})
+	for pkg := range imports {
+		if !corrected[pkg] {
+			t.Errorf("%s imports %s without %s", pkg, wazero, fix)
+		}
+	}
+	if len(imports) < 4 {
+		t.Errorf("only %d packages import %s: is the walk broken?", len(imports), wazero)
+	}
 }
 
 // sdkSources says how the files of an SDK name the files that they import.
