@@ -114,11 +114,14 @@ func (c *Call) Stopping(reports bool) {
 }
 
 // End cancels the pending operations and waits for them. Then it logs incomplete lines and
-// the number of dropped ones. The sandbox calls it after the last guest code of a run.
+// the number of dropped ones; if the guest has reported failures, Failures logs that number. The sandbox
+// calls it after the last guest code of a run.
 func (c *Call) End() {
 	c.endPending()
 	c.stdout.flush()
 	c.stderr.flush()
 	c.logCrash()
-	c.logDropped()
+	if len(c.reports) == 0 {
+		c.logDropped()
+	}
 }

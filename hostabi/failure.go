@@ -111,7 +111,8 @@ func (c *Call) SetFailure(f Failure, byHost bool) {
 
 // Failures returns why the run failed, nil if it did not fail, and the other reports of the guest, as
 // far as the budget of log lines allows. The last report about a trap replaces what the host saw; the
-// one about a limit adds its message and frames. A second call returns nothing.
+// one about a limit adds its message and frames. It logs the number of dropped lines if End has not.
+// A second call returns nothing.
 func (c *Call) Failures() (failure *Failure, others []Failure) {
 	last := c.lastReport()
 	for i := range c.reports {

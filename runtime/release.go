@@ -168,7 +168,9 @@ func (r *Runtime) Prepare(ctx context.Context, app App) (release func() error, e
 // replace makes rel the active release.
 func (r *Runtime) replace(rel *release, sources []diag.Source) {
 	r.attachMetrics(rel)
-	if old := r.active.Swap(rel); old != nil {
+	old := r.active.Swap(rel)
+	r.engine.DiscardSymbols()
+	if old != nil {
 		r.retire(old)
 	} else {
 		// Loading left several times the size of the modules as garbage, and a server may not

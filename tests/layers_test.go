@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,110 +15,121 @@ import (
 	"testing"
 )
 
-const modulePath = "runner.example"
+const (
+	modulePath = "runner.example"
+	wazero     = "github.com/tetratelabs/wazero"
+)
 
-// A layeredPackage has a layer, and may be the only importer of some modules.
-type layeredPackage struct {
-	layer        int
-	onlyImporter []string // prefixes of the import paths that no other package may import
+// A subject is a folder at the root. Each row has packages, as folders below it ("." is its own): they import
+// from rows above, and never each other.
+type subject struct {
+	name string
+	rows []string
 }
 
-// plan has every package. A package imports only from lower layers; packages of one
-// layer never import each other. A package that is not in the plan fails the test.
-var plan = map[string]layeredPackage{
-	"internal/fault":          {0, nil},
-	"internal/cost":           {0, nil},
-	"internal/casefold":       {0, []string{"golang.org/x/text/cases"}},
-	"internal/diag":           {0, nil},
-	"internal/sourcemap":      {0, nil},
-	"node/gcpace":             {0, nil},
-	"internal/caller":         {0, nil},
-	"internal/secret":         {0, nil},
-	"internal/telemetry":      {0, []string{"github.com/prometheus", "go.opentelemetry.io/otel"}},
-	"internal/fairqueue":      {0, nil},
-	"runtime/cpuqueue":        {0, nil},
-	"internal/timezone":       {1, []string{"time/tzdata"}},
-	"internal/symbols":        {2, []string{"github.com/ianlancetaylor/demangle"}},
-	"internal/schedule":       {2, []string{"github.com/robfig/cron"}},
-	"internal/idn":            {1, []string{"golang.org/x/net/idna"}},
-	"internal/connlimit":      {1, nil},
-	"hostabi/outbound":        {1, nil},
-	"hostabi/octets":          {1, nil},
-	"internal/deadline":       {1, nil},
-	"hostabi/pbkdf2":          {1, nil},
-	"hostabi/longwork":        {2, nil},
-	"hostabi/password":        {2, []string{"golang.org/x/crypto/argon2", "golang.org/x/crypto/bcrypt", "golang.org/x/crypto/scrypt"}},
-	"hostabi/webcrypto":       {2, nil},
-	"internal/wasm":           {1, nil},
-	"internal/wasm/opcode":    {0, nil},
-	"hostabi/abi":             {0, nil},
-	"internal/atomicio":       {0, nil},
-	"state/store/commitlog":   {0, nil},
-	"state/store/datadir":     {0, nil},
-	"state/store/frame":       {0, nil},
-	"state/store/lag":         {0, nil},
-	"state/store/retry":       {0, nil},
-	"state/store/space":       {0, []string{"github.com/dgraph-io/badger"}},
-	"state/store/files":       {0, []string{"github.com/dgraph-io/badger"}},
-	"sdk/c":                   {0, nil}, // headers, embedded for build
-	"sdk/go":                  {0, nil}, // a separate Go module, placed beside an app
-	"sdk/typescript":          {0, nil}, // sources, embedded for build
-	"sdk/assemblyscript":      {0, nil}, // placed beside an app
-	"sdk/rust":                {0, nil}, // placed beside an app
-	"state/store":             {1, []string{"github.com/dgraph-io/badger"}},
-	"state/store/storetest":   {2, nil}, // for tests
-	"state/store/etcdlog":     {1, []string{"go.etcd.io/etcd", "go.uber.org/zap"}},
-	"keystore/credtime":       {1, nil},
-	"keystore/tokenindex":     {0, nil},
-	"internal/settings":       {1, []string{"github.com/BurntSushi/toml"}},
-	"internal/console":        {1, nil},
-	"schema":                  {1, nil},
-	"schema/syntax":           {1, nil},
-	"schema/changes":          {3, nil},
-	"schema/format":           {2, nil},
-	"schema/model":            {2, nil},
-	"schema/vars":             {3, nil},
-	"schema/report":           {2, nil},
-	"schema/compiler":         {4, nil},
-	"state/audit":             {2, nil},
-	"schema/generate":         {2, nil},
-	"state/entity/layout":     {2, nil},
-	"state/entity/query":      {2, nil},
-	"state/entity/catalog":    {3, nil},
-	"state/entity":            {4, nil},
-	"keystore":                {3, nil},
-	"node/release":            {3, nil},
-	"state/webhook":           {3, nil},
-	"state/jobs":              {3, nil},
-	"node/cluster":            {5, nil},
-	"state/salvage":           {5, nil},
-	"hostabi/sentvalue":       {1, nil},
-	"hostabi":                 {5, []string{"github.com/tetratelabs/wazero/api"}},
-	"runtime/compile":         {5, []string{"github.com/tetratelabs/wazero"}},
-	"runtime/front":           {6, []string{"github.com/valyala/fasthttp"}},
-	"runtime/router":          {6, nil},
-	"runtime/auth":            {6, []string{"github.com/golang-jwt", "github.com/MicahParks", "github.com/lestrrat-go/jwx"}},
-	"runtime/limit":           {6, nil},
-	"runtime/draws":           {6, []string{"github.com/tetratelabs/wazero"}},
-	"runtime/sandbox":         {6, []string{"github.com/tetratelabs/wazero"}},
-	"runtime":                 {7, nil},
-	"node/admin":              {8, nil},
-	"develop/toolchain":       {8, []string{"github.com/evanw/esbuild", "github.com/tetratelabs/wazero"}},
-	"node/app":                {9, nil},
-	"cmd/runner/data/rowfile": {9, nil},
-	"develop/handlerbench":    {10, nil},
-	"node/deploy":             {10, nil},
-	"node":                    {10, nil},
-	"develop/dev":             {11, []string{"github.com/fsnotify/fsnotify"}},
-	"cmd/runner/cli":          {12, []string{"github.com/spf13/cobra"}},
-	"cmd/runner/data":         {13, []string{"github.com/spf13/cobra"}},
-	"cmd/runner/jobs":         {13, []string{"github.com/spf13/cobra"}},
-	"cmd/runner/nodes":        {13, []string{"github.com/spf13/cobra"}},
-	"cmd/runner":              {14, []string{"github.com/spf13/cobra"}},
-	"node/backup":             {4, nil},
-	"internal/version":        {0, nil},
-	"develop/scaffold":        {10, nil},
-	"node/config":             {8, []string{"github.com/KimMachineGun/automemlimit"}},
+// subjects are all packages. A package imports only from subjects above its own, and from rows above in its own.
+// One that is not here fails the test.
+var subjects = []subject{
+	{"sdk", []string{ // sources, embedded for toolchain and scaffold
+		"assemblyscript c go rust typescript",
+	}},
+	{"internal", []string{ // what several subjects use
+		"atomicio caller casefold cost deadline diag fairqueue fault secret sourcemap telemetry version wasm/opcode wazerofix",
+		"connlimit console idn settings timezone wasm",
+		"schedule symbols",
+	}},
+	{"schema", []string{ // the language
+		". syntax",
+		"format generate model report",
+		"changes vars",
+		"compiler",
+	}},
+	{"state", []string{ // what is stored, in one transaction
+		"entity/query store/commitlog store/datadir store/files store/frame store/lag store/retry store/space",
+		"store store/etcdlog",
+		"audit entity/layout jobs store/storetest webhook",
+		"entity/catalog",
+		"entity",
+		"salvage",
+	}},
+	{"keystore", []string{ // who may call
+		"credtime tokenindex",
+		".",
+	}},
+	{"hostabi", []string{ // what a guest can call
+		"abi longwork octets outbound pbkdf2",
+		"password sentvalue webcrypto",
+		".",
+	}},
+	{"runtime", []string{ // the way of a request
+		"auth compile cpuqueue draws front limit router",
+		"sandbox",
+		".",
+	}},
+	{"node", []string{ // a running server and its operators
+		"backup gcpace release",
+		"cluster",
+		"admin config",
+		"app",
+		". deploy",
+	}},
+	{"develop", []string{ // the author of handlers
+		"handlerbench scaffold toolchain",
+		"dev",
+	}},
+	{"cmd", []string{ // the command line
+		"runner/cli runner/data/rowfile",
+		"runner/data runner/jobs runner/nodes",
+		"runner",
+	}},
+}
+
+// onlyImporters are the packages that may import a module, by a prefix of its import paths.
+var onlyImporters = map[string][]string{
+	"github.com/BurntSushi/toml":            {"internal/settings"},
+	"github.com/KimMachineGun/automemlimit": {"node/config"},
+	"github.com/MicahParks":                 {"runtime/auth"},
+	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
+	"github.com/evanw/esbuild":              {"develop/toolchain"},
+	"github.com/fsnotify/fsnotify":          {"develop/dev"},
+	"github.com/golang-jwt":                 {"runtime/auth"},
+	"github.com/ianlancetaylor/demangle":    {"internal/symbols"},
+	"github.com/lestrrat-go/jwx":            {"runtime/auth"},
+	"github.com/prometheus":                 {"internal/telemetry"},
+	"github.com/robfig/cron":                {"internal/schedule"},
+	"github.com/spf13/cobra":                {"cmd/runner", "cmd/runner/cli", "cmd/runner/data", "cmd/runner/jobs", "cmd/runner/nodes"},
+	"github.com/valyala/fasthttp":           {"runtime/front"},
+	"go.etcd.io/etcd":                       {"state/store/etcdlog"},
+	"go.opentelemetry.io/otel":              {"internal/telemetry"},
+	"go.uber.org/zap":                       {"state/store/etcdlog"},
+	"golang.org/x/crypto/argon2":            {"hostabi/password"},
+	"golang.org/x/crypto/bcrypt":            {"hostabi/password"},
+	"golang.org/x/crypto/scrypt":            {"hostabi/password"},
+	"golang.org/x/net/idna":                 {"internal/idn"},
+	"golang.org/x/text/cases":               {"internal/casefold"},
+	"time/tzdata":                           {"internal/timezone"},
+	wazero:                                  {"develop/toolchain", "internal/wazerofix", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero + "/api":                         {"develop/toolchain", "hostabi", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+}
+
+// place is where a package is in the order of subjects.
+type place struct{ subject, row int }
+
+func (p place) below(q place) bool {
+	return p.subject > q.subject || p.subject == q.subject && p.row > q.row
+}
+
+// places returns that of each package, by its folder.
+func places() map[string]place {
+	all := map[string]place{}
+	for i, s := range subjects {
+		for row, packages := range s.rows {
+			for name := range strings.FieldsSeq(packages) {
+				all[path.Join(s.name, name)] = place{i, row}
+			}
+		}
+	}
+	return all
 }
 
 // outside are directories that have no layer: tests, examples, SDKs, the tools that
@@ -153,17 +165,16 @@ func eachGoFile(t *testing.T, without []string, do func(path, rel string) error)
 	}
 }
 
-func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
-	root := repoRoot(t)
+func TestPackagesImportOnlyFromLowerSubjects(t *testing.T) {
+	root, all := repoRoot(t), places()
 	seen := map[string]bool{}
 	eachGoFile(t, outside, func(path, rel string) error {
 		pkg := filepath.ToSlash(filepath.Dir(rel))
 		if own, ok := strings.CutSuffix(pkg, "/gen"); ok { // a generator belongs to the package that it generates for
 			pkg = own
 		}
-		here, ok := plan[pkg]
-		if !ok {
-			t.Errorf("%s: package %s is not in the plan", rel, pkg)
+		if _, ok := all[pkg]; !ok {
+			t.Errorf("%s: package %s has no place in subjects", rel, pkg)
 			return nil
 		}
 		seen[pkg] = true
@@ -173,12 +184,14 @@ func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
 		}
 		for _, spec := range file.Imports {
 			imported, _ := strconv.Unquote(spec.Path.Value)
-			checkImport(t, rel, pkg, here, imported)
+			checkImport(t, all, rel, pkg, imported)
 		}
 		return nil
 	})
-	if len(seen) < 10 {
-		t.Errorf("only %d packages found below %s: is the walk broken?", len(seen), root)
+	for pkg, place := range all {
+		if !seen[pkg] && subjects[place.subject].name != "sdk" {
+			t.Errorf("subjects has %s, which is no package", pkg)
+		}
 	}
 	for pkg := range seen {
 		if _, err := os.Stat(filepath.Join(root, pkg, "doc.go")); err != nil {
@@ -187,24 +200,26 @@ func TestPackagesImportOnlyFromLowerLayers(t *testing.T) {
 	}
 }
 
-func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported string) {
+func checkImport(t *testing.T, all map[string]place, file, pkg, imported string) {
 	if own, ok := strings.CutPrefix(imported, modulePath+"/"); ok {
-		there, known := plan[own]
+		there, known := all[own]
 		switch {
 		case own == pkg:
 		case !known:
-			t.Errorf("%s imports %s, which is not in the plan", file, imported)
-		case there.layer >= here.layer:
-			t.Errorf("%s (layer %d) imports %s (layer %d): a package imports only from lower layers", file, here.layer, own, there.layer)
+			t.Errorf("%s imports %s, which has no place in subjects", file, imported)
+		case !all[pkg].below(there):
+			t.Errorf("%s imports %s: a package imports only from subjects and rows above its own", file, own)
 		}
 		return
 	}
-	for other, r := range plan {
-		for _, module := range r.onlyImporter {
-			if other != pkg && under(imported, module) && !slices.ContainsFunc(here.onlyImporter, func(m string) bool { return under(imported, m) }) {
-				t.Errorf("%s imports %s, which only %s may import", file, imported, other)
-			}
+	most := "" // the longest prefix
+	for module := range onlyImporters {
+		if under(imported, module) && len(module) > len(most) {
+			most = module
 		}
+	}
+	if most != "" && !slices.Contains(onlyImporters[most], pkg) {
+		t.Errorf("%s imports %s, which only %s may import", file, imported, strings.Join(onlyImporters[most], ", "))
 	}
 }
 
@@ -212,6 +227,36 @@ func checkImport(t *testing.T, file, pkg string, here layeredPackage, imported s
 // included.
 func under(path, module string) bool {
 	return path == module || strings.HasPrefix(path, module+"/")
+}
+
+// TestPackagesThatImportWazeroCorrectItsCompiler looks for blank imports.
+func TestPackagesThatImportWazeroCorrectItsCompiler(t *testing.T) {
+	const fix = modulePath + "/internal/wazerofix"
+	imports, corrected := map[string]bool{}, map[string]bool{fix: true}
+	eachGoFile(t, outside, func(path, rel string) error {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := modulePath + "/" + filepath.ToSlash(filepath.Dir(rel))
+		for _, spec := range file.Imports {
+			switch imported, _ := strconv.Unquote(spec.Path.Value); imported {
+			case wazero:
+				imports[pkg] = true
+			case fix:
+				corrected[pkg] = true
+			}
+		}
+		return nil
+	})
+	for pkg := range imports {
+		if !corrected[pkg] {
+			t.Errorf("%s imports %s without %s", pkg, wazero, fix)
+		}
+	}
+	if len(imports) < 4 {
+		t.Errorf("only %d packages import %s: is the walk broken?", len(imports), wazero)
+	}
 }
 
 // sdkSources says how the files of an SDK name the files that they import.

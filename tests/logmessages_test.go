@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the list of log messages to docs/operations.md")
+var update = flag.Bool("update", false, "write the lists in docs/ that are compared with the code")
 
 // logWrappers are functions that log a message of their callers: the argument that is the
 // message, and the level, or "" when the argument before it is the level. The functions'
@@ -213,8 +213,8 @@ func constantText(e ast.Expr) (string, error) {
 	return "", strconv.ErrSyntax
 }
 
-// fieldNames lists the names of the fields that a call logs. When it passes a slice, they
-// are all those that its file makes with slog's constructors.
+// fieldNames lists the names of the fields that a call logs. When it passes a slice, they are all those
+// that the function which returns it makes with slog's constructors, or its file.
 func fieldNames(file *ast.File, args []ast.Expr, slice bool) (names []string) {
 	constructed := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
@@ -239,7 +239,7 @@ func fieldNames(file *ast.File, args []ast.Expr, slice bool) (names []string) {
 		})
 	}
 	if slice {
-		constructed(file)
+		constructed(maker(file, args[len(args)-1]))
 		return names
 	}
 	for i := 0; i < len(args); i++ {
@@ -251,4 +251,18 @@ func fieldNames(file *ast.File, args []ast.Expr, slice bool) (names []string) {
 		constructed(args[i])
 	}
 	return names
+}
+
+// maker returns the function of a file that a slice is the result of, else the file.
+func maker(file *ast.File, slice ast.Expr) ast.Node {
+	if call, ok := slice.(*ast.CallExpr); ok {
+		if name, ok := call.Fun.(*ast.Ident); ok {
+			for _, decl := range file.Decls {
+				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == name.Name {
+					return f
+				}
+			}
+		}
+	}
+	return file
 }

@@ -340,6 +340,16 @@ func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
 			t.Errorf("8 MiB of %s answer %d %s (%v), want %s\n%s", what, got.status, got.code, got.err, fault.HandlerOutOfMemory, got.log)
 		}
 	}
+	whole := bytes.Repeat([]byte(" "), 40<<20)
+	for _, handler := range []string{"bodyEchoed", "text", "bytesCounted"} { // no memory for the bytes
+		got := ask(t, m, handler, abi.Request{Body: whole})
+		if want := "memory limit: InternalError: out of memory\n    at " + handler + " (handlers/answers.ts:"; fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, want) {
+			t.Errorf("40 MiB: %s answers %d %s (%v), and the log does not have %q\n%s", handler, got.status, got.code, got.err, want, got.log)
+		}
+	}
+	if got := ask(t, m, "bytesTooMany", abi.Request{Body: whole}); got.status != 413 || got.log != "" {
+		t.Errorf("a handler that catches the error answers %d %s (%v)\n%s", got.status, got.code, got.err, got.log)
+	}
 }
 
 // A response may repeat the client's input, so the check whether a value has a JSON form

@@ -23,6 +23,7 @@ import (
 	"runner.example/internal/idn"
 	"runner.example/internal/timezone"
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 )
 
 // engineDigest is the SHA-256 of engine/quickjs.wasm: QuickJS-NG 0.17.0 from the npm

@@ -515,7 +515,7 @@ func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 
 // read creates a value from the host's output, in local n+2: n bytes in the buffer or, if
 // the buffer is too small, in larger memory that the host writes to again. A negative n, also
-// of the second call, is itself the value.
+// of the second call, is itself the value. Without memory the value is an exception.
 func (p *program) read(a *assembler, b binding, n uint32) {
 	more, result := n+1, n+2
 	value := map[form]string{asText: "JS_NewStringLen", asBytes: "JS_NewUint8ArrayCopy", asPairs: "pairs", asValue: "json_value"}[b.form]
@@ -529,11 +529,11 @@ func (p *program) read(a *assembler, b binding, n uint32) {
 	}
 	a.get(n).i32(outputBytes).op(opI32GtS, opIf, noResult)
 	a.get(n).i32(1).op(opI32Add).call("wasm_malloc").set(more) // json_value needs a byte more
-	trapIf(a, func() { a.get(more).op(opI32Eqz) })             // out of memory: the host reports it
+	a.get(more).op(opI32Eqz, opIf, noResult).get(bindingContext).call("out of memory").set(result).op(opElse)
 	p.pass(a, b.function, func() { a.get(more, n) })
 	a.set(n)
 	convert(func() { a.get(more) })
-	a.get(more).call("wasm_free").op(opElse)
+	a.get(more).call("wasm_free").op(opEnd, opElse)
 	convert(func() { a.i32(p.scratch + outputAt) })
 	a.op(opEnd)
 }

@@ -107,6 +107,27 @@ export function expected(req: RouteRequest) {
   return text(String(stringify(new Maker(Number(req.text())).value(4, true))));
 }
 
+/** What has the constructor of an object or an array, but is neither. */
+const proxies: Record<string, () => object> = {
+  object: () => new Proxy({ a: 1, b: { c: [2] } }, {}),
+  array: () => new Proxy([1, { b: 2 }, undefined], {}),
+  nested: () => ({ a: new Proxy([new Proxy({ b: 1 }, {})], {}), d: new Date(0) }),
+  twice: () => new Proxy(new Proxy([1], {}), {}),
+  trapped: () => new Proxy({ a: 1, hidden: 2 }, { get: (of, name) => (name === "a" ? "ä" : Reflect.get(of, name)), ownKeys: () => ["a"] }),
+  converted: () => new Proxy({ toJSON: () => ({ x: 1 }) }, {}),
+  arguments: function () { return ((..._: unknown[]) => arguments)(); },
+  given: () => (function (this: unknown, ..._: unknown[]) { return arguments; })(1, { a: 2 }),
+};
+export function proxy(req: RouteRequest) {
+  return ok(proxies[req.text()]());
+}
+export function proxied(req: RouteRequest) {
+  return text(String(stringify(proxies[req.text()]())));
+}
+export function throwing() {
+  return ok(new Proxy({ a: 1 }, { ownKeys() { throw new RangeError("no keys"); } }));
+}
+
 /** With toJSON on a prototype all values have it. */
 export function inherited(req: RouteRequest) {
   const value = { a: [1, { b: "x" }], d: new Date(0) };
@@ -688,6 +709,19 @@ func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
 		t.Errorf("%d %s %v %s", a.status, a.code, a.err, a.log)
 	}
 	compareJSON(t, hundredRows())
+}
+
+// A proxy has the constructor of its target, and an arguments object that of an object.
+func TestAProxyIsWrittenAsJSONStringifyDoes(t *testing.T) {
+	for _, kind := range []string{"object", "array", "nested", "twice", "trapped", "converted", "arguments", "given"} {
+		have, want := jsonAnswer(t, "proxy", kind), jsonAnswer(t, "proxied", kind)
+		if have.status != 200 || want.status != 200 || have.body != want.body || len(want.body) < 2 {
+			t.Errorf("%s: %d %s, want %d %s %s", kind, have.status, have.body, want.status, want.body, have.log)
+		}
+	}
+	if got := jsonAnswer(t, "throwing", ""); got.status != 500 || !strings.Contains(got.log, "failed: exception: RangeError: no keys\n    at ownKeys (handlers/json.ts:") {
+		t.Errorf("a proxy that throws: %d %s %s", got.status, got.body, got.log)
+	}
 }
 
 func TestTheJSONModuleIsBuiltFromItsSource(t *testing.T) {

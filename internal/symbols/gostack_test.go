@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +109,15 @@ func TestTheStackOfAGoroutineIsInMemory(t *testing.T) {
 	const file = " in runtime/sandbox/testdata/gocrash/main.go"
 	if got, want := strings.Join(own, ", "), "main.recovered.func1"+file+", panic in runtime/panic.go, main.fail"+file+", main.recovered"+file; got != want {
 		t.Errorf("the stack is\n%s, want\n%s", got, want)
+	}
+	names := g.Names(s.memory)
+	for index, name := range names {
+		if int(index) < s.imports || int(index) >= s.imports+s.functions || name == "" {
+			t.Errorf("function %d is %q", index, name)
+		}
+	}
+	if all := slices.Collect(maps.Values(names)); len(all) < s.functions-5 || !slices.Contains(all, "main.recovered") || !slices.Contains(all, "runtime.gopanic") {
+		t.Errorf("%d of %d functions have names", len(all), s.functions)
 	}
 	if symbols.FindGoTables(s.memory, s.imports, s.functions+1) != nil || symbols.FindGoTables(s.memory[:1<<16], s.imports, s.functions) != nil {
 		t.Error("tables are found that are not those of the module")

@@ -207,6 +207,17 @@ func (g *GoTables) function(v view, index int) (f goFunction, ok bool) {
 	return f, f.name != ""
 }
 
+// Names returns the names of the module's functions by their index.
+func (g *GoTables) Names(memory []byte) map[uint32]string {
+	v, names := viewOf(memory), map[uint32]string{}
+	for i := range g.functions {
+		if f, ok := g.function(v, g.imports+i); ok {
+			names[uint32(f.index)] = f.name
+		}
+	}
+	return names
+}
+
 // byCounter returns the function of a program counter, and the block.
 func (g *GoTables) byCounter(v view, counter uint64) (f goFunction, block int, ok bool) {
 	if i := counter >> 16; i >= g.first && i-g.first < uint64(g.functions) {

@@ -157,8 +157,12 @@ func TestARewrittenModuleBehavesLikeTheOriginal(t *testing.T) {
 	}
 	first := rand.Uint64() >> 16
 	t.Logf("seeds %d to %d", first, first+uint64(n)-1)
+	seeds := []uint64{89429429602697} // has a select that package wazerofix corrects
+	for i := range uint64(n) {
+		seeds = append(seeds, first+i)
+	}
 	trapped, returned := 0, 0
-	for seed := first; seed < first+uint64(n); seed++ {
+	for _, seed := range seeds {
 		original := generate(seed)
 		for engine, config := range map[string]wazero.RuntimeConfig{
 			"compiler":    wazero.NewRuntimeConfigCompiler(),

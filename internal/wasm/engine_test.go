@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 )
 
 // slice is how much fuel the tests' host gives at a time.

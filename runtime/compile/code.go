@@ -14,6 +14,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 )
 
 // Options of a Compiler.

@@ -19,6 +19,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 )
 
 // Options of Find.
@@ -81,7 +82,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	if o.Time == 0 {
 		o.Time = 10 * time.Second
 	}
-	w := newWatcher(parsed)
+	w := newWatcher(parsed, o.MemoryBytes)
 	config := wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true)
 	if pages := o.MemoryBytes / wasm.PageBytes; pages > 0 {
 		config = config.WithMemoryLimitPages(uint32(min(pages, 1<<16)))
@@ -145,8 +146,8 @@ type watcher struct {
 	offset time.Duration
 }
 
-func newWatcher(m *wasm.Module) *watcher {
-	w := &watcher{rules: rulesOfOthers, names: goNames(m)}
+func newWatcher(m *wasm.Module, memoryBytes int64) *watcher {
+	w := &watcher{rules: rulesOfOthers, names: goNames(m, memoryBytes)}
 	if w.names != nil {
 		w.rules, w.named = rulesOfGo, true
 	}

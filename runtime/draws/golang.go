@@ -1,9 +1,6 @@
 package draws
 
 import (
-	"bytes"
-	"debug/gosym"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,82 +8,33 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
 )
 
-// The table of functions that Go's runtime has for stack traces begins with one of these: the magic
-// number of its version, two zeros, the unit of program counters, the size of pointers.
-var goTables = [][]byte{
-	{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.20
-	{0xf0, 0xff, 0xff, 0xff, 0, 0, 1, 8}, // Go 1.18
-}
-
 // goNames returns the names of a Go module's functions by their index. nil: it is not a Go module, or
-// the table of its Go version is not known.
-func goNames(m *wasm.Module) map[uint32]string {
+// the tables of its Go version are not known, or it needs more memory than memoryBytes (0: no limit).
+func goNames(m *wasm.Module, memoryBytes int64) map[uint32]string {
 	segments, err := m.Data()
 	if err != nil || m.Memory() == nil {
 		return nil
 	}
-	for i, s := range segments {
-		for _, begin := range goTables {
-			at := bytes.Index(s.Bytes, begin)
-			if at < 0 {
-				continue
-			}
-			size := uint64(m.Memory().MinPages) * wasm.PageBytes
-			if names := readNames(m, memoryFrom(segments[i:], uint64(s.Offset)+uint64(at), size)); names != nil {
-				return names
-			}
-		}
+	size := int64(m.Memory().MinPages) * wasm.PageBytes
+	if memoryBytes > 0 && size > memoryBytes {
+		return nil
 	}
-	return nil
-}
-
-// memoryFrom returns the initial memory from an address, as far as segments fill it. They may leave out
-// zeros. size is that of the whole memory.
-func memoryFrom(segments []wasm.DataSegment, from, size uint64) []byte {
-	memory := make([]byte, 0, len(segments[0].Bytes))
+	memory := make([]byte, size)
 	for _, s := range segments {
-		begin, end := uint64(s.Offset), uint64(s.Offset)+uint64(len(s.Bytes))
-		if end <= from || end > size {
-			continue
+		if uint64(s.Offset)+uint64(len(s.Bytes)) > uint64(len(memory)) {
+			return nil
 		}
-		content := s.Bytes[max(begin, from)-begin:]
-		if more := end - from; more > uint64(len(memory)) {
-			memory = append(memory, make([]byte, more-uint64(len(memory)))...)
-		}
-		copy(memory[end-from-uint64(len(content)):], content)
+		copy(memory[s.Offset:], s.Bytes)
 	}
-	return memory
-}
-
-// readNames returns the names in a table; nil: it is not one. After its first eight bytes, a table has
-// the number of the module's functions. It is checked first, because gosym allocates memory for so
-// many. gosym may panic if the rest is damaged.
-func readNames(m *wasm.Module, table []byte) (names map[uint32]string) {
-	defer func() {
-		if recover() != nil {
-			names = nil
-		}
-	}()
-	if len(table) < 16 || binary.LittleEndian.Uint64(table[8:]) != uint64(m.Functions()) {
+	tables := symbols.FindGoTables(memory, len(m.Imports()), m.Functions())
+	if tables == nil {
 		return nil
 	}
-	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(table, 0))
-	if err != nil || len(symbols.Funcs) == 0 {
-		return nil
-	}
-	// An entry is the number of a function from an offset, in older versions shifted by 16 bits.
-	text, shift := symbols.Funcs[0].Entry, 0
-	if text >= 1<<16 {
-		shift = 16
-	}
-	names = map[uint32]string{}
-	for _, f := range symbols.Funcs {
-		names[uint32(uint64(len(m.Imports()))+(f.Entry-text)>>shift)] = f.Name
-	}
-	return names
+	return tables.Names(memory)
 }
 
 var rulesOfGo = rules{watch: watchGo, arguments: goArguments, draw: drawOfGo}

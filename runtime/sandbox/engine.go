@@ -24,6 +24,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
+	_ "runner.example/internal/wazerofix"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/cpuqueue"
 )

@@ -20,8 +20,7 @@ import (
 func (m *Module) RunWithoutRestore(call *hostabi.Call, handler string) error {
 	call.Begin()
 	index := m.byName[handler]
-	h := &m.states[index]
-	c := claim{handlerState: h, call: call}
+	c := m.claim(call, index)
 	if err := m.engine.slots.enter(call.Context, c, m.engine.options.QueueWait); err != nil {
 		return err
 	}
@@ -290,7 +289,15 @@ func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error
 	return err
 }
 
-func (h *Handler) claim() claim { return claim{handlerState: h.handlerState, call: &h.call} }
+func (h *Handler) claim() claim {
+	return claim{handlerState: h.handlerState, call: &h.call, caller: callerOf(&h.call)}
+}
+
+// Expect has the handler learn that its guests wait with so much memory.
+func (s Slots) Expect(h *Handler, memory int64) {
+	h.expect(true)
+	h.expectMemory(memory)
+}
 
 // Park gives it back while a guest waits.
 func (s Slots) Park(h *Handler, memory int64) bool {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,14 +56,19 @@ type handlerState struct {
 	in         *instanceSlots
 	background bool // it runs beside requests, and serves none
 
-	slots  int // that its guests hold; guarded by instanceSlots.Pool
-	parked parked
+	running []uint64 // the callers of guests that hold slots; guarded by instanceSlots.Pool
+	parked  parked
 }
 
 // parked counts guests that have parked, and their memory. instanceSlots.mu guards it.
 type parked struct {
 	guests int
 	bytes  int64
+}
+
+// with returns p after so many more guests have parked, each with so much memory.
+func (p parked) with(guests int, memory int64) parked {
+	return parked{p.guests + guests, p.bytes + int64(guests)*memory}
 }
 
 // callerState is what the engine keeps of a caller while it has a slow request: one that waits, or
@@ -79,13 +85,14 @@ type callerState struct {
 type claim struct {
 	*handlerState
 	call    *hostabi.Call
-	returns bool  // it had one before
-	turn    *turn // of a background guest; nil: it serves a request
+	caller  uint64 // callerOf the call
+	returns bool   // it had one before
+	turn    *turn  // of a background guest; nil: it serves a request
 }
 
 // claim returns that of a call of a handler.
 func (m *Module) claim(call *hostabi.Call, handler int) claim {
-	c := claim{handlerState: &m.states[handler], call: call}
+	c := claim{handlerState: &m.states[handler], call: call, caller: callerOf(call)}
 	if c.background {
 		c.turn = new(turn)
 	}
@@ -95,7 +102,7 @@ func (m *Module) claim(call *hostabi.Call, handler int) claim {
 // MayTake, Taken, Returned and Parties implement fairqueue.Claim.
 func (c claim) MayTake(free int) bool {
 	h := c.handlerState
-	if h.background && !h.in.background.mayTake() || !fairqueue.Share(h.slots, free) {
+	if h.background && !h.in.background.mayTake() || !fairqueue.Share(len(h.running), free) {
 		return false
 	}
 	return c.returns || !h.tooLong() && !c.cannotPark(free)
@@ -103,7 +110,7 @@ func (c claim) MayTake(free int) bool {
 
 // tooLong reports whether another guest of the handler would only wait for those that compute.
 func (h *handlerState) tooLong() bool {
-	return h.cpu.AlwaysLong() && h.slots+int(h.queued.Load()) >= h.longSlots
+	return h.cpu.AlwaysLong() && len(h.running)+int(h.queued.Load()) >= h.longSlots
 }
 
 // countQueued adds n to the guests that wait for a CPU slot.
@@ -128,7 +135,14 @@ func (c claim) cannotPark(free int) bool {
 	if by := s.callers[string(name)]; by != nil {
 		of = by.parked
 	}
-	return !s.mayParkLocked(of, h.parked, h.slots, s.parkMax/parkedPerSlot-free-h.slots, h.memory.Load())
+	memory, running, own := h.memory.Load(), len(h.running), 0
+	for _, caller := range h.running {
+		if caller == c.caller {
+			own++
+		}
+	}
+	others := s.parkMax/parkedPerSlot - free - running
+	return !s.mayParkLocked(of.with(own, memory), h.parked.with(running, memory), running, others, memory)
 }
 
 // expect learns from a guest that ends whether others wait.
@@ -150,12 +164,14 @@ func (h *handlerState) expectMemory(n int64) {
 }
 
 func (c claim) Taken() {
-	c.slots++
+	c.running = append(c.running, c.caller)
 	c.in.background.count(c.background, 1)
 }
 
 func (c claim) Returned() {
-	c.slots--
+	last := len(c.running) - 1
+	c.running[slices.Index(c.running, c.caller)] = c.running[last]
+	c.running = c.running[:last]
 	c.in.background.count(c.background, -1)
 }
 
@@ -270,14 +286,12 @@ func (s *instanceSlots) takeParking(h *handlerState, by *callerState, memory int
 
 // mayParkLocked reports whether a guest with so much memory may park, after so many running guests of
 // its handler have parked, each with as much memory, and so many others. caller and handler are what its
-// caller and its handler have parked.
+// caller and its handler have parked by then.
 func (s *instanceSlots) mayParkLocked(caller, handler parked, running, others int, memory int64) bool {
 	places, bytes := s.parkFree-running-others, s.parkBytes-int64(running)*memory
 	fits := func(p parked) bool {
 		return fairqueue.Share(p.guests, places) && (p.guests == 0 || fairqueue.ShareOf(p.bytes, bytes, memory))
 	}
-	handler.guests += running
-	handler.bytes += int64(running) * memory
 	first := caller.guests == 0 && places > s.parkMax/firstParked
 	return fits(caller) && (first || fits(handler)) && (memory <= bytes || s.parkFree == s.parkMax && running == 0)
 }

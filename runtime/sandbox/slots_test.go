@@ -261,6 +261,50 @@ func TestRequestsThatFindNoPlaceToWaitQueueForIt(t *testing.T) {
 	}
 }
 
+// Requests that could not all wait do not begin together, even if none of their caller waits yet. The first
+// one of another caller begins beside them.
+func TestRequestsThatCouldNotWaitTogetherDoNotBegin(t *testing.T) {
+	for name, row := range map[string]struct {
+		memory        int64
+		parked, begin int // requests of the first caller
+	}{
+		"by memory":             {100, 0, 7},
+		"by memory, after some": {100, 3, 4},
+		"by number":             {0, 90, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slots := sandbox.NewSlots(16, 1000)
+			ada := slots.NewHandler().By("192.0.2.1")
+			bob := ada.By("192.0.2.2")
+			begins := func(h *sandbox.Handler) bool { return slots.Enter(t.Context(), h, 0) == nil }
+			for range row.parked {
+				if !begins(ada) || !slots.Park(ada, row.memory) {
+					t.Fatal("one cannot wait")
+				}
+			}
+			slots.Expect(ada, row.memory)
+			n := 0
+			for begins(ada) {
+				n++
+			}
+			if n != row.begin {
+				t.Errorf("%d requests of one caller begin, want %d", n, row.begin)
+			}
+			if !begins(bob) || begins(bob) {
+				t.Error("not one request of another caller begins")
+			}
+			for range n {
+				if !slots.Park(ada, row.memory) {
+					t.Error("one that has begun cannot wait")
+				}
+			}
+			if !slots.Park(bob, row.memory) {
+				t.Error("that of the other caller cannot wait")
+			}
+		})
+	}
+}
+
 // An initialization has no instance slot that it could give back while it waits.
 func TestAnInitializationMayWait(t *testing.T) {
 	wasm := assembleText(t, `(module

@@ -15,7 +15,8 @@ import (
 const symbolBytes = 64 << 20
 
 // symbolTables keeps the functions and lines of modules whose handlers failed recently. Reading them
-// takes up to a second, and a handler may fail in each request.
+// takes up to a second, and a handler may fail in each request. They depend on debug files, which
+// a module does not know: DiscardSymbols says that these may have changed.
 type symbolTables struct {
 	mu     sync.Mutex
 	tables map[[sha256.Size]byte]*symbolTable
@@ -100,6 +101,14 @@ func (t *symbolTables) shrink(keep *symbolTable) {
 		}
 		delete(t.tables, oldest)
 	}
+}
+
+// DiscardSymbols discards what the engine has read with Options.ReadModule. It is called when a module may have
+// another debug file than before, and may be called at any time.
+func (e *Engine) DiscardSymbols() {
+	e.symbols.mu.Lock()
+	defer e.symbols.mu.Unlock()
+	clear(e.symbols.tables)
 }
 
 // tidy discards the tables that were last used before a tick.

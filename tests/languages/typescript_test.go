@@ -144,7 +144,7 @@ export const rows = async () => { for (;;) await query("Item").where("n", "=", 5
 		"spins":      `"kind":"CPU limit","cause":"handler used more than 500ms of CPU \(\[sandbox\] cpu\).*"frames":\["spins \(handlers/stopped\.ts:3:`,
 		"reads":      `"kind":"memory limit","cause":"handler needed more than 8mb of memory \(\[sandbox\] memory\).*"frames":\["reads \(handlers/stopped\.ts:4:`,
 		"rows":       `"kind":"(CPU|time) limit","cause":.*"frames":\["rows \(handlers/stopped\.ts:6:`, // also while an operation runs
-		"readsBytes": `"kind":"memory limit","cause":"handler needed more than 8mb of memory`,
+		"readsBytes": `"kind":"memory limit","cause":"handler needed more than 8mb of memory.*"frames":\["readsBytes \(handlers/stopped\.ts:5:`,
 	} {
 		if !regexp.MustCompile(`"msg":"handler failed".*"handler":"` + handler + `".*` + want).MatchString(log) {
 			t.Errorf("%s: the log does not have %s", handler, want)

@@ -58,6 +58,7 @@ static void add_reference(u32 address) { ++*(u32 *)(address - 4); }
 #define class_array 2
 #define class_date 10
 #define class_function 12
+#define class_bytes 24 // Uint8Array
 
 // The numbers of Date.prototype.toJSON and toISOString.
 #define number_toJSON 262

@@ -909,7 +909,7 @@ static int is_data(value v) {
 static u32 text_for_host(u32 context, value v, u32 *slot, u8 *buffer, u32 room, u32 exact) {
 	struct writer w;
 	slot[1] = 0;
-	if (!is_data(v)) return take(v, slot);
+	if (!is_data(v)) return kind_of(v) == kind_object && *(u16 *)(address_of(v) + object_class) != class_bytes ? 1 : take(v, slot);
 	u8 *end = write_text(&w, context, v, buffer, room, exact);
 	if (stopped(end)) return end == no_memory ? 0 : 1;
 	slot[0] = end - w.begin;
@@ -919,7 +919,8 @@ static u32 text_for_host(u32 context, value v, u32 *slot, u8 *buffer, u32 room, 
 
 // json_text writes a list or an object for the host, and the number of bytes to slot[0]. It may
 // use a buffer. What is allocated is in slot[1], with the lowest bit set. 0: an exception is
-// pending; 1: it must be written otherwise. Other values are left to take.
+// pending; 1: it must be written otherwise, such as a proxy. A Uint8Array and values that are not objects are
+// left to take.
 u32 export(json_text)(u32 context, value v, u32 *slot, u8 *buffer, u32 room) {
 	return text_for_host(context, v, slot, buffer, room, 0);
 }

@@ -32,12 +32,14 @@ export interface Runner {
   unseen: number;
   /** Describes an error in one line, with the places in the handlers' own files. */
   trace(error: unknown): string;
-  /** Returns the text of a report: lines with the kind, with the error or another message, and with each frame. */
-  report(kind: string, error: unknown, message?: string): string;
+  /** Returns the text of a report: lines with the kind, with the error or another message, and with each frame: those of the error, or others. */
+  report(kind: string, error: unknown, message?: string, frames?: string[]): string;
   /** Reports an uncaught error that does not fail the handler. */
   uncaught(error: unknown, kind?: string): void;
   /** Returns the stack of an error as the engine has written it. */
   raw(error: unknown): unknown;
+  /** Returns the frames of such a stack that have a place in the app's files. */
+  located(stack: unknown): string[];
   /** Returns the line of a stack for a call site that prepareStackTrace gets, in few steps. */
   line(site: object): string;
   /** Replaces the frames of an error by those of a stack. */

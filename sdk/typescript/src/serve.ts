@@ -355,14 +355,13 @@ function stopped(): void {
   if (failure !== undefined) host.log(4, failure);
   if (trap) return; // that has the place where memory ran out
   (Error as { prepareStackTrace?: unknown }).prepareStackTrace = undefined;
-  let at: Error | undefined = new Error();
-  if (position !== undefined) runner.moved(at, position);
-  let why = "";
-  if (!/^ *at .*:\d/m.test(at.stack!)) { // while the handler waits or an operation runs, the stack has no line of it
-    const waiting = runner.waiting();
-    if (waiting) why = waiting.name;
-    else if (last) why = `in ${last.title}`;
-    at = waiting ?? last?.at;
+  const at = runner.located(position ?? runner.raw(new Error()));
+  if (at.length > 0) {
+    host.log(4, runner.report("stopped", undefined, "", at));
+    return;
   }
-  host.log(4, runner.report("stopped", at, why));
+  // While the handler waits or an operation runs, the stack has no frame of it.
+  const waiting = runner.waiting();
+  const why = waiting ? waiting.name : last ? `in ${last.title}` : "";
+  host.log(4, runner.report("stopped", waiting ?? last?.at, why));
 }

@@ -53,7 +53,10 @@ export function installTraces(runner: Runner, script: string): void {
     return all.slice(0, known);
   }
 
-  /** The frames of an error that have a file and a line. */
+  /** The frames of a stack that have a file and a line. */
+  const located = (stack: unknown): string[] => frames(stack).filter((frame) => !frame.endsWith("(<anonymous>)")).slice(0, mostFrames);
+
+  /** Those of an error. */
   function placed(error: Error): string[] {
     let stack = raw(error);
     if (Object.hasOwn(error, "stack")) { // it was read, or written
@@ -61,7 +64,7 @@ export function installTraces(runner: Runner, script: string): void {
       const first = heading(error); // which may be of several lines
       if (typeof stack === "string" && stack.startsWith(first)) stack = stack.slice(first.length);
     }
-    return frames(stack).filter((frame) => !frame.endsWith("(<anonymous>)"));
+    return located(stack);
   }
 
   /** The stack as scripts see it, made from the one that the engine wrote. */
@@ -208,12 +211,12 @@ export function installTraces(runner: Runner, script: string): void {
 
   runner.trace = trace;
   runner.raw = raw;
-  runner.report = (kind, error, text) => {
-    let at: string[] = [];
+  runner.located = located;
+  runner.report = (kind, error, text, at) => {
     try {
-      if (error instanceof Error) at = placed(error);
+      if (error instanceof Error) at ??= placed(error);
     } catch {} // its getter throws
-    return [kind, ...(text ?? message(error)).split("\n").map((of) => (/^ *at /.test(of) ? of.trimStart() : of)), ...at.slice(0, mostFrames)].join("\n");
+    return [kind, ...(text ?? message(error)).split("\n").map((of) => (/^ *at /.test(of) ? of.trimStart() : of)), ...(at ?? [])].join("\n");
   };
   runner.moved = (error, stack) => keep(error, [heading(error), ...frames(stack)].join("\n"));
 }

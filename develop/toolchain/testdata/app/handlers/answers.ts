@@ -55,6 +55,14 @@ export function body(req: RouteRequest) {
   return ok(item);
 }
 export const bodyEchoed = (req: RouteRequest) => ok(req.body());
+export const bytesCounted = (req: RouteRequest) => ok(req.rawBody.length);
+export function bytesTooMany(req: RouteRequest) {
+  try {
+    return ok(req.rawBody.length);
+  } catch (caught) {
+    return error(413, (caught as Error).message);
+  }
+}
 /** Lists in lists, or beside each other, and in the last an object, empty or not. */
 export function okDeep(req: RouteRequest) {
   const { n, last } = req.body();

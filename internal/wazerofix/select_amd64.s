@@ -1,0 +1,1 @@
+// With this file the compiler accepts a function without a body: kindName.
