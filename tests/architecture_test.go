@@ -3,12 +3,14 @@ package tests
 import (
 	"cmp"
 	"fmt"
+	"go/ast"
 	"go/doc"
 	"go/parser"
 	"go/token"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,4 +119,86 @@ func synopsis(t *testing.T, folder string) string {
 		}
 	}
 	return strings.ReplaceAll(text, "|", `\|`)
+}
+
+// namedFunctions matches functions with the file that has them: `A`, `T.b` in [file](file).
+var namedFunctions = regexp.MustCompile("((?:`[A-Za-z.]+`,\\s+)*`[A-Za-z.]+`)\\s+in\\s+\\[([^]]+)\\]\\(([^)]+)\\)")
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)]+)\)`)
+	journeyStep  = regexp.MustCompile(`(?m)^\d+\. `)
+)
+
+// TestArchitectureNamesFunctionsThatExist looks for each linked file, and for the functions that are named
+// beside it.
+func TestArchitectureNamesFunctionsThatExist(t *testing.T) {
+	root := repoRoot(t)
+	read, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(read)
+	if limit := 20_000; len(page) > limit {
+		t.Errorf("ARCHITECTURE.md has %d bytes; the limit is %d", len(page), limit)
+	}
+	for _, link := range markdownLink.FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(filepath.Join(root, link[1])); err != nil {
+			t.Errorf("dead link: %v", err)
+		}
+	}
+	functions := map[string]map[string]bool{}
+	for _, named := range namedFunctions.FindAllStringSubmatch(page, -1) {
+		text, file := named[2], named[3]
+		if text != file {
+			t.Errorf("the link to %s says %s", file, text)
+		}
+		if functions[file] == nil {
+			functions[file] = functionsIn(t, filepath.Join(root, file))
+		}
+		for _, name := range strings.Split(named[1], ",") {
+			if name = strings.Trim(name, "` \n"); !functions[file][name] {
+				t.Errorf("%s has no function %s", file, name)
+			}
+		}
+	}
+	steps := 0
+	for journey := range strings.SplitSeq(page, "\n### ") {
+		for _, step := range journeyStep.Split(journey, -1)[1:] {
+			if steps++; !namedFunctions.MatchString(step) {
+				t.Errorf("a step names no function: %s", step)
+			}
+		}
+	}
+	if steps < 40 {
+		t.Errorf("only %d steps found", steps)
+	}
+}
+
+// functionsIn returns the functions of a file. The name of a method is that of its type, a point, and its own.
+func functionsIn(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	names := map[string]bool{}
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		name := f.Name.Name
+		if f.Recv != nil {
+			receiver := f.Recv.List[0].Type
+			if pointer, ok := receiver.(*ast.StarExpr); ok {
+				receiver = pointer.X
+			}
+			if of, ok := receiver.(*ast.Ident); ok {
+				name = of.Name + "." + name
+			}
+		}
+		names[name] = true
+	}
+	return names
 }

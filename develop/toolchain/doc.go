@@ -9,7 +9,19 @@
 //	           export for each exported function
 //
 // So a request begins with everything evaluated, and the server does not know that the module
-// is JavaScript. A directory handlers/<name> with a go.mod, a Cargo.toml, a package.json that
+// is JavaScript. The code contains nothing of the handlers, so all TypeScript modules share
+// their compiled code.
+//
+// The functions of JSON are written in C (json/json.c) and compiled ahead. One makes values
+// from the host's bytes: a body, or the result of an operation. One writes a value for the
+// host: a response, or the arguments of an operation. Both also replace JSON.parse and
+// JSON.stringify in the engine's code. They read the engine's objects directly. Some cases they
+// leave to the engine, without an effect: syntax errors, getters, toJSON, objects of classes
+// other than dates, and nesting of more than 64 levels. Arguments with a value that JSON cannot
+// represent are left to the SDK (plain.ts), which refuses them with an error that names the
+// value.
+//
+// A directory handlers/<name> with a go.mod, a Cargo.toml, a package.json that
 // names assemblyscript, or files of C or C++ is built into its own module, by the language's
 // toolchain.
 //
