@@ -48,7 +48,7 @@ var engineFunctions = map[string]uint32{
 var engineFiles embed.FS
 
 // ErrNoEngine means that this program was built without the JavaScript engine.
-var ErrNoEngine = errors.New("this runner was built without the JavaScript engine, which TypeScript needs: in its source directory, run tools/fetch-engine.sh and build it again")
+var ErrNoEngine = errors.New("this runner was built without the JavaScript engine, which TypeScript needs: in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner")
 
 func engineFile() ([]byte, error) {
 	file, err := engineFiles.ReadFile("engine/quickjs.wasm")
@@ -59,7 +59,7 @@ func engineFile() ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != engineDigest {
-		return nil, errors.New("this runner was built with another version of the JavaScript engine: in its source directory, run tools/fetch-engine.sh and build it again")
+		return nil, errors.New("this runner was built with another version of the JavaScript engine: in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner")
 	}
 	return file, nil
 }

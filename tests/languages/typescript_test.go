@@ -251,7 +251,7 @@ func TestARunnerWithoutTheEngineSaysHowToGetIt(t *testing.T) {
 	cmd := exec.Command(bare, "build")
 	cmd.Dir = a.Dir
 	out, err := cmd.CombinedOutput()
-	want := "runner: error: this runner was built without the JavaScript engine, which TypeScript needs: in its source directory, run tools/fetch-engine.sh and build it again\n"
+	want := "runner: error: this runner was built without the JavaScript engine, which TypeScript needs: in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner\n"
 	if err == nil || string(out) != want {
 		t.Errorf("%v, %s", err, out)
 	}

@@ -1,0 +1,33 @@
+# An image with the runner alone: docs/container.md says how to use it.
+#
+#     docker build -t runner .
+
+# The JavaScript engine that TypeScript needs comes from npm.
+FROM node:22-bookworm AS engine
+WORKDIR /src
+COPY tools tools
+COPY develop/toolchain/engine.go develop/toolchain/engine.go
+COPY develop/toolchain/engine develop/toolchain/engine
+RUN tools/fetch-engine.sh
+
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY . .
+COPY --from=engine /src/develop/toolchain/engine/quickjs.wasm develop/toolchain/engine/
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
+RUN mkdir -p /out/data /out/tmp && chmod 0700 /out/data
+
+FROM scratch
+COPY --from=build /out/bin /usr/local/bin
+# For handlers that call fetch, and for the keys of an identity provider.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build --chown=65532:65532 /out/data /data
+COPY --from=build --chown=65532:65532 /out/tmp /tmp
+ENV PATH=/usr/local/bin RUNNER_FRONT_LISTEN=0.0.0.0:8080 RUNNER_STORE_DIR=/data
+USER 65532:65532
+WORKDIR /app
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK CMD ["runner", "status"]
+ENTRYPOINT ["runner"]
+CMD ["serve"]
