@@ -15,14 +15,13 @@ WORKDIR /src
 COPY . .
 COPY --from=engine /src/develop/toolchain/engine/quickjs.wasm develop/toolchain/engine/
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
-RUN mkdir -p /out/data /out/tmp && chmod 0700 /out/data
+RUN mkdir -p /out/own/data /out/own/tmp && chmod 0700 /out/own/data
 
 FROM scratch
 COPY --from=build /out/bin /usr/local/bin
 # For handlers that call fetch, and for the keys of an identity provider.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build --chown=65532:65532 /out/data /data
-COPY --from=build --chown=65532:65532 /out/tmp /tmp
+COPY --from=build --chown=65532:65532 /out/own /
 ENV PATH=/usr/local/bin RUNNER_FRONT_LISTEN=0.0.0.0:8080 RUNNER_STORE_DIR=/data
 USER 65532:65532
 WORKDIR /app
