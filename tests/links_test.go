@@ -23,8 +23,6 @@ const (
 var largePages = []string{
 	"docs/abi.md",
 	"docs/cli.md",
-	"docs/operations.md",
-	"docs/schema.md",
 	"docs/security.md",
 	"docs/typescript.md",
 }
