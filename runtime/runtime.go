@@ -55,7 +55,7 @@ type Options struct {
 		LongWork longwork.Options
 	}
 	// MaxCounters is the number of callers that rate limits count exactly; it limits their
-	// memory. Further ones are counted approximately (docs/operations.md, "Limits").
+	// memory. Further ones are counted approximately (docs/limits.md).
 	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
 	// AcrossNodes says what the rate limits of the schema are in a cluster. each: every node admits the
 	// whole limit. divided: a node admits its part of it, so that all nodes together admit no more than

@@ -103,7 +103,7 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | `%s` | %s |\n", row.text, row.level, row.pkg, strings.Join(slices.Compact(fields), ", "))
 	}
 
-	page := filepath.Join(root, "docs/operations.md")
+	page := filepath.Join(root, "docs/log-messages.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 	before, rest, ok := strings.Cut(string(text), messagesBegin)
 	_, after, ok2 := strings.Cut(rest, messagesEnd)
 	if !ok || !ok2 {
-		t.Fatalf("docs/operations.md has no lines\n%s%s", messagesBegin, messagesEnd)
+		t.Fatalf("docs/log-messages.md has no lines\n%s%s", messagesBegin, messagesEnd)
 	}
 	want := before + messagesBegin + table.String() + messagesEnd + after
 	if want == string(text) {
@@ -121,7 +121,7 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 		listed, _, _ := strings.Cut(rest, messagesEnd)
 		for row := range strings.Lines(table.String()) {
 			if !strings.Contains(listed, row) {
-				t.Errorf("not in docs/operations.md: %s", row)
+				t.Errorf("not in docs/log-messages.md: %s", row)
 			}
 		}
 		for row := range strings.Lines(listed) {
@@ -129,7 +129,7 @@ func TestLogMessagesAreConstantAndListed(t *testing.T) {
 				t.Errorf("not logged any more: %s", row)
 			}
 		}
-		t.Fatal("docs/operations.md has another list of log messages: run\n\n    go test ./tests -run TestLogMessages -update\n\nand read the diff")
+		t.Fatal("docs/log-messages.md has another list of log messages: run\n\n    go test ./tests -run TestLogMessages -update\n\nand read the diff")
 	}
 	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

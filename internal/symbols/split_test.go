@@ -50,7 +50,7 @@ func TestADebugFileHasWhatWasRemovedFromTheModule(t *testing.T) {
 	}
 }
 
-// The commands are in docs/operations.md.
+// The commands are in docs/observe.md.
 func TestADebugFileOfLLVMObjcopyHasTheLines(t *testing.T) {
 	objcopy, err := exec.LookPath("llvm-objcopy")
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // threadRun is a run of the guest on one thread.
 type threadRun struct {
 	locked  bool
-	faults  int64 // that the thread had before it
+	faults  int64 // that the thread had before it; -1: unknown
 	faulted bool  // memory.faulted before it
 }
 
@@ -34,6 +34,14 @@ func (s *sandbox) lockThread() {
 	if s.engine.optimizations.faults && s.memory.image != nil {
 		runtime.LockOSThread()
 		s.thread = threadRun{locked: true, faults: threadFaults(), faulted: s.memory.faulted}
+	}
+}
+
+// keepThread lets the run stay on the thread that it has now. Its faults on others are not known.
+func (s *sandbox) keepThread() {
+	if !s.thread.locked {
+		runtime.LockOSThread()
+		s.thread = threadRun{locked: true, faults: -1}
 	}
 }
 

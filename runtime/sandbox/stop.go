@@ -41,8 +41,10 @@ func (s *sandbox) charge(call *hostabi.Call, spent, now time.Duration) {
 	s.stopAfter(lastTime, err, now, call)
 }
 
-// stopAfter stops the guest after so much more CPU time.
+// stopAfter stops the guest after so much more CPU time. Until then it keeps its thread: if it changed
+// threads, the time that has passed would count.
 func (s *sandbox) stopAfter(d time.Duration, because error, now time.Duration, call *hostabi.Call) {
+	s.keepThread()
 	s.stop = stop{because, d}
 	s.meter.remark(s.engine, now, call.Waited())
 }

@@ -36,7 +36,7 @@ routes("/v1", auth: none, rateLimit: none) {
 }
 `
 
-// The name of the host in docs/operations.md, and the file of its certificate and key.
+// The name of the host in docs/proxy.md, and the file of its certificate and key.
 const (
 	proxiedHost     = "api.example.com"
 	certificateFile = "/etc/ssl/private/api.example.com.pem"
@@ -44,7 +44,7 @@ const (
 
 const proxyPort = "8443"
 
-// proxies are those of docs/operations.md. command returns the program with its arguments for
+// proxies are those of docs/proxy.md. command returns the program with its arguments for
 // a configuration that listens on proxyPort of the host; pem is a file with the certificate and its key.
 var proxies = []struct {
 	language string // of the block with the configuration
@@ -85,7 +85,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func TestTheProxyConfigurationsOfOperationsWork(t *testing.T) {
+func TestTheDocumentedProxyConfigurationsWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until the proxies close idle connections")
 	}
@@ -99,7 +99,7 @@ func TestTheProxyConfigurationsOfOperationsWork(t *testing.T) {
 	})
 }
 
-// behindProxies runs a test for a server behind each proxy of docs/operations.md, with the
+// behindProxies runs a test for a server behind each proxy of docs/proxy.md, with the
 // configuration that is there and more settings.
 func behindProxies(t *testing.T, settings string, test func(s *harness.Server, p *proxied)) {
 	t.Helper()
@@ -109,7 +109,7 @@ func behindProxies(t *testing.T, settings string, test func(s *harness.Server, p
 	}
 	root := strings.TrimSpace(string(out))
 	blocks := map[string]string{}
-	for _, f := range fencesOf(t, harness.RepoFile("docs/operations.md")) {
+	for _, f := range fencesOf(t, harness.RepoFile("docs/proxy.md")) {
 		if f.info != "toml" || strings.Contains(f.text, "trusted_proxies") {
 			blocks[f.info] += f.text
 		}

@@ -136,6 +136,8 @@ func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.
 
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, "docs/jobs.md", 7) }
 
+func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, "docs/schema/tutorial.md", 12) }
+
 func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
 
 // follow does what a page says: it writes the files, runs the commands in order, and checks

@@ -152,7 +152,7 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 	}
 	var routes strings.Builder
 	for _, row := range rows {
-		fmt.Fprintf(&routes, "  GET /%s -> %[1]s (timeout: 10s)\n", row.handler)
+		fmt.Fprintf(&routes, "  GET /%s -> %[1]s (timeout: 60s)\n", row.handler)
 	}
 	a := harness.NewApp(t, "app thrown\nroutes(\"/\", auth: none, rateLimit: none) {\n"+routes.String()+"}\n",
 		"[telemetry]\nformat = \"json\"\n[sandbox]\ncpu = \"2s\"\nmemory = \"16mb\"\n")

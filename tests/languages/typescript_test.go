@@ -117,10 +117,10 @@ entity Item { id: id n: int @@allow read to anonymous }
 routes("/", auth: none, rateLimit: none) {
   GET /short -> waits (timeout: 300ms)
   GET /long -> waits
-  GET /spin -> spins (timeout: 10s)
-  GET /rows -> rows (timeout: 10s)
-  POST /body -> reads (body: 8mb, timeout: 10s)
-  POST /whole -> readsBytes (body: 8mb, timeout: 10s)
+  GET /spin -> spins (timeout: 60s)
+  GET /rows -> rows (timeout: 60s)
+  POST /body -> reads (body: 8mb, timeout: 60s)
+  POST /whole -> readsBytes (body: 8mb, timeout: 60s)
 }
 `, "[runtime]\ntimeout = \"600ms\"\n[sandbox]\ncpu = \"500ms\"\nmemory = \"8mb\"\nhost_calls = 1000000\nstore_operations = 1000000\n")
 	a.Write("handlers/stopped.ts", `import { ok, query, type RouteRequest } from "@runner/sdk";

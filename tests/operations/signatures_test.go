@@ -469,7 +469,7 @@ func TestAKeyFileThatCannotSignIsRefused(t *testing.T) {
 	}
 }
 
-// withOpenSSL are the commands of docs/operations.md, and a key with a passphrase.
+// withOpenSSL are the commands of docs/deploy.md, and a key with a passphrase.
 const withOpenSSL = `set -euo pipefail
 umask 077
 openssl genpkey -algorithm ed25519 -out release.pem
