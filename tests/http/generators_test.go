@@ -35,7 +35,7 @@ func run(t *testing.T, dir string, env []string, command ...string) string {
 }
 
 // everything is the document of a schema with all features.
-var everything = harness.RepoFile("generate/testdata/everything.openapi.json")
+var everything = harness.RepoFile("schema/generate/testdata/everything.openapi.json")
 
 // called is what each client prints.
 const called = `"added" 201 201

@@ -66,7 +66,7 @@ func TestDocumentsOfAllSchemasAreValidOpenAPI(t *testing.T) {
 	if err != nil || len(schemas) < 4 {
 		t.Fatalf("examples: %q, %v", schemas, err)
 	}
-	schemas = append(schemas, harness.RepoFile("generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), harness.Testdata("client/client.schema"))
+	schemas = append(schemas, harness.RepoFile("schema/generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), harness.Testdata("client/client.schema"))
 	seed := harness.NewApp(t, "apiKeys { scopes: { a: @system(\"a\") { @grant read on Order } } }\nroutes(\"/v1\", auth: apiKey(a), rateLimit: none) { GET / -> x routes(\"/me\", auth: session) { POST /:id/*rest -> y } }", "")
 	schemas = append(schemas, seed.Path("app.schema"))
 

@@ -83,7 +83,7 @@ func TestClientsOfAllSchemasAreValidTypeScript(t *testing.T) {
 	}
 	clashing := harness.NewApp(t, clash+functions+"}\nroutes(\"/\", auth: none, rateLimit: none) { POST /:new/:class -> connect (input: Promise) GET /a -> then GET /b -> call GET /d -> call_ GET /e -> call__ GET /c -> new GET /*default -> constructor }", "")
 	empty := harness.NewApp(t, "type Nothing { a: int? }", "")
-	schemas = append(schemas, harness.RepoFile("generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), clashing.Path("app.schema"), empty.Path("app.schema"))
+	schemas = append(schemas, harness.RepoFile("schema/generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), clashing.Path("app.schema"), empty.Path("app.schema"))
 
 	all := harness.NewApp(t, "", "")
 	all.Write("tsconfig.json", harness.ClientConfig)

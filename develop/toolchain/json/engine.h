@@ -141,5 +141,5 @@ u32 engine(js_alloc_string)(u32 context, u32 length, u32 wide);
 value engine(js_json_parse)(u32 context, value self, u32 count, value *arguments);
 value engine(js_json_stringify)(u32 context, value self, u32 count, value *arguments);
 
-// A function of the glue: see build/glue.go.
+// A function of the glue: see develop/toolchain/glue.go.
 u32 engine(take)(value v, u32 *slot);
