@@ -29,4 +29,5 @@ VOLUME /data
 EXPOSE 8080
 HEALTHCHECK CMD ["runner", "status"]
 ENTRYPOINT ["runner"]
-CMD ["serve"]
+# With --data it waits for a release if there is no app.
+CMD ["serve", "--data", "/data"]

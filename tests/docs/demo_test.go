@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,11 +69,18 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	if len(lines) != len(want) {
 		t.Errorf("the demo printed %d lines to try, want %d\n%s", len(lines), len(want), stderr.String())
 	}
+	var bodies []string
 	for i, line := range lines {
 		out, err := exec.Command("bash", "-c", line+` -s -w '\n%{http_code}'`).CombinedOutput()
 		body, status, _ := strings.Cut(string(out), "\n")
+		bodies = append(bodies, body)
 		if err != nil || status != want[i].status || !strings.Contains(body, want[i].body) {
 			t.Errorf("%s\n%v, status %s, want %s with %s:\n%s", line, err, status, want[i].status, want[i].body, body)
+		}
+	}
+	for _, answer := range readmeAnswers(t) {
+		if !slices.ContainsFunc(bodies, func(body string) bool { return isShortened(answer, body) }) {
+			t.Errorf("README.md has an answer that the demo does not give:\n%s\n%s", answer, strings.Join(bodies, "\n"))
 		}
 	}
 	page, err := os.ReadFile(harness.RepoFile("docs/demo.md"))
@@ -98,4 +106,35 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	if log := stderr.String(); strings.Contains(log, "panic") || strings.Contains(log, "Error 1") || !strings.Contains(log, `"msg":"stopping"`) {
 		t.Errorf("the demo ended badly: %v\n%s", err, log)
 	}
+}
+
+// readmeAnswers returns the answers of the demo in README.md, each as one line.
+func readmeAnswers(t *testing.T) (all []string) {
+	t.Helper()
+	_, text, _ := strings.Cut(harness.MustRead(t, harness.RepoFile("README.md")), "```console\n")
+	text, _, _ = strings.Cut(text, "```")
+	for part := range strings.SplitSeq(text, "\n\n") {
+		lines := strings.Split(strings.TrimSpace(part), "\n")
+		for i := range lines {
+			lines[i] = strings.TrimSpace(lines[i])
+		}
+		all = append(all, strings.Join(lines[1:], "")) // the first one is the command
+	}
+	if len(all) < 3 {
+		t.Errorf("README.md has %d answers of the demo", len(all))
+	}
+	return all
+}
+
+// isShortened reports whether short is text with some of it replaced by "…".
+func isShortened(short, text string) bool {
+	parts := strings.Split(short, "…")
+	for i, part := range parts {
+		at := strings.Index(text, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		text = text[at+len(part):]
+	}
+	return text == "" // what ends with "…" has a last part
 }
