@@ -373,7 +373,8 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
+		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name).
+			WithHint("runner data list shows the rows of an entity")
 	}
 	auth := target.rights.For(o.auth.Input)
 	tenant := o.Caller.Tenant
