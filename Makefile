@@ -40,6 +40,7 @@ test: ## everything in its short form
 	@tools/fetch-engine.sh
 	@$(MAKE) --no-print-directory -j2 setup lint # one waits for the network, the other computes
 	@$(MAKE) --no-print-directory unit blackbox
+	@tools/skipped.sh
 
 test-arm64: ## tests of the runner for arm64, under qemu: about five minutes
 	@tools/test-arm64.sh

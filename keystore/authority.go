@@ -51,7 +51,8 @@ func (a Authority) spend(units int) error {
 
 // errNoKey is the answer for every id that the caller cannot reach, whether or not a key
 // has it.
-var errNoKey error = fault.New(fault.NotFound, "there is no API key with this id")
+var errNoKey error = fault.New(fault.NotFound, "there is no API key with this id").
+	WithHint("runner api-keys list --all shows every key")
 
 var errNoUser error = fault.New(fault.Invalid, "the user is missing: the caller has no sessions of its own")
 

@@ -17,7 +17,8 @@ import (
 // The answers to operations on platform keys that cannot be done.
 var (
 	errNotOperator   error = fault.New(fault.Denied, "only an operator may manage platform keys")
-	errNoPlatformKey error = fault.New(fault.NotFound, "there is no platform key with this id")
+	errNoPlatformKey error = fault.New(fault.NotFound, "there is no platform key with this id").
+				WithHint("runner keys list --all shows every platform key")
 )
 
 // CreatePlatformKey describes a new platform key.

@@ -19,7 +19,8 @@ const maxRoles = 64
 
 // errNoSession is the answer for every id that the caller cannot reach, whether or not a
 // session has it.
-var errNoSession error = fault.New(fault.NotFound, "there is no session with this id")
+var errNoSession error = fault.New(fault.NotFound, "there is no session with this id").
+	WithHint("runner sessions list --all shows every session")
 
 // CreateSessionRequest describes a new session.
 type CreateSessionRequest struct {

@@ -119,7 +119,13 @@ func (rel *release) function(name string) (*route, error) {
 	for i := range rel.schema.Functions {
 		names = append(names, rel.schema.Functions[i].Name)
 	}
-	return nil, fault.New(fault.NotFound, "the schema declares no function %q%s", name, diag.DidYouMean(name, names))
+	return nil, UnknownFunction(name, names)
+}
+
+// UnknownFunction returns the fault about a function that is not among those of the schema.
+func UnknownFunction(name string, declared []string) error {
+	return fault.New(fault.NotFound, "the schema declares no function %q%s", name, diag.DidYouMean(name, declared)).
+		WithHint("functions are declared in the schema's functions block: runner call --help explains it")
 }
 
 // callFunction invokes the function, with an audit record in its transaction.

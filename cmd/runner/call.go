@@ -86,8 +86,6 @@ const maxParams = 8 << 20
 func (c *program) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
 	answer, err := node.CallFunction(ctx, request)
 	switch {
-	case fault.CodeOf(err) == fault.NotFound:
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "functions are declared in the schema's functions block: runner call --help explains it"}
 	case err != nil:
 		return err
 	case ctx.Err() != nil:

@@ -8,7 +8,6 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/deploy"
@@ -73,10 +72,7 @@ func deployCommand(c *program) *cobra.Command {
 			if !yes {
 				d.Confirm = c.Confirm
 			}
-			if err = d.Run(cmd.Context()); fault.CodeOf(err) == fault.NotFound {
-				return unknownRelease(err) // it was swept before its activation
-			}
-			return err
+			return d.Run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
@@ -111,8 +107,6 @@ func diffCommand(c *program) *cobra.Command {
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				d, err := deploy.Stored(ctx, node, args...)
 				switch {
-				case fault.CodeOf(err) == fault.NotFound:
-					return unknownRelease(err)
 				case err != nil:
 					return err
 				case c.JSON:

@@ -1,13 +1,6 @@
 package main
 
-import (
-	"errors"
-
-	"github.com/spf13/cobra"
-
-	"runner.example/internal/console"
-	"runner.example/internal/fault"
-)
+import "github.com/spf13/cobra"
 
 const keysHelp = `Manage the platform keys of the node, with or without a running server. With a platform key,
 commands with --to reach the node over the network, at the address of [admin] listen.
@@ -24,12 +17,4 @@ func keysCommand(c *program) *cobra.Command {
 	cmd.AddCommand(keysCreateCommand(c), keysListCommand(c), keysRevokeCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
-}
-
-// unknownPlatformKey gives the error for an unknown id its hint.
-func unknownPlatformKey(err error) error {
-	if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.NotFound {
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner keys list --all shows every platform key"}
-	}
-	return err
 }

@@ -20,7 +20,7 @@ func keysRevokeCommand(c *program) *cobra.Command {
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.RevokePlatformKey(ctx, args[0])
 				if err != nil {
-					return unknownPlatformKey(err)
+					return err
 				}
 				return c.PrintChanged("revoked", key.Item.ID, key, key.Nodes)
 			}})

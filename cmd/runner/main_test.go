@@ -346,6 +346,31 @@ func TestAPermissionErrorHasAHint(t *testing.T) {
 	}
 }
 
+func TestTheExitStatusAndTheHintAreThoseOfTheFault(t *testing.T) {
+	statuses := map[fault.Code]int{
+		fault.Invalid: console.StatusInvalid, fault.InvalidJSON: console.StatusInvalid, fault.InvalidInput: console.StatusInvalid,
+		fault.TooLarge: console.StatusInvalid, fault.BodyTooLarge: console.StatusInvalid, fault.Limit: console.StatusInvalid,
+		fault.NotFound: console.StatusNotFound, fault.Conflict: console.StatusState, fault.Unavailable: console.StatusUnreachable,
+	}
+	for _, code := range fault.All() {
+		want, ok := statuses[code]
+		if !ok {
+			want = console.StatusFailed
+		}
+		f := fault.New(code, "what is wrong")
+		for said, err := range map[string]error{
+			"runner: error: what is wrong\n":                                     f,
+			"runner: error: what is wrong\nrunner: hint: runner nodes list\n":    f.WithHint("runner nodes list"),
+			"runner: error: ask: what is wrong\nrunner: hint: runner app list\n": fmt.Errorf("ask: %w", f.WithHint("runner app list")),
+		} {
+			var stderr strings.Builder
+			if got := (&program{&cli.CLI{Console: console.Console{Stderr: &stderr}}}).report(err); got != want || stderr.String() != said {
+				t.Errorf("%s: status %d, want %d, and %q, want %q", code, got, want, stderr.String(), said)
+			}
+		}
+	}
+}
+
 func TestACommandFailsWhenTheStoreStaysLocked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")

@@ -43,10 +43,12 @@ func (c *program) printError(err error) (status int, hint string) {
 		return console.StatusInvalid, "leave the data directory unchanged, and restore a backup into a new one; `runner store salvage` writes the readable rows"
 	}
 	if f, ok := errors.AsType[*console.Failure](err); ok {
-		status, hint = f.Status, f.Hint
+		status = f.Status
 	} else if f, ok := errors.AsType[*fault.Fault](err); ok {
-		status, hint = statusOf(f.Code), hintOf(f.Code)
+		outcome, _ := fault.OutcomeOf(f.Code)
+		status = outcome.Exit
 	}
+	hint = console.HintOf(err)
 	switch {
 	case hint != "":
 	case errors.Is(err, fs.ErrPermission):
@@ -60,27 +62,4 @@ func (c *program) printError(err error) (status int, hint string) {
 func isFailure(err error) bool {
 	_, ok := errors.AsType[*console.Failure](err)
 	return ok
-}
-
-// statusOf is the table of fault codes and exit statuses.
-func statusOf(code fault.Code) int {
-	switch code {
-	case fault.Invalid, fault.InvalidJSON, fault.TooLarge, fault.Limit:
-		return console.StatusInvalid
-	case fault.NotFound:
-		return console.StatusNotFound
-	case fault.Conflict:
-		return console.StatusState
-	case fault.Unavailable:
-		return console.StatusUnreachable
-	}
-	return console.StatusFailed
-}
-
-// hintOf returns the next command to type, for codes that determine it.
-func hintOf(code fault.Code) string {
-	if code == fault.NotFound {
-		return "runner api-keys list --all shows every key"
-	}
-	return ""
 }

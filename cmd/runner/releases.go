@@ -6,8 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
-	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/deploy"
@@ -77,17 +75,10 @@ func rollbackCommand(c *program) *cobra.Command {
 			if !yes && !c.JSON && c.CanAsk() {
 				r.Confirm = c.Confirm
 			}
-			if err = r.Run(cmd.Context(), args...); fault.CodeOf(err) == fault.NotFound {
-				return unknownRelease(err)
-			}
-			return err
+			return r.Run(cmd.Context(), args...)
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "activate the release without a question")
 	remote.AddFlags(cmd)
 	return cmd
-}
-
-func unknownRelease(err error) error {
-	return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner releases lists those that are kept"}
 }

@@ -7,7 +7,6 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 )
@@ -55,9 +54,6 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 
 func revokeSession(ctx context.Context, c *program, node *admin.Client, id string) error {
 	s, err := node.RevokeSession(ctx, id)
-	if fault.CodeOf(err) == fault.NotFound {
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner sessions list --all shows every session"}
-	}
 	if err != nil {
 		return err
 	}

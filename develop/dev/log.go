@@ -406,8 +406,8 @@ func (l *devLog) mistakes(err error) {
 		e := devEvent{Event: "failed", Message: console.TextOf(one)}
 		if m, ok := errors.AsType[*console.Problems](one); ok {
 			e.Event, e.Message, e.List = "mistakes", m.What, m.List
-		} else if f, ok := errors.AsType[*console.Failure](one); ok {
-			e.Hint = f.Hint
+		} else {
+			e.Hint = console.HintOf(one)
 		}
 		_ = l.object(e) // a closed terminal is ignored
 	}

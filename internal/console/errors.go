@@ -1,10 +1,12 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/fault"
 )
 
 // The exit statuses; the help text lists them.
@@ -61,23 +63,34 @@ func Parts(err error) []error {
 	return all
 }
 
+// HintOf returns the hint of an error, of its Failure or else of its fault; "" if it has none.
+func HintOf(err error) string {
+	if f, ok := errors.AsType[*Failure](err); ok && f.Hint != "" {
+		return f.Hint
+	}
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f.Hint
+	}
+	return ""
+}
+
 // Counted returns the numbers of errors and warnings in a list, as text.
 func Counted(list diag.List) string {
-	errors, warnings := 0, 0
+	failed, warnings := 0, 0
 	for _, d := range list.Sorted() {
 		if d.Severity == diag.Error {
-			errors++
+			failed++
 		} else {
 			warnings++
 		}
 	}
 	switch {
 	case warnings == 0:
-		return Plural(errors, "error")
-	case errors == 0:
+		return Plural(failed, "error")
+	case failed == 0:
 		return Plural(warnings, "warning")
 	}
-	return Plural(errors, "error") + " and " + Plural(warnings, "warning")
+	return Plural(failed, "error") + " and " + Plural(warnings, "warning")
 }
 
 // Plural returns a number with a noun.

@@ -1,7 +1,7 @@
 // Package fault names every way a request or a host call can fail: one closed
 // list of codes, shared by HTTP answers, guests and logs.
 //
-// Which HTTP status a code becomes is known to runtime/front alone (and, for
-// operators on the network, to admin), which errno to hostabi alone. A fault carries two texts: Detail may leave the
-// process, the cause never does.
+// One table (outcome.go) says what others see of a code: the status of an HTTP answer, the errno
+// of a guest, the exit status of a command. docs/fault-codes.md shows it. A fault carries three
+// texts: Detail may leave the process, Hint is for operators alone, the cause is for the log.
 package fault

@@ -79,19 +79,6 @@ func OfStatus(status int) Code {
 	return Error
 }
 
-// All returns every code, in the order of declaration.
-func All() []Code {
-	return []Code{
-		RouteNotFound, MethodNotAllowed, MethodNotImplemented, BadPath, InvalidRequest,
-		HTTPVersion, URITooLong, HeadersTooLarge, RequestTimeout, BodyTooLarge, InvalidJSON, InvalidInput,
-		MissingCredentials, InvalidToken, MissingSignature, InvalidSignature, InsufficientScope, InsufficientRole, CrossOrigin, RateLimited,
-		Overloaded, NotReady, HandlerFailed, HandlerTimeout, HandlerOutOfMemory,
-		HandlerUnavailable, KeyStoreStale,
-		BadRequest, Unauthorized, Forbidden, Error,
-		NotFound, Invalid, Denied, Conflict, TooLarge, Limit, Unavailable, Deadline, Internal,
-	}
-}
-
 // Fault is an error that the caller or the operator can act on. A Fault is immutable and
 // safe for concurrent use.
 type Fault struct {
@@ -99,6 +86,8 @@ type Fault struct {
 	// Detail is for the caller: it says what is wrong and what to do, and contains nothing
 	// that the caller may not know.
 	Detail string
+	// Hint is for operators: the next command to type. Clients and guests do not get it.
+	Hint string
 	// Cause is only for the log; nil when Detail says all.
 	Cause error
 }
@@ -111,6 +100,13 @@ func New(code Code, format string, args ...any) *Fault {
 // Wrap returns a fault with a detail for the caller and a cause for the log.
 func Wrap(cause error, code Code, format string, args ...any) *Fault {
 	return &Fault{Code: code, Detail: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// WithHint returns a copy of the fault with a hint.
+func (f *Fault) WithHint(hint string) *Fault {
+	hinted := *f
+	hinted.Hint = hint
+	return &hinted
 }
 
 // ValueError is a fault about a value that an operation was given, such as one that a field

@@ -50,7 +50,7 @@ func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
 		f := fault.Of(explained(err))
-		text, _ := json.Marshal(refusal{f.Code, f.Detail})
+		text, _ := json.Marshal(refusalOf(f))
 		w.Header().Set(backupError, string(text))
 		return err
 	}

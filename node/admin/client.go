@@ -130,7 +130,7 @@ func refused(answer *http.Response, body []byte) error {
 	if wait, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
 		r.Detail += fmt.Sprintf(" (%d s)", wait)
 	}
-	return fault.New(r.Code, "%s", r.Detail)
+	return fault.New(r.Code, "%s", r.Detail).WithHint(r.Hint)
 }
 
 // CreateKey creates a key; only this answer has its token.

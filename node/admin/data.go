@@ -200,7 +200,8 @@ func (l *Local) getRow(ctx context.Context, who keystore.Authority, args RowID) 
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		text, err := l.onRows(tx, &who.Caller, "get", map[string]any{"from": args.Entity, "id": args.ID})
 		if fault.CodeOf(err) == fault.NotFound {
-			return fault.New(fault.NotFound, "there is no %s with the id %q", args.Entity, args.ID)
+			return fault.New(fault.NotFound, "there is no %s with the id %q", args.Entity, args.ID).
+				WithHint("runner data list " + args.Entity + " shows its rows")
 		}
 		if err != nil {
 			return err

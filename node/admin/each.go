@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime"
@@ -170,7 +169,7 @@ func (l *Local) rowParam(function, entity string) (string, error) {
 		}
 		return "", fault.New(fault.Invalid, "%s cannot be called with the id of a row: it needs one parameter for it, and defaults for others: %s(row: %s)", function, function, entity)
 	}
-	return "", fault.New(fault.NotFound, "the schema declares no function %q%s", function, diag.DidYouMean(function, names))
+	return "", runtime.UnknownFunction(function, names)
 }
 
 // eachCall is one batch.

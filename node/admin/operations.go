@@ -222,7 +222,8 @@ func roleOf(name string) (role keystore.Role, ok bool) {
 }
 
 func unknownOperation(name string) error {
-	return fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name)
+	return fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name).
+		WithHint("runner version and runner status show the versions of both")
 }
 
 // operator is who asks for an operation.

@@ -321,43 +321,14 @@ func (s *RemoteServer) refuse(w http.ResponseWriter, r *http.Request, err error)
 		w.Header().Set("Retry-After", strconv.Itoa(limited.RetryAfter))
 	}
 	document := s.refusal(r.Context(), explained(err))
-	status := statusOf(document.Code)
-	if status == http.StatusUnauthorized {
+	outcome, _ := fault.OutcomeOf(document.Code)
+	if outcome.Admin == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+	w.WriteHeader(outcome.Admin)
 	_ = json.NewEncoder(w).Encode(document) // the client may have closed the connection
-}
-
-// statusOf returns the HTTP status of a refusal.
-func statusOf(code fault.Code) int {
-	switch code {
-	case fault.MissingCredentials, fault.InvalidToken:
-		return http.StatusUnauthorized
-	case fault.InsufficientRole, fault.Denied:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.MethodNotAllowed:
-		return http.StatusMethodNotAllowed
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.RateLimited:
-		return http.StatusTooManyRequests
-	case fault.Overloaded, fault.Unavailable, fault.NotReady, fault.KeyStoreStale:
-		return http.StatusServiceUnavailable
-	case fault.Deadline:
-		return http.StatusGatewayTimeout
-	case fault.Internal:
-		return http.StatusInternalServerError
-	case fault.Invalid, fault.InvalidRequest:
-		return http.StatusBadRequest
-	}
-	return http.StatusUnprocessableEntity
 }
 
 // slots limit what runs at once.

@@ -330,7 +330,7 @@ func TestTheNetworkAndTheProcessGiveTheSameAnswers(t *testing.T) {
 		if a, b := document(t, mine), document(t, theirs); a != b {
 			t.Errorf("%s:\nin process: %s\nnetwork:    %s", name, a, b)
 		}
-		if a, b := fault.Of(myErr), fault.Of(theirErr); (a == nil) != (b == nil) || a != nil && (a.Code != b.Code || a.Detail != b.Detail) {
+		if a, b := fault.Of(myErr), fault.Of(theirErr); (a == nil) != (b == nil) || a != nil && (a.Code != b.Code || a.Detail != b.Detail || a.Hint != b.Hint) {
 			t.Errorf("%s:\nin process: %#v\nnetwork:    %#v", name, a, b)
 		}
 	}
@@ -340,6 +340,29 @@ func TestTheNetworkAndTheProcessGiveTheSameAnswers(t *testing.T) {
 	}
 	if err := n.client(keystore.RoleDeploy).Backup(ctx, io.Discard); fault.CodeOf(err) != fault.InsufficientRole {
 		t.Errorf("a backup with the role deploy: %v", err)
+	}
+}
+
+func TestARefusalHasTheStatusOfItsCodeAndItsHint(t *testing.T) {
+	n := serveRemote(t, admin.RemoteOptions{})
+	token := bearer(n.keys[keystore.RoleAdmin].Token)
+	for _, c := range []struct {
+		operation, args, code string
+		status                int
+		hint                  string
+	}{
+		{"apiKeys.tidy", `{}`, "not_found", 404, "runner version and runner status show the versions of both"},
+		{"apiKeys.get", `{"id":"key_01hzzzzzzzzzzzzzzzzzzzzzzz"}`, "not_found", 404, "runner api-keys list --all shows every key"},
+		{"apiKeys.get", `[]`, "invalid", 400, ""},
+	} {
+		got := n.do(n.web(), "POST", "/v1/"+c.operation, strings.NewReader(c.args), token)
+		var document struct{ Hint string }
+		if err := json.Unmarshal([]byte(got.body), &document); err != nil {
+			t.Fatal(err)
+		}
+		if got.status != c.status || got.code != c.code || document.Hint != c.hint {
+			t.Errorf("%s %s: %d %s", c.operation, c.args, got.status, got.body)
+		}
 	}
 }
 

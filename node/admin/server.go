@@ -125,7 +125,11 @@ func readArguments(r *http.Request, limit int64) ([]byte, error) {
 type refusal struct {
 	Code   fault.Code `json:"code"`
 	Detail string     `json:"detail"`
+	// Hint is the next command to type; empty: there is none.
+	Hint string `json:"hint,omitempty"`
 }
+
+func refusalOf(f *fault.Fault) refusal { return refusal{f.Code, f.Detail, f.Hint} }
 
 // refusal returns the error that an operator sees, and logs it if it is the server's fault.
 func (s *responder) refusal(ctx context.Context, err error) refusal {
@@ -133,5 +137,5 @@ func (s *responder) refusal(ctx context.Context, err error) refusal {
 	if f.Code == fault.Internal || f.Code == fault.Unavailable {
 		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
 	}
-	return refusal{f.Code, f.Detail}
+	return refusalOf(f)
 }

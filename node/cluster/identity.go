@@ -78,7 +78,8 @@ func readIdentity(data string) (*identity, error) {
 	path := files(data, nodeFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.NotFound, "%q is not the data directory of a node", data)
+		return nil, fault.New(fault.NotFound, "%q is not the data directory of a node", data).
+			WithHint("name the data directory of the node with --data")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what the node is: %w", err)

@@ -177,7 +177,8 @@ func (n *Node) removeUnlisted(ctx context.Context, name string) error {
 			return n.removeMember(ctx, func(other etcdlog.MemberInfo) bool { return other.ID == m.ID })
 		}
 	}
-	return fault.New(fault.NotFound, "the cluster has no node with the name %q", name)
+	return fault.New(fault.NotFound, "the cluster has no node with the name %q", name).
+		WithHint("runner cluster status lists the nodes")
 }
 
 func (n *Node) setLeaving(leaving bool) {

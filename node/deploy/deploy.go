@@ -204,7 +204,7 @@ func Stored(ctx context.Context, node *admin.Client, names ...string) (d Differe
 		ids[0], ids[1] = list.Active.ID, ids[0]
 	}
 	if ids[1] == "" {
-		return d, fault.New(fault.NotFound, "no release is active")
+		return d, fault.New(fault.NotFound, "no release is active").WithHint("runner deploy activates one")
 	}
 	after, err := stored(ctx, node, ids[1])
 	if err != nil {
@@ -229,7 +229,7 @@ func find(list admin.ReleaseList, name string) (id string, err error) {
 	case !strings.HasPrefix(name, "rel_"):
 		return "", fault.New(fault.Invalid, "%.40q is not the id of a release: runner releases lists them", name)
 	default:
-		return "", fault.New(fault.NotFound, "there is no release %s", console.Harmless(name))
+		return "", release.Unknown(console.Harmless(name))
 	}
 	return id, nil
 }

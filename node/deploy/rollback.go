@@ -7,6 +7,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/node/admin"
+	"runner.example/node/release"
 )
 
 // Rollback is one run of runner rollback.
@@ -32,7 +33,7 @@ func (r Rollback) Run(ctx context.Context, names ...string) error {
 			return err
 		}
 	case id == "":
-		return fault.New(fault.NotFound, "no release was active before")
+		return fault.New(fault.NotFound, "no release was active before").WithHint(release.KeptHint)
 	}
 	if r.Confirm != nil {
 		yes, err := r.Confirm(ctx, "activate "+id+" instead of "+active+"?")

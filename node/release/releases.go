@@ -359,10 +359,18 @@ func get[T any](tx *store.Tx, key string) (value T, err error) {
 func Get(tx *store.Tx, id string) (Release, error) {
 	rel, err := get[Release](tx, prefixRecord+id)
 	if errors.Is(err, store.ErrNotFound) {
-		return rel, fault.New(fault.NotFound, "there is no release %s", id)
+		return rel, Unknown(id)
 	}
 	return rel, err
 }
+
+// Unknown returns the fault about an id of no stored release.
+func Unknown(id string) error {
+	return fault.New(fault.NotFound, "there is no release %s", id).WithHint(KeptHint)
+}
+
+// KeptHint says which command lists the stored releases.
+const KeptHint = "runner releases lists those that are kept"
 
 // Active returns the pointer; the zero value if no release is active.
 func Active(tx *store.Tx) (Pointer, error) {

@@ -90,11 +90,11 @@ func (x *Exchange) Send(r *abi.Response) {
 // logged here and nowhere else. An error that is not a fault is fault.Internal.
 func (x *Exchange) Refuse(err error, extra Extra) {
 	f := fault.Of(err)
-	row := refusalOf(f.Code)
+	outcome, _ := fault.OutcomeOf(f.Code)
 	x.srv.opt.Metrics.Refused(string(f.Code))
-	x.logCause(f, row.status)
-	h := x.answer(row.status)
-	if x.Private || noStore(row.status) {
+	x.logCause(f, outcome.HTTP)
+	h := x.answer(outcome.HTTP)
+	if x.Private || noStore(outcome.HTTP) {
 		h.Set("Cache-Control", "no-store")
 	}
 	switch {
@@ -102,7 +102,7 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 		x.challenge("invalid_token", "")
 	case f.Code == fault.InsufficientScope:
 		x.challenge("insufficient_scope", extra.Scope)
-	case row.status == fasthttp.StatusUnauthorized:
+	case outcome.HTTP == fasthttp.StatusUnauthorized:
 		x.challenge("", "")
 	}
 	if extra.Allow != "" {
@@ -115,8 +115,8 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 		h.Set("Retry-After", strconv.Itoa(extra.RetryAfter))
 	}
 	detail := f.Detail
-	if detail == "" || row.fixed {
-		detail = row.detail
+	if detail == "" || outcome.Uniform {
+		detail = outcome.Detail
 	}
 	x.problem(string(f.Code), detail, extra.Errors)
 }

@@ -114,30 +114,25 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.AllowImport()
 	}
-	o := operation{Access: a, op: kind, table: t, auth: &auth, out: out}
-	if kind == query.OpInsert {
-		return o.insert(&read)
-	}
-	if kind == query.OpAggregate {
-		wanted, err := read.Aggregation(&auth)
-		if err != nil {
-			return err
-		}
-		o.query = wanted.Query
-		return o.aggregate(wanted)
-	}
-	q, err := read.Query(&auth, a.Model.cursors)
+	request, err := read.Request(&auth, a.Model.cursors)
 	if err != nil {
 		return err
 	}
-	o.query, o.includes = q, a.includesOf(q, t, out)
+	o := operation{Access: a, op: kind, table: t, auth: &auth, out: out, query: request.Query}
+	switch kind {
+	case query.OpInsert:
+		return o.insert(request.Inserted, read.IsList())
+	case query.OpAggregate:
+		return o.aggregate(request.Aggregation)
+	}
+	o.includes = a.includesOf(o.query, t, out)
 	switch kind {
 	case query.OpGet:
 		return o.get()
 	case query.OpCount:
 		return o.count()
 	case query.OpUpdate:
-		return o.update(&read)
+		return o.update(&request.Set)
 	case query.OpDelete:
 		return o.delete()
 	default:

@@ -217,15 +217,12 @@ func (c *changes) removeEntries(t *table, values []schema.Value) {
 // ---- insert ----
 
 // insert adds rows.
-func (o *operation) insert(args *query.Arguments) error {
-	inputs, err := args.Inputs(o.auth)
-	if err != nil {
-		return err
-	}
+func (o *operation) insert(inputs []query.Input, isList bool) error {
+	var err error
 	rows := make([]layout.Row, len(inputs))
 	for i := range inputs {
 		at := "values"
-		if args.IsList() {
+		if isList {
 			at = query.ElementPath(at, i)
 		}
 		if rows[i].Values, err = o.newRow(&inputs[i], at); err != nil {
@@ -373,7 +370,8 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name)
+		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name).
+			WithHint("runner data list shows the rows of an entity")
 	}
 	auth := target.rights.For(o.auth.Input)
 	tenant := o.Caller.Tenant
@@ -461,12 +459,8 @@ type changed struct {
 }
 
 // update changes the rows that the query finds.
-func (o *operation) update(args *query.Arguments) error {
-	in, err := args.Changes(o.auth)
-	if err != nil {
-		return err
-	}
-	found, err := o.findToUpdate(&in)
+func (o *operation) update(in *query.Input) error {
+	found, err := o.findToUpdate(in)
 	if err != nil {
 		return err
 	}

@@ -241,11 +241,11 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 		return nil, err
 	}
 	if s == nil || s.Job(j.Name) == nil {
-		return nil, fault.New(fault.Conflict, "the active schema declares no job %q", j.Name)
+		return nil, fault.New(fault.Conflict, "the active schema declares no job %q", j.Name).WithHint("runner jobs show " + j.ID)
 	}
 	switch j.State {
 	case Running, Done:
-		return nil, fault.New(fault.Conflict, "the job is %s", j.State)
+		return nil, fault.New(fault.Conflict, "the job is %s", j.State).WithHint("runner jobs show " + j.ID)
 	case Waiting:
 		if err := tx.Delete(j.waitingKey()); err != nil {
 			return nil, err

@@ -364,7 +364,8 @@ func (r *record) checkFits(tx *store.Tx, value []byte) error {
 }
 
 // ErrNotFound is the error for an id that no job has, or that the caller cannot reach.
-var ErrNotFound error = fault.New(fault.NotFound, "there is no job with this id")
+var ErrNotFound error = fault.New(fault.NotFound, "there is no job with this id").
+	WithHint("runner jobs list shows jobs")
 
 func read(tx *store.Tx, id string) (*record, error) {
 	value, err := tx.Get(recordKey(id))

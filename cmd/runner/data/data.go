@@ -226,9 +226,6 @@ func getCommand(c *cli.CLI) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
-				if fault.CodeOf(err) == fault.NotFound {
-					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: fmt.Sprintf("runner data list %s shows its rows", args[0])}
-				}
 				if err != nil {
 					return err
 				}

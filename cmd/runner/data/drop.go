@@ -10,7 +10,6 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 )
@@ -52,9 +51,6 @@ type dropped struct {
 func drop(ctx context.Context, c *cli.CLI, node *admin.Client, name string, yes bool) error {
 	request := admin.DropKept{Name: name, Count: true}
 	all, err := node.DropKept(ctx, request)
-	if fault.CodeOf(err) == fault.NotFound {
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner check --against <data> lists stored fields and entities that the schema does not declare"}
-	}
 	if err != nil {
 		return err
 	}

@@ -75,9 +75,6 @@ type eachDone struct {
 func callEach(ctx context.Context, c *cli.CLI, node *admin.Client, request admin.CallEach) error {
 	request.CountOnly = true
 	left, err := node.CallEach(ctx, request)
-	if fault.CodeOf(err) == fault.NotFound {
-		return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "functions are declared in the schema's functions block: runner call --help explains it"}
-	}
 	if err != nil {
 		return err
 	}

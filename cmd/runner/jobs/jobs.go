@@ -14,7 +14,6 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/node"
 	"runner.example/node/admin"
@@ -176,12 +175,6 @@ func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, remote *cl
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnRemote(cmd, *remote, node.Task{NeedsSchema: needsSchema, Do: func(ctx context.Context, node *admin.Client) error {
 				j, err := do(ctx, node, args[0])
-				switch fault.CodeOf(err) {
-				case fault.NotFound:
-					return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner jobs list shows jobs"}
-				case fault.Conflict:
-					return &console.Failure{Status: console.StatusState, Err: err, Hint: "runner jobs show " + args[0]}
-				}
 				if err != nil {
 					return err
 				}

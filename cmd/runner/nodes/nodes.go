@@ -332,9 +332,6 @@ func leaveCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			left, err := node.LeaveCluster(cmd.Context(), request)
-			if fault.CodeOf(err) == fault.NotFound {
-				return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "runner cluster status lists the nodes"}
-			}
 			if err != nil {
 				return err
 			}
@@ -385,9 +382,6 @@ func dissolveCommand(c *cli.CLI) *cobra.Command {
 				return err
 			}
 			self, err := cluster.Dissolve(cmd.Context(), a.Data)
-			if fault.CodeOf(err) == fault.NotFound {
-				return &console.Failure{Status: console.StatusNotFound, Err: err, Hint: "name the data directory of the node with --data"}
-			}
 			if err != nil {
 				return inUse(a, err)
 			}

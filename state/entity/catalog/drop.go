@@ -85,7 +85,8 @@ func findKept(tx *store.Tx, name string) (k kept, err error) {
 	}
 	switch {
 	case k.table == nil || isField && k.field == nil:
-		return k, fault.New(fault.NotFound, "rows have no %s%s", name, diag.DidYouMean(name, k.catalog.Kept()))
+		return k, fault.New(fault.NotFound, "rows have no %s%s", name, diag.DidYouMean(name, k.catalog.Kept())).
+			WithHint("runner check --against <data> lists stored fields and entities that the schema does not declare")
 	case isField && !k.field.Kept, !isField && !k.table.Kept:
 		return k, fault.New(fault.Invalid, "the active release declares %s: activate one that declares it with @removed first", name)
 	}

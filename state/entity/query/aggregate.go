@@ -46,10 +46,9 @@ type Computed struct {
 	Field    *schema.Field
 }
 
-// Aggregation parses the arguments of an aggregate of an entity. Faults are Denied, when the
-// caller has no right to read rows, and Invalid.
-func (a *Arguments) Aggregation(auth *Authority) (*Aggregation, error) {
-	q, err := a.Query(auth, nil)
+// aggregation parses the arguments of an aggregate of an entity.
+func (a *Arguments) aggregation(auth *Authority) (*Aggregation, error) {
+	q, err := a.query(auth, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ routes("/", auth: none, rateLimit: none) { GET / -> home }`)}}, compiler.Options
 					b.Fatal(err)
 				}
 				auth := rights.For(schema.RuleInput{Caller: who})
-				if _, err := a.Query(&auth, cursors); err != nil {
+				if _, err := a.Request(&auth, cursors); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,14 +9,13 @@ import (
 
 // Asked is the parsed form of an operation's arguments for a caller, for tests.
 type Asked struct {
-	query       *Query
-	aggregation *Aggregation
-	inputs      []Input
-	auth        Authority
-	seal        *CursorSealer
+	request Request
+	auth    Authority
+	seal    *CursorSealer
 }
 
-// Ask parses the arguments of an operation like Do, but does not scan rows.
+// Ask parses the arguments of an operation, as Access.Do does with the same Request, for tests that
+// need no rows.
 func Ask(s *schema.Schema, who *caller.Caller, op, args string) (Asked, error) {
 	return AskWithKey(s, who, op, args, [32]byte{1})
 }
@@ -40,29 +39,17 @@ func AskWithKey(s *schema.Schema, who *caller.Caller, op, args string, key [32]b
 	}
 	Relate(rights)
 	asked := Asked{auth: rights[a.Entity].For(schema.RuleInput{Caller: who}), seal: NewCursorSealer(key)}
-	if kind == OpInsert {
-		asked.inputs, err = a.Inputs(&asked.auth)
-		return asked, err
-	}
-	if kind == OpAggregate {
-		asked.aggregation, err = a.Aggregation(&asked.auth)
-		return asked, err
-	}
-	if asked.query, err = a.Query(&asked.auth, asked.seal); err != nil || kind != OpUpdate {
-		return asked, err
-	}
-	set, err := a.Changes(&asked.auth)
-	asked.inputs = []Input{set}
+	asked.request, err = a.Request(&asked.auth, asked.seal)
 	return asked, err
 }
 
 // Canonical returns the query's canonical form.
-func (a Asked) Canonical() string { return string(a.query.appendJSON(nil)) }
+func (a Asked) Canonical() string { return string(a.request.Query.appendJSON(nil)) }
 
 // Used are the fields that an aggregate groups by or computes.
 func (a Asked) Used() []*schema.Field {
-	fields := slices.Clone(a.aggregation.By)
-	for _, c := range a.aggregation.Computed {
+	fields := slices.Clone(a.request.Aggregation.By)
+	for _, c := range a.request.Aggregation.Computed {
 		fields = append(fields, c.Field)
 	}
 	return fields
@@ -71,26 +58,26 @@ func (a Asked) Used() []*schema.Field {
 // Selected are the fields that are returned.
 func (a Asked) Selected() []string {
 	var names []string
-	for _, pos := range a.query.Selected {
+	for _, pos := range a.request.Query.Selected {
 		names = append(names, a.auth.entity.Fields[pos].Name)
 	}
 	return names
 }
 
 // Match reports whether a row meets the where.
-func (a Asked) Match(row []schema.Value) bool { return a.query.Where.Match(row, nil) }
+func (a Asked) Match(row []schema.Value) bool { return a.request.Query.Where.Match(row, nil) }
 
 // FreeValues are the values of an untyped row that Match uses.
 func (a Asked) FreeValues(id, object string) []schema.Value {
-	return UntypedRow{ID: id, Object: []byte(object)}.AppendValues(nil, a.query.Names, nil)
+	return UntypedRow{ID: id, Object: []byte(object)}.AppendValues(nil, a.request.Query.Names, nil)
 }
 
 // Compare orders two rows; IsAfter reports whether a row comes after the cursor.
-func (a Asked) Compare(x, y []schema.Value) int { return a.query.CompareRows(x, y) }
-func (a Asked) IsAfter(row []schema.Value) bool { return a.query.IsAfter(row) }
-func (a Asked) Limit() int                      { return a.query.Limit }
+func (a Asked) Compare(x, y []schema.Value) int { return a.request.Query.CompareRows(x, y) }
+func (a Asked) IsAfter(row []schema.Value) bool { return a.request.Query.IsAfter(row) }
+func (a Asked) Limit() int                      { return a.request.Query.Limit }
 func (a Asked) Cursor(row []schema.Value) string {
-	return Must(a.query.NextCursor(row, a.seal, a.auth.Input.Caller))
+	return Must(a.request.Query.NextCursor(row, a.seal, a.auth.Input.Caller))
 }
 func (a Asked) MayRead(row []schema.Value) bool   { return Must(a.auth.MayRead(row)) }
 func (a Asked) MayInsert(row []schema.Value) bool { return Must(a.auth.MayInsert(row)) }
@@ -112,7 +99,7 @@ func (a Asked) MayUpdate(old, new []schema.Value) (finds, makes bool) {
 // Objects are the untyped rows to write.
 func (a Asked) Objects() []string {
 	var list []string
-	for _, in := range a.inputs {
+	for _, in := range a.request.Inserted {
 		list = append(list, string(in.Object))
 	}
 	return list
@@ -122,7 +109,7 @@ func (a Asked) Objects() []string {
 func (a Asked) Written() string {
 	text := AppendText([]byte(`{"into":`), a.auth.name)
 	text = append(text, `,"values":[`...)
-	for i, in := range a.inputs {
+	for i, in := range a.request.Inserted {
 		if i > 0 {
 			text = append(text, ',')
 		}
@@ -148,7 +135,7 @@ func (a Asked) Written() string {
 // Promised reports whether a row fulfils the condition that the planner gets for the
 // column.
 func (a Asked) Promised(row []schema.Value, pos int) bool {
-	v, where := row[pos], &a.query.Where
+	v, where := row[pos], &a.request.Query.Where
 	if want, ok := where.Equal(pos); ok && !v.Equal(want) {
 		return false
 	}
@@ -181,9 +168,9 @@ func (a Asked) Promised(row []schema.Value, pos int) bool {
 
 // Tells reports whether the planner gets a condition for the column.
 func (a Asked) Tells(pos int) bool {
-	_, equal := a.query.Where.Equal(pos)
-	_, among := a.query.Where.OneOf(pos)
-	_, within := a.query.Where.Within(pos)
+	_, equal := a.request.Query.Where.Equal(pos)
+	_, among := a.request.Query.Where.OneOf(pos)
+	_, within := a.request.Query.Where.Within(pos)
 	return equal || among || within
 }
 

@@ -77,9 +77,38 @@ func TimeOver(err error) error {
 	return fault.Wrap(err, fault.Deadline, "the time of the request is over")
 }
 
-// Query parses the arguments of a query, get, count, update or delete of an entity. Faults
-// are Denied, when the caller has no right to the operation, and Invalid.
-func (a *Arguments) Query(auth *Authority, cursors *CursorSealer) (*Query, error) {
+// Request is what an operation does, read from its arguments for a caller.
+type Request struct {
+	// Query is nil for an insert.
+	Query *Query
+	// Aggregation is that of an aggregate; its Query is Query.
+	Aggregation *Aggregation
+	// Inserted are the rows of an insert, Set the changes of an update.
+	Inserted []Input
+	Set      Input
+}
+
+// Request parses the arguments for the caller of auth. cursors seals the cursors of a query.
+// Faults are Denied, when the caller has no right to the operation, and Invalid.
+func (a *Arguments) Request(auth *Authority, cursors *CursorSealer) (r Request, err error) {
+	switch a.op {
+	case OpInsert:
+		r.Inserted, err = a.inserted(auth)
+		return r, err
+	case OpAggregate:
+		if r.Aggregation, err = a.aggregation(auth); err == nil {
+			r.Query = r.Aggregation.Query
+		}
+		return r, err
+	}
+	if r.Query, err = a.query(auth, cursors); err == nil && a.op == OpUpdate {
+		r.Set, err = a.set(auth)
+	}
+	return r, err
+}
+
+// query parses the arguments of a query, get, count, update or delete of an entity.
+func (a *Arguments) query(auth *Authority, cursors *CursorSealer) (*Query, error) {
 	action := schema.ActRead
 	switch a.op {
 	case OpUpdate:
@@ -293,10 +322,9 @@ type Input struct {
 	members map[string][]byte
 }
 
-// Inputs parses the values of an insert and checks each field: its type, its limits, and
-// that the caller may write it. The caller of Inputs checks for missing fields. Faults are
-// Denied and Invalid.
-func (a *Arguments) Inputs(auth *Authority) ([]Input, error) {
+// inserted parses the values of an insert and checks each field: its type, its limits, and
+// that the caller may write it. It does not check for missing fields.
+func (a *Arguments) inserted(auth *Authority) ([]Input, error) {
 	right, err := auth.may(schema.ActInsert)
 	if err != nil {
 		return nil, err
@@ -331,8 +359,8 @@ func (a *Arguments) Inputs(auth *Authority) ([]Input, error) {
 	return list, nil
 }
 
-// Changes parses the set of an update, checked like Inputs.
-func (a *Arguments) Changes(auth *Authority) (Input, error) {
+// set parses the set of an update, checked like inserted.
+func (a *Arguments) set(auth *Authority) (Input, error) {
 	right, err := auth.may(schema.ActUpdate)
 	if err != nil {
 		return Input{}, err
