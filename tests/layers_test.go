@@ -34,8 +34,8 @@ var subjects = []subject{
 		"assemblyscript c go rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold cost deadline diag fairqueue fault secret sourcemap telemetry version wasm/opcode wazerofix",
-		"connlimit console idn settings timezone wasm",
+		"atomicio caller casefold cost deadline diag fairqueue fault secret sourcemap telemetry version wait wasm/opcode wazerofix",
+		"connlimit console filelock idn settings timezone wasm",
 		"schedule symbols",
 	}},
 	{"schema", []string{ // the language
