@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,11 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
 	"runner.example/schema"
 	"runner.example/state/entity"
@@ -115,8 +113,7 @@ const (
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
 	started := time.Now()
-	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
-	run := &jobRun{Claimed: c, requestID: strings.ToLower(id.String()), declared: c.Declared}
+	run := &jobRun{Claimed: c, requestID: ids.New(started), declared: c.Declared}
 	inv := r.jobs.runs.Get().(*invocation)
 	inv.begin()
 	defer func() {
