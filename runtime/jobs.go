@@ -15,6 +15,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
+	"runner.example/internal/wait"
 	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/jobs"
@@ -281,10 +282,7 @@ func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error)
 		if again := unknown || errors.Is(err, store.ErrUnavailable); !again || r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
 			return fmt.Sprintf("%s; not recorded: %v", cause, err), false
 		}
-		select {
-		case <-time.After(recordPause):
-		case <-r.serving.Done():
-		}
+		_ = wait.For(r.serving, recordPause)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
@@ -186,10 +187,7 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 func (n *Node) campaign(ctx context.Context) {
 	for ctx.Err() == nil && n.clock.wait(ctx, true) {
 		n.ownOnce(ctx)
-		select {
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
-		}
+		_ = wait.For(ctx, pollInterval)
 	}
 }
 

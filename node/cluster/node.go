@@ -17,6 +17,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/version"
+	"runner.example/internal/wait"
 	"runner.example/keystore"
 	"runner.example/node/release"
 	"runner.example/state/store"
@@ -200,9 +201,7 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
 			return fmt.Errorf("the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
 		}
-		select {
-		case <-time.After(pollInterval / 4):
-		case <-ctx.Done():
+		if wait.For(ctx, pollInterval/4) != nil {
 			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/internal/wait"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
 	"runner.example/state/store/frame"
@@ -226,12 +227,7 @@ func (p *pacer) pause() {
 	asked := time.Now()
 	runtime.Gosched()
 	if time.Since(asked) > sharedAfter {
-		timer := time.NewTimer(pauseFactor * asked.Sub(p.since))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-p.ctx.Done(): // the next write fails
-		}
+		_ = wait.For(p.ctx, pauseFactor*asked.Sub(p.since)) // when ctx has ended, the next write fails
 	}
 	p.since = time.Now()
 }
