@@ -78,7 +78,7 @@ type Node struct {
 	logger       *slog.Logger
 	now          func() time.Time
 	tls          *nodeTLS
-	caller       *caller
+	peerClient   *peerClient
 	client       *etcdlog.Client
 	etcd         *etcdServer // nil: this process runs none
 
@@ -133,7 +133,7 @@ func Start(opt StartOptions) (*Node, error) {
 	if n.tls, err = readNodeTLS(opt.Data); err != nil {
 		return nil, err
 	}
-	n.caller = newCaller(n.tls.client())
+	n.peerClient = newPeerClient(n.tls.client())
 	addresses, trusted := id.Endpoints, tlsFiles(opt.Data)
 	if len(addresses) > 0 {
 		trusted = opt.etcdTLS()
@@ -291,7 +291,7 @@ func (n *Node) Close() {
 		n.etcd.endJoining() // which uses the client
 	}
 	n.client.Close()
-	n.caller.close()
+	n.peerClient.close()
 	if n.etcd != nil {
 		n.etcd.close()
 	}
@@ -353,7 +353,7 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 	n.mu.Unlock()
 	var failures []error
 	for _, p := range peers {
-		body, err := n.caller.open(ctx, p.Address, opBlob, idArgument{d.String()})
+		body, err := n.peerClient.open(ctx, p.Address, opBlob, idArgument{d.String()})
 		if err == nil {
 			return body, nil
 		}
@@ -409,7 +409,7 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Replication {
 			note(p.Name, false)
 		default:
 			asked.Go(func() {
-				_, err := call[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
+				_, err := call[struct{}](ctx, n.peerClient, p.Address, opApplied, seqArgument{uint64(seq)})
 				note(p.Name, err == nil)
 			})
 		}
@@ -444,7 +444,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 	var asked sync.WaitGroup
 	for _, p := range peers {
 		asked.Go(func() {
-			_, err := call[struct{}](ctx, n.caller, p.Address, opPrepare, idArgument{release})
+			_, err := call[struct{}](ctx, n.peerClient, p.Address, opPrepare, idArgument{release})
 			if err == nil || fault.CodeOf(err) == fault.Unavailable { // it ends, or is cut off
 				return
 			}
@@ -471,7 +471,7 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	}
 	for _, p := range n.peers() {
 		if p.Name == name {
-			_, err := call[struct{}](ctx, n.caller, p.Address, opActivate, change)
+			_, err := call[struct{}](ctx, n.peerClient, p.Address, opActivate, change)
 			return err
 		}
 	}

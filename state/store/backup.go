@@ -325,7 +325,7 @@ func (s *Store) restore(in *frame.Reader) error {
 	}
 	var records []logRecord
 	if err == nil {
-		records, _, err = audit(s.db, 0)
+		records, _, err = checkRecords(s.db, 0)
 	}
 	if err == nil {
 		s.resume(s.machine.window.Size(), records)

@@ -22,7 +22,7 @@ import (
 // group commit.
 type sequencer struct {
 	store   *Store
-	log     log
+	log     entryLog
 	fresh   *freshness // nil if the log is local
 	queue   chan *proposal
 	renewed chan *proposal // taken first, see Tx.renew

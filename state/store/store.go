@@ -122,7 +122,7 @@ func open(o Options, with setup) (_ *Store, err error) {
 		return nil, err
 	}
 	before := mismatches.Load()
-	records, marked, err := audit(s.db, Seq(s.mark.Seq()))
+	records, marked, err := checkRecords(s.db, Seq(s.mark.Seq()))
 	if err == nil {
 		err = s.checkMark(newestOf(records), marked)
 	}
