@@ -2,9 +2,9 @@ package hostabi
 
 import (
 	"context"
-	"time"
 
 	"runner.example/internal/cost"
+	"runner.example/internal/wait"
 )
 
 // sleep waits. Started beside other operations it is their common timeout, or the timer of
@@ -22,13 +22,9 @@ func sleep(c *Call, text []byte) (work, error) {
 		return nil, err
 	}
 	return func(ctx context.Context) (answer, error) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return func(out []byte, _ *cost.Meter) ([]byte, error) { return append(out, "{}"...), nil }, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := wait.For(ctx, d); err != nil {
+			return nil, err
 		}
+		return func(out []byte, _ *cost.Meter) ([]byte, error) { return append(out, "{}"...), nil }, nil
 	}, nil
 }

@@ -1,18 +1,14 @@
 package keystore
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/internal/secret"
 	"runner.example/schema"
 	"runner.example/state/store"
@@ -57,9 +53,7 @@ func (k *Keystore) Create(tx *store.Tx, a Authority, req CreateRequest) (Key, er
 	if err := countNew(tx, a, r, now); err != nil {
 		return Key{}, err
 	}
-	if r.ID, err = newID(keyIDs, now); err != nil {
-		return Key{}, err
-	}
+	r.ID = newID(keyIDs, now)
 	token := NewToken(a.Schema.APIKeys.Prefix)
 	r.Tokens = []tokenRecord{k.macs.record(token)}
 	return k.commit(tx, a, "apiKeys.create", r, now, token)
@@ -233,13 +227,7 @@ func (m *macs) record(token secret.Token) tokenRecord {
 	return tokenRecord{MAC: mac[:], Hint: token.Hint()}
 }
 
-func newID(prefix string, now int64) (string, error) {
-	id, err := ulid.New(uint64(now), rand.Reader)
-	if err != nil {
-		return "", fmt.Errorf("create an id: %w", err)
-	}
-	return prefix + strings.ToLower(id.String()), nil
-}
+func newID(prefix string, now int64) string { return prefix + ids.New(time.UnixMilli(now)) }
 
 // expiry returns the end of a key created now, in ms; 0: none.
 func expiry(now int64, asked *time.Duration, rules schema.APIKeys) (int64, error) {

@@ -63,12 +63,9 @@ func (p *PlatformKeys) Create(tx *store.Tx, a Authority, req CreatePlatformKey) 
 	}
 	token := NewToken(platformPrefix)
 	mac := p.macs.of([]byte(token.Reveal()))
-	r := &platformRecord{Name: req.Name, Role: req.Role, Created: now, MAC: mac[:], Hint: token.Hint()}
+	r := &platformRecord{ID: newID(platformIDs, now), Name: req.Name, Role: req.Role, Created: now, MAC: mac[:], Hint: token.Hint()}
 	if req.ExpiresIn != nil {
 		r.Expires = now + req.ExpiresIn.Milliseconds()
-	}
-	if r.ID, err = newID(platformIDs, now); err != nil {
-		return PlatformKey{}, err
 	}
 	key, err := p.commit(tx, a, "platformKeys.create", r, now)
 	key.Token = token

@@ -51,9 +51,7 @@ func (k *Keystore) CreateSession(tx *store.Tx, a Authority, req CreateSessionReq
 	if err != nil {
 		return Session{}, err
 	}
-	if r.ID, err = newID(sessionIDs, now); err != nil {
-		return Session{}, err
-	}
+	r.ID = newID(sessionIDs, now)
 	if req.Replaces != "" {
 		if err := k.replaceSession(tx, a, req.Replaces, now); err != nil {
 			return Session{}, err

@@ -2,20 +2,17 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/app"
@@ -86,10 +83,9 @@ func (n *Node) NewActivator(from Sources) *Activator {
 
 // serverAuthor is the author of changes that the server makes: the user who runs it.
 func serverAuthor() release.Author {
-	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
 	return release.Author{
 		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
-		RequestID: strings.ToLower(id.String()),
+		RequestID: ids.New(time.Now()),
 	}
 }
 

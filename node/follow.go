@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/store"
@@ -136,7 +137,7 @@ func (v *Activator) own(ctx context.Context) {
 				break
 			}
 			v.logger.Error("takeover from previous owner failed; retrying", "cause", err)
-			if Sleep(ctx, pause) != nil {
+			if wait.For(ctx, pause) != nil {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"runner.example/internal/telemetry"
+	"runner.example/internal/wait"
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
@@ -52,7 +53,7 @@ func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *t
 		if time.Now().After(end) {
 			return nil, fmt.Errorf("%w: stop that process, or choose another directory with --data", err)
 		}
-		if err := Sleep(ctx, LockPoll); err != nil {
+		if err := wait.For(ctx, LockPoll); err != nil {
 			return nil, err
 		}
 	}
@@ -85,14 +86,4 @@ func followAudit(ctx context.Context, st *store.Store, opt audit.RunOptions) (en
 		<-done
 		log.Close()
 	}, nil
-}
-
-// Sleep waits for d or the end of ctx, whose error it then returns.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/app"
@@ -60,7 +61,7 @@ func (t Task) Run(ctx context.Context, a *app.App) error {
 		if time.Now().After(end) {
 			return Unreachable(a, err)
 		}
-		if err := Sleep(ctx, LockPoll); err != nil {
+		if err := wait.For(ctx, LockPoll); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
+	"runner.example/internal/wait"
 	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/jobs"
@@ -115,8 +114,7 @@ const (
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
 	started := time.Now()
-	id, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
-	run := &jobRun{Claimed: c, requestID: strings.ToLower(id.String()), declared: c.Declared}
+	run := &jobRun{Claimed: c, requestID: ids.New(started), declared: c.Declared}
 	inv := r.jobs.runs.Get().(*invocation)
 	inv.begin()
 	defer func() {
@@ -284,10 +282,7 @@ func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error)
 		if again := unknown || errors.Is(err, store.ErrUnavailable); !again || r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
 			return fmt.Sprintf("%s; not recorded: %v", cause, err), false
 		}
-		select {
-		case <-time.After(recordPause):
-		case <-r.serving.Done():
-		}
+		_ = wait.For(r.serving, recordPause)
 	}
 }
 

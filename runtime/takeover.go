@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"runner.example/internal/wait"
 	"runner.example/state/entity/catalog"
 	"runner.example/state/store"
 )
@@ -31,9 +32,7 @@ func (r *Runtime) takeOver(ctx context.Context) {
 		if ctx.Err() == nil {
 			r.opt.Logger.Error("interrupted activation not ended; trying again", "cause", err)
 		}
-		select {
-		case <-time.After(takeOverAgain):
-		case <-ctx.Done():
+		if wait.For(ctx, takeOverAgain) != nil {
 			return
 		}
 	}

@@ -34,8 +34,8 @@ var subjects = []subject{
 		"assemblyscript c go rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold cost deadline diag fairqueue fault secret sourcemap telemetry version wasm/opcode wazerofix",
-		"connlimit console idn settings timezone wasm",
+		"atomicio caller casefold cost deadline diag fairqueue fault ids secret sourcemap telemetry version wait wasm/opcode wazerofix",
+		"connlimit console filelock idn settings timezone wasm",
 		"schedule symbols",
 	}},
 	{"schema", []string{ // the language
@@ -96,6 +96,7 @@ var onlyImporters = map[string][]string{
 	"github.com/ianlancetaylor/demangle":    {"internal/symbols"},
 	"github.com/lestrrat-go/jwx":            {"runtime/auth"},
 	"github.com/prometheus":                 {"internal/telemetry"},
+	"github.com/oklog/ulid":                 {"internal/ids", "keystore", "runtime/front", "state/audit"},
 	"github.com/robfig/cron":                {"internal/schedule"},
 	"github.com/spf13/cobra":                {"cmd/runner", "cmd/runner/cli", "cmd/runner/data", "cmd/runner/jobs", "cmd/runner/nodes"},
 	"github.com/valyala/fasthttp":           {"runtime/front"},

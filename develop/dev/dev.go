@@ -18,6 +18,7 @@ import (
 	"runner.example/develop/toolchain"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
+	"runner.example/internal/wait"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/app"
@@ -176,7 +177,7 @@ func (d *dev) options() runtime.Options {
 
 // logSlow logs requests that take long.
 func (d *dev) logSlow(ctx context.Context) {
-	for node.Sleep(ctx, slow/4) == nil {
+	for wait.For(ctx, slow/4) == nil {
 		d.log.overdue()
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"runner.example/internal/diag"
+	"runner.example/internal/filelock"
 )
 
 // How to install Rust, or its WebAssembly target.
@@ -154,20 +154,10 @@ func (b *builder) lockTarget(ctx context.Context, dir string) (*os.File, error) 
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return lock, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", target, err), lock.Close())
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), lock.Close())
-		}
+	if err := filelock.Wait(ctx, lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", target, err), lock.Close())
 	}
+	return lock, nil
 }
 
 var releaseProfile = regexp.MustCompile(`(?m)^\s*\[\s*profile\s*\.\s*release\b`)

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"runner.example/internal/atomicio"
 )
 
 // recordName is the file in build/ that lists the modules and debug files that builds have made, with
@@ -129,16 +131,14 @@ func replaceFile(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".building-*")
+	file, err := atomicio.Create(filepath.Dir(path), ".building-", 0o644)
 	if err != nil {
 		return err
 	}
+	defer file.Discard()
 	_, err = file.Write(content)
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
+	if err = errors.Join(err, file.Chmod(0o644)); err != nil { // whatever the umask
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+	return file.Rename(path)
 }

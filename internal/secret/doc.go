@@ -2,6 +2,6 @@
 // "…", and only Reveal gives the value itself, so that every place that does
 // so can be found by that name.
 //
-// It also knows where the secrets that a schema declares are read from. It
-// never writes one anywhere, and no error of it holds a value.
+// It also knows where the secrets that a schema declares are read from, and
+// writes a new credential to a File. No error of it holds a value.
 package secret

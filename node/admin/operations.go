@@ -3,7 +3,6 @@ package admin
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/cluster"
@@ -236,8 +234,7 @@ type operator struct {
 
 // newOperator returns an operator with a new request id.
 func newOperator(id string) operator {
-	requestID, _ := ulid.New(ulid.Now(), rand.Reader) // fails when rand.Reader does: never
-	return operator{id: id, requestID: strings.ToLower(requestID.String())}
+	return operator{id: id, requestID: ids.New(time.Now())}
 }
 
 // userOperator returns the operator for a user of this machine.

@@ -2,13 +2,13 @@ package app
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"runner.example/internal/atomicio"
 	"runner.example/internal/console"
 )
 
@@ -41,20 +41,19 @@ func writeTo(path string, text []byte) error {
 			return err
 		}
 	}
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-"+rand.Text())
-	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	temp, err := atomicio.Create(filepath.Dir(path), "."+filepath.Base(path)+"-", mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(name) // renamed after success
+	defer temp.Discard()
 	_, err = temp.Write(text)
 	if info != nil {
-		err = errors.Join(err, temp.Chmod(mode))
+		err = errors.Join(err, temp.Chmod(mode)) // without the umask
 	}
-	if err = errors.Join(err, temp.Close()); err != nil {
+	if err != nil {
 		return err
 	}
-	return os.Rename(name, path)
+	return temp.Rename(path)
 }
 
 // WriteIfChanged writes a file, and creates its directories. A regular file with the same

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/filelock"
 )
 
 // ErrExists matches the error of a File that must not be replaced.
@@ -78,8 +79,8 @@ func checkTarget(path string, force bool) error {
 // name. The lock is held as long as the file is open. A process renames or removes the file
 // only while it has the lock.
 func lockPartial(file *os.File) error {
-	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-	case errors.Is(err, unix.EWOULDBLOCK):
+	switch err := filelock.Try(file); {
+	case errors.Is(err, filelock.ErrHeld):
 		return fmt.Errorf("another process writes %q", file.Name())
 	case err != nil:
 		return fmt.Errorf("lock %q: %w", file.Name(), err)

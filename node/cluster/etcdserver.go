@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/wait"
 	"runner.example/state/store/etcdlog"
 )
 
@@ -101,7 +102,7 @@ func (s *etcdServer) run(ctx context.Context, founded bool) {
 			cause = err.Error()
 			s.node.logger.Warn("etcd server start failed; retrying", "cause", err)
 		}
-		if !pause(ctx, joinPause) {
+		if wait.For(ctx, joinPause) != nil {
 			return
 		}
 	}
@@ -190,7 +191,7 @@ func (s *etcdServer) promote(ctx context.Context) {
 		case err != nil && ctx.Err() == nil && !errors.Is(err, etcdlog.ErrNotInSync):
 			s.node.logger.Log(ctx, slog.LevelDebug, "not a voter yet", "cause", err)
 		}
-		if !pause(ctx, joinPause) {
+		if wait.For(ctx, joinPause) != nil {
 			return
 		}
 	}
@@ -218,16 +219,4 @@ func (s *etcdServer) tryPromote(ctx context.Context) (voter bool, err error) {
 		return true, nil
 	}
 	return false, errors.New("the server is not a member of the log's cluster")
-}
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
@@ -140,7 +141,7 @@ func (n *Node) pollPeer(ctx context.Context, p Peer) peerState {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sent := n.now()
-	s, err := call[State](ctx, n.caller, p.Address, opState, struct{}{})
+	s, err := call[State](ctx, n.peerClient, p.Address, opState, struct{}{})
 	received := n.now()
 	if err != nil {
 		return peerState{State: State{Peer: p, Staleness: -1}, err: err}
@@ -165,7 +166,7 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 	same, different := 1, 0
 	for _, p := range n.peers() {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		answer, err := call[chainAnswer](ctx, n.caller, p.Address, opChain, seqArgument{other.At.Seq})
+		answer, err := call[chainAnswer](ctx, n.peerClient, p.Address, opChain, seqArgument{other.At.Seq})
 		cancel()
 		switch {
 		case err != nil || answer.Chain == nil:
@@ -186,10 +187,7 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 func (n *Node) campaign(ctx context.Context) {
 	for ctx.Err() == nil && n.clock.wait(ctx, true) {
 		n.ownOnce(ctx)
-		select {
-		case <-time.After(pollInterval):
-		case <-ctx.Done():
-		}
+		_ = wait.For(ctx, pollInterval)
 	}
 }
 

@@ -2,17 +2,16 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
 	"strings"
-
-	"github.com/oklog/ulid/v2"
+	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/state/store"
 )
 
@@ -31,7 +30,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
 	}
-	id := &identity{Cluster: strings.ToLower(ulid.MustNew(ulid.Now(), rand.Reader).String()), Bootstrap: true, Endpoints: opt.Endpoints}
+	id := &identity{Cluster: ids.New(time.Now()), Bootstrap: true, Endpoints: opt.Endpoints}
 	var err error
 	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
 		return Peer{}, err

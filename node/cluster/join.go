@@ -59,7 +59,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
-	first := newCaller(joining([32]byte(t.Fingerprint)))
+	first := newPeerClient(joining([32]byte(t.Fingerprint)))
 	defer first.close()
 	answer, err := requestJoin(ctx, first, t, &self, request, opt.Listen == "")
 	if err != nil {
@@ -85,7 +85,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	if err != nil {
 		return Peer{}, err
 	}
-	peers := newCaller(trusted.client())
+	peers := newPeerClient(trusted.client())
 	defer peers.close()
 	err = receiveSnapshot(ctx, peers, t.Address, opt.Progress, backup.RestoreOptions{
 		Dir: opt.Data, Pepper: pepper, KeepPepper: opt.Pepper != "",
@@ -102,7 +102,7 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 // requestJoin asks the node that made the invitation t to take self in. With chosen, the address of self
 // was chosen by this machine: if its ports are those of a node that does not run now, requestJoin tries
 // the next free ones, and sets self.Address.
-func requestJoin(ctx context.Context, c *caller, t token, self *Peer, csr []byte, chosen bool) (joinAnswer, error) {
+func requestJoin(ctx context.Context, c *peerClient, t token, self *Peer, csr []byte, chosen bool) (joinAnswer, error) {
 	for {
 		answer, err := call[joinAnswer](ctx, c, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: *self, CSR: csr})
 		if err == nil || !chosen || fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.Of(err).Detail, self.Address) {
@@ -123,7 +123,7 @@ func joinDir(data string) string {
 }
 
 // receiveSnapshot makes a data directory from a backup of the node at address.
-func receiveSnapshot(ctx context.Context, c *caller, address string, progress io.Writer, opt backup.RestoreOptions) error {
+func receiveSnapshot(ctx context.Context, c *peerClient, address string, progress io.Writer, opt backup.RestoreOptions) error {
 	body, err := c.open(ctx, address, opSnapshot, struct{}{})
 	if err != nil {
 		return err

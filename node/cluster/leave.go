@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
@@ -141,7 +142,7 @@ func (n *Node) removeMember(ctx context.Context, is func(etcdlog.MemberInfo) boo
 		if _, refused := errors.AsType[*fault.Fault](err); err == nil || refused {
 			return err
 		}
-		if !pause(ctx, pollInterval/4) {
+		if wait.For(ctx, pollInterval/4) != nil {
 			return fault.Wrap(errors.Join(errNotRemoved, err), fault.Unavailable, "a majority of the voters cannot be reached, so no voter can be removed: try again when it can")
 		}
 	}

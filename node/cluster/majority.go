@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 )
 
 // ErrNoMajority is the cause of a context of WithMajority that has ended.
@@ -24,7 +25,7 @@ func (n *Node) WithMajority(ctx context.Context) (_ context.Context, cancel cont
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for reached := time.Now(); pause(ctx, majorityPause); {
+		for reached := time.Now(); wait.For(ctx, majorityPause) == nil; {
 			asked, stop := context.WithDeadline(ctx, reached.Add(majorityWait))
 			_, err := n.client.Owner(asked) // a linearizable read
 			stop()

@@ -133,7 +133,7 @@ func (n *Node) askMembership(ctx context.Context) error {
 	err := errors.New("no other node is known")
 	for _, p := range n.peers() {
 		asked, cancel := context.WithTimeout(ctx, callTimeout)
-		_, err = call[struct{}](asked, n.caller, p.Address, opMember, struct{}{})
+		_, err = call[struct{}](asked, n.peerClient, p.Address, opMember, struct{}{})
 		cancel()
 		if err == nil || fault.CodeOf(err) == fault.Denied {
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/version"
+	"runner.example/internal/wait"
 	"runner.example/keystore"
 	"runner.example/node/release"
 	"runner.example/state/store"
@@ -77,7 +78,7 @@ type Node struct {
 	logger       *slog.Logger
 	now          func() time.Time
 	tls          *nodeTLS
-	caller       *caller
+	peerClient   *peerClient
 	client       *etcdlog.Client
 	etcd         *etcdServer // nil: this process runs none
 
@@ -132,7 +133,7 @@ func Start(opt StartOptions) (*Node, error) {
 	if n.tls, err = readNodeTLS(opt.Data); err != nil {
 		return nil, err
 	}
-	n.caller = newCaller(n.tls.client())
+	n.peerClient = newPeerClient(n.tls.client())
 	addresses, trusted := id.Endpoints, tlsFiles(opt.Data)
 	if len(addresses) > 0 {
 		trusted = opt.etcdTLS()
@@ -200,9 +201,7 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
 			return fmt.Errorf("the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
 		}
-		select {
-		case <-time.After(pollInterval / 4):
-		case <-ctx.Done():
+		if wait.For(ctx, pollInterval/4) != nil {
 			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
 			return nil
 		}
@@ -292,7 +291,7 @@ func (n *Node) Close() {
 		n.etcd.endJoining() // which uses the client
 	}
 	n.client.Close()
-	n.caller.close()
+	n.peerClient.close()
 	if n.etcd != nil {
 		n.etcd.close()
 	}
@@ -354,7 +353,7 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 	n.mu.Unlock()
 	var failures []error
 	for _, p := range peers {
-		body, err := n.caller.open(ctx, p.Address, opBlob, idArgument{d.String()})
+		body, err := n.peerClient.open(ctx, p.Address, opBlob, idArgument{d.String()})
 		if err == nil {
 			return body, nil
 		}
@@ -410,7 +409,7 @@ func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Replication {
 			note(p.Name, false)
 		default:
 			asked.Go(func() {
-				_, err := call[struct{}](ctx, n.caller, p.Address, opApplied, seqArgument{uint64(seq)})
+				_, err := call[struct{}](ctx, n.peerClient, p.Address, opApplied, seqArgument{uint64(seq)})
 				note(p.Name, err == nil)
 			})
 		}
@@ -445,7 +444,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 	var asked sync.WaitGroup
 	for _, p := range peers {
 		asked.Go(func() {
-			_, err := call[struct{}](ctx, n.caller, p.Address, opPrepare, idArgument{release})
+			_, err := call[struct{}](ctx, n.peerClient, p.Address, opPrepare, idArgument{release})
 			if err == nil || fault.CodeOf(err) == fault.Unavailable { // it ends, or is cut off
 				return
 			}
@@ -472,7 +471,7 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	}
 	for _, p := range n.peers() {
 		if p.Name == name {
-			_, err := call[struct{}](ctx, n.caller, p.Address, opActivate, change)
+			_, err := call[struct{}](ctx, n.peerClient, p.Address, opActivate, change)
 			return err
 		}
 	}

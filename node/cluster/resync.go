@@ -26,7 +26,7 @@ func (n *Node) Resync(ctx context.Context) error {
 	var failures []error
 	for _, p := range n.peers() {
 		n.logger.Info("resync started: log truncated", "from", p.Name)
-		err := receiveSnapshot(ctx, n.caller, p.Address, nil, backup.RestoreOptions{Dir: target, Pepper: n.pepper, KeepPepper: true})
+		err := receiveSnapshot(ctx, n.peerClient, p.Address, nil, backup.RestoreOptions{Dir: target, Pepper: n.pepper, KeepPepper: true})
 		if err == nil {
 			return completeResync(n.data)
 		}

@@ -106,21 +106,21 @@ const (
 	dialWait = 3 * time.Second
 )
 
-// caller sends operations to other nodes. Any goroutine may use it.
-type caller struct{ http *http.Client }
+// peerClient sends operations to other nodes. Any goroutine may use it.
+type peerClient struct{ http *http.Client }
 
-func newCaller(config *tls.Config) *caller {
+func newPeerClient(config *tls.Config) *peerClient {
 	dialer := &net.Dialer{Timeout: dialWait}
-	return &caller{&http.Client{Transport: &http.Transport{
+	return &peerClient{&http.Client{Transport: &http.Transport{
 		DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: dialWait,
 		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 	}}}
 }
 
-func (c *caller) close() { c.http.CloseIdleConnections() }
+func (c *peerClient) close() { c.http.CloseIdleConnections() }
 
 // open sends an operation, and returns its answer. The caller closes the body.
-func (c *caller) open(ctx context.Context, address, operation string, args any) (io.ReadCloser, error) {
+func (c *peerClient) open(ctx context.Context, address, operation string, args any) (io.ReadCloser, error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *caller) open(ctx context.Context, address, operation string, args any) 
 }
 
 // call sends an operation whose answer is JSON.
-func call[A any](ctx context.Context, c *caller, address, operation string, args any) (answer A, err error) {
+func call[A any](ctx context.Context, c *peerClient, address, operation string, args any) (answer A, err error) {
 	body, err := c.open(ctx, address, operation, args)
 	if err != nil {
 		return answer, err

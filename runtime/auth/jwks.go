@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/MicahParks/jwkset"
+
+	"runner.example/internal/wait"
 )
 
 const (
@@ -115,16 +117,12 @@ func (s *keySource) run(ctx context.Context) {
 	defer s.attempts.Wait()
 	defer s.stop()
 	for {
-		wait := refreshEvery
+		next := refreshEvery
 		if !s.refresh(ctx, time.Now(), fetchTime, true) {
-			wait = longestPause
+			next = longestPause
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if wait.For(ctx, next) != nil {
 			return
-		case <-timer.C:
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/tetratelabs/wazero"
 
+	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
 )
 
@@ -281,18 +282,15 @@ func (c *cache) keep(key string, code []string) {
 
 // write replaces a file atomically.
 func (c *cache) write(name string, b []byte) error {
-	f, err := os.CreateTemp(c.dir, "new-")
+	f, err := atomicio.Create(c.dir, "new-", 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(c.dir, name))
+	defer f.Discard()
+	if _, err := f.Write(b); err != nil {
+		return err
 	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // if it is still there
-	}
-	return err
+	return f.Rename(filepath.Join(c.dir, name))
 }
 
 // evict removes the least recently used modules, down to c.limit bytes, and files that

@@ -2,22 +2,17 @@ package entity
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"io"
 	"iter"
-	"strings"
-
-	"runner.example/state/entity/catalog"
-	"runner.example/state/entity/layout"
-	"runner.example/state/entity/query"
-
-	"github.com/oklog/ulid/v2"
 
 	"runner.example/internal/caller"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/schema"
+	"runner.example/state/entity/catalog"
+	"runner.example/state/entity/layout"
+	"runner.example/state/entity/query"
 	"runner.example/state/store"
 )
 
@@ -51,7 +46,7 @@ type Access struct {
 	checked  bool                // the generation was compared
 	snapshot uint64              // once checked: the last visible commit
 	inserted map[string]struct{} // keys of rows inserted in this transaction
-	entropy  io.Reader           // for ids
+	ids      ids.Sequence
 	lookedUp lookedUpRows
 	pending  pendingRows
 
@@ -72,7 +67,7 @@ type Result struct {
 // Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
-	a.touched, a.checked, a.inserted, a.entropy = 0, false, nil, nil
+	a.touched, a.checked, a.inserted, a.ids = 0, false, nil, ids.Sequence{}
 	a.lookedUp.clear()
 	a.pending = pendingRows{}
 }
@@ -224,14 +219,11 @@ func storeFault(err error) error {
 // newID returns a new id: a lower-case ULID of the transaction's time, greater than the
 // previous one.
 func (a *Access) newID() (string, error) {
-	if a.entropy == nil {
-		a.entropy = ulid.Monotonic(rand.Reader, 0)
-	}
-	id, err := ulid.New(ulid.Timestamp(a.Tx.Now()), a.entropy)
+	id, err := a.ids.Next(a.Tx.Now())
 	if err != nil {
 		return "", fault.Wrap(err, fault.Internal, "")
 	}
-	return strings.ToLower(id.String()), nil
+	return id, nil
 }
 
 // ---- rows ----

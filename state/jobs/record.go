@@ -3,19 +3,16 @@ package jobs
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
+	"runner.example/internal/ids"
 	"runner.example/schema"
 	"runner.example/state/store"
 )
@@ -172,10 +169,7 @@ const (
 // idPrefix begins the ids of jobs.
 const idPrefix = "job_"
 
-func newID(now time.Time) string {
-	id, _ := ulid.New(ulid.Timestamp(now), rand.Reader) // fails when rand.Reader does: never
-	return idPrefix + strings.ToLower(id.String())
-}
+func newID(now time.Time) string { return idPrefix + ids.New(now) }
 
 func recordKey(id string) []byte { return []byte(recordPrefix + id) }
 

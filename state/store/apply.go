@@ -26,7 +26,7 @@ type machine struct {
 	buf      []byte         // for encoding entries
 }
 
-// newMachine continues after the newest of the records, which audit has found. Its window is not
+// newMachine continues after the newest of the records, which checkRecords has found. Its window is not
 // restored.
 func newMachine(db *badger.DB, mark *datadir.Mark, windowEntries int, records []logRecord) *machine {
 	newest := newestOf(records)
@@ -75,10 +75,10 @@ func (s *Store) restoreWindow(ctx context.Context, records []logRecord) (err err
 	return nil
 }
 
-// audit checks that every entry down to the window's floor exists and follows from the one
+// checkRecords checks that every entry down to the window's floor exists and follows from the one
 // before, and that no data is newer. It returns the records of these entries, the newest first,
 // and that of entry marked, zero if it was discarded or does not exist.
-func audit(db *badger.DB, marked Seq) (records []logRecord, at logRecord, err error) {
+func checkRecords(db *badger.DB, marked Seq) (records []logRecord, at logRecord, err error) {
 	txn := db.NewTransactionAt(math.MaxUint64, false)
 	defer txn.Discard()
 	it := txn.NewKeyIterator(logKey, badger.IteratorOptions{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/internal/wait"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
 	"runner.example/state/store/frame"
@@ -226,12 +227,7 @@ func (p *pacer) pause() {
 	asked := time.Now()
 	runtime.Gosched()
 	if time.Since(asked) > sharedAfter {
-		timer := time.NewTimer(pauseFactor * asked.Sub(p.since))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-p.ctx.Done(): // the next write fails
-		}
+		_ = wait.For(p.ctx, pauseFactor*asked.Sub(p.since)) // when ctx has ended, the next write fails
 	}
 	p.since = time.Now()
 }
@@ -329,7 +325,7 @@ func (s *Store) restore(in *frame.Reader) error {
 	}
 	var records []logRecord
 	if err == nil {
-		records, _, err = audit(s.db, 0)
+		records, _, err = checkRecords(s.db, 0)
 	}
 	if err == nil {
 		s.resume(s.machine.window.Size(), records)

@@ -7,10 +7,10 @@ import (
 	"runner.example/state/store/commitlog"
 )
 
-// log decides the order of entries: those of this store, or of all nodes of a cluster. It
+// entryLog decides the order of entries: those of this store, or of all nodes of a cluster. It
 // calls sequencer.deliver or receive with each entry, one at a time and in order, beginning after
 // the newest that the store has applied. An entry may be in the log twice.
-type log interface {
+type entryLog interface {
 	// append adds e to the log, unless the log has an entry with its ID. It may return
 	// before e is delivered, and waits at most resendAfter. The store calls it again until e
 	// is delivered, unless the first call returned an error as of SharedLog.Append.
@@ -23,7 +23,7 @@ type log interface {
 }
 
 // openLog opens a log that delivers the entries after revision to q.
-type openLog func(revision uint64, q *sequencer) log
+type openLog func(revision uint64, q *sequencer) entryLog
 
 // localLog is the log of a store alone. An entry gets its place by being applied, and becomes
 // durable as a Badger transaction. One that commits nothing gets none: so a conflict costs no

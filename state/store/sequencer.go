@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/store/commitlog"
 )
 
@@ -21,7 +22,7 @@ import (
 // group commit.
 type sequencer struct {
 	store   *Store
-	log     log
+	log     entryLog
 	fresh   *freshness // nil if the log is local
 	queue   chan *proposal
 	renewed chan *proposal // taken first, see Tx.renew
@@ -385,9 +386,7 @@ func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
 		if revision == 0 {
 			return 0, refused(err)
 		}
-		select {
-		case <-time.After(resendAfter):
-		case <-q.ctx.Done():
+		if wait.For(q.ctx, resendAfter) != nil {
 			return 0, refused(err)
 		}
 	}

@@ -28,7 +28,7 @@ type SharedLog interface {
 type OpenSharedLog func(after uint64, deliver func(revision uint64, entry []byte) error) SharedLog
 
 // open makes the log that the store uses.
-func (open OpenSharedLog) open(revision uint64, q *sequencer) log {
+func (open OpenSharedLog) open(revision uint64, q *sequencer) entryLog {
 	shared := open(revision, q.receive)
 	go func() {
 		<-shared.Stopped()

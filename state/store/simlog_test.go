@@ -50,7 +50,7 @@ func (l *SimLog) Close() {
 
 // Open opens a store that shares the log.
 func (l *SimLog) Open(o Options, windowEntries int) (*Store, error) {
-	return open(o, setup{windowEntries, func(revision uint64, q *sequencer) log {
+	return open(o, setup{windowEntries, func(revision uint64, q *sequencer) entryLog {
 		n := &simNode{log: l, q: q, stop: make(chan struct{}), stopped: make(chan struct{})}
 		go n.tail(revision)
 		return n

@@ -17,6 +17,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 
+	"runner.example/internal/atomicio"
 	"runner.example/internal/telemetry"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
@@ -121,7 +122,7 @@ func open(o Options, with setup) (_ *Store, err error) {
 		return nil, err
 	}
 	before := mismatches.Load()
-	records, marked, err := audit(s.db, Seq(s.mark.Seq()))
+	records, marked, err := checkRecords(s.db, Seq(s.mark.Seq()))
 	if err == nil {
 		err = s.checkMark(newestOf(records), marked)
 	}
@@ -194,7 +195,7 @@ func (s *Store) openFiles(node bool) (err error) {
 	if err := datadir.Restrict(data); err != nil {
 		return err
 	}
-	return errors.Join(datadir.Sync(s.dir), datadir.Sync(filepath.Dir(s.dir)))
+	return errors.Join(atomicio.SyncDir(s.dir), atomicio.SyncDir(filepath.Dir(s.dir)))
 }
 
 // openMark opens the commit mark in dir. If it cannot be used, the store is damaged.

@@ -2,14 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/internal/console"
+	"runner.example/internal/secret"
 	"runner.example/node"
 	"runner.example/node/admin"
-	"runner.example/node/app"
 )
 
 // IssuedSecret is a secret that was just created, with its key or session. It is shown
@@ -29,7 +31,7 @@ type IssuedSecret struct {
 // that cannot be written must not be created. The task is run with do, on the node that remote
 // names or else on the app's.
 func (c *CLI) IssueSecret(cmd *cobra.Command, remote Remote, out string, task node.Task, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
-	file, err := app.NewSecretFile(out)
+	file, err := openOut(out)
 	if err != nil {
 		return err
 	}
@@ -46,9 +48,26 @@ func (c *CLI) IssueSecret(cmd *cobra.Command, remote Remote, out string, task no
 	return c.OnRemote(cmd, remote, task)
 }
 
+// openOut creates the file that the flag --out names; nil if path is empty.
+func openOut(path string) (*secret.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := secret.CreateFile(path)
+	if errors.Is(err, fs.ErrExist) {
+		f := console.Invalid("--out %s: the file exists", path)
+		f.Hint = "name a new file: a secret never replaces a file"
+		return nil, f
+	}
+	if err != nil {
+		return nil, console.Invalid("--out: %w", err)
+	}
+	return file, nil
+}
+
 // writeSecret writes what was created, with its secret; the secret goes to the file if
 // there is one.
-func (c *CLI) writeSecret(f IssuedSecret, file *app.SecretFile) error {
+func (c *CLI) writeSecret(f IssuedSecret, file *secret.File) error {
 	lost := func(err error) error {
 		return &console.Failure{
 			Status: console.StatusFailed,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"runner.example/internal/wait"
 	"runner.example/state/entity/layout"
 	"runner.example/state/store"
 )
@@ -140,8 +141,8 @@ func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) e
 			batch /= 2 // rows are being written here: take fewer at a time
 			continue
 		case errors.Is(err, errFrozen): // nothing can be written until the activation has ended
-			if err := pause(ctx); err != nil {
-				return err
+			if wait.For(ctx, frozenPause) != nil {
+				return context.Cause(ctx)
 			}
 			continue
 		case err != nil:
@@ -161,17 +162,8 @@ func (b *builder) build(ctx context.Context, t *layout.Table, x *layout.Index) e
 // errFrozen means that an activation has frozen the rows.
 var errFrozen = errors.New("rows are frozen")
 
-// pause waits about as long as rows are frozen.
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(10 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+// frozenPause is about as long as rows are frozen.
+const frozenPause = 10 * time.Millisecond
 
 type buildStep struct {
 	rows int

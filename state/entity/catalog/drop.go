@@ -9,6 +9,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/entity/layout"
 	"runner.example/state/store"
 )
@@ -128,8 +129,8 @@ func Drop(ctx context.Context, st *store.Store, name string, from []byte, also f
 		case errors.Is(err, store.ErrConflict) && batch > 1:
 			batch /= 2 // rows are being written here: take fewer at a time
 		case errors.Is(err, errFrozen): // nothing can be written until the activation has ended
-			if err := pause(ctx); err != nil {
-				return step, err
+			if wait.For(ctx, frozenPause) != nil {
+				return step, context.Cause(ctx)
 			}
 		default:
 			return step, err

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"runner.example/internal/atomicio"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -116,30 +118,22 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) 
 		b.mem[d] = memBlob{data, time.Now()}
 		return d, nil
 	}
-	f, err := os.CreateTemp(b.dir, tempBlob+"*") // 0600
+	f, err := atomicio.Create(b.dir, tempBlob, 0o600)
 	if err != nil {
 		return Digest{}, err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	_, err = io.Copy(f, r)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	defer f.Discard()
+	if _, err := io.Copy(f, r); err != nil {
 		return Digest{}, err
 	}
 	h.Sum(d[:0])
 	if err := check(d); err != nil {
 		return Digest{}, err
 	}
-	if err := os.Rename(f.Name(), b.Path(d)); err != nil {
+	if err := f.Commit(b.Path(d)); err != nil {
 		return Digest{}, err
 	}
-	return d, Sync(b.dir)
+	return d, nil
 }
 
 // Path returns the path of a blob's file.

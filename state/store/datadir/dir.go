@@ -43,12 +43,3 @@ func Restrict(dir string) error {
 		return err
 	})
 }
-
-// Sync makes changes of the names in dir durable.
-func Sync(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}

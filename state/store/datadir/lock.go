@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"runner.example/internal/filelock"
 )
 
 // ErrLocked means that another process, or another store of this one, has the directory.
@@ -37,11 +38,11 @@ func AcquireUnchanged(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+	if err = filelock.Try(f); err == nil {
 		return &Lock{f}, nil
 	}
 	defer f.Close()
-	if !errors.Is(err, syscall.EWOULDBLOCK) {
+	if !errors.Is(err, filelock.ErrHeld) {
 		return nil, err
 	}
 	if pid := readPID(dir); pid > 0 {
@@ -53,7 +54,7 @@ func AcquireUnchanged(dir string) (*Lock, error) {
 // Release unlocks the directory. To close the file is not enough: a child that this
 // process is starting may have a copy of the descriptor.
 func (l *Lock) Release() error {
-	return errors.Join(syscall.Flock(int(l.dir.Fd()), syscall.LOCK_UN), l.dir.Close())
+	return errors.Join(filelock.Unlock(l.dir), l.dir.Close())
 }
 
 func lockFile(dir string) string { return filepath.Join(dir, "lock") }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"runner.example/internal/atomicio"
 )
 
 // Mark is the commit mark: a file that names the newest entry of the log. It shows what
@@ -165,32 +167,21 @@ func (m *Mark) read() error {
 }
 
 // CreateMark writes the file in dir, whole or not at all.
-func CreateMark(dir string, now Position) (_ *Mark, err error) {
+func CreateMark(dir string, now Position) (*Mark, error) {
 	path := filepath.Join(dir, MarkName)
-	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close())
-		}
-	}()
 	all := make([]byte, markSlots*markBlockLen)
 	for n := range markSlots {
 		now.generation = uint64(n)
 		copy(all[n*markBlockLen:], now.encode())
 	}
-	if _, err := f.WriteAt(all, 0); err != nil {
+	if err := atomicio.WriteFile(path, all); err != nil {
 		return nil, err
 	}
-	if err := f.Sync(); err != nil {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return nil, err
-	}
-	return &Mark{file: f, path: path, now: now, slot: markSlots - 1}, Sync(dir)
+	return &Mark{file: f, path: path, now: now, slot: markSlots - 1}, nil
 }
 
 // Exists reports whether the mark is a file: that of a store in memory is not, nor that of

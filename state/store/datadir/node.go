@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"runner.example/internal/atomicio"
 )
 
 // nodeName is the file that says that the data directory belongs to a node of a cluster.
@@ -28,10 +30,10 @@ func SetNode(dir string, node bool) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return Sync(dir)
+		return atomicio.SyncDir(dir)
 	}
 	if err := os.WriteFile(path, []byte(nodeText), 0o600); err != nil {
 		return err
 	}
-	return Sync(dir)
+	return atomicio.SyncDir(dir)
 }

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/connectivity"
+
+	"runner.example/internal/wait"
 )
 
 const (
@@ -163,10 +165,7 @@ func (c *current) connect() {
 			continue
 		}
 		c.leave(address)
-		select {
-		case <-ctx.Done():
-		case <-time.After(changePause):
-		}
+		_ = wait.For(ctx, changePause)
 	}
 }
 

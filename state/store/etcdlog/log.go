@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 	"runner.example/state/store/commitlog"
 )
 
@@ -275,10 +276,7 @@ func (l *Log) tail(ctx context.Context) error {
 			cause, said = err.Error(), now
 			l.opt.Logger.Warn("log watch interrupted; retrying", "cause", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(watchPause):
-		}
+		_ = wait.For(ctx, watchPause)
 	}
 	return nil
 }

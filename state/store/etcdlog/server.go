@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/wait"
 )
 
 const (
@@ -200,10 +201,7 @@ func (s *Server) run(ctx context.Context) {
 		if final {
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(startPause):
-		}
+		_ = wait.For(ctx, startPause)
 	}
 }
 

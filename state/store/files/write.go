@@ -17,8 +17,9 @@ import (
 	"github.com/dgraph-io/badger/v4/pb"
 	"github.com/dgraph-io/badger/v4/table"
 	"github.com/dgraph-io/badger/v4/y"
-	"github.com/dgraph-io/ristretto/v2/z"
 	"google.golang.org/protobuf/proto"
+
+	"runner.example/internal/atomicio"
 )
 
 // TableWriter writes the tables of a database that has no data and is not open. Badger
@@ -143,7 +144,7 @@ func (w *TableWriter) Finish() error {
 	if err := w.wait(); err != nil || w.tables == 0 {
 		return err
 	}
-	if err := z.SyncDir(w.opt.Dir); err != nil {
+	if err := atomicio.SyncDir(w.opt.Dir); err != nil {
 		return err
 	}
 	return w.nameTables()
