@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"runner.example/internal/cost"
-	"runner.example/internal/settings"
 )
 
-// Limits limit what one run of a handler may ask of the host. A field that is zero has its
-// default. Fields with a toml tag are settings (package settings).
+// Limits limit what one run of a handler may ask of the host; NewHost fills those that are
+// zero. Fields with a toml tag are settings (package settings).
 type Limits struct {
 	// HostCalls limits the calls of functions of the module "runner" in one request,
 	// MovedBytes the bytes copied between guest and host, without the first reading of the
@@ -32,38 +31,6 @@ type Limits struct {
 	CPU time.Duration `toml:"sandbox.cpu" default:"1s" min:"1ms" max:"1h"`
 }
 
-// DefaultLimits returns the default limits.
-func DefaultLimits() Limits { return defaultLimits }
-
-var defaultLimits = func() (l Limits) {
-	settings.SetDefaults(&l)
-	return l
-}()
-
-// CPU returns the limit of that name, or its default.
-func (h *Host) CPU() time.Duration { return h.Limits.filled().CPU }
-
-func (l Limits) filled() Limits {
-	d := defaultLimits
-	fill := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	fill(&l.HostCalls, d.HostCalls)
-	fill(&l.MovedBytes, d.MovedBytes)
-	fill(&l.StoreOps, d.StoreOps)
-	fill(&l.Fetches, d.Fetches)
-	fill(&l.Rows, d.Rows)
-	fill(&l.ResponseBytes, d.ResponseBytes)
-	fill(&l.LogLines, d.LogLines)
-	fill(&l.LogBytes, d.LogBytes)
-	if l.CPU == 0 {
-		l.CPU = d.CPU
-	}
-	return l
-}
-
 // budget counts what the runs for a request use of their limits. All but cpu counts for
 // one run.
 type budget struct {
@@ -80,7 +47,7 @@ type budget struct {
 // reset gives a run its full budget. The first run for a request starts with the processor
 // time that the request has used before.
 func (b *budget) reset(in *Input, checkWork func() error) {
-	b.limits = in.Host.Limits.filled()
+	b.limits = in.Host.Limits
 	b.hostCalls, b.moved, b.storeOps, b.fetches, b.waited = 0, 0, 0, 0, 0
 	if in.Attempt <= 1 {
 		b.cpu = in.Used

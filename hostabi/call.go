@@ -10,6 +10,7 @@ import (
 	"runner.example/hostabi/password"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/secret"
+	"runner.example/internal/settings"
 	"runner.example/keystore"
 	"runner.example/schema"
 	"runner.example/state/entity"
@@ -34,7 +35,7 @@ type Host struct {
 	// must be set if there is any.
 	Origins  outbound.Origins
 	Outbound *outbound.Client
-	// Passwords are the parameters of hashes of passwords; the zero value means the defaults.
+	// Passwords are the parameters of hashes of passwords.
 	Passwords password.Options
 	// LongWork is where passwords are hashed and RSA keys are made. It must be set if a guest
 	// may do that.
@@ -42,8 +43,14 @@ type Host struct {
 	// Logger gets the guests' lines and the causes of internal errors. It must redact
 	// secrets.
 	Logger *slog.Logger
-	// Limits of one run; the zero value means DefaultLimits.
+	// Limits of one run.
 	Limits Limits
+}
+
+// NewHost returns a host. A limit or a parameter of hashes that is zero has its default.
+func NewHost(h Host) *Host {
+	settings.FillZero(&h)
+	return &h
 }
 
 // Call is one run of a handler. Its owner sets the Input, hands it to the sandbox, and

@@ -506,7 +506,7 @@ func FuzzProgramOutput(f *testing.F) {
 	f.Add([]byte("Location: /x\r\n\r\n"))
 	f.Add([]byte("Status: 204\nX-A: b\n\n"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		c := &hostabi.Call{Input: hostabi.Input{Context: context.Background(), Host: &hostabi.Host{Logger: slog.New(slog.DiscardHandler)}, Request: &abi.Request{Route: "/"}}}
+		c := &hostabi.Call{Input: hostabi.Input{Context: context.Background(), Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler)}), Request: &abi.Request{Route: "/"}}}
 		c.Begin()
 		c.BeginProgram("x")
 		g := &guest{t: t, module: memoryOf(t, out), wasi: wasiFunctions, call: c}

@@ -108,11 +108,11 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	}
 	g.call = &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
-		Host: &hostabi.Host{
+		Host: hostabi.NewHost(hostabi.Host{
 			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
 			LongWork: longwork.New(longwork.Options{Parallel: 2}),
 			Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		},
+		}),
 		Request: &abi.Request{
 			ID: "01j000000000000000000000aa", Method: []byte("POST"), Path: []byte("/v1/things/a%20b"), Route: "/v1/things/:id",
 			Params:  pairs("id", "a b"),

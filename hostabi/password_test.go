@@ -15,7 +15,6 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/hostabi/longwork"
-	"runner.example/hostabi/password"
 	"runner.example/internal/fairqueue"
 	"runner.example/tests/bench/arms"
 )
@@ -25,7 +24,7 @@ import (
 func light(t *testing.T, limits hostabi.Limits) *guest {
 	limits.CPU = cmp.Or(limits.CPU, time.Hour)
 	g := newGuest(t, limits)
-	g.call.Host.Passwords = password.Options{Memory: 7 << 20, Passes: 1}
+	g.call.Host.Passwords.Memory, g.call.Host.Passwords.Passes = 7<<20, 1
 	return g
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -16,9 +15,6 @@ import (
 	"runner.example/state/audit"
 	"runner.example/state/store"
 )
-
-// DefaultKeepDead is how long a revoked or expired key can still be listed.
-const DefaultKeepDead = 90 * 24 * time.Hour
 
 // deadPerWrite is the number of keys that one transaction of the background task reads.
 const deadPerWrite = 200

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/keystore/credtime"
 	"runner.example/keystore/tokenindex"
 	"runner.example/state/store"
@@ -154,6 +155,7 @@ type entry struct {
 // file cannot be used, or is not the one that this store was created with, the fault is
 // Invalid and its text names the file.
 func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) {
+	settings.FillZero(&opt)
 	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	pepper, err := openPepper(ctx, st, opt)
 	if err != nil {
@@ -168,7 +170,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 		dead: tokenindex.New[deadKey](), sessionIndex: tokenindex.New[sessionEntry](),
 		keys: map[string]*known{}, sessions: map[string]*knownSession{}, unindexed: map[string]map[string]bool{},
 		useOf: map[string]*use{}, unlisted: map[string]bool{},
-		upkeep: upkeep{keepDead: cmp.Or(opt.KeepDead, DefaultKeepDead), done: make(chan struct{})},
+		upkeep: upkeep{keepDead: opt.KeepDead, done: make(chan struct{})},
 	}
 	sessionKey := k.Derive("sessions")
 	k.sessionMACs = newMACs(sessionKey[:])

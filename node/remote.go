@@ -33,7 +33,7 @@ func (n *Node) openRemote(a *app.App) (*remote, error) {
 		return nil, fmt.Errorf("listen on %s, set by [admin] listen: %w", opt.Listen, err)
 	}
 	r := &remote{listener: ln, server: admin.NewRemoteServer(n.Local, admin.RemoteOptions{
-		Auth: n.Runtime.Authenticator(), Certificate: certificate, UploadPerHour: opt.UploadPerHour, Logger: n.Logger,
+		Options: opt, Auth: n.Runtime.Authenticator(), Certificate: certificate, Logger: n.Logger,
 	})}
 	n.Local.Remote, n.Local.RemoteURL = r.server, "https://"+ln.Addr().String()
 	n.Logger.Info("admin listener opened", "url", n.Local.RemoteURL, "fingerprint", r.server.Fingerprint())

@@ -69,10 +69,8 @@ routes("/other", auth: none, rateLimit: none) { GET / -> count`)
 // Anyone can send a body to an open route: checking it may take less time there than for a caller with a
 // credential.
 func TestCheckingABodyTakesLittleTimeOnAnOpenRoute(t *testing.T) {
-	limits := hostabi.DefaultLimits()
-	limits.CPU = time.Minute
 	st, keys := openStore(t, t.TempDir())
-	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: keys, Limits: limits, Timeout: time.Minute})
+	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: keys, Limits: hostabi.Limits{CPU: time.Minute}, Timeout: time.Minute})
 	s.activate("", forClerks, `POST /open -> add (auth: none, as: clerk, rateLimit: none, input: Texts)
   POST /items -> add (rateLimit: none, input: Texts)
 }

@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/runtime"
+	"runner.example/runtime/limit"
 	"runner.example/state/entity"
 	"runner.example/state/store"
 	"runner.example/state/store/storetest"
@@ -190,7 +191,7 @@ func TestAStaleNodeIsNotReady(t *testing.T) {
 
 func TestADividedLimitAdmitsThePartOfTheNode(t *testing.T) {
 	st, keys := openStore(t, "")
-	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: keys, AcrossNodes: "divided"})
+	s := newEmptyServer(t, runtime.Options{Store: st, Keystore: keys, RateLimits: limit.Options{AcrossNodes: "divided"}})
 	s.activate("", forClerks, addRoute)
 	clerk := s.key("clerk")
 	wantPolicy := func(resp *http.Response, want string) {

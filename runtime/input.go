@@ -39,7 +39,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	if rt.input == nil && rt.query == nil && !isJSON(inv.input.request.Headers) {
 		return body, 0, nil
 	}
-	limit := host.CPU()
+	limit := host.Limits.CPU
 	if inv.input.open {
 		limit = min(limit, openCheckCPU)
 	}

@@ -123,12 +123,12 @@ func (inv *invocation) identify() {
 func (rt *route) prepare(rel *release, inv *invocation) error {
 	in, call := &inv.input, &inv.call
 	inv.identify()
-	body, used, err := rt.checkBody(inv, &rel.host)
+	body, used, err := rt.checkBody(inv, rel.host)
 	if err != nil {
 		return err
 	}
 	in.request.Body = body
-	call.Context, call.Host, call.Request = inv.deadline, &rel.host, in.request
+	call.Context, call.Host, call.Request = inv.deadline, rel.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
@@ -195,7 +195,7 @@ func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, i
 	in := &inv.input
 	now := time.Now() // the sender's time is compared with the machine's clock
 	inv.identify()
-	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, rel.host.CPU())
+	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, rel.host.Limits.CPU)
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
 	in.used = inv.work.End()
 	if err != nil {

@@ -207,7 +207,7 @@ type release struct {
 	routes          []route
 	functions, jobs map[string]int // indexes into routes
 	modules         []*sandbox.Module
-	host            hostabi.Host
+	host            *hostabi.Host
 	cors            bool         // a route has cors:
 	cookie          string       // of sessions; "" if the app has none
 	tokens          *auth.Tokens // nil if the app accepts none
@@ -286,11 +286,11 @@ func (r *Runtime) compile(ctx context.Context, app App) (*release, error) {
 		modules:   modules,
 		replaced:  make(chan struct{}),
 		drained:   make(chan struct{}),
-		host: hostabi.Host{
+		host: hostabi.NewHost(hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: app.Schema, Secrets: app.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
 			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep,
-		},
+		}),
 	}
 	if declared := app.Schema.Auth.Cookie; declared != nil {
 		rel.cookie = declared.Name

@@ -20,6 +20,7 @@ import (
 	"runner.example/hostabi/outbound"
 	"runner.example/hostabi/password"
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/runtime/auth"
@@ -54,13 +55,7 @@ type Options struct {
 		Hashes   password.Options
 		LongWork longwork.Options
 	}
-	// MaxCounters is the number of callers that rate limits count exactly; it limits their
-	// memory. Further ones are counted approximately (docs/limits.md).
-	MaxCounters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
-	// AcrossNodes says what the rate limits of the schema are in a cluster. each: every node admits the
-	// whole limit. divided: a node admits its part of it, so that all nodes together admit no more than
-	// the limit. A node without a cluster has the whole limit.
-	AcrossNodes string `toml:"limit.across" default:"each" oneof:"each|divided"`
+	RateLimits limit.Options
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
 	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
@@ -76,7 +71,7 @@ type Options struct {
 	// server is not ready. 0: any time. Auth.MaxStaleness limits what is still accepted.
 	MaxStaleness time.Duration
 	// AccessLog writes one log line for every request.
-	AccessLog bool `toml:"telemetry.access_log" default:"false" reload:"true"`
+	AccessLog bool `toml:"telemetry.access_log" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the
 	// text of a refusal. It is for the developer's terminal.
 	AccessDetail bool
@@ -112,10 +107,9 @@ type Runtime struct {
 // New returns a runtime without an app: until Activate, requests are refused with
 // not_ready.
 func New(opt Options) (*Runtime, error) {
-	opt.BodyBytes, opt.Timeout = cmp.Or(opt.BodyBytes, 1<<20), cmp.Or(opt.Timeout, 10*time.Second)
+	settings.FillZero(&opt)
 	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
 	opt.Front.Metrics, opt.Auth.Metrics, opt.Sandbox.Metrics = opt.Metrics, opt.Metrics, opt.Metrics
-	opt.Front = opt.Front.WithDefaults()
 	if err := opt.Front.Validate(); err != nil {
 		return nil, fault.New(fault.Invalid, "[front] %v", err)
 	}
@@ -123,7 +117,7 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(time.Now(), opt.MaxCounters)}
+	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(time.Now(), opt.RateLimits)}
 	if r.jobs.queue, err = openJobs(opt); err != nil {
 		return nil, errors.Join(err, engine.Close(context.Background()))
 	}
@@ -150,10 +144,10 @@ func (r *Runtime) Reconfigure(opt Options) {
 }
 
 // SetNode says which node of its cluster this is: the index, from 0 on, among so many nodes, in an order
-// that is the same on all of them. With AcrossNodes "divided" it gives this node its part of all rate
+// that is the same on all of them. With RateLimits.AcrossNodes "divided" it gives this node its part of all rate
 // limits, see limit.Limiter.Divide. Any goroutine may call it, at any time.
 func (r *Runtime) SetNode(index, nodes int) {
-	if r.opt.AcrossNodes == "divided" {
+	if r.opt.RateLimits.AcrossNodes == "divided" {
 		r.limiter.Divide(index, nodes)
 	}
 }

@@ -116,7 +116,7 @@ func TestANewOwnerEndsTheActivationOfTheFormerOne(t *testing.T) {
 	}
 	_, err = a.Update(t.Context(), func(tx *store.Tx) error {
 		var rows entity.Access
-		rows.Reset(model, tx, &caller.Caller{Kind: caller.Session, UserID: "ada"}, 0)
+		rows.Reset(model, tx, &caller.Caller{Kind: caller.Session, UserID: "ada"}, 100_000)
 		return rows.Do("insert", []byte(`{"into":"Item","values":{"name":"x"}}`), &entity.Result{})
 	})
 	if err != nil {

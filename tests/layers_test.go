@@ -69,7 +69,8 @@ var subjects = []subject{
 	{"node", []string{ // a running server and its operators
 		"backup gcpace release",
 		"cluster",
-		"admin config",
+		"admin",
+		"config",
 		"app",
 		". deploy",
 	}},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -32,7 +33,7 @@ func auditListCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64Var(&request.From, "from", 0, "sequence number of the first record (default: the newest records)")
-	cmd.Flags().IntVar(&request.Limit, "limit", 100, "how many records, at most 10000")
+	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords, fmt.Sprintf("how many records, at most %d", admin.MaxRecords))
 	return cmd
 }
 

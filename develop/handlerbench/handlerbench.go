@@ -115,7 +115,7 @@ func Run(ctx context.Context, opt Options) (_ *Result, err error) {
 		return nil, &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("%s has no handler %q", path, handler),
 			Hint: "its handlers are " + strings.Join(names, ", ")}
 	}
-	call := &hostabi.Call{Input: hostabi.Input{Host: &h.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
+	call := &hostabi.Call{Input: hostabi.Input{Host: h.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
 	const warmUp = 10
 	usages := make([]sandbox.Usage, 0, opt.Runs)
 	for i := range warmUp + opt.Runs {
@@ -145,7 +145,7 @@ func Exported(name string) string {
 
 // host is the host of the measured handler, with an empty store in memory.
 type host struct {
-	host  hostabi.Host
+	host  *hostabi.Host
 	store *store.Store
 }
 
@@ -181,10 +181,10 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 	client := outbound.New(a.Config.Runtime.Outbound)
 	passwords := a.Config.Runtime.Passwords
 	long := longwork.New(passwords.LongWork)
-	shared := hostabi.Host{
+	shared := hostabi.NewHost(hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: opt.Logger, Limits: a.Config.Runtime.Limits,
 		Origins: origins, Outbound: client, Passwords: passwords.Hashes, LongWork: long,
-	}
+	})
 	return &host{shared, st}, func() error { client.Close(); long.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
 }
 

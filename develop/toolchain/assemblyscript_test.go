@@ -470,7 +470,7 @@ func TestAssemblyScriptHandlersFetch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: patient, Origins: origins, Outbound: client},
+			Context: ctx, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: patient, Origins: origins, Outbound: client}),
 			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: []byte(body), Headers: []abi.Pair{{Name: []byte("x-origin"), Value: []byte(origin)}}},
 			Caller:  caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}}

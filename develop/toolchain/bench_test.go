@@ -64,7 +64,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(handler, func(b *testing.B) {
 			call := &hostabi.Call{Input: hostabi.Input{
 				Context: context.Background(),
-				Host:    &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}},
+				Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}}),
 				Request: &request, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 			}}
 			var all []sandbox.Usage

@@ -162,7 +162,7 @@ func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hosta
 	}
 	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
-		Host:    &hostabi.Host{Logger: slog.New(log), Limits: patient},
+		Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(log), Limits: patient}),
 		Request: request,
 		Caller:  caller.Caller{Kind: caller.Anonymous},
 		Attempt: 1,
@@ -571,7 +571,7 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 			t.Helper()
 			var log bytes.Buffer
 			call := newCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
-			call.Host.Limits = hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}
+			call.Host = hostabi.NewHost(hostabi.Host{Logger: call.Host.Logger, Limits: hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}})
 			err := module.Run(call, row.handler)
 			if text := log.String() + reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
 				t.Errorf("the limit %s: %v, and the log does not have %q and %q:\n%s", what, err, want, place, text)
@@ -664,7 +664,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 		var lines bytes.Buffer
 		call := &hostabi.Call{Input: hostabi.Input{
 			Context: t.Context(), Attempt: 1,
-			Host:    &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient},
+			Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient}),
 			Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(path), Body: []byte(body)},
 			Caller:  caller.Caller{Kind: caller.Anonymous},
 		}}

@@ -166,7 +166,7 @@ func TestHandlersFetch(t *testing.T) {
 		defer cancel()
 		var reported bytes.Buffer
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: &hostabi.Host{Logger: slog.New(slog.NewTextHandler(&reported, nil)), Limits: patient, Origins: origins, Outbound: client},
+			Context: ctx, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewTextHandler(&reported, nil)), Limits: patient, Origins: origins, Outbound: client}),
 			Request: &abi.Request{Method: []byte("GET"), Path: []byte("/")}, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}}
 		if err := m.Run(call, handler); err != nil {

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Parallel is how many passwords are hashed at the same time; RSA key pairs are made
 	// in the same slots. Others wait. 0: half as many as there are processors, at least one.
-	Parallel int `toml:"password.parallel" default:"0" max:"1024"`
+	Parallel int `toml:"password.parallel" max:"1024"`
 	// QueueWait is how long a hash waits for its slot. Then the operation fails with
 	// `unavailable`, which is 503 unless the handler catches it.
 	QueueWait time.Duration `toml:"password.queue_wait" default:"5s" min:"1ms" max:"1m"`
@@ -33,13 +33,9 @@ type Slots struct {
 
 // New returns slots. A field of the options that is zero has its default.
 func New(opt Options) *Slots {
-	var defaults Options
-	settings.SetDefaults(&defaults)
+	settings.FillZero(&opt)
 	if opt.Parallel == 0 {
 		opt.Parallel = max(1, runtime.GOMAXPROCS(0)/2)
-	}
-	if opt.QueueWait == 0 {
-		opt.QueueWait = defaults.QueueWait
 	}
 	return &Slots{pool: fairqueue.New[claim](opt.Parallel), wait: opt.QueueWait}
 }

@@ -17,14 +17,16 @@ import (
 	"time"
 
 	"runner.example/internal/fairqueue"
+	"runner.example/internal/settings"
 )
 
-// Options of a Client. The zero value is for a public server.
+// Options of a Client. The zero value is for a public server. Fields with a toml tag are
+// settings (package settings).
 type Options struct {
 	// AllowPrivate permits private and loopback addresses, and http to them, for declared
 	// origins and the addresses of declared names. Link-local addresses and metadata
 	// services stay blocked.
-	AllowPrivate bool `toml:"outbound.allow_private" default:"false"`
+	AllowPrivate bool `toml:"outbound.allow_private"`
 	// Roots are the trusted certificate authorities; nil: those of the system.
 	Roots *x509.CertPool
 	// Resolve finds the addresses of a name; nil: the system's resolver.
@@ -33,24 +35,20 @@ type Options struct {
 	MaxBody int `toml:"outbound.answer" unit:"size" default:"5mb" min:"1kb" max:"1gb"`
 	// Connections is how many connections are open at a time, in use or idle; further
 	// requests wait. One origin, one handler, and one caller may have three quarters of them.
-	// 0: 128.
-	Connections int
+	Connections int `default:"128"`
 }
 
 const (
-	defaultMaxBody = 5 << 20
-	maxAnswerHead  = 64 << 10
-	maxRedirects   = 5
-	maxDialled     = 6 // addresses of a name
-	dialTime       = 5 * time.Second
-	leastDialTime  = time.Second
-	handshakeTime  = 5 * time.Second
-	idleTime       = 60 * time.Second
-	hostIdle       = 16
-	firstBytes     = 32 << 10 // allocated at first, for any Content-Length
-	retryEvery     = 10 * time.Millisecond
-
-	defaultConnections = 128
+	maxAnswerHead = 64 << 10
+	maxRedirects  = 5
+	maxDialled    = 6 // addresses of a name
+	dialTime      = 5 * time.Second
+	leastDialTime = time.Second
+	handshakeTime = 5 * time.Second
+	idleTime      = 60 * time.Second
+	hostIdle      = 16
+	firstBytes    = 32 << 10 // allocated at first, for any Content-Length
+	retryEvery    = 10 * time.Millisecond
 )
 
 // Client sends requests. Any goroutine may use it. Close it.
@@ -64,16 +62,11 @@ type Client struct {
 
 // New returns a client, which connects when it sends a request.
 func New(options Options) *Client {
+	settings.FillZero(&options)
 	if options.Resolve == nil {
 		options.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
-	}
-	if options.MaxBody == 0 {
-		options.MaxBody = defaultMaxBody
-	}
-	if options.Connections == 0 {
-		options.Connections = defaultConnections
 	}
 	c := &Client{options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections)}
 	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}

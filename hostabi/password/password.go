@@ -1,7 +1,6 @@
 package password
 
 import (
-	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
@@ -14,8 +13,8 @@ import (
 	"runner.example/internal/settings"
 )
 
-// Options are the parameters of new hashes, and a limit for those that are verified. Fields
-// with a toml tag are settings (package settings). A field that is zero has its default.
+// Options are the parameters of new hashes, and a limit for those that are verified. They are
+// settings (package settings), and must be set, by settings.FillZero, before a method is called.
 type Options struct {
 	// Memory is the memory cost of a new Argon2id hash, Passes the number of iterations. The
 	// parallelism is 1. The defaults are those of the OWASP Password Storage Cheat Sheet. After a
@@ -25,14 +24,6 @@ type Options struct {
 	// MaxMemory limits what verifying a hash may need, also one of other software. All hashing
 	// together needs at most password.parallel times that.
 	MaxMemory int64 `toml:"password.max_memory" unit:"size" default:"128mb" min:"7mb" max:"4gb" multiple:"1mb"`
-}
-
-// WithDefaults returns the options with the defaults of fields that are zero.
-func (o Options) WithDefaults() Options {
-	var d Options
-	settings.SetDefaults(&d)
-	o.Memory, o.Passes, o.MaxMemory = cmp.Or(o.Memory, d.Memory), cmp.Or(o.Passes, d.Passes), cmp.Or(o.MaxMemory, d.MaxMemory)
-	return o
 }
 
 // Validate reports parameters of new hashes that Parse would refuse. Those of Memory alone are limited
@@ -52,7 +43,6 @@ const (
 
 // current are the parameters of new hashes.
 func (o Options) current() argon2Hash {
-	o = o.WithDefaults()
 	return argon2Hash{id: true, memory: uint32(o.Memory >> 10), passes: uint32(o.Passes), lanes: lanes}
 }
 
@@ -91,9 +81,9 @@ func (o Options) Parse(text string) (*Hashed, error) {
 		return nil, err
 	}
 	memory, seconds := h.needs()
-	if limit := o.WithDefaults().MaxMemory; memory > limit {
+	if memory > o.MaxMemory {
 		return nil, fault.New(fault.TooLarge, "verifying this hash needs %s of memory; the limit is the %s of [password] max_memory: raise it",
-			settings.FormatSize((memory+1<<20-1)>>20<<20), settings.FormatSize(limit))
+			settings.FormatSize((memory+1<<20-1)>>20<<20), settings.FormatSize(o.MaxMemory))
 	}
 	if seconds > maxSeconds {
 		return nil, fault.New(fault.TooLarge, "verifying this hash would take about %.0f seconds of a processor; the limit is %d", seconds, maxSeconds)

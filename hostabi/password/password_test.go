@@ -16,10 +16,17 @@ import (
 	"runner.example/hostabi/password"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 )
 
 // light are parameters for tests that hash often.
-var light = password.Options{Memory: 7 << 20, Passes: 1}
+var light = filled(password.Options{Memory: 7 << 20, Passes: 1})
+
+// filled returns options with their defaults.
+func filled(opt password.Options) password.Options {
+	settings.FillZero(&opt)
+	return opt
+}
 
 func verify(t *testing.T, opt password.Options, text, hash string) password.Verdict {
 	t.Helper()
@@ -35,7 +42,7 @@ func verify(t *testing.T, opt password.Options, text, hash string) password.Verd
 }
 
 func TestAHashIsArgon2idWithTheParametersOfOWASP(t *testing.T) {
-	var opt password.Options
+	opt := filled(password.Options{})
 	form := regexp.MustCompile(`^\$argon2id\$v=19\$m=19456,t=2,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$`)
 	hash := opt.Hash("päss")
 	parts := form.FindStringSubmatch(hash)
@@ -69,9 +76,9 @@ func TestAHashOfOtherParametersIsToBeMadeAgain(t *testing.T) {
 		rehash bool
 	}{
 		{"the same", light, false},
-		{"more memory", password.Options{Memory: 8 << 20, Passes: 1}, true},
-		{"more passes", password.Options{Memory: 7 << 20, Passes: 2}, true},
-		{"the defaults", password.Options{}, true},
+		{"more memory", filled(password.Options{Memory: 8 << 20, Passes: 1}), true},
+		{"more passes", filled(password.Options{Memory: 7 << 20, Passes: 2}), true},
+		{"the defaults", filled(password.Options{}), true},
 	} {
 		if v := verify(t, row.opt, "secret", hash); !v.Valid || v.Rehash != row.rehash {
 			t.Errorf("%s: %+v, want rehash %t", row.what, v, row.rehash)
@@ -110,11 +117,11 @@ var foreign = []struct{ by, hash string }{
 
 func TestHashesOfOtherSoftwareAreVerified(t *testing.T) {
 	for _, row := range foreign {
-		if v := verify(t, password.Options{}, "correct horse é", row.hash); !v.Valid || !v.Rehash {
+		if v := verify(t, filled(password.Options{}), "correct horse é", row.hash); !v.Valid || !v.Rehash {
 			t.Errorf("%s: %s: %+v", row.by, row.hash, v)
 		}
 		for _, other := range []string{"correct horse e", "", "correct horse é "} {
-			if v := verify(t, password.Options{}, other, row.hash); v.Valid || v.Rehash {
+			if v := verify(t, filled(password.Options{}), other, row.hash); v.Valid || v.Rehash {
 				t.Errorf("%s: %s verifies %q", row.by, row.hash, other)
 			}
 		}
@@ -124,7 +131,7 @@ func TestHashesOfOtherSoftwareAreVerified(t *testing.T) {
 func TestBcryptReads72BytesOfAPassword(t *testing.T) {
 	const hash = "$2b$05$qmvpK41nRdDbTA3FRPkc..6AUEnxrKEDHJ5S8KKDRhJ03wzvgmvgO" // of 80 times x, by Python's bcrypt
 	for n, want := range map[int]bool{80: true, 72: true, 1000: true, 71: false} {
-		if v := verify(t, password.Options{}, strings.Repeat("x", n), hash); v.Valid != want {
+		if v := verify(t, filled(password.Options{}), strings.Repeat("x", n), hash); v.Valid != want {
 			t.Errorf("%d bytes: %+v", n, v)
 		}
 	}
@@ -154,7 +161,7 @@ func TestAnUnknownUserTakesAsLongAsAWrongPassword(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it hashes often")
 	}
-	var opt password.Options
+	opt := filled(password.Options{})
 	known, err := opt.Parse(opt.Hash("secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +233,7 @@ func TestMalformedHashesAreRefused(t *testing.T) {
 		"$argon2id$v=19$m=1024,t=1,p=1$" + salt + "$" + strings.Repeat("A", 1024): "longer than 1024 bytes",
 	}
 	for hash, want := range rows {
-		_, err := password.Options{}.Parse(hash)
+		_, err := filled(password.Options{}).Parse(hash)
 		if f := fault.Of(err); err == nil || f.Code != fault.Invalid || !strings.Contains(f.Detail, want) || !strings.HasPrefix(f.Detail, `member "hash" is `) {
 			t.Errorf("%s: %v, want %q", hash, err, want)
 		}
@@ -248,13 +255,13 @@ func TestAHashThatNeedsTooMuchIsRefusedBeforeItIsComputed(t *testing.T) {
 		"$pbkdf2-sha256$4294967295$" + salt + "$" + sum:                                 "seconds of a processor",
 		"$pbkdf2-sha256$i=4000000,l=128$" + salt + "$" + strings.Repeat("A", 171)[:170]: "seconds of a processor",
 	} {
-		_, err := password.Options{}.Parse(hash)
+		_, err := filled(password.Options{}).Parse(hash)
 		if f := fault.Of(err); err == nil || f.Code != fault.TooLarge || !strings.Contains(f.Detail, want) {
 			t.Errorf("%s: %v, want %q", hash, err, want)
 		}
 	}
 	// Filling its blocks would take less than four seconds, and deriving them eight.
-	_, err := password.Options{MaxMemory: 4 << 30}.Parse("$scrypt$ln=1,r=65536,p=60$" + salt + "$" + sum)
+	_, err := filled(password.Options{MaxMemory: 4 << 30}).Parse("$scrypt$ln=1,r=65536,p=60$" + salt + "$" + sum)
 	if err == nil || !strings.Contains(fault.Of(err).Detail, "would take about 11 seconds") {
 		t.Errorf("many large blocks: %v", err)
 	}
@@ -267,14 +274,14 @@ func TestAHashThatNeedsTooMuchIsRefusedBeforeItIsComputed(t *testing.T) {
 		"pbkdf2_sha256$1500000$salt$" + sum + "==",  // Django 6
 		"pbkdf2:sha512:1000000$salt$" + strings.Repeat("ab", 64),
 	} {
-		if _, err := (password.Options{}).Parse(hash); err != nil {
+		if _, err := filled(password.Options{}).Parse(hash); err != nil {
 			t.Errorf("%s: %v", hash, err)
 		}
 	}
 }
 
 func TestTheEndOfTheRequestEndsAPBKDF2(t *testing.T) {
-	h, err := password.Options{}.Parse("pbkdf2_sha256$4000000$salt$ZOyS0ZeQeLRyOXHy1JW7Vg==")
+	h, err := filled(password.Options{}).Parse("pbkdf2_sha256$4000000$salt$ZOyS0ZeQeLRyOXHy1JW7Vg==")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +301,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=16$c2FsdHNhbHRzYWx0$ZOyS0ZeQeLRyOXHy1JW7Vg")
 	f.Fuzz(func(t *testing.T, text string) {
 		// Little enough that whatever passes can be computed.
-		opt := password.Options{Memory: 7 << 20, Passes: 1, MaxMemory: 7 << 20}
+		opt := filled(password.Options{Memory: 7 << 20, Passes: 1, MaxMemory: 7 << 20})
 		h, err := opt.Parse(text)
 		if err != nil {
 			if code := fault.CodeOf(err); code != fault.Invalid && code != fault.TooLarge {
@@ -318,7 +325,7 @@ func FuzzParse(f *testing.F) {
 func BenchmarkHash(b *testing.B) {
 	b.Run("password", func(b *testing.B) {
 		for b.Loop() {
-			password.Options{}.Hash("correct horse")
+			filled(password.Options{}).Hash("correct horse")
 		}
 	})
 	b.Run("bcrypt", func(b *testing.B) {

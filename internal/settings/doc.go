@@ -14,7 +14,10 @@
 //	nonempty  "true" if a text must not be empty
 //	reload    "true" if a reload applies a new value
 //
-// The key, its default and its limits are written there and nowhere else. The comment of
+// The key, its default and its limits are written there and nowhere else. A package that
+// makes a part calls FillZero for its own Options, once, when the part is made: so an option
+// that is zero has the same default as a setting that is not in the file. A field with a
+// default and without a key is no setting, and is filled in the same way. The comment of
 // the field is the comment of the key in the generated runner.toml. Fields are strings,
 // bools, integers, durations, lists of strings or networks, or implement
 // encoding.TextUnmarshaler. Two fields may have the same key: both are set.

@@ -49,58 +49,83 @@ type field struct {
 // their fields, those of embedded and nested structs included.
 func find(targets []any) []*setting {
 	var all []*setting
+	each(targets, func(f field) {
+		if f.key == "" {
+			return
+		}
+		section, name, _ := strings.Cut(f.key, ".")
+		i := slices.IndexFunc(all, func(s *setting) bool { return s.section == section && s.key == name })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &setting{section: section, key: name})
+		}
+		all[i].fields = append(all[i].fields, f)
+	})
+	return all
+}
+
+// each calls do for the fields with a key or a default.
+func each(targets []any, do func(field)) {
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
 		check, _ := v.Addr().Interface().(Checker)
 		for i := range v.NumField() {
 			t := v.Type().Field(i)
-			tag, ok := t.Tag.Lookup("toml")
-			if !ok {
-				if t.Type.Kind() == reflect.Struct && t.IsExported() {
-					walk(v.Field(i))
-				}
-				continue
+			key, not := strings.CutSuffix(t.Tag.Get("toml"), ",not")
+			_, filled := t.Tag.Lookup("default")
+			switch {
+			case key != "" || filled:
+				do(field{v.Field(i), t.Tag, key, not, check, v.Type(), t.Name})
+			case t.Type.Kind() == reflect.Struct && t.IsExported():
+				walk(v.Field(i))
 			}
-			key, not := strings.CutSuffix(tag, ",not")
-			section, name, _ := strings.Cut(key, ".")
-			j := slices.IndexFunc(all, func(s *setting) bool { return s.section == section && s.key == name })
-			if j < 0 {
-				j = len(all)
-				all = append(all, &setting{section: section, key: name})
-			}
-			all[j].fields = append(all[j].fields, field{v.Field(i), t.Tag, key, not, check, v.Type(), t.Name})
 		}
 	}
 	for _, target := range targets {
 		walk(reflect.ValueOf(target).Elem())
 	}
-	return all
 }
 
 // SetDefaults sets every field with a default to it.
-func SetDefaults(targets ...any) {
-	for _, s := range find(targets) {
-		s.setDefault(func(field) bool { return true })
-	}
-}
+func SetDefaults(targets ...any) { each(targets, (field).setDefault) }
 
-// FillZero sets every field that is zero and has a default to it.
+// FillZero sets every field to its default that is zero and has one. A field whose zero the
+// file may say, as in `keep_done = "0s"`, stays zero.
 func FillZero(targets ...any) {
-	for _, s := range find(targets) {
-		s.setDefault(func(f field) bool { return f.value.IsZero() })
+	each(targets, func(f field) {
+		if f.value.IsZero() && !f.mayBeZero() {
+			f.setDefault()
+		}
+	})
+}
+
+// setDefault sets the field to its default, if it has one.
+func (f field) setDefault() {
+	text, ok := f.tag.Lookup("default")
+	if !ok {
+		return
+	}
+	if err := f.setText(text); err != nil {
+		panic(fmt.Sprintf("BUG: default of %s.%s: %v", f.parent, f.name, err))
 	}
 }
 
-func (s *setting) setDefault(wanted func(field) bool) {
-	for _, f := range s.fields {
-		text, ok := f.tag.Lookup("default")
-		if !ok || !wanted(f) {
-			continue
-		}
-		if err := f.setText(text); err != nil {
-			panic(fmt.Sprintf("BUG: default of %s: %v", s.name(), err))
-		}
+// mayBeZero reports whether the file may set the field to zero.
+func (f *field) mayBeZero() bool {
+	if f.key == "" {
+		return false
 	}
+	switch f.kind() {
+	case "bool":
+		return true
+	case "count":
+		return f.limit("min", 0, parseCount) <= 0
+	case "size":
+		return f.limit("min", 0, ParseSize) <= 0
+	case "duration":
+		return f.limit("min", 0, parseDuration) <= 0
+	}
+	return false
 }
 
 func (s *setting) setTOML(in any) error { return s.each(func(f *field) error { return f.setTOML(in) }) }

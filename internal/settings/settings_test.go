@@ -32,7 +32,8 @@ type options struct {
 	Word    upper          `toml:"log.word" default:"abc"`
 	Nested
 	Inner inner
-	Plain string // no setting
+	Plain string        // no setting
+	Pause time.Duration `default:"2s"` // no setting, but filled
 }
 
 // Nested is embedded: its settings are those of options.
@@ -67,7 +68,7 @@ func (o *options) CheckSetting(key, value string) error {
 func defaults() options {
 	return options{
 		Name: "edge", Mode: "fast", Count: 3, Size: 64 << 10, Timeout: 30 * time.Second, Checks: true, NoLog: false, Word: upper{"ABC"},
-		Nested: Nested{6}, Inner: inner{Same: 3, Own: 5},
+		Nested: Nested{6}, Inner: inner{Same: 3, Own: 5}, Pause: 2 * time.Second,
 	}
 }
 
@@ -106,6 +107,7 @@ func TestEveryFieldWithoutAValueHasItsDefault(t *testing.T) {
 	settings.FillZero(&filled)
 	want := defaults()
 	want.Count, want.Inner.Own = 8, 6
+	want.Checks, want.NoLog, want.Deep = false, false, 0 // zero is a value of the file
 	if !reflect.DeepEqual(filled, want) {
 		t.Errorf("FillZero: %+v", filled)
 	}
@@ -137,7 +139,7 @@ own = 0
 	got, v := read(t, file)
 	want := options{
 		Name: "file", Mode: "fast", Count: 5, Big: math.MaxInt32, Size: 1 << 20, Timeout: time.Hour, NoLog: true, Origins: []string{"a", "b"},
-		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Word: upper{"XYZ"}, Nested: Nested{6}, Inner: inner{Same: 5},
+		Nets: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, Word: upper{"XYZ"}, Nested: Nested{6}, Inner: inner{Same: 5}, Pause: 2 * time.Second,
 	}
 	if !reflect.DeepEqual(got, want) || len(problems(v)) > 0 {
 		t.Errorf("the file: %+v, %q", got, problems(v))

@@ -120,8 +120,9 @@ type AuditHead struct {
 }
 
 const (
-	defaultRecords = 100
-	maxRecords     = 10_000
+	// DefaultRecords is how many records a list of the audit has without a limit, MaxRecords the most.
+	DefaultRecords = 100
+	MaxRecords     = 10_000
 )
 
 // SecondsOf returns d in whole seconds, as requests have it.
@@ -380,9 +381,9 @@ func (l *Local) enableKey(ctx context.Context, who keystore.Authority, args KeyI
 func (l *Local) listAudit(ctx context.Context, _ keystore.Authority, args ListAudit) ([]audit.Entry, error) {
 	switch {
 	case args.Limit == 0:
-		args.Limit = defaultRecords
-	case args.Limit < 0 || args.Limit > maxRecords:
-		return nil, fault.New(fault.Invalid, "limit must be between 1 and %d", maxRecords)
+		args.Limit = DefaultRecords
+	case args.Limit < 0 || args.Limit > MaxRecords:
+		return nil, fault.New(fault.Invalid, "limit must be between 1 and %d", MaxRecords)
 	}
 	var entries []audit.Entry
 	var err error

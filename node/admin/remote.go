@@ -21,6 +21,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/keystore"
 	"runner.example/node/release"
 	"runner.example/runtime/auth"
@@ -51,18 +52,14 @@ const (
 	slotWait      = 10 * time.Second
 )
 
-// DefaultUploadPerHour is the default of RemoteOptions.UploadPerHour.
-const DefaultUploadPerHour = 1 << 30
-
-// RemoteOptions configure a RemoteServer.
+// RemoteOptions configure a RemoteServer. It uses Options.UploadPerHour; the others are for its owner,
+// who listens.
 type RemoteOptions struct {
+	Options
 	// Auth checks the platform keys. It is required.
 	Auth *auth.Authenticator
 	// Certificate is what the server shows to clients. It is required.
 	Certificate *tls.Certificate
-	// UploadPerHour is how many bytes uploads may store at once, and again in each hour; 0:
-	// DefaultUploadPerHour.
-	UploadPerHour int64
 	// Logger gets operations that failed; nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -81,6 +78,7 @@ type RemoteServer struct {
 
 // NewRemoteServer returns a server that runs operations on local.
 func NewRemoteServer(local *Local, opt RemoteOptions) *RemoteServer {
+	settings.FillZero(&opt)
 	s := &RemoteServer{
 		responder: newResponder(local, opt.Logger), auth: opt.Auth,
 		operations: map[keystore.Role]slots{}, uploads: make(slots, maxUploads),
@@ -89,9 +87,6 @@ func NewRemoteServer(local *Local, opt RemoteOptions) *RemoteServer {
 		s.operations[role] = make(slots, maxOperations)
 	}
 	s.quota.size = opt.UploadPerHour
-	if s.quota.size == 0 {
-		s.quota.size = DefaultUploadPerHour
-	}
 	s.certificate.Store(opt.Certificate)
 	s.http = &http.Server{
 		Handler: s, MaxHeaderBytes: headerBytes,

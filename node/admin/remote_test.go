@@ -512,7 +512,7 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 }
 
 func TestUploadsAreCheckedAndLimited(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{UploadPerHour: 1000})
+	n := serveRemote(t, admin.RemoteOptions{Options: admin.Options{UploadPerHour: 1000}})
 	ctx, there := t.Context(), n.client(keystore.RoleDeploy)
 	file := func(contents string) release.File {
 		return release.File{Name: "app.schema", Size: int64(len(contents)), Digest: sha256.Sum256([]byte(contents))}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/version"
 	"runner.example/internal/wait"
 	"runner.example/keystore"
@@ -107,6 +108,7 @@ type serving struct {
 // background. It does not wait for other nodes. Close the node after the store. Start returns nil, nil if
 // the directory does not belong to a node.
 func Start(opt StartOptions) (*Node, error) {
+	settings.FillZero(&opt)
 	if is, err := IsNode(opt.Data); err != nil || !is {
 		return nil, cmp.Or(err, checkNoNode(opt.Data))
 	}

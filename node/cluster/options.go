@@ -11,7 +11,7 @@ import (
 	"runner.example/state/store/etcdlog"
 )
 
-// Options are the settings of a node. They are ignored by a server that is standalone.
+// Options are the settings (package settings) of a node. They are ignored by a server that is standalone.
 type Options struct {
 	// Name is the name of the node in its cluster, used by `runner cluster init` and `join`. Empty:
 	// the name of the machine.

@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/node/admin"
 	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/runtime"
@@ -34,7 +35,7 @@ type Config struct {
 	Telemetry telemetry.Options
 	Schema    compiler.Options
 	Release   release.Options
-	Admin     Admin
+	Admin     admin.Options
 	Cluster   cluster.Options
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil

@@ -11,13 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"runner.example/hostabi"
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
 	"runner.example/node/config"
-	"runner.example/runtime/front"
 )
 
 // read returns the configuration of a file with that text, and the printed problems.
@@ -163,13 +159,27 @@ func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 	}
 }
 
-func TestTheDefaultsAreThoseOfThePackages(t *testing.T) {
-	c := config.Default()
-	if diff := cmp.Diff(front.Options{}.WithDefaults(), c.Runtime.Front.WithDefaults()); diff != "" {
-		t.Errorf("front (-package +configuration):\n%s", diff)
+// Options that a package fills when a part is made have the values of a server without a file, except those
+// whose zero means something else.
+func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
+	meaning := map[string]string{
+		"[jobs] max_waiting":         "any number of jobs waits",
+		"[jobs] keep_done":           "a job is deleted when it is done",
+		"[jobs] keep_failed":         "a job is deleted when it has failed",
+		"[runtime] shutdown_timeout": "a shutdown does not wait",
 	}
-	if diff := cmp.Diff(hostabi.DefaultLimits(), c.Runtime.Limits); diff != "" {
-		t.Errorf("hostabi (-package +configuration):\n%s", diff)
+	var zero config.Config
+	all := []any{&zero.Runtime, &zero.Schema, &zero.Store, &zero.Keystore, &zero.Audit, &zero.Telemetry, &zero.Release, &zero.Admin, &zero.Cluster}
+	settings.FillZero(all...)
+	reload, restart := config.Default().Changes(&zero)
+	for _, name := range append(reload, restart...) {
+		if meaning[name] == "" {
+			t.Errorf("%s of an option struct that is zero is not the default of the file", name)
+		}
+		delete(meaning, name)
+	}
+	for name := range meaning {
+		t.Errorf("%s of an option struct that is zero has the default of the file", name)
 	}
 }
 

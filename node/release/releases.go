@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/state/audit"
 	"runner.example/state/store"
 )
@@ -57,6 +58,7 @@ type Releases struct {
 
 // New returns the releases in st.
 func New(st *store.Store, opt Options) *Releases {
+	settings.FillZero(&opt)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}

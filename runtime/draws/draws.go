@@ -17,6 +17,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/settings"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
@@ -24,9 +25,9 @@ import (
 
 // Options of Find.
 type Options struct {
-	// MemoryBytes limits the module's memory; Time limits each of the two runs, 10 s by default.
+	// MemoryBytes limits the module's memory; Time limits each of the two runs.
 	MemoryBytes int64
-	Time        time.Duration
+	Time        time.Duration `default:"10s"`
 }
 
 // Kind is what was drawn.
@@ -79,9 +80,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	if len(first) == 0 && !parsed.HasStart() {
 		return found, nil
 	}
-	if o.Time == 0 {
-		o.Time = 10 * time.Second
-	}
+	settings.FillZero(&o)
 	w := newWatcher(parsed, o.MemoryBytes)
 	config := wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true)
 	if pages := o.MemoryBytes / wasm.PageBytes; pages > 0 {
@@ -268,9 +267,9 @@ func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.Compi
 	w.events, w.frames, w.places, w.random = nil, 0, map[string]bool{}, rand.NewChaCha8([32]byte{})
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: limit},
-	}}}
+	})}}
 	call.Begin()
 	defer call.End()
 	call.Initializing(true)

@@ -16,7 +16,7 @@ import (
 // Listen opens the address of the options. The error of an address in use names it and both
 // ways to change it.
 func Listen(opt Options) (net.Listener, error) {
-	opt = opt.WithDefaults()
+	opt = opt.filled()
 	ln, err := net.Listen("tcp", opt.Listen)
 	switch {
 	case err == nil:

@@ -84,8 +84,8 @@ type Options struct {
 	BeforeRefusal func(*Exchange)
 }
 
-// WithDefaults returns a copy with every zero field set to its default.
-func (o Options) WithDefaults() Options {
+// filled returns the options with their defaults.
+func (o Options) filled() Options {
 	settings.FillZero(&o)
 	o.MaxAnswerMemoryPerIP = cmp.Or(o.MaxAnswerMemoryPerIP, max(1, o.MaxAnswerMemory/4*3))
 	o.MaxConnsPerIP = cmp.Or(o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
@@ -117,9 +117,9 @@ func CheckListen(s string) error {
 	return nil
 }
 
-// Validate reports every invalid value under the name of its key. The options must have
-// their defaults.
+// Validate reports every invalid value under the name of its key.
 func (o Options) Validate() error {
+	o = o.filled()
 	var all []error
 	atLeast := func(key string, n, least int) {
 		if n < least {

@@ -36,7 +36,7 @@ type Server struct {
 // the exchange after it has returned. If handle panics or does not answer, the answer is a
 // 500 and the panic is logged. The options must be valid.
 func New(opt Options, handle func(*Exchange)) *Server {
-	s := &Server{opt: opt.WithDefaults(), handle: handle}
+	s := &Server{opt: opt.filled(), handle: handle}
 	if err := s.opt.Validate(); err != nil {
 		panic("BUG: front: " + err.Error())
 	}

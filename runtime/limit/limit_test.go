@@ -25,7 +25,7 @@ type gate struct {
 }
 
 func newGate(count int, per time.Duration) *gate {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	lim := l.Limit(limit.Spec{ID: "a.schema:1:1", Count: count, Per: per})
 	return &gate{l, []limit.Use{{Limit: lim, Caller: []byte("kkey_1")}}}
 }
@@ -134,7 +134,7 @@ func TestTimesOutOfOrderNeverAllowMore(t *testing.T) {
 }
 
 func TestARequestRefusedByOneLimitIsCountedByNone(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	fast := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Second})
 	slow := l.Limit(limit.Spec{ID: "2", Count: 5, Per: time.Minute, By: "ip"})
 	uses := []limit.Use{{Limit: slow, Caller: []byte("a1")}, {Limit: fast, Caller: []byte("k1")}}
@@ -160,7 +160,7 @@ func TestARequestRefusedByOneLimitIsCountedByNone(t *testing.T) {
 // A client waits for the limits that refused, and for the last of them; not for one that would admit
 // its request, although that one has a window too.
 func TestRetryAfterIsForTheLimitsThatRefused(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	second := limit.Use{Limit: l.Limit(limit.Spec{ID: "1", Count: 1, Per: time.Second}), Caller: []byte("k1")}
 	minute := limit.Use{Limit: l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Minute}), Caller: []byte("k1")}
 	day := limit.Use{Limit: l.Limit(limit.Spec{ID: "3", Count: 5, Per: 24 * time.Hour}), Caller: []byte("k1")}
@@ -191,7 +191,7 @@ func TestRetryAfterIsForTheLimitsThatRefused(t *testing.T) {
 }
 
 func TestHeadersSayWhatRemains(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	uses := []limit.Use{
 		{Limit: l.Limit(limit.Spec{ID: "1", Count: 600, Per: time.Minute}), Caller: []byte("k1")},
 		{Limit: l.Limit(limit.Spec{ID: "2", Count: 1, Per: 24 * time.Hour, By: "ip"}), Caller: []byte("a1")},
@@ -212,7 +212,7 @@ func TestHeadersSayWhatRemains(t *testing.T) {
 }
 
 func TestTheSameSpecKeepsItsCountersAcrossReleases(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	spec := limit.Spec{ID: "a.schema:3:9", Count: 1, Per: time.Minute}
 	first := l.Limit(spec)
 	l.Take(start, []limit.Use{{Limit: first, Caller: []byte("k1")}})
@@ -238,7 +238,7 @@ func TestTheSameSpecKeepsItsCountersAcrossReleases(t *testing.T) {
 
 func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 	const room = 4000
-	l := limit.New(start, room)
+	l := limit.New(start, limit.Options{Counters: room})
 	minute := l.Limit(limit.Spec{ID: "1", Count: 2, Per: time.Minute})
 	second := l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Second})
 	take := func(lim *limit.Limit, who string, d time.Duration) bool {
@@ -297,7 +297,7 @@ func TestOnlyCountersWithAnEmptyWindowAreEvicted(t *testing.T) {
 
 func TestACounterIsNotEvictedByItsOwnRequest(t *testing.T) {
 	for i := range 500 { // callers, so that some have both counters in one shard
-		l := limit.New(start, 0)
+		l := limit.New(start, limit.Options{})
 		who := fmt.Append(nil, "k", i)
 		old := limit.Use{Limit: l.Limit(limit.Spec{ID: "1", Count: 1, Per: time.Second}), Caller: who}
 		fresh := limit.Use{Limit: l.Limit(limit.Spec{ID: "2", Count: 9, Per: time.Second}), Caller: who}
@@ -327,7 +327,7 @@ func TestRequestsAreCountedWhenAllBucketsAreFull(t *testing.T) {
 }
 
 func TestIdleCountersAreEvictedForNewOnes(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	lim := l.Limit(limit.Spec{ID: "1", Count: 5, Per: time.Second})
 	for i := range 100_000 {
 		now := start.Add(time.Duration(i) * time.Millisecond)
@@ -344,7 +344,7 @@ func TestAFullTableKeepsItsLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		room := rapid.IntRange(1, 20).Draw(t, "room")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		l := limit.New(start, room)
+		l := limit.New(start, limit.Options{Counters: room})
 		limits := []*limit.Limit{
 			l.Limit(limit.Spec{ID: "1", Count: 3, Per: time.Second}),
 			l.Limit(limit.Spec{ID: "2", Count: 2, Per: time.Minute}),
@@ -375,7 +375,7 @@ func TestAFullTableKeepsItsLimits(t *testing.T) {
 }
 
 func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
-	l := limit.New(time.Now(), 100)
+	l := limit.New(time.Now(), limit.Options{Counters: 100})
 	fast := l.Limit(limit.Spec{ID: "1", Count: 700, Per: time.Hour})
 	wide := l.Limit(limit.Spec{ID: "2", Count: 1500, Per: time.Hour})
 	for g := range 4 { // those who came first have counters of their own
@@ -412,7 +412,7 @@ func TestConcurrentCallersNeverGetMoreThanTheLimit(t *testing.T) {
 // A request may reserve memory for a counter, and find after a search for more memory that another
 // request has created the counter meanwhile. Then it returns what it reserved.
 func TestReservedCountersAreReturned(t *testing.T) {
-	l := limit.New(start, 64)
+	l := limit.New(start, limit.Options{Counters: 64})
 	short := l.Limit(limit.Spec{ID: "1", Count: 9, Per: time.Millisecond})
 	full := l.Limit(limit.Spec{ID: "2", Count: 9, Per: 24 * time.Hour})
 	for i := range 64 {
@@ -448,7 +448,7 @@ func TestReservedCountersAreReturned(t *testing.T) {
 }
 
 func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
-	l := limit.New(start, 0)
+	l := limit.New(start, limit.Options{})
 	key := &caller.Caller{Kind: caller.APIKey, KeyID: "key_1", Tenant: "t1"}
 	user := &caller.Caller{Kind: caller.Session, UserID: "u1", Tenant: "t1"}
 	nobody := &caller.Caller{}
@@ -477,7 +477,7 @@ func TestCallersAreNamedByWhatTheLimitCounts(t *testing.T) {
 
 func TestADecisionAllocatesNothing(t *testing.T) {
 	for _, count := range []int{600, 5000} {
-		l := limit.New(start, 0)
+		l := limit.New(start, limit.Options{})
 		uses := []limit.Use{
 			{Limit: l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Minute}), Caller: []byte("k1")},
 			{Limit: l.Limit(limit.Spec{ID: "2", Count: 9, Per: time.Second}), Caller: []byte("a1")},
@@ -505,7 +505,7 @@ func TestImpossibleLimitsPanic(t *testing.T) {
 					t.Errorf("%+v: recovered %v, want a BUG", spec, r)
 				}
 			}()
-			limit.New(start, 0).Limit(spec)
+			limit.New(start, limit.Options{}).Limit(spec)
 		}()
 	}
 }
@@ -513,7 +513,7 @@ func TestImpossibleLimitsPanic(t *testing.T) {
 func BenchmarkTake(b *testing.B) {
 	for _, count := range []int{600, 100_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
-			l := limit.New(time.Now(), 0)
+			l := limit.New(time.Now(), limit.Options{})
 			lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Second})
 			var callers atomic.Int64
 			b.RunParallel(func(pb *testing.PB) {
@@ -591,7 +591,7 @@ func TestRetryAfterIsTrueWhenAPartShrinks(t *testing.T) {
 		count := rapid.OneOf(rapid.IntRange(2, 40), rapid.SampledFrom([]int{1001, 1500})).Draw(t, "count")
 		nodes := rapid.IntRange(2, 5).Draw(t, "nodes")
 		counters := rapid.SampledFrom([]int{1, 1000}).Draw(t, "counters") // one: with a debt, or in the sketch
-		l := limit.New(start, counters)
+		l := limit.New(start, limit.Options{Counters: counters})
 		lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: time.Minute})
 		uses := []limit.Use{{Limit: lim, Caller: []byte("k1")}}
 		now := time.Duration(0)

@@ -8,15 +8,25 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"runner.example/internal/settings"
 )
 
 // shards is the number of locks that callers are distributed over: the bits of a word, so
 // that a set of them is one word.
 const shards = 64
 
-// DefaultMaxCounters is the default limit of counters. The counter of a quiet caller takes
-// about 250 bytes, one with 1,000 stamps 8 KiB.
-const DefaultMaxCounters = 1 << 16
+// Options configure a Limiter. They are settings (package settings). The counter of a quiet
+// caller takes about 250 bytes, one with 1,000 stamps 8 KiB.
+type Options struct {
+	// Counters is the number of callers that rate limits count exactly; it limits their
+	// memory. Further ones are counted approximately (docs/limits.md).
+	Counters int `toml:"limit.counters" default:"100000" min:"1" max:"100000000"`
+	// AcrossNodes says what the rate limits of the schema are in a cluster. each: every node admits the
+	// whole limit. divided: a node admits its part of it, so that all nodes together admit no more than
+	// the limit. A node without a cluster has the whole limit.
+	AcrossNodes string `toml:"limit.across" default:"each" oneof:"each|divided"`
+}
 
 // sweepEvery is the time between two searches of all shards for free memory, in
 // nanoseconds.
@@ -80,20 +90,17 @@ type Limiter struct {
 // last admission.
 type class struct{ per, bucket int64 }
 
-// New returns a limiter of at most maxCounters counters (0: DefaultMaxCounters).
-// Time is counted from now; pass times with a monotonic reading here and to
-// Take, or with none to both.
-func New(now time.Time, maxCounters int) *Limiter {
-	if maxCounters <= 0 {
-		maxCounters = DefaultMaxCounters
-	}
+// New returns a limiter. Time is counted from now; pass times with a monotonic reading here
+// and to Take, or with none to both.
+func New(now time.Time, opt Options) *Limiter {
+	settings.FillZero(&opt)
 	l := &Limiter{
-		start: now, seed: maphash.MakeSeed(), max: int64(maxCounters),
+		start: now, seed: maphash.MakeSeed(), max: int64(opt.Counters),
 		limits: map[Spec]*Limit{}, classes: map[class]int{},
 	}
 	for i := range l.shards {
 		l.shards[i].counters = map[key]*counter{}
-		l.shards[i].maxColumns = columnsFor(maxCounters)
+		l.shards[i].maxColumns = columnsFor(opt.Counters)
 	}
 	return l
 }

@@ -40,7 +40,7 @@ func TestOneLimitDoesNotExhaustTheOthers(t *testing.T) {
 	if os.Getenv("RUNNER_SOAK") != "" {
 		room, addresses = 100_000, 101_000
 	}
-	l := limit.New(start, room)
+	l := limit.New(start, limit.Options{Counters: room})
 	public := l.Limit(limit.Spec{ID: "1", Count: 5, Per: 24 * time.Hour})
 	keyed := l.Limit(limit.Spec{ID: "2", Count: 600, Per: time.Minute})
 	byIP := l.Limit(limit.Spec{ID: "3", Count: 10, Per: time.Hour, By: "ip"})
@@ -91,7 +91,7 @@ func TestAnUnseenCallerIsRefusedNoMoreOftenThanTheBound(t *testing.T) {
 	w := 4 * float64(room)
 	for _, count := range []int{1, 5} {
 		for _, n := range []int{room / 2, room, 4 * room, 8 * room} {
-			l := limit.New(start, room)
+			l := limit.New(start, limit.Options{Counters: room})
 			lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: 24 * time.Hour})
 			exact := room * 3 / 4
 			fill(l, lim, "a", 0, exact+n, count, 0)
@@ -138,7 +138,7 @@ func TestCallersWithoutACounterAreCountedUpwards(t *testing.T) {
 		t.Logf("%d callers, seed %d", c.callers, seed)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		const count, per = 5, 30 * time.Second
-		l := limit.New(start, 1)
+		l := limit.New(start, limit.Options{Counters: 1})
 		lim := l.Limit(limit.Spec{ID: "1", Count: count, Per: per})
 		other := l.Limit(limit.Spec{ID: "2", Count: 1_000_000, Per: 1000 * time.Hour})
 		l.Take(start, []limit.Use{{Limit: other, Caller: []byte("kfirst")}}) // the one counter there is
@@ -177,7 +177,7 @@ func TestCallersWithoutACounterAreCountedUpwards(t *testing.T) {
 }
 
 func TestRetryAfterOfAFullTableIsLongEnough(t *testing.T) {
-	l := limit.New(start, 1)
+	l := limit.New(start, limit.Options{Counters: 1})
 	lim := l.Limit(limit.Spec{ID: "1", Count: 3, Per: time.Minute})
 	l.Take(start, []limit.Use{{Limit: l.Limit(limit.Spec{ID: "2", Count: 1, Per: time.Hour}), Caller: []byte("k")}})
 	uses := []limit.Use{{Limit: lim, Caller: []byte("a")}}
@@ -205,7 +205,7 @@ func TestRetryAfterOfAFullTableIsLongEnough(t *testing.T) {
 // TestSketchesOfMoreLimitsGetNarrowerAndKeepTheirCounts overflows one limit after the other.
 func TestSketchesOfMoreLimitsGetNarrowerAndKeepTheirCounts(t *testing.T) {
 	const room, callers = 4096, 2000
-	l := limit.New(start, room)
+	l := limit.New(start, limit.Options{Counters: room})
 	var limits []*limit.Limit
 	for i := range 8 {
 		limits = append(limits, l.Limit(limit.Spec{ID: fmt.Sprint(i), Count: 2, Per: time.Hour}))
@@ -228,7 +228,7 @@ func TestMemoryDoesNotGrowWithTheCallers(t *testing.T) {
 		t.Skip("takes seconds: left out by -short")
 	}
 	const room = 4096
-	l := limit.New(start, room)
+	l := limit.New(start, limit.Options{Counters: room})
 	lim := l.Limit(limit.Spec{ID: "1", Count: 5, Per: 24 * time.Hour})
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -249,7 +249,7 @@ func TestMemoryDoesNotGrowWithTheCallers(t *testing.T) {
 // while one is exhausted.
 func TestAReloadUnderAttackKeepsItsCounters(t *testing.T) {
 	const room = 2000
-	l := limit.New(start, room)
+	l := limit.New(start, limit.Options{Counters: room})
 	public := limit.Spec{ID: "1", Count: 5, Per: 24 * time.Hour}
 	gone := limit.Spec{ID: "2", Count: 5, Per: 24 * time.Hour}
 	fill(l, l.Limit(gone), "a", 0, room, 5, 0)

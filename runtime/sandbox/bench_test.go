@@ -42,7 +42,7 @@ func benchmarkRestore(b *testing.B, wasm []byte, handler string) {
 	dirty, pristine := loadAs(b, e, "dirty.wasm", wasm), loadAs(b, e, "pristine.wasm", wasm) // each with its own sandbox
 	call := newCall(context.Background(), new(bytes.Buffer))
 	call.Request.Body = []byte(orderJSON)
-	call.Host.Limits = hostabi.Limits{CPU: time.Hour}
+	call.Host.Limits.CPU = time.Hour
 	arm := func(run func(*hostabi.Call, string) error) func() {
 		return func() {
 			if err := run(call, handler); err != nil {

@@ -55,8 +55,8 @@ type Options struct {
 	// for a while. When a handler has them from five callers, it answers all callers 503.
 	// Callers are distinguished as in rate limits.
 	NoBreaker bool `toml:"sandbox.breaker,not" default:"true"`
-	// InitTime is how long the initialization of a module may take; 10 s by default.
-	InitTime time.Duration
+	// InitTime is how long the initialization of a module may take.
+	InitTime time.Duration `default:"10s"`
 	// CompileTime limits the CPU time for compiling one module, CompileBytes the memory.
 	// Beyond that the module is refused.
 	CompileTime  time.Duration `toml:"sandbox.compile_timeout" default:"30s" min:"10ms" max:"1h"`
@@ -65,15 +65,14 @@ type Options struct {
 	// for modules that may come near these limits. Empty: such modules are refused if they
 	// certainly exceed the limits, and otherwise compiled in this process.
 	Compiler []string
-	// IdleTime is how long a sandbox may be idle before it releases memory; 10 s by
-	// default. After six times as long it is discarded, except one for each module.
-	IdleTime time.Duration
+	// IdleTime is how long a sandbox may be idle before it releases memory. After six times
+	// as long it is discarded, except one for each module.
+	IdleTime time.Duration `default:"10s"`
 	// CacheDir is the directory of compiled code. Code there is run without further
 	// checks, so no other user may write to it. Empty: there is no cache.
 	CacheDir string
 	// CacheBytes is the limit of the cache; the least recently used code is removed first.
-	// 1 GiB by default.
-	CacheBytes int64
+	CacheBytes int64 `unit:"size" default:"1gb"`
 	// Logger logs what modules log during their initialization, and the optimizations
 	// that are disabled on this machine. It must redact secrets; nil: nothing is logged.
 	Logger *slog.Logger
@@ -105,15 +104,6 @@ func (o Options) filled() Options {
 	}
 	if o.TotalMemoryBytes == 0 {
 		o.TotalMemoryBytes = o.MemoryBytes * int64(max(o.Instances, 0))
-	}
-	if o.InitTime == 0 {
-		o.InitTime = 10 * time.Second
-	}
-	if o.IdleTime == 0 {
-		o.IdleTime = 10 * time.Second
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = 1 << 30
 	}
 	if o.Now == nil {
 		started := time.Now()

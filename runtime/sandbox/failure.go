@@ -62,7 +62,7 @@ func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	case errors.Is(err, hostabi.ErrTimeOver):
 		return failure{kind: kindTime, limit: true}, timedOut(hostabi.ErrTimeOver)
 	case errors.Is(err, hostabi.ErrCPUSpent):
-		return failure{kind: kindCPU, limit: true}, timedOut(usedUp(call.Host.CPU(), hostabi.ErrCPUSpent))
+		return failure{kind: kindCPU, limit: true}, timedOut(usedUp(call.Host.Limits.CPU, hostabi.ErrCPUSpent))
 	case err == nil && call.Context.Err() != nil:
 		return failure{kind: kindTime, limit: true}, timedOut(call.Context.Err())
 	case err != nil && refused != nil:

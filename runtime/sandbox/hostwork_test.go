@@ -102,7 +102,7 @@ func TestAHostFunctionEndsWhenTheCPUTimeIsSpent(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assembleText(t, hashing))
 	run := func(handler string, cpu time.Duration) (*hostabi.Call, error) {
 		call := newCall(context.Background(), new(bytes.Buffer))
-		call.Host.Limits = hostabi.Limits{CPU: cpu, MovedBytes: 1 << 40}
+		call.Host.Limits.CPU, call.Host.Limits.MovedBytes = cpu, 1<<40
 		return call, m.Run(call, handler)
 	}
 	if call, err := run("once", time.Hour); err != nil || call.Response.Status != 200 {

@@ -118,10 +118,10 @@ func (m *Module) initialize(load context.Context) error {
 	ctx, cancel := context.WithTimeout(load, e.options.InitTime)
 	defer cancel()
 	last := &lastError{Handler: e.options.Logger.Handler()}
-	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &hostabi.Host{
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(last),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
-	}}}
+	})}}
 	call.Begin()
 	s, err := m.boot(call)
 	if err == nil {

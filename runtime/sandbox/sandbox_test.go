@@ -131,7 +131,7 @@ func loadAs(t testing.TB, e *sandbox.Engine, name string, wasm []byte) *sandbox.
 func newCall(ctx context.Context, log *bytes.Buffer) *hostabi.Call {
 	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
-		Host:    &hostabi.Host{Logger: slog.New(slog.NewJSONHandler(log, nil)), Limits: hostabi.Limits{CPU: time.Hour}},
+		Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewJSONHandler(log, nil)), Limits: hostabi.Limits{CPU: time.Hour}}),
 		Request: &abi.Request{ID: "01hello", Method: []byte("GET"), Path: []byte("/x"), Route: "/x"},
 		Attempt: 1,
 	}}

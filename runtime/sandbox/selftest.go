@@ -164,7 +164,7 @@ func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, err
 	deadline := deadline.New(context.Background(), time.Now().Add(limit))
 	defer deadline.Stop()
 	// Only the deadline may end a run: on a busy machine an export may take more CPU time than a request has.
-	host := &hostabi.Host{Logger: t.engine.options.Logger, Limits: hostabi.Limits{CPU: plenty}}
+	host := hostabi.NewHost(hostabi.Host{Logger: t.engine.options.Logger, Limits: hostabi.Limits{CPU: plenty}})
 	call := &hostabi.Call{Input: hostabi.Input{Context: deadline, Host: host, Request: &abi.Request{}}}
 	call.Begin()
 	handler := t.module.byName[export]

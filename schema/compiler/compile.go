@@ -22,9 +22,9 @@ type Options struct {
 	// MaxTimeout limits `timeout:` of a route.
 	MaxTimeout time.Duration `toml:"runtime.max_timeout" default:"60s" min:"1ms" max:"1h"`
 	// AllowPrivate permits outbound origins with private addresses, and plain HTTP to them.
-	AllowPrivate bool `toml:"outbound.allow_private" default:"false"`
+	AllowPrivate bool `toml:"outbound.allow_private"`
 	// InsecureCookies permits session cookies without the __Host- prefix, on loopback only.
-	InsecureCookies bool `toml:"auth.insecure_cookies" default:"false"`
+	InsecureCookies bool `toml:"auth.insecure_cookies"`
 	// BodyMemory is the server's memory for bodies: a larger one can never be read. 0: unknown.
 	BodyMemory int64
 	// Vars are the values of variables that the schema declares, by name. Others are ignored.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/settings"
 	"runner.example/state/store"
 )
 
@@ -70,7 +71,8 @@ func HeadAt(tx *store.Tx) (Head, error) {
 	return head, err
 }
 
-// RunOptions are what Run works with. All are required.
+// RunOptions are what Run works with. All but KeepRefused, which is a setting (package settings), are
+// required.
 type RunOptions struct {
 	Logger *slog.Logger
 	// Every is how often records are sealed and the head is logged.
@@ -88,6 +90,7 @@ type RunOptions struct {
 // then. After the first Every, and then once a day, it removes expired counts of refused
 // credentials.
 func (l *Log) Run(ctx context.Context, opt RunOptions) {
+	settings.FillZero(&opt)
 	ticker := time.NewTicker(opt.Every)
 	defer ticker.Stop()
 	expiry := time.NewTimer(opt.Every) // not while the server starts

@@ -16,9 +16,6 @@ import (
 	"runner.example/state/store"
 )
 
-// defaultMaxRows is the default limit of the rows that an Access may touch.
-const defaultMaxRows = 100_000
-
 // maxFreeRows is the number of rows of untyped mode that one operation may scan, because no
 // index serves it.
 const maxFreeRows = 10_000
@@ -30,7 +27,7 @@ type Access struct {
 	Tx     *store.Tx
 	Caller *caller.Caller
 	// MaxRows is the number of rows that it may touch, found or not; beyond it operations
-	// fail with Limit. 0 is 100,000.
+	// fail with Limit. Zero permits none.
 	MaxRows int
 	// Import lets a caller of kind system set ids and the times that the host otherwise
 	// sets, for rows from elsewhere.
@@ -175,12 +172,8 @@ func (a *Access) check() error {
 
 // touch counts a row that is looked up or scanned.
 func (a *Access) touch() error {
-	most := a.MaxRows
-	if most == 0 {
-		most = defaultMaxRows
-	}
-	if a.touched >= most {
-		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", most)
+	if a.touched >= a.MaxRows {
+		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", a.MaxRows)
 	}
 	a.touched++
 	return a.alive()

@@ -57,7 +57,7 @@ func (d *database) do(t *testing.T, who *caller.Caller, op, args string) string 
 	var failed error
 	_, err := d.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(d.model, tx, who, 0)
+		a.Reset(d.model, tx, who, 100_000)
 		failed = a.Do(op, []byte(args), &out)
 		return nil
 	})

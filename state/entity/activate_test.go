@@ -374,7 +374,7 @@ func TestRowsWrittenDuringAnIndexBuildAreInTheIndex(t *testing.T) {
 						}
 						_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 							var a entity.Access
-							a.Reset(old, tx, clerk, 0)
+							a.Reset(old, tx, clerk, 100_000)
 							return a.Do(op, []byte(args), &entity.Result{})
 						})
 						if code := fault.CodeOf(err); err != nil && code != fault.Conflict && !errors.Is(err, entity.ErrOutdated) {
@@ -536,7 +536,7 @@ func TestNarrowerBoundsAreCheckedBesideWriters(t *testing.T) {
 				}
 				_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 					var a entity.Access
-					a.Reset(before, tx, clerk, 0)
+					a.Reset(before, tx, clerk, 100_000)
 					return a.Do("insert", fmt.Appendf(nil, `{"into":"Item","values":{"name":%q}}`, name), nil)
 				})
 				if err != nil && !errors.Is(err, entity.ErrOutdated) {

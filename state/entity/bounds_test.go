@@ -168,7 +168,7 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 			const left = 20
 			_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 				var a entity.Access
-				a.Reset(h.model, tx, reader, 0)
+				a.Reset(h.model, tx, reader, 100_000)
 				a.Context = &lives{context.Background(), left}
 				err := a.Do(op, []byte(args), new(entity.Result))
 				if a.Touched() > left+1 {
@@ -233,7 +233,7 @@ func TestAnOperationEndsWithItsMeter(t *testing.T) {
 		})
 		_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 			var a entity.Access
-			a.Reset(h.model, tx, reader, 0)
+			a.Reset(h.model, tx, reader, 100_000)
 			a.Work = &work
 			return a.Do("count", []byte(`{"from":"Free","where":[["or"`+strings.Repeat(`,["not",["t","contains","a"]],["t","contains","b"]`, 100)+`]]}`), new(entity.Result))
 		})

@@ -49,7 +49,7 @@ func insertChild(h *fixture, name, p string, n int, text string) {
 func deleting(h *fixture, p string) (touched int, err error) {
 	_, err = h.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(h.model, tx, reader, 0)
+		a.Reset(h.model, tx, reader, 100_000)
 		err := a.Do("delete", fmt.Appendf(nil, `{"from":"P","where":[["id","=",%q]]}`, p), new(entity.Result))
 		touched = a.Touched()
 		return err

@@ -185,7 +185,7 @@ func crashAtStep(dir string) {
 func crashOperation(st *store.Store, model *entity.Model, op string, args map[string]any, have map[string]string, point string) error {
 	_, err := st.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(model, tx, alice, 0)
+		a.Reset(model, tx, alice, 100_000)
 		got := call(panicking{}, &a, op, args)
 		if got.code != "" {
 			return fmt.Errorf("%s: %v", op, got)
@@ -328,7 +328,7 @@ func crashBatch(st *store.Store, model *entity.Model, name string, size, fate in
 	in := func(fn func(a *entity.Access)) error {
 		_, err := st.Update(context.Background(), func(tx *store.Tx) error {
 			var a entity.Access
-			a.Reset(model, tx, alice, 0)
+			a.Reset(model, tx, alice, 100_000)
 			fn(&a)
 			return nil
 		})

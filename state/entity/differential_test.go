@@ -152,7 +152,7 @@ func (r *rig) update(who *caller.Caller, fn func(*entity.Access)) {
 	r.now = r.now.Add(time.Second)
 	_, err := r.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(r.model, tx, who, 0)
+		a.Reset(r.model, tx, who, 100_000)
 		fn(&a)
 		return nil
 	})
@@ -294,7 +294,7 @@ func (w *twin) requestOf(d dice, who *caller.Caller, makers []func() operationKi
 	w.history = append(w.history, fmt.Sprintf("request of %s", describe(who)))
 	_, err := w.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(w.model, tx, who, 0)
+		a.Reset(w.model, tx, who, 100_000)
 		for _, next := range makers {
 			o := next()
 			w.step(tx, &a, ref, o)
@@ -429,7 +429,7 @@ func (w *twin) all(tx *store.Tx, e *refEntity) []any {
 		names = append(names, f.name)
 	}
 	var a entity.Access
-	a.Reset(w.model, tx, system, 0)
+	a.Reset(w.model, tx, system, 100_000)
 	got := call(w, &a, "query", map[string]any{"from": e.name, "select": names, "orderBy": []any{[]any{"id", "asc"}}, "limit": 1000})
 	if got.code != "" {
 		w.Fatalf("rows of %s: %v", e.name, got)

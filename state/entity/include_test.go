@@ -183,7 +183,7 @@ func TestIncludedRowsCountForTheLimits(t *testing.T) {
 		t.Errorf("40 rows and one included of at most 40: %v", err)
 	}
 	// Each order includes the notes of all orders of its partner: 40 times 800 KB.
-	if err := query(`{"from":"Order","select":[],"include":{"partner":{"select":[],"include":{"orders":{"select":["note"]}}}}}`, 0); fault.CodeOf(err) != fault.TooLarge {
+	if err := query(`{"from":"Order","select":[],"include":{"partner":{"select":[],"include":{"orders":{"select":["note"]}}}}}`, 100_000); fault.CodeOf(err) != fault.TooLarge {
 		t.Errorf("an answer of 32 MB: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func (s *side) nameNew(o operationKind) {
 func (s *side) idsOf(tx *store.Tx, name string) (ids []string) {
 	s.Helper()
 	var a entity.Access
-	a.Reset(s.model, tx, system, 0)
+	a.Reset(s.model, tx, system, 100_000)
 	got := call(s, &a, "query", map[string]any{"from": name, "select": []any{"id"}, "orderBy": []any{[]any{"id", "asc"}}, "limit": 1000})
 	if got.code != "" {
 		s.Fatal(got)
@@ -355,7 +355,7 @@ func (p *pair) program(t *testing.T, d dice, answers map[string]int) bool {
 	if who.Tenant != "" {
 		who.Tenant = "t1"
 	}
-	maxRows := 0
+	maxRows := 100_000
 	if d.percent(30) {
 		maxRows = 1 + d.IntN(30)
 	}

@@ -117,7 +117,7 @@ func TestLongRowsWrittenDuringAnActivationAreIncluded(t *testing.T) {
 			for i := range 40 {
 				_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 					var a entity.Access
-					a.Reset(model, tx, reader, 0)
+					a.Reset(model, tx, reader, 100_000)
 					var rows []string
 					for j := range 15 {
 						rows = append(rows, fmt.Sprintf(`{"x":"w%06d%s"}`, i*15+j, pad))

@@ -209,7 +209,7 @@ func fill(t *testing.T, g *rowGenerator, fixtures []*fixture, tenant bool) {
 	imported := func(h *fixture, name, values string) error {
 		_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
 			var a entity.Access
-			a.Reset(h.model, tx, operator, 0)
+			a.Reset(h.model, tx, operator, 100_000)
 			a.Import = true
 			return a.Do("insert", []byte(fmt.Sprintf(`{"into":%q,"values":%s}`, name, values)), &entity.Result{})
 		})
@@ -337,7 +337,7 @@ func TestConditionsOnTheIDNarrowTheScan(t *testing.T) {
 	_, err := h.store.Update(t.Context(), func(tx *store.Tx) error {
 		runs++
 		var a entity.Access
-		a.Reset(h.model, tx, clerk, 0)
+		a.Reset(h.model, tx, clerk, 100_000)
 		if err := a.Do("count", []byte(fmt.Sprintf(`{"from":"Order","where":[["id","<=",%q]]}`, last)), &entity.Result{}); err != nil {
 			return err
 		}

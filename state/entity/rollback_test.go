@@ -366,7 +366,7 @@ func TestNoRowIsDeletedBetweenTheCheckOfRelationsAndTheChange(t *testing.T) {
 					deleting.Go(func() {
 						_, refused = h.store.Update(context.Background(), func(tx *store.Tx) error {
 							var a entity.Access
-							a.Reset(old, tx, clerk, 0)
+							a.Reset(old, tx, clerk, 100_000)
 							return a.Do("delete", fmt.Appendf(nil, `{"from":"Item","where":[["id","=",%q]]}`, victim), &entity.Result{})
 						})
 					})

@@ -61,7 +61,7 @@ type request func(a *entity.Access) error
 func (r *rig) try(who *caller.Caller, fn request) (bool, error) {
 	seq, err := r.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(r.model, tx, who, 0)
+		a.Reset(r.model, tx, who, 100_000)
 		return fn(&a)
 	})
 	if errors.Is(err, store.ErrConflict) {
@@ -188,7 +188,7 @@ func total(t testing.TB, r *rig) int {
 	sum := 0
 	err := r.store.View(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(r.model, tx, alice, 0)
+		a.Reset(r.model, tx, alice, 100_000)
 		got, err := result(t, &a, "query", map[string]any{"from": "Account", "select": []any{"balance"}})
 		if err != nil {
 			return err
@@ -244,7 +244,7 @@ func (r *rig) during(first, other, last request) (runs int, err error) {
 	_, err = r.store.Update(context.Background(), func(tx *store.Tx) error {
 		runs++
 		var a entity.Access
-		a.Reset(r.model, tx, alice, 0)
+		a.Reset(r.model, tx, alice, 100_000)
 		if err := first(&a); err != nil {
 			return err
 		}
@@ -529,7 +529,7 @@ func runHistory(t *testing.T, d dice) (committed, faults, again int) {
 						overtaken.Add(1)
 					}
 					var a entity.Access
-					a.Reset(w.model, tx, rec.who, 0)
+					a.Reset(w.model, tx, rec.who, 100_000)
 					rec.answers = nil
 					for _, o := range rec.program {
 						got := call(t, &a, o.op, o.args)

@@ -89,7 +89,7 @@ func (h *fixture) in(who *caller.Caller, fn func(*entity.Access) error) error {
 	h.t.Helper()
 	_, err := h.store.Update(context.Background(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(h.model, tx, who, 0)
+		a.Reset(h.model, tx, who, 100_000)
 		return fn(&a)
 	})
 	return err

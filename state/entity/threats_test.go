@@ -478,7 +478,7 @@ func TestConcurrentPolicyFlip(t *testing.T) {
 		done.Go(func() {
 			_, err := r.store.Update(context.Background(), func(tx *store.Tx) error {
 				var a entity.Access
-				a.Reset(r.model, tx, u1, 0)
+				a.Reset(r.model, tx, u1, 100_000)
 				written = call(t, &a, "update", object("in", "Note", "set", object("rank", 7), "where", byID(id)))
 				return tx.Set([]byte("marker/write"), nil)
 			})
@@ -489,7 +489,7 @@ func TestConcurrentPolicyFlip(t *testing.T) {
 		done.Go(func() {
 			_, err := r.store.Update(context.Background(), func(tx *store.Tx) error {
 				var a entity.Access
-				a.Reset(r.model, tx, session("u9", "t1", "admin"), 0)
+				a.Reset(r.model, tx, session("u9", "t1", "admin"), 100_000)
 				if got := call(t, &a, "update", object("in", "Note", "set", object("owner", "u2"), "where", byID(id))); got.code != "" {
 					t.Errorf("the owner cannot be changed: %v", got)
 				}
@@ -535,7 +535,7 @@ func TestScopeRenamedRemoved(t *testing.T) {
 	// A model of an earlier schema fails every operation.
 	_, err := r.store.Update(t.Context(), func(tx *store.Tx) error {
 		var a entity.Access
-		a.Reset(old, tx, narrow, 0)
+		a.Reset(old, tx, narrow, 100_000)
 		encoded, _ := json.Marshal(get)
 		return a.Do("get", encoded, &entity.Result{})
 	})
@@ -603,9 +603,11 @@ func TestRuleBudget(t *testing.T) {
 			t.Errorf("with %d rows: %v, want %q", budget, got, code)
 		}
 	}
-	// The default limit is 100,000 rows.
-	if got := within(0); got.result["count"] != 0.0 {
-		t.Errorf("with the default limit: %v", got)
+	if got := within(100_000); got.result["count"] != 0.0 {
+		t.Errorf("with 100,000 rows: %v", got)
+	}
+	if got := within(0); got.code != fault.Limit { // not any number
+		t.Errorf("without a limit: %v", got)
 	}
 }
 

@@ -35,7 +35,8 @@ type Page struct {
 }
 
 const (
-	defaultPage = 100
+	// DefaultPage is Filter.Limit if it is zero.
+	DefaultPage = 100
 	maxPage     = 1000
 	// maxLooked is how many jobs are read for a page.
 	maxLooked = 10_000
@@ -55,7 +56,7 @@ func Get(tx *store.Tx, id string) (*Job, error) {
 func List(tx *store.Tx, f Filter) (page Page, err error) {
 	switch {
 	case f.Limit == 0:
-		f.Limit = defaultPage
+		f.Limit = DefaultPage
 	case f.Limit < 0 || f.Limit > maxPage:
 		return page, invalidf("limit must be between 1 and %d", maxPage)
 	}

@@ -9,11 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/settings"
 	"runner.example/schema"
 	"runner.example/state/store"
 )
 
-// Options configure a Queue.
+// Options configure a Queue. Fields with a toml tag are settings (package settings).
 type Options struct {
 	// Slots is how many jobs run at once on a node, beside requests. One tenant, or one caller without a
 	// tenant, can have at most seven eighths of them, and one of its jobs three quarters.
@@ -75,6 +76,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 	if err := st.View(ctx, func(tx *store.Tx) error { node = tx.Node(); return nil }); err != nil {
 		return nil, err
 	}
+	settings.FillZero(&opt)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}

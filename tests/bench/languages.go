@@ -233,7 +233,7 @@ func (l *language) measureLoad(ctx context.Context) (err error) {
 
 // host serves the guests, with a store in memory.
 type host struct {
-	hostabi.Host
+	*hostabi.Host
 	store *store.Store
 }
 
@@ -253,7 +253,7 @@ func newHost(ctx context.Context, app *schema.Schema, sources []diag.Source) (_ 
 	}
 	limits := hostabi.Limits{CPU: time.Hour}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return &host{hostabi.Host{Keystore: keys, Entities: rows, Schema: app, Limits: limits, Logger: logger}, st}, close, nil
+	return &host{hostabi.NewHost(hostabi.Host{Keystore: keys, Entities: rows, Schema: app, Limits: limits, Logger: logger}), st}, close, nil
 }
 
 // lap is how long one handler is called before the next one.
@@ -264,7 +264,7 @@ const lap = 30 * time.Millisecond
 func (l *language) measureCalls(ctx context.Context, h *host, t task, module *sandbox.Module, name string) error {
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 	call := &hostabi.Call{Input: hostabi.Input{
-		Host: &h.Host,
+		Host: h.Host,
 		Request: &abi.Request{
 			ID: "01request", Route: "/:what", Method: []byte("POST"), Path: []byte("/" + t.handler),
 			Params:  []abi.Pair{pair("what", t.handler)},

@@ -188,7 +188,7 @@ func partCall(ctx context.Context) *hostabi.Call {
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 	return &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
-		Host:    &hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}},
+		Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: time.Hour}}),
 		Request: &abi.Request{
 			ID: "01request", Route: "/:what", Method: []byte("POST"), Path: []byte("/parts"),
 			Params:  []abi.Pair{pair("what", "parts")},

@@ -36,7 +36,7 @@ func BenchmarkCall(b *testing.B) {
 				w := g.newWorld(b)
 				w.serve(b, "POST /seed")
 				r := parseRequest(b, w.schema, w.router, row.text, w.trace.filled)
-				call := &hostabi.Call{Input: hostabi.Input{Context: b.Context(), Host: &w.host, Request: &r.Request, Caller: r.caller, Attempt: 1}}
+				call := &hostabi.Call{Input: hostabi.Input{Context: b.Context(), Host: w.host, Request: &r.Request, Caller: r.caller, Attempt: 1}}
 				m := w.modules[r.handler]
 				err := w.store.View(b.Context(), func(tx *store.Tx) error {
 					call.Tx = tx

@@ -122,7 +122,7 @@ func (g *guest) tellsALackOfMemory(t *testing.T) {
 		w := g.newWorld(t)
 		w.host.Limits.CPU = time.Minute
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: &w.host, Attempt: 1,
+			Context: ctx, Host: w.host, Attempt: 1,
 			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/body"), Body: []byte(body)},
 		}}
 		err := g.modules["body"].Run(call, "body")
@@ -170,7 +170,8 @@ func (g *guest) tellsTheBudgetOfAResult(t *testing.T) {
 		"the request has moved too many bytes": {{MovedBytes: 50 << 10}},
 	} {
 		refused := false
-		for _, w.host.Limits = range budgets {
+		for _, limits := range budgets {
+			w.host.Limits = hostabi.NewHost(hostabi.Host{Limits: limits}).Limits
 			w.log.Reset()
 			lines := w.serve(t, "GET /names/<id1>")
 			switch last := lines[len(lines)-1]; {
@@ -376,7 +377,7 @@ func readCase(t testing.TB, file string) *txtar.Archive {
 type world struct {
 	*guest
 	store *store.Store
-	host  hostabi.Host
+	host  *hostabi.Host
 	log   bytes.Buffer
 }
 
@@ -454,11 +455,11 @@ func (g *guest) newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	origins, client := g.newService(t)
-	w.host = hostabi.Host{
+	w.host = hostabi.NewHost(hostabi.Host{
 		Keystore: keys, Entities: model, Schema: g.schema, Secrets: g.secrets, Origins: origins, Outbound: client,
 		Passwords: password.Options{Memory: 7 << 20, Passes: 1}, LongWork: longwork.New(longwork.Options{}),
 		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	}
+	})
 	return w
 }
 
@@ -497,7 +498,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w.signInMany(t, r.sessions)
-	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: &w.host, Request: &r.Request, Caller: r.caller}}
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: w.host, Request: &r.Request, Caller: r.caller}}
 	failed := false
 	dropped := errors.New("dropped")
 	_, err := w.store.Update(ctx, func(tx *store.Tx) error {

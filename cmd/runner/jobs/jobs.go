@@ -79,7 +79,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed, the same as --state failed")
 	cmd.Flags().StringVar(&filter.Name, "job", "", "only jobs of this name")
 	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "only jobs of callers of this tenant")
-	cmd.Flags().IntVar(&filter.Limit, "limit", 100, "maximum number of jobs")
+	cmd.Flags().IntVar(&filter.Limit, "limit", jobs.DefaultPage, "maximum number of jobs")
 	remote.AddFlags(cmd)
 	cli.CompleteFlag(cmd, "state", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var states []string

@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/wait"
 )
 
@@ -28,8 +29,6 @@ const (
 	MaxEntryBytes = 9 << 20
 	// maxRequestBytes is what a server accepts: an entry with its key.
 	maxRequestBytes = 10 << 20
-	// quota limits the file of a server. A full server takes no entries until the log is truncated.
-	quota = 2 << 30
 	// snapshotEvery is after how many changes a server begins a new snapshot, and catchUp how many
 	// of the changes before it stays in memory for servers that lag behind.
 	snapshotEvery, catchUp = 1000, 200
@@ -87,8 +86,9 @@ type ServerOptions struct {
 	Election time.Duration
 	// ReadyWait is how long StartServer waits until the server has found the others.
 	ReadyWait time.Duration
-	// QuotaBytes limits the file of the server; 0: 2 GiB.
-	QuotaBytes int64
+	// QuotaBytes limits the file of the server. A full server takes no entries until the log is
+	// truncated.
+	QuotaBytes int64 `unit:"size" default:"2gb"`
 	// Logger gets etcd's warnings and errors; nil: they are discarded.
 	Logger *slog.Logger
 }
@@ -109,6 +109,7 @@ type Server struct {
 // RunServer starts a server in the background, and tries again until it runs: with Joins it needs
 // one of the others. The server is ready when a majority of all is there. Close it.
 func RunServer(opt ServerOptions) (*Server, error) {
+	settings.FillZero(&opt)
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -376,9 +377,7 @@ func (s *Server) config() (*embed.Config, error) {
 	}
 	c.TickMs, c.ElectionMs = uint(opt.Election.Milliseconds()/tick), uint(opt.Election.Milliseconds())
 	c.MaxRequestBytes, c.MaxTxnOps = maxRequestBytes, deleteBatch
-	if c.QuotaBackendBytes = opt.QuotaBytes; opt.QuotaBytes == 0 {
-		c.QuotaBackendBytes = quota
-	}
+	c.QuotaBackendBytes = opt.QuotaBytes
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUp
 	c.EnableGRPCGateway = false
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap())

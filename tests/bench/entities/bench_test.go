@@ -145,7 +145,7 @@ func (w *world) fill(b *testing.B, rows int) {
 		var out entity.Result
 		_, err = w.store.Update(context.Background(), func(tx *store.Tx) error {
 			var a entity.Access
-			a.Reset(w.model, tx, &who, 0)
+			a.Reset(w.model, tx, &who, 100_000)
 			return a.Do("insert", args, &out)
 		})
 		check(b, err)
@@ -163,7 +163,7 @@ func (w *world) fill(b *testing.B, rows int) {
 // do runs one operation in a new snapshot.
 func (w *world) do(b *testing.B, a *entity.Access, op string, args []byte, out *entity.Result) {
 	check(b, w.store.View(context.Background(), func(tx *store.Tx) error {
-		a.Reset(w.model, tx, &w.who, 0)
+		a.Reset(w.model, tx, &w.who, 100_000)
 		return a.Do(op, args, out)
 	}))
 }
@@ -246,7 +246,7 @@ func BenchmarkGet(b *testing.B) {
 	check(b, err)
 	call := &hostabi.Call{Input: hostabi.Input{
 		Context: context.Background(), Caller: w.who, Attempt: 1, Request: &abi.Request{ID: "bench", Method: []byte("GET"), Path: []byte("/")},
-		Host: &hostabi.Host{Entities: w.model, Schema: w.model.Schema(), Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{StoreOps: 1 << 30, CPU: time.Hour}},
+		Host: hostabi.NewHost(hostabi.Host{Entities: w.model, Schema: w.model.Schema(), Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{StoreOps: 1 << 30, CPU: time.Hour}}),
 	}}
 	run := func(handler string) func() {
 		return func() {
@@ -443,7 +443,7 @@ func BenchmarkInsert(b *testing.B) {
 					var out entity.Result
 					_, err := w.store.Update(context.Background(), func(tx *store.Tx) error {
 						var a entity.Access
-						a.Reset(w.model, tx, &w.who, 0)
+						a.Reset(w.model, tx, &w.who, 100_000)
 						return a.Do("insert", fmt.Appendf(nil, `{"into":"Task","values":{"title":"a task that has to be done","owner":"u1","rank":%d}}`, i), &out)
 					})
 					return err

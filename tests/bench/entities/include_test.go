@@ -110,7 +110,7 @@ func (w *world) put(b *testing.B, who *caller.Caller, name string, rows int, row
 		var out entity.Result
 		_, err = w.store.Update(context.Background(), func(tx *store.Tx) error {
 			var a entity.Access
-			a.Reset(w.model, tx, who, 0)
+			a.Reset(w.model, tx, who, 100_000)
 			return a.Do("insert", args, &out)
 		})
 		check(b, err)

@@ -1,9 +1,9 @@
-package config
+package admin
 
 import "runner.example/runtime/front"
 
-// Admin are the settings of the admin listener.
-type Admin struct {
+// Options are the settings (package settings) of the admin listener.
+type Options struct {
 	// Listen is the address of the admin listener, host:port, such as "0.0.0.0:9443". Operators on
 	// the network use it with platform keys, which `runner keys` creates. Empty: it is closed.
 	Listen string `toml:"admin.listen"`
@@ -19,7 +19,7 @@ type Admin struct {
 }
 
 // CheckSetting checks the address to listen on.
-func (a *Admin) CheckSetting(key, value string) error {
+func (o *Options) CheckSetting(key, value string) error {
 	if key == "admin.listen" && value != "" {
 		return front.CheckListen(value)
 	}
