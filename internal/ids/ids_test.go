@@ -44,12 +44,13 @@ func TestAnIdOfAnyTimeIsMade(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		for _, id := range []string{ids.New(c.at), ids.New(c.at), next} {
+		one, other := ids.New(c.at), ids.New(c.at)
+		for _, id := range []string{one, other, next} {
 			if !form.MatchString(id) || id[:10] != c.want {
 				t.Errorf("the id of %v is %q; want %s", c.at, id, c.want)
 			}
 		}
-		if ids.New(c.at) == ids.New(c.at) {
+		if one == other {
 			t.Error("two ids are equal")
 		}
 	}
