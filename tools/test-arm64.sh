@@ -22,7 +22,7 @@ tools/fetch-engine.sh
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 failed=0
-for dir in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./runtime/sandbox ./hostabi/...); do
+for dir in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./internal/wazerofix ./runtime/sandbox ./hostabi ./hostabi/abi/... ./hostabi/sentvalue); do
   CGO_ENABLED=0 GOARCH=arm64 go test -c -vet=off -o "$bin/test" "$dir"
   say "$dir"
   (cd "$dir" && "$RUNNER_TEST_EMULATOR" "$bin/test" -test.short -test.timeout 20m) || failed=1

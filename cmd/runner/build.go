@@ -84,7 +84,10 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	if err := app.RefreshTypes(a.Dir, s); err != nil {
 		return err
 	}
-	options := toolchain.Options{Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes, Log: func(text string) { c.Say("log: ", text) }}
+	options := toolchain.Options{
+		Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes,
+		Log: func(text string) { c.Say("log: ", text) },
+	}
 	for _, r := range s.Routes {
 		options.Handlers = append(options.Handlers, r.Handler)
 	}

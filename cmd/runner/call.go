@@ -85,10 +85,10 @@ const maxParams = 8 << 20
 
 func (c *program) call(ctx context.Context, node *admin.Client, request admin.CallFunction) error {
 	answer, err := node.CallFunction(ctx, request)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ctx.Err() != nil:
+	}
+	if ctx.Err() != nil {
 		return ctx.Err() // the deadline ended the wait
 	}
 	if err := c.printCalled(&answer); err != nil || answer.Status < 400 {

@@ -3,7 +3,6 @@ package toolchain_test
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,7 +28,6 @@ import (
 	"runner.example/develop/toolchain"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
-	"runner.example/hostabi/outbound"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -265,7 +262,8 @@ func TestAssemblyScriptErrorsAreLoggedWithTheirPlace(t *testing.T) {
 	m := scriptModule(t)
 	line := strings.Count(scriptHandlers[:strings.Index(scriptHandlers, "// the place")], "\n") + 1
 	got := ask(t, m, "boom", abi.Request{})
-	if got.status != 500 || got.code != "handler_failed" || got.detail != "" || !strings.Contains(got.log, fmt.Sprintf("abort: boom\n    at shop.ts:%d:", line)) {
+	want := fmt.Sprintf("abort: boom\n    at shop.ts:%d:", line)
+	if got.status != 500 || got.code != "handler_failed" || got.detail != "" || !strings.Contains(got.log, want) {
 		t.Errorf("answers %d %s %q, logs %s", got.status, got.code, got.detail, got.log)
 	}
 	if got := ask(t, m, "assertion", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "abort: Index out of range") {
@@ -450,18 +448,7 @@ func TestAssemblyScriptHandlersFetch(t *testing.T) {
 		_, _ = w.Write(append([]byte(r.URL.Path), body...))
 	}))
 	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
-	origin := "https://api.example.com:" + port
-	origins, err := outbound.ParseOrigins([]string{origin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := outbound.New(outbound.Options{AllowPrivate: true, Roots: roots, Resolve: func(context.Context, string) ([]netip.Addr, error) {
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}})
-	t.Cleanup(client.Close)
+	origin, host := reaching(t, server)
 	for body, want := range map[string]string{
 		"\xff\x00": `200 {"status":418,"saw":"POST 1","text":"/onehé","bytes":"L2H/AA==","refused":"denied","last":"/b"}`,
 		"":         `500 handler_failed`, // the cause is not shown to the client
@@ -470,7 +457,7 @@ func TestAssemblyScriptHandlersFetch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler), Limits: patient, Origins: origins, Outbound: client}),
+			Context: ctx, Host: host(slog.New(slog.DiscardHandler)),
 			Request: &abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: []byte(body), Headers: []abi.Pair{{Name: []byte("x-origin"), Value: []byte(origin)}}},
 			Caller:  caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}}

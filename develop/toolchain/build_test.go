@@ -343,7 +343,8 @@ func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
 	whole := bytes.Repeat([]byte(" "), 40<<20)
 	for _, handler := range []string{"bodyEchoed", "text", "bytesCounted"} { // no memory for the bytes
 		got := ask(t, m, handler, abi.Request{Body: whole})
-		if want := "memory limit: InternalError: out of memory\n    at " + handler + " (handlers/answers.ts:"; fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, want) {
+		want := "memory limit: InternalError: out of memory\n    at " + handler + " (handlers/answers.ts:"
+		if fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, want) {
 			t.Errorf("40 MiB: %s answers %d %s (%v), and the log does not have %q\n%s", handler, got.status, got.code, got.err, want, got.log)
 		}
 	}
@@ -448,7 +449,8 @@ func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
 	if got.status != 500 || !strings.Contains(got.log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
 		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
 	}
-	if got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}}); !strings.Contains(got.log, "exception: limit: the request has used its budget of host calls") {
+	got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}})
+	if !strings.Contains(got.log, "exception: limit: the request has used its budget of host calls") {
 		t.Errorf("a request that is read then: %d %v\n%s", got.status, got.err, got.log)
 	}
 }

@@ -136,18 +136,7 @@ func TestHandlersFetch(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
-	origin := "https://api.example.com:" + port
-	origins, err := outbound.ParseOrigins([]string{origin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := outbound.New(outbound.Options{AllowPrivate: true, Roots: roots, Resolve: func(context.Context, string) ([]netip.Addr, error) {
-		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
-	}})
-	t.Cleanup(client.Close)
+	origin, host := reaching(t, server)
 
 	dir := app(t, map[string]string{"handlers/f.ts": strings.ReplaceAll(fetchFile, "ORIGIN", origin)})
 	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
@@ -166,7 +155,7 @@ func TestHandlersFetch(t *testing.T) {
 		defer cancel()
 		var reported bytes.Buffer
 		call := &hostabi.Call{Input: hostabi.Input{
-			Context: ctx, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewTextHandler(&reported, nil)), Limits: patient, Origins: origins, Outbound: client}),
+			Context: ctx, Host: host(slog.New(slog.NewTextHandler(&reported, nil))),
 			Request: &abi.Request{Method: []byte("GET"), Path: []byte("/")}, Caller: caller.Caller{Kind: caller.Anonymous}, Attempt: 1,
 		}}
 		if err := m.Run(call, handler); err != nil {
@@ -213,5 +202,27 @@ func TestHandlersFetch(t *testing.T) {
 				t.Errorf("got %s\nwant %s\nand the log is %s", got, row.want, reported)
 			}
 		})
+	}
+}
+
+// reaching returns an origin that stands for the server, and makes hosts whose handlers may send requests to it.
+func reaching(t *testing.T, server *httptest.Server) (origin string, host func(*slog.Logger) *hostabi.Host) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	origin = "https://api.example.com:" + port
+	origins, err := outbound.ParseOrigins([]string{origin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loopback := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	client := outbound.New(outbound.Options{
+		AllowPrivate: true, Roots: roots,
+		Resolve: func(context.Context, string) ([]netip.Addr, error) { return loopback, nil },
+	})
+	t.Cleanup(client.Close)
+	return origin, func(logger *slog.Logger) *hostabi.Host {
+		return hostabi.NewHost(hostabi.Host{Logger: logger, Limits: patient, Origins: origins, Outbound: client})
 	}
 }

@@ -65,8 +65,8 @@ func (f *File) Commit(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Rename closes the file and moves it to path, in the same file system, where it replaces the file
-// that is there: whoever opens path finds the one or the other, whole.
+// Rename closes the file and moves it to path, which must be in the same file system. If path has a
+// file, it is replaced in one step: a reader sees all of the old file or all of the new one.
 func (f *File) Rename(path string) error {
 	if err := f.Close(); err != nil {
 		return err
