@@ -24,10 +24,10 @@ import (
 
 // Sources are where an Activator reads what it activates.
 type Sources struct {
-	// App has the settings at the start. Content is what the app directory has then; nil: it is
+	// App has the settings at the start. Folder is the bundle of the app directory then; nil: it is
 	// read when it is needed.
-	App     *app.App
-	Content *app.Content
+	App    *app.App
+	Folder *runtime.Bundle
 	// Read reads the configuration again.
 	Read func() (*app.App, error)
 	// FromFolder: the app directory is served even if a release was deployed.
@@ -96,9 +96,9 @@ func serverAuthor() release.Author {
 func (v *Activator) Start(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	next, err := v.next(ctx, v.app.Load(), v.from.Content)
-	v.from.Content = nil
-	if err == nil && next.content != nil {
+	next, err := v.next(ctx, v.app.Load(), v.from.Folder)
+	v.from.Folder = nil
+	if err == nil && next.bundle != nil {
 		err = v.activate(ctx, next)
 	}
 	_, untrusted := errors.AsType[*release.UntrustedError](err)
@@ -108,7 +108,7 @@ func (v *Activator) Start(ctx context.Context) error {
 		v.notLoaded(next.id, err)
 	case err != nil:
 		return err
-	case next.content == nil:
+	case next.bundle == nil:
 		v.logger.Info("no release is active: waiting for one")
 		v.runtime.SetNotReady(runtime.NotLoaded, fault.New(fault.NotReady, "no release is active"))
 	}
@@ -125,22 +125,22 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	if v.follows() {
 		return store.ErrNotOwner
 	}
-	content, err := v.stored(ctx, v.app.Load(), change.ID)
+	bundle, err := v.stored(ctx, v.app.Load(), change.ID)
 	if err != nil {
 		return err
 	}
-	next := newCandidate(content, change.ID, change.Activate)
+	next := candidate{bundle: bundle, id: change.ID, change: change}
 	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
-		content.KeepRemoved, err = release.IsOlder(tx, change.ID)
+		next.keepRemoved, err = release.IsOlder(tx, change.ID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if v.inCluster() {
-		done, err := v.runtime.Prepare(ctx, content.App)
+		done, err := v.runtime.Prepare(ctx, bundle)
 		if err != nil {
-			return content.Explain(err)
+			return bundle.Explain(err)
 		}
 		v.prepared.keep(change.ID, done)
 		if err := v.from.PreparePeers(ctx, change.ID); err != nil {
@@ -155,27 +155,27 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	return nil
 }
 
-// activate activates the content of next, or follows another node that has.
+// activate makes the bundle of next active, or follows another node that has.
 func (v *Activator) activate(ctx context.Context, next candidate) error {
 	var err error
-	next.content.ReleaseID = next.id
 	if next.follow {
-		err = next.content.Explain(v.runtime.Follow(ctx, next.content.App))
+		err = v.runtime.Follow(ctx, next.bundle)
 	} else {
-		err = next.content.Activate(ctx, v.runtime)
+		err = v.runtime.Activate(ctx, next.bundle, runtime.Activation{
+			Also:        func(tx *store.Tx) (err error) { next.pointer, err = next.point(tx); return err },
+			KeepRemoved: next.keepRemoved,
+		})
 	}
-	if err == nil {
-		v.serving(next)
+	if err != nil {
+		return next.bundle.Explain(err)
 	}
-	return err
+	v.serving(next)
+	return nil
 }
 
 // serving records what was activated.
 func (v *Activator) serving(now candidate) {
-	v.digests, v.id, v.active = digestsOf(now.content), now.id, release.Pointer{}
-	if now.active != nil {
-		v.active = *now.active
-	}
+	v.digests, v.id, v.active = digestsOf(now.bundle), now.id, now.pointer
 	v.prepared.drop(now.id)
 	v.publish(now)
 	select {
@@ -184,49 +184,54 @@ func (v *Activator) serving(now candidate) {
 	}
 }
 
-// candidate is what is to be served.
+// candidate is a bundle that is to become active.
 type candidate struct {
-	content *app.Content // nil: nothing
-	id      string       // of the release
-	// active is the pointer to the release, once it is active; nil without content.
-	active *release.Pointer
-	// follow: another node has activated it.
+	bundle *runtime.Bundle // nil: nothing is to be served
+	id     string          // of its release
+	// change makes the release the active one. If staged is not nil, the release is added before.
+	change release.Activation
+	staged *release.Staged
+	// keepRemoved keeps entities and fields of rows that the bundle does not declare.
+	keepRemoved bool
+	// follow: another node has activated it, and change is not used.
 	follow bool
+	// pointer is the pointer to the release, once it is the active one.
+	pointer release.Pointer
 	// notServed is the id of the release of the app directory if another one is served instead.
 	notServed string
 }
 
-// newCandidate returns the content of a release, which pointTo makes the active one.
-func newCandidate(content *app.Content, id string, pointTo func(*store.Tx) error) candidate {
-	active := &release.Pointer{}
-	content.Also = func(tx *store.Tx) (err error) {
-		if err := pointTo(tx); err != nil {
-			return err
+// point makes the release of the candidate the active one, and returns the pointer.
+func (c *candidate) point(tx *store.Tx) (active release.Pointer, err error) {
+	if c.staged != nil {
+		if err := c.staged.Add(tx); err != nil {
+			return active, err
 		}
-		*active, err = release.Active(tx)
-		return err
 	}
-	return candidate{content: content, id: id, active: active}
+	if err := c.change.Activate(tx); err != nil {
+		return active, err
+	}
+	return release.Active(tx)
 }
 
 // candidateOf returns the active release with the settings of a. After an error it has the id. In a
 // cluster it is followed: a node that cannot write serves it too.
 func (v *Activator) candidateOf(ctx context.Context, a *app.App, active release.Pointer) (candidate, error) {
-	content, err := v.stored(ctx, a, active.ID)
+	bundle, err := v.stored(ctx, a, active.ID)
 	if err != nil {
 		return candidate{id: active.ID}, err
 	}
 	if v.inCluster() {
-		return candidate{content: content, id: active.ID, active: &active, follow: true}, nil
+		return candidate{bundle: bundle, id: active.ID, follow: true, pointer: active}, nil
 	}
 	again := release.Activation{ID: active.ID, Origin: active.Origin, Expected: &active.ID, By: serverAuthor()}
-	return newCandidate(content, active.ID, again.Activate), nil
+	return candidate{bundle: bundle, id: active.ID, change: again}, nil
 }
 
 // next returns what is to be served with the settings of a: the release that was deployed, or
 // the app directory; if another node activates releases, the one that is active. folder is the
-// content of the app directory; nil: it was not read yet.
-func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (next candidate, err error) {
+// bundle of the app directory; nil: it was not read yet.
+func (v *Activator) next(ctx context.Context, a *app.App, folder *runtime.Bundle) (next candidate, err error) {
 	active, err := v.pointer(ctx)
 	if err != nil {
 		return next, err
@@ -246,7 +251,7 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 			return next, err
 		}
 	}
-	if v.inCluster() && active.ID == release.Describe(folder.Name, folder.Files()).ID() {
+	if v.inCluster() && active.ID == release.Describe(folder.App, app.Files(folder)).ID() {
 		return v.candidateOf(ctx, a, active)
 	}
 	if err := checkFolder(ctx, a, v.store, folder); err != nil {
@@ -258,25 +263,22 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *app.Content) (
 		}
 	}
 	by := serverAuthor()
-	staged, err := v.releases.Stage(ctx, folder.Name, folder.Files(), by)
+	staged, err := v.releases.Stage(ctx, folder.App, app.Files(folder), by)
 	if err != nil {
 		return next, err
 	}
-	return newCandidate(folder, staged.ID, func(tx *store.Tx) error {
-		if err := staged.Add(tx); err != nil {
-			return err
-		}
-		return release.Activation{ID: staged.ID, Origin: release.Folder, By: by}.Activate(tx)
-	}), nil
+	folder.Release = staged.ID
+	change := release.Activation{ID: staged.ID, Origin: release.Folder, By: by}
+	return candidate{bundle: folder, id: staged.ID, staged: staged, change: change}, nil
 }
 
 // checkFolder returns an error if the settings of a require a signature, and the release of the app
 // directory has none: it has those of a stored release with the same files.
-func checkFolder(ctx context.Context, a *app.App, st *store.Store, folder *app.Content) error {
+func checkFolder(ctx context.Context, a *app.App, st *store.Store, folder *runtime.Bundle) error {
 	if len(a.Config.Release.TrustedKeys) == 0 {
 		return nil
 	}
-	m := release.Describe(folder.Name, folder.Files())
+	m := release.Describe(folder.App, app.Files(folder))
 	var rel release.Release
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
 		rel, err = release.Get(tx, m.ID())
@@ -289,8 +291,8 @@ func checkFolder(ctx context.Context, a *app.App, st *store.Store, folder *app.C
 	return a.Config.Release.TrustedKeys.Check(rel)
 }
 
-// stored returns the content of a stored release with the settings of a.
-func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Content, error) {
+// stored returns the bundle of a stored release with the settings of a.
+func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*runtime.Bundle, error) {
 	if a.Problems.HasErrors() {
 		return nil, a.InvalidConfiguration()
 	}
@@ -301,20 +303,20 @@ func (v *Activator) stored(ctx context.Context, a *app.App, id string) (*app.Con
 	if err := a.Config.Release.TrustedKeys.Check(rel); err != nil {
 		return nil, err
 	}
-	return a.Release(rel.App, files)
+	return a.BundleOf(rel, files)
 }
 
 // noteFolder logs that the app directory is not served, and returns the id of its release. It does
 // nothing if that is the active release, which has the given id, or if the directory is not valid.
-// folder is its content; nil: it was not read yet.
-func (v *Activator) noteFolder(a *app.App, folder *app.Content, id string) (notServed string) {
+// folder is its bundle; nil: it was not read yet.
+func (v *Activator) noteFolder(a *app.App, folder *runtime.Bundle, id string) (notServed string) {
 	if folder == nil {
 		var err error
 		if folder, err = a.Read(); err != nil {
 			return ""
 		}
 	}
-	notServed = release.Describe(folder.Name, folder.Files()).ID()
+	notServed = release.Describe(folder.App, app.Files(folder)).ID()
 	if notServed == id {
 		return ""
 	}

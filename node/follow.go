@@ -154,7 +154,7 @@ func (v *Activator) takeOver(ctx context.Context) error {
 		return err // follow loads it
 	}
 	next, err := v.next(ctx, v.app.Load(), nil)
-	if err != nil || next.content == nil {
+	if err != nil || next.bundle == nil {
 		return err
 	}
 	return v.activate(ctx, next)

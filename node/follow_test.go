@@ -176,17 +176,17 @@ func (n *clusterNode) prepareOthers(ctx context.Context, id string) error {
 var operator = release.Author{Actor: audit.ActorOf(caller.Caller{Kind: caller.System, UserID: "uid:0"}), RequestID: "01arz3ndektsv4rrffq69g5fav"}
 
 // shop is a release whose function of that name counts the rows of Item, which has these fields.
-func shop(function, fields, more string) []release.Content {
+func shop(function, fields, more string) []release.FileData {
 	module := guest.Module{
 		function: {guest.Operation("count", `{"from":"Item"}`), guest.RespondWithResult()},
 		"add":    {guest.Operation("insert", `{"into":"Item","values":{"name":"a"}}`), guest.Respond(200, `{}`)},
 	}
 	text := fmt.Sprintf("app shop\n%s\nentity Item { id: id  name: string  %s }\nfunctions(auth: none, rateLimit: none) { %s()\n add() }\n", more, fields, function)
-	return []release.Content{{Name: "shop.schema", Data: []byte(text)}, {Name: "build/shop.wasm", Data: module.Wasm()}}
+	return []release.FileData{{Name: "shop.schema", Data: []byte(text)}, {Name: "build/shop.wasm", Data: module.Wasm()}}
 }
 
 // send stores a release on a node. Others fetch its files.
-func (n *clusterNode) send(files []release.Content) (id string) {
+func (n *clusterNode) send(files []release.FileData) (id string) {
 	c := n.cluster
 	c.Helper()
 	for _, f := range files {
@@ -473,7 +473,7 @@ func TestPrepareNamesWhatIsMissing(t *testing.T) {
 }
 
 // write writes the files of a release to the app directory of the node.
-func (n *clusterNode) write(files []release.Content) {
+func (n *clusterNode) write(files []release.FileData) {
 	n.Helper()
 	for _, f := range files {
 		path := filepath.Join(n.dir, f.Name)

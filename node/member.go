@@ -102,15 +102,15 @@ type published struct {
 func (v *Activator) publish(now candidate) {
 	p := &published{id: now.id, secrets: map[string]string{}, vars: map[string]string{}}
 	defer v.published.Store(p)
-	if now.content == nil {
+	if now.bundle == nil {
 		return
 	}
 	key := v.keys.Derive("comparison of secrets")
-	for _, name := range now.content.Schema.Secrets {
-		value, _ := now.content.Secrets.Get(name)
+	for _, name := range now.bundle.Schema.Secrets {
+		value, _ := now.bundle.Secrets.Get(name)
 		p.secrets[name] = macOf(key[:], name, value.Reveal())
 	}
-	for _, variable := range now.content.Schema.Vars {
+	for _, variable := range now.bundle.Schema.Vars {
 		p.vars[variable.Name] = macOf(key[:], "var "+variable.Name, string(variable.JSON))
 	}
 }

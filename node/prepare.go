@@ -23,16 +23,16 @@ func (v *Activator) Prepare(ctx context.Context, id string) error {
 	if err := v.store.Barrier(ctx); err != nil { // the release may have been added a moment ago
 		return err
 	}
-	content, err := v.stored(ctx, v.app.Load(), id)
+	bundle, err := v.stored(ctx, v.app.Load(), id)
 	if unreadable, ok := errors.AsType[*release.UnreadableError](err); ok {
 		return fault.Wrap(err, fault.Invalid, "%s", unreadable.Detail)
 	}
 	if err != nil {
 		return err
 	}
-	done, err := v.runtime.Prepare(ctx, content.App)
+	done, err := v.runtime.Prepare(ctx, bundle)
 	if err != nil {
-		return content.Explain(err)
+		return bundle.Explain(err)
 	}
 	v.prepared.keep(id, done)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/release"
+	"runner.example/runtime"
 	"runner.example/state/store"
 )
 
@@ -91,8 +92,8 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err = errors.Join(err, refused); err != nil {
 		return nil, err
 	}
-	changed := append(changedContent(v.digests, digestsOf(latest.content)), settings...)
-	if latest.content == nil {
+	changed := append(changedFiles(v.digests, digestsOf(latest.bundle)), settings...)
+	if latest.bundle == nil {
 		v.serving(latest)
 	} else if err := v.activate(ctx, latest); err != nil {
 		return nil, err
@@ -110,8 +111,8 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	}
 	v.app.Store(next)
 	done := &admin.Reloaded{Changed: changed, Release: v.id, NotServed: latest.notServed}
-	if latest.content != nil {
-		done.Routes, done.Modules = len(latest.content.Schema.Routes), len(latest.content.Modules)
+	if latest.bundle != nil {
+		done.Routes, done.Modules = len(latest.bundle.Schema.Routes), len(latest.bundle.Modules)
 	}
 	return done, nil
 }
@@ -136,8 +137,8 @@ func (v *Activator) changedSettings(next *app.App) (changed []string, err error)
 	return changed, nil
 }
 
-// changedContent names the files, the secrets and the variables that differ.
-func changedContent(old, now map[string]store.Digest) []string {
+// changedFiles names the files, the secrets and the variables that differ.
+func changedFiles(old, now map[string]store.Digest) []string {
 	changed := []string{}
 	for name, sum := range now {
 		if was, ok := old[name]; !ok {
@@ -156,26 +157,26 @@ func changedContent(old, now map[string]store.Digest) []string {
 }
 
 // digestsOf returns the digests of the files, secrets and variables; nothing of nil.
-func digestsOf(c *app.Content) map[string]store.Digest {
+func digestsOf(b *runtime.Bundle) map[string]store.Digest {
 	all := map[string]store.Digest{}
-	if c == nil {
+	if b == nil {
 		return all
 	}
-	for _, s := range c.Sources {
+	for _, s := range b.Sources {
 		all[s.Name] = sha256.Sum256(s.Text)
 	}
-	for _, m := range c.Modules {
+	for _, m := range b.Modules {
 		all[m.Name] = sha256.Sum256(m.Wasm)
 		if m.Debug != nil {
 			all[release.DebugOf(m.Name)] = sha256.Sum256(m.Debug)
 		}
 	}
-	for _, name := range c.Schema.Secrets {
-		if value, ok := c.Secrets.Get(name); ok {
+	for _, name := range b.Schema.Secrets {
+		if value, ok := b.Secrets.Get(name); ok {
 			all[fmt.Sprintf("secret %s", name)] = sha256.Sum256([]byte(value.Reveal()))
 		}
 	}
-	for _, v := range c.Schema.Vars {
+	for _, v := range b.Schema.Vars {
 		all["var "+v.Name] = sha256.Sum256(v.JSON)
 	}
 	return all

@@ -91,7 +91,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	if err := WaitChecked(ctx, st); err != nil {
 		return err
 	}
-	content, err := activeContent(ctx, a, st, t.Runtime != nil)
+	bundle, err := activeBundle(ctx, a, st, t.Runtime != nil)
 	if err != nil && t.NeedsSchema {
 		return err
 	}
@@ -101,12 +101,12 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	local := &admin.Local{
-		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return content.Schema },
-		Model:    sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, content, st, keys) }),
+		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return bundle.Schema },
+		Model:    sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) }),
 		KeepJobs: a.Config.Runtime.Jobs.Keep,
 	}
 	if t.Runtime != nil {
-		if local.Runtime, err = functions(ctx, t.Runtime(a), content, local); err != nil {
+		if local.Runtime, err = functions(ctx, t.Runtime(a), bundle, local); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, local.Runtime.Close()) }()
@@ -143,44 +143,44 @@ func (t Task) prepare(a *app.App) error {
 	return nil
 }
 
-// activeContent returns what the store's active release has; without one, what the app directory
+// activeBundle returns what the store's active release has; without one, what the app directory
 // has. Modules are read only if they are wanted, and then it is an error if the settings require a
-// signature that the release does not have. The content is never nil; after an error it has no schema.
-func activeContent(ctx context.Context, a *app.App, st *store.Store, modules bool) (*app.Content, error) {
+// signature that the release does not have. The bundle is never nil; after an error it has no schema.
+func activeBundle(ctx context.Context, a *app.App, st *store.Store, modules bool) (*runtime.Bundle, error) {
 	var active release.Pointer
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
 		active, err = release.Active(tx)
 		return err
 	})
-	content := &app.Content{}
+	bundle := &runtime.Bundle{}
 	switch {
 	case err != nil:
 	case active.ID != "":
 		var rel release.Release
-		var files []release.Content
+		var files []release.FileData
 		if rel, files, err = release.New(st, release.Options{}).Read(ctx, active.ID); err == nil && modules {
 			err = a.Config.Release.TrustedKeys.Check(rel)
 		}
 		if err == nil {
-			content, err = a.Release(rel.App, files)
+			bundle, err = a.BundleOf(rel, files)
 		}
 	case modules:
-		if content, err = a.Read(); err == nil {
-			err = checkFolder(ctx, a, st, content)
+		if bundle, err = a.Read(); err == nil {
+			err = checkFolder(ctx, a, st, bundle)
 		}
 	default:
-		content.Schema, content.Sources, err = a.Compile()
+		bundle.Schema, bundle.Sources, err = a.Compile()
 	}
 	if err != nil {
-		return &app.Content{}, err
+		return &runtime.Bundle{}, err
 	}
-	return content, nil
+	return bundle, nil
 }
 
 // currentModel returns the model of the rows in the store. A command changes no schema: that of the
-// content must be the active one.
-func currentModel(ctx context.Context, a *app.App, content *app.Content, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
-	m, err := entity.Current(ctx, st, content.Schema, entity.Options{CursorKey: keys.Derive("cursors")})
+// bundle must be the active one.
+func currentModel(ctx context.Context, a *app.App, bundle *runtime.Bundle, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
+	m, err := entity.Current(ctx, st, bundle.Schema, entity.Options{CursorKey: keys.Derive("cursors")})
 	if err == nil && m == nil {
 		err = fault.New(fault.Invalid, "the active schema of the store is not the one in the app directory: restore that one, or serve the app to activate the new one (runner check --against %s compares them)", a.Data)
 	}
@@ -188,7 +188,7 @@ func currentModel(ctx context.Context, a *app.App, content *app.Content, st *sto
 }
 
 // functions returns a runtime that runs functions in this process, on the open store of local.
-func functions(ctx context.Context, opt runtime.Options, content *app.Content, local *admin.Local) (*runtime.Runtime, error) {
+func functions(ctx context.Context, opt runtime.Options, bundle *runtime.Bundle, local *admin.Local) (*runtime.Runtime, error) {
 	rows, err := local.Model()
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func functions(ctx context.Context, opt runtime.Options, content *app.Content, l
 	if err != nil {
 		return nil, err
 	}
-	if err := content.Explain(rt.Load(ctx, content.App, rows)); err != nil {
+	if err := bundle.Explain(rt.Load(ctx, bundle, rows)); err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
 	return rt, nil

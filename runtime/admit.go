@@ -11,43 +11,37 @@ import (
 	"runner.example/runtime/router"
 )
 
-// admit finds the route, authenticates the caller and counts the request. It reports
-// whether the host itself has answered.
-func (r *Runtime) admit(rel *release, s *requestState, x *front.Exchange, now time.Time) (answered bool, err error) {
-	if answered, err := rel.findRoute(s, x); answered || err != nil {
+// admit finds the route, authenticates the caller and, unless the request has been admitted before to a bundle
+// that was active then, counts the request. It reports whether the host itself has answered.
+func (r *Runtime) admit(a *active, s *requestState, x *front.Exchange, now time.Time, counts bool) (answered bool, err error) {
+	if answered, err := a.findRoute(s, x); answered || err != nil {
 		return answered, err
+	}
+	if !counts {
+		return false, r.authenticate(a, s, x, now)
 	}
 	s.route.allowOrigin(x)
 	epoch := r.opt.Keystore.Epoch()
-	if err := r.authenticate(rel, s, x, now); err != nil {
+	if err := r.authenticate(a, s, x, now); err != nil {
 		return false, err
 	}
 	if err := r.count(s, x, now); err != nil {
 		return false, err
 	}
 	if r.opt.Keystore.Epoch() != epoch { // a key or a session has changed meanwhile
-		return false, r.authenticate(rel, s, x, now)
+		return false, r.authenticate(a, s, x, now)
 	}
 	return false, nil
 }
 
-// readmit repeats on another release what depends on it: the route and the caller's
-// authority. It reports whether the host itself has answered.
-func (r *Runtime) readmit(rel *release, s *requestState, x *front.Exchange, now time.Time) (answered bool, err error) {
-	if answered, err := rel.findRoute(s, x); answered || err != nil {
-		return answered, err
-	}
-	return false, r.authenticate(rel, s, x, now)
-}
-
 // findRoute matches the request with the routes. It reports whether it has answered: a
 // CORS preflight, or OPTIONS for a path without such a route.
-func (rel *release) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
-	x.Realm = rel.schema.App
+func (a *active) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
+	x.Realm = a.schema.App
 	s.route = nil
 	s.match.Params = x.Request.Params[:0]
-	outcome := rel.router.Match(x.Request.Method, x.Request.Path, &s.match)
-	if rel.cors && string(x.Request.Method) == "OPTIONS" && rel.answerPreflight(s, x) {
+	outcome := a.router.Match(x.Request.Method, x.Request.Path, &s.match)
+	if a.cors && string(x.Request.Method) == "OPTIONS" && a.answerPreflight(s, x) {
 		return true, nil
 	}
 	switch outcome {
@@ -63,13 +57,13 @@ func (rel *release) findRoute(s *requestState, x *front.Exchange) (answered bool
 	default:
 		return false, errRouteNotFound
 	}
-	s.route = &rel.routes[s.match.Route]
+	s.route = &a.routes[s.match.Route]
 	x.Request.Route, x.Request.Params = s.route.Path, s.match.Params
 	return false, nil
 }
 
 // authenticate checks the credential against the route's auth mode and sets the caller.
-func (r *Runtime) authenticate(rel *release, s *requestState, x *front.Exchange, now time.Time) (err error) {
+func (r *Runtime) authenticate(a *active, s *requestState, x *front.Exchange, now time.Time) (err error) {
 	rt := s.route
 	credentials := x.Credentials()
 	presented := auth.Presented{
@@ -79,23 +73,23 @@ func (r *Runtime) authenticate(rel *release, s *requestState, x *front.Exchange,
 	}
 	if !rt.Auth.None {
 		x.Private = true
-		x.StripCredentials(rel.cookie)
+		x.StripCredentials(a.cookie)
 	}
-	if (rt.Auth.Session || rt.CreatesSession) && rel.cookie != "" {
-		presented.Cookie, presented.Cookies = x.Cookie(rel.cookie)
+	if (rt.Auth.Session || rt.CreatesSession) && a.cookie != "" {
+		presented.Cookie, presented.Cookies = x.Cookie(a.cookie)
 		presented.Method = x.Request.Method
 		presented.Host, _ = x.Header("host")
 		presented.Origin, presented.OriginLines = x.Header("origin")
 		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
 	}
-	s.caller, err = r.auth.Check(r.serving, rel.schema, rel.tokens, rt.Route, presented, now)
+	s.caller, err = r.auth.Check(r.serving, a.schema, a.tokens, rt.Route, presented, now)
 	if err != nil {
 		s.caller = caller.Caller{}
 		return err
 	}
 	s.session = s.caller.SessionID
 	if rt.Auth.None && rt.CreatesSession {
-		s.session = r.auth.SessionOf(rel.schema, presented)
+		s.session = r.auth.SessionOf(a.schema, presented)
 	}
 	return nil
 }

@@ -15,27 +15,27 @@ import (
 // progressEvery is the time between two log lines about an index build.
 const progressEvery = 5 * time.Second
 
-// startBackground starts the background tasks of a new release: it refreshes the provider's keys,
+// startBackground starts the background tasks of what is active from now on: it refreshes the provider's keys,
 // warns about orphaned keys, and builds indexes.
-func (r *Runtime) startBackground(rel *release, sources []diag.Source) {
+func (r *Runtime) startBackground(a *active, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
-	rel.stopBackground = cancel
-	if rel.tokens != nil {
-		r.background.Go(func() { rel.tokens.Run(ctx) })
+	a.stopBackground = cancel
+	if a.tokens != nil {
+		r.background.Go(func() { a.tokens.Run(ctx) })
 	}
 	r.background.Go(func() {
 		var place diag.Span
 		if len(sources) > 0 {
 			place.File = sources[0].Name
 		}
-		orphaned, err := r.opt.Keystore.OrphanedKeys(ctx, rel.schema, place)
+		orphaned, err := r.opt.Keystore.OrphanedKeys(ctx, a.schema, place)
 		if err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("key check failed", "cause", err)
 		}
 		for _, d := range orphaned {
 			r.opt.Logger.Warn("schema warning", "diagnostic", d.String())
 		}
-		if err := rel.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
+		if err := a.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("index build failed; queries fall back to scans", "cause", err)
 		}
 	})

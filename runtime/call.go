@@ -16,7 +16,6 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/runtime/front"
 	"runner.example/state/audit"
-	"runner.example/state/entity"
 	"runner.example/state/store"
 )
 
@@ -52,52 +51,41 @@ var errAnswerTooLarge = fault.New(fault.HandlerFailed, "the response has more th
 // committed like those of a request, with one audit record. The error, NotFound or
 // NotReady, means that nothing was run; everything else is an Answer.
 func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
-	return r.callOn(ctx, c, func(ctx context.Context, rel *release, rt *route, inv *invocation) error {
-		return r.callFunction(ctx, rel, rt, inv, c)
+	return r.callOn(ctx, c, func(ctx context.Context, a *active, rt *route, inv *invocation) error {
+		return r.callFunction(ctx, a, rt, inv, c)
 	})
 }
 
-// callOn runs a function by do, on the next release again if the schema of the rows changes meanwhile.
-func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *release, *route, *invocation) error) (*Answer, error) {
+// callOn runs a function by do, on the next active bundle again if the schema of the rows changes meanwhile.
+func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *active, *route, *invocation) error) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()
 	started := time.Now()
-	rel := r.acquire()
-	if rel == nil {
-		return nil, errNotReady
-	}
-	defer func() { rel.unref() }()
+	var rt *route // nil: nothing was run
 	var inv invocation
 	defer inv.end()
-	for releases := 1; ; releases++ {
-		rt, err := rel.function(c.Name)
-		if err != nil {
-			return nil, err
+	err := r.onActive(func(a *active, _ int) (err error) {
+		if rt, err = a.function(c.Name); err != nil {
+			return err
 		}
-		err = do(ctx, rel, rt, &inv)
-		if errors.Is(err, entity.ErrOutdated) && releases < maxReleases {
-			next := r.awaitNext(rel)
-			if next == nil {
-				return nil, errNotReady
-			}
-			rel.unref()
-			rel = next
-			continue
-		}
-		got := &inv.call.Response
-		answer := &Answer{Status: got.Status, Code: got.Code, Detail: got.Detail, Headers: got.Headers, Body: got.Body}
-		if err == errSent {
-			err = sentConflict(inv.call.Sent())
-		}
-		if err != nil && err != errWritesDiscarded {
-			answer = r.refuseCall(ctx, c, err)
-		}
-		if r.accessLog.Load() {
-			r.logCall(c, rt, answer, time.Since(started))
-		}
-		return answer, nil
+		return do(ctx, a, rt, &inv)
+	})
+	if rt == nil || err == errNotReady {
+		return nil, err
 	}
+	got := &inv.call.Response
+	answer := &Answer{Status: got.Status, Code: got.Code, Detail: got.Detail, Headers: got.Headers, Body: got.Body}
+	if err == errSent {
+		err = sentConflict(inv.call.Sent())
+	}
+	if err != nil && err != errWritesDiscarded {
+		answer = r.refuseCall(ctx, c, err)
+	}
+	if r.accessLog.Load() {
+		r.logCall(c, rt, answer, time.Since(started))
+	}
+	return answer, nil
 }
 
 // sentConflict returns the conflict of a call that has sent requests and stored nothing.
@@ -111,13 +99,13 @@ func sentConflict(sent []string) error {
 }
 
 // function returns the function of that name.
-func (rel *release) function(name string) (*route, error) {
-	if i, ok := rel.functions[name]; ok {
-		return &rel.routes[i], nil
+func (a *active) function(name string) (*route, error) {
+	if i, ok := a.functions[name]; ok {
+		return &a.routes[i], nil
 	}
 	var names []string
-	for i := range rel.schema.Functions {
-		names = append(names, rel.schema.Functions[i].Name)
+	for i := range a.schema.Functions {
+		names = append(names, a.schema.Functions[i].Name)
 	}
 	return nil, UnknownFunction(name, names)
 }
@@ -129,7 +117,7 @@ func UnknownFunction(name string, declared []string) error {
 }
 
 // callFunction invokes the function, with an audit record in its transaction.
-func (r *Runtime) callFunction(ctx context.Context, rel *release, rt *route, inv *invocation, c FunctionCall) error {
+func (r *Runtime) callFunction(ctx context.Context, a *active, rt *route, inv *invocation, c FunctionCall) error {
 	if int64(len(c.Params)) > rt.bodyBytes {
 		return fault.New(fault.BodyTooLarge, "the parameters have more than %d bytes, the limit of the function", rt.bodyBytes)
 	}
@@ -146,7 +134,7 @@ func (r *Runtime) callFunction(ctx context.Context, rel *release, rt *route, inv
 		}
 		return audit.Append(tx, record)
 	}
-	return r.invoke(ctx, rel, rt, inv)
+	return r.invoke(ctx, a, rt, inv)
 }
 
 // functionInput returns what a function is called with by an operator.

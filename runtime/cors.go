@@ -16,17 +16,17 @@ const (
 
 // answerPreflight answers a CORS preflight: OPTIONS with an origin and a method, to a route
 // with cors:. It reports whether the request was one.
-func (rel *release) answerPreflight(s *requestState, x *front.Exchange) bool {
+func (a *active) answerPreflight(s *requestState, x *front.Exchange) bool {
 	_, origins := x.Header("origin")
 	method, methods := x.Header("access-control-request-method")
 	if origins != 1 || methods != 1 {
 		return false
 	}
 	i, ok := s.match.RouteOf(method)
-	if !ok || rel.routes[i].CORS == nil {
+	if !ok || a.routes[i].CORS == nil {
 		return false
 	}
-	rt := &rel.routes[i]
+	rt := &a.routes[i]
 	if rt.allowOrigin(x) {
 		x.AddHeader("Access-Control-Allow-Methods", []byte(rt.Method))
 		if headers, lines := x.Header("access-control-request-headers"); lines == 1 {
@@ -40,19 +40,19 @@ func (rel *release) answerPreflight(s *requestState, x *front.Exchange) bool {
 
 // allowRefusal adds CORS headers to a refusal before routing, so that pages can read it.
 func (r *Runtime) allowRefusal(x *front.Exchange) {
-	rel := r.acquire()
-	if rel == nil {
+	a := r.acquire()
+	if a == nil {
 		return
 	}
-	defer rel.unref()
-	if !rel.cors {
+	defer a.unref()
+	if !a.cors {
 		return
 	}
 	s := r.requests.Get().(*requestState)
 	defer r.requests.Put(s)
 	s.match.Params = x.Request.Params[:0]
-	if rel.router.Match(x.Request.Method, x.Request.Path, &s.match) == router.Found {
-		rel.routes[s.match.Route].allowOrigin(x)
+	if a.router.Match(x.Request.Method, x.Request.Path, &s.match) == router.Found {
+		a.routes[s.match.Route].allowOrigin(x)
 	}
 }
 

@@ -28,17 +28,17 @@ func TestADeliveryIsRememberedByTheCredentialTime(t *testing.T) {
 		}
 		s := newServerAt(t, machine)
 		key := []byte("twenty-four bytes secret")
-		app := s.app("", forClerks, addRoute+`
+		bundle := s.bundle("", forClerks, addRoute+`
   POST /hook -> add (auth: none, as: clerk, rateLimit: none, verify: webhook(standard, HOOK))
 }
 secret HOOK
 routes("/other", auth: none, rateLimit: none) { GET / -> count`)
 		var err error
-		app.Secrets, err = secret.Resolve([]string{"HOOK"}, func(string) (string, bool) { return "", false }, map[string]string{"HOOK": "whsec_" + base64.StdEncoding.EncodeToString(key)})
+		bundle.Secrets, err = secret.Resolve([]string{"HOOK"}, func(string) (string, bool) { return "", false }, map[string]string{"HOOK": "whsec_" + base64.StdEncoding.EncodeToString(key)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Activate(context.Background(), app); err != nil {
+		if err := s.Activate(context.Background(), bundle, runtime.Activation{}); err != nil {
 			t.Fatal(err)
 		}
 		const body = `{}`

@@ -17,9 +17,9 @@ import (
 // FindDraws warns about random values that the modules draw before their first request, because every
 // request gets the same ones. It leaves out modules that the schema makes fresh, and modules that cannot
 // be loaded. The error is that of ctx.
-func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.List, err error) {
-	for _, file := range app.Modules {
-		if app.Schema.IsFresh(file.ShortName()) {
+func FindDraws(ctx context.Context, opt sandbox.Options, bundle *Bundle) (found diag.List, err error) {
+	for _, file := range bundle.Modules {
+		if bundle.Schema.IsFresh(file.ShortName()) {
 			continue
 		}
 		drawn, err := draws.Find(ctx, file.Wasm, draws.Options{MemoryBytes: opt.MemoryBytes})
@@ -29,7 +29,7 @@ func FindDraws(ctx context.Context, opt sandbox.Options, app App) (found diag.Li
 		if err != nil || len(drawn.Draws) == 0 {
 			continue
 		}
-		handlers := handlersOf(app.Schema, file)
+		handlers := handlersOf(bundle.Schema, file)
 		for _, d := range drawn.Draws {
 			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, drawn.Named, handlers))
 		}

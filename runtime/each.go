@@ -34,13 +34,13 @@ type EachAnswer struct {
 // CallEach is Call for several calls in one transaction. Each has the limits of a request; together
 // they have the function's timeout: after half of it, the calls so far are committed.
 func (r *Runtime) CallEach(ctx context.Context, e Each) (got EachAnswer, err error) {
-	got.Answer, err = r.callOn(ctx, e.FunctionCall, func(ctx context.Context, rel *release, rt *route, inv *invocation) error {
-		return r.invokeEach(ctx, rel, rt, inv, e, &got)
+	got.Answer, err = r.callOn(ctx, e.FunctionCall, func(ctx context.Context, a *active, rt *route, inv *invocation) error {
+		return r.invokeEach(ctx, a, rt, inv, e, &got)
 	})
 	return got, err
 }
 
-func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *invocation, e Each, got *EachAnswer) error {
+func (r *Runtime) invokeEach(ctx context.Context, a *active, rt *route, inv *invocation, e Each, got *EachAnswer) error {
 	inv.startDeadline(ctx, rt.timeout)
 	inv.input = functionInput(rt, e.FunctionCall)
 	started := time.Now()
@@ -64,7 +64,7 @@ func (r *Runtime) invokeEach(ctx context.Context, rel *release, rt *route, inv *
 				continue
 			}
 			inv.input.body = body
-			err := rt.prepare(rel, inv)
+			err := rt.prepare(a, inv)
 			if err == nil {
 				inv.call.Tx, inv.call.Attempt = tx, 1
 				err = rt.runOnce(&inv.call, &inv.work)

@@ -13,13 +13,13 @@ import (
 // recordFailure logs why the handler failed, if it did, and its uncaught errors. err is the error of
 // the invocation. recordFailure returns it without the cause if it logged the cause, so that each
 // failure is one record.
-func (r *Runtime) recordFailure(ctx context.Context, rel *release, rt *route, inv *invocation, err error) error {
+func (r *Runtime) recordFailure(ctx context.Context, a *active, rt *route, inv *invocation, err error) error {
 	failure, others := inv.call.Failures()
 	if errors.Is(err, entity.ErrOutdated) {
 		return err // the handler runs again
 	}
 	for i := range others {
-		r.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "uncaught error", failureAttrs(rel, rt, inv, &others[i])...)
+		r.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "uncaught error", failureAttrs(a, rt, inv, &others[i])...)
 	}
 	code := fault.Code(inv.call.Response.Code)
 	switch {
@@ -39,7 +39,7 @@ func (r *Runtime) recordFailure(ctx context.Context, rel *release, rt *route, in
 	if ctx.Err() != nil && code == fault.HandlerTimeout {
 		level, failure.Message = slog.LevelInfo, ctx.Err().Error()
 	}
-	attrs := append(failureAttrs(rel, rt, inv, failure), slog.String("code", string(code)))
+	attrs := append(failureAttrs(a, rt, inv, failure), slog.String("code", string(code)))
 	r.opt.Logger.LogAttrs(ctx, level, "handler failed", attrs...)
 	return err
 }
@@ -76,12 +76,12 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 }
 
 // failureAttrs returns the fields that the records of failures and of uncaught errors share.
-func failureAttrs(rel *release, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
+func failureAttrs(a *active, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
 	attrs := []slog.Attr{
 		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler), slog.String("module", rt.module.Name()),
 	}
-	if rel.id != "" {
-		attrs = append(attrs, slog.String("release", rel.id))
+	if a.release != "" {
+		attrs = append(attrs, slog.String("release", a.release))
 	}
 	attrs = append(attrs, slog.String("kind", f.Kind))
 	if f.Message != "" {

@@ -41,7 +41,8 @@ func TestAnActivationReplacesDebugFiles(t *testing.T) {
 		t.Fatal(diags)
 	}
 	for _, line = range []int{3, 7} {
-		if err := rt.Activate(t.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}); err != nil {
+		bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}
+		if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 			t.Fatal(err)
 		}
 		log.Reset()

@@ -41,7 +41,7 @@ func newNodes(t *testing.T, n int) (all []*server) {
 func (s *server) follow(fields, group, routes string) {
 	s.Helper()
 	storetest.CatchUp(s, s.store)
-	if err := s.Follow(s.Context(), s.app(fields, group, routes)); err != nil {
+	if err := s.Follow(s.Context(), s.bundle(fields, group, routes)); err != nil {
 		s.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestAReleaseIsFollowedOnlyWhileItsSchemaIsActive(t *testing.T) {
 	a.activate(newField, forClerks, addRoute)
 	storetest.CatchUp(b, b.store)
 	before := b.Schema()
-	if err := b.Follow(t.Context(), b.app("other: string?", forClerks, addRoute)); !errors.Is(err, entity.ErrOutdated) {
+	if err := b.Follow(t.Context(), b.bundle("other: string?", forClerks, addRoute)); !errors.Is(err, entity.ErrOutdated) {
 		t.Errorf("another schema is followed: %v", err)
 	}
 	if b.Schema() != before {
@@ -93,7 +93,7 @@ func TestAReleaseIsFollowedOnlyWhileItsSchemaIsActive(t *testing.T) {
 
 func TestWhatIsPreparedIsSharedWithTheActivation(t *testing.T) {
 	s := newServer(t)
-	next := s.app(newField, forClerks, addRoute)
+	next := s.bundle(newField, forClerks, addRoute)
 	next.Modules[0].Name = "build/next.wasm" // another module than that of the active release
 	before := s.MemoryUse().Handlers
 	release, err := s.Prepare(t.Context(), next)
@@ -121,7 +121,7 @@ func TestWhatIsPreparedIsSharedWithTheActivation(t *testing.T) {
 
 func TestPrepareReportsWhatAnActivationWouldRefuse(t *testing.T) {
 	s := newServer(t)
-	if _, err := s.Prepare(t.Context(), s.app("", forClerks, "POST /items -> missing")); err == nil {
+	if _, err := s.Prepare(t.Context(), s.bundle("", forClerks, "POST /items -> missing")); err == nil {
 		t.Error("a route without a handler is accepted")
 	} else if _, ok := errors.AsType[*runtime.UnboundError](err); !ok {
 		t.Error(err)

@@ -123,7 +123,8 @@ func FuzzWholeRequest(f *testing.F) {
 		f.Fatal(diags)
 	}
 	module := runtime.ModuleFile{Name: "build/echo.wasm", Wasm: assemble(f, string(wat))}
-	if err := rt.Activate(f.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{module}}); err != nil {
+	bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{module}}
+	if err := rt.Activate(f.Context(), bundle, runtime.Activation{}); err != nil {
 		f.Fatal(err)
 	}
 	token := createKey(f, st, keys, s, "clerk")

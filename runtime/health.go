@@ -74,7 +74,7 @@ const (
 )
 
 // SetNotReady makes the server not ready for a reason; a nil cause removes the reason. The detail of
-// the cause can be read by anyone. Requests are served meanwhile if a release is active.
+// the cause can be read by anyone. Requests are served meanwhile if a bundle is active.
 func (r *Runtime) SetNotReady(reason Reason, cause *fault.Fault) { r.notReady[reason].Store(cause) }
 
 // NotReady returns the first reason why requests should go to another server, nil if

@@ -77,8 +77,8 @@ func TestHealth(t *testing.T) {
 		t.Fatal(diags)
 	}
 	wasm := assemble(t, `(module (memory (export "memory") 1) (func (export "nothing")))`)
-	app := runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}
-	if err := rt.Activate(t.Context(), app); err != nil {
+	bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}
+	if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 		t.Fatal(err)
 	}
 	want("GET", "/_health/ready", 200, `{"status":"ready"}`)

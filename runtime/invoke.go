@@ -19,7 +19,7 @@ import (
 )
 
 // invocation is one call of a handler, by an HTTP request or by an operator, with all its
-// runs: again after a conflict, and again on the next release. Its buffers are kept.
+// runs: again after a conflict, and again on the next active bundle. Its buffers are kept.
 type invocation struct {
 	input    input
 	call     hostabi.Call
@@ -85,11 +85,11 @@ func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration)
 // invoke checks the body and runs the handler of a route in a transaction, again when
 // another request has changed what it read. The answer is in inv.call.Response. The error
 // is errWritesDiscarded for an answer whose writes were not committed, matches
-// entity.ErrOutdated when rel is outdated, and else is a fault, or an error of the hooks.
-func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invocation) error {
+// entity.ErrOutdated when a is outdated, and else is a fault, or an error of the hooks.
+func (r *Runtime) invoke(ctx context.Context, a *active, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in, call := &inv.input, &inv.call
-	if err := rt.prepare(rel, inv); err != nil {
+	if err := rt.prepare(a, inv); err != nil {
 		return err
 	}
 	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
@@ -111,7 +111,7 @@ func (r *Runtime) invoke(ctx context.Context, rel *release, rt *route, inv *invo
 		}
 		return nil
 	})
-	return r.recordFailure(ctx, rel, rt, inv, rt.invokeFault(ctx, err))
+	return r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
 }
 
 // identify sets the caller and its address.
@@ -120,15 +120,15 @@ func (inv *invocation) identify() {
 }
 
 // prepare checks the body of the input, and sets what the handler is called with.
-func (rt *route) prepare(rel *release, inv *invocation) error {
+func (rt *route) prepare(a *active, inv *invocation) error {
 	in, call := &inv.input, &inv.call
 	inv.identify()
-	body, used, err := rt.checkBody(inv, rel.host)
+	body, used, err := rt.checkBody(inv, a.host)
 	if err != nil {
 		return err
 	}
 	in.request.Body = body
-	call.Context, call.Host, call.Request = inv.deadline, rel.host, in.request
+	call.Context, call.Host, call.Request = inv.deadline, a.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.Used = in.used + used
@@ -190,12 +190,12 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 
 // verifyDelivery checks the signature of a webhook delivery. In the transaction of the
 // handler it is refused with errHandled if it was handled before, and recorded otherwise.
-func (r *Runtime) verifyDelivery(ctx context.Context, rel *release, rt *route, inv *invocation) error {
+func (r *Runtime) verifyDelivery(ctx context.Context, a *active, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in := &inv.input
 	now := time.Now() // the sender's time is compared with the machine's clock
 	inv.identify()
-	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, rel.host.Limits.CPU)
+	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, a.host.Limits.CPU)
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
 	in.used = inv.work.End()
 	if err != nil {

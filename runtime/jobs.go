@@ -17,7 +17,6 @@ import (
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
 	"runner.example/schema"
-	"runner.example/state/entity"
 	"runner.example/state/jobs"
 	"runner.example/state/store"
 )
@@ -142,33 +141,17 @@ func (r *Runtime) invokeJob(ctx context.Context, run *jobRun, inv *invocation) (
 			err = fault.Wrap(fmt.Errorf("panic: %v", p), fault.HandlerFailed, "the server failed while it ran the handler")
 		}
 	}()
-	rel := r.acquire()
-	if rel == nil {
-		return errNotReady
-	}
-	defer func() { rel.unref() }()
-	for releases := 1; ; releases++ {
-		err := r.invokeJobOn(ctx, rel, run, inv)
-		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
-			return err
-		}
-		next := r.awaitNext(rel)
-		if next == nil {
-			return errNotReady
-		}
-		rel.unref()
-		rel = next
-	}
+	return r.onActive(func(a *active, _ int) error { return r.invokeJobOn(ctx, a, run, inv) })
 }
 
-func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, inv *invocation) error {
-	i, ok := rel.jobs[run.Name]
+func (r *Runtime) invokeJobOn(ctx context.Context, a *active, run *jobRun, inv *invocation) error {
+	i, ok := a.jobs[run.Name]
 	if !ok {
 		return errNotDeclared
 	}
-	rt := &rel.routes[i]
-	run.declared = rel.schema.Job(run.Name)
-	actor, err := run.Actor(run.declared, rel.schema)
+	rt := &a.routes[i]
+	run.declared = a.schema.Job(run.Name)
+	actor, err := run.Actor(run.declared, a.schema)
 	if err != nil {
 		return fmt.Errorf("read who enqueued the job: %w", err)
 	}
@@ -182,21 +165,21 @@ func (r *Runtime) invokeJobOn(ctx context.Context, rel *release, run *jobRun, in
 		run.failed = nil
 		return run.Complete(tx, r.opt.Keystore.Now(), r.opt.Jobs.Keep)
 	}
-	err = r.invoke(ctx, rel, rt, inv)
-	run.failure = describeFailure(rel, inv)
+	err = r.invoke(ctx, a, rt, inv)
+	run.failure = describeFailure(a, inv)
 	return err
 }
 
 // describeFailure describes the failure of a job's handler, without the secrets of the app; empty:
 // it did not fail.
-func describeFailure(rel *release, inv *invocation) string {
+func describeFailure(a *active, inv *invocation) string {
 	f := inv.failure
 	if f == nil {
 		return ""
 	}
 	var secrets telemetry.Values
-	for _, name := range rel.schema.Secrets {
-		value, _ := rel.host.Secrets.Get(name)
+	for _, name := range a.schema.Secrets {
+		value, _ := a.host.Secrets.Get(name)
 		secrets.Add(value.Reveal())
 	}
 	text := f.Kind

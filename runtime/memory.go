@@ -1,5 +1,13 @@
 package runtime
 
+import (
+	goruntime "runtime"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
 // MemoryUse has memory limits and the memory in use, in bytes.
 type MemoryUse struct {
 	// HandlersLimit is the limit of all handlers together, Handlers what they use.
@@ -13,5 +21,45 @@ type MemoryUse struct {
 // any goroutine.
 func (r *Runtime) MemoryUse() MemoryUse {
 	limit, used := r.engine.Memory()
-	return MemoryUse{HandlersLimit: limit, Handlers: used, BodiesLimit: r.opt.Front.MaxBodyMemory, AnswersLimit: r.opt.Front.MaxAnswerMemory}
+	return MemoryUse{
+		HandlersLimit: limit, Handlers: used,
+		BodiesLimit: r.opt.Front.MaxBodyMemory, AnswersLimit: r.opt.Front.MaxAnswerMemory,
+	}
+}
+
+// busyTime is the CPU time in a second from which on the process counts as busy.
+const busyTime = 200 * time.Millisecond
+
+// returnMemory frees what loading and a replaced bundle have left: the collector unmaps the code of
+// modules that are closed. The free memory is returned to the system in the first second in which the
+// process is not busy: a busy one needs it again at once, and each page costs it a fault. One call at a
+// time waits for that.
+func (r *Runtime) returnMemory() {
+	goruntime.GC()
+	if !r.returning.CompareAndSwap(false, true) {
+		return
+	}
+	defer r.returning.Store(false)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for before := cpuTime(); ; {
+		select {
+		case <-r.serving.Done():
+			return
+		case <-tick.C:
+		}
+		now := cpuTime()
+		if now-before < busyTime {
+			debug.FreeOSMemory()
+			return
+		}
+		before = now
+	}
+}
+
+// cpuTime is the CPU time of the process.
+func cpuTime() time.Duration {
+	var used unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail with these arguments
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

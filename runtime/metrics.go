@@ -18,17 +18,17 @@ func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
 	m.Request(status, took, s.call.Spent.Time, s.call.Spent.Fuel)
 }
 
-// attachMetrics gives each route of the next release its metrics, and removes those of routes
+// attachMetrics gives each route of the next active bundle its metrics, and removes those of routes
 // that it does not have.
-func (r *Runtime) attachMetrics(rel *release) {
+func (r *Runtime) attachMetrics(a *active) {
 	names := map[string]bool{unmatchedRoute: true}
-	for i := range rel.routes[:len(rel.routes)-len(rel.jobs)] { // jobs are the last
-		rt := &rel.routes[i]
+	for i := range a.routes[:len(a.routes)-len(a.jobs)] { // jobs are the last
+		rt := &a.routes[i]
 		names[rt.id] = true
 		rt.metrics = r.opt.Metrics.Route(rt.id)
 	}
 	jobNames := map[string]bool{}
-	for name := range rel.jobs {
+	for name := range a.jobs {
 		jobNames[name] = true
 	}
 	r.opt.Metrics.Retain(names, jobNames)

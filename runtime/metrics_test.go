@@ -86,7 +86,8 @@ func TestMetricsAllocateNothingForARequest(t *testing.T) {
 			t.Fatal(found)
 		}
 		module := guest.Module{"hello": {guest.Respond(200, `{"hello":"world"}`)}}
-		if err := rt.Activate(t.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: module.Wasm()}}}); err != nil {
+		bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: module.Wasm()}}}
+		if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 			t.Fatal(err)
 		}
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	goruntime "runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/longwork"
@@ -90,13 +86,13 @@ type Runtime struct {
 	requests sync.Pool // of *requestState
 
 	jobs       jobRunner
-	active     atomic.Pointer[release]
+	active     atomic.Pointer[active]
 	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
 	accessLog  atomic.Bool
 	unmatched  *telemetry.RouteMetrics // of requests without a route
 	activating sync.Mutex
-	retired    sync.WaitGroup // replaced releases that still serve requests, or whose memory is not returned yet
+	retired    sync.WaitGroup // those replaced that still serve requests, or whose memory is not returned yet
 	returning  atomic.Bool    // returnMemory waits
 	background sync.WaitGroup // goroutines that New started
 	// serving is cancelled when handlers must stop.
@@ -160,16 +156,16 @@ func (r *Runtime) Serve(ln net.Listener) error { return r.front.Serve(ln) }
 
 // Schema returns the schema of the active app, nil before the first activation.
 func (r *Runtime) Schema() *schema.Schema {
-	if rel := r.active.Load(); rel != nil {
-		return rel.schema
+	if a := r.active.Load(); a != nil {
+		return a.schema
 	}
 	return nil
 }
 
 // Entities returns the model of the active app's rows, nil before the first activation.
 func (r *Runtime) Entities() (*entity.Model, error) {
-	if rel := r.active.Load(); rel != nil {
-		return rel.host.Entities, nil
+	if a := r.active.Load(); a != nil {
+		return a.host.Entities, nil
 	}
 	return nil, nil
 }
@@ -192,8 +188,8 @@ func (r *Runtime) Close() error {
 	r.stopHandlers()
 	r.background.Wait()
 	r.jobs.queue.Close()
-	if rel := r.active.Swap(nil); rel != nil {
-		r.retire(rel)
+	if a := r.active.Swap(nil); a != nil {
+		r.retire(a)
 	}
 	r.retired.Wait()
 	r.client.Close()
@@ -202,69 +198,4 @@ func (r *Runtime) Close() error {
 		return fmt.Errorf("close the sandboxes: %w", err)
 	}
 	return nil
-}
-
-// acquire returns the active release and counts a reference, which unref returns. It returns
-// nil before the first activation.
-func (r *Runtime) acquire() *release {
-	for {
-		rel := r.active.Load()
-		if rel == nil {
-			return nil
-		}
-		rel.refs.Add(1)
-		if rel == r.active.Load() {
-			return rel
-		}
-		rel.unref() // it was replaced between the two loads
-	}
-}
-
-// retire closes a replaced release after its last request.
-func (r *Runtime) retire(rel *release) {
-	close(rel.replaced)
-	rel.stopBackground()
-	r.retired.Go(func() {
-		rel.drain()
-		if err := rel.close(context.Background()); err != nil {
-			r.opt.Logger.Error("release not closed", "cause", err)
-		}
-		r.returnMemory()
-	})
-}
-
-// busyTime is the CPU time in a second from which on the process counts as busy.
-const busyTime = 200 * time.Millisecond
-
-// returnMemory frees what loading and a replaced release have left: the collector unmaps the code of
-// modules that are closed. The free memory is returned to the system in the first second in which the process is not busy: a
-// busy one needs it again at once, and each page costs it a fault. One call at a time waits for that.
-func (r *Runtime) returnMemory() {
-	goruntime.GC()
-	if !r.returning.CompareAndSwap(false, true) {
-		return
-	}
-	defer r.returning.Store(false)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for before := cpuTime(); ; {
-		select {
-		case <-r.serving.Done():
-			return
-		case <-tick.C:
-		}
-		now := cpuTime()
-		if now-before < busyTime {
-			debug.FreeOSMemory()
-			return
-		}
-		before = now
-	}
-}
-
-// cpuTime is the CPU time of the process.
-func cpuTime() time.Duration {
-	var used unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail with these arguments
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

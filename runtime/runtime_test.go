@@ -44,7 +44,8 @@ func newPanicking(t *testing.T) *runtime.Runtime {
 		t.Fatal(diags)
 	}
 	wasm := assemble(t, `(module (memory (export "memory") 1) (func (export "nothing")))`)
-	if err := rt.Activate(t.Context(), runtime.App{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}); err != nil {
+	bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/a.wasm", Wasm: wasm}}}
+	if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 		t.Fatal(err)
 	}
 	return rt

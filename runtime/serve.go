@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
-	"runner.example/state/entity"
 )
 
 // requestState is the state of one HTTP request beside its exchange. It is pooled.
@@ -29,13 +27,6 @@ type requestState struct {
 	policy    []byte // the RateLimit-Policy header, if limits are divided
 	attrs     []slog.Attr
 }
-
-// maxReleases is the number of releases that a request may run on while the schema of its
-// rows changes.
-const maxReleases = 3
-
-// maxActivationWait is how long a request waits until an outdated release is replaced.
-const maxActivationWait = time.Second
 
 // serve answers one request.
 func (r *Runtime) serve(x *front.Exchange) {
@@ -65,52 +56,38 @@ func (s *requestState) begin() {
 }
 
 // handle admits the request and runs its handler. When the schema of the rows has changed
-// meanwhile, the handler runs again on the next release: without counting the request
+// meanwhile, the handler runs again on the next active bundle: without counting the request
 // again, but with the authority that the caller has there.
 func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) error {
-	rel := r.acquire()
-	if rel == nil {
-		return errNotReady
-	}
-	defer func() { rel.unref() }()
-	answered, err := r.admit(rel, s, x, now)
-	for releases := 1; !answered && err == nil; releases++ {
+	return r.onActive(func(a *active, n int) error {
+		if answered, err := r.admit(a, s, x, now, n == 1); answered || err != nil {
+			return err
+		}
 		if err := x.ReadBody(s.route.bodyBytes); err != nil {
 			return err
 		}
 		s.body = x.Request.Body
-		err = r.respond(rel, s, x)
-		if !errors.Is(err, entity.ErrOutdated) || releases == maxReleases {
-			return err
-		}
-		next := r.awaitNext(rel)
-		if next == nil {
-			return errNotReady
-		}
-		rel.unref()
-		rel = next
-		answered, err = r.readmit(rel, s, x, now)
-	}
-	return err
+		return r.respond(a, s, x)
+	})
 }
 
 // respond checks the signature and the body, runs the handler, and sends its answer after the
 // commit.
-func (r *Runtime) respond(rel *release, s *requestState, x *front.Exchange) error {
+func (r *Runtime) respond(a *active, s *requestState, x *front.Exchange) error {
 	rt := s.route
 	x.BuildHeaders()
 	s.input = input{
 		request: &x.Request, body: s.body, caller: &s.caller, address: x.Address(), answerMemory: x,
 		opensSessions: rt.CreatesSession, session: s.session,
-		hostCORS: rt.CORS != nil || rt.Auth.Session && rel.cookie != "",
+		hostCORS: rt.CORS != nil || rt.Auth.Session && a.cookie != "",
 		open:     rt.Auth.None && rt.verify == nil,
 	}
 	if rt.verify != nil {
-		if err := r.verifyDelivery(r.serving, rel, rt, &s.invocation); err != nil {
+		if err := r.verifyDelivery(r.serving, a, rt, &s.invocation); err != nil {
 			return err
 		}
 	}
-	switch err := r.invoke(r.serving, rel, rt, &s.invocation); err {
+	switch err := r.invoke(r.serving, a, rt, &s.invocation); err {
 	case nil:
 		if cookie := s.call.SetCookie(); cookie != "" {
 			x.Private, x.NoStore = true, true

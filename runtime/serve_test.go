@@ -182,13 +182,13 @@ func serve(t testing.TB, rt *runtime.Runtime, ln net.Listener) {
 
 func (s *server) activate(fields, group, routes string) {
 	s.Helper()
-	if err := s.Activate(context.Background(), s.app(fields, group, routes)); err != nil {
+	if err := s.Activate(context.Background(), s.bundle(fields, group, routes), runtime.Activation{}); err != nil {
 		s.Fatal(err)
 	}
 }
 
 // app returns a release of shop.
-func (s *server) app(fields, group, routes string) runtime.App {
+func (s *server) bundle(fields, group, routes string) *runtime.Bundle {
 	s.Helper()
 	sources := []diag.Source{{Name: "shop.schema", Text: fmt.Appendf(nil, shop, fields, group, routes)}}
 	compiled, diags := compiler.Compile(sources, compiler.Options{AllowPrivate: true})
@@ -196,7 +196,7 @@ func (s *server) app(fields, group, routes string) runtime.App {
 		s.Fatal(diags)
 	}
 	s.schema = compiled
-	return runtime.App{Schema: compiled, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/shop.wasm", Wasm: shopHandlers.Wasm()}}}
+	return &runtime.Bundle{Schema: compiled, Sources: sources, Modules: []runtime.ModuleFile{{Name: "build/shop.wasm", Wasm: shopHandlers.Wasm()}}}
 }
 
 // key creates an API key and returns its token.

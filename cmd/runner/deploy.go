@@ -60,7 +60,7 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			local, err := deploy.Read(cmd.Context(), a, key)
+			upload, err := deploy.Read(cmd.Context(), a, key)
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := deploy.Deployment{Release: local, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
+			d := deploy.Deployment{Upload: upload, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
 			if !yes {
 				d.Confirm = c.Confirm
 			}

@@ -100,7 +100,7 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 	case err != nil && (a.Problems.HasErrors() || !a.HasData() && !waits):
 		return err
 	case err == nil && !a.HasData(): // a failed start should not create a data directory
-		if err := latest.CheckStart(ctx, a); err != nil {
+		if err := a.CheckStart(ctx, latest); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 	}
 	warnings := a.Problems
 	if err == nil {
-		from.Content = latest
+		from.Folder = latest
 		warnings = append(a.Unknown(latest.Schema), warnings...)
 	}
 	for _, d := range warnings.Sorted() {

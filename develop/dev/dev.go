@@ -245,13 +245,13 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
-	now, err := latest.Content(s, sources)
+	now, err := latest.Bundle(s, sources)
 	if err != nil {
 		return err
 	}
-	now.Also = release.Deactivate // what is being written is not stored as a release
-	if err := now.Activate(ctx, n.Runtime); err != nil {
-		return err
+	// What is being written is not stored as a release.
+	if err := n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate}); err != nil {
+		return now.Explain(err)
 	}
 	d.logServing(n, now, changed, time.Since(began))
 	return nil
@@ -414,8 +414,8 @@ func (d *dev) announce(n *node.Node) {
 	_ = d.opt.Console.SayListening(n.Local.URL) // a closed terminal is ignored
 }
 
-// logServing logs the new release, and prints its routes if they have changed.
-func (d *dev) logServing(n *node.Node, now *app.Content, changed []string, took time.Duration) {
+// logServing logs what is active now, and prints its routes if they have changed.
+func (d *dev) logServing(n *node.Node, now *runtime.Bundle, changed []string, took time.Duration) {
 	d.announce(n)
 	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
 	if len(changed) > 0 {

@@ -293,14 +293,15 @@ func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, er
 	if err != nil {
 		return nil, err
 	}
-	err = runtime.CheckModules(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
+	bundle := &runtime.Bundle{Schema: s, Modules: modules}
+	err = runtime.CheckModules(ctx, a.SandboxOptions(""), bundle)
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
 		return unbound.List, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
+	return runtime.FindDraws(ctx, a.SandboxOptions(""), bundle)
 }
 
 // FindDraws warns about random values that the modules in build/ draw before their first request.
@@ -309,7 +310,7 @@ func (a *App) FindDraws(ctx context.Context, s *schema.Schema) (diag.List, error
 	if err != nil {
 		return nil, err
 	}
-	return runtime.FindDraws(ctx, a.SandboxOptions(""), runtime.App{Schema: s, Modules: modules})
+	return runtime.FindDraws(ctx, a.SandboxOptions(""), &runtime.Bundle{Schema: s, Modules: modules})
 }
 
 // ModuleNames returns the names of the modules in build/, as in a schema.

@@ -21,18 +21,18 @@ import (
 	"runner.example/schema"
 )
 
-// LocalRelease is the release of an app directory. It does not change.
-type LocalRelease struct {
-	Version
-	manifest  release.Manifest
-	contents  []release.Content
+// Upload is the bundle of an app directory as a node gets it: the files of its release, with a signature. It
+// does not change.
+type Upload struct {
+	admin.ReleaseSources
+	contents  []release.FileData
 	signature *release.Signature // nil: it is not signed
 	// Check compiles the modules, and returns what an activation would refuse. A release that a node
 	// serves needs no check: the node has compiled it.
 	Check func(ctx context.Context) error
-	// withoutDebug is the release without debug files, for nodes whose version does not know them; nil: it
+	// withoutDebug is the upload without debug files, for nodes whose version does not know them; nil: it
 	// has no debug files.
-	withoutDebug *LocalRelease
+	withoutDebug *Upload
 	// unusable are warnings about debug files that cannot be used.
 	unusable diag.List
 	// Draws warns about random values that the modules draw before their first request.
@@ -42,12 +42,12 @@ type LocalRelease struct {
 // Read reads the schema and the modules of an app, checks the schema, and signs the release; nil:
 // without a key it is not signed. If the schema is not valid, it also checks the modules: the error has
 // all errors.
-func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalRelease, error) {
+func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, error) {
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
-	content := &app.Content{App: runtime.App{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}}
+	bundle := &runtime.Bundle{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}
 	check := func(ctx context.Context) error {
-		return content.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), content.App))
+		return bundle.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), bundle))
 	}
 	if invalid != nil && broken == nil {
 		broken = check(ctx)
@@ -60,27 +60,29 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*LocalReleas
 		return nil, err
 	}
 	drawn := func(ctx context.Context) (diag.List, error) {
-		return runtime.FindDraws(ctx, a.SandboxOptions(""), content.App)
+		return runtime.FindDraws(ctx, a.SandboxOptions(""), bundle)
 	}
-	describe := func(files []release.Content) *LocalRelease {
+	describe := func(files []release.FileData) *Upload {
 		m := release.Describe(name, files)
-		l := &LocalRelease{Version: Version{m.ID(), m.Files, sources}, manifest: m, contents: files, Check: check, Draws: drawn}
+		u := &Upload{contents: files, Check: check, Draws: drawn}
+		u.ID, u.Manifest, u.Sources = m.ID(), m, sources
 		if key != nil {
-			l.signature = new(release.Sign(m, key))
+			u.signature = new(release.Sign(m, key))
 		}
-		return l
+		return u
 	}
-	files := content.Files()
-	l := describe(files)
-	if plain := slices.DeleteFunc(slices.Clone(files), func(f release.Content) bool { return release.IsDebug(f.Name) }); len(plain) < len(files) {
-		l.withoutDebug = describe(plain)
+	files := app.Files(bundle)
+	u := describe(files)
+	isDebug := func(f release.FileData) bool { return release.IsDebug(f.Name) }
+	if plain := slices.DeleteFunc(slices.Clone(files), isDebug); len(plain) < len(files) {
+		u.withoutDebug = describe(plain)
 	}
 	for _, f := range modules {
 		if f.DebugErr != nil {
-			l.unusable.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
+			u.unusable.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)
 		}
 	}
-	return l, l.manifest.Check()
+	return u, u.Manifest.Check()
 }
 
 // Plan is what a deployment does.
@@ -99,39 +101,39 @@ type Plan struct {
 
 // Plan compares the release with the active one of the node, and finds the files to send: those that
 // the node lacks, or all of them. It changes nothing.
-func (l *LocalRelease) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
+func (u *Upload) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
 	list, err := node.Releases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{}
-	if plan.Send, err = node.MissingFiles(ctx, l.manifest); err != nil {
+	if plan.Send, err = node.MissingFiles(ctx, u.Manifest); err != nil {
 		return nil, err
 	}
 	if all {
-		plan.Send = append([]release.File{}, l.Files...)
+		plan.Send = append([]release.File{}, u.Files...)
 	}
 	status, err := node.Status(ctx)
 	if err != nil {
 		return nil, err
 	}
 	plan.notReady, plan.deployed = status.NotReady != "", list.Active.Origin == release.Deploy
-	l.planSignature(plan, list)
-	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, l.Version)
+	u.planSignature(plan, list)
+	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, u.ReleaseSources)
 	return plan, err
 }
 
 // planSignature adds to the plan what the node will do with the signature, or without one.
-func (l *LocalRelease) planSignature(plan *Plan, list admin.ReleaseList) {
-	there := release.Release{Manifest: l.manifest}
-	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == l.ID }); i >= 0 {
+func (u *Upload) planSignature(plan *Plan, list admin.ReleaseList) {
+	there := release.Release{Manifest: u.Manifest}
+	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == u.ID }); i >= 0 {
 		there.Signatures = list.Releases[i].Signatures
 	}
-	_, plan.refused = list.TrustedKeys.Add(there, l.signature)
-	if l.signature != nil {
-		plan.SignedBy = l.signature.Key
+	_, plan.refused = list.TrustedKeys.Add(there, u.signature)
+	if u.signature != nil {
+		plan.SignedBy = u.signature.Key
 		plan.unsigned = !slices.ContainsFunc(there.Signatures, func(s release.Signature) bool {
-			return s.Key == l.signature.Key && bytes.Equal(s.Value, l.signature.Value)
+			return s.Key == u.signature.Key && bytes.Equal(s.Value, u.signature.Value)
 		})
 	}
 }
@@ -147,19 +149,19 @@ func (p *Plan) Refused() error { return errors.Join(p.refused, p.Difference.Refu
 
 // Send sends the files of the plan and adds the release with its signature. The release is not
 // activated. The bytes that are sent are written to progress too.
-func (l *LocalRelease) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
-	if err := l.sendFiles(ctx, node, plan.Send, progress); err != nil {
+func (u *Upload) Send(ctx context.Context, node *admin.Client, plan *Plan, progress io.Writer) error {
+	if err := u.sendFiles(ctx, node, plan.Send, progress); err != nil {
 		return err
 	}
-	request := admin.AddRelease{Manifest: l.manifest, Signature: l.signature}
+	request := admin.AddRelease{Manifest: u.Manifest, Signature: u.signature}
 	_, err := node.AddRelease(ctx, request)
 	if fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
 	// Contents that no release named yet were deleted meanwhile.
-	missing, err := node.MissingFiles(ctx, l.manifest)
+	missing, err := node.MissingFiles(ctx, u.Manifest)
 	if err == nil {
-		err = l.sendFiles(ctx, node, missing, io.Discard)
+		err = u.sendFiles(ctx, node, missing, io.Discard)
 	}
 	if err == nil {
 		_, err = node.AddRelease(ctx, request)
@@ -167,13 +169,13 @@ func (l *LocalRelease) Send(ctx context.Context, node *admin.Client, plan *Plan,
 	return err
 }
 
-func (l *LocalRelease) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
+func (u *Upload) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
 	for _, f := range files {
-		i := slices.IndexFunc(l.contents, func(c release.Content) bool { return c.Name == f.Name })
+		i := slices.IndexFunc(u.contents, func(c release.FileData) bool { return c.Name == f.Name })
 		if i < 0 {
 			return fault.New(fault.Internal, "the node asks for %s, which the release does not have", f.Name)
 		}
-		if err := node.PutFile(ctx, f, io.TeeReader(bytes.NewReader(l.contents[i].Data), progress)); err != nil {
+		if err := node.PutFile(ctx, f, io.TeeReader(bytes.NewReader(u.contents[i].Data), progress)); err != nil {
 			return err
 		}
 	}
@@ -206,7 +208,7 @@ func Stored(ctx context.Context, node *admin.Client, names ...string) (d Differe
 	if ids[1] == "" {
 		return d, fault.New(fault.NotFound, "no release is active").WithHint("runner deploy activates one")
 	}
-	after, err := stored(ctx, node, ids[1])
+	after, err := node.Release(ctx, ids[1])
 	if err != nil {
 		return d, err
 	}
@@ -234,21 +236,13 @@ func find(list admin.ReleaseList, name string) (id string, err error) {
 	return id, nil
 }
 
-func stored(ctx context.Context, node *admin.Client, id string) (Version, error) {
-	r, err := node.Release(ctx, id)
-	if err != nil {
-		return Version{}, err
-	}
-	return Version{r.ID, r.Files, r.Sources}, nil
-}
-
 // differenceTo compares a stored release with another one, and that one with the rows and keys of the
 // node if it is not active.
-func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseList, from string, after Version) (Difference, error) {
-	before, unread := Version{}, ""
+func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseList, from string, after admin.ReleaseSources) (Difference, error) {
+	before, unread := admin.ReleaseSources{}, ""
 	if from != "" && from != after.ID {
 		var err error
-		before, err = stored(ctx, node, from)
+		before, err = node.Release(ctx, from)
 		if fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil {
 			unread = fmt.Sprintf("release %s cannot be read, so all of %s is shown as new: %s", from, after.ID, fault.Of(err).Detail)
 		} else if err != nil {
@@ -273,7 +267,7 @@ func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseLis
 }
 
 // compareRows adds what an activation would refuse or warn about.
-func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list admin.ReleaseList, after Version) error {
+func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list admin.ReleaseList, after admin.ReleaseSources) error {
 	if isOlder(list, after.ID) {
 		d.Notes = append(d.Notes, "rows and keys were not compared: the activation of an older release keeps what newer ones declare")
 		return nil

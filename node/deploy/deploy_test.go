@@ -43,7 +43,7 @@ func newNode(t *testing.T) *admin.Local {
 }
 
 // read reads an app with these schema files and a module.
-func read(t *testing.T, files map[string]string) *deploy.LocalRelease {
+func read(t *testing.T, files map[string]string) *deploy.Upload {
 	t.Helper()
 	dir := t.TempDir()
 	// The module has a memory and a handler that does nothing.
@@ -95,7 +95,7 @@ func TestADebugFileIsSentUnlessItCannotBeUsed(t *testing.T) {
 	if good.ID == without.ID || damaged.ID != without.ID {
 		t.Errorf("the releases are %s, without a debug file %s, with a damaged one %s", good.ID, without.ID, damaged.ID)
 	}
-	d, err := deploy.Compare(without.Version, good.Version)
+	d, err := deploy.Compare(without.ReleaseSources, good.ReleaseSources)
 	if err != nil || len(d.Changes) != 1 || d.Changes[0].Name != "build/m.wasm" || d.Changes[0].Properties[0].Name != "debug" {
 		t.Errorf("the difference is %+v, %v", d.Changes, err)
 	}
@@ -179,7 +179,7 @@ func TestADeploymentThatIsNotConfirmedActivatesNothing(t *testing.T) {
 	node := newNode(t)
 	var out, errs strings.Builder
 	err := deploy.Deployment{
-		Release: read(t, map[string]string{"a.schema": "secret A\n"}), Node: node.Client(), Console: &console.Console{Stdout: &out, Stderr: &errs},
+		Upload: read(t, map[string]string{"a.schema": "secret A\n"}), Node: node.Client(), Console: &console.Console{Stdout: &out, Stderr: &errs},
 		Confirm: func(context.Context, string) (bool, error) { return false, nil },
 	}.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "not activated") || !strings.Contains(out.String(), "+ A") {

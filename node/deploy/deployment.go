@@ -15,7 +15,7 @@ import (
 
 // Deployment is one run of runner deploy.
 type Deployment struct {
-	Release *LocalRelease
+	Upload  *Upload
 	Node    *admin.Client
 	Console *console.Console
 	// All sends also the files that the node has. DryRun changes nothing.
@@ -35,10 +35,10 @@ type document struct {
 // another signature, a fault with the code Conflict if another release was activated meanwhile, and a
 // *console.Failure if the answer was not yes.
 func (d Deployment) Run(ctx context.Context) error {
-	plan, err := d.Release.Plan(ctx, d.Node, d.All)
-	if plain := d.Release.withoutDebug; plain != nil && fault.CodeOf(err) == fault.Invalid {
+	plan, err := d.Upload.Plan(ctx, d.Node, d.All)
+	if plain := d.Upload.withoutDebug; plain != nil && fault.CodeOf(err) == fault.Invalid {
 		d.Console.Say("", "debug files are not sent: the node runs an older version, which does not accept them")
-		plain.unusable, d.Release = d.Release.unusable, plain
+		plain.unusable, d.Upload = d.Upload.unusable, plain
 		plan, err = plain.Plan(ctx, d.Node, d.All)
 	}
 	if err != nil {
@@ -50,15 +50,15 @@ func (d Deployment) Run(ctx context.Context) error {
 	if plan.refused == nil && plan.isActive() {
 		return d.print(plan, "release "+plan.After+" is active already")
 	}
-	if err := d.Release.Check(ctx); err != nil {
+	if err := d.Upload.Check(ctx); err != nil {
 		return err
 	}
-	drawn, err := d.Release.Draws(ctx)
+	drawn, err := d.Upload.Draws(ctx)
 	if err != nil {
 		return err
 	}
 	plan.Diagnostics.Append(drawn)
-	plan.Diagnostics.Append(d.Release.unusable)
+	plan.Diagnostics.Append(d.Upload.unusable)
 	switch {
 	case d.DryRun:
 		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())
@@ -108,14 +108,14 @@ func (d Deployment) print(plan *Plan, text string) error {
 // send sends the files, with a progress bar on a terminal.
 func (d Deployment) send(ctx context.Context, plan *Plan) error {
 	if len(plan.Send) == 0 {
-		return d.Release.Send(ctx, d.Node, plan, io.Discard)
+		return d.Upload.Send(ctx, d.Node, plan, io.Discard)
 	}
 	bytes := int64(0)
 	for _, f := range plan.Send {
 		bytes += f.Size
 	}
 	bar := d.Console.NewBar("sending "+console.Plural(len(plan.Send), "file"), bytes, progress.UnitsBytes)
-	err := d.Release.Send(ctx, d.Node, plan, bar)
+	err := d.Upload.Send(ctx, d.Node, plan, bar)
 	bar.End(err)
 	if err == nil {
 		d.Console.Say("", fmt.Sprintf("sent %s, %s", console.Plural(len(plan.Send), "file"), console.Plural(int(bytes), "byte")))

@@ -11,19 +11,13 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
+	"runner.example/node/admin"
 	"runner.example/node/release"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/schema/format"
 	"runner.example/schema/syntax"
 )
-
-// Version is a release with its schema files. The zero value stands for a node without a release.
-type Version struct {
-	ID      string
-	Files   []release.File
-	Sources []diag.Source
-}
 
 // Difference is what changes from one release to another.
 type Difference struct {
@@ -71,15 +65,15 @@ type declaration struct {
 	properties []Property // their text is in After
 }
 
-// Compare returns the changes from one release to another. The error is a *console.Problems if a
+// Compare returns the changes from one release to another; the zero value stands for no release. The error is a *console.Problems if a
 // schema has errors: another version of the runner has checked it.
-func Compare(before, after Version) (Difference, error) {
+func Compare(before, after admin.ReleaseSources) (Difference, error) {
 	d := Difference{Before: before.ID, After: after.ID, Changes: []Change{}, Diagnostics: diag.List{}}
-	old, err := before.declarations()
+	old, err := declarationsOf(before)
 	if err != nil {
 		return d, err
 	}
-	now, err := after.declarations()
+	now, err := declarationsOf(after)
 	if err != nil {
 		return d, err
 	}
@@ -138,7 +132,7 @@ func (v inventory) add(kind, name, property, text string) {
 	}
 }
 
-func (r Version) declarations() (inventory, error) {
+func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 	v := inventory{}
 	if r.ID == "" {
 		return v, nil

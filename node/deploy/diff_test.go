@@ -8,13 +8,14 @@ import (
 
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/node/admin"
 	"runner.example/node/deploy"
 	"runner.example/node/release"
 )
 
 // version returns a release with a schema and modules ("name bytes").
-func version(id, schema string, modules ...string) deploy.Version {
-	v := deploy.Version{ID: id, Sources: []diag.Source{{Name: "app.schema", Text: []byte(schema)}}}
+func version(id, schema string, modules ...string) admin.ReleaseSources {
+	v := admin.ReleaseSources{Release: release.Release{ID: id}, Sources: []diag.Source{{Name: "app.schema", Text: []byte(schema)}}}
 	for _, m := range modules {
 		v.Files = append(v.Files, release.File{Name: "build/" + m[:1] + ".wasm", Size: int64(len(m)), Digest: sha256.Sum256([]byte(m))})
 	}
@@ -146,11 +147,11 @@ func TestADifferenceComparesModulesByTheirBytes(t *testing.T) {
 }
 
 func TestADifferenceFromNoReleaseAddsEverything(t *testing.T) {
-	d, err := deploy.Compare(deploy.Version{}, version("rel_b", entities))
+	d, err := deploy.Compare(admin.ReleaseSources{}, version("rel_b", entities))
 	if err != nil || len(d.Changes) != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if _, err := deploy.Compare(deploy.Version{}, version("rel_b", "entity {")); err == nil {
+	if _, err := deploy.Compare(admin.ReleaseSources{}, version("rel_b", "entity {")); err == nil {
 		t.Error("a schema with errors was compared")
 	}
 }

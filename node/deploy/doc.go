@@ -1,7 +1,7 @@
 // Package deploy sends the release of an app directory to a node, compares releases for people, and
 // activates them.
 //
-//	Read ─► LocalRelease.Plan: what the node lacks, and the difference ─► LocalRelease.Send ─► Plan.Activate
+//	Read ─► Upload.Plan: what the node lacks, and the difference ─► Upload.Send ─► Plan.Activate
 //
 // Read reports all errors of the app before anything is sent. Send sends only files that the node
 // lacks. The node keeps each file that has arrived. So if a deployment is interrupted, the next one

@@ -10,8 +10,8 @@ import (
 )
 
 // withDebug are the files of a release with a module and a debug file.
-func withDebug(module, debug string) []release.Content {
-	return append(files(module), release.Content{Name: "build/app.debug", Data: []byte(debug)})
+func withDebug(module, debug string) []release.FileData {
+	return append(files(module), release.FileData{Name: "build/app.debug", Data: []byte(debug)})
 }
 
 // The same module can be released with another debug file. A handler that fails gets that of the active release.

@@ -37,14 +37,14 @@ type File struct {
 	Digest store.Digest `json:"sha256"`
 }
 
-// Content is a file with its bytes.
-type Content struct {
+// FileData is a file with its bytes.
+type FileData struct {
 	Name string
 	Data []byte
 }
 
 // Describe returns the manifest of the files.
-func Describe(app string, files []Content) Manifest {
+func Describe(app string, files []FileData) Manifest {
 	m := Manifest{App: app}
 	for _, f := range files {
 		m.Files = append(m.Files, File{f.Name, int64(len(f.Data)), sha256.Sum256(f.Data)})

@@ -37,8 +37,8 @@ func open(t *testing.T, opt store.Options) *store.Store {
 }
 
 // files are those of a release with a module of that content.
-func files(module string) []release.Content {
-	return []release.Content{{Name: "app.schema", Data: []byte("app shop {}")}, {Name: "build/app.wasm", Data: []byte(module)}}
+func files(module string) []release.FileData {
+	return []release.FileData{{Name: "app.schema", Data: []byte("app shop {}")}, {Name: "build/app.wasm", Data: []byte(module)}}
 }
 
 func add(t *testing.T, st *store.Store, r *release.Releases, module string) release.Release {
@@ -82,7 +82,7 @@ func TestAnIDIsMadeFromTheFiles(t *testing.T) {
 	if turned.ID() != id {
 		t.Error("the order of the files changes the id")
 	}
-	renamed := release.Describe("shop", []release.Content{{Name: "a.schema", Data: []byte("app shop {}")}, {Name: "build/app.wasm", Data: []byte("one")}})
+	renamed := release.Describe("shop", []release.FileData{{Name: "a.schema", Data: []byte("app shop {}")}, {Name: "build/app.wasm", Data: []byte("one")}})
 	for name, other := range map[string]release.Manifest{
 		"module": release.Describe("shop", files("two")), "app": release.Describe("shop2", files("one")), "name": renamed,
 	} {

@@ -263,7 +263,7 @@ type Staged struct {
 
 // Stage stores the contents of a release that are missing, or that a sweep might delete soon. Add must
 // follow within half an hour.
-func (r *Releases) Stage(ctx context.Context, app string, files []Content, by Author) (*Staged, error) {
+func (r *Releases) Stage(ctx context.Context, app string, files []FileData, by Author) (*Staged, error) {
 	m := Describe(app, files)
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -428,7 +428,7 @@ func list(tx *store.Tx) (all []Release, active Pointer, err error) {
 
 // Read reads a stored release and its files without debug files: serving the release does not need them. The error is
 // a fault with the code NotFound if there is no such release, or one of Contents.
-func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Content, err error) {
+func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []FileData, err error) {
 	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
 		rel, err = Get(tx, id)
 		return err
@@ -485,7 +485,7 @@ func (e *UnreadableError) Unwrap() error { return e.Fault }
 
 // Contents reads the files of a release, and compares them with their digests. The error joins an
 // *UnreadableError for each file that is missing or damaged.
-func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, err error) {
+func (r *Releases) Contents(ctx context.Context, m Manifest) (files []FileData, err error) {
 	var all []error
 	for _, f := range m.Files {
 		data, err := r.content(ctx, f)
@@ -495,7 +495,7 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []Content, e
 		if err != nil {
 			all = append(all, &UnreadableError{fault.New(fault.Unavailable, "file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v", f.Name, f.Digest, err)})
 		}
-		files = append(files, Content{f.Name, data})
+		files = append(files, FileData{f.Name, data})
 	}
 	return files, errors.Join(all...)
 }

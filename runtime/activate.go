@@ -1,0 +1,252 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/outbound"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/runtime/auth"
+	"runner.example/runtime/limit"
+	"runner.example/runtime/router"
+	"runner.example/runtime/sandbox"
+	"runner.example/state/entity"
+	"runner.example/state/store"
+	"runner.example/state/webhook"
+)
+
+// Activation says how Activate changes the store.
+type Activation struct {
+	// Also, if not nil, is called in the transaction that activates the schema of the rows. Its
+	// error refuses the activation. It may be called several times.
+	Also func(*store.Tx) error
+	// KeepRemoved keeps entities and fields of rows that the schema does not declare, instead of
+	// refusing it.
+	KeepRemoved bool
+}
+
+// Activate compiles the modules, binds every route to its handler, activates the schema in
+// the store, and replaces what is active. After an error the previous bundle stays active
+// and the store is unchanged. The error is an *UnboundError, an
+// *catalog.ChangeError, or a fault with the code Invalid about a module or a secret.
+func (r *Runtime) Activate(ctx context.Context, bundle *Bundle, how Activation) error {
+	r.activating.Lock()
+	defer r.activating.Unlock()
+	a, err := r.bind(ctx, bundle)
+	if err != nil {
+		return err
+	}
+	a.host.Entities, err = entity.Activate(ctx, r.opt.Store, bundle.Schema, bundle.Sources, entity.Options{
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger, Also: how.Also, KeepRemoved: how.KeepRemoved,
+	})
+	if err != nil {
+		return errors.Join(err, a.close(ctx))
+	}
+	// The store has the new schema from here on: nothing may fail any more.
+	r.replace(a, bundle.Sources)
+	return nil
+}
+
+// Follow makes a bundle active whose schema another node of the cluster has activated
+// in the store: it is Activate without a change of the store. The error is ErrOutdated if the schema
+// is not the active one any more, and else one of Activate.
+func (r *Runtime) Follow(ctx context.Context, bundle *Bundle) error {
+	r.activating.Lock()
+	defer r.activating.Unlock()
+	a, err := r.bind(ctx, bundle)
+	if err != nil {
+		return err
+	}
+	a.host.Entities, err = entity.Current(ctx, r.opt.Store, bundle.Schema, entity.Options{
+		CursorKey: r.opt.Keystore.Derive("cursors"), Logger: r.opt.Logger,
+	})
+	if err == nil && a.host.Entities == nil {
+		err = entity.ErrOutdated
+	}
+	if err != nil {
+		return errors.Join(err, a.close(ctx))
+	}
+	r.replace(a, bundle.Sources)
+	return nil
+}
+
+// Prepare compiles and binds the bundle as Activate does, so that an activation of it finds its modules
+// compiled until release is called, once. The errors are those of Activate about modules and secrets.
+// It waits for no activation.
+func (r *Runtime) Prepare(ctx context.Context, bundle *Bundle) (release func() error, err error) {
+	a, err := r.compile(ctx, bundle)
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return a.close(context.Background()) }, nil
+}
+
+// replace makes a what is active.
+func (r *Runtime) replace(a *active, sources []diag.Source) {
+	r.attachMetrics(a)
+	old := r.active.Swap(a)
+	r.engine.DiscardSymbols()
+	if old != nil {
+		r.retire(old)
+	} else {
+		// Loading left several times the size of the modules as garbage, and a server may not
+		// allocate enough for a long time to collect it. The caller still has their files.
+		r.background.Go(r.returnMemory)
+	}
+	r.notReady[NotLoaded].Store(nil)
+	r.limiter.Retain(a.limits())
+	r.startBackground(a, sources)
+	r.startJobs(a.schema)
+}
+
+// bind compiles the bundle, and creates its limits.
+func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*active, error) {
+	a, err := r.compile(ctx, bundle)
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.routes {
+		bound := &a.routes[i]
+		var uses []limit.Use
+		for _, l := range bound.Limits {
+			counted := r.limiter.Limit(limit.Spec{ID: l.ID, Count: l.Count, Per: l.Per, By: l.By})
+			bound.limits = append(bound.limits, counted)
+			uses = append(uses, limit.Use{Limit: counted})
+		}
+		bound.policy = limit.AppendWholePolicy(nil, uses)
+	}
+	return a, nil
+}
+
+// compile compiles the modules and binds the routes to their handlers. It changes nothing that the
+// requests use.
+func (r *Runtime) compile(ctx context.Context, bundle *Bundle) (*active, error) {
+	origins, err := outbound.ParseOrigins(bundle.Schema.Outbound)
+	if err != nil {
+		return nil, err
+	}
+	var before *auth.Tokens
+	if old := r.active.Load(); old != nil {
+		before = old.tokens
+	}
+	tokens, err := auth.NewTokens(bundle.Schema, auth.TokenOptions{Logger: r.opt.Logger, Before: before})
+	if err != nil {
+		return nil, err
+	}
+	modules, err := load(ctx, r.engine, bundle)
+	if err != nil {
+		return nil, err
+	}
+	a := &active{
+		release:   bundle.Release,
+		tokens:    tokens,
+		schema:    bundle.Schema,
+		functions: map[string]int{},
+		jobs:      map[string]int{},
+		modules:   modules,
+		replaced:  make(chan struct{}),
+		drained:   make(chan struct{}),
+		host: hostabi.NewHost(hostabi.Host{
+			Keystore: r.opt.Keystore, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
+			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
+			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep,
+		}),
+	}
+	if declared := bundle.Schema.Auth.Cookie; declared != nil {
+		a.cookie = declared.Name
+	}
+	exporters, named := map[string]*sandbox.Module{}, namesHandler(bundle.Schema)
+	for _, m := range modules {
+		for _, name := range m.Offers(named) {
+			exporters[name] = m
+		}
+	}
+	for i := range bundle.Schema.Routes {
+		declared := &bundle.Schema.Routes[i]
+		a.routes = append(a.routes, route{Route: declared, input: bundle.Schema.Type(declared.Input), query: bundle.Schema.Type(declared.Query), result: declared.Result})
+	}
+	a.addFunctions(true)
+	templates := make([]router.Route, len(a.routes))
+	a.addFunctions(false)
+	a.addJobs()
+	for i := range a.routes {
+		bound := &a.routes[i]
+		declared := bound.Route
+		a.cors = a.cors || declared.CORS != nil
+		if i < len(templates) {
+			templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
+		}
+		bound.id, bound.module = declared.Method+" "+declared.Path, exporters[declared.Handler]
+		bound.bodyBytes, bound.timeout = r.opt.BodyBytes, r.opt.Timeout
+		if declared.BodyBytes > 0 {
+			bound.bodyBytes = declared.BodyBytes
+		}
+		if declared.Timeout > 0 {
+			bound.timeout = declared.Timeout
+		}
+	}
+	for i := range bundle.Schema.Jobs {
+		exporters[bundle.Schema.Jobs[i].Name].SetBackground(bundle.Schema.Jobs[i].Name)
+	}
+	a.router = router.New(templates)
+	if err := a.bindVerifiers(); err != nil {
+		return nil, errors.Join(err, a.close(ctx))
+	}
+	return a, nil
+}
+
+// addFunctions adds the functions that are exposed, or those that are not exposed.
+func (a *active) addFunctions(exposed bool) {
+	for i := range a.schema.Functions {
+		if f := &a.schema.Functions[i]; f.Exposed == exposed {
+			a.functions[f.Name] = len(a.routes)
+			a.routes = append(a.routes, route{Route: f.Route(), input: f.Input(), fills: true, result: f.Result})
+		}
+	}
+}
+
+// addJobs adds the jobs, which have no URL.
+func (a *active) addJobs() {
+	for i := range a.schema.Jobs {
+		j := &a.schema.Jobs[i]
+		a.jobs[j.Name] = len(a.routes)
+		a.routes = append(a.routes, route{Route: j.Route(), input: j.Input(), fills: true})
+	}
+}
+
+// bindVerifiers creates the webhook verifiers. It reports all secrets that cannot be used
+// at once.
+func (a *active) bindVerifiers() error {
+	var all []error
+	for i := range a.routes {
+		rt := &a.routes[i]
+		if rt.Verify == nil {
+			continue
+		}
+		value, _ := a.host.Secrets.Get(rt.Verify.Secret)
+		var err error
+		if rt.verify, err = webhook.New(rt.Verify.Scheme, value, rt.Verify.Tolerance); err != nil {
+			all = append(all, fault.New(fault.Invalid, "%s: secret %s: %s", rt.id, rt.Verify.Secret, fault.Of(err).Detail))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Load makes the bundle available to Call, in a Runtime that serves no requests. It does not
+// change the store: rows describes the active schema's rows there. The errors are those of
+// Activate.
+func (r *Runtime) Load(ctx context.Context, bundle *Bundle, rows *entity.Model) error {
+	r.activating.Lock()
+	defer r.activating.Unlock()
+	a, err := r.bind(ctx, bundle)
+	if err != nil {
+		return err
+	}
+	a.host.Entities, a.stopBackground = rows, func() {}
+	if old := r.active.Swap(a); old != nil {
+		r.retire(old)
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"runner.example/hostabi"
+	"runner.example/internal/telemetry"
+	"runner.example/runtime/auth"
+	"runner.example/runtime/limit"
+	"runner.example/runtime/router"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/state/entity"
+	"runner.example/state/webhook"
+)
+
+// active is a bundle whose handlers are bound to its routes, and which serves requests until the last
+// one after its replacement. Only its reference count changes.
+type active struct {
+	release string // see Bundle.Release
+	schema  *schema.Schema
+	router  *router.Router
+	// routes are those of the router, followed by the functions and jobs that have no URL.
+	routes          []route
+	functions, jobs map[string]int // indexes into routes
+	modules         []*sandbox.Module
+	host            *hostabi.Host
+	cors            bool         // a route has cors:
+	cookie          string       // of sessions; "" if the app has none
+	tokens          *auth.Tokens // nil if the app accepts none
+	// stopBackground ends its background tasks.
+	stopBackground context.CancelFunc
+
+	replaced chan struct{} // closed when another bundle is active
+
+	refs        atomic.Int64
+	retired     atomic.Bool
+	drained     chan struct{} // closed when retired and no longer referenced
+	drainedOnce sync.Once
+}
+
+// route is a route of the schema with what serving it needs.
+type route struct {
+	*schema.Route
+	id        string // method and path
+	module    *sandbox.Module
+	input     *schema.ObjectType // type of the body; nil: any
+	query     *schema.ObjectType // type of the query; nil: any
+	fills     bool               // defaults are filled into the body
+	result    *schema.Type       // type of a 200 or 201 answer; nil: any
+	verify    *webhook.Verifier  // of the body's signature; nil: none
+	limits    []*limit.Limit
+	policy    []byte // of the undivided limits, for RateLimit-Policy
+	bodyBytes int64
+	timeout   time.Duration
+	metrics   *telemetry.RouteMetrics
+}
+
+func (a *active) limits() (all []*limit.Limit) {
+	for i := range a.routes {
+		all = append(all, a.routes[i].limits...)
+	}
+	return all
+}
+
+// close closes the modules.
+func (a *active) close(ctx context.Context) error {
+	var all []error
+	for _, m := range a.modules {
+		all = append(all, m.Close(ctx))
+	}
+	return errors.Join(all...)
+}
+
+func (a *active) unref() {
+	if a.refs.Add(-1) == 0 && a.retired.Load() {
+		a.drainedOnce.Do(func() { close(a.drained) })
+	}
+}
+
+// drain waits until the requests that have begun on what was replaced have finished.
+func (a *active) drain() {
+	a.refs.Add(1)
+	a.retired.Store(true)
+	a.unref()
+	<-a.drained
+}
+
+// acquire returns what is active and counts a reference, which unref returns. It returns
+// nil before the first activation.
+func (r *Runtime) acquire() *active {
+	for {
+		a := r.active.Load()
+		if a == nil {
+			return nil
+		}
+		a.refs.Add(1)
+		if a == r.active.Load() {
+			return a
+		}
+		a.unref() // it was replaced between the two loads
+	}
+}
+
+// retire closes what was replaced after its last request.
+func (r *Runtime) retire(a *active) {
+	close(a.replaced)
+	a.stopBackground()
+	r.retired.Go(func() {
+		a.drain()
+		if err := a.close(context.Background()); err != nil {
+			r.opt.Logger.Error("release not closed", "cause", err)
+		}
+		r.returnMemory()
+	})
+}
+
+// maxActive is how many active bundles a request may run on while the schema of its rows changes.
+const maxActive = 3
+
+// maxActivationWait is how long a request waits until an outdated bundle is replaced.
+const maxActivationWait = time.Second
+
+// onActive calls do with what is active. If its error matches entity.ErrOutdated, because the schema of the
+// rows has changed meanwhile, do is called again with the bundle that is active then; n counts the calls
+// from 1 on. The error is errNotReady if nothing is active, and else that of the last call.
+func (r *Runtime) onActive(do func(a *active, n int) error) error {
+	a := r.acquire()
+	if a == nil {
+		return errNotReady
+	}
+	defer func() { a.unref() }()
+	for n := 1; ; n++ {
+		err := do(a, n)
+		if !errors.Is(err, entity.ErrOutdated) || n == maxActive {
+			return err
+		}
+		next := r.awaitNext(a)
+		if next == nil {
+			return errNotReady
+		}
+		a.unref()
+		a = next
+	}
+}
+
+// awaitNext waits until a is replaced, which is soon because the store has the next schema
+// already. It returns what is active then; nil: nothing.
+func (r *Runtime) awaitNext(a *active) *active {
+	ctx, stop := context.WithTimeout(r.serving, maxActivationWait)
+	defer stop()
+	select {
+	case <-a.replaced:
+	case <-ctx.Done():
+	}
+	return r.acquire()
+}

@@ -1,0 +1,196 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"runner.example/internal/console"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/internal/secret"
+	"runner.example/internal/symbols"
+	"runner.example/internal/wasm"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/state/entity/catalog"
+)
+
+// Bundle is what a release is made of, in memory: a checked schema, the modules with its handlers, and
+// the values of its secrets. Nothing changes it once it is activated.
+type Bundle struct {
+	// App is the name of the app.
+	App string
+	// Release is the id of the stored release that has these files, for the log; empty: there is none.
+	Release string
+	Schema  *schema.Schema
+	// Sources are the files that the schema was compiled from. The store keeps them, to
+	// compare the next schema with this one.
+	Sources []diag.Source
+	Modules []ModuleFile
+	// Secrets are the values of the secrets that the schema declares.
+	Secrets secret.Values
+}
+
+// ModuleFile is one compiled module; messages call it Name.
+type ModuleFile struct {
+	Name string
+	Wasm []byte
+	// Debug is its debug file (see package symbols); nil: there is none, or it was not read. It plays no part in
+	// an activation. DebugErr says why a debug file that is there cannot be used; it continues "debug information".
+	Debug    []byte
+	DebugErr error
+}
+
+// ShortName is the name of the module in a schema: the name of its file without .wasm.
+func (f ModuleFile) ShortName() string {
+	return strings.TrimSuffix(filepath.Base(f.Name), ".wasm")
+}
+
+// ReadModules reads build/*.wasm of an app directory, in name order, with their debug files. It does not
+// block on pipes and devices. A fault with the code Invalid names a module that is not a regular file, cannot
+// be read, or is larger than modules may be.
+func ReadModules(dir string) ([]ModuleFile, error) {
+	names, err := fs.Glob(os.DirFS(dir), "build/*.wasm")
+	if err != nil {
+		return nil, fmt.Errorf("list modules of %s: %w", dir, err)
+	}
+	var modules []ModuleFile
+	for _, name := range names {
+		file, err := wasm.ReadFile(filepath.Join(dir, name), wasm.DefaultLimits().ModuleBytes)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "%s: %v", name, err)
+		}
+		m := ModuleFile{Name: name, Wasm: file}
+		m.readDebug(filepath.Join(dir, strings.TrimSuffix(name, ".wasm")+".debug"))
+		modules = append(modules, m)
+	}
+	return modules, nil
+}
+
+// readDebug reads the debug file of a module, if there is one.
+func (f *ModuleFile) readDebug(path string) {
+	debug, err := wasm.ReadFile(path, symbols.MaxDebugBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot be used: its file %w", err)
+	} else {
+		err = symbols.Check(f.Wasm, debug)
+	}
+	if f.DebugErr = err; err == nil {
+		f.Debug = debug
+	}
+}
+
+// UnboundError has every route and function whose handler no module exports, and every module block
+// of the schema whose module does not exist or has nothing to initialize.
+type UnboundError struct{ List diag.List }
+
+func (e *UnboundError) Error() string {
+	return e.List.Sorted()[0].String()
+}
+
+// Explain adds the places in the schema to an error of an activation of the bundle.
+func (b *Bundle) Explain(err error) error {
+	if unbound, ok := errors.AsType[*UnboundError](err); ok {
+		return &console.Problems{
+			What: "the modules do not match the schema: " + console.Counted(unbound.List), Sources: b.Sources, List: unbound.List,
+		}
+	}
+	if change, ok := errors.AsType[*catalog.ChangeError](err); ok {
+		return &console.Problems{
+			What: "existing rows violate the schema: " + console.Counted(change.List), Sources: b.Sources, List: change.List,
+		}
+	}
+	return err
+}
+
+// CheckModules compiles the modules and reports what Activate would refuse, without a
+// server.
+func CheckModules(ctx context.Context, opt sandbox.Options, bundle *Bundle) (err error) {
+	engine, err := sandbox.New(ctx, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
+	modules, err := load(ctx, engine, bundle)
+	for _, m := range modules {
+		err = errors.Join(err, m.Close(ctx))
+	}
+	return err
+}
+
+// load compiles the modules of a bundle and checks that exactly one of them exports each
+// handler. After an error no module stays open.
+func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules []*sandbox.Module, err error) {
+	defer func() {
+		if err != nil {
+			for _, m := range modules {
+				err = errors.Join(err, m.Close(ctx))
+			}
+			modules = nil
+		}
+	}()
+	if len(bundle.Modules) == 0 {
+		return nil, fault.New(fault.Invalid, "no module in build/: compile the handlers to build/*.wasm")
+	}
+	named := namesHandler(bundle.Schema)
+	exporters := map[string]string{}
+	var exports []string
+	var all []error
+	var names []string
+	var wrong diag.List
+	for _, file := range bundle.Modules {
+		loadModule, name := engine.Load, file.ShortName()
+		if bundle.Schema.IsFresh(name) {
+			loadModule = engine.LoadFresh
+		}
+		names = append(names, name)
+		m, err := loadModule(ctx, file.Name, file.Wasm)
+		if err != nil {
+			all = append(all, err)
+			continue
+		}
+		modules = append(modules, m)
+		if !m.Initializes() {
+			wrong.Append(bundle.Schema.CheckFresh(name))
+		}
+		for _, name := range m.Offers(named) {
+			if first, ok := exporters[name]; ok && named(name) {
+				all = append(all, fault.New(fault.Invalid, "handler %q is exported by %s and by %s: keep one of them", name, first, file.Name))
+			}
+			exporters[name] = file.Name
+			exports = append(exports, name)
+		}
+	}
+	if len(all) > 0 {
+		return modules, errors.Join(all...)
+	}
+	wrong.Append(bundle.Schema.CheckModules(names))
+	wrong.Append(bundle.Schema.CheckHandlers(exports))
+	if wrong.HasErrors() {
+		return modules, &UnboundError{List: wrong}
+	}
+	return modules, nil
+}
+
+// namesHandler returns whether the routes, functions and jobs of a schema name a handler.
+func namesHandler(s *schema.Schema) func(name string) bool {
+	named := map[string]bool{}
+	for i := range s.Routes {
+		named[s.Routes[i].Handler] = true
+	}
+	for i := range s.Functions {
+		named[s.Functions[i].Name] = true
+	}
+	for i := range s.Jobs {
+		named[s.Jobs[i].Name] = true
+	}
+	return func(name string) bool { return named[name] }
+}
