@@ -8,6 +8,7 @@ import (
 	"runner.example/hostabi/longwork"
 	"runner.example/hostabi/outbound"
 	"runner.example/hostabi/password"
+	"runner.example/internal/clock"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/secret"
 	"runner.example/internal/settings"
@@ -43,6 +44,8 @@ type Host struct {
 	// Logger gets the guests' lines and the causes of internal errors. It must redact
 	// secrets.
 	Logger *slog.Logger
+	// Calendar is what guests see as the time; nil: the machine's.
+	Calendar clock.Calendar
 	// Limits of one run.
 	Limits Limits
 }
@@ -50,7 +53,16 @@ type Host struct {
 // NewHost returns a host. A limit or a parameter of hashes that is zero has its default.
 func NewHost(h Host) *Host {
 	settings.FillZero(&h)
+	h.Calendar = h.Calendar.Or()
 	return &h
+}
+
+// now is the time that the guest of c sees. Without a host, as while a module is initialized, it is the machine's.
+func (c *Call) now() time.Time {
+	if c == nil || c.Host == nil {
+		return clock.System()
+	}
+	return c.Host.Calendar.Or()()
 }
 
 // Call is one run of a handler. Its owner sets the Input, hands it to the sandbox, and

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 )
 
 // Sandbox is what host functions need of the sandbox that runs the guest. The goroutine
@@ -48,7 +49,7 @@ func guestOf(ctx context.Context) *Guest { return ctx.(interface{ AsGuest() *Gue
 // WorkedMost is the time that host functions may compute before it is reported.
 const WorkedMost = 100 * time.Microsecond
 
-func (g *Guest) beginWork() { g.began, g.waited = time.Now(), g.call.waited }
+func (g *Guest) beginWork() { g.began, g.waited = clock.Mark(), g.call.waited }
 
 // Unreported is the time that host functions have computed since Worked was called, the
 // current one included. It is for Working.
@@ -187,7 +188,7 @@ func await[T any](c *Call, ready <-chan T) {
 			c.unwind(err)
 		}
 	}
-	began := time.Now()
+	began := clock.Mark()
 	select {
 	case <-ready:
 	case <-c.Context.Done():

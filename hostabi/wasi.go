@@ -12,6 +12,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/cost"
 )
 
@@ -61,7 +62,7 @@ const maxSubscriptions = 256
 // Functions that do nothing return badf for a file that is not open, else nosys. Open are
 // only 0, 1, 2 and a command's root.
 func WASI() []Function {
-	w := &wasi{started: time.Now()}
+	w := &wasi{started: clock.Mark()}
 	var all []Function
 	for _, f := range []struct {
 		name   string
@@ -239,8 +240,8 @@ func clockGrain(_ *Call, g guest) uint32 {
 	return errnoOf(g.put64(1, uint64(ClockGrain)))
 }
 
-func (w *wasi) now(_ *Call, g guest) uint32 {
-	t, ok := w.clock(api.DecodeU32(g.words[0]))
+func (w *wasi) now(c *Call, g guest) uint32 {
+	t, ok := w.clock(c, api.DecodeU32(g.words[0]))
 	if !ok {
 		return wasiInval
 	}
@@ -249,10 +250,10 @@ func (w *wasi) now(_ *Call, g guest) uint32 {
 
 // clock reads a clock in nanoseconds. The monotonic one begins at one second, because some
 // libraries take 0 for an error.
-func (w *wasi) clock(id uint32) (uint64, bool) {
+func (w *wasi) clock(c *Call, id uint32) (uint64, bool) {
 	switch id {
 	case clockRealtime:
-		return uint64(time.Now().Truncate(ClockGrain).UnixNano()), true
+		return uint64(c.now().Truncate(ClockGrain).UnixNano()), true
 	case clockMonotonic:
 		return uint64((time.Since(w.started) + time.Second).Truncate(ClockGrain)), true
 	}
@@ -427,7 +428,7 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 	in = bytes.Clone(in) // in and out may overlap
 	due := make([]time.Duration, n)
 	for i := range due {
-		due[i] = w.wait(in[i*subscriptionBytes:])
+		due[i] = w.wait(c, in[i*subscriptionBytes:])
 	}
 	first := slices.Min(due)
 	c.sleep(first)
@@ -442,13 +443,13 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 }
 
 // wait returns the time until a subscription has an event.
-func (w *wasi) wait(subscription []byte) time.Duration {
+func (w *wasi) wait(c *Call, subscription []byte) time.Duration {
 	if subscription[8] != eventClock {
 		return 0
 	}
 	at := binary.LittleEndian.Uint64(subscription[24:])
 	if binary.LittleEndian.Uint16(subscription[40:])&absoluteTime != 0 {
-		now, _ := w.clock(binary.LittleEndian.Uint32(subscription[16:])) // 0 for an unknown clock, which is an error at once
+		now, _ := w.clock(c, binary.LittleEndian.Uint32(subscription[16:])) // 0 for an unknown clock, which is an error at once
 		at -= min(at, now)
 	}
 	if binary.LittleEndian.Uint32(subscription[16:]) > clockMonotonic {

@@ -106,6 +106,10 @@ func TestClocksStepByMilliseconds(t *testing.T) {
 	if now := read(0); now%1e6 != 0 || int64(now) < before || int64(now) > time.Now().UnixNano() {
 		t.Errorf("the clock says %d", now)
 	}
+	g.call.Host.Calendar = func() time.Time { return time.Unix(0, 1_234_567_890_123_456_789) }
+	if now := read(0); now != 1_234_567_890_123_000_000 {
+		t.Errorf("the clock says %d, which is not the time of the host's calendar", now)
+	}
 	last := read(1)
 	if last < 1e9 || last%1e6 != 0 {
 		t.Errorf("the monotonic clock begins at %d", last)

@@ -1,8 +1,6 @@
 package hostabi
 
 import (
-	"time"
-
 	"runner.example/internal/fault"
 	"runner.example/state/webhook"
 )
@@ -26,7 +24,7 @@ func verifyWebhook(c *Call, args *arguments) (any, error) {
 	if body == nil {
 		body = c.Request.Body
 	}
-	d, err := v.Verify(c.Request.Header, body, time.Now(), &c.work)
+	d, err := v.Verify(c.Request.Header, body, c.now(), &c.work)
 	if err != nil {
 		return nil, fault.New(fault.Denied, "%s", fault.Of(err).Detail)
 	}

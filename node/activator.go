@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
@@ -85,7 +86,7 @@ func (n *Node) NewActivator(from Sources) *Activator {
 func serverAuthor() release.Author {
 	return release.Author{
 		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
-		RequestID: ids.New(time.Now()),
+		RequestID: ids.New(clock.System()),
 	}
 }
 
@@ -338,7 +339,7 @@ func (v *Activator) sweep(ctx context.Context) {
 		case <-v.swept:
 		case <-hourly.C:
 		}
-		if err := v.releases.Sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+		if err := v.releases.Sweep(ctx, clock.System()); err != nil && ctx.Err() == nil {
 			v.logger.Warn("old releases not deleted; trying again later", "cause", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -149,7 +150,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: time.Now()}
+	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: clock.Mark()}
 	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 	stopped, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
 
 	// Requests end first: the admin socket and the admin listener still answer meanwhile.
-	n.StopBy = time.Now().Add(a.Config.Runtime.ShutdownTimeout)
+	n.StopBy = clock.In(a.Config.Runtime.ShutdownTimeout)
 	wait, cancel := context.WithDeadline(context.WithoutCancel(ctx), n.startShutdown(a.Config.Runtime.ShutdownTimeout))
 	defer cancel()
 	if late := n.Runtime.Shutdown(wait); late != nil {

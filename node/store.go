@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
 	"runner.example/node/admin"
@@ -42,7 +43,7 @@ func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *t
 	if member != nil {
 		member.StoreOptions(&opt)
 	}
-	for end := time.Now().Add(LockWait); ; {
+	for end := clock.In(LockWait); ; {
 		st, err := store.Open(opt)
 		if !errors.Is(err, store.ErrLocked) {
 			return st, err
@@ -50,7 +51,7 @@ func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *t
 		if other, ok := serverOn(ctx, a.Data); ok {
 			return nil, fmt.Errorf("data directory %q is in use by the server with pid %d at %s: stop that server, or choose another directory with --data", a.Data, other.PID, other.URL)
 		}
-		if time.Now().After(end) {
+		if clock.Mark().After(end) {
 			return nil, fmt.Errorf("%w: stop that process, or choose another directory with --data", err)
 		}
 		if err := wait.For(ctx, LockPoll); err != nil {

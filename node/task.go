@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
@@ -43,7 +43,7 @@ type Task struct {
 // Run runs the task with a client of the app's node: of the running server, or of the store
 // opened in this process when no server runs.
 func (t Task) Run(ctx context.Context, a *app.App) error {
-	for end := time.Now().Add(LockWait); ; {
+	for end := clock.In(LockWait); ; {
 		client, err := admin.Dial(ctx, a.Data)
 		if err == nil {
 			err = t.Do(ctx, client)
@@ -58,7 +58,7 @@ func (t Task) Run(ctx context.Context, a *app.App) error {
 		if !errors.Is(err, store.ErrLocked) {
 			return err
 		}
-		if time.Now().After(end) {
+		if clock.Mark().After(end) {
 			return Unreachable(a, err)
 		}
 		if err := wait.For(ctx, LockPoll); err != nil {

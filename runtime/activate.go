@@ -151,7 +151,7 @@ func (r *Runtime) compile(ctx context.Context, bundle *Bundle) (*active, error) 
 		host: hostabi.NewHost(hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
-			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep,
+			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep, Calendar: r.opt.Calendar,
 		}),
 	}
 	if declared := bundle.Schema.Auth.Cookie; declared != nil {

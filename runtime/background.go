@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 	"runner.example/state/entity/catalog"
 	"runner.example/state/jobs"
@@ -70,9 +71,9 @@ func (r *Runtime) sweep(ctx context.Context, every time.Duration, do func(contex
 // logProgress returns a function that logs the progress of index builds, at most once in
 // progressEvery.
 func (r *Runtime) logProgress() func(catalog.Progress) {
-	next := time.Now().Add(progressEvery)
+	next := clock.In(progressEvery)
 	return func(p catalog.Progress) {
-		if now := time.Now(); p.Done || now.After(next) {
+		if now := clock.Mark(); p.Done || now.After(next) {
 			next = now.Add(progressEvery)
 			r.opt.Logger.Info("index build", slog.String("entity", p.Entity), slog.String("fields", p.Fields),
 				slog.Int("rows", p.Rows), slog.Int("of", p.Total), slog.Bool("done", p.Done))

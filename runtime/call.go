@@ -12,6 +12,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/runtime/front"
@@ -61,7 +62,7 @@ func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Co
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()
-	started := time.Now()
+	started := clock.Mark()
 	var rt *route // nil: nothing was run
 	var inv invocation
 	defer inv.end()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store"
 )
 
@@ -43,7 +44,7 @@ func (r *Runtime) CallEach(ctx context.Context, e Each) (got EachAnswer, err err
 func (r *Runtime) invokeEach(ctx context.Context, a *active, rt *route, inv *invocation, e Each, got *EachAnswer) error {
 	inv.startDeadline(ctx, rt.timeout)
 	inv.input = functionInput(rt, e.FunctionCall)
-	started := time.Now()
+	started := clock.Mark()
 	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
 		if got.Sent {
 			return errSent

@@ -51,7 +51,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 		}
 	}()
 	if rt.query != nil {
-		inv.filled, err = readQuery(inv.filled[:0], rt.query, inv.input.request.Query, m)
+		inv.filled, err = readQuery(inv.filled[:0], rt.query, inv.input.request.Query, host.Calendar(), m)
 		return inv.filled, 0, err
 	}
 	if rt.input == nil {
@@ -60,7 +60,7 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	if err := checkInput(rt.input, body, m); err != nil || !rt.fills {
 		return body, 0, err
 	}
-	inv.filled, err = rt.input.Fill(inv.filled[:0], orEmptyObject(body), time.Now(), m)
+	inv.filled, err = rt.input.Fill(inv.filled[:0], orEmptyObject(body), host.Calendar(), m)
 	return inv.filled, 0, cmp.Or(m.Err(), err)
 }
 

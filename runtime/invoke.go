@@ -10,6 +10,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/deadline"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -78,7 +79,7 @@ func (inv *invocation) end() {
 // startDeadline starts the time of the handler, unless it runs already.
 func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration) {
 	if inv.deadline == nil {
-		inv.deadline = deadline.New(ctx, time.Now().Add(timeout))
+		inv.deadline = deadline.New(ctx, clock.In(timeout))
 	}
 }
 
@@ -193,7 +194,7 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 func (r *Runtime) verifyDelivery(ctx context.Context, a *active, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in := &inv.input
-	now := time.Now() // the sender's time is compared with the machine's clock
+	now := a.host.Calendar() // the sender's time is compared with it, not with the credential time
 	inv.identify()
 	m := rt.module.BeginWork(inv.deadline, &inv.work, &inv.call, rt.Handler, a.host.Limits.CPU)
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)

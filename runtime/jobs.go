@@ -12,6 +12,7 @@ import (
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
@@ -112,7 +113,7 @@ const (
 
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
-	started := time.Now()
+	started := clock.Mark()
 	run := &jobRun{Claimed: c, requestID: ids.New(started), declared: c.Declared}
 	inv := r.jobs.runs.Get().(*invocation)
 	inv.begin()

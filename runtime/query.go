@@ -14,8 +14,8 @@ import (
 )
 
 // readQuery checks a query against its type and appends it to dst as the JSON object that the
-// handler reads: with numbers, lists and defaults.
-func readQuery(dst []byte, query *schema.ObjectType, pairs []abi.Pair, m *cost.Meter) ([]byte, error) {
+// handler reads: with numbers, lists and defaults, which are those of the time now.
+func readQuery(dst []byte, query *schema.ObjectType, pairs []abi.Pair, now time.Time, m *cost.Meter) ([]byte, error) {
 	object, wrong := queryObject(query, pairs)
 	wrong = append(query.Check(object, m), wrong...)
 	if m.Err() != nil {
@@ -24,7 +24,7 @@ func readQuery(dst []byte, query *schema.ObjectType, pairs []abi.Pair, m *cost.M
 	if len(wrong) > 0 {
 		return dst, newInputError(wrong, "query does not match type %s; see errors", query.Name)
 	}
-	dst, err := query.Fill(dst, object, time.Now(), m)
+	dst, err := query.Fill(dst, object, now, m)
 	if m.Err() != nil {
 		return dst, m.Err()
 	}

@@ -15,6 +15,7 @@ import (
 	"runner.example/hostabi/longwork"
 	"runner.example/hostabi/outbound"
 	"runner.example/hostabi/password"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
@@ -38,6 +39,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics measures requests; nil: nothing is measured.
 	Metrics *telemetry.Metrics
+
+	// Calendar says the time to handlers, and in defaults and limits of rates; nil: the machine's. The
+	// Store and the Keystore have their own.
+	Calendar clock.Calendar
 
 	Front   front.Options
 	Auth    auth.Options
@@ -104,6 +109,7 @@ type Runtime struct {
 // not_ready.
 func New(opt Options) (*Runtime, error) {
 	settings.FillZero(&opt)
+	opt.Calendar = opt.Calendar.Or()
 	opt.Front.Logger, opt.Auth.Logger, opt.Sandbox.Logger = opt.Logger, opt.Logger, opt.Logger
 	opt.Front.Metrics, opt.Auth.Metrics, opt.Sandbox.Metrics = opt.Metrics, opt.Metrics, opt.Metrics
 	if err := opt.Front.Validate(); err != nil {
@@ -113,7 +119,7 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(time.Now(), opt.RateLimits)}
+	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(opt.Calendar(), opt.RateLimits)}
 	if r.jobs.queue, err = openJobs(opt); err != nil {
 		return nil, errors.Join(err, engine.Close(context.Background()))
 	}

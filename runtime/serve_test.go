@@ -187,7 +187,7 @@ func (s *server) activate(fields, group, routes string) {
 	}
 }
 
-// app returns a release of shop.
+// bundle returns a bundle of shop.
 func (s *server) bundle(fields, group, routes string) *runtime.Bundle {
 	s.Helper()
 	sources := []diag.Source{{Name: "shop.schema", Text: fmt.Appendf(nil, shop, fields, group, routes)}}

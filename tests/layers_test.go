@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -34,7 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold cost deadline diag fairqueue fault ids secret sourcemap telemetry version wait wasm/opcode wazerofix",
+		"atomicio caller casefold clock cost deadline diag fairqueue fault ids secret sourcemap telemetry version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
 		"schedule symbols",
 	}},
@@ -222,6 +223,31 @@ func checkImport(t *testing.T, all map[string]place, file, pkg, imported string)
 	}
 	if most != "" && !slices.Contains(onlyImporters[most], pkg) {
 		t.Errorf("%s imports %s, which only %s may import", file, imported, strings.Join(onlyImporters[most], ", "))
+	}
+}
+
+// Two clocks are passed to what reads them: see package clock.
+func TestOnlyTheClocksReadTheTime(t *testing.T) {
+	read := 0
+	eachGoFile(t, append([]string{"internal/clock"}, outside...), func(path, rel string) error {
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		read++
+		ast.Inspect(file, func(n ast.Node) bool {
+			if use, ok := n.(*ast.SelectorExpr); ok && use.Sel.Name == "Now" {
+				if pkg, ok := use.X.(*ast.Ident); ok && pkg.Name == "time" {
+					t.Errorf("%s: time.Now: use the calendar that the part has, or clock.Mark for measurements", set.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if read < 100 {
+		t.Errorf("only %d files were read: is the walk broken?", read)
 	}
 }
 

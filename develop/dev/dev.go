@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
@@ -185,7 +186,7 @@ func (d *dev) logSlow(ctx context.Context) {
 // attend builds and activates the app, and again whenever files have changed, until ctx
 // ends. It reports whether the settings have changed.
 func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
-	began := time.Now()
+	began := clock.Mark()
 	sources, _ := toolchain.Sources(d.app.Dir) // the build reports the error
 	for _, source := range sources {
 		d.waiting[source] = true

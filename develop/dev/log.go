@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/telemetry"
@@ -219,7 +220,7 @@ func said(message string, attrs map[string]slog.Value) string {
 func (l *devLog) answer(id string) *devAnswer {
 	a := l.open[id]
 	if a == nil {
-		a = &devAnswer{RequestID: id, began: time.Now()}
+		a = &devAnswer{RequestID: id, began: clock.Mark()}
 		l.open[id] = a
 	}
 	return a
@@ -232,7 +233,7 @@ func (l *devLog) overdue() {
 	for id, a := range l.open {
 		if time.Since(a.began) > slow {
 			delete(l.open, id)
-			_ = l.request(time.Now(), a) // a closed terminal is ignored
+			_ = l.request(clock.System(), a) // a closed terminal is ignored
 		}
 	}
 }
@@ -263,7 +264,7 @@ func (l *devLog) write(e devEvent, text string) error {
 
 func (l *devLog) object(e devEvent) error {
 	if e.Time == "" {
-		e.Time = stampText(time.Now())
+		e.Time = stampText(clock.System())
 	}
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"runner.example/internal/clock"
 	"runner.example/node/config"
 )
 
@@ -69,7 +70,7 @@ func (w *watcher) close() {
 // names, and when it noticed the first one.
 func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err error) {
 	for {
-		at = time.Now()
+		at = clock.Mark()
 		if now := w.look(); !maps.Equal(now, w.seen) {
 			if err := w.settle(ctx); err != nil {
 				return nil, at, err

@@ -23,6 +23,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/hostabi/longwork"
 	"runner.example/hostabi/outbound"
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/deadline"
 	"runner.example/internal/diag"
@@ -192,7 +193,7 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 var errMeasured = errors.New("measured")
 
 func (b *host) measure(ctx context.Context, m *sandbox.Module, call *hostabi.Call, handler string, timeout time.Duration) (u sandbox.Usage, err error) {
-	deadline := deadline.New(ctx, time.Now().Add(timeout))
+	deadline := deadline.New(ctx, clock.In(timeout))
 	defer deadline.Stop()
 	_, err = b.store.Update(deadline, func(tx *store.Tx) error {
 		call.Context, call.Tx, call.Attempt = deadline, tx, tx.Attempt()

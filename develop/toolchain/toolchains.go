@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 	"runner.example/internal/symbols"
 )
@@ -72,7 +73,7 @@ func markers() string {
 // debug file. Files are written only when the module is complete and can be loaded, because compilers write
 // their output in pieces.
 func (b *builder) fromDirectory(name string, compile func(building string) (bool, error)) (*Module, error) {
-	began := time.Now()
+	began := clock.Mark()
 	out, err := filepath.Abs(filepath.Join(b.options.Dir, "build"))
 	if err == nil {
 		err = os.MkdirAll(out, 0o755)

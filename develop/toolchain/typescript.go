@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 )
 
@@ -32,7 +33,7 @@ type export struct {
 // typeScript builds one module from the files, and returns all files of the app in it. The
 // list has errors and warnings; with an error in it there is no module.
 func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, used []string, err error) {
-	began := time.Now()
+	began := clock.Mark()
 	bundled, found, err := bundleHandlers(b.options.Dir, files)
 	b.found.Append(found)
 	if err != nil || found.HasErrors() {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
@@ -64,7 +65,7 @@ func (s *Slots) Run(ctx context.Context, parties fairqueue.Parties, compute func
 	case err != nil:
 		return 0, err
 	}
-	done, began := make(chan error, 1), time.Now()
+	done, began := make(chan error, 1), clock.Mark()
 	s.running.Go(func() {
 		defer s.pool.Release(c)
 		done <- protected(compute)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 )
 
 // Listen returns a listener of TCP that accepts at most so many connections at once; others wait. One
@@ -52,7 +53,7 @@ func (l *addressLimit) count(conn net.Conn) net.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[name] >= l.most {
-		if now := time.Now(); now.Sub(l.logged) >= time.Second { // clients can cause many
+		if now := clock.Mark(); now.Sub(l.logged) >= time.Second { // clients can cause many
 			l.logged = now
 			l.logger.Warn("connection closed: its address has too many open", "listener", l.name, "address", address.String())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/timezone"
 )
 
@@ -59,7 +60,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	s := &Schedule{spec: *parsed.(*cron.SpecSchedule), location: location}
 	const hours = 1<<24 - 1
 	s.spec.Location, s.everyHour = time.UTC, s.spec.Hour&hours == hours
-	if s.Next(time.Now()).IsZero() {
+	if s.Next(clock.System()).IsZero() {
 		return nil, fmt.Errorf("%q never fires: no year has such a day", expression)
 	}
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -49,7 +50,7 @@ const (
 //     T and at the wall clock's time, and none can be created.
 type Clock struct {
 	machine Machine
-	kernel  bool // time.Now is the wall clock, and its monotonic reading the time passed
+	kernel  bool // clock.Mark is the wall clock, and its monotonic reading the time passed
 	opened  time.Time
 	booted  time.Duration // uptime when opened
 	logger  *slog.Logger
@@ -212,13 +213,13 @@ func (c *Clock) steppedLocked(now int64) int64 {
 }
 
 // countSuspensionLocked adds to T the time that the machine was suspended, which
-// the monotonic reading of time.Now does not count.
+// the monotonic reading of clock.Mark does not count.
 func (c *Clock) countSuspensionLocked() {
 	if !c.kernel {
 		return
 	}
 	up := c.machine.Uptime() - c.booted // first, so that a pause between the two adds nothing
-	if total := up - c.passed(time.Now()); total > c.suspended+10*time.Millisecond {
+	if total := up - c.passed(clock.Mark()); total > c.suspended+10*time.Millisecond {
 		c.base.Add((total - c.suspended).Milliseconds())
 		c.suspended = total
 	}

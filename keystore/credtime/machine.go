@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"runner.example/internal/clock"
 )
 
 // Machine is where the time of a machine comes from. The zero value asks the kernel; a
@@ -24,7 +26,7 @@ type Machine struct {
 
 func (m Machine) withDefaults() Machine {
 	if m.Wall == nil {
-		m.Wall = time.Now
+		m.Wall = clock.System
 	}
 	if m.Uptime == nil {
 		m.Uptime = uptime
@@ -38,7 +40,7 @@ func (m Machine) withDefaults() Machine {
 	return m
 }
 
-var started = time.Now()
+var started = clock.Mark()
 
 func uptime() time.Duration {
 	var now unix.Timespec

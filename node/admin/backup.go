@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/node/backup"
 )
@@ -44,7 +45,7 @@ func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", backupError)
 	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
-	began := time.Now()
+	began := clock.Mark()
 	err := s.local.backup(r.Context(), out)
 	s.local.Metrics.Backup(err)
 	if err != nil {
@@ -66,7 +67,7 @@ type deadlineWriter struct {
 }
 
 func (s *deadlineWriter) Write(b []byte) (int, error) {
-	if err := s.control.SetWriteDeadline(time.Now().Add(backupStall)); err != nil {
+	if err := s.control.SetWriteDeadline(clock.In(backupStall)); err != nil {
 		return 0, err
 	}
 	n, err := s.w.Write(b)

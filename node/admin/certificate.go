@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -63,7 +64,7 @@ func createCertificate(certPath, keyPath string) error {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "runner"},
-		NotBefore: time.Now().Add(-24 * time.Hour),                  // the clock of a client may be late
+		NotBefore: clock.System().Add(-24 * time.Hour),              // the clock of a client may be late
 		NotAfter:  time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // it has no end (RFC 5280, 4.1.2.5)
 		KeyUsage:  x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
@@ -235,7 +236,7 @@ type operator struct {
 
 // newOperator returns an operator with a new request id.
 func newOperator(id string) operator {
-	return operator{id: id, requestID: ids.New(time.Now())}
+	return operator{id: id, requestID: ids.New(clock.System())}
 }
 
 // userOperator returns the operator for a user of this machine.

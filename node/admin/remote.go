@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
@@ -190,7 +191,7 @@ func (s *RemoteServer) authenticate(r *http.Request, requestID string) (keystore
 	return s.auth.CheckPlatformKey(auth.Presented{
 		Authorization: []byte(r.Header.Get("Authorization")), AuthorizationLines: len(lines),
 		Address: addressOf(r.RemoteAddr), Request: &abi.Request{ID: requestID},
-	}, time.Now())
+	}, clock.Mark())
 }
 
 // addressOf returns the address of a client's end of a connection, host:port.
@@ -220,7 +221,7 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 		return err
 	}
 	defer done()
-	_ = control.SetReadDeadline(time.Now().Add(argumentTime)) // fails only if the connection is closed
+	_ = control.SetReadDeadline(clock.In(argumentTime)) // fails only if the connection is closed
 	limit := int64(maxMessage)
 	if needed != keystore.RoleAdmin {
 		limit = maxPlainArguments
@@ -266,10 +267,10 @@ func (s *RemoteServer) upload(w http.ResponseWriter, r *http.Request, control *h
 		return err
 	}
 	defer done()
-	if err := s.quota.take(f.Size, time.Now()); err != nil {
+	if err := s.quota.take(f.Size, clock.Mark()); err != nil {
 		return err
 	}
-	_ = control.SetReadDeadline(time.Now().Add(uploadTime)) // fails only if the connection is closed
+	_ = control.SetReadDeadline(clock.In(uploadTime)) // fails only if the connection is closed
 	body := &readRecorder{Reader: r.Body}
 	if err := s.local.put(r.Context(), f, body); err != nil {
 		s.quota.giveBack(f.Size)
@@ -305,7 +306,7 @@ func allow(have, needed keystore.Role) error {
 }
 
 func send200(w http.ResponseWriter, control *http.ResponseController, result []byte) {
-	_ = control.SetWriteDeadline(time.Now().Add(answerTime))
+	_ = control.SetWriteDeadline(clock.In(answerTime))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(result) // the client may have closed the connection
 }
@@ -320,7 +321,7 @@ func (s *RemoteServer) refuse(w http.ResponseWriter, r *http.Request, err error)
 	if outcome.Admin == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+	_ = http.NewResponseController(w).SetWriteDeadline(clock.In(answerTime))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(outcome.Admin)
 	_ = json.NewEncoder(w).Encode(document) // the client may have closed the connection

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/version"
 	"runner.example/keystore"
 	"runner.example/state/audit"
@@ -56,7 +57,7 @@ func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app st
 		}
 		v := version.Read()
 		return json.Marshal(Head{
-			Version: v.Version + " (commit " + v.Commit + ")", App: app, Created: time.Now().UTC().Truncate(time.Second),
+			Version: v.Version + " (commit " + v.Commit + ")", App: app, Created: clock.System().UTC().Truncate(time.Second),
 			Sequence: uint64(seq), AuditHead: head.String(), PepperCheck: hex.EncodeToString(keys.PepperCheck()),
 		})
 	})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -41,7 +42,7 @@ func newCA(cluster string) (*ca, error) {
 	}
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "runner cluster " + cluster},
-		NotBefore: time.Now().Add(-clockSkew), NotAfter: forever,
+		NotBefore: clock.System().Add(-clockSkew), NotAfter: forever,
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 	}
 	a := &ca{cert: template, key: key}
@@ -72,7 +73,7 @@ func (a *ca) sign(node Peer, request []byte) ([]byte, error) {
 	}
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: node.Name},
-		NotBefore: time.Now().Add(-clockSkew), NotAfter: forever,
+		NotBefore: clock.System().Add(-clockSkew), NotAfter: forever,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true,

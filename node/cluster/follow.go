@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
 	"runner.example/state/store"
@@ -128,7 +129,7 @@ func (n *Node) pollPeers(ctx context.Context) {
 	if !agrees {
 		n.store.Disown() // at once: the next owner may not be elected yet
 	}
-	n.clock.set(agrees)
+	n.agreement.set(agrees)
 	for i := range answers {
 		if answers[i].err == nil {
 			n.compareChain(ctx, answers[i].State)
@@ -147,7 +148,7 @@ func (n *Node) pollPeer(ctx context.Context, p Peer) peerState {
 		return peerState{State: State{Peer: p, Staleness: -1}, err: err}
 	}
 	// The other clock was read some time between the two: only what is outside of it is a difference.
-	h := peerState{State: s, at: time.Now()}
+	h := peerState{State: s, at: clock.Mark()}
 	switch {
 	case s.Time.Before(sent):
 		h.skew = s.Time.Sub(sent)
@@ -185,7 +186,7 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 // campaign makes this node the owner of the background work whenever there is none, while its clock
 // agrees with those of other nodes: an owner with a wrong clock would delete what has not expired.
 func (n *Node) campaign(ctx context.Context) {
-	for ctx.Err() == nil && n.clock.wait(ctx, true) {
+	for ctx.Err() == nil && n.agreement.wait(ctx, true) {
 		n.ownOnce(ctx)
 		_ = wait.For(ctx, pollInterval)
 	}
@@ -198,7 +199,7 @@ func (n *Node) ownOnce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watching.Go(func() {
-		if n.clock.wait(ctx, false) {
+		if n.agreement.wait(ctx, false) {
 			cancel()
 		}
 	})
@@ -261,7 +262,7 @@ func (n *Node) truncate(ctx context.Context, t *etcdlog.Truncation) error {
 		}
 	}
 	n.mu.Unlock()
-	until := t.Note(etcdlog.Sample{Time: time.Now(), Seq: uint64(seq), Revision: revision}, synced)
+	until := t.Note(etcdlog.Sample{Time: clock.Mark(), Seq: uint64(seq), Revision: revision}, synced)
 	if until == 0 {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/state/store"
@@ -30,7 +30,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
 	}
-	id := &identity{Cluster: ids.New(time.Now()), Bootstrap: true, Endpoints: opt.Endpoints}
+	id := &identity{Cluster: ids.New(clock.System()), Bootstrap: true, Endpoints: opt.Endpoints}
 	var err error
 	if id.Peer, err = newPeer(Voter, opt, ""); err != nil {
 		return Peer{}, err

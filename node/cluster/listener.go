@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/connlimit"
 	"runner.example/internal/fault"
 	"runner.example/node/backup"
@@ -167,8 +168,8 @@ const prepareTime = 5 * time.Minute
 // extend gives the answer to a request more time.
 func extend(w http.ResponseWriter, d time.Duration) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(d)) // it is always supported
-	_ = control.SetWriteDeadline(time.Now().Add(d))
+	_ = control.SetReadDeadline(clock.In(d)) // it is always supported
+	_ = control.SetWriteDeadline(clock.In(d))
 }
 
 // authenticate returns the name of the node that asks. One that was removed is refused: with newest, as
@@ -306,6 +307,6 @@ type progressWriter struct {
 
 func (p *progressWriter) Write(b []byte) (int, error) {
 	p.began = true
-	_ = p.control.SetWriteDeadline(time.Now().Add(requestTime))
+	_ = p.control.SetWriteDeadline(clock.In(requestTime))
 	return p.w.Write(b)
 }

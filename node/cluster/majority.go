@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
 )
@@ -25,13 +26,13 @@ func (n *Node) WithMajority(ctx context.Context) (_ context.Context, cancel cont
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for reached := time.Now(); wait.For(ctx, majorityPause) == nil; {
+		for reached := clock.Mark(); wait.For(ctx, majorityPause) == nil; {
 			asked, stop := context.WithDeadline(ctx, reached.Add(majorityWait))
 			_, err := n.client.Owner(asked) // a linearizable read
 			stop()
 			switch {
 			case err == nil:
-				reached = time.Now()
+				reached = clock.Mark()
 			case time.Since(reached) >= majorityWait:
 				end(ErrNoMajority)
 				return

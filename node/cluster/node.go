@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/internal/version"
@@ -35,8 +36,8 @@ type StartOptions struct {
 	Pepper string
 	// Logger is required.
 	Logger *slog.Logger
-	// Now is the clock of this machine, which other nodes compare with theirs; nil is time.Now.
-	Now func() time.Time
+	// Now is the clock of this machine, which other nodes compare with theirs; nil: the machine's calendar.
+	Now clock.Calendar
 }
 
 // Hooks connect a node with the server around it. All are required. Any goroutine may call them; only
@@ -77,7 +78,7 @@ type Hooks struct {
 type Node struct {
 	data, pepper string
 	logger       *slog.Logger
-	now          func() time.Time
+	now          clock.Calendar
 	tls          *nodeTLS
 	peerClient   *peerClient
 	client       *etcdlog.Client
@@ -95,13 +96,13 @@ type Node struct {
 
 // serving is what Serve sets.
 type serving struct {
-	store    *store.Store
-	keys     *keystore.Keystore
-	hooks    Hooks
-	listener *listener
-	stop     context.CancelFunc
-	loops    sync.WaitGroup
-	clock    clock
+	store     *store.Store
+	keys      *keystore.Keystore
+	hooks     Hooks
+	listener  *listener
+	stop      context.CancelFunc
+	loops     sync.WaitGroup
+	agreement agreement
 }
 
 // Start opens the node of opt.Data: it dials the log, and on a voter starts the etcd server in the
@@ -130,7 +131,7 @@ func Start(opt StartOptions) (*Node, error) {
 	}
 	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]peerState{}}
 	if n.now == nil {
-		n.now = time.Now
+		n.now = clock.System
 	}
 	if n.tls, err = readNodeTLS(opt.Data); err != nil {
 		return nil, err
@@ -260,7 +261,7 @@ func (n *Node) StoreOptions(o *store.Options) {
 // Call it once. The caller keeps st and keys, and closes them after StopServing. The error matches
 // ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
-	n.store, n.keys, n.hooks, n.clock.changed = st, keys, hooks, make(chan struct{})
+	n.store, n.keys, n.hooks, n.agreement.changed = st, keys, hooks, make(chan struct{})
 	if err := n.checkRemoved(context.Background()); err != nil {
 		return err
 	}
@@ -426,13 +427,13 @@ func (n *Node) isCutOff(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h, asked := n.states[name]
-	return asked && !h.connected(time.Now())
+	return asked && !h.connected(clock.Mark())
 }
 
 // PrepareAll has the connected nodes compile a stored release. The error is a fault with the code
 // Invalid, and names those that cannot.
 func (n *Node) PrepareAll(ctx context.Context, release string) error {
-	now := time.Now()
+	now := clock.Mark()
 	n.mu.Lock()
 	var peers []Peer
 	for _, h := range n.states {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
@@ -75,7 +76,7 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		etcd = n.etcdServers(asked, all)
 		s.Leader = etcd.leader
 	}
-	now := time.Now()
+	now := clock.Mark()
 	n.mu.Lock()
 	for _, r := range all {
 		if r.Name == n.id.Name {

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"runner.example/internal/clock"
 )
 
 const (
@@ -30,7 +32,7 @@ func Start() (stop func()) {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
-			p.Adjust(time.Now())
+			p.Adjust(clock.Mark())
 			select {
 			case <-end:
 				return

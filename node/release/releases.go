@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/state/audit"
@@ -293,7 +294,7 @@ func (r *Releases) Stage(ctx context.Context, app string, files []FileData, by A
 
 // unsafe returns the files whose contents are missing, or older than that while no record names them.
 func (s *Staged) unsafe(tx *store.Tx, age time.Duration) ([]File, error) {
-	oldest := time.Now().Add(-age)
+	oldest := clock.System().Add(-age)
 	if _, err := Get(tx, s.ID); err == nil {
 		oldest = time.Time{} // no sweep deletes what a record names
 	} else if fault.CodeOf(err) != fault.NotFound {

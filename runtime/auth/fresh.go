@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store"
 )
 
@@ -39,7 +40,7 @@ func (f *freshness) read(st *store.Store) {
 	if f.limit == 0 {
 		return
 	}
-	now := time.Now() // before the staleness, so that until is not too late
+	now := clock.Mark() // before the staleness, so that until is not too late
 	if f.began.IsZero() {
 		f.began = now
 	}

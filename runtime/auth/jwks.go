@@ -22,6 +22,7 @@ import (
 
 	"github.com/MicahParks/jwkset"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/wait"
 )
 
@@ -118,7 +119,7 @@ func (s *keySource) run(ctx context.Context) {
 	defer s.stop()
 	for {
 		next := refreshEvery
-		if !s.refresh(ctx, time.Now(), fetchTime, true) {
+		if !s.refresh(ctx, clock.Mark(), fetchTime, true) {
 			next = longestPause
 		}
 		if wait.For(ctx, next) != nil {

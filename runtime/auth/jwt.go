@@ -19,6 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/schema"
@@ -81,7 +82,7 @@ func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 	}
 	source := newKeySource(session.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
 	if source.isFile() {
-		if err := source.fetch(context.Background(), time.Now()); err != nil {
+		if err := source.fetch(context.Background(), clock.Mark()); err != nil {
 			return nil, fault.New(fault.Invalid, "session jwt: jwks %q: %v", session.JWKS, err)
 		}
 	} else if opt.Before != nil && opt.Before.source.place == source.place {

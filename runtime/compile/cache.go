@@ -25,6 +25,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -203,7 +204,7 @@ func (c *cache) find(key string) bool {
 			return false
 		}
 	}
-	now := time.Now()
+	now := clock.System()
 	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // when it was last used; an error only has it evicted earlier
 	return true
 }

@@ -2,8 +2,8 @@ package front
 
 import (
 	"bytes"
-	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -225,7 +225,7 @@ func (x *Exchange) sendContinue() *fault.Fault {
 	}
 	x.body.expectsContinue = false
 	c := x.conn
-	err := c.SetWriteDeadline(time.Now().Add(x.srv.opt.WriteTimeout))
+	err := c.SetWriteDeadline(clock.In(x.srv.opt.WriteTimeout))
 	if err == nil {
 		_, err = c.send([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}

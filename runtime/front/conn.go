@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -98,7 +99,7 @@ func (c *conn) wait() error {
 		c.gate.log.Debug("TLS handshake failed", slog.String("address", c.peer.String()), slog.Any("cause", err))
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(c.gate.srv.opt.IdleTimeout)); err != nil {
+	if err := c.SetReadDeadline(clock.In(c.gate.srv.opt.IdleTimeout)); err != nil {
 		return err
 	}
 	return c.fill()
@@ -110,7 +111,7 @@ func (c *conn) handshake() error {
 	if c.tls == nil || c.tls.ConnectionState().HandshakeComplete {
 		return nil
 	}
-	end := time.Now().Add(c.gate.srv.opt.ReadTimeout)
+	end := clock.In(c.gate.srv.opt.ReadTimeout)
 	if err := errors.Join(c.SetReadDeadline(end), c.SetWriteDeadline(end)); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (c *conn) send(p []byte) (int, error) {
 // cannot be served.
 func (c *conn) readExchange() *Exchange {
 	x := c.gate.srv.pool.Get().(*Exchange)
-	now := time.Now()
+	now := clock.Mark()
 	x.begin(c, now)
 	_ = c.SetReadDeadline(now.Add(c.gate.srv.opt.ReadTimeout)) // fails if the connection is closed, as reads then do
 	n, refusal := c.readHead()
@@ -209,7 +210,7 @@ func readFault(err error, part string) *fault.Fault {
 // finish ends the exchange: the body was read, or can be skipped, or the connection is
 // closed. fasthttp writes the answer then.
 func (c *conn) finish(x *Exchange) {
-	_ = c.SetWriteDeadline(time.Now().Add(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
+	_ = c.SetWriteDeadline(clock.In(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
 	whole := x.framing.known && c.skipBody(x)
 	if whole && x.framing.keepAlive && !c.gate.closing() {
 		if x.framing.minor == 0 {
@@ -256,7 +257,7 @@ func (c *conn) Close() error {
 // drain closes the sending side and reads until the client closes, or for lingerTime.
 func (c *conn) drain() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(clock.In(lingerTime)) != nil {
 		return
 	}
 	var scrap [4 << 10]byte

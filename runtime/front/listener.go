@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"runner.example/internal/clock"
 )
 
 // Listen opens the address of the options. The error of an address in use names it and both
@@ -152,7 +154,7 @@ func (g *gate) abort(which func(*conn) bool) {
 
 // warn logs at most one line a second, because these events come in floods.
 func (g *gate) warn(text string, attr slog.Attr) {
-	now := time.Now().Unix()
+	now := clock.System().Unix()
 	if last := g.lastWarning.Load(); last != now && g.lastWarning.CompareAndSwap(last, now) {
 		g.log.Warn(text, attr)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"runner.example/internal/clock"
 )
 
 // compared is the number of readers that the slowest is chosen from, at random if there are
@@ -70,7 +72,7 @@ func (b *backlog) take(n int64) bool {
 		case made > 0 && made+n > b.limit:
 			return false // disconnecting all readers would not be enough
 		case used-b.total.ending+n > b.limit && len(b.total.all) > 0:
-			b.cut(b.total.slowest(time.Now()))
+			b.cut(b.total.slowest(clock.Mark()))
 		case b.total.ending > 0:
 			b.freed.Wait() // for a short time: the disconnected answers return their memory
 		default:
@@ -110,7 +112,7 @@ func (b *backlog) hold(u *unsent, n int64) {
 			break
 		}
 		if s.held-s.ending+n > s.limit && len(s.all) > 0 {
-			b.cut(s.slowest(time.Now()))
+			b.cut(s.slowest(clock.Mark()))
 		} else {
 			b.freed.Wait()
 		}

@@ -8,9 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"runner.example/internal/clock"
 )
 
 // freeBytes is how much of an unsent answer is written before its memory is freed.
@@ -124,7 +125,7 @@ func (c *conn) writeAnswer() error {
 		c.reset()
 		return err
 	}
-	a.unsent = &unsent{address: a.address, since: time.Now(), acked: func() uint64 { return acked(raw) }, reset: c.reset}
+	a.unsent = &unsent{address: a.address, since: clock.Mark(), acked: func() uint64 { return acked(raw) }, reset: c.reset}
 	a.unsent.begun = a.unsent.acked()
 	a.backlog.hold(a.unsent, int64(len(a.memory)-a.start))
 	err := c.writeRest(direct)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -129,7 +130,7 @@ func (b *breaker) admit(all *strikes, call *hostabi.Call) (probe, error) {
 		return noProbe, nil
 	}
 	if c.until.IsZero() {
-		last, tooMany := all.tooMany(id, time.Now())
+		last, tooMany := all.tooMany(id, clock.Mark())
 		if !tooMany {
 			return noProbe, nil
 		}
@@ -153,7 +154,7 @@ func (b *breaker) verdict(all *strikes, call *hostabi.Call, as probe, judged, st
 	if !struck && as == noProbe {
 		return
 	}
-	id, now := callerOf(call), time.Now()
+	id, now := callerOf(call), clock.Mark()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch as {

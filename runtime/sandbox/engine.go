@@ -20,6 +20,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
@@ -106,7 +107,7 @@ func (o Options) filled() Options {
 		o.TotalMemoryBytes = o.MemoryBytes * int64(max(o.Instances, 0))
 	}
 	if o.Now == nil {
-		started := time.Now()
+		started := clock.Mark()
 		o.Now = func() time.Duration { return time.Since(started) }
 	}
 	if o.CPUTime == nil {

@@ -15,6 +15,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 	"runner.example/internal/deadline"
 	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/compile"
@@ -161,7 +162,7 @@ func (t *selfTest) try(test func(*sandbox) error) (err error) {
 
 // run calls an export with a deadline.
 func (t *selfTest) run(s *sandbox, export string, limit time.Duration) (int, error) {
-	deadline := deadline.New(context.Background(), time.Now().Add(limit))
+	deadline := deadline.New(context.Background(), clock.In(limit))
 	defer deadline.Stop()
 	// Only the deadline may end a run: on a busy machine an export may take more CPU time than a request has.
 	host := hostabi.NewHost(hostabi.Host{Logger: t.engine.options.Logger, Limits: hostabi.Limits{CPU: plenty}})

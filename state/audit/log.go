@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/settings"
 	"runner.example/state/store"
 )
@@ -82,7 +83,7 @@ type RunOptions struct {
 	// are kept forever.
 	KeepRefused time.Duration `toml:"audit.keep_refused" default:"30d" min:"1h"`
 	// Now is the time by which they expire.
-	Now func() time.Time
+	Now clock.Calendar
 }
 
 // Run seals the records and writes the head into the log each time that Every has

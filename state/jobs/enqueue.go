@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/cost"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -196,7 +197,7 @@ func Check(s *schema.Schema, name string, params []byte) error {
 	if declared == nil {
 		return unknownJob(s, name)
 	}
-	_, err := checkParams(declared, params, time.Now(), nil)
+	_, err := checkParams(declared, params, clock.System(), nil)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/settings"
 	"runner.example/schema"
 	"runner.example/state/store"
@@ -24,8 +25,8 @@ type Options struct {
 	MaxWaiting int `toml:"jobs.max_waiting" default:"1000000" min:"0" max:"1000000000"`
 	Keep
 
-	// Now is the time, which must not go back; nil: time.Now.
-	Now func() time.Time
+	// Now is the time, which must not go back; nil: the machine's calendar.
+	Now clock.Calendar
 	// Timeout limits the run of a job that declares none.
 	Timeout time.Duration
 	// Logger gets what cannot be returned as an error; nil: it is discarded.
@@ -78,7 +79,7 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 	}
 	settings.FillZero(&opt)
 	if opt.Now == nil {
-		opt.Now = time.Now
+		opt.Now = clock.System
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/schema"
 	"runner.example/state/entity"
@@ -225,7 +225,7 @@ func (r *salvagedRows) archive(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := clock.System()
 	add := func(name string, size int64) error {
 		return w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: now})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/wait"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
@@ -220,16 +221,16 @@ type pacer struct {
 	since time.Time // when the last pause ended
 }
 
-func newPacer(ctx context.Context) *pacer { return &pacer{ctx, time.Now()} }
+func newPacer(ctx context.Context) *pacer { return &pacer{ctx, clock.Mark()} }
 
 // pause waits after a list, if there are requests that wait.
 func (p *pacer) pause() {
-	asked := time.Now()
+	asked := clock.Mark()
 	runtime.Gosched()
 	if time.Since(asked) > sharedAfter {
 		_ = wait.For(p.ctx, pauseFactor*asked.Sub(p.since)) // when ctx has ended, the next write fails
 	}
-	p.since = time.Now()
+	p.since = clock.Mark()
 }
 
 // CheckBackup reads all frames of a backup. The error matches frame.ErrDamaged if a byte has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store/lag"
 )
 
@@ -34,7 +35,7 @@ func startFreshness(q *sequencer) *freshness {
 }
 
 func (f *freshness) ask(q *sequencer) {
-	asked := time.Now()
+	asked := clock.Mark()
 	ctx, cancel := context.WithTimeout(q.ctx, tipWait)
 	defer cancel()
 	if revision, err := q.log.tip(ctx); err == nil { // else the store becomes stale

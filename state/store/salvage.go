@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
@@ -105,7 +105,7 @@ type salvage struct {
 
 func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	v.readMark(o.Dir)
-	s := &Store{dir: o.Into, clock: time.Now, log: slog.New(slog.DiscardHandler), turns: retry.New(), mark: &datadir.Mark{}}
+	s := &Store{dir: o.Into, clock: clock.System, log: slog.New(slog.DiscardHandler), turns: retry.New(), mark: &datadir.Mark{}}
 	data := filepath.Join(o.Into, badgerName)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"runner.example/internal/clock"
 	"runner.example/state/store/files"
 )
 
@@ -165,14 +166,14 @@ func (c *scrubber) compacting() {
 // compacted is called when a compaction has read its tables, before it replaces them. If one
 // of them is damaged it does not return: the compaction never ends, and the tables are kept.
 func (c *scrubber) compacted() {
-	arrived := time.Now()
+	arrived := clock.Mark()
 	<-c.opened
 	c.compactions.Lock()
 	defer c.compactions.Unlock()
 	if c.checked.After(arrived) { // for another part of the same compaction
 		return
 	}
-	began := time.Now()
+	began := clock.Mark()
 	for _, id := range files.Compacting(c.db) {
 		if err := c.checkUntilRead(id); err != nil {
 			stop := fmt.Errorf("writes stopped, tables cannot be compacted: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/dgraph-io/ristretto/v2/z"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/clock"
 	"runner.example/internal/telemetry"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
@@ -35,8 +36,8 @@ type Options struct {
 	// Dir is the data directory, created if it does not exist. In the file, a relative path
 	// starts from the app directory. Flag: --data.
 	Dir string `toml:"store.dir" default:"data" nonempty:"true"`
-	// Clock is the source of Tx.Now and of nothing else; nil is time.Now.
-	Clock func() time.Time
+	// Clock is the source of Tx.Now and of nothing else; nil: the machine's.
+	Clock clock.Calendar
 	// Logger gets the log lines of Badger and of the store; nil discards them.
 	Logger *slog.Logger
 	// Node permits a data directory that belongs to a node of a cluster, see SetNode.
@@ -108,7 +109,7 @@ func open(o Options, with setup) (_ *Store, err error) {
 	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: retry.New()}
 	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
 	if s.clock == nil {
-		s.clock = time.Now
+		s.clock = clock.System
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -291,7 +292,7 @@ func (s *Store) closeBadger() error {
 	go func() { closed <- s.db.Close() }()
 	wait := time.NewTicker(checkWait)
 	defer wait.Stop()
-	for began := time.Now(); ; {
+	for began := clock.Mark(); ; {
 		select {
 		case err := <-closed:
 			return err
@@ -421,7 +422,7 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 	}
 	p := tx.proposal()
 	if s.metrics != nil {
-		defer func(began time.Time) { s.metrics.Commit(outcomeOf(p, failed), time.Since(began)) }(time.Now())
+		defer func(began time.Time) { s.metrics.Commit(outcomeOf(p, failed), time.Since(began)) }(clock.Mark())
 	}
 	err := s.sequencer.propose(ctx, p)
 	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {

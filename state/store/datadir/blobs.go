@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/clock"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -115,7 +116,7 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) 
 		if b.mem == nil {
 			b.mem = make(map[Digest]memBlob)
 		}
-		b.mem[d] = memBlob{data, time.Now()}
+		b.mem[d] = memBlob{data, clock.System()}
 		return d, nil
 	}
 	f, err := atomicio.Create(b.dir, tempBlob, 0o600)

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
 	"runner.example/state/store/commitlog"
@@ -161,7 +162,7 @@ func (l *Log) Tip(ctx context.Context) (uint64, error) {
 	case l.busy || tip <= l.delivered:
 		l.lacks = 0
 	case l.lacks == 0:
-		l.lacks, l.since = tip, time.Now()
+		l.lacks, l.since = tip, clock.Mark()
 	case time.Since(l.since) > stallLimit<<max(0, min(l.stalled-stallTries, maxDoubled)) && l.end != nil:
 		l.lacks = 0
 		l.stalled++
@@ -272,7 +273,7 @@ func (l *Log) tail(ctx context.Context) error {
 		if errors.Is(err, ErrTruncated) || errors.Is(err, errDeliver) {
 			return err
 		}
-		if now := time.Now(); err.Error() != cause || now.Sub(said) >= time.Minute { // it fails ten times a second
+		if now := clock.Mark(); err.Error() != cause || now.Sub(said) >= time.Minute { // it fails ten times a second
 			cause, said = err.Error(), now
 			l.opt.Logger.Warn("log watch interrupted; retrying", "cause", err)
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
+
+	"runner.example/internal/clock"
 )
 
 // Reserver refuses commits that do not fit on the disk, before Badger sees them.
@@ -247,7 +249,7 @@ func (s *Reserver) Admit(r Use) error {
 	err := s.reserveFor(r)
 	was := s.short.Load()
 	if err != nil {
-		s.short.Store(&refusal{err, time.Now()})
+		s.short.Store(&refusal{err, clock.Mark()})
 		if was == nil {
 			s.Log.Error("disk full, writes refused", "cause", err)
 		}
