@@ -22,7 +22,6 @@ const (
 // largePages are those of docs/ that are still larger than maxPageBytes.
 var largePages = []string{
 	"docs/abi.md",
-	"docs/cli.md",
 	"docs/security.md",
 	"docs/typescript.md",
 }

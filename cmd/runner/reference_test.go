@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,60 +14,133 @@ import (
 	"runner.example/cmd/runner/cli"
 )
 
-// docs/cli.md is the help of all commands.
+// referencePages are the pages of docs/cli: each has the commands of one subject. Each command is on one page.
+var referencePages = []struct {
+	name, title, about string
+	commands           []string
+}{
+	{"develop.md", "Commands that write and build an app",
+		"These commands create, build, check and try an app; a server is not needed. [dev.md](../dev.md) describes " +
+			"`runner dev`, and [releases.md](releases.md) has the commands that bring an app to a server.",
+		[]string{"new", "dev", "build", "generate", "check", "fmt", "routes", "bench-handler", "version", "completion"}},
+	{"node.md", "Commands that run a node",
+		"These commands start, watch, back up and repair a node. [install.md](../install.md) and " +
+			"[backup.md](../backup.md) describe the tasks, and [cluster.md](cluster.md) has the commands for several nodes.",
+		[]string{"serve", "status", "reload", "backup", "restore", "store"}},
+	{"releases.md", "Commands for releases",
+		"These commands deploy an app to a node, compare releases and go back to an earlier one. " +
+			"[deploy.md](../deploy.md) describes the tasks, and [develop.md](develop.md) has the commands that build the app.",
+		[]string{"deploy", "diff", "releases", "rollback"}},
+	{"data.md", "Commands for rows and functions",
+		"These commands read and change the rows of an app, and call its functions. [data.md](../data.md) describes " +
+			"the tasks, and [jobs.md](jobs.md) has the commands for jobs.",
+		[]string{"data", "call"}},
+	{"jobs.md", "Commands for jobs",
+		"These commands enqueue, list, retry and cancel the jobs of an app. [jobs.md](../jobs.md) describes jobs, and " +
+			"[data.md](data.md) has the commands for rows.",
+		[]string{"jobs"}},
+	{"keys.md", "Commands for keys, sessions and the audit",
+		"These commands manage API keys, platform keys and sessions, and read the audit and the clock that lifetimes " +
+			"are measured by. [access.md](../access.md) describes the tasks, and [node.md](node.md) has the other commands of operators.",
+		[]string{"api-keys", "keys", "sessions", "audit", "clock"}},
+	{"cluster.md", "Commands for a cluster",
+		"These commands create a cluster, add nodes to it and remove them. [cluster.md](../cluster.md) describes the " +
+			"tasks, and [node.md](node.md) has the commands of a single node.",
+		[]string{"cluster"}},
+}
+
+// The pages of docs/cli are the help of all commands.
 func TestTheCommandReferenceIsGeneratedFromTheHelp(t *testing.T) {
-	const path = "../../docs/cli.md"
-	want := cliReference((&program{&cli.CLI{}}).root())
+	const dir = "../../docs/cli"
+	want := cliReference(t, (&program{&cli.CLI{}}).root())
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
+		for name, page := range want {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(page), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	got, err := os.ReadFile(path)
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("run go test ./cmd/runner -run Reference -update (-help +page):\n%s", diff)
+	got := map[string]string{}
+	for _, path := range found {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[filepath.Base(path)] = string(page)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run go test ./cmd/runner -run Reference -update (-help +pages):\n%s", diff)
 	}
 }
 
-// cliReference returns the reference of a command and its subcommands.
-func cliReference(root *cobra.Command) string {
-	var out strings.Builder
-	out.WriteString("# Commands\n\n" +
-		"Generated from the commands' help (`go test ./cmd/runner -run Reference -update`).\n\n" +
-		"Every command takes these flags:\n\n```\n" + root.PersistentFlags().FlagUsages() + "```\n" +
-		exitHelp)
-	list := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(exitHelp), "Exit status:"))
-	text := strings.Replace(out.String(), exitHelp, "\n## Exit statuses\n\n```\n  "+list+"\n```\n", 1)
-	out.Reset()
-	out.WriteString(text)
-	var walk func(cmd *cobra.Command)
-	walk = func(cmd *cobra.Command) {
-		if !cmd.IsAvailableCommand() && cmd != root || cmd.Name() == "help" {
-			return
+const generatedFromHelp = "Generated from the commands' help (`go test ./cmd/runner -run Reference -update`).\n"
+
+// cliReference returns the pages of the reference by their names.
+func cliReference(t *testing.T, root *cobra.Command) map[string]string {
+	t.Helper()
+	var index strings.Builder
+	exits := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(exitHelp), "Exit status:"))
+	index.WriteString("# Commands\n\nEvery command of `runner`, with the page that has its help, its flags and examples. " +
+		generatedFromHelp + "\nEvery command takes these flags:\n\n```\n" + root.PersistentFlags().FlagUsages() +
+		"```\n\n## Exit statuses\n\n```\n  " + exits + "\n```\n")
+	pages := map[string]string{}
+	var listed []string
+	for _, page := range referencePages {
+		fmt.Fprintf(&index, "\n## %s\n\n| command | |\n|---|---|\n", page.title)
+		var out strings.Builder
+		fmt.Fprintf(&out, "# %s\n\n%s\n\n%sThe flags of all commands and the exit statuses are in the [index](README.md).\n",
+			page.title, page.about, generatedFromHelp)
+		for _, name := range page.commands {
+			cmd, _, err := root.Find([]string{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = append(listed, name)
+			path := cmd.CommandPath()
+			fmt.Fprintf(&index, "| [%s](%s#%s) | %s |\n", path, page.name, strings.ReplaceAll(path, " ", "-"), cmd.Short)
+			writeHelp(&out, cmd)
 		}
-		if cmd != root {
-			about := cmd.Long
-			if about == "" {
-				about = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
-			}
-			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n```\n", cmd.CommandPath(), strings.TrimRight(about, "\n"))
-			if cmd.Runnable() && !cmd.HasSubCommands() {
-				fmt.Fprintf(&out, "\nUsage:\n\n```\n%s\n```\n", cmd.UseLine())
-			}
-			if cmd.HasExample() {
-				fmt.Fprintf(&out, "\nExamples:\n\n```\n%s\n```\n", strings.TrimRight(cmd.Example, "\n"))
-			}
-			if flags := cmd.LocalNonPersistentFlags().FlagUsages(); flags != "" {
-				fmt.Fprintf(&out, "\nFlags:\n\n```\n%s```\n", flags)
-			}
-		}
-		for _, sub := range cmd.Commands() {
-			walk(sub)
+		pages[page.name] = out.String()
+	}
+	pages["README.md"] = index.String()
+	var commands []string
+	for _, cmd := range root.Commands() {
+		if cmd.IsAvailableCommand() && cmd.Name() != "help" {
+			commands = append(commands, cmd.Name())
 		}
 	}
-	walk(root)
-	return out.String()
+	slices.Sort(listed)
+	slices.Sort(commands)
+	if diff := cmp.Diff(commands, listed); diff != "" {
+		t.Errorf("referencePages must have each command once (-commands +listed):\n%s", diff)
+	}
+	return pages
+}
+
+// writeHelp writes the help of a command and of its subcommands.
+func writeHelp(out *strings.Builder, cmd *cobra.Command) {
+	if !cmd.IsAvailableCommand() {
+		return
+	}
+	about := cmd.Long
+	if about == "" {
+		about = strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + "."
+	}
+	fmt.Fprintf(out, "\n## %s\n\n```\n%s\n```\n", cmd.CommandPath(), strings.TrimRight(about, "\n"))
+	if cmd.Runnable() && !cmd.HasSubCommands() {
+		fmt.Fprintf(out, "\nUsage:\n\n```\n%s\n```\n", cmd.UseLine())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(out, "\nExamples:\n\n```\n%s\n```\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	if flags := cmd.LocalNonPersistentFlags().FlagUsages(); flags != "" {
+		fmt.Fprintf(out, "\nFlags:\n\n```\n%s```\n", flags)
+	}
+	for _, sub := range cmd.Commands() {
+		writeHelp(out, sub)
+	}
 }

@@ -86,7 +86,7 @@ What others see of an error with a code. Generated from the table in
   body is ` + "`application/problem+json`" + ` with the code.
 - **admin**: the status on the admin listener. The admin socket answers every error with 422.
 - **errno**: what a handler gets from a call to the host, by its name in [abi.md](abi.md).
-- **exit**: the exit status of a command, as in [cli.md](cli.md#exit-statuses).
+- **exit**: the exit status of a command, as in [cli/](cli/README.md#exit-statuses).
 
 | code | HTTP | admin | errno | exit | the text if there is none of its own |
 |---|---|---|---|---|---|
