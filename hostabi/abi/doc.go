@@ -4,7 +4,7 @@
 //
 // The tables here are the only place where these are written down: the host
 // binds its functions by them, and the generator in gen writes the tables of
-// docs/abi.md and the constants of the SDKs from them. Within one version there
+// docs/abi and the constants of the SDKs from them. Within one version there
 // are only additions.
 //
 // The package implements none of it. It is in the lowest layer, so that every package can

@@ -387,7 +387,7 @@ runner_response runner_ok_page(runner_op *op);
 
 /* ---- Other operations ---------------------------------------------------------------- */
 
-/* Any operation: its arguments and its result are JSON (docs/abi.md). */
+/* Any operation: its arguments and its result are JSON (docs/abi/operations.md). */
 runner_json *runner_call(const char *operation, const runner_json *arguments);
 
 /* The keys that the caller reaches: those that it created, as a user or as a key. A key also

@@ -1,5 +1,5 @@
 // Command gen writes what follows from the tables of hostabi/abi: the tables of
-// docs/abi.md and the constants of the SDKs. Run it as
+// docs/abi and the constants of the SDKs. Run it as
 //
 //	go generate ./hostabi/abi
 package main
@@ -40,17 +40,23 @@ type file struct {
 
 // render makes all files below the repository at root, without writing them.
 func render(root string) ([]file, error) {
-	doc := filepath.Join(root, "docs", "abi.md")
-	text, err := os.ReadFile(doc)
-	if err != nil {
-		return nil, err
-	}
-	for name, table := range map[string]string{"functions": functionTable(), "operations": opTable(), "errnos": errnoTable()} {
-		if text, err = fill(text, name, table); err != nil {
-			return nil, fmt.Errorf("%s: %w", doc, err)
+	var files []file
+	for name, tables := range map[string]map[string]string{
+		"functions.md":  {"errnos": errnoTable(), "functions": functionTable()},
+		"operations.md": {"operations": opTable()},
+	} {
+		page := filepath.Join(root, "docs", "abi", name)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return nil, err
 		}
+		for part, table := range tables {
+			if text, err = fill(text, part, table); err != nil {
+				return nil, fmt.Errorf("%s: %w", page, err)
+			}
+		}
+		files = append(files, file{page, text})
 	}
-	files := []file{{doc, text}}
 	for name, code := range map[string]string{"abi_gen.go": goConstants(), "imports_wasip1.go": goImports()} {
 		code, err := format.Source([]byte(code))
 		if err != nil {

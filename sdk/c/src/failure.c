@@ -1,7 +1,8 @@
 /*
- * Reports of abort and of failed assertions, so that the log of the runner says why a handler failed
- * ("Failures" in docs/abi.md). `runner build` links this file to every module in C or C++. The functions
- * replace those of the C and C++ libraries; a module may define its own.
+ * Reports of abort and of failed assertions, so that the log of the runner says why a handler
+ * failed ("Reports of failures" in docs/abi/functions.md). `runner build` links this file to every
+ * module in C or C++. The functions replace those of the C and C++ libraries; a module may define
+ * its own.
  */
 #include <stdarg.h>
 #include <stdint.h>

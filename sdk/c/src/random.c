@@ -1,8 +1,8 @@
 /*
  * The random state of the C library, which the runner renews at the start of every request (see
- * runner_random in docs/abi.md). `runner build` links this file to every module in C or C++. A module
- * that is compiled by hand needs it too: otherwise rand, random, drand48 and arc4random give every
- * request the same values.
+ * runner_random in docs/abi/modules.md). `runner build` links this file to every module in C or
+ * C++. A module that is compiled by hand needs it too: otherwise rand, random, drand48 and
+ * arc4random give every request the same values.
  */
 #include <stddef.h>
 #include <stdint.h>
