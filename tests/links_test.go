@@ -21,7 +21,6 @@ const (
 
 // largePages are those of docs/ that are still larger than maxPageBytes.
 var largePages = []string{
-	"docs/security.md",
 	"docs/typescript.md",
 }
 

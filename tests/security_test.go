@@ -25,48 +25,14 @@ const lastAttack = 80
 
 // Each row names tests, all of them exist, and each attack has one row.
 func TestEachRowOfSecurityNamesItsTests(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(repoRoot(t), "docs/security.md"))
+	pages, err := filepath.Glob(filepath.Join(repoRoot(t), "docs/security/*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var attacks []string
-	columns := 0 // of the table
-	for i, line := range strings.Split(string(page), "\n") {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		switch {
-		case !strings.HasPrefix(line, "|"):
-			columns = 0
-			continue
-		case columns == 0:
-			if columns = len(cells); cells[columns-1] != "Tests" {
-				t.Errorf("line %d: the last column is not Tests", i+1)
-			}
-			continue
-		case strings.HasPrefix(line, "|---"):
-			continue
-		}
-		if len(cells) != columns {
-			t.Errorf("line %d has %d columns, want %d", i+1, len(cells), columns)
-		}
-		if columns == 4 {
-			attacks = append(attacks, cells[0])
-		}
-		tests := cells[len(cells)-1]
-		if rest := namedTests.ReplaceAllString(tests, ""); strings.Trim(rest, ", ") != "" || rest == tests {
-			t.Errorf("line %d: the tests are not named as `TestA` (`directory`): %q", i+1, rest)
-		}
-		for _, list := range namedTests.FindAllStringSubmatch(tests, -1) {
-			for _, directory := range quoted.FindAllStringSubmatch(list[2], -1) {
-				functions := testFunctions(t, filepath.Join(repoRoot(t), directory[1]))
-				for _, test := range quoted.FindAllStringSubmatch(list[1], -1) {
-					if !functions[test[1]] {
-						t.Errorf("line %d: %s has no test %s", i+1, directory[1], test[1])
-					}
-				}
-			}
-		}
-		if outside := strings.TrimSuffix(line, tests+" |"); testName.MatchString(outside) {
-			t.Errorf("line %d names a test outside of the last column", i+1)
+	for _, page := range pages {
+		if filepath.Base(page) != "README.md" { // the index
+			attacks = append(attacks, attacksOf(t, page)...)
 		}
 	}
 	var want []string
@@ -78,6 +44,59 @@ func TestEachRowOfSecurityNamesItsTests(t *testing.T) {
 	if !slices.Equal(attacks, want) { // a row stands where its subject is, so the ids are not in order
 		t.Errorf("the ids of the rows are %q, want T1 to T%d, each once", attacks, lastAttack)
 	}
+}
+
+// attacksOf returns the ids of the rows of a page, and checks the tests that its rows name.
+func attacksOf(t *testing.T, page string) (attacks []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	errorf := func(i int, format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s:%d: %s", filepath.Base(page), i+1, fmt.Sprintf(format, args...))
+	}
+	columns := 0 // of the table
+	for i, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			columns = 0
+			continue
+		case columns == 0:
+			if columns = len(cells); cells[columns-1] != "Tests" {
+				errorf(i, "the last column is not Tests")
+			}
+			continue
+		case strings.HasPrefix(line, "|---"):
+			continue
+		}
+		if len(cells) != columns {
+			errorf(i, "%d columns, want %d", len(cells), columns)
+		}
+		if columns == 4 {
+			attacks = append(attacks, cells[0])
+		}
+		tests := cells[len(cells)-1]
+		if rest := namedTests.ReplaceAllString(tests, ""); strings.Trim(rest, ", ") != "" || rest == tests {
+			errorf(i, "the tests are not named as `TestA` (`directory`): %q", rest)
+		}
+		for _, list := range namedTests.FindAllStringSubmatch(tests, -1) {
+			for _, directory := range quoted.FindAllStringSubmatch(list[2], -1) {
+				functions := testFunctions(t, filepath.Join(repoRoot(t), directory[1]))
+				for _, test := range quoted.FindAllStringSubmatch(list[1], -1) {
+					if !functions[test[1]] {
+						errorf(i, "%s has no test %s", directory[1], test[1])
+					}
+				}
+			}
+		}
+		if outside := strings.TrimSuffix(line, tests+" |"); testName.MatchString(outside) {
+			errorf(i, "a test is named outside of the last column")
+		}
+	}
+	return attacks
 }
 
 // testFunctions returns the names of the functions in the test files of a directory.
