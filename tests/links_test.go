@@ -19,11 +19,6 @@ const (
 	maxPageBytes = 20_000
 )
 
-// largePages are those of docs/ that are still larger than maxPageBytes.
-var largePages = []string{
-	"docs/typescript.md",
-}
-
 // markdownFiles returns the texts of the project's pages, by their paths from the root.
 func markdownFiles(t *testing.T) map[string]string {
 	t.Helper()
@@ -133,19 +128,9 @@ func TestDecisionsNameFilesThatExist(t *testing.T) {
 }
 
 func TestPagesAreShort(t *testing.T) {
-	pages := markdownFiles(t)
-	for name, text := range pages {
-		listed := slices.Contains(largePages, name)
-		switch large := len(text) > maxPageBytes; {
-		case large && !listed && strings.HasPrefix(name, "docs/"):
+	for name, text := range markdownFiles(t) {
+		if strings.HasPrefix(name, "docs/") && len(text) > maxPageBytes {
 			t.Errorf("%s has %d bytes: make pages of at most %d of it", name, len(text), maxPageBytes)
-		case !large && listed:
-			t.Errorf("%s has %d bytes: remove it from largePages", name, len(text))
-		}
-	}
-	for _, name := range largePages {
-		if _, ok := pages[name]; !ok {
-			t.Errorf("largePages has %s, which does not exist", name)
 		}
 	}
 }

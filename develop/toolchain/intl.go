@@ -12,7 +12,7 @@ import (
 )
 
 // supportedIntl ends messages about Intl: it lists the supported parts.
-const supportedIntl = "Intl has DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript.md)"
+const supportedIntl = "Intl has DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript/globals.md)"
 
 // absentIntl are the parts of Intl that the SDK's intl.ts does not have.
 var absentIntl = []string{

@@ -106,7 +106,7 @@ export function claims() {
     refused: equal([
       () => early.formatRange(0, 1), () => new Intl.NumberFormat("en", { style: "unit", unit: "meter" }), () => new Intl.DateTimeFormat("en", { calendar: "hebrew" }),
       () => new Intl.DateTimeFormat("en", { weekday: "short", year: "numeric" }), () => usd.formatRange(1, 2), () => new Intl.DateTimeFormat("en", { timeZone: "Asia/Singapore", timeStyle: "full" }).format(0),
-    ].map((does) => /^TypeError: Intl\..* is not supported; docs.typescript.md lists what is$/.test(fails(does)!)), Array(6).fill(true)),
+    ].map((does) => /^TypeError: Intl\..* is not supported; docs.typescript.globals.md lists what is$/.test(fails(does)!)), Array(6).fill(true)),
   });
 }
 

@@ -1,5 +1,5 @@
 // What there is in a handler without an import, beside the language itself
-// (ES2023) and the part of Intl that docs/typescript.md lists. There is no DOM and no Node.js.
+// (ES2023) and the part of Intl that docs/typescript/globals.md lists. There is no DOM and no Node.js.
 
 // Files of text are imported as strings: import page from "./page.html".
 declare module "*.txt" {

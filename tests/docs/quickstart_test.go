@@ -126,31 +126,37 @@ func (s *shell) serve(text string) string {
 	return line
 }
 
-func TestTheStepsOfTheQuickstartWork(t *testing.T) { follow(t, "docs/quickstart.md", 7) }
+func TestTheStepsOfTheQuickstartWork(t *testing.T) { follow(t, 7, "docs/quickstart.md") }
 
-func TestTheStepsOfTheTypeScriptPageWork(t *testing.T) { follow(t, "docs/typescript.md", 5) }
+func TestTheStepsOfTheTypeScriptPagesWork(t *testing.T) {
+	follow(t, 5, "docs/typescript/README.md", "docs/typescript/types.md", "docs/typescript/rows.md", "docs/typescript/globals.md")
+}
 
-func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, "docs/clients.md", 9) }
+func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, 9, "docs/clients.md") }
 
-func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, "docs/programs.md", 6) }
+func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, 6, "docs/programs.md") }
 
-func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, "docs/jobs.md", 7) }
+func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
-func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, "docs/schema/tutorial.md", 12) }
+func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, 12, "docs/schema/tutorial.md") }
 
-func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, "docs/migrations.md", 20) }
+func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, 20, "docs/migrations.md") }
 
-// follow does what a page says: it writes the files, runs the commands in order, and checks
-// that every line the page shows is printed, where … stands for any text. Only the checkout
+// follow does what pages say, one after the other: it writes the files, runs the commands in order, and checks
+// that every line a page shows is printed, where … stands for any text. Only the checkout
 // and the port differ. At least so many lines must be compared. TypeScript of the page must
 // pass the type checker.
-func follow(t *testing.T, page string, least int) {
+func follow(t *testing.T, least int, pages ...string) {
 	t.Helper()
 	sh := newShell(t)
 	home := sh.dir
 	var printed string
 	shown := 0
-	for _, f := range fencesOf(t, harness.RepoFile(page)) {
+	var fences []fence
+	for _, page := range pages {
+		fences = append(fences, fencesOf(t, harness.RepoFile(page))...)
+	}
+	for _, f := range fences {
 		text := sh.read(f.text)
 		switch {
 		case f.file != "":

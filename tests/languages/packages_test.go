@@ -19,7 +19,7 @@ import { run } from "./run.js";
 export const use = async () => ok({ result: await run() });
 `
 
-// Packages of npm give in a handler what they give in Node.js. docs/typescript.md lists them. The short
+// Packages of npm give in a handler what they give in Node.js. docs/typescript/packages.md lists them. The short
 // form runs a third of them.
 func TestPackagesRunAsInNode(t *testing.T) {
 	dir := harness.Testdata("packages")
@@ -27,7 +27,7 @@ func TestPackagesRunAsInNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile(harness.RepoFile("docs/typescript.md"))
+	docs, err := os.ReadFile(harness.RepoFile("docs/typescript/packages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPackagesRunAsInNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if row := "| `" + name + "` | " + version + " |"; !strings.Contains(string(docs), row) {
-				t.Errorf("docs/typescript.md has no row %s", row)
+				t.Errorf("docs/typescript/packages.md has no row %s", row)
 			}
 			if i%3 != 0 && !harness.Soak {
 				return

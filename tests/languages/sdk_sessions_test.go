@@ -111,10 +111,10 @@ routes("/", auth: session, rateLimit: none) {
 }
 `
 
-// TestTheGuideToPasswordsWorks runs the handlers that docs/typescript.md shows.
+// TestTheGuideToPasswordsWorks runs the handlers that docs/typescript/cryptography.md shows.
 func TestTheGuideToPasswordsWorks(t *testing.T) {
-	page := harness.MustRead(t, harness.RepoFile("docs/typescript.md"))
-	_, section, _ := strings.Cut(page, "\n## Passwords and cryptography\n")
+	page := harness.MustRead(t, harness.RepoFile("docs/typescript/cryptography.md"))
+	_, section, _ := strings.Cut(page, "\n## Passwords\n")
 	section, _, _ = strings.Cut(section, "\n- `hash` gives")
 	var code strings.Builder
 	for line := range strings.Lines(section) {

@@ -112,7 +112,7 @@ export function whole<T extends number | undefined>(given: unknown, name: string
 }
 
 /** The error for a part of ECMA-402 that this Intl does not support. */
-export const unsupported = (of: string, what: string): TypeError => new TypeError(`${of}: ${what} is not supported; docs/typescript.md lists what is`);
+export const unsupported = (of: string, what: string): TypeError => new TypeError(`${of}: ${what} is not supported; docs/typescript/globals.md lists what is`);
 
 /** Allows calling a class without new, as ECMA-402 requires for some classes; the class takes two arguments. */
 export function callable<T extends new (...args: any[]) => object>(made: T): T {
