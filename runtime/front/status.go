@@ -7,13 +7,3 @@ func StatusOf(code fault.Code) int {
 	outcome, _ := fault.OutcomeOf(code)
 	return outcome.HTTP
 }
-
-// detailOf returns the default detail of a code. Handlers may use codes of their own; their
-// detail says only that the request failed.
-func detailOf(code string) string {
-	outcome, known := fault.OutcomeOf(fault.Code(code))
-	if !known {
-		outcome, _ = fault.OutcomeOf(fault.Error)
-	}
-	return outcome.Detail
-}
