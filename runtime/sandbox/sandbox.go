@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -14,14 +13,6 @@ import (
 	"runner.example/hostabi"
 	"runner.example/runtime/cpuqueue"
 )
-
-// keptPages is the limit of private pages that a sandbox keeps between two requests. Up to
-// it, copying bytes back costs less than page faults.
-const keptPages = 1024
-
-// keptStack is the limit of the native stack that a function keeps between two requests. A
-// stack begins with 10 KiB and doubles.
-const keptStack = 64 << 10
 
 // sandbox is an instance of a module with its memory and its state. One goroutine at a time
 // may use it.
@@ -266,63 +257,6 @@ func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
 // which has no exported error. Frames can be larger than they were counted.
 func overflowed(err error) bool {
 	return strings.HasPrefix(strings.TrimPrefix(err.Error(), "wasm error: "), "stack overflow")
-}
-
-// restore returns the sandbox to its state before the run of handler, which ended with err.
-// If it fails, the sandbox must be discarded.
-func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
-	optimizations := &s.engine.optimizations
-	s.last = nil // its stack may be large
-	if err != nil {
-		if _, broken := errors.AsType[runtime.Error](err); broken || call.HostFailed() || s.instance.IsClosed() {
-			return errBroken
-		}
-	}
-	s.releaseSteps()
-	if s.memory.size != s.module.image.size {
-		if !optimizations.shrink {
-			return errCannotShrink
-		}
-		if err := s.shrink(); err != nil {
-			return err
-		}
-	}
-	if err := s.memory.restore(keptPages); err != nil {
-		return err
-	}
-	s.resetGlobals()
-	if optimizations.stack.size(s.functions[handler]) > keptStack || err != nil && !optimizations.reuse {
-		s.functions[handler] = nil
-	}
-	if s.reseed != nil && optimizations.stack.size(s.reseed) > keptStack {
-		s.reseed = s.function(exportReseed)
-	}
-	return nil
-}
-
-// shrink releases the memory that grew. To wazero this is a growth by a page for which the
-// allocator returns less than there was.
-func (s *sandbox) shrink() error {
-	s.memory.shrinking = true
-	_, ok := s.linear.Grow(1)
-	s.memory.shrinking = false
-	if !ok || uint64(s.linear.Size()) != s.module.image.size {
-		return errCannotShrink
-	}
-	return nil
-}
-
-func (s *sandbox) resetGlobals() {
-	for i, g := range s.globals {
-		g.Set(s.module.values[i])
-	}
-}
-
-// trim releases the private pages and the functions of an idle sandbox.
-func (s *sandbox) trim() error {
-	clear(s.functions)
-	s.trimmed = true
-	return s.memory.trim()
 }
 
 // discard releases the sandbox. Its code must not run any more.

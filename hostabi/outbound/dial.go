@@ -1,0 +1,225 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+func prefixes(texts ...string) (list []netip.Prefix) {
+	for _, text := range texts {
+		list = append(list, netip.MustParsePrefix(text))
+	}
+	return list
+}
+
+var (
+	// private are the addresses of private networks, which an operator may allow.
+	private = prefixes(
+		"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", // RFC 1918
+		"100.64.0.0/10", // RFC 6598, carrier-grade NAT
+		"127.0.0.0/8", "::1/128",
+		"fc00::/7", // RFC 4193
+	)
+	// metadata are the metadata services of clouds, with credentials of the machine, as far
+	// as their addresses are not link-local.
+	metadata = prefixes(
+		"168.63.129.16/32", "100.100.100.200/32",
+		"fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128", "fd00:c1::a9fe:a9fe/128",
+	)
+	// special are addresses that are not public (RFC 6890 and the registries that it
+	// began), among them those that contain an IPv4 address.
+	special = prefixes(
+		"0.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+	)
+	// public6 is the part of IPv6 that is assigned; NAT64 (64:ff9b::/96), link-local and
+	// multicast addresses lie outside.
+	public6 = netip.MustParsePrefix("2000::/3")
+)
+
+// reachable reports whether connections to an address are allowed.
+func reachable(a netip.Addr, allowPrivate bool) bool {
+	a = a.Unmap()
+	within := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	switch {
+	case !a.IsValid() || a.Zone() != "" || within(metadata):
+		return false
+	case within(private):
+		return allowPrivate
+	case within(special):
+		return false
+	}
+	return a.Is4() || public6.Contains(a)
+}
+
+const (
+	maxDialled    = 6 // addresses of a name
+	dialTime      = 5 * time.Second
+	leastDialTime = time.Second
+	handshakeTime = 5 * time.Second
+	retryEvery    = 10 * time.Millisecond
+)
+
+var errUnreachable = errors.New("the address is not one that handlers may reach")
+
+// fetchKey is the key of the fetch's context in the context of its dial. The transport would
+// continue the dial for other fetches.
+type fetchKey struct{}
+
+// withFetch returns a context that also ends with the fetch.
+func withFetch(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	fetch, ok := ctx.Value(fetchKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(fetch, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// dial resolves a name, and connects to one of its allowed addresses.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := withFetch(ctx)
+	defer cancel()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	socket, err := c.connect(ctx, network, host, port)
+	if err != nil {
+		<-c.open
+		return nil, err
+	}
+	return &conn{Conn: socket, leave: sync.OnceFunc(func() { <-c.open })}, nil
+}
+
+// dialTLS is dial with a TLS handshake.
+func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := c.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := withFetch(ctx)
+	defer cancel()
+	ctx, end := context.WithTimeout(ctx, handshakeTime)
+	defer end()
+	secure := tls.Client(plain, &tls.Config{
+		MinVersion: tls.VersionTLS12, RootCAs: c.options.Roots, ServerName: host, NextProtos: []string{"http/1.1"},
+	})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = plain.Close()
+		return nil, &handshakeError{err}
+	}
+	return secure, nil
+}
+
+// enter waits until another connection may be opened, and closes idle ones for it.
+func (c *Client) enter(ctx context.Context) error {
+	select {
+	case c.open <- struct{}{}:
+		return nil
+	default:
+	}
+	again := time.NewTicker(retryEvery)
+	defer again.Stop()
+	for {
+		c.transport.CloseIdleConnections()
+		select {
+		case c.open <- struct{}{}:
+			return nil
+		case <-again.C: // some may be idle now
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// conn is a connection that is counted until Close.
+type conn struct {
+	net.Conn
+	leave func()
+}
+
+// Close closes the connection, so that another one may be opened.
+func (c *conn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+func (c *Client) connect(ctx context.Context, network, host, port string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	addresses, err := c.addresses(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var all []error
+	for i, a := range addresses {
+		conn, err := c.dialOne(ctx, network, net.JoinHostPort(a.String(), port), len(addresses)-i)
+		if err == nil {
+			return conn, nil
+		}
+		all = append(all, err)
+	}
+	return nil, errors.Join(all...)
+}
+
+// addresses are those of a host that may be reached, as many as are tried.
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	found, err := []netip.Addr(nil), error(nil)
+	if literal, wrong := netip.ParseAddr(host); wrong == nil {
+		found = []netip.Addr{literal}
+	} else if found, err = c.options.Resolve(ctx, host); err != nil {
+		return nil, err
+	}
+	var may []netip.Addr
+	for _, a := range found {
+		if reachable(a, c.options.AllowPrivate) {
+			may = append(may, a.Unmap())
+		}
+	}
+	if len(may) == 0 {
+		return nil, fmt.Errorf("dial %s at %v: %w", host, found, errUnreachable)
+	}
+	return may[:min(len(may), maxDialled)], nil
+}
+
+// dialOne dials an address with its share of the remaining time.
+func (c *Client) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(leastDialTime, time.Until(end)/time.Duration(left)))
+		defer cancel()
+	}
+	return c.dialer.DialContext(ctx, network, address)
+}
+
+// control checks the address that a socket is about to connect to.
+func (c *Client) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || !reachable(to.Addr(), c.options.AllowPrivate) {
+		return fmt.Errorf("connect to %s: %w", address, errUnreachable)
+	}
+	return nil
+}

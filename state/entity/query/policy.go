@@ -1,0 +1,117 @@
+package query
+
+import (
+	"slices"
+
+	"runner.example/internal/caller"
+	"runner.example/schema"
+)
+
+// Right is which rows an action reaches, and which of their fields.
+type Right struct {
+	// never: no row passes, because a @@deny has no condition.
+	never bool
+	// always: every row passes the allows, because an allow or a grant has no condition.
+	always bool
+	denies []*schema.Rule // all must be false
+	allows []*schema.Rule // one must be true, unless always is set
+
+	Fields FieldSet
+	// selected are the positions of the fields, except to-many relations.
+	selected []int
+	// Only restricts the fields in untyped mode; nil: all.
+	Only []string
+}
+
+// granted returns the right of the scope's grant of the action on the entity.
+func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
+	for i := range scope.Grants {
+		g := &scope.Grants[i]
+		if !g.Allows.Has(action) || !slices.Contains(g.Entities, r.name) {
+			continue
+		}
+		got := &Right{}
+		got.allow(g.Rule(r.entity))
+		switch {
+		case g.Fields == nil:
+		case r.entity == nil:
+			got.Only = g.Fields
+		default:
+			got.Fields = make(FieldSet, len(r.entity.Fields))
+			for _, name := range g.Fields {
+				got.Fields[r.entity.Field(name).Pos] = true
+			}
+		}
+		return got
+	}
+	return nil
+}
+
+// permitted returns the right that the policies give.
+func (r *Rights) permitted(action schema.ActionSet, who *caller.Caller) *Right {
+	var got *Right
+	for _, p := range r.entity.Policies {
+		if p.Deny || !p.Actions.Has(action) || !p.Concerns(who) {
+			continue
+		}
+		if got == nil {
+			got = &Right{}
+		}
+		got.allow(p.When)
+	}
+	return got
+}
+
+func (g *Right) allow(when *schema.Rule) {
+	if when == nil {
+		g.always = true
+		return
+	}
+	g.allows = append(g.allows, when)
+}
+
+func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
+	if r.entity == nil {
+		return
+	}
+	for _, p := range r.entity.Policies {
+		switch {
+		case !p.Deny || !p.Actions.Has(action) || !p.Concerns(who):
+		case p.When == nil:
+			got.never = true
+		default:
+			got.denies = append(got.denies, p.When)
+		}
+	}
+}
+
+// passes evaluates the right for the input.
+func (a *Authority) passes(r *Right) (bool, error) {
+	if r == nil || r.never || !a.inTenant(a.Input.Row) {
+		return false, nil
+	}
+	for _, rule := range r.denies {
+		if truth, err := rule.Eval(&a.Input); err != nil || truth != schema.False {
+			return false, err
+		}
+	}
+	if r.always {
+		return true, nil
+	}
+	for _, rule := range r.allows {
+		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// inTenant reports whether the row belongs to the caller's tenant. In untyped mode, rows
+// have no tenant field: their keys have the tenant.
+func (a *Authority) inTenant(row []schema.Value) bool {
+	if a.AnyTenant || a.entity == nil || a.entity.Tenant == nil {
+		return true
+	}
+	tenant := a.Input.Caller.Tenant
+	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
+}
