@@ -130,7 +130,7 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 	}
 	outcome, why := r.recordRun(run, inv, err)
 	took := time.Since(started)
-	r.opt.Metrics.JobRun(c.Name, outcome, took)
+	r.measureJob(c.Name, outcome, took)
 	r.logRun(run, inv, outcome, why, took)
 }
 
@@ -225,16 +225,16 @@ func answerText(got *abi.Response) string {
 func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, why string) {
 	switch {
 	case err == nil && run.failed == nil:
-		return telemetry.JobDone, ""
+		return jobDone, ""
 	case err == nil:
 		return outcomeOfFailure(run.failed), run.failed.Error
 	case errors.Is(err, jobs.ErrLost) || run.Lost().Err() != nil:
-		return telemetry.JobLost, jobs.ErrLost.Error()
+		return jobLost, jobs.ErrLost.Error()
 	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
 		why, _ = r.record(run, err.Error(), func(tx *store.Tx) error {
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})
-		return telemetry.JobReleased, why
+		return jobReleased, why
 	case run.failure != "":
 		why = run.failure
 	case err == errWritesDiscarded:
@@ -248,7 +248,7 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return err
 	})
 	if !recorded {
-		return telemetry.JobLost, text
+		return jobLost, text
 	}
 	return outcomeOfFailure(after), why
 }
@@ -284,9 +284,9 @@ func (r *Runtime) recordOnce(run *jobRun, write func(*store.Tx) error) error {
 
 func outcomeOfFailure(j *jobs.Job) string {
 	if j.State == jobs.Failed {
-		return telemetry.JobFailed
+		return jobFailed
 	}
-	return telemetry.JobRetried
+	return jobRetried
 }
 
 // reasonOf returns the text of an error for operators, who may know the cause.
@@ -302,9 +302,9 @@ func reasonOf(err error) string {
 func (r *Runtime) logRun(run *jobRun, inv *invocation, outcome, why string, took time.Duration) {
 	level := slog.LevelInfo
 	switch outcome {
-	case telemetry.JobFailed:
+	case jobFailed:
 		level = slog.LevelError
-	case telemetry.JobRetried, telemetry.JobLost:
+	case jobRetried, jobLost:
 		level = slog.LevelWarn
 	}
 	if level == slog.LevelInfo && !r.accessLog.Load() {

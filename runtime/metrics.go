@@ -3,19 +3,80 @@ package runtime
 import (
 	"time"
 
+	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 )
 
 // unmatchedRoute is the name in metrics of all requests that match no route.
 const unmatchedRoute = "unmatched"
 
-// measure counts an answered request. Without metrics it does nothing.
+// classes are those of the status codes of answers, as telemetry.RouteMetrics has them.
+var classes = [...]string{"2xx", "3xx", "4xx", "5xx"}
+
+// Outcomes of a run of a job.
+const (
+	jobDone     = "done"
+	jobRetried  = "retried"  // it failed, and runs again
+	jobFailed   = "failed"   // it failed for the last time
+	jobLost     = "lost"     // it was cancelled, its lease was over, or its end could not be recorded
+	jobReleased = "released" // the server ended or is overloaded, and it runs again
+)
+
+// metrics are what the runtime counts of requests and jobs.
+type metrics struct {
+	requests, cpu, fuel telemetry.Counters // by route and class
+	duration            telemetry.Histograms
+	unmatched           *telemetry.RouteMetrics // of requests without a route
+	jobRuns             telemetry.Counters      // by job and outcome
+	jobDuration         telemetry.Histograms    // by job
+}
+
+func newMetrics(m *telemetry.Metrics) metrics {
+	all := metrics{
+		requests: m.Counters("requests_total", "Requests by route and class of the status.", "route", "class"),
+		duration: m.Histograms("request_duration_seconds", "Time from the end of a request's head to its answer.",
+			telemetry.Times(), "route", "class"),
+		cpu:  m.Counters("handler_seconds_total", "Time in which handlers computed.", "route", "class"),
+		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
+		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
+			"job", "outcome"),
+		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
+			telemetry.Buckets(1e-3, 4, 10), "job"), // to 4 minutes
+	}
+	all.unmatched = all.route(unmatchedRoute)
+	return all
+}
+
+// route returns the metrics of the route with that name.
+func (m *metrics) route(name string) *telemetry.RouteMetrics {
+	r := &telemetry.RouteMetrics{}
+	for i, class := range classes {
+		c := &r[i]
+		c.Requests, c.Duration = m.requests.With(name, class), m.duration.With(name, class)
+		c.CPU, c.Fuel = m.cpu.With(name, class), m.fuel.With(name, class)
+	}
+	return r
+}
+
+// measure counts an answered request.
 func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
-	m := r.unmatched
+	m := r.metrics.unmatched
 	if s.route != nil {
 		m = s.route.metrics
 	}
-	m.Request(status, took, s.call.Spent.Time, s.call.Spent.Fuel)
+	c := &m[min(max(status/100-2, 0), len(classes)-1)]
+	c.Requests.Inc()
+	c.Duration.Observe(took.Seconds())
+	if spent := s.call.Spent; spent.Time > 0 {
+		c.CPU.Add(spent.Time.Seconds())
+		c.Fuel.Add(float64(spent.Fuel))
+	}
+}
+
+// measureJob counts a run of a job.
+func (r *Runtime) measureJob(job, outcome string, took time.Duration) {
+	r.metrics.jobRuns.With(job, outcome).Inc()
+	r.metrics.jobDuration.With(job).Observe(took.Seconds())
 }
 
 // attachMetrics gives each route of the next active bundle its metrics, and removes those of routes
@@ -25,13 +86,13 @@ func (r *Runtime) attachMetrics(a *active) {
 	for i := range a.routes[:len(a.routes)-len(a.jobs)] { // jobs are the last
 		rt := &a.routes[i]
 		names[rt.id] = true
-		rt.metrics = r.opt.Metrics.Route(rt.id)
+		rt.metrics = r.metrics.route(rt.id)
 	}
 	jobNames := map[string]bool{}
 	for name := range a.jobs {
 		jobNames[name] = true
 	}
-	r.opt.Metrics.Retain(names, jobNames)
+	r.opt.Metrics.Retain(map[string]map[string]bool{"route": names, "job": jobNames})
 }
 
 // addGauges adds the metrics whose values are computed when the metrics are read.

@@ -95,7 +95,7 @@ type Runtime struct {
 	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
 	accessLog  atomic.Bool
-	unmatched  *telemetry.RouteMetrics // of requests without a route
+	metrics    metrics
 	activating sync.Mutex
 	retired    sync.WaitGroup // those replaced that still serve requests, or whose memory is not returned yet
 	returning  atomic.Bool    // returnMemory waits
@@ -125,7 +125,7 @@ func New(opt Options) (*Runtime, error) {
 	}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
-	r.unmatched = opt.Metrics.Route(unmatchedRoute)
+	r.metrics = newMetrics(opt.Metrics)
 	r.requests.New = func() any { return new(requestState) }
 	opt.Front.BeforeRefusal = r.allowRefusal
 	r.front = front.New(opt.Front, r.serve)

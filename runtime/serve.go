@@ -41,7 +41,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
-	if log := r.accessLog.Load(); log || r.unmatched != nil {
+	if log := r.accessLog.Load(); log || r.opt.Metrics != nil {
 		took := time.Since(x.Started)
 		r.measure(s, x.Status(), took)
 		if log {

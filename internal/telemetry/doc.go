@@ -1,4 +1,5 @@
-// Package telemetry writes the log, without secrets.
+// Package telemetry writes the log, without secrets, and has the registry of metrics, which other
+// packages count.
 //
 // Every line is searched just before it is written, after all formatting: tokens, JWTs,
 // bearer credentials and the values of authorization and cookie headers become "…" at any

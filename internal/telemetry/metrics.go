@@ -1,84 +1,33 @@
 package telemetry
 
 import (
+	"errors"
 	"net/http"
-	"time"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are the metrics of a server. Labels have values of the schema or of a closed list,
-// never of a request. All methods may be called by any goroutine, and on nil, which measures
-// nothing.
+// Metrics are the metrics of a server. Each package registers those that it counts, under names
+// that get the prefix runner_. Labels have values of the schema or of a closed list, never of a
+// request. All methods may be called by any goroutine, and on nil, which measures nothing.
 type Metrics struct {
 	registry *prometheus.Registry
-
-	requests, cpu, fuel *prometheus.CounterVec // by route and class
-	duration            *prometheus.HistogramVec
-
-	sandboxWait, restore, pages prometheus.Histogram
-	commits                     map[string]prometheus.Counter // by outcome
-	commit                      prometheus.Histogram
-	credentials                 *prometheus.CounterVec
-	refusals                    *prometheus.CounterVec
-	overload                    *prometheus.CounterVec
-	backups                     *prometheus.CounterVec
-	jobRuns                     *prometheus.CounterVec // by job and outcome
-	jobDuration                 *prometheus.HistogramVec
+	mu       sync.Mutex
+	vectors  []vector
 }
 
-// Classes of the status codes of answers.
-const (
-	classes    = 4
-	firstClass = 2
-)
+// vector is a metric with labels.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(prometheus.Labels) int
+}
 
-var classNames = [classes]string{"2xx", "3xx", "4xx", "5xx"}
-
-// NewMetrics returns metrics that count from now on.
+// NewMetrics returns metrics with those of the Go runtime and of the process.
 func NewMetrics() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)
-		m.registry.MustRegister(v)
-		return v
-	}
-	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets})
-		m.registry.MustRegister(h)
-		return h
-	}
-	times := prometheus.ExponentialBuckets(50e-6, 2.5, 14) // 50 µs to 7 s
-	m.requests = counter("requests_total", "Requests by route and class of the status.", "route", "class")
-	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "runner_request_duration_seconds", Help: "Time from the end of a request's head to its answer.", Buckets: times,
-	}, []string{"route", "class"})
-	m.registry.MustRegister(m.duration)
-	m.jobRuns = counter("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.", "job", "outcome")
-	m.jobDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "runner_job_duration_seconds", Help: "Time of a run of a job.", Buckets: prometheus.ExponentialBuckets(1e-3, 4, 10), // to 4 minutes
-	}, []string{"job"})
-	m.registry.MustRegister(m.jobDuration)
-	m.cpu = counter("handler_seconds_total", "Time in which handlers computed.", "route", "class")
-	m.fuel = counter("handler_fuel_total", "Fuel that handlers used.", "route", "class")
-	m.sandboxWait = histogram("sandbox_wait_seconds", "Time for which requests waited for an instance slot.", times)
-	m.restore = histogram("sandbox_restore_seconds", "Time for restoring a sandbox.", prometheus.ExponentialBuckets(1e-6, 2.5, 12))
-	m.pages = histogram("sandbox_restored_pages", "Pages of memory that were restored after a request.", prometheus.ExponentialBuckets(1, 2, 12))
-	commits := counter("commits_total", "Transactions with writes, by outcome.", "outcome")
-	m.commits = map[string]prometheus.Counter{}
-	for _, outcome := range []string{Committed, Conflict, TooLarge, Unavailable} {
-		m.commits[outcome] = commits.WithLabelValues(outcome)
-	}
-	m.commit = histogram("commit_seconds", "Time from the proposal of a transaction to its outcome.", times)
-	m.credentials = counter("refused_credentials_total", "Credentials that were refused, by reason.", "reason")
-	m.refusals = counter("refusals_total", "Requests that the server refused, by code.", "code")
-	m.overload = counter("overload_total", "Requests and connections that were refused because of overload, by cause.", "cause")
-	for _, cause := range []string{"answers", "bodies", "breaker", "connections", "cpu", "instances", "memory", "waits"} {
-		m.overload.WithLabelValues(cause)
-	}
-	m.backups = counter("backups_total", "Backups, by outcome.", "outcome")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -88,30 +37,95 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// RouteMetrics are the metrics of one route.
-type RouteMetrics struct {
-	classes [classes]struct {
-		requests, cpu, fuel prometheus.Counter
-		duration            prometheus.Observer
+// register adds v, or returns the same metric if it was registered before: a process may open
+// what counts it a second time.
+func register[V vector](m *Metrics, v V) V {
+	err := m.registry.Register(v)
+	if before, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return before.ExistingCollector.(V)
 	}
+	if err != nil {
+		panic("BUG: register a metric: " + err.Error())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.vectors = append(m.vectors, v)
+	return v
 }
 
-// Route returns the metrics of the route with that name, which is one of the schema's.
-func (m *Metrics) Route(name string) *RouteMetrics {
+// Counters are a counter for each value of their labels. The zero value counts nothing.
+type Counters struct{ vector *prometheus.CounterVec }
+
+// Counters registers counters.
+func (m *Metrics) Counters(name, help string, labels ...string) Counters {
 	if m == nil {
-		return nil
+		return Counters{}
 	}
-	r := &RouteMetrics{}
-	for i, class := range classNames {
-		c := &r.classes[i]
-		c.requests, c.cpu, c.fuel = m.requests.WithLabelValues(name, class), m.cpu.WithLabelValues(name, class), m.fuel.WithLabelValues(name, class)
-		c.duration = m.duration.WithLabelValues(name, class)
-	}
-	return r
+	return Counters{register(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels))}
 }
 
-// Retain removes the metrics of routes and jobs that do not have one of the names.
-func (m *Metrics) Retain(routes, jobs map[string]bool) {
+// With returns the counter for the values of the labels, which is shown from then on.
+func (c Counters) With(values ...string) Counter {
+	if c.vector == nil {
+		return Counter{}
+	}
+	return Counter{c.vector.WithLabelValues(values...)}
+}
+
+// Counter is one counter. The zero value counts nothing.
+type Counter struct{ counter prometheus.Counter }
+
+// Add counts n more.
+func (c Counter) Add(n float64) {
+	if c.counter != nil {
+		c.counter.Add(n)
+	}
+}
+
+// Inc counts one more.
+func (c Counter) Inc() { c.Add(1) }
+
+// Histograms are a histogram for each value of their labels. The zero value records nothing.
+type Histograms struct{ vector *prometheus.HistogramVec }
+
+// Histograms registers histograms; buckets are their upper bounds.
+func (m *Metrics) Histograms(name, help string, buckets []float64, labels ...string) Histograms {
+	if m == nil {
+		return Histograms{}
+	}
+	options := prometheus.HistogramOpts{Name: "runner_" + name, Help: help, Buckets: buckets}
+	return Histograms{register(m, prometheus.NewHistogramVec(options, labels))}
+}
+
+// With returns the histogram for the values of the labels, which is shown from then on.
+func (h Histograms) With(values ...string) Histogram {
+	if h.vector == nil {
+		return Histogram{}
+	}
+	return Histogram{h.vector.WithLabelValues(values...)}
+}
+
+// Histogram is one histogram. The zero value records nothing.
+type Histogram struct{ histogram prometheus.Observer }
+
+// Observe records a value.
+func (h Histogram) Observe(value float64) {
+	if h.histogram != nil {
+		h.histogram.Observe(value)
+	}
+}
+
+// Buckets returns count upper bounds of buckets, each factor times the one before.
+func Buckets(first, factor float64, count int) []float64 {
+	return prometheus.ExponentialBuckets(first, factor, count)
+}
+
+// Times returns the buckets for the time of a request, or of a part of it: 50 µs to 7 s.
+func Times() []float64 { return Buckets(50e-6, 2.5, 14) }
+
+// Retain removes counters and histograms that have another value of a label than those to keep,
+// which are by label.
+func (m *Metrics) Retain(keep map[string]map[string]bool) {
 	if m == nil {
 		return
 	}
@@ -119,125 +133,49 @@ func (m *Metrics) Retain(routes, jobs map[string]bool) {
 	if err != nil {
 		return // the next call removes them
 	}
-	gone, goneJobs := map[string]bool{}, map[string]bool{}
+	type value struct{ label, value string }
+	gone := map[value]bool{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				switch name := label.GetValue(); {
-				case label.GetName() == "route" && !routes[name]:
-					gone[name] = true
-				case label.GetName() == "job" && !jobs[name]:
-					goneJobs[name] = true
+				if kept, ok := keep[label.GetName()]; ok && !kept[label.GetValue()] {
+					gone[value{label.GetName(), label.GetValue()}] = true
 				}
 			}
 		}
 	}
-	for name := range gone {
-		labels := prometheus.Labels{"route": name}
-		m.requests.DeletePartialMatch(labels)
-		m.cpu.DeletePartialMatch(labels)
-		m.fuel.DeletePartialMatch(labels)
-		m.duration.DeletePartialMatch(labels)
-	}
-	for name := range goneJobs {
-		m.jobRuns.DeletePartialMatch(prometheus.Labels{"job": name})
-		m.jobDuration.DeleteLabelValues(name)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for old := range gone {
+		for _, v := range m.vectors {
+			v.DeletePartialMatch(prometheus.Labels{old.label: old.value})
+		}
 	}
 }
 
-// Outcomes of a run of a job.
-const (
-	JobDone     = "done"
-	JobRetried  = "retried"  // it failed, and runs again
-	JobFailed   = "failed"   // it failed for the last time
-	JobLost     = "lost"     // it was cancelled, its lease was over, or its end could not be recorded
-	JobReleased = "released" // the server ended or is overloaded, and it runs again
-)
-
-// JobRun counts a run of a job, which is one of the schema's.
-func (m *Metrics) JobRun(job, outcome string, took time.Duration) {
-	if m != nil {
-		m.jobRuns.WithLabelValues(job, outcome).Inc()
-		m.jobDuration.WithLabelValues(job).Observe(took.Seconds())
+// Overload registers what several packages count: refusals because of overload. causes are those
+// of the caller.
+func (m *Metrics) Overload(causes ...string) Counters {
+	counters := m.Counters("overload_total", "Requests and connections that were refused because of overload, by cause.", "cause")
+	for _, cause := range causes {
+		counters.With(cause)
 	}
+	return counters
 }
 
-// Request counts a request with its status, its time, and what its handler used.
-func (r *RouteMetrics) Request(status int, took, cpu time.Duration, fuel int64) {
-	if r == nil {
-		return
-	}
-	c := &r.classes[min(max(status/100-firstClass, 0), classes-1)]
-	c.requests.Inc()
-	c.duration.Observe(took.Seconds())
-	if cpu > 0 {
-		c.cpu.Add(cpu.Seconds())
-		c.fuel.Add(float64(fuel))
-	}
-}
-
-// SandboxWait records for how long a request waited for an instance slot.
-func (m *Metrics) SandboxWait(d time.Duration) {
-	if m != nil {
-		m.sandboxWait.Observe(d.Seconds())
-	}
-}
-
-// Restored records the restore of a sandbox.
-func (m *Metrics) Restored(d time.Duration, pages int) {
-	if m != nil {
-		m.restore.Observe(d.Seconds())
-		m.pages.Observe(float64(pages))
-	}
-}
-
-// Outcomes of a commit.
-const (
-	Committed   = "committed"
-	Conflict    = "conflict"
-	TooLarge    = "too_large"
-	Unavailable = "unavailable"
-)
-
-// Commit records the outcome of a transaction with writes, and the time since its proposal.
-func (m *Metrics) Commit(outcome string, d time.Duration) {
-	if m != nil {
-		m.commits[outcome].Inc()
-		m.commit.Observe(d.Seconds())
-	}
-}
-
-// CredentialRefused counts a refused credential; reason is one of a closed list.
-func (m *Metrics) CredentialRefused(reason string) {
-	if m != nil {
-		m.credentials.WithLabelValues(reason).Inc()
-	}
-}
-
-// Refused counts a request that the server refused with a fault code.
-func (m *Metrics) Refused(code string) {
-	if m != nil {
-		m.refusals.WithLabelValues(code).Inc()
-	}
-}
-
-// Overloaded counts a refusal because of overload; cause is one of a closed list.
-func (m *Metrics) Overloaded(cause string) {
-	if m != nil {
-		m.overload.WithLabelValues(cause).Inc()
-	}
+// RouteMetrics are the metrics of one route, by class of the status: 2xx to 5xx.
+type RouteMetrics [4]struct {
+	Requests, CPU, Fuel Counter
+	Duration            Histogram
 }
 
 // Backup counts a backup.
 func (m *Metrics) Backup(err error) {
-	if m == nil {
-		return
-	}
 	outcome := "written"
 	if err != nil {
 		outcome = "failed"
 	}
-	m.backups.WithLabelValues(outcome).Inc()
+	m.Counters("backups_total", "Backups, by outcome.", "outcome").With(outcome).Inc()
 }
 
 // Gauge adds a metric. read is called each time that the metrics are read. The values have

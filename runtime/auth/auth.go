@@ -94,7 +94,7 @@ type Authenticator struct {
 	keys     *keystore.Keystore
 	store    *store.Store
 	logger   *slog.Logger
-	metrics  *telemetry.Metrics
+	refused  telemetry.Counters // by reason
 	failures failures
 	// unknownKeys counts JWTs with unknown keys, for the log alone.
 	unknownKeys failures
@@ -106,7 +106,8 @@ type Authenticator struct {
 func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 	a := &Authenticator{
 		keys: keys, store: st,
-		logger: cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)), metrics: opt.Metrics,
+		logger:  cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)),
+		refused: opt.Metrics.Counters("refused_credentials_total", "Credentials that were refused, by reason.", "reason"),
 	}
 	a.fresh.limit = opt.MaxStaleness
 	a.fresh.read(st)
@@ -288,7 +289,7 @@ func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keys
 		counted = &a.unknownKeys
 	}
 	wait, repeated := counted.add(network, now)
-	a.metrics.CredentialRefused(string(reason))
+	a.refused.With(string(reason)).Inc()
 	a.tally.add(source{network, reason}, a.keys.Now())
 	if isLogged(repeated) {
 		a.log(p, token, id, reason, repeated)

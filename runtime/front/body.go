@@ -76,7 +76,7 @@ func (x *Exchange) readBytes(n int64) *fault.Fault {
 			room := max(int64(cap(x.body.bytes)), min(n, firstBodyBytes))
 			room = min(room, n)
 			if !x.claim(room) {
-				x.srv.opt.Metrics.Overloaded("bodies")
+				x.srv.metrics.overload.With("bodies").Inc()
 				return errBodies
 			}
 			grown := make([]byte, len(x.body.bytes), int64(len(x.body.bytes))+room)

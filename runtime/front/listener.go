@@ -115,7 +115,7 @@ func (g *gate) admit(nc net.Conn) *conn {
 	g.mu.Unlock()
 	if over {
 		_ = nc.Close()
-		g.srv.opt.Metrics.Overloaded("connections")
+		g.srv.metrics.overload.With("connections").Inc()
 		g.warn("connection closed: its address has max_connections_per_ip open", slog.String("address", c.peer.String()))
 		return nil
 	}

@@ -27,7 +27,7 @@ type Extra struct {
 func (x *Exchange) Refuse(err error, extra Extra) {
 	f := fault.Of(err)
 	outcome, _ := fault.OutcomeOf(f.Code)
-	x.srv.opt.Metrics.Refused(string(f.Code))
+	x.srv.metrics.refusals.With(string(f.Code)).Inc()
 	x.logCause(f, outcome.HTTP)
 	h := x.answer(outcome.HTTP)
 	if x.Private || noStore(outcome.HTTP) {

@@ -29,6 +29,7 @@ type Server struct {
 	bodies atomic.Int64 // memory that large bodies have claimed
 	// backlog limits the memory of large answers that wait for their readers.
 	backlog *backlog
+	metrics metrics
 }
 
 // New returns a server that calls handle for every request that it could read, on the
@@ -42,6 +43,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	}
 	s.opt = s.opt.withinFiles()
 	s.Reconfigure(s.opt)
+	s.metrics = newMetrics(s.opt.Metrics)
 	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
 	s.pool.New = func() any { return &Exchange{srv: s} }
 	s.http = fasthttp.Server{

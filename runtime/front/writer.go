@@ -140,7 +140,7 @@ func (c *conn) writeAnswer() error {
 }
 
 func (c *conn) warnCut() {
-	c.gate.srv.opt.Metrics.Overloaded("answers")
+	c.gate.srv.metrics.overload.With("answers").Inc()
 	c.gate.warn("answer cut off, answer_memory is full", slog.String("address", c.answer.address.String()))
 }
 

@@ -154,6 +154,7 @@ type Engine struct {
 	memory  budget
 	strikes strikes
 	symbols symbolTables
+	metrics metrics
 
 	idleTick atomic.Int64 // counts quarters of IdleTime
 	stop     chan struct{}
@@ -189,6 +190,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		offered: map[string]map[string]hostabi.Function{},
 		slots:   newInstanceSlots(options.Instances, max(options.TotalMemoryBytes/parkedMemory, options.MemoryBytes), options.Now),
 		stop:    make(chan struct{}),
+		metrics: newMetrics(options.Metrics),
 		modules: map[*Module]struct{}{},
 	}
 	e.cpu = cpuqueue.New(cpuSlots(), options.Now)

@@ -54,7 +54,7 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	breaker := &h.breaker
 	probe, err := breaker.admit(&m.engine.strikes, call)
 	if err != nil {
-		m.engine.options.Metrics.Overloaded("breaker")
+		m.engine.metrics.overload.With("breaker").Inc()
 		return err
 	}
 	ran := false
@@ -67,17 +67,17 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		breaker.verdict(&m.engine.strikes, call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
-	metrics := m.engine.options.Metrics
+	metrics, measured := &m.engine.metrics, m.engine.options.Metrics != nil
 	if h.cpu.AlwaysLong() && !m.engine.cpu.Fits(call.Context, &h.cpu) {
-		metrics.Overloaded("cpu")
+		metrics.overload.With("cpu").Inc()
 		return errNoCPU
 	}
 	if err := m.engine.slots.enter(call.Context, c, m.engine.options.QueueWait); err != nil {
-		metrics.Overloaded("instances")
+		metrics.overload.With("instances").Inc()
 		return err
 	}
-	if metrics != nil {
-		metrics.SandboxWait(m.engine.options.Now() - began)
+	if measured {
+		metrics.wait.Observe((m.engine.options.Now() - began).Seconds())
 	}
 	defer m.engine.slots.leave(c)
 	s, err := m.pool.borrow()
@@ -87,7 +87,7 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	defer func() { m.takeBack(s, call, index, ran) }()
 	if s == nil && m.image != nil {
 		if s, err = m.clone(); err != nil {
-			metrics.Overloaded("memory")
+			metrics.overload.With("memory").Inc()
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 	}
@@ -96,7 +96,7 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 			usage.making = m.engine.options.Now()
 		}
 		if s, err = m.boot(call); errors.Is(err, errNoMemory) {
-			metrics.Overloaded("memory")
+			metrics.overload.With("memory").Inc()
 			return fault.Wrap(err, fault.Overloaded, "there is no memory for another sandbox; try again")
 		}
 		outcome, all = err, m.engine.options.Now()-began
@@ -108,13 +108,13 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 			usage.begin(m.engine)
 		}
 		waited := call.Waited()
-		if metrics != nil {
+		if measured {
 			call.Spent.Time -= m.engine.options.Now()
 		}
 		s.lockThread()
 		outcome = s.call(c, index)
 		s.unlockThread()
-		if metrics != nil {
+		if measured {
 			call.Spent.Time += m.engine.options.Now() - (call.Waited() - waited)
 			call.Spent.Fuel += s.spentFuel()
 		}
@@ -140,10 +140,10 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	call.End()
 	switch {
 	case stood, errors.Is(outcome, cpuqueue.ErrFull):
-		metrics.Overloaded("cpu")
+		metrics.overload.With("cpu").Inc()
 		return errNoCPU
 	case errors.Is(outcome, errCannotPark):
-		metrics.Overloaded("waits")
+		metrics.overload.With("waits").Inc()
 		return errCannotPark
 	}
 	crash := f.crash
@@ -174,14 +174,14 @@ func (m *Module) takeBack(s *sandbox, call *hostabi.Call, handler int, ran bool)
 
 // restore restores a sandbox after a request.
 func (m *Module) restore(s *sandbox, call *hostabi.Call, handler int) error {
-	metrics := m.engine.options.Metrics
-	if metrics == nil {
+	if m.engine.options.Metrics == nil {
 		return s.restore(call, handler, s.ended)
 	}
 	began := m.engine.options.Now()
 	err := s.restore(call, handler, s.ended)
 	if err == nil {
-		metrics.Restored(m.engine.options.Now()-began, s.memory.restored)
+		m.engine.metrics.restore.Observe((m.engine.options.Now() - began).Seconds())
+		m.engine.metrics.pages.Observe(float64(s.memory.restored))
 	}
 	return err
 }

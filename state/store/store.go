@@ -66,7 +66,7 @@ type Store struct {
 	dir       string
 	clock     func() time.Time
 	log       *slog.Logger
-	metrics   *telemetry.Metrics
+	metrics   metrics
 	lock      *datadir.Lock // nil in memory
 	db        *badger.DB
 	scrubber  *scrubber // nil in memory
@@ -106,7 +106,7 @@ func Open(o Options) (*Store, error) {
 }
 
 func open(o Options, with setup) (_ *Store, err error) {
-	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: o.Metrics, turns: retry.New()}
+	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New()}
 	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
 	if s.clock == nil {
 		s.clock = clock.System
@@ -421,9 +421,7 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 		return nil, unavailable(*cause)
 	}
 	p := tx.proposal()
-	if s.metrics != nil {
-		defer func(began time.Time) { s.metrics.Commit(outcomeOf(p, failed), time.Since(began)) }(clock.Mark())
-	}
+	defer func(began time.Time) { s.metrics.proposed(p, failed, time.Since(began)) }(clock.Mark())
 	err := s.sequencer.propose(ctx, p)
 	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {
 		if p, err = tx.renew(p); err == nil && p.outcome() == commitlog.Committed {
@@ -431,19 +429,6 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 		}
 	}
 	return p, err
-}
-
-// outcomeOf names the outcome of a proposal for the metrics.
-func outcomeOf(p *proposal, err error) string {
-	switch {
-	case err != nil || p == nil:
-		return telemetry.Unavailable
-	case p.outcome() == commitlog.Committed:
-		return telemetry.Committed
-	case p.outcome() == commitlog.TooLarge:
-		return telemetry.TooLarge
-	}
-	return telemetry.Conflict
 }
 
 // publish notifies followers of the entry committed as seq, then makes it readable.
