@@ -157,7 +157,8 @@ func (c *inputChecker) resultValue(t *Type) bool {
 	_, more := c.members(func(name string) bool {
 		f := t.Entity.Field(name)
 		if f == nil || f.Hidden && !c.hidden || f.Type.Kind == ToMany {
-			return c.skip() && c.reportMember(name, "is not a readable field of %s%s", t.Entity.Name, c.didYouMean(name, t.Entity.FieldNames))
+			return c.skip() && c.reportMember(name, "is not a readable field of %s%s",
+				t.Entity.Name, c.didYouMean(name, t.Entity.FieldNames))
 		}
 		here := c.enter(name)
 		defer c.leave(here)

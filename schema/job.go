@@ -58,7 +58,9 @@ const jobPrefix = "/_job/"
 
 // Route is the route that the handler of a job sees.
 func (j *Job) Route() *Route {
-	return &Route{Method: "POST", Path: jobPrefix + j.Name, Handler: j.Name, Timeout: j.Timeout, As: j.As, Doc: j.Doc, Span: j.Span}
+	return &Route{
+		Method: "POST", Path: jobPrefix + j.Name, Handler: j.Name, Timeout: j.Timeout, As: j.As, Doc: j.Doc, Span: j.Span,
+	}
 }
 
 // Input is the type of the parameters: an object.

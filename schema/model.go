@@ -415,7 +415,9 @@ func (s *Schema) IsFresh(module string) bool {
 func (s *Schema) CheckModules(names []string) (found diag.List) {
 	for _, m := range s.Modules {
 		if !slices.Contains(names, m.Name) {
-			found.Errorf("E552", m.Span, "build/ has no module %s.wasm%s: name one of build/*.wasm, or remove the block", m.Name, diag.DidYouMean(m.Name, names))
+			found.Errorf("E552", m.Span,
+				"build/ has no module %s.wasm%s: name one of build/*.wasm, or remove the block",
+				m.Name, diag.DidYouMean(m.Name, names))
 		}
 	}
 	return found
@@ -426,7 +428,9 @@ func (s *Schema) CheckModules(names []string) (found diag.List) {
 func (s *Schema) CheckFresh(module string) (found diag.List) {
 	for _, m := range s.Modules {
 		if m.Name == module && m.Fresh {
-			found.Errorf("E553", m.Span, "module %s runs no code before a request, so fresh changes nothing: remove it (code outside of functions in TypeScript runs once, in runner build: call it inside of a handler)", m.Name)
+			found.Errorf("E553", m.Span,
+				"module %s runs no code before a request, so fresh changes nothing: remove it (code outside of functions in TypeScript runs once, in runner build: call it inside of a handler)",
+				m.Name)
 		}
 	}
 	return found
@@ -441,7 +445,8 @@ func (s *Schema) CheckHandlers(exports []string) diag.List {
 		if _, ok := slices.BinarySearch(exports, name); ok {
 			return
 		}
-		found.Errorf("E419", span, "no %s named %q: export a function of that name from handlers/%s", what, name, diag.DidYouMean(name, exports))
+		found.Errorf("E419", span, "no %s named %q: export a function of that name from handlers/%s",
+			what, name, diag.DidYouMean(name, exports))
 	}
 	for _, r := range s.Routes {
 		check(r.Span, "handler", r.Handler)

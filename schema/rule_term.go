@@ -86,7 +86,8 @@ func fold(n *Term) *Term {
 }
 
 func isConstant(n *Term) bool {
-	return n.kind == constTerm || n.kind == listTerm && !slices.ContainsFunc(n.elems, func(elem Term) bool { return !isConstant(&elem) })
+	return n.kind == constTerm ||
+		n.kind == listTerm && !slices.ContainsFunc(n.elems, func(elem Term) bool { return !isConstant(&elem) })
 }
 
 // isTruth reports whether a term can only be true, false or absent.

@@ -38,7 +38,8 @@ var (
 	errBytes      = errors.New("must be base64 with padding")
 	errList       = errors.New("must be a list")
 	errDigits     = errors.New("must be a decimal, such as 12.50")
-	errRounded    = errors.New(`must be a string, such as "12.50": a JSON number with more than 15 digits, its places included, may have been rounded`)
+	errRounded    = errors.New(
+		`must be a string, such as "12.50": a JSON number with more than 15 digits, its places included, may have been rounded`)
 )
 
 // Parse reads a JSON value of the type and checks its bounds. The result shares no memory

@@ -87,7 +87,9 @@ func (c *removedChecker) check() {
 	}
 	for _, e := range c.removed.Entities {
 		if other, twice := named[e.Name.Name]; twice {
-			c.errorf("E261", e.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", e.Name.Name, report.At(e.Name.Loc, other))
+			c.errorf("E261", e.Name.Loc,
+				"%s is @removed, and declared again at %s: remove one of them, or give the new one another name",
+				e.Name.Name, report.At(e.Name.Loc, other))
 		}
 		c.checkAttrs("entity "+e.Name.Name, e.NameAttrs)
 	}
@@ -98,7 +100,8 @@ func (c *removedChecker) check() {
 	}
 	for _, f := range notStored(c.decls) {
 		if attr := f.Attr("removed"); attr != nil {
-			c.errorf("E261", attr.Loc, "@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
+			c.errorf("E261", attr.Loc,
+				"@removed is for entities and their fields: %s is not stored, so delete its line", f.Name.Name)
 		}
 	}
 }
@@ -128,7 +131,9 @@ func (c *removedChecker) checkField(e *syntax.EntityDecl, f *syntax.FieldDecl) {
 	isOther := func(other *syntax.FieldDecl) bool { return other.Name.Name == f.Name.Name && other != f }
 	switch again := slices.IndexFunc(e.Fields, isOther); {
 	case again >= 0:
-		c.errorf("E261", f.Name.Loc, "%s is @removed, and declared again at %s: remove one of them, or give the new one another name", name, report.At(f.Name.Loc, e.Fields[again].Name.Loc))
+		c.errorf("E261", f.Name.Loc,
+			"%s is @removed, and declared again at %s: remove one of them, or give the new one another name",
+			name, report.At(f.Name.Loc, e.Fields[again].Name.Loc))
 	case f.Type != nil && f.Type.Name.Name == "id":
 		c.errorf("E261", attr.Loc, "%s is the id of the rows and cannot be removed", name)
 	case f.Attr("tenant") != nil:
@@ -141,6 +146,7 @@ func (c *removedChecker) checkField(e *syntax.EntityDecl, f *syntax.FieldDecl) {
 
 func (c *removedChecker) checkAttrs(what string, attrs []*syntax.FieldAttr) {
 	if attr := syntax.FindAttr(attrs, "was"); attr != nil {
-		c.errorf("E261", attr.Loc, "%s is @removed, so it keeps its stored name: remove @was, and write the name that rows have", what)
+		c.errorf("E261", attr.Loc,
+			"%s is @removed, so it keeps its stored name: remove @was, and write the name that rows have", what)
 	}
 }

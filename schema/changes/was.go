@@ -11,7 +11,8 @@ import (
 
 // Check checks the @was and @removed of declarations: those that Take has returned. errorf reports an
 // error.
-func Check(decls []syntax.Decl, removed *Removed, errorf func(code string, span diag.Span, format string, args ...any)) {
+func Check(decls []syntax.Decl, removed *Removed,
+	errorf func(code string, span diag.Span, format string, args ...any)) {
 	c := checker{decls: decls, removed: removed, errorf: errorf}
 	for _, d := range decls {
 		if e, ok := d.(*syntax.EntityDecl); ok {
@@ -84,7 +85,8 @@ func (c *renameChecker) check() {
 func (c *renameChecker) onlyAttrs(where string, attrs []*syntax.FieldAttr, known ...string) {
 	for _, attr := range attrs {
 		if !slices.Contains(known, attr.Name.Name) {
-			c.errorf("E110", attr.Loc, "@%s is for fields: after the name of %s write only @%s", attr.Name.Name, where, strings.Join(known, " or @"))
+			c.errorf("E110", attr.Loc, "@%s is for fields: after the name of %s write only @%s",
+				attr.Name.Name, where, strings.Join(known, " or @"))
 		}
 	}
 }
@@ -111,11 +113,14 @@ func (c *renameChecker) checkNames(list []renamed) {
 			case !syntax.IsName(before):
 				c.errorf("E260", attr.Loc, "@was(%s) of %s is not a name: write the name that it had before", attr.Arg.Raw, r.what)
 			case before == r.name.Name:
-				c.errorf("E260", attr.Loc, "@was(%s) of %s is its own name: remove @was, or write the name that it had before", attr.Arg.Raw, r.what)
+				c.errorf("E260", attr.Loc,
+					"@was(%s) of %s is its own name: remove @was, or write the name that it had before", attr.Arg.Raw, r.what)
 			case kept:
-				c.errorf("E260", attr.Loc, "@was(%s) of %s: %s is still declared at %s: remove one of them", attr.Arg.Raw, r.what, before, report.At(attr.Loc, now.name.Loc))
+				c.errorf("E260", attr.Loc, "@was(%s) of %s: %s is still declared at %s: remove one of them",
+					attr.Arg.Raw, r.what, before, report.At(attr.Loc, now.name.Loc))
 			case claimed[before] != "":
-				c.errorf("E260", attr.Loc, "%s and %s both have @was(%s): only one of them can have the values", claimed[before], r.what, attr.Arg.Raw)
+				c.errorf("E260", attr.Loc, "%s and %s both have @was(%s): only one of them can have the values",
+					claimed[before], r.what, attr.Arg.Raw)
 			default:
 				claimed[before] = r.what
 			}

@@ -21,7 +21,8 @@ func (a *app) checkActions(actions []syntax.Ident, known []string) {
 			continue
 		}
 		if !slices.Contains(known, action.Name) {
-			a.Errorf("E305", action.Loc, "unknown action %q: use %s%s", action.Name, strings.Join(known, ", "), a.DidYouMean(action.Name, known))
+			a.Errorf("E305", action.Loc, "unknown action %q: use %s%s",
+				action.Name, strings.Join(known, ", "), a.DidYouMean(action.Name, known))
 			continue
 		}
 		twice := false

@@ -45,7 +45,8 @@ func (c *authChecker) checkAuth() {
 		c.sessions = c.sessions || len(auth.Sessions) > 0
 		for _, session := range auth.Sessions {
 			if first, twice := kinds.add(session.Kind); twice {
-				c.Errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s", session.Kind.Name, report.At(session.Kind.Loc, first))
+				c.Errorf("E120", session.Kind.Loc, "\"session %s\" may be declared only once; the first is at %s",
+					session.Kind.Name, report.At(session.Kind.Loc, first))
 			}
 			c.cookies = c.cookies || session.Kind.Name == "cookie"
 			c.checkSession(session)
@@ -83,7 +84,8 @@ func (c *authChecker) entityName(s *syntax.Setting) string {
 		return ""
 	}
 	if _, ok := c.named[name.Name].(*syntax.EntityDecl); !ok {
-		c.Missing(name.Name, "E212", name.Loc, "auth.%s names the unknown entity %q%s", s.Name.Name, name.Name, c.DidYouMean(name.Name, c.entityNames()))
+		c.Missing(name.Name, "E212", name.Loc, "auth.%s names the unknown entity %q%s",
+			s.Name.Name, name.Name, c.DidYouMean(name.Name, c.entityNames()))
 		return ""
 	}
 	return name.Name
@@ -116,12 +118,14 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 			}
 		case "sameSite":
 			if word, ok := c.BareName(s.Value, "lax or strict"); ok && word.Name != "lax" && word.Name != "strict" {
-				c.Errorf("E100", word.Loc, "expected lax or strict, found %q%s", word.Name, c.DidYouMean(word.Name, []string{"lax", "strict"}))
+				c.Errorf("E100", word.Loc, "expected lax or strict, found %q%s",
+					word.Name, c.DidYouMean(word.Name, []string{"lax", "strict"}))
 			}
 		}
 	}
 	if idle != nil && idle.Duration > absolute {
-		c.Missing("absolute", "E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends", idle.Raw, lasts)
+		c.Missing("absolute", "E532", idle.Loc, "idle %s is longer than absolute, %s, after which every session ends",
+			idle.Raw, lasts)
 	}
 }
 
@@ -136,11 +140,15 @@ func (c *authChecker) checkCookieName(name *syntax.Literal) {
 	}
 	switch {
 	case !prefixed && !c.opt.InsecureCookies:
-		c.Errorf("E531", name.Loc, "the cookie name must begin with __Host- (`insecure_cookies = true` under [auth] in runner.toml permits others, on loopback only)")
+		c.Errorf("E531", name.Loc,
+			"the cookie name must begin with __Host- (`insecure_cookies = true` under [auth] in runner.toml permits others, on loopback only)")
 	case rest == "" || len(name.Text) > 64 || strings.ContainsFunc(rest, isOther):
-		c.Errorf("E531", name.Loc, "%q is not a valid cookie name: use at most 64 letters, digits, - and _, at least one of them after __Host-", name.Text)
+		c.Errorf("E531", name.Loc,
+			"%q is not a valid cookie name: use at most 64 letters, digits, - and _, at least one of them after __Host-",
+			name.Text)
 	case !prefixed && strings.HasPrefix(rest, "__"):
-		c.Errorf("E531", name.Loc, "browsers reserve cookie names that begin with __ and would reject %q: choose another name", name.Text)
+		c.Errorf("E531", name.Loc,
+			"browsers reserve cookie names that begin with __ and would reject %q: choose another name", name.Text)
 	}
 }
 
@@ -191,9 +199,12 @@ func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	u, err := url.Parse(location.Text)
 	switch {
 	case model.IsFileName(location.Text):
-	case err == nil && u.Host != "" && u.User == nil && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
+	case err == nil && u.Host != "" && u.User == nil &&
+		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:
-		c.Errorf("E530", location.Loc, "jwks: %s is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)", location.Shown())
+		c.Errorf("E530", location.Loc,
+			"jwks: %s is neither an https URL nor a file name: write \"https://login.example.com/keys\" or \"keys.json\" (http is allowed only for loopback; a file name has no colon)",
+			location.Shown())
 	}
 }
 
@@ -209,6 +220,7 @@ func (c *authChecker) checkAlgorithm(alg syntax.Ident) {
 	case strings.EqualFold(alg.Name, "none"):
 		c.Errorf("E530", alg.Loc, "algorithm \"none\" is never allowed: use %s", strings.Join(jwtAlgorithms, ", "))
 	default:
-		c.Errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s", alg.Name, strings.Join(jwtAlgorithms, ", "))
+		c.Errorf("E530", alg.Loc, "algorithm %q is not allowed with jwks: use %s",
+			alg.Name, strings.Join(jwtAlgorithms, ", "))
 	}
 }

@@ -86,14 +86,16 @@ func (c *entityChecker) checkTenant(e *entityInfo) {
 		}
 		marked++
 		if f.Type.Optional {
-			c.Errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: every row must belong to a tenant", e.name(), f.Name.Name)
+			c.Errorf("E222", attr.Loc, "@tenant field %s.%s cannot be optional: every row must belong to a tenant",
+				e.name(), f.Name.Name)
 		}
 		switch {
 		case !c.tenantSet:
 			c.Missing("tenant", "E225", attr.Loc, "%s has a @tenant field but auth.tenant is not set", e.name())
 		case c.tenant == "": // reported at auth.tenant
 		case f.Type.Name.Name != c.tenant || f.Type.List:
-			c.Errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s", e.name(), f.Name.Name, c.tenant, describeType(f.Type))
+			c.Errorf("E223", attr.Loc, "@tenant field %s.%s must be of type %s (auth.tenant), not %s",
+				e.name(), f.Name.Name, c.tenant, describeType(f.Type))
 		}
 	}
 	if marked > 1 {
@@ -130,16 +132,21 @@ func (c *entityChecker) checkOnDelete(e *entityInfo, f *syntax.FieldDecl, attr *
 	target := c.target(f)
 	switch what := attr.Ref.Name; {
 	case what == "clear" && !f.Type.Optional:
-		c.Errorf("E245", attr.Loc, "%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade", e.name(), f.Name.Name, f.Type.Name.Name)
+		c.Errorf("E245", attr.Loc,
+			"%s.%s is required and cannot be cleared: make it optional (%s?), or write restrict or cascade",
+			e.name(), f.Name.Name, f.Type.Name.Name)
 	case what == "cascade" && e.tenant != nil && f.Attr("tenant") == nil && target.tenant == nil:
-		c.Warnf("W246", attr.Loc, "%s has no tenant: deleting one of its rows deletes rows of %s of all tenants", target.name(), e.name())
+		c.Warnf("W246", attr.Loc, "%s has no tenant: deleting one of its rows deletes rows of %s of all tenants",
+			target.name(), e.name())
 	}
 }
 
 // checkInsertable warns of a required field that no handler can set.
 func (c *entityChecker) checkInsertable(e *entityInfo, f *syntax.FieldDecl) {
 	if mustBeGiven(f) && f.Attr("readonly") != nil {
-		c.Warnf("W244", f.Name.Loc, "%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)", e.name(), f.Name.Name)
+		c.Warnf("W244", f.Name.Loc,
+			"%s.%s is required and read-only: no handler can insert a row (give it a default, or make it optional)",
+			e.name(), f.Name.Name)
 	}
 }
 
@@ -148,7 +155,9 @@ func mustBeGiven(f *syntax.FieldDecl) bool {
 	if f.Type == nil || f.Type.Optional || f.Default != nil || f.Type.Name.Name == "id" {
 		return false
 	}
-	return !slices.ContainsFunc([]string{"created", "updated", "tenant", "inverse"}, func(name string) bool { return f.Attr(name) != nil })
+	return !slices.ContainsFunc([]string{"created", "updated", "tenant", "inverse"}, func(name string) bool {
+		return f.Attr(name) != nil
+	})
 }
 
 func indexable(f *syntax.FieldDecl) bool {
@@ -161,16 +170,21 @@ func (c *entityChecker) checkRelation(e *entityInfo, f *syntax.FieldDecl) {
 	_, isType := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 	switch {
 	case isType:
-		c.Errorf("E212", f.Type.Name.Loc, "type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
+		c.Errorf("E212", f.Type.Name.Loc,
+			"type %s describes a request or a result and cannot be stored: use json, or make it an entity", f.Type.Name.Name)
 	case inverse != nil && c.typeExists(f) && (target == nil || !f.Type.List):
-		c.Errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s", f.Name.Name, describeType(f.Type))
+		c.Errorf("E219", inverse.Loc, "@inverse needs a to-many relation (%s: Entity[]), not %s",
+			f.Name.Name, describeType(f.Type))
 	case target == nil:
 	case f.Type.List && inverse == nil:
-		c.Errorf("E220", f.Name.Loc, "to-many relation %s.%s needs @inverse(field of %s)", e.name(), f.Name.Name, target.name())
+		c.Errorf("E220", f.Name.Loc, "to-many relation %s.%s needs @inverse(field of %s)",
+			e.name(), f.Name.Name, target.name())
 	case f.Type.List:
 		c.checkInverse(e, f, inverse, target)
 	case target.tenant != nil && e.tenant == nil && !(f.Type.Optional && f.Attr("readonly") != nil):
-		c.Missing("tenant", "E226", f.Name.Loc, "%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only", e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
+		c.Missing("tenant", "E226", f.Name.Loc,
+			"%s.%s refers to an entity with tenants, but %s has no tenant: give %s a @tenant field, or make %s optional and read-only",
+			e.name(), f.Name.Name, e.name(), e.name(), f.Name.Name)
 	}
 }
 
@@ -180,7 +194,8 @@ func (c *entityChecker) checkInverse(e *entityInfo, f *syntax.FieldDecl, attr *s
 	}
 	back := target.fields[attr.Ref.Name]
 	if back == nil || back.Type == nil || back.Type.List || c.target(back) != e {
-		c.Missing(attr.Ref.Name, "E219", attr.Loc, "%s has no relation to %s named %q%s", target.name(), e.name(), attr.Ref.Name, c.DidYouMean(attr.Ref.Name, c.relations(target, e)))
+		c.Missing(attr.Ref.Name, "E219", attr.Loc, "%s has no relation to %s named %q%s",
+			target.name(), e.name(), attr.Ref.Name, c.DidYouMean(attr.Ref.Name, c.relations(target, e)))
 		return
 	}
 	if other := c.inverseOf[back]; other != "" {
@@ -210,9 +225,11 @@ func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
 		f := e.fields[col.Name.Name]
 		switch _, twice := taken.add(col.Name); {
 		case f == nil:
-			c.Missing(col.Name.Name, "E216", attr.Loc, "@@%s names the unknown field %q of %s%s", attr.Name.Name, col.Name.Name, e.name(), c.DidYouMean(col.Name.Name, e.fieldNames()))
+			c.Missing(col.Name.Name, "E216", attr.Loc, "@@%s names the unknown field %q of %s%s",
+				attr.Name.Name, col.Name.Name, e.name(), c.DidYouMean(col.Name.Name, e.fieldNames()))
 		case !indexable(f):
-			c.Missing(col.Name.Name, "E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
+			c.Missing(col.Name.Name, "E217", attr.Loc,
+				"json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
 		case twice:
 			c.Errorf("E217", attr.Loc, "@@%s repeats field %q", attr.Name.Name, col.Name.Name)
 		}

@@ -44,7 +44,8 @@ func (c *fieldChecker) checkFields(owner string, fields []*syntax.FieldDecl) {
 	taken := seenNames{}
 	for _, f := range fields {
 		if first, twice := taken.add(f.Name); twice {
-			c.Errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s", f.Name.Name, owner, report.At(f.Name.Loc, first))
+			c.Errorf("E211", f.Name.Loc, "field %q is already declared in %s at %s",
+				f.Name.Name, owner, report.At(f.Name.Loc, first))
 		}
 		switch first, named := firstRune(f.Name.Name); {
 		case !named:
@@ -91,7 +92,8 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	}
 	switch name {
 	case "decimal":
-		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > schema.MaxDigits || args.Second.Int < 0 || args.Second.Int > args.First.Int {
+		if args == nil || args.Range || args.Second == nil || args.First.Int < 1 || args.First.Int > schema.MaxDigits ||
+			args.Second.Int < 0 || args.Second.Int > args.First.Int {
 			refuse("decimal needs (digits, places) with places ≤ digits ≤ %d", schema.MaxDigits)
 		}
 	case "string", "text", "int", "float":
@@ -119,7 +121,8 @@ func (c *fieldChecker) checkBounds(f *syntax.FieldDecl) {
 		}
 		switch name := attr.Name.Name; name {
 		case "min", "max":
-			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"}, f.Type.Name.Name) {
+			if !f.Type.List && slices.Contains([]string{"int", "float", "decimal", "duration", "time", "date"},
+				f.Type.Name.Name) {
 				if why := mismatch(f.Type, attr.Arg); why != "" {
 					c.Errorf("E213", attr.Loc, "@%s(%s) %s", name, attr.Arg.Raw, why)
 				}
@@ -159,7 +162,8 @@ func (c *fieldChecker) checkPattern(f *syntax.FieldDecl, attr *syntax.FieldAttr)
 func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.FieldAttr) {
 	program := schema.PatternProgram(attr.Arg.Text)
 	if program > schema.MaxPatternProgram {
-		c.Errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions", program, schema.MaxPatternProgram)
+		c.Errorf("E248", attr.Loc, "the pattern compiles to %d instructions; the limit is %d: use smaller repetitions",
+			program, schema.MaxPatternProgram)
 		return
 	}
 	if !c.typeExists(f) || f.Type.Args != nil && f.Type.Args.First == nil {
@@ -170,9 +174,11 @@ func (c *fieldChecker) checkPatternBounds(f *syntax.FieldDecl, attr *syntax.Fiel
 	switch longest := t.LongestText(); {
 	case longest == 0 && !t.HasMaxLen:
 		name := f.Type.Name.Name
-		c.Errorf("E247", attr.Loc, "@pattern needs a text of limited length: write %s(1000), with the length that you need", name)
+		c.Errorf("E247", attr.Loc,
+			"@pattern needs a text of limited length: write %s(1000), with the length that you need", name)
 	case longest > schema.MaxPatternSteps/program:
-		c.Errorf("E248", attr.Loc, "the pattern compiles to %d instructions; for texts of %d characters the limit is %d: limit the length, or use smaller repetitions",
+		c.Errorf("E248", attr.Loc,
+			"the pattern compiles to %d instructions; for texts of %d characters the limit is %d: limit the length, or use smaller repetitions",
 			program, longest, schema.MaxPatternSteps/longest)
 	}
 }
@@ -244,10 +250,12 @@ func (c *fieldChecker) checkEnumDefault(enum *syntax.EnumDecl, v syntax.SettingV
 	switch v := v.(type) {
 	case *syntax.NameSetting:
 		if values := model.Names(enum.Values); !slices.Contains(values, v.Name.Name) {
-			c.Missing(v.Name.Name, "E215", v.Loc, "%q is not a value of enum %s%s", v.Name.Name, enum.Name.Name, c.DidYouMean(v.Name.Name, values))
+			c.Missing(v.Name.Name, "E215", v.Loc, "%q is not a value of enum %s%s",
+				v.Name.Name, enum.Name.Name, c.DidYouMean(v.Name.Name, values))
 		}
 	case *syntax.Literal:
-		c.Errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes", v.Raw, enum.Name.Name)
+		c.Errorf("E215", v.Loc, "%s is not a value of enum %s: a default is the value's name, without quotes",
+			v.Raw, enum.Name.Name)
 	}
 }
 

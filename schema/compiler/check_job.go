@@ -38,7 +38,8 @@ func (c *jobChecker) checkJobs() {
 		c.routes.settings.checkSettings(block.Settings, onJobs)
 		for _, j := range block.Jobs {
 			if first, twice := taken.add(j.Name); twice {
-				c.Errorf("E510", j.Name.Loc, "%q is already declared at %s: the handler of a job has its name", j.Name.Name, report.At(j.Name.Loc, first))
+				c.Errorf("E510", j.Name.Loc, "%q is already declared at %s: the handler of a job has its name",
+					j.Name.Name, report.At(j.Name.Loc, first))
 			}
 			c.checkJob(j, routeSettings{}.with(block.Settings))
 		}
@@ -51,12 +52,17 @@ func (c *jobChecker) checkJob(d *syntax.FunctionDecl, in routeSettings) {
 	c.routes.checkHandlerName(d.Name)
 	for i := range c.schema.Routes {
 		if r := &c.schema.Routes[i]; r.Handler == d.Name.Name && r.Handler != "" {
-			c.Errorf("E510", d.Name.Loc, "%q is the handler of %s %s: jobs have handlers of their own, which run beside requests", r.Handler, r.Method, r.Path)
+			c.Errorf("E510", d.Name.Loc,
+				"%q is the handler of %s %s: jobs have handlers of their own, which run beside requests",
+				r.Handler, r.Method, r.Path)
 			break
 		}
 	}
 	set := in.with(d.Settings)
-	j := schema.Job{Name: d.Name.Name, As: refOf(set.as), Retries: schema.DefaultRetries, Backoff: schema.DefaultBackoff, Doc: d.Doc, Span: d.Loc}
+	j := schema.Job{
+		Name: d.Name.Name, As: refOf(set.as), Retries: schema.DefaultRetries, Backoff: schema.DefaultBackoff,
+		Doc: d.Doc, Span: d.Loc,
+	}
 	_, j.Timeout = boundsOf(set)
 	if set.retries != nil && set.retries.Amount != nil {
 		j.Retries = int(set.retries.Amount.Int)
@@ -98,14 +104,18 @@ func (c *jobChecker) checkConcurrency(d *syntax.FunctionDecl, v *syntax.Concurre
 			continue
 		}
 		if slices.Contains(callerFields, p.Name.Name) {
-			c.Errorf("E512", v.By.Loc, "concurrency by %s: it could mean the parameter or the %s of the caller: rename the parameter", v.By.Name, v.By.Name)
+			c.Errorf("E512", v.By.Loc,
+				"concurrency by %s: it could mean the parameter or the %s of the caller: rename the parameter",
+				v.By.Name, v.By.Name)
 		} else if p.Type != nil && (p.Type.List || p.Type.Name.Name == "json" || c.isObject(p.Type.Name.Name)) {
-			c.Errorf("E512", v.By.Loc, "concurrency by %s: a parameter of type %s has no single value to count by", v.By.Name, describeType(p.Type))
+			c.Errorf("E512", v.By.Loc, "concurrency by %s: a parameter of type %s has no single value to count by",
+				v.By.Name, describeType(p.Type))
 		}
 		return built
 	}
 	if !slices.Contains(callerFields, v.By.Name) {
-		c.Missing(v.By.Name, "E512", v.By.Loc, "concurrency by %s: write tenant, user or a parameter of %s%s", v.By.Name, d.Name.Name, c.DidYouMean(v.By.Name, names))
+		c.Missing(v.By.Name, "E512", v.By.Loc, "concurrency by %s: write tenant, user or a parameter of %s%s",
+			v.By.Name, d.Name.Name, c.DidYouMean(v.By.Name, names))
 	}
 	return built
 }
@@ -126,26 +136,32 @@ func (c *jobChecker) checkSchedule(d *syntax.FunctionDecl, set routeSettings) *s
 		named, err := schedule.Zone(v.Zone.Text)
 		if err != nil && v.Zone.Var != "" {
 			built.Zone = v.Zone.Text // the name of the variable, if it has no value here
-			c.Errorf("E514", v.Zone.Loc, "%s is not a time zone: write a name of the IANA database such as \"Europe/Berlin\"", v.Zone.Shown())
+			c.Errorf("E514", v.Zone.Loc,
+				"%s is not a time zone: write a name of the IANA database such as \"Europe/Berlin\"", v.Zone.Shown())
 		} else if err != nil {
-			c.Errorf("E514", v.Zone.Loc, "%v: write a name of the IANA database such as \"Europe/Berlin\"%s", err, c.DidYouMean(v.Zone.Text, schedule.Zones()))
+			c.Errorf("E514", v.Zone.Loc, "%v: write a name of the IANA database such as \"Europe/Berlin\"%s",
+				err, c.DidYouMean(v.Zone.Text, schedule.Zones()))
 		} else {
 			zone, built.Zone = named, named
 		}
 	}
 	if _, err := schedule.Parse(built.Cron, zone); err != nil && v.Cron.Var != "" {
-		c.Errorf("E513", v.Cron.Loc, "schedule: %s is not a cron expression that fires: write one such as \"0 3 * * *\"", v.Cron.Shown())
+		c.Errorf("E513", v.Cron.Loc,
+			"schedule: %s is not a cron expression that fires: write one such as \"0 3 * * *\"", v.Cron.Shown())
 	} else if err != nil {
 		c.Errorf("E513", v.Cron.Loc, "schedule: %v", err)
 	}
 	if set.as == nil {
 		c.Errorf("E515", set.schedule.Name.Loc, "a schedule has no caller: add `as: <scope>`, whose grants the job has")
 	} else if scope := c.scopes[refOf(set.as)]; scope != nil && c.needsTenant(scope) {
-		c.Warnf("W516", set.as.Ref.Loc, "scope %q reaches rows of the caller's tenant alone, and a schedule has none: add @allTenants to the scope", scope.Name.Name)
+		c.Warnf("W516", set.as.Ref.Loc,
+			"scope %q reaches rows of the caller's tenant alone, and a schedule has none: add @allTenants to the scope",
+			scope.Name.Name)
 	}
 	for _, p := range d.Params {
 		if p.Type != nil && !p.Type.Optional && !p.Omits && p.Default == nil {
-			c.Errorf("E515", p.Loc, "a schedule gives no parameters: make %q optional (%s?), or give it a default", p.Name.Name, describeType(p.Type))
+			c.Errorf("E515", p.Loc, "a schedule gives no parameters: make %q optional (%s?), or give it a default",
+				p.Name.Name, describeType(p.Type))
 		}
 	}
 	return built

@@ -48,7 +48,8 @@ func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	private, named := hostKind(u.Hostname())
 	switch {
 	case private && !c.opt.AllowPrivate:
-		refuse("write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
+		refuse(
+			"write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
 		return
 	case private && (u.Scheme == "https" || u.Scheme == "http"):
 	case !named || u.Scheme != "https":
@@ -100,7 +101,8 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 		noOrigin += `, or "*" for any`
 	}
 	u, err := url.Parse(origin.Text)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || !strings.HasPrefix(origin.Text, u.Scheme+"://"+u.Host) {
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+		!strings.HasPrefix(origin.Text, u.Scheme+"://"+u.Host) {
 		refuse("%s", noOrigin)
 		return
 	}
@@ -109,10 +111,12 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 	case strings.Contains(u.Host, "*"):
 		refuse("has a wildcard, which no browser sends: list each origin")
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
-		refuse("has letters that browsers send as ASCII: write the host name in its xn-- form, as copied from the address bar")
+		refuse(
+			"has letters that browsers send as ASCII: write the host name in its xn-- form, as copied from the address bar")
 	case origin.Text != strings.ToLower(u.Scheme+"://"+u.Host):
 		refuse("%s", noOrigin)
-	case strings.HasSuffix(u.Host, ":") || u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
+	case strings.HasSuffix(u.Host, ":") ||
+		u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
 		refuse("needs a port from 1 to 65535 after the colon")
 	case u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80:
 		refuse("has the scheme's default port, which browsers omit: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))

@@ -153,7 +153,8 @@ func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments
 				continue
 			}
 			r, _ := utf8.DecodeRuneInString(s.text[bad:])
-			c.Errorf("E409", span, "the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
+			c.Errorf("E409", span,
+				"the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
 		}
 		return false
 	}

@@ -26,14 +26,17 @@ func (c *policyChecker) checkPolicy(e *entityInfo, p *syntax.PolicyDecl) {
 	c.checkActions(p.Actions, policyActions)
 	for _, kind := range p.To {
 		if kind.Scope != nil && c.scopes[kind.Scope.Name] == nil {
-			c.Missing(kind.Scope.Name, "E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s", kind.Scope.Name, c.DidYouMean(kind.Scope.Name, c.scopeNames))
+			c.Missing(kind.Scope.Name, "E242", kind.Loc, "`to apiKey(%s)`: no scope of that name%s",
+				kind.Scope.Name, c.DidYouMean(kind.Scope.Name, c.scopeNames))
 		}
 		if kind.Name.Name == "apiKey" && p.Effect.Name == "allow" {
 			c.Errorf("E316", head, "@@allow to apiKey: keys get their rights only from @grant; `to apiKey` is for @@deny")
 		}
 	}
 	if p.Effect.Name == "allow" && len(p.To) == 0 && p.When == nil {
-		c.Errorf("E228", head, "@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant", e.name())
+		c.Errorf("E228", head,
+			"@@allow without `to` and `when` also gives anonymous callers access to %s: write `to session`, or `to anonymous` if that is meant",
+			e.name())
 	}
 	if p.Effect.Name == "allow" {
 		c.checkAllowedInsert(e, p)
@@ -59,7 +62,9 @@ func (c *policyChecker) checkAllowedInsert(e *entityInfo, p *syntax.PolicyDecl) 
 	}
 	for _, f := range e.decl.Fields {
 		if mustBeGiven(f) && f.Attr("hidden") != nil && f.Attr("readonly") == nil {
-			c.Warnf("W317", insert.Loc, "@@allow lets no caller insert a %s: its required field %s is @hidden, and only a @grant can name it (give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc,
+				"@@allow lets no caller insert a %s: its required field %s is @hidden, and only a @grant can name it (give it a default, or make it optional)",
+				e.name(), f.Name.Name)
 			return
 		}
 	}

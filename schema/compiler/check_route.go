@@ -90,14 +90,18 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 
 	span, label := head(d), route.Method+" "+route.Path
 	if set.verify != nil && len(route.Params) > 0 {
-		c.Warnf("W429", d.Path.Loc, "verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each a route and a secret of its own, or put it in the body)", route.Params[0])
+		c.Warnf("W429", d.Path.Loc,
+			"verify: on a path with parameters: no scheme signs the path, so a delivery can be sent with another :%s (give each a route and a secret of its own, or put it in the body)",
+			route.Params[0])
 	}
 	auth, ok := c.effectiveAuth(set, span, "E400", label)
 	if ok {
 		route.Auth = auth
 		c.checkAccess(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
-			c.Warnf("W416", span, "%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)", label)
+			c.Warnf("W416", span,
+				"%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)",
+				label)
 		}
 	}
 	c.schema.Routes = append(c.schema.Routes, route)
@@ -123,7 +127,8 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 	}
 	shape := route.Method + " " + shapeOf(route.Path)
 	if first, taken := c.shapes[shape]; taken {
-		c.Errorf("E406", head(d), "%s %s has the same shape as the route at %s: a request could match both", route.Method, route.Path, report.At(d.Loc, first))
+		c.Errorf("E406", head(d), "%s %s has the same shape as the route at %s: a request could match both",
+			route.Method, route.Path, report.At(d.Loc, first))
 		return
 	}
 	c.shapes[shape] = d.Loc
@@ -150,7 +155,9 @@ func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 		case s.Name.Name == "input" && !body:
 			c.Errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
 		case s.Name.Name == "query" && body:
-			c.Errorf("E503", s.Name.Loc, "query: only for GET, HEAD and OPTIONS, whose handlers read the query as their body; a %s request has a body: use input", d.Method.Name)
+			c.Errorf("E503", s.Name.Loc,
+				"query: only for GET, HEAD and OPTIONS, whose handlers read the query as their body; a %s request has a body: use input",
+				d.Method.Name)
 		}
 	}
 }
@@ -163,10 +170,12 @@ func hasBody(method string) bool {
 func (c *routeChecker) effectiveAuth(set routeSettings, span diag.Span, code, label string) (schema.Auth, bool) {
 	switch {
 	case set.auth == nil && code == "E400":
-		c.Missing("auth", code, span, "%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
+		c.Missing("auth", code, span,
+			"%s has no auth mode: set auth on the group or on the route (none, session or apiKey(<scope>))", label)
 		return schema.Auth{}, false
 	case set.auth == nil:
-		c.Missing("auth", code, span, "@expose %s has no auth mode: set auth on the functions block or on the function", label)
+		c.Missing("auth", code, span,
+			"@expose %s has no auth mode: set auth on the functions block or on the function", label)
 		return schema.Auth{}, false
 	case set.auth.Auth == nil:
 		return schema.Auth{}, false
@@ -229,14 +238,19 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth")
 	}
 	if isWord(set.mints, "session") && !c.cookies {
-		c.Missing("cookie", "E430", set.mints.Name.Loc, "mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
+		c.Missing("cookie", "E430", set.mints.Name.Loc,
+			"mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
-	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 && (auth.Session || auth.None && set.as == nil) {
+	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 &&
+		(auth.Session || auth.None && set.as == nil) {
 		c.unguarded = true
-		c.Warnf("W203", span, "%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)", label)
+		c.Warnf("W203", span,
+			"%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)",
+			label)
 	}
 	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
-		c.Errorf("E428", span, "cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
+		c.Errorf("E428", span,
+			"cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
 	}
 	if set.rate == nil || set.rate.Rate == nil || c.haveTenant(auth) {
 		return
@@ -284,7 +298,9 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	}
 	c.checkHandlerName(d.Name)
 	set := in.with(d.Settings)
-	f := schema.Function{Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
+	f := schema.Function{
+		Name: d.Name.Name, Exposed: d.Expose, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc,
+	}
 	f.BodyBytes, f.Timeout = boundsOf(set)
 	f.Verify = verifyOf(set)
 	f.CSRFOff, f.CreatesSession, f.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
@@ -302,7 +318,9 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
-	route := schema.Route{Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc}
+	route := schema.Route{
+		Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc,
+	}
 	route.BodyBytes, route.Timeout = boundsOf(set)
 	if hasBody(d.Method.Name) {
 		route.Input = refOf(set.input)

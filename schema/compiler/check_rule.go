@@ -182,7 +182,8 @@ func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 	inner := ruleScope{outer: in.entity, inExists: true, old: in.old}
 	if c.schema.Typed && e.Entity.Name != "" {
 		if inner.entity = c.entity(e.Entity.Name); inner.entity == nil {
-			c.Missing(e.Entity.Name, "E236", e.Entity.Loc, "exists: unknown entity %q%s", e.Entity.Name, c.DidYouMean(e.Entity.Name, c.entityNames()))
+			c.Missing(e.Entity.Name, "E236", e.Entity.Loc, "exists: unknown entity %q%s",
+				e.Entity.Name, c.DidYouMean(e.Entity.Name, c.entityNames()))
 			return
 		}
 	}
@@ -190,7 +191,9 @@ func (c *ruleChecker) checkExists(e *syntax.ExistsExpr, in ruleScope) {
 		before := len(c.Found)
 		c.checkRule(e.Where, inner)
 		if inner.entity != nil && len(c.Found) == before && !c.usesIndex(inner.entity, e.Where) {
-			c.Warnf("W243", e.Loc, "no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)", e.Entity.Name)
+			c.Warnf("W243", e.Loc,
+				"no index serves this exists: each check may scan every row of %s, and fails beyond 100,000 rows (compare an id, a relation or an indexed field with ==)",
+				e.Entity.Name)
 		}
 	}
 }
@@ -282,7 +285,8 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 	f := row.fields[path[0].Name]
 	switch {
 	case f == nil:
-		c.Missing(path[0].Name, "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), row.name(), c.DidYouMean(path[0].Name, row.fieldNames()))
+		c.Missing(path[0].Name, "E230", e.Loc, "unknown name %q: %s has no such field%s",
+			e.String(), row.name(), c.DidYouMean(path[0].Name, row.fieldNames()))
 		return exprType{}
 	case f.Type == nil:
 		return exprType{}
@@ -290,7 +294,8 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 	target := c.target(f)
 	switch {
 	case target != nil && f.Type.List:
-		c.Errorf("E234", e.Loc, "%s.%s is a to-many relation: use exists(%s where ...)", row.name(), path[0].Name, target.name())
+		c.Errorf("E234", e.Loc, "%s.%s is a to-many relation: use exists(%s where ...)",
+			row.name(), path[0].Name, target.name())
 		return exprType{}
 	case len(path) == 1:
 		t := c.typeOfField(f)
@@ -377,7 +382,9 @@ func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 		t.kind, t.list = wordKind, true
 		return t
 	case "kind":
-		return exprType{kind: wordKind, name: "string", words: []string{"session", "apiKey", "anonymous", "system"}, of: "auth.kind"}
+		return exprType{
+			kind: wordKind, name: "string", words: []string{"session", "apiKey", "anonymous", "system"}, of: "auth.kind",
+		}
 	case "scope":
 		return exprType{kind: wordKind, name: "string", words: c.scopeNames, of: "the scopes in the apiKeys block"}
 	}
@@ -394,7 +401,8 @@ func (c *ruleChecker) unknownName(e *syntax.NameExpr, in ruleScope) {
 		c.Errorf("E230", e.Loc, "unknown name %q: only auth.* can be used here", e.String())
 		return
 	}
-	c.Missing(e.String(), "E230", e.Loc, "unknown name %q: %s has no such field%s", e.String(), in.entity.name(), c.DidYouMean(e.String(), in.entity.fieldNames()))
+	c.Missing(e.String(), "E230", e.Loc, "unknown name %q: %s has no such field%s",
+		e.String(), in.entity.name(), c.DidYouMean(e.String(), in.entity.fieldNames()))
 }
 
 func (c *ruleChecker) checkComparison(e *syntax.BinaryExpr, in ruleScope) {
@@ -579,6 +587,7 @@ func (c *ruleChecker) checkOrdered(e *syntax.BinaryExpr, x, y exprType) {
 	case !c.comparable(x, y):
 		c.cannotCompare(e, x, y)
 	case !hasOrder(x) || !hasOrder(y):
-		c.Errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s", string(e.Op), withArticle(x), withArticle(y))
+		c.Errorf("E238", e.OpSpan, "%q needs numbers, texts or times, not %s and %s",
+			string(e.Op), withArticle(x), withArticle(y))
 	}
 }

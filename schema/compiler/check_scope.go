@@ -83,7 +83,8 @@ func (c *scopeChecker) checkKeySettings(settings []*syntax.Setting) {
 	}
 	for _, s := range settings {
 		if s.Name.Name == "maxLifetime" && s.Value != nil {
-			c.Errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s", raw(lifetime.Value), raw(s.Value))
+			c.Errorf("E311", lifetime.Value.Span(), "defaultLifetime %s is longer than maxLifetime %s",
+				raw(lifetime.Value), raw(s.Value))
 			return
 		}
 	}
@@ -94,7 +95,8 @@ func (c *scopeChecker) checkKeyPrefix(v syntax.SettingValue) {
 	switch {
 	case !ok:
 	case !prefixForm.MatchString(lit.Text):
-		c.Errorf("E310", lit.Loc, "the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
+		c.Errorf("E310", lit.Loc,
+			"the token prefix %q must be 2-8 lower-case letters or digits, beginning with a letter", lit.Text)
 	case slices.Contains(reservedPrefixes, lit.Text):
 		c.Errorf("E310", lit.Loc, "the token prefix %q is reserved for sessions (rns) and platform keys (rnp)", lit.Text)
 	default:
@@ -123,7 +125,9 @@ func (c *scopeChecker) checkSystem(scope *syntax.ScopeDecl, systems map[string]s
 	if first, twice := systems[id]; !twice {
 		systems[id] = scope.Name
 	} else if first.Name != scope.Name.Name {
-		c.Warnf("W302", scope.Name.Loc, "scopes %q and %q share the system id %q; keys of one do not work on routes of the other", first.Name, scope.Name.Name, id)
+		c.Warnf("W302", scope.Name.Loc,
+			"scopes %q and %q share the system id %q; keys of one do not work on routes of the other",
+			first.Name, scope.Name.Name, id)
 	}
 }
 
@@ -146,7 +150,8 @@ func (c *scopeChecker) checkScope(scope *syntax.ScopeDecl) {
 	c.rules.checkCallerRules(scope.Issues)
 	c.rules.checkCallerRules(scope.Manages)
 	if len(scope.AllTenants) > 0 && len(scope.Issues) > 0 {
-		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
+		c.Errorf("E314", name.Loc,
+			"scope %q is @allTenants and has @issue: a user of one tenant could create a key for all tenants", name.Name)
 	}
 	if len(scope.AllTenants) > 0 && len(scope.Manages) > 0 {
 		c.Errorf("E314", name.Loc, "scope %q is @allTenants and has @manage: its keys are not of one tenant", name.Name)
@@ -173,7 +178,8 @@ func (c *scopeChecker) checkGrant(grant *syntax.GrantDecl) {
 func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) {
 	e := c.entity(name.Name)
 	if e == nil {
-		c.Missing(name.Name, "E306", name.Loc, "@grant names the unknown entity %q%s", name.Name, c.DidYouMean(name.Name, c.entityNames()))
+		c.Missing(name.Name, "E306", name.Loc, "@grant names the unknown entity %q%s",
+			name.Name, c.DidYouMean(name.Name, c.entityNames()))
 		return
 	}
 	for _, field := range grant.Fields {
@@ -181,7 +187,8 @@ func (c *scopeChecker) checkGrantOn(grant *syntax.GrantDecl, name syntax.Ident) 
 		switch {
 		case field.Name == "":
 		case f == nil:
-			c.Missing(field.Name, "E307", field.Loc, "%s has no field %q%s", name.Name, field.Name, c.DidYouMean(field.Name, e.fieldNames()))
+			c.Missing(field.Name, "E307", field.Loc, "%s has no field %q%s",
+				name.Name, field.Name, c.DidYouMean(field.Name, e.fieldNames()))
 		case f.Attr("hidden") != nil && wordFor("read", grant.Actions) != nil:
 			c.Warnf("W308", field.Loc, "fields(...) names the @hidden field %s: every key of this scope can read it", field.Name)
 		}
@@ -203,10 +210,14 @@ func (c *scopeChecker) checkGrantedInsert(grant *syntax.GrantDecl, e *entityInfo
 		switch {
 		case isNamed || !mustBeGiven(f) || f.Attr("readonly") != nil || c.MayDeclare(f.Name.Name):
 		case grant.HasFields:
-			c.Warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is not in fields(...) (add it, give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc,
+				"no key of this scope can insert a %s: its required field %s is not in fields(...) (add it, give it a default, or make it optional)",
+				e.name(), f.Name.Name)
 			return
 		case f.Attr("hidden") != nil:
-			c.Warnf("W317", insert.Loc, "no key of this scope can insert a %s: its required field %s is @hidden (name it in fields(...), give it a default, or make it optional)", e.name(), f.Name.Name)
+			c.Warnf("W317", insert.Loc,
+				"no key of this scope can insert a %s: its required field %s is @hidden (name it in fields(...), give it a default, or make it optional)",
+				e.name(), f.Name.Name)
 			return
 		}
 	}
@@ -214,7 +225,8 @@ func (c *scopeChecker) checkGrantedInsert(grant *syntax.GrantDecl, e *entityInfo
 
 // checkOverlap reports actions that an earlier @grant of the scope grants. granted has the
 // single actions by entity.
-func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl, granted map[string]map[string]bool) {
+func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.GrantDecl,
+	granted map[string]map[string]bool) {
 	mine := map[string]map[string]bool{}
 	for _, entity := range grant.Entities {
 		if mine[entity.Name] != nil {
@@ -231,7 +243,8 @@ func (c *scopeChecker) checkOverlap(scope *syntax.ScopeDecl, grant *syntax.Grant
 				mine[entity.Name][part] = true
 				if granted[entity.Name][part] && !reported[part] {
 					reported[part] = true
-					c.Errorf("E315", grant.Loc, "scope %q grants %s on %s twice: write one @grant for each entity and action", scope.Name.Name, part, entity.Name)
+					c.Errorf("E315", grant.Loc,
+						"scope %q grants %s on %s twice: write one @grant for each entity and action", scope.Name.Name, part, entity.Name)
 				}
 			}
 		}

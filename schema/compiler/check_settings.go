@@ -124,7 +124,8 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		case group:
 			c.Errorf("E415", s.Name.Loc, "as: is not inherited: write it on each %s that needs it", kindOf(on))
 		case c.scopes[s.Ref.Name] == nil:
-			c.Missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s", s.Ref.Name, c.DidYouMean(s.Ref.Name, c.scopeNames))
+			c.Missing(s.Ref.Name, "E413", s.Ref.Loc, "as: no scope named %q in the apiKeys block%s",
+				s.Ref.Name, c.DidYouMean(s.Ref.Name, c.scopeNames))
 		}
 	case "mints":
 		if group {
@@ -195,13 +196,15 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 	case "session":
 		for _, role := range m.Names {
 			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
-				c.Missing(role.Name, "E411", role.Loc, "session(%s): no such role in auth.roles%s", role.Name, c.DidYouMean(role.Name, c.roleNames))
+				c.Missing(role.Name, "E411", role.Loc, "session(%s): no such role in auth.roles%s",
+					role.Name, c.DidYouMean(role.Name, c.roleNames))
 			}
 		}
 	case "apiKey":
 		for _, scope := range m.Names {
 			if scope.Name != "" && c.scopes[scope.Name] == nil {
-				c.Missing(scope.Name, "E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s", scope.Name, c.DidYouMean(scope.Name, c.scopeNames))
+				c.Missing(scope.Name, "E410", scope.Loc, "apiKey(%s): no scope of that name in the apiKeys block%s",
+					scope.Name, c.DidYouMean(scope.Name, c.scopeNames))
 			}
 		}
 	case "anyOf":
@@ -223,10 +226,12 @@ func (c *settingsChecker) checkRates(v *syntax.RateValue) {
 			c.Errorf("E421", rate.Count.Loc, "the rate must be at least 1; to remove an inherited limit write rateLimit: none")
 		}
 		if unit := rate.Unit; unit.Name != "" && !slices.Contains(units, unit.Name) {
-			c.Errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s", unit.Name, c.DidYouMean(unit.Name, units))
+			c.Errorf("E420", unit.Loc, "unknown rate unit %q: use second, minute, hour or day%s",
+				unit.Name, c.DidYouMean(unit.Name, units))
 		}
 		if by := rate.By; by != nil && by.Name != "" && !slices.Contains(partitions, by.Name) {
-			c.Errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s", by.Name, c.DidYouMean(by.Name, partitions))
+			c.Errorf("E422", by.Loc, "unknown rate partition %q: use key, user, tenant, ip or global%s",
+				by.Name, c.DidYouMean(by.Name, partitions))
 		}
 	}
 }
@@ -237,7 +242,9 @@ func (c *settingsChecker) checkBody(size *syntax.Literal) {
 	case size.Int > c.opt.MaxBody:
 		c.Errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
 	case c.opt.BodyMemory > 0 && size.Int > c.opt.BodyMemory:
-		c.Errorf("E424", size.Loc, "body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little", size.Raw, sizeText(c.opt.BodyMemory))
+		c.Errorf("E424", size.Loc,
+			"body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little",
+			size.Raw, sizeText(c.opt.BodyMemory))
 	case size.Int < 1:
 		c.Errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
 	}
@@ -289,7 +296,9 @@ func (c *settingsChecker) checkQuery(s *syntax.RouteSetting, t *syntax.TypeDecl)
 		}
 		_, object := c.named[f.Type.Name.Name].(*syntax.TypeDecl)
 		if object || f.Type.Name.Name == "json" {
-			c.Errorf("E503", s.Ref.Loc, "query: field %q of %s is %s, which query parameters cannot express: use values and lists of values", f.Name.Name, t.Name.Name, f.Type.Name.Name)
+			c.Errorf("E503", s.Ref.Loc,
+				"query: field %q of %s is %s, which query parameters cannot express: use values and lists of values",
+				f.Name.Name, t.Name.Name, f.Type.Name.Name)
 		}
 	}
 }
@@ -304,18 +313,21 @@ func (c *settingsChecker) checkVerify(v *syntax.VerifyValue) {
 		return
 	}
 	if scheme := v.Scheme; scheme.Name != "" && !slices.Contains(webhookSchemes, scheme.Name) {
-		c.Errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s", scheme.Name, strings.Join(webhookSchemes, ", "), c.DidYouMean(scheme.Name, webhookSchemes))
+		c.Errorf("E414", scheme.Loc, "verify: unknown signature scheme %q: use %s%s",
+			scheme.Name, strings.Join(webhookSchemes, ", "), c.DidYouMean(scheme.Name, webhookSchemes))
 	}
 	switch t := v.Tolerance; {
 	case t == nil:
 	case t.Duration <= 0:
 		c.Errorf("E414", t.Loc, "verify: the tolerance must be above zero")
 	case t.Duration > maxTolerance:
-		c.Errorf("E414", t.Loc, "verify: the tolerance %s is above the limit of 1d: an old delivery could be sent again for as long", t.Raw)
+		c.Errorf("E414", t.Loc,
+			"verify: the tolerance %s is above the limit of 1d: an old delivery could be sent again for as long", t.Raw)
 	}
 	if secret := v.Secret; secret.Name != "" {
 		if _, ok := c.secrets[secret.Name]; !ok {
-			c.Missing(secret.Name, "E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s", secret.Name, secret.Name, c.DidYouMean(secret.Name, c.schema.Secrets))
+			c.Missing(secret.Name, "E414", secret.Loc, "verify: secret %q is not declared (add `secret %s`)%s",
+				secret.Name, secret.Name, c.DidYouMean(secret.Name, c.schema.Secrets))
 		}
 	}
 }

@@ -33,8 +33,10 @@ const varPrefix = "RUNNER_VARS_"
 var varTypes = diag.Vocabulary{
 	Known: vars.Types,
 	Others: map[string][]string{
-		"text": {"string"}, "str": {"string"}, "uri": {"url"}, "origin": {"url"}, "integer": {"int"}, "number": {"int", "decimal"},
-		"float": {"decimal"}, "money": {"decimal"}, "boolean": {"bool"}, "timespan": {"duration"}, "interval": {"duration"}, "limit": {"rate"},
+		"text": {"string"}, "str": {"string"}, "uri": {"url"}, "origin": {"url"}, "integer": {"int"},
+		"number": {"int", "decimal"},
+		"float":  {"decimal"}, "money": {"decimal"}, "boolean": {"bool"}, "timespan": {"duration"},
+		"interval": {"duration"}, "limit": {"rate"},
 	},
 }
 
@@ -45,7 +47,9 @@ func (a *app) declareVar(d *syntax.VarDecl) {
 		return
 	}
 	a.vars[name.Name] = d
-	a.schema.Vars = append(a.schema.Vars, &schema.Var{Name: name.Name, Doc: d.Doc, Type: d.Type.Name, JSON: json.RawMessage("null")})
+	a.schema.Vars = append(a.schema.Vars, &schema.Var{
+		Name: name.Name, Doc: d.Doc, Type: d.Type.Name, JSON: json.RawMessage("null"),
+	})
 }
 
 // varValue is a value with where it is from, for messages.
@@ -94,7 +98,8 @@ func (a *app) varValue(d *syntax.VarDecl) (value varValue, ok bool) {
 		var err error
 		value.from = set.Place.String()
 		if value.Value, err = vars.Parse(typ.Name, set.Text); err != nil {
-			a.Found.Errorf("E542", set.Place, "the value of variable %s, which is declared at %s:%d, %v", name, d.Loc.File, d.Loc.Start.Line, err)
+			a.Found.Errorf("E542", set.Place, "the value of variable %s, which is declared at %s:%d, %v",
+				name, d.Loc.File, d.Loc.Start.Line, err)
 			return value, false
 		}
 		return value, true
@@ -140,9 +145,11 @@ func (a *app) fillVar(use syntax.VarUse, values map[string]varValue) {
 	}
 	switch {
 	case d == nil:
-		a.Missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s", name.Name, form, name.Name, want[0], a.DidYouMean(name.Name, a.schema.VarNames()))
+		a.Missing(name.Name, "E543", name.Loc, "no variable %q is declared: write %s, or declare `var %s: %s`%s",
+			name.Name, form, name.Name, want[0], a.DidYouMean(name.Name, a.schema.VarNames()))
 	case slices.Contains(vars.Types, d.Type.Name) && !slices.Contains(want, d.Type.Name):
-		a.Errorf("E543", name.Loc, "variable %s is of type %s, and this must be %s: declare it as %s", name.Name, d.Type.Name, form, strings.Join(want, " or "))
+		a.Errorf("E543", name.Loc, "variable %s is of type %s, and this must be %s: declare it as %s",
+			name.Name, d.Type.Name, form, strings.Join(want, " or "))
 		known = false
 	}
 	switch {

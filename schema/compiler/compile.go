@@ -39,7 +39,10 @@ type Options struct {
 // Checked returns the options for a schema that was checked before, under limits that are not known
 // here: nothing is refused because of a limit, and where a variable is used its name is the value.
 func Checked() Options {
-	return Options{MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true, Unset: Ignored}
+	return Options{
+		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
+		Unset: Ignored,
+	}
 }
 
 // Compile parses and checks the files of an app, in name order. The files share a namespace.

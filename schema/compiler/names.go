@@ -229,7 +229,8 @@ func (a *app) collectScopes(d *syntax.APIKeysDecl, taken seenNames) {
 				continue
 			}
 			if first, twice := taken.add(scope.Name); twice {
-				a.Errorf("E301", scope.Name.Loc, "scope %q is already declared at %s", scope.Name.Name, report.At(scope.Name.Loc, first))
+				a.Errorf("E301", scope.Name.Loc, "scope %q is already declared at %s",
+					scope.Name.Name, report.At(scope.Name.Loc, first))
 				continue
 			}
 			a.scopes[scope.Name.Name] = scope

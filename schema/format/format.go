@@ -83,7 +83,8 @@ func closers(tokens []syntax.Token) map[int]int {
 // of it.
 func (p *printer) emit(text string) {
 	t := p.tokens[p.done]
-	if text != t.Text && !(text == string(syntax.OpOr) && t.Text == "||" || text == string(syntax.OpAnd) && t.Text == "&&" || text == "not" && t.Text == "!") {
+	if text != t.Text && !(text == string(syntax.OpOr) && t.Text == "||" ||
+		text == string(syntax.OpAnd) && t.Text == "&&" || text == "not" && t.Text == "!") {
 		panic("BUG: printing " + text + " where the source has " + t.Text)
 	}
 	p.flushComments(t.Loc.Start.Offset)

@@ -25,7 +25,8 @@ type OpenAPIOptions struct {
 func OpenAPI(s *schema.Schema, opt OpenAPIOptions) []byte {
 	d := &openAPI{schema: s, body: jsonSchema{schema: s}, responses: map[string]bool{}}
 	d.problem = "Problem"
-	for s.Type(d.problem) != nil || s.Entity(d.problem) != nil || slices.ContainsFunc(s.Enums, func(e *schema.Enum) bool { return e.Name == d.problem }) {
+	for s.Type(d.problem) != nil || s.Entity(d.problem) != nil ||
+		slices.ContainsFunc(s.Enums, func(e *schema.Enum) bool { return e.Name == d.problem }) {
 		d.problem += "_"
 	}
 	for _, o := range operations(s) {
@@ -61,7 +62,10 @@ func (d *openAPI) document(opt OpenAPIOptions) object {
 		{"info", object{
 			{"title", cmp.Or(d.schema.App, "runner")},
 			{"version", cmp.Or(opt.Version, "0.0.0")},
-			{"description", "Errors are `application/problem+json` (RFC 9457), with a stable `code` and a `requestId` that the operator can find in the log."},
+			{
+				"description",
+				"Errors are `application/problem+json` (RFC 9457), with a stable `code` and a `requestId` that the operator can find in the log.",
+			},
 		}},
 		{"jsonSchemaDialect", "https://spec.openapis.org/oas/3.1/dialect/base"},
 	}
@@ -210,7 +214,10 @@ func (d *openAPI) parameters(o *operation) list {
 	}
 	if o.Verify != nil {
 		for _, name := range signed[o.Verify.Scheme] {
-			out = append(out, object{{"name", name}, {"in", "header"}, {"required", o.Verify.Scheme != "standard"}, {"schema", object{{"type", "string"}}}})
+			out = append(out, object{
+				{"name", name}, {"in", "header"}, {"required", o.Verify.Scheme != "standard"},
+				{"schema", object{{"type", "string"}}},
+			})
 		}
 	}
 	return out
@@ -366,17 +373,41 @@ var errorResponses = []struct {
 	name, status, description string
 	headers                   []string
 }{
-	{"BadRequest", "400", "The request is malformed: `invalid_request`, `bad_path`, `invalid_json`; or the handler rejected it.", nil},
-	{"InvalidInput", "400", "The body or the query does not match its type: `invalid_input`, see `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.", nil},
-	{"NotSigned", "400", "The request has no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.", nil},
-	{"Unauthorized", "401", "The credential is missing, `missing_credentials`, or not valid, `invalid_token`.", []string{"WWW-Authenticate"}},
+	{
+		"BadRequest", "400",
+		"The request is malformed: `invalid_request`, `bad_path`, `invalid_json`; or the handler rejected it.", nil,
+	},
+	{
+		"InvalidInput", "400",
+		"The body or the query does not match its type: `invalid_input`, see `errors`; or the request is malformed: `invalid_json`, `invalid_request`, `bad_path`.",
+		nil,
+	},
+	{
+		"NotSigned", "400",
+		"The request has no signature: `missing_signature`; or it is malformed: `invalid_input`, `invalid_json`, `invalid_request`.",
+		nil,
+	},
+	{"Unauthorized", "401", "The credential is missing, `missing_credentials`, or not valid, `invalid_token`.",
+		[]string{"WWW-Authenticate"}},
 	{"WrongSignature", "401", "The signature is wrong or too old: `invalid_signature`.", []string{"WWW-Authenticate"}},
-	{"Forbidden", "403", "The caller may not do this: `insufficient_scope`, `insufficient_role`, `cross_origin`, `forbidden`.", []string{"WWW-Authenticate"}},
+	{
+		"Forbidden", "403",
+		"The caller may not do this: `insufficient_scope`, `insufficient_role`, `cross_origin`, `forbidden`.",
+		[]string{"WWW-Authenticate"},
+	},
 	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
-	{"TooManyRequests", "429", "The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.", []string{"Retry-After", "RateLimit-Policy", "RateLimit"}},
-	{"Unavailable", "503", "The server is overloaded or not ready: `overloaded`, `not_ready`, `handler_unavailable`, `key_store_stale`, with `Retry-After`; or `unavailable`.", []string{"Retry-After"}},
+	{
+		"TooManyRequests", "429",
+		"The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.",
+		[]string{"Retry-After", "RateLimit-Policy", "RateLimit"},
+	},
+	{
+		"Unavailable", "503",
+		"The server is overloaded or not ready: `overloaded`, `not_ready`, `handler_unavailable`, `key_store_stale`, with `Retry-After`; or `unavailable`.",
+		[]string{"Retry-After"},
+	},
 	{"Failure", "default", "Any other error: the handler returned it, failed, timed out, or exceeded a limit.", nil},
 }
 
@@ -468,7 +499,9 @@ func (d *openAPI) schemas() object {
 				{"items", object{
 					{"type", "object"},
 					{"properties", object{
-						{"field", object{{"type", "string"}, {"description", "The path of the member: `lines[2].sku`. Empty for the whole body."}}},
+						{"field", object{
+							{"type", "string"}, {"description", "The path of the member: `lines[2].sku`. Empty for the whole body."},
+						}},
 						{"message", text},
 					}},
 					{"required", list{"field", "message"}},

@@ -99,7 +99,9 @@ func (b *builder) fields(decls []*syntax.FieldDecl) []*schema.Field {
 }
 
 func (b *builder) field(d *syntax.FieldDecl, pos int) *schema.Field {
-	f := &schema.Field{Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Was: was(d.Attrs), Span: d.Loc}
+	f := &schema.Field{
+		Name: d.Name.Name, Doc: d.Doc, Pos: pos, Type: b.typeOf(d.Type), Omits: d.Omits, Was: was(d.Attrs), Span: d.Loc,
+	}
 	for _, attr := range d.Attrs {
 		switch attr.Name.Name {
 		case "hidden":
@@ -261,7 +263,10 @@ func (b *builder) entityFields(e *schema.Entity, d *syntax.EntityDecl) {
 		}
 		for _, attr := range decl.Attrs {
 			if name := attr.Name.Name; name == "unique" || name == "index" {
-				e.Indexes = append(e.Indexes, &schema.Index{Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique", IgnoreCase: name == "index" && attr.Ref != nil, Span: attr.Loc})
+				e.Indexes = append(e.Indexes, &schema.Index{
+					Columns: []schema.IndexColumn{{Field: f}}, Unique: name == "unique",
+					IgnoreCase: name == "index" && attr.Ref != nil, Span: attr.Loc,
+				})
 			}
 		}
 	}
@@ -277,7 +282,9 @@ func (b *builder) entityReferences(e *schema.Entity, d *syntax.EntityDecl) {
 	for _, attr := range d.Attrs {
 		index := &schema.Index{Unique: attr.Name.Name == "unique", Global: attr.Global != nil, Span: attr.Loc}
 		for _, col := range attr.Columns {
-			index.Columns = append(index.Columns, schema.IndexColumn{Field: e.Field(col.Name.Name), Desc: col.Order != nil && col.Order.Name == "desc"})
+			index.Columns = append(index.Columns, schema.IndexColumn{
+				Field: e.Field(col.Name.Name), Desc: col.Order != nil && col.Order.Name == "desc",
+			})
 		}
 		e.Indexes = append(e.Indexes, index)
 	}
@@ -308,7 +315,8 @@ func Actions(words []string) schema.ActionSet {
 	var set schema.ActionSet
 	for _, word := range words {
 		for _, part := range ActionParts(word) {
-			set |= map[string]schema.ActionSet{"read": schema.ActRead, "insert": schema.ActInsert, "update": schema.ActUpdate, "delete": schema.ActDelete}[part]
+			set |= map[string]schema.ActionSet{"read": schema.ActRead, "insert": schema.ActInsert,
+				"update": schema.ActUpdate, "delete": schema.ActDelete}[part]
 		}
 	}
 	return set

@@ -35,8 +35,10 @@ func buildRule(e syntax.Expr, b ruleBuilder) *schema.Rule {
 
 var operators = map[syntax.Op]schema.Operator{
 	syntax.OpOr: schema.Or, syntax.OpAnd: schema.And, syntax.OpEqual: schema.Equal, syntax.OpNotEqual: schema.NotEqual,
-	syntax.OpLess: schema.Less, syntax.OpLessEq: schema.LessOrEqual, syntax.OpGreater: schema.Greater, syntax.OpGreaterEq: schema.GreaterOrEqual,
-	syntax.OpIn: schema.In, syntax.OpNotIn: schema.NotIn, syntax.OpStartsWith: schema.StartsWith, syntax.OpContains: schema.Contains,
+	syntax.OpLess: schema.Less, syntax.OpLessEq: schema.LessOrEqual,
+	syntax.OpGreater: schema.Greater, syntax.OpGreaterEq: schema.GreaterOrEqual,
+	syntax.OpIn: schema.In, syntax.OpNotIn: schema.NotIn,
+	syntax.OpStartsWith: schema.StartsWith, syntax.OpContains: schema.Contains,
 }
 
 func (b ruleBuilder) compile(e syntax.Expr) *schema.Term {

@@ -50,7 +50,9 @@ func (r *Report) NoteUnread(file *syntax.File) {
 			if token.Loc.Start.Offset < part.Start.Offset || token.Text == "-" {
 				continue
 			}
-			for word := range strings.FieldsFuncSeq(token.Text, func(c rune) bool { return !syntax.IsLetter(c) && !syntax.IsDigit(c) }) {
+			for word := range strings.FieldsFuncSeq(token.Text, func(c rune) bool {
+				return !syntax.IsLetter(c) && !syntax.IsDigit(c)
+			}) {
 				r.words[folded(word)], r.words[folded(before+word)] = true, true
 				before = word
 			}

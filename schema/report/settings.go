@@ -116,8 +116,10 @@ func (r *Report) RoleList(v syntax.SettingValue) []syntax.Ident {
 			if name, ok := r.BareName(elem, "a role: a name or a string"); ok {
 				roles = append(roles, name)
 			}
-		case strings.TrimSpace(lit.Text) == "" || utf8.RuneCountInString(lit.Text) > maxRole || strings.ContainsFunc(lit.Text, unicode.IsControl):
-			r.Errorf("E100", lit.Loc, "expected a role of 1 to %d characters without control characters, found %s", maxRole, lit.Raw)
+		case strings.TrimSpace(lit.Text) == "" || utf8.RuneCountInString(lit.Text) > maxRole ||
+			strings.ContainsFunc(lit.Text, unicode.IsControl):
+			r.Errorf("E100", lit.Loc, "expected a role of 1 to %d characters without control characters, found %s",
+				maxRole, lit.Raw)
 		default:
 			roles = append(roles, syntax.Ident{Node: lit.Node, Name: lit.Text})
 		}

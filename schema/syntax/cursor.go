@@ -406,7 +406,8 @@ func (c *cursor) roleNames() []Ident {
 func (c *cursor) joined(name Ident) Ident {
 	for c.is(":") || c.is(".") || c.is("-") {
 		after := c.peek(1)[0]
-		if c.tok.span.Start.Offset != name.Loc.End.Offset || after.kind != tokIdent || after.span.Start.Offset != c.tok.span.End.Offset {
+		if c.tok.span.Start.Offset != name.Loc.End.Offset || after.kind != tokIdent ||
+			after.span.Start.Offset != c.tok.span.End.Offset {
 			break
 		}
 		name.Name += c.tok.text + after.text
@@ -463,7 +464,10 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 	}
 }
 
-var declWords = []string{"app", "auth", "secret", "var", "outbound", "module", "enum", "type", "entity", "apiKeys", "functions", "jobs", "routes"}
+var declWords = []string{
+	"app", "auth", "secret", "var", "outbound", "module", "enum", "type", "entity", "apiKeys", "functions",
+	"jobs", "routes",
+}
 
 // beginsDecl reports that word, followed by the tokens after, can only begin a top-level
 // declaration.

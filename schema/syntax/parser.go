@@ -148,7 +148,8 @@ func (p *parser) skipTopLevel() {
 	body := p.is("{")
 	p.skip()
 	for p.tok.kind != tokEOF {
-		if p.tok.first && p.tok.kind == tokIdent && (body || p.tok.span.Start.Col == 1 || slices.Contains(declWords, p.tok.text)) {
+		if p.tok.first && p.tok.kind == tokIdent &&
+			(body || p.tok.span.Start.Col == 1 || slices.Contains(declWords, p.tok.text)) {
 			return
 		}
 		body = p.is("{")

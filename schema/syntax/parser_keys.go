@@ -120,7 +120,10 @@ func (p *parser) sessionDecl() *SessionDecl {
 	case "cookie":
 		known = cookieSettings
 		if p.is("(") {
-			p.inParens("the cookie's name", func() (ok bool) { d.Cookie, ok = p.literalOf(StringLit, "the cookie's name"); return ok })
+			p.inParens("the cookie's name", func() (ok bool) {
+				d.Cookie, ok = p.literalOf(StringLit, "the cookie's name")
+				return ok
+			})
 		}
 	case "jwt":
 		known = jwtSettings
@@ -154,7 +157,8 @@ func (p *parser) sessionAttr(s *SessionDecl) bool {
 		return false
 	}
 	if s.Kind.Name == "jwt" {
-		p.note("E324", at.span, "@manage belongs to `session cookie`: sessions of a provider are not stored here, so they cannot be listed or revoked")
+		p.note("E324", at.span,
+			"@manage belongs to `session cookie`: sessions of a provider are not stored here, so they cannot be listed or revoked")
 	}
 	d, ok := p.callerRule(word)
 	s.Manages = append(s.Manages, d)

@@ -8,9 +8,11 @@ import (
 
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-	settingWords = []string{"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors"}
-	jobSettings  = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
-	authModes    = []string{"none", "session", "apiKey", "anyOf"}
+	settingWords = []string{
+		"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors",
+	}
+	jobSettings = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
+	authModes   = []string{"none", "session", "apiKey", "anyOf"}
 )
 
 func (p *parser) functionsDecl(keyword diag.Span, doc string) Decl {
