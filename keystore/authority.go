@@ -70,11 +70,14 @@ func (a Authority) checkIssue(name string, scope *schema.Scope) error {
 	case scope == nil:
 		return fault.New(fault.Denied, "scope %q is not in the schema, so only operators issue its keys", name)
 	case scope.AllTenants: // its keys would reach beyond the caller's tenant
-		return fault.New(fault.Denied, "keys of scope %q are for all tenants: only an operator of all tenants may issue them", scope.Name)
+		return fault.New(fault.Denied,
+			"keys of scope %q are for all tenants: only an operator of all tenants may issue them", scope.Name)
 	case a.Schema.MayIssue(scope, a.Caller):
 		return nil
 	case scope.Issue == nil && a.Caller.Kind != caller.Anonymous:
-		return fault.Wrap(errNoIssueRule, fault.Denied, "this caller may not issue keys of scope %q: only operators may, until the scope has a line such as %s", scope.Name, a.issueLine())
+		return fault.Wrap(errNoIssueRule, fault.Denied,
+			"this caller may not issue keys of scope %q: only operators may, until the scope has a line such as %s",
+			scope.Name, a.issueLine())
 	}
 	return fault.New(fault.Denied, "this caller may not issue keys of scope %q", scope.Name)
 }
@@ -165,7 +168,8 @@ func (a Authority) sessionOwner(f SessionFilter) (o sessionOwner, err error) {
 	case inTenant && a.isUser(o.user):
 		return o, nil
 	case !a.CreatesSession && !a.managesSessions():
-		return o, fault.New(fault.Denied, "the caller reaches only its own sessions: `@manage when …` in the schema's `session cookie` allows those of others in its tenant, and a route with `mints: session` those of every user that it names")
+		return o, fault.New(fault.Denied,
+			"the caller reaches only its own sessions: `@manage when …` in the schema's `session cookie` allows those of others in its tenant, and a route with `mints: session` those of every user that it names")
 	case o.user == "":
 		return o, errNoUser
 	case inTenant || a.CreatesSession:
@@ -204,11 +208,14 @@ func (a Authority) tenant(named string, scope *schema.Scope) (string, error) {
 	case a.isOperator():
 		named = cmp.Or(named, a.Caller.Tenant)
 		if named == "" && a.Schema.NeedsTenant(scope) {
-			return "", fault.New(fault.Invalid, "scope %q has only grants on rows of tenants, so a key without a tenant would see nothing: add --tenant, or @allTenants to the scope", scope.Name)
+			return "", fault.New(fault.Invalid,
+				"scope %q has only grants on rows of tenants, so a key without a tenant would see nothing: add --tenant, or @allTenants to the scope",
+				scope.Name)
 		}
 		return named, CheckLine("tenant", named)
 	case a.Caller.Tenant == "" && a.Schema.NeedsTenant(scope):
-		return "", fault.New(fault.Invalid, "scope %q has only grants on rows of tenants, so a key of a caller without a tenant would see nothing", scope.Name)
+		return "", fault.New(fault.Invalid,
+			"scope %q has only grants on rows of tenants, so a key of a caller without a tenant would see nothing", scope.Name)
 	}
 	return a.Caller.Tenant, nil
 }

@@ -99,7 +99,8 @@ func (k *Keystore) logNoIssueRule(a Authority, scope string, err error) {
 		return
 	}
 	if last, _ := k.warnedScopes.Swap(scope, a.Schema); last != a.Schema {
-		k.logger.Warn("key not issued: its scope has no @issue", "scope", scope, "line", a.issueLine(), "requestId", a.RequestID)
+		k.logger.Warn("key not issued: its scope has no @issue", "scope", scope, "line", a.issueLine(),
+			"requestId", a.RequestID)
 	}
 }
 
@@ -209,7 +210,8 @@ func (k *Keystore) reach(tx *store.Tx, a Authority, id string) (*record, error) 
 }
 
 // commit writes the changed key and its audit record to tx.
-func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, now int64, token secret.Token) (Key, error) {
+func (k *Keystore) commit(tx *store.Tx, a Authority, action string, r *record, now int64,
+	token secret.Token) (Key, error) {
 	if err := r.write(tx); err != nil {
 		return Key{}, err
 	}
@@ -271,7 +273,8 @@ func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
 	kept := slices.Clone(r.live(now))
 	if len(kept)+1 > maxLiveTokens {
 		return nil, fault.New(fault.Conflict,
-			"the key has %d live tokens, which is the limit: wait until the grace of one ends, or rotate without a grace period", len(kept))
+			"the key has %d live tokens, which is the limit: wait until the grace of one ends, or rotate without a grace period",
+			len(kept))
 	}
 	for i, t := range kept {
 		kept[i].Until = min(orEndless(t.Until), now+grace.Milliseconds(), orEndless(r.Expires))

@@ -71,7 +71,8 @@ func (k *Keystore) AcceptClock(ctx context.Context, a Authority) (ClockChange, e
 	_, err := k.store.Update(ctx, func(tx *store.Tx) error {
 		return audit.Append(tx, audit.Record{
 			RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: "clock.accept", Result: audit.OK, Address: a.Address,
-			Reason: fmt.Sprintf("from %s to %s", change.From.Format(timeLayout), change.To.Format(timeLayout)), Count: change.Revoked,
+			Reason: fmt.Sprintf("from %s to %s", change.From.Format(timeLayout), change.To.Format(timeLayout)),
+			Count:  change.Revoked,
 		})
 	})
 	if err != nil {

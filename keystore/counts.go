@@ -9,7 +9,10 @@ type Counts struct{ Keys, Sessions map[Status]int }
 // still kept. Its time is proportional to their number; it does not delay verification.
 func (k *Keystore) Counts() Counts {
 	now := k.clock.Now()
-	c := Counts{Keys: map[Status]int{Active: 0, Disabled: 0, Expired: 0, Revoked: 0}, Sessions: map[Status]int{Active: 0, Expired: 0, Revoked: 0}}
+	c := Counts{
+		Keys:     map[Status]int{Active: 0, Disabled: 0, Expired: 0, Revoked: 0},
+		Sessions: map[Status]int{Active: 0, Expired: 0, Revoked: 0},
+	}
 	state := func(revoked, ended, disabled bool) Status {
 		switch {
 		case revoked:

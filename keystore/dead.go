@@ -226,7 +226,9 @@ func (k *Keystore) sweep(ctx context.Context) error {
 	before := now - k.upkeep.keepDead.Milliseconds()
 	var errs error
 	if k.store.IsOwner() {
-		for _, err := range []error{k.sweepKeys(ctx, before), k.Platform.sweep(ctx, before), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds())} {
+		for _, err := range []error{
+			k.sweepKeys(ctx, before), k.Platform.sweep(ctx, before), k.sweepSessions(ctx, now-keptAfterEnd.Milliseconds()),
+		} {
 			if !errors.Is(err, store.ErrNotOwner) { // the next owner continues
 				errs = errors.Join(errs, err)
 			}

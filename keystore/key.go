@@ -91,7 +91,8 @@ type keyJSON struct {
 // or rotated the key may get it.
 func (k Key) MarshalJSON() ([]byte, error) {
 	return json.Marshal(keyJSON{
-		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), orNull(string(k.OwnerKind)), k.Metadata,
+		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner),
+		orNull(string(k.OwnerKind)), k.Metadata,
 		jsonTime(k.CreatedAt), jsonTime(k.ExpiresAt), jsonTime(k.RotatedAt), jsonTime(k.PreviousTokenExpiresAt),
 		jsonTime(k.RevokedAt), jsonTime(k.LastUsedAt), k.Token.Reveal(),
 	})

@@ -154,12 +154,14 @@ func (a Authority) tenantEntries(tx *store.Tx, f Filter, now int64) iter.Seq2[st
 	if !f.All {
 		return a.listEntries(tx, live, f.Cursor, func(end int64) bool { return now < end })
 	}
-	return merged(a.listEntries(tx, live, f.Cursor, nil), a.listEntries(tx, listPrefix(prefixDead, a.Caller.Tenant), f.Cursor, nil))
+	return merged(a.listEntries(tx, live, f.Cursor, nil),
+		a.listEntries(tx, listPrefix(prefixDead, a.Caller.Tenant), f.Cursor, nil))
 }
 
 // listEntries yields the ids under the prefix that come after the cursor, in order. If
 // takes is not nil, the values are ends of keys and only those that it accepts are yielded.
-func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string, takes func(end int64) bool) iter.Seq2[string, error] {
+func (a Authority) listEntries(tx *store.Tx, prefix []byte, cursor string,
+	takes func(end int64) bool) iter.Seq2[string, error] {
 	var from []byte
 	if cursor != "" {
 		from = append([]byte(string(prefix)+cursor), 0)

@@ -58,7 +58,8 @@ func (k *Keystore) OrphanedKeys(ctx context.Context, s *schema.Schema, place dia
 		if rest := o.count - len(o.first); rest > 0 {
 			more = fmt.Sprintf(" and %d more", rest)
 		}
-		list.Warnf("W600", place, "scope %q is not in the schema, so its live keys are refused: revoke them or declare the scope again: %s%s",
+		list.Warnf("W600", place,
+			"scope %q is not in the schema, so its live keys are refused: revoke them or declare the scope again: %s%s",
 			name, strings.Join(o.first, ", "), more)
 	}
 	return list, nil

@@ -46,7 +46,8 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 	}
 	if !hmac.Equal(want, checkValue(pepper)) {
 		return nil, fault.New(fault.Invalid,
-			"the pepper file %q is not the one that this store was created with: restore that one, or set pepper_file under [keystore]", opt.PepperPath())
+			"the pepper file %q is not the one that this store was created with: restore that one, or set pepper_file under [keystore]",
+			opt.PepperPath())
 	}
 	return pepper, nil
 }
@@ -56,7 +57,8 @@ func openPepper(ctx context.Context, st *store.Store, opt Options) ([]byte, erro
 func pepperFor(want []byte, path string) ([]byte, error) {
 	if path == "" {
 		if want != nil {
-			return nil, fault.New(fault.Invalid, "this store needs the pepper that it was created with: set pepper_file under [keystore]")
+			return nil, fault.New(fault.Invalid,
+				"this store needs the pepper that it was created with: set pepper_file under [keystore]")
 		}
 		pepper := make([]byte, pepperLen)
 		rand.Read(pepper)
@@ -66,7 +68,8 @@ func pepperFor(want []byte, path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if want != nil {
 			return nil, fault.New(fault.Invalid,
-				"the pepper file %q is missing: restore the one that this store was created with (with a new one no key would be valid)", path)
+				"the pepper file %q is missing: restore the one that this store was created with (with a new one no key would be valid)",
+				path)
 		}
 		pepper, err = createPepper(path)
 	}

@@ -138,7 +138,9 @@ type platformEntry struct {
 
 func newPlatformKeys(k *Keystore) *PlatformKeys {
 	key := k.Derive("platform keys")
-	return &PlatformKeys{of: k, macs: newMACs(key[:]), index: tokenindex.New[platformEntry](), known: map[string]*knownPlatformKey{}}
+	return &PlatformKeys{
+		of: k, macs: newMACs(key[:]), index: tokenindex.New[platformEntry](), known: map[string]*knownPlatformKey{},
+	}
 }
 
 // Verify returns the key that the token belongs to, or ErrInvalidToken with the reason in the

@@ -40,7 +40,8 @@ func (r CreatePlatformKey) Check() error {
 		for _, role := range Roles() {
 			names = append(names, string(role))
 		}
-		return fault.New(fault.Invalid, "role must be one of %s, not %q%s", strings.Join(names, ", "), string(r.Role), diag.DidYouMean(string(r.Role), names))
+		return fault.New(fault.Invalid, "role must be one of %s, not %q%s", strings.Join(names, ", "), string(r.Role),
+			diag.DidYouMean(string(r.Role), names))
 	case r.ExpiresIn != nil && *r.ExpiresIn < time.Millisecond:
 		return fault.New(fault.Invalid, "expiresIn must be positive: leave it out for a key without an end")
 	}
@@ -63,7 +64,9 @@ func (p *PlatformKeys) Create(tx *store.Tx, a Authority, req CreatePlatformKey) 
 	}
 	token := NewToken(platformPrefix)
 	mac := p.macs.of([]byte(token.Reveal()))
-	r := &platformRecord{ID: newID(platformIDs, now), Name: req.Name, Role: req.Role, Created: now, MAC: mac[:], Hint: token.Hint()}
+	r := &platformRecord{
+		ID: newID(platformIDs, now), Name: req.Name, Role: req.Role, Created: now, MAC: mac[:], Hint: token.Hint(),
+	}
 	if req.ExpiresIn != nil {
 		r.Expires = now + req.ExpiresIn.Milliseconds()
 	}
@@ -126,7 +129,8 @@ func (p *PlatformKeys) List(tx *store.Tx, a Authority, all bool) ([]PlatformKey,
 }
 
 // commit writes the changed key and its audit record, which names the role of a new key, to tx.
-func (p *PlatformKeys) commit(tx *store.Tx, a Authority, action string, r *platformRecord, now int64) (PlatformKey, error) {
+func (p *PlatformKeys) commit(tx *store.Tx, a Authority, action string, r *platformRecord,
+	now int64) (PlatformKey, error) {
 	value, err := json.Marshal(r)
 	if err != nil {
 		return PlatformKey{}, fmt.Errorf("encode platform key %s: %w", r.ID, err)

@@ -59,7 +59,8 @@ type sessionJSON struct {
 func (s Session) MarshalJSON() ([]byte, error) {
 	return json.Marshal(sessionJSON{
 		s.ID, s.UserID, orNull(s.Tenant), append([]string{}, s.Roles...), s.Status,
-		jsonTime(s.CreatedAt), jsonTime(s.LastSeenAt), jsonTime(s.ExpiresAt), int64(s.Idle / time.Second), jsonTime(s.RevokedAt),
+		jsonTime(s.CreatedAt), jsonTime(s.LastSeenAt), jsonTime(s.ExpiresAt), int64(s.Idle / time.Second),
+		jsonTime(s.RevokedAt),
 		s.Cookie.Reveal(),
 	})
 }

@@ -178,7 +178,8 @@ const revokeUnits = 10 * keyUnits
 // except, and returns their ids. If f.Limit is set, it revokes at most so many, and reports
 // whether there are more. Otherwise it revokes all of them, or none with the fault Limit if a
 // transaction cannot hold them. It ignores f.All and f.Cursor. Other faults: Denied, Invalid.
-func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, except string) (ended []string, more bool, err error) {
+func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter,
+	except string) (ended []string, more bool, err error) {
 	now := k.clock.Now()
 	owner, err := a.sessionOwner(f)
 	switch {
@@ -198,14 +199,17 @@ func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, ex
 		if r.Revoked != 0 || now >= r.Expires || r.ID == except {
 			continue
 		}
-		if bytes += r.revokedBytes(); len(records) == cmp.Or(f.Limit, maxRevoked) || !tx.Fits(revokedKeys*(len(records)+1), bytes) {
+		if bytes += r.revokedBytes(); len(records) == cmp.Or(f.Limit, maxRevoked) ||
+			!tx.Fits(revokedKeys*(len(records)+1), bytes) {
 			more = true
 			break
 		}
 		records = append(records, r)
 	}
 	if more && f.Limit == 0 {
-		return nil, false, fault.New(fault.Limit, "the user has more than %d sessions, too many for one transaction: `runner sessions revoke --user` ends them", len(records))
+		return nil, false, fault.New(fault.Limit,
+			"the user has more than %d sessions, too many for one transaction: `runner sessions revoke --user` ends them",
+			len(records))
 	}
 	for _, r := range records {
 		if err := a.spend(revokeUnits); err != nil {
@@ -221,7 +225,8 @@ func (k *Keystore) RevokeSessions(tx *store.Tx, a Authority, f SessionFilter, ex
 }
 
 // commitSession is writeSession that returns the session as of now.
-func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord, now int64) (Session, error) {
+func (k *Keystore) commitSession(tx *store.Tx, a Authority, action string, r *sessionRecord,
+	now int64) (Session, error) {
 	if err := writeSession(tx, a, action, r); err != nil {
 		return Session{}, err
 	}

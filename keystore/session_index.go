@@ -51,7 +51,8 @@ func (r *sessionRecord) indexKey(state byte) []byte {
 
 // sessionsOf yields the owner's sessions that come after the cursor, in the order of their
 // ids. If revoked is set, it also yields revoked sessions that are not deleted yet.
-func (k *Keystore) sessionsOf(tx *store.Tx, a Authority, o sessionOwner, revoked bool, cursor string) iter.Seq2[*sessionRecord, error] {
+func (k *Keystore) sessionsOf(tx *store.Tx, a Authority, o sessionOwner, revoked bool,
+	cursor string) iter.Seq2[*sessionRecord, error] {
 	if o.user == "" {
 		return allSessions(tx, a, o, cursor)
 	}
@@ -98,7 +99,8 @@ func allSessions(tx *store.Tx, a Authority, o sessionOwner, cursor string) iter.
 }
 
 // sessionIDsOf yields the ids of a user's sessions. Some may be of another tenant, or deleted.
-func (k *Keystore) sessionIDsOf(tx *store.Tx, a Authority, o sessionOwner, revoked bool, cursor string) iter.Seq2[string, error] {
+func (k *Keystore) sessionIDsOf(tx *store.Tx, a Authority, o sessionOwner, revoked bool,
+	cursor string) iter.Seq2[string, error] {
 	unindexed := k.unindexedOf(o.user)
 	if !o.allTenants && !revoked && len(unindexed) == 0 {
 		prefix := append(o.prefix(), liveState)

@@ -185,7 +185,9 @@ func (c *Clock) lookLocked() (t time.Time, now, latest int64) {
 		return t, wall, wall
 	}
 	if d == nil || !d.near(ahead) {
-		d = &deviation{ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli()}
+		d = &deviation{
+			ahead: ahead, until: now + steadyFor.Milliseconds(), timeOff: !c.offKnown, offAhead: wall - t.UnixMilli(),
+		}
 		c.logger.Warn("clock quarantined", "cause", d.reason())
 		c.distrustLocked(d, now, t)
 	}
@@ -247,8 +249,9 @@ func (c *Clock) trustLocked(t time.Time, to int64) {
 // reason says why the wall clock is not trusted, and what to do.
 func (d *deviation) reason() error {
 	if d.timeOff {
-		return fmt.Errorf("the clock is %s ahead of the last time known before the reboot, and is not synchronized with a time server:"+
-			" correct it, start an NTP client, or run `runner clock accept`; it is trusted from %s on",
+		return fmt.Errorf(
+			"the clock is %s ahead of the last time known before the reboot, and is not synchronized with a time server:"+
+				" correct it, start an NTP client, or run `runner clock accept`; it is trusted from %s on",
 			days(d.ahead), utc(d.until).Format(time.RFC3339))
 	}
 	return fmt.Errorf("the clock jumped %s ahead and is ignored: correct it, or run `runner clock accept`;"+

@@ -142,16 +142,20 @@ func (v *verifier) run(tx *store.Tx) error {
 		}
 	}
 	for g := range v.gaps {
-		return fmt.Errorf("audit chain is broken: the records after %s up to %s were removed, and no checkpoint says so", g.From, g.To)
+		return fmt.Errorf(
+			"audit chain is broken: the records after %s up to %s were removed, and no checkpoint says so", g.From, g.To)
 	}
 	if len(v.want) > 0 {
-		return fmt.Errorf("audit chain is broken: it ends after %d records, before the head %v: records were removed", v.head.Count, v.want[0])
+		return fmt.Errorf("audit chain is broken: it ends after %d records, before the head %v: records were removed",
+			v.head.Count, v.want[0])
 	}
 	return v.late
 }
 
 func (v *verifier) expired(head Head) {
-	v.late = fmt.Errorf("%w: head %v is older than the checkpoint of records that were removed before it; verify a newer head", ErrExpired, head)
+	v.late = fmt.Errorf(
+		"%w: head %v is older than the checkpoint of records that were removed before it; verify a newer head",
+		ErrExpired, head)
 }
 
 // row goes on over one sealed record or gap.
@@ -170,7 +174,8 @@ func (v *verifier) row(r row) error {
 	}
 	v.head = v.head.then(r.link())
 	if v.head != r.head {
-		return fmt.Errorf("audit chain is broken: record %d was changed: the chain is %v there and not %v", r.head.Count, v.head, r.head)
+		return fmt.Errorf("audit chain is broken: record %d was changed: the chain is %v there and not %v",
+			r.head.Count, v.head, r.head)
 	}
 	return cmp.Or(v.checkpoint(r.value), v.compare())
 }
@@ -198,7 +203,9 @@ func isCheckpoint(value []byte) bool { return bytes.Contains(value, []byte(`"rem
 func (v *verifier) compare() error {
 	for len(v.want) > 0 && v.want[0].Count == v.head.Count {
 		if v.want[0] != v.head {
-			return fmt.Errorf("audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or inserted", v.head.Count, v.head, v.want[0])
+			return fmt.Errorf(
+				"audit chain is broken: after %d records it is %v and not %v: a record up to there was changed, removed or inserted",
+				v.head.Count, v.head, v.want[0])
 		}
 		if len(v.gaps) > 0 {
 			v.expired(v.head)

@@ -109,7 +109,8 @@ func (a *aggregation) groupOf(values []schema.Value) (*group, error) {
 		return g, nil
 	}
 	if len(a.groups) == maxGroups {
-		return nil, fault.New(fault.Limit, "groupBy: there are more than %d groups: narrow the where, or group by a field with fewer values", maxGroups)
+		return nil, fault.New(fault.Limit,
+			"groupBy: there are more than %d groups: narrow the where, or group by a field with fewer values", maxGroups)
 	}
 	if err := a.keep(2 * len(a.key)); err != nil {
 		return nil, err
@@ -125,7 +126,8 @@ func (a *aggregation) groupOf(values []schema.Value) (*group, error) {
 // keep counts bytes of texts against the limit.
 func (a *aggregation) keep(n int) error {
 	if a.bytes += n; a.bytes > maxSortBytes {
-		return fault.New(fault.Limit, "the texts of the groups are longer than %d MiB: group by a shorter field", maxSortBytes>>20)
+		return fault.New(fault.Limit, "the texts of the groups are longer than %d MiB: group by a shorter field",
+			maxSortBytes>>20)
 	}
 	return nil
 }

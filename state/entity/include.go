@@ -27,7 +27,9 @@ func (a *Access) includesOf(q *query.Query, t *table, out *Result) []*included {
 	for _, x := range q.Includes {
 		target := a.Model.tableNamed(x.Field.Type.Entity.Name)
 		n := &included{Include: x, label: t.labels[x.Field.Pos], written: map[string][2]int{}}
-		n.operation = operation{Access: a, table: target, auth: x.Auth, query: x.Query, out: out, includes: a.includesOf(x.Query, target, out)}
+		n.operation = operation{
+			Access: a, table: target, auth: x.Auth, query: x.Query, out: out, includes: a.includesOf(x.Query, target, out),
+		}
 		list = append(list, n)
 	}
 	return list

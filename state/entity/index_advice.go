@@ -29,7 +29,8 @@ func (o *operation) logMissingIndex(sorted bool, w *planInput, scanned, rejected
 	}
 	op := o.op.String()
 	if _, logged := o.Model.logged.LoadOrStore(op+" "+o.table.Name+" "+index, true); !logged {
-		o.Model.logger.Warn("index missing; rows are scanned", "operation", op, "entity", o.table.Name, "rows", scanned, "add", index)
+		o.Model.logger.Warn("index missing; rows are scanned", "operation", op, "entity", o.table.Name,
+			"rows", scanned, "add", index)
 	}
 }
 
@@ -106,7 +107,9 @@ func (o *operation) mayIndex(slot int) bool {
 // has found another one better.
 func (o *operation) hasIndex(columns []layout.Column) bool {
 	return slices.ContainsFunc(o.table.Indexes, func(x *layout.Index) bool {
-		own := slices.DeleteFunc(slices.Clone(x.Columns), func(c layout.Column) bool { return c.Slot == o.table.ID || c.Slot == o.table.Tenant })
+		own := slices.DeleteFunc(slices.Clone(x.Columns), func(c layout.Column) bool {
+			return c.Slot == o.table.ID || c.Slot == o.table.Tenant
+		})
 		return slices.Equal(own, columns)
 	})
 }

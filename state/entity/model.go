@@ -69,7 +69,9 @@ func newTable(rows *layout.Table) *table {
 
 // object returns, in untyped mode, the row as conditions and rules see it.
 func (t *table) object(values []schema.Value) query.UntypedRow {
-	return query.UntypedRow{ID: values[layout.UntypedID].Text(), Object: layout.BorrowBytes(values[layout.UntypedObject].Text())}
+	return query.UntypedRow{
+		ID: values[layout.UntypedID].Text(), Object: layout.BorrowBytes(values[layout.UntypedObject].Text()),
+	}
 }
 
 // relation is a slot that refers to a row of a table.
@@ -89,8 +91,11 @@ type referrer struct {
 // Activate activates the schema for the store's rows and returns its model: see
 // catalog.Activate. Transactions of earlier models then fail with ErrOutdated. Indexes that are
 // not built yet are built by BuildIndexes, and are not used until then.
-func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source, opt Options) (*Model, error) {
-	c, changed, err := catalog.Activate(ctx, st, s, catalog.Options{Sources: sources, Also: opt.Also, KeepRemoved: opt.KeepRemoved})
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema, sources []diag.Source,
+	opt Options) (*Model, error) {
+	c, changed, err := catalog.Activate(ctx, st, s, catalog.Options{
+		Sources: sources, Also: opt.Also, KeepRemoved: opt.KeepRemoved,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +132,8 @@ func Current(ctx context.Context, st *store.Store, s *schema.Schema, opt Options
 // newModel returns the model of a schema with this catalog.
 func newModel(ctx context.Context, st *store.Store, s *schema.Schema, c *catalog.Catalog, opt Options) (*Model, error) {
 	m := &Model{
-		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{}, names: s.EntityNames(),
+		schema: s, store: st, generation: c.Generation, tables: map[string]*table{}, owners: map[*schema.Field]*table{},
+		names:   s.EntityNames(),
 		cursors: query.NewCursorSealer(opt.CursorKey), logger: opt.Logger,
 	}
 	for _, name := range m.names {

@@ -261,7 +261,9 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 	if id, ok := w.at(t.ID); ok && equal == len(x.Columns) && !x.Unique && t.holds(t.ID, id) {
 		prefix = layout.AppendEntry(prefix, id, x.IDDesc())
 		p.ranges[0] = keyRange{prefix: prefix, lo: prefix}
-		p.sorted = w.order == nil || !slices.ContainsFunc(w.order, func(o query.OrderTerm) bool { return o.Pos == t.Tenant && o.Desc != x.IDDesc() })
+		p.sorted = w.order == nil || !slices.ContainsFunc(w.order, func(o query.OrderTerm) bool {
+			return o.Pos == t.Tenant && o.Desc != x.IDDesc()
+		})
 		p.rank = rankOnlyRow
 		return p, true
 	}
@@ -488,7 +490,8 @@ func (a *Access) scan(t *table, p plan, visit func(*layout.Row) (bool, error)) e
 	return nil
 }
 
-func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row, visit func(*layout.Row) (bool, error)) (bool, error) {
+func (a *Access) scanRange(t *table, p *plan, r *keyRange, found *layout.Row,
+	visit func(*layout.Row) (bool, error)) (bool, error) {
 	r.from(r.prefix)
 	r.below(layout.PrefixEnd(slices.Clone(r.prefix)))
 	if r.hi != nil && bytes.Compare(r.lo, r.hi) >= 0 {

@@ -83,7 +83,8 @@ func (o *operation) search(p plan, w *planInput, visit func(r *layout.Row, asked
 }
 
 func (o *operation) tooManyFree() error {
-	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index", maxFreeRows, o.table.Name)
+	return fault.New(fault.Limit, "more than %d rows of %s were scanned: declare it as an entity with an index",
+		maxFreeRows, o.table.Name)
 }
 
 // get returns one row by its id. A row that does not exist and one that the caller may not
@@ -93,7 +94,9 @@ func (o *operation) get() error {
 	if len(o.query.ID) > maxIDBytes {
 		return none
 	}
-	r, found, err := o.theOne(o.table, o.query.ID, o.auth.AnyTenant, func(r *layout.Row) (bool, error) { return o.mayRead(r.Values) })
+	r, found, err := o.theOne(o.table, o.query.ID, o.auth.AnyTenant, func(r *layout.Row) (bool, error) {
+		return o.mayRead(r.Values)
+	})
 	if err != nil {
 		return err
 	}
@@ -224,7 +227,9 @@ func (o *operation) listUnsorted(p plan, input *planInput, w *rowWriter) (last [
 		})
 		rows = slices.Insert(rows, at, kept{o.place(asked), o.appendRow(nil, r.Values), o.including(r.Values)})
 		if size += len(rows[at].json); size > maxSortBytes {
-			return false, fault.New(fault.Limit, "more than %d MiB of rows must be sorted: select fewer fields, set a smaller limit, or add an index for orderBy", maxSortBytes>>20)
+			return false, fault.New(fault.Limit,
+				"more than %d MiB of rows must be sorted: select fewer fields, set a smaller limit, or add an index for orderBy",
+				maxSortBytes>>20)
 		}
 		return true, nil
 	})
@@ -300,7 +305,8 @@ func (w *rowWriter) done(values []schema.Value) error {
 	}
 	w.n++
 	if len(w.out.JSON) > maxResultBytes {
-		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or request fewer rows", maxResultBytes>>20)
+		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or request fewer rows",
+			maxResultBytes>>20)
 	}
 	return nil
 }

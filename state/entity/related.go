@@ -6,7 +6,8 @@ import (
 )
 
 // related returns the value of a field of the row that a row's relation refers to.
-func (a *Access) related(from []schema.Value, relation *schema.Field, id string, want *schema.Field) (schema.Value, error) {
+func (a *Access) related(from []schema.Value, relation *schema.Field, id string,
+	want *schema.Field) (schema.Value, error) {
 	t := a.Model.tableNamed(relation.Type.Entity.Name)
 	tail, err := a.tailOfRelated(t, from, relation, id)
 	if err != nil || len(tail) == 0 {

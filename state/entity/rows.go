@@ -95,7 +95,8 @@ func (a *Access) tails(t *table, id string, anyTenant bool) iter.Seq2[string, er
 // theOne reads the row with that id that passes, false when there is none. Ids from an
 // identity provider may be equal in several tenants: when more than one of these passes,
 // the result is a conflict.
-func (a *Access) theOne(t *table, id string, anyTenant bool, passes func(*layout.Row) (bool, error)) (one layout.Row, found bool, err error) {
+func (a *Access) theOne(t *table, id string, anyTenant bool,
+	passes func(*layout.Row) (bool, error)) (one layout.Row, found bool, err error) {
 	for tail, err := range a.tails(t, id, anyTenant) {
 		if err != nil {
 			return one, false, err

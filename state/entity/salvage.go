@@ -26,7 +26,8 @@ var ErrNoCatalog = errors.New("the entity catalog cannot be read, and rows canno
 // EachRow calls fn for every row of every entity in a salvaged store, entity by entity. It
 // reads only rows and the catalog. The schema must be the active one of the store, or one that
 // declares entities and fields that are kept. It returns those that it does not declare.
-func EachRow(ctx context.Context, st *store.Store, s *schema.Schema, fn func(entity string, row *StoredRow) error) (kept []string, err error) {
+func EachRow(ctx context.Context, st *store.Store, s *schema.Schema,
+	fn func(entity string, row *StoredRow) error) (kept []string, err error) {
 	err = st.View(ctx, func(tx *store.Tx) error {
 		match, err := catalog.MatchSchema(tx, s)
 		if err != nil {

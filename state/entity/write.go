@@ -27,7 +27,8 @@ type byteBudget struct{ bytes int }
 
 func (k *byteBudget) keep(r *layout.Row) error {
 	if k.bytes += len(r.Raw); k.bytes > maxKeptBytes {
-		return fault.New(fault.Limit, "the rows to change or delete are longer than %d MiB together: change fewer at a time", maxKeptBytes>>20)
+		return fault.New(fault.Limit,
+			"the rows to change or delete are longer than %d MiB together: change fewer at a time", maxKeptBytes>>20)
 	}
 	return nil
 }
@@ -127,7 +128,8 @@ func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored 
 // longest value.
 func checkRowSize(t *table, values []schema.Value, stored int) error {
 	if stored > layout.MaxRowBytes {
-		return fault.OfValue(t.longest(values), fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes)
+		return fault.OfValue(t.longest(values), fault.TooLarge, "the %s would have %d bytes: a row may have %d",
+			t.Name, stored, layout.MaxRowBytes)
 	}
 	return nil
 }
@@ -164,7 +166,8 @@ func (o *operation) claim(c *changes, tail string, values []schema.Value) error 
 		key := t.EntryKey(o.key[:0], x, values)
 		o.key = key
 		if len(key) > layout.MaxEntryBytes {
-			return query.Invalidf("%stoo long for an index: all indexed fields together may take %d bytes", o.named(x), layout.MaxEntryBytes)
+			return query.Invalidf("%stoo long for an index: all indexed fields together may take %d bytes",
+				o.named(x), layout.MaxEntryBytes)
 		}
 		if !x.Unique || x.HasNull(values) {
 			continue
@@ -360,7 +363,8 @@ func (o *operation) newObject(in *query.Input, tenant string) ([]schema.Value, e
 // checkTarget checks that a given relation refers to a row of the same tenant that the
 // caller may read or has inserted in this transaction. A row that does not exist and one
 // that the caller may not read give the same answer.
-func (o *operation) checkTarget(rel relation, values []schema.Value, given query.FieldSet, fresh map[string]struct{}) error {
+func (o *operation) checkTarget(rel relation, values []schema.Value, given query.FieldSet,
+	fresh map[string]struct{}) error {
 	v := values[rel.slot]
 	if v.IsNull() || !given[rel.slot] {
 		return nil
@@ -370,7 +374,8 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", o.table.Slots[rel.slot].Field.Name, target.Name).
+		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read",
+			o.table.Slots[rel.slot].Field.Name, target.Name).
 			WithHint("runner data list shows the rows of an entity")
 	}
 	auth := target.rights.For(o.auth.Input)

@@ -65,7 +65,8 @@ const (
 // Enqueue writes a job into tx: it exists when tx is committed. It acts for the caller. An error
 // means that nothing was written; it has a fault that names the member that is wrong. m meters the
 // work of checking parameters, and may be nil.
-func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now time.Time, m *cost.Meter) (Enqueued, error) {
+func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now time.Time,
+	m *cost.Meter) (Enqueued, error) {
 	declared := s.Job(r.Name)
 	if declared == nil {
 		return Enqueued{}, unknownJob(s, r.Name)
@@ -95,11 +96,13 @@ func unknownJob(s *schema.Schema, name string) error {
 		names = append(names, s.Jobs[i].Name)
 	}
 	value, _ := json.Marshal(name)
-	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names))
+	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s",
+		name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
 // errFull refuses a job when Options.MaxWaiting is reached.
-var errFull = fault.New(fault.Overloaded, "the tenant, or without one the caller, has too many waiting jobs ([jobs] max_waiting): try again later")
+var errFull = fault.New(fault.Overloaded,
+	"the tenant, or without one the caller, has too many waiting jobs ([jobs] max_waiting): try again later")
 
 // enqueue returns the live job with the key, if there is one. Otherwise it writes a new job, or returns
 // errFull if full.
@@ -161,7 +164,8 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		params = []byte("{}")
 	}
 	if len(params) > maxParamBytes {
-		return nil, fault.OfValue(params, fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
+		return nil, fault.OfValue(params, fault.TooLarge,
+			"params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
 	}
 	input := declared.Input()
 	wrong := input.Check(params, m)
@@ -173,7 +177,8 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		if wrong[0].Field != "" {
 			where += "." + wrong[0].Field
 		}
-		return nil, fault.OfValue(wrongValue(declared, given, wrong[0].Field), fault.Invalid, "%s %s", where, wrong[0].Message)
+		return nil, fault.OfValue(wrongValue(declared, given, wrong[0].Field), fault.Invalid, "%s %s",
+			where, wrong[0].Message)
 	}
 	return input.Fill(nil, params, now, m)
 }
@@ -242,7 +247,8 @@ func Retry(tx *store.Tx, s *schema.Schema, by *caller.Caller, id string, now tim
 		return nil, err
 	}
 	if s == nil || s.Job(j.Name) == nil {
-		return nil, fault.New(fault.Conflict, "the active schema declares no job %q", j.Name).WithHint("runner jobs show " + j.ID)
+		return nil, fault.New(fault.Conflict, "the active schema declares no job %q",
+			j.Name).WithHint("runner jobs show " + j.ID)
 	}
 	switch j.State {
 	case Running, Done:
@@ -270,7 +276,8 @@ func (r *record) undoEnd(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(r.takeKey(tx), tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)), tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
+	err = errors.Join(r.takeKey(tx), tx.Delete(timedKey(expiresPrefix, r.Expires, r.ID)),
+		tx.Delete(timedKey(failedPrefix, r.Ended, r.ID)))
 	r.Ended, r.Expires = 0, 0
 	return err
 }

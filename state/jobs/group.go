@@ -187,7 +187,8 @@ func (q *Queue) fillLocked(ctx context.Context, g *group) error {
 
 // scan reads some waiting jobs of a group from a key on, after a commit can be read. whole reports that
 // these are all.
-func (q *Queue) scan(ctx context.Context, g *group, from string, seen store.Seq) (entries []entry, whole bool, err error) {
+func (q *Queue) scan(ctx context.Context, g *group, from string,
+	seen store.Seq) (entries []entry, whole bool, err error) {
 	if err := q.store.WaitFor(ctx, seen); err != nil {
 		return nil, false, err
 	}

@@ -98,7 +98,8 @@ func List(tx *store.Tx, f Filter) (page Page, err error) {
 		if err != nil {
 			return page, err
 		}
-		if (f.State == "" || r.State == f.State) && (f.Name == "" || r.Name == f.Name) && (f.Tenant == "" || r.Caller.Tenant == f.Tenant) {
+		if (f.State == "" || r.State == f.State) && (f.Name == "" || r.Name == f.Name) &&
+			(f.Tenant == "" || r.Caller.Tenant == f.Tenant) {
 			page.Jobs = append(page.Jobs, r.Job)
 		}
 		if looked++; len(page.Jobs) == f.Limit || looked == maxLooked {

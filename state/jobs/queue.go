@@ -85,7 +85,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	q := &Queue{
-		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*activeSchedule{}, groups: map[hash]*group{},
+		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*activeSchedule{},
+		groups:  map[hash]*group{},
 		blocked: map[hash][]*group{}, slots: newSlots(opt.Slots),
 		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
@@ -187,8 +188,9 @@ func (q *Queue) lease(declared *schema.Job) time.Duration {
 // Only one goroutine at a time may call it.
 func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 	now := q.opt.Now()
-	failed := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now)) // other jobs are claimed nevertheless
-	now = q.opt.Now()                                                                        // when the leases begin
+	// other jobs are claimed nevertheless
+	failed := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now))
+	now = q.opt.Now() // when the leases begin
 	picked, err := q.pick(ctx, timeOf(now))
 	if len(picked) == 0 || err != nil {
 		q.putBack(picked)
@@ -302,7 +304,8 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 	}
 	for h := range q.blocked { // by others that were picked, and not claimed
 		for _, g := range q.blocked[h] {
-			if declared := q.schema.Job(g.name); declared == nil || declared.Concurrency == nil || len(q.used[h]) < declared.Concurrency.Max {
+			if declared := q.schema.Job(g.name); declared == nil || declared.Concurrency == nil ||
+				len(q.used[h]) < declared.Concurrency.Max {
 				q.unblockLocked(h)
 				break
 			}

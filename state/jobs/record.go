@@ -324,7 +324,8 @@ type stored struct {
 
 func (r *record) encode() ([]byte, error) {
 	value, err := json.Marshal(&stored{
-		r.Name, r.State, r.Params, r.Caller, r.Key, r.Scheduled, r.RequestID, int64(r.Enqueued), int64(r.ScheduledFor), int64(r.Due),
+		r.Name, r.State, r.Params, r.Caller, r.Key, r.Scheduled, r.RequestID, int64(r.Enqueued),
+		int64(r.ScheduledFor), int64(r.Due),
 		r.Attempt, r.Node, int64(r.Lease), int64(r.Ended), int64(r.Expires), r.Error, r.Earlier, r.Origin, r.Group, r.Slot,
 	})
 	if err != nil {
@@ -382,8 +383,9 @@ func decode(id string, value []byte) (*record, error) {
 		return nil, fmt.Errorf("job %s: %w: %w", id, errUnreadable, err)
 	}
 	return &record{Origin: s.Origin, Group: s.Group, Slot: s.Slot, Job: Job{
-		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled, RequestID: s.RequestID,
-		Enqueued: Time(s.Enqueued), ScheduledFor: Time(s.ScheduledFor), Due: Time(s.Due), Attempt: s.Attempt, Node: s.Node,
+		ID: id, Name: s.Name, State: s.State, Params: s.Params, Caller: s.Caller, Key: s.Key, Scheduled: s.Scheduled,
+		RequestID: s.RequestID,
+		Enqueued:  Time(s.Enqueued), ScheduledFor: Time(s.ScheduledFor), Due: Time(s.Due), Attempt: s.Attempt, Node: s.Node,
 		Lease: Time(s.Lease), Ended: Time(s.Ended), Expires: Time(s.Expires), Error: s.Error, Earlier: s.Earlier,
 	}}, nil
 }

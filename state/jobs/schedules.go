@@ -188,8 +188,9 @@ func enqueueScheduled(tx *store.Tx, declared *schema.Job, at Time, now time.Time
 		return Enqueued{}, err
 	}
 	j := &record{Origin: tx.Node(), Job: Job{
-		ID: newID(now), Name: declared.Name, Params: params, Caller: callerOf(&caller.Caller{}), Key: "schedule", Scheduled: true,
-		Enqueued: timeOf(now), ScheduledFor: at, Due: timeOf(now),
+		ID: newID(now), Name: declared.Name, Params: params, Caller: callerOf(&caller.Caller{}), Key: "schedule",
+		Scheduled: true,
+		Enqueued:  timeOf(now), ScheduledFor: at, Due: timeOf(now),
 	}}
 	return j.enqueue(tx, declared, false)
 }

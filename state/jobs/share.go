@@ -58,7 +58,8 @@ func (s *slots) free() int { return s.count - s.held }
 // mayTake reports whether another job may run.
 func (s *slots) mayTake(of share) bool {
 	free := s.free()
-	return fairqueue.ShareTimes(s.owners[of.owner], free, timesOfOwner) && fairqueue.ShareTimes(s.shares[of], free, timesOfShare) &&
+	return fairqueue.ShareTimes(s.owners[of.owner], free, timesOfOwner) &&
+		fairqueue.ShareTimes(s.shares[of], free, timesOfShare) &&
 		(of.owner.tenant != "" || s.names[of.name] == 0 || free > s.count/slotsOfNames)
 }
 

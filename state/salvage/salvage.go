@@ -83,11 +83,13 @@ func isBelow(dir, root string) (bool, error) {
 
 // Run salvages the data directory into a new file at path, mode 0600. progress is called with the
 // bytes read so far and in all, and with its end. The data directory is not changed.
-func Run(ctx context.Context, data, path string, s *schema.Schema, progress func(done, total int64)) (_ *Report, err error) {
+func Run(ctx context.Context, data, path string, s *schema.Schema,
+	progress func(done, total int64)) (_ *Report, err error) {
 	if inside, err := isBelow(filepath.Dir(path), data); err != nil {
 		return nil, console.Invalid("salvage: %w", err)
 	} else if inside {
-		return nil, console.Invalid("salvage: %q is in the data directory, which must not change: choose a file outside", path)
+		return nil, console.Invalid(
+			"salvage: %q is in the data directory, which must not change: choose a file outside", path)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -118,7 +120,10 @@ func Run(ctx context.Context, data, path string, s *schema.Schema, progress func
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{NewestCommit: uint64(found.Newest), AcknowledgedCommit: uint64(found.Acknowledged), Losses: []Loss{}, Entities: []*Entity{}}
+	report := &Report{
+		NewestCommit: uint64(found.Newest), AcknowledgedCommit: uint64(found.Acknowledged), Losses: []Loss{},
+		Entities: []*Entity{},
+	}
 	for _, l := range found.Losses {
 		report.Losses = append(report.Losses, Loss{l.File, l.From, l.To, l.Cause.Error()})
 	}
@@ -147,8 +152,9 @@ func checkFreeSpace(data, work string) error {
 	}
 	if free := int64(disk.Bavail) * disk.Bsize; free < need {
 		return &console.Failure{
-			Status: console.StatusFailed, Err: fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),
-			Hint: "name a file on another disk",
+			Status: console.StatusFailed,
+			Err:    fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),
+			Hint:   "name a file on another disk",
 		}
 	}
 	return nil

@@ -152,7 +152,10 @@ func (m *machine) commit(revision uint64, e *commitlog.Entry) (Seq, error) {
 	if cap(m.buf) > 1<<20 {
 		m.buf = nil
 	}
-	r := logRecord{Record: m.window.Add(seq, e), floor: m.window.Floor(), revision: revision, digest: digest, chain: commitlog.Link(m.chain, digest)}
+	r := logRecord{
+		Record: m.window.Add(seq, e), floor: m.window.Floor(), revision: revision, digest: digest,
+		chain: commitlog.Link(m.chain, digest),
+	}
 
 	txn := m.db.NewTransactionAt(uint64(m.applied), true)
 	defer txn.Discard()

@@ -171,7 +171,9 @@ func (b *backupReader) next() (_ []byte, err error) {
 			continue
 		}
 		err := item.Value(func(value []byte) error {
-			v := files.Version{Key: b.key, Seq: item.Version(), Deleted: item.IsDeletedOrExpired(), UserMeta: item.UserMeta(), Value: value}
+			v := files.Version{
+				Key: b.key, Seq: item.Version(), Deleted: item.IsDeletedOrExpired(), UserMeta: item.UserMeta(), Value: value,
+			}
 			b.list = v.Append(b.list)
 			return nil
 		})

@@ -27,7 +27,8 @@ var (
 	// ErrLocked: another process, or another Store of this one, has the data directory.
 	ErrLocked = datadir.ErrLocked
 	// ErrNode: the data directory belongs to a node of a cluster, see SetNode.
-	ErrNode error = fault.New(fault.Unavailable, "the data directory belongs to a node of a cluster: only its server may open it, so start that with runner serve")
+	ErrNode error = fault.New(fault.Unavailable,
+		"the data directory belongs to a node of a cluster: only its server may open it, so start that with runner serve")
 	// ErrNotOwner: this node does not own the background work of its cluster, see Tx.CheckOwner.
 	ErrNotOwner error = fault.New(fault.Unavailable, "another node of the cluster does this")
 	// ErrDiverged: this store differs from another one of its cluster, see Store.StopDiverged.

@@ -63,7 +63,8 @@ func (r *logRecord) decode(b []byte) error {
 		r.Proposer, r.Batch = number(), number()
 		r.Bytes, b = binary.BigEndian.Uint32(b), b[4:]
 	case len(b) > 0 && b[0] > recordFormat:
-		return fmt.Errorf("%w: its record has format %d, and this version reads up to %d", commitlog.ErrFormat, b[0], recordFormat)
+		return fmt.Errorf("%w: its record has format %d, and this version reads up to %d",
+			commitlog.ErrFormat, b[0], recordFormat)
 	default:
 		return errors.New("the record of the log is not valid")
 	}

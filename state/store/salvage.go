@@ -192,7 +192,10 @@ func (v *salvage) addLostCommits(tails []Loss) {
 	if v.acknowledged == 0 || v.newest < v.acknowledged {
 		v.losses = append(v.losses, tails...)
 		if v.newest < v.acknowledged {
-			v.lose(Loss{File: v.dir, Cause: fmt.Errorf("commit %d was acknowledged, and commit %d is the newest that can be read", v.acknowledged, v.newest)})
+			v.lose(Loss{
+				File: v.dir, Cause: fmt.Errorf(
+					"commit %d was acknowledged, and commit %d is the newest that can be read", v.acknowledged, v.newest),
+			})
 		}
 	}
 	log := slices.ContainsFunc(v.losses, func(l Loss) bool { return l.Overlaps(logKey, logKey) })

@@ -242,7 +242,9 @@ func (s *Store) checkMark(newest, marked logRecord) error {
 	}
 	old := !newest.marked && uint64(newest.Seq) > s.mark.Seq() // a version without marks wrote the last commits
 	if !old && !s.mark.Fits(uint64(newest.Seq), marked.position()) {
-		return files.Damaged(s.mark.Path(), "it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores", s.mark.Seq(), newest.Seq)
+		return files.Damaged(s.mark.Path(),
+			"it names commit %d, but the log ends with commit %d of another history: the files are from different times or stores",
+			s.mark.Seq(), newest.Seq)
 	}
 	return s.mark.Set(newest.position())
 }
@@ -297,14 +299,16 @@ func (s *Store) closeBadger() error {
 		case err := <-closed:
 			return err
 		case <-s.scrubber.stuck:
-			return errors.New("acknowledged commits are on disk, but tables are damaged and cannot be compacted: keep the data directory, and restore a backup into a new one")
+			return errors.New(
+				"acknowledged commits are on disk, but tables are damaged and cannot be compacted: keep the data directory, and restore a backup into a new one")
 		case <-wait.C:
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the data directory was removed while it was open, and its content is lost: restore a backup")
 		}
 		if z.Waiting(s.space.Dir) != nil || time.Since(began) > flushWait {
-			return errors.New("acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
+			return errors.New(
+				"acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
 		}
 	}
 }

@@ -55,7 +55,8 @@ type Header func(name string) (value []byte, ok bool)
 func New(name string, value secret.Text, tolerance time.Duration) (*Verifier, error) {
 	s, ok := schemes[name]
 	if !ok {
-		return nil, fault.New(fault.Invalid, "unknown signature scheme %q: use %s", name, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
+		return nil, fault.New(fault.Invalid, "unknown signature scheme %q: use %s",
+			name, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
 	}
 	key, err := s.key(value.Reveal())
 	if err != nil {
@@ -80,12 +81,15 @@ func (v *Verifier) Verify(header Header, body []byte, now time.Time, m *cost.Met
 	if v.scheme.timed {
 		seconds, err := strconv.ParseUint(signed.time, 10, 40) // only digits: without a sign or spaces
 		if err != nil {
-			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature is not a number of seconds since 1970")
+			return Delivery{}, fault.New(fault.InvalidSignature,
+				"the time of the signature is not a number of seconds since 1970")
 		}
 		d.Time = time.Unix(int64(seconds), 0).UTC()
 		d.Until = d.Time.Add(v.tolerance + keepAfter)
 		if age := time.Duration(now.Unix()-d.Time.Unix()) * time.Second; age > v.tolerance || age < -v.tolerance {
-			return Delivery{}, fault.New(fault.InvalidSignature, "the time of the signature differs from now by more than %s: check both clocks; an old delivery must be sent again", v.tolerance)
+			return Delivery{}, fault.New(fault.InvalidSignature,
+				"the time of the signature differs from now by more than %s: check both clocks; an old delivery must be sent again",
+				v.tolerance)
 		}
 	}
 	mac := hmac.New(sha256.New, v.key)
@@ -109,7 +113,8 @@ func (v *Verifier) Verify(header Header, body []byte, now time.Time, m *cost.Met
 	return Delivery{}, errMismatch
 }
 
-var errMismatch = fault.New(fault.InvalidSignature, "the signature does not match the body: compare the secrets, and send the body exactly as it was signed")
+var errMismatch = fault.New(fault.InvalidSignature,
+	"the signature does not match the body: compare the secrets, and send the body exactly as it was signed")
 
 // scheme is a signature format over HMAC-SHA-256.
 type scheme struct {

@@ -52,7 +52,8 @@ type Options struct {
 //
 // Kept fields and entities that the schema declares again are usual ones from then on. Their
 // values are as they were, and are checked like those of any changed schema.
-func Activate(ctx context.Context, st *store.Store, s *schema.Schema, opt Options) (c *Catalog, changed bool, err error) {
+func Activate(ctx context.Context, st *store.Store, s *schema.Schema,
+	opt Options) (c *Catalog, changed bool, err error) {
 	if opt.Also == nil {
 		opt.Also = func(*store.Tx) error { return nil }
 	}

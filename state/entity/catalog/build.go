@@ -31,7 +31,8 @@ type Progress struct {
 //
 // In a cluster the owner does that. On another node BuildIndexes waits until it is the owner, and
 // meanwhile makes indexes used here that the owner has built.
-func BuildIndexes(ctx context.Context, st *store.Store, generation uint64, tables []*layout.Table, progress func(Progress)) error {
+func BuildIndexes(ctx context.Context, st *store.Store, generation uint64, tables []*layout.Table,
+	progress func(Progress)) error {
 	if progress == nil {
 		progress = func(Progress) {}
 	}

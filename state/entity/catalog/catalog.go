@@ -257,7 +257,10 @@ func (c *Catalog) Layout(s *schema.Schema, name string) (*layout.Table, error) {
 // newLayout returns the layout that the catalog's entry describes, for a declared entity,
 // or for none: then its slots are the fields of the entry alone, kept ones included.
 func newLayout(entry *tableEntry, e *schema.Entity) (*layout.Table, error) {
-	t := &layout.Table{Name: entry.Name, Entity: e, Number: entry.Number, Prefix: layout.NumberedKey(layout.SpaceRows, entry.Number), Tenant: -1}
+	t := &layout.Table{
+		Name: entry.Name, Entity: e, Number: entry.Number,
+		Prefix: layout.NumberedKey(layout.SpaceRows, entry.Number), Tenant: -1,
+	}
 	var slots []layout.Slot
 	var kept []uint32
 	switch {

@@ -53,7 +53,9 @@ func MatchSchema(tx *store.Tx, s *schema.Schema) (Match, error) {
 	if err != nil {
 		return Match{}, err
 	}
-	return Match{Catalog: m.new, Empty: m.old.Generation == 0, Changed: m.changed, Readable: !m.grown && !m.list.HasErrors()}, nil
+	return Match{
+		Catalog: m.new, Empty: m.old.Generation == 0, Changed: m.changed, Readable: !m.grown && !m.list.HasErrors(),
+	}, nil
 }
 
 // migration is the difference between the active catalog and a schema.
@@ -169,7 +171,8 @@ func (m *migration) table(tx *store.Tx, name string) error {
 			return err
 		}
 		if filled && have.Untyped != entry.Untyped {
-			m.list.Errorf("E601", m.spanOf(e), "%s has rows that were written %s: export and delete them first", name, m.wayOf(have))
+			m.list.Errorf("E601", m.spanOf(e), "%s has rows that were written %s: export and delete them first",
+				name, m.wayOf(have))
 			return nil
 		}
 		if have.Untyped == entry.Untyped {
@@ -253,7 +256,8 @@ func (m *migration) fields(entry, have *tableEntry, filled bool, e *schema.Entit
 
 // keepFields adds the entries of fields that the entity does not declare any more, or refuses
 // that.
-func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.Entity, priors map[*schema.Field]*fieldEntry) {
+func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.Entity,
+	priors map[*schema.Field]*fieldEntry) {
 	claimed := map[uint32]bool{} // declared, or reported because the type is another one
 	for _, prior := range priors {
 		claimed[prior.Number] = true
@@ -269,7 +273,9 @@ func (m *migration) keepFields(entry, have *tableEntry, filled bool, e *schema.E
 			prior.Kept = true
 			entry.Fields = append(entry.Fields, prior)
 		case filled:
-			m.list.Errorf("E601", e.Span, "%s.%s was removed, and %s has rows: declare it with @removed, so rows keep its values, or write @was(%q) at the field that it is called now", e.Name, prior.Name, e.Name, prior.Name)
+			m.list.Errorf("E601", e.Span,
+				"%s.%s was removed, and %s has rows: declare it with @removed, so rows keep its values, or write @was(%q) at the field that it is called now",
+				e.Name, prior.Name, e.Name, prior.Name)
 		}
 	}
 }
@@ -283,11 +289,15 @@ func isRemoved(list []schema.Removed, name string) bool {
 func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
-		m.list.Errorf("E601", f.Span, "the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed", e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
+		m.list.Errorf("E601", f.Span,
+			"the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed",
+			e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
 	case f == e.Tenant: // reported for the entity
 	default:
 		if field.Missing = m.missing(field, f); field.Missing == nil && !f.Type.Optional {
-			m.list.Errorf("E602", f.Span, "%s.%s is a new required field, and %s has rows without it: give it a default; or make it optional, fill it (runner data each %s --call <function> --where \"%s = null\"), and make it required then", e.Name, f.Name, e.Name, e.Name, f.Name)
+			m.list.Errorf("E602", f.Span,
+				"%s.%s is a new required field, and %s has rows without it: give it a default; or make it optional, fill it (runner data each %s --call <function> --where \"%s = null\"), and make it required then",
+				e.Name, f.Name, e.Name, e.Name, f.Name)
 		}
 	}
 }
@@ -338,9 +348,13 @@ func (m *migration) compareFields(entry, have *tableEntry, e *schema.Entity) {
 	switch {
 	case have.Tenant == entry.Tenant:
 	case entry.Tenant == 0:
-		m.list.Errorf("E604", e.Span, "the @tenant field of %s was removed, and rows belong to several tenants: keep the field, or export and delete the rows first", e.Name)
+		m.list.Errorf("E604", e.Span,
+			"the @tenant field of %s was removed, and rows belong to several tenants: keep the field, or export and delete the rows first",
+			e.Name)
 	default:
-		m.list.Errorf("E604", e.Tenant.Span, "%s.%s is a new @tenant field, and %s has rows without a tenant: export and delete them, and import them with a tenant", e.Name, e.Tenant.Name, e.Name)
+		m.list.Errorf("E604", e.Tenant.Span,
+			"%s.%s is a new @tenant field, and %s has rows without a tenant: export and delete them, and import them with a tenant",
+			e.Name, e.Tenant.Name, e.Name)
 	}
 	if s.nulls != nil || s.lacks != nil || s.bounds != nil || s.enums != nil || s.relations != nil {
 		m.surveys = append(m.surveys, s)
@@ -401,7 +415,9 @@ func (m *migration) removed(tx *store.Tx, have *tableEntry) error {
 		m.new.Tables = append(m.new.Tables, kept)
 	case slices.Contains(m.ambiguous, have.Name):
 	default:
-		m.list.Errorf("E601", diag.Span{File: m.file}, "entity %s was removed, and it has rows: declare it with @removed, so the rows are kept, or write @was(%q) after the name that it has now", have.Name, have.Name)
+		m.list.Errorf("E601", diag.Span{File: m.file},
+			"entity %s was removed, and it has rows: declare it with @removed, so the rows are kept, or write @was(%q) after the name that it has now",
+			have.Name, have.Name)
 	}
 	return nil
 }
@@ -544,31 +560,41 @@ func (s *survey) inspect(tx *store.Tx, values []schema.Value, list *diag.List) e
 	for _, slot := range s.nulls {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>", e.Name, f.Name, id, active, s.activeName(slot), s.activeName(slot))
+			list.Errorf("E602", f.Span,
+				"%s.%s has become required, and row %s has no value for it: keep the field optional, or fill it first: runner data update %s --where \"%s = null\" --set %s=<value>",
+				e.Name, f.Name, id, active, s.activeName(slot), s.activeName(slot))
 		}
 	}
 	for _, slot := range s.lacks {
 		if values[slot].IsNull() {
 			f := e.Fields[slot]
-			list.Errorf("E602", f.Span, "%s.%s is required, and row %s has no value for it, because it was inserted while a release without the field was active: give the field a default, make it optional, or delete the row first", e.Name, f.Name, id)
+			list.Errorf("E602", f.Span,
+				"%s.%s is required, and row %s has no value for it, because it was inserted while a release without the field was active: give the field a default, make it optional, or delete the row first",
+				e.Name, f.Name, id)
 		}
 	}
 	for _, slot := range s.bounds {
 		f := e.Fields[slot]
 		if err := f.Type.CheckBounds(values[slot]); err != nil {
-			list.Errorf("E606", f.Span, "%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>", e.Name, f.Name, id, err, active, id, s.activeName(slot))
+			list.Errorf("E606", f.Span,
+				"%s.%s of row %s violates its new bounds: it %v; keep the wider bounds, or change the row first: runner data update %s --where \"id = %s\" --set %s=<value>",
+				e.Name, f.Name, id, err, active, id, s.activeName(slot))
 		}
 	}
 	for _, enum := range s.enums {
 		if name := anyOf(values[enum.slot], enum.removed); name != "" {
 			f, field := e.Fields[enum.slot], s.activeName(enum.slot)
-			list.Errorf("E605", f.Span, "row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>", id, e.Name, name, e.Name, f.Name, active, field, equals(&f.Type), name, field)
+			list.Errorf("E605", f.Span,
+				"row %s of %s has the value %q, which was removed from %s.%s: keep the value in the enum, or change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>",
+				id, e.Name, name, e.Name, f.Name, active, field, equals(&f.Type), name, field)
 		}
 	}
 	for _, at := range s.lengths {
 		x := s.table.Indexes[at]
 		if len(s.table.EntryKey(nil, x, values)) > layout.MaxEntryBytes {
-			list.Errorf("E603", s.entry.Indexes[at].span, "row %s of %s is too long for the index of %s: the indexed fields together may take %d bytes; shorten a value first", id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
+			list.Errorf("E603", s.entry.Indexes[at].span,
+				"row %s of %s is too long for the index of %s: the indexed fields together may take %d bytes; shorten a value first",
+				id, e.Name, x.Names(s.table), layout.MaxEntryBytes)
 		}
 	}
 	return s.inspectRelations(tx, values, list)
@@ -639,5 +665,7 @@ func (s *survey) reportRepeated(tx *store.Tx, m *migration, at int, seed maphash
 }
 
 func (s *survey) reportSame(list *diag.List, at int, one, other string) {
-	list.Errorf("E603", s.entry.Indexes[at].span, "rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[5]s --where \"id = %[1]s\" --set <field>=<value>", one, other, s.entity.Name, s.table.Indexes[at].Names(s.table), s.active.Name)
+	list.Errorf("E603", s.entry.Indexes[at].span,
+		"rows %s and %s of %s have the same %s, which has become unique: change one of them first: runner data update %[5]s --where \"id = %[1]s\" --set <field>=<value>",
+		one, other, s.entity.Name, s.table.Indexes[at].Names(s.table), s.active.Name)
 }

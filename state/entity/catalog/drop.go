@@ -79,7 +79,9 @@ func findKept(tx *store.Tx, name string) (k kept, err error) {
 	}
 	entity, field, isField := strings.Cut(name, ".")
 	if k.table = k.catalog.table(entity); k.table != nil && isField {
-		at := slices.IndexFunc(k.table.Fields, func(f fieldEntry) bool { return f.Name == field && (f.Kept || !k.table.Kept) })
+		at := slices.IndexFunc(k.table.Fields, func(f fieldEntry) bool {
+			return f.Name == field && (f.Kept || !k.table.Kept)
+		})
 		if at >= 0 {
 			k.field = &k.table.Fields[at]
 		}
@@ -89,7 +91,8 @@ func findKept(tx *store.Tx, name string) (k kept, err error) {
 		return k, fault.New(fault.NotFound, "rows have no %s%s", name, diag.DidYouMean(name, k.catalog.Kept())).
 			WithHint("runner check --against <data> lists stored fields and entities that the schema does not declare")
 	case isField && !k.field.Kept, !isField && !k.table.Kept:
-		return k, fault.New(fault.Invalid, "the active release declares %s: activate one that declares it with @removed first", name)
+		return k, fault.New(fault.Invalid,
+			"the active release declares %s: activate one that declares it with @removed first", name)
 	}
 	return k, nil
 }
@@ -97,7 +100,8 @@ func findKept(tx *store.Tx, name string) (k kept, err error) {
 // Drop deletes a part of what is kept under that name, from a position on; nil is the begin. also is
 // called in the same transaction with what the step does. The error is one of CountKept, or of the
 // store. Any node of a cluster may do it.
-func Drop(ctx context.Context, st *store.Store, name string, from []byte, also func(*store.Tx, DropStep) error) (step DropStep, err error) {
+func Drop(ctx context.Context, st *store.Store, name string, from []byte,
+	also func(*store.Tx, DropStep) error) (step DropStep, err error) {
 	for batch := dropBatch; ; {
 		_, err = st.Update(ctx, func(tx *store.Tx) error {
 			generation, err := readNumber(tx, layout.KeyGeneration)
@@ -222,7 +226,9 @@ func (k *kept) dropRows(tx *store.Tx, from []byte) (step DropStep, err error) {
 func DeleteDropped(ctx context.Context, st *store.Store) error {
 	var numbers []uint32
 	err := st.View(ctx, func(tx *store.Tx) (err error) {
-		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool { return len(value) == 1 && value[0] == markDropped })
+		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool {
+			return len(value) == 1 && value[0] == markDropped
+		})
 		return err
 	})
 	for _, number := range numbers {

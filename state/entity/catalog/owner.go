@@ -77,7 +77,9 @@ func (t tenure) thaw(ctx context.Context) error {
 func (t tenure) dropAll(ctx context.Context, mark byte) error {
 	var numbers []uint32
 	err := t.store.View(ctx, func(tx *store.Tx) (err error) {
-		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool { return len(value) == 1 && value[0] == mark })
+		numbers, err = numbersIn(tx, layout.SpaceDropped, func(value []byte) bool {
+			return len(value) == 1 && value[0] == mark
+		})
 		return err
 	})
 	for _, number := range numbers {

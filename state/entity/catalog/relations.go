@@ -61,7 +61,8 @@ func (s *survey) inspectRelations(tx *store.Tx, values []schema.Value, list *dia
 		}
 		if !found {
 			f := s.entity.Fields[rel.slot]
-			list.Errorf("E607", f.Span, "%s.%s of row %s refers to %s %s, which was deleted while a release without the field was active: import that row again, or activate a release without the field and delete the row",
+			list.Errorf("E607", f.Span,
+				"%s.%s of row %s refers to %s %s, which was deleted while a release without the field was active: import that row again, or activate a release without the field and delete the row",
 				s.entity.Name, f.Name, values[s.table.ID].Text(), rel.entity.Name, v.Text())
 		}
 	}

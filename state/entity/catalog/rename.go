@@ -118,7 +118,9 @@ func (m *migration) matchTables(tx *store.Tx) error {
 		}
 		if filled {
 			m.ambiguous = append(m.ambiguous, e.Was)
-			m.list.Errorf("E608", e.Span, "entity %s has @was(%q), and both have stored rows: declare %s again, or mark it @removed, and remove @was", e.Name, e.Was, e.Was)
+			m.list.Errorf("E608", e.Span,
+				"entity %s has @was(%q), and both have stored rows: declare %s again, or mark it @removed, and remove @was",
+				e.Name, e.Was, e.Was)
 		}
 	}
 	for _, i := range found.nothing {
@@ -128,7 +130,9 @@ func (m *migration) matchTables(tx *store.Tx) error {
 			return err
 		}
 		if filled {
-			m.list.Errorf("E608", e.Span, "entity %s has @was(%q), and no entity of that name is stored%s: remove @was, or activate the release with %s first", e.Name, e.Was, diag.DidYouMean(e.Was, tableNamesOf(m.old)), e.Was)
+			m.list.Errorf("E608", e.Span,
+				"entity %s has @was(%q), and no entity of that name is stored%s: remove @was, or activate the release with %s first",
+				e.Name, e.Was, diag.DidYouMean(e.Was, tableNamesOf(m.old)), e.Was)
 		}
 	}
 	return nil
@@ -217,11 +221,15 @@ func (m *migration) matchFields(have *tableEntry, filled bool, e *schema.Entity)
 	for _, i := range found.two {
 		f := fields[i]
 		m.ambiguous = append(m.ambiguous, e.Name+"."+f.Was)
-		m.list.Errorf("E608", f.Span, "%s.%s has @was(%q), and rows have both fields: declare %s again, or mark it @removed, and remove @was", e.Name, f.Name, f.Was, f.Was)
+		m.list.Errorf("E608", f.Span,
+			"%s.%s has @was(%q), and rows have both fields: declare %s again, or mark it @removed, and remove @was",
+			e.Name, f.Name, f.Was, f.Was)
 	}
 	for _, i := range found.nothing {
 		f := fields[i]
-		m.list.Errorf("E608", f.Span, "%s.%s has @was(%q), and rows of %s have no field of that name%s: remove @was, or activate the release with %s first", e.Name, f.Name, f.Was, e.Name, diag.DidYouMean(f.Was, names), f.Was)
+		m.list.Errorf("E608", f.Span,
+			"%s.%s has @was(%q), and rows of %s have no field of that name%s: remove @was, or activate the release with %s first",
+			e.Name, f.Name, f.Was, e.Name, diag.DidYouMean(f.Was, names), f.Was)
 	}
 	return priors
 }
@@ -301,11 +309,15 @@ func (m *migration) values(field, prior *fieldEntry, filled bool, f *schema.Fiel
 	}
 	for _, i := range found.two {
 		w := declared[i]
-		m.list.Errorf("E608", f.Span, "value %s of enum %s has @was(%q), and %s.%s has both: remove @was, and change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>", w.name, enum.Name, w.was, e.Name, f.Name, m.priors[e.Name].Name, prior.Name, equals(&f.Type), w.was, prior.Name)
+		m.list.Errorf("E608", f.Span,
+			"value %s of enum %s has @was(%q), and %s.%s has both: remove @was, and change the rows first: runner data update %s --where \"%s %s %s\" --set %s=<value>",
+			w.name, enum.Name, w.was, e.Name, f.Name, m.priors[e.Name].Name, prior.Name, equals(&f.Type), w.was, prior.Name)
 	}
 	for _, i := range found.nothing {
 		w := declared[i]
-		m.list.Errorf("E608", f.Span, "value %s of enum %s has @was(%q), and %s.%s has no value of that name%s: remove @was, or activate the release with %s first", w.name, enum.Name, w.was, e.Name, f.Name, diag.DidYouMean(w.was, prior.Enum), w.was)
+		m.list.Errorf("E608", f.Span,
+			"value %s of enum %s has @was(%q), and %s.%s has no value of that name%s: remove @was, or activate the release with %s first",
+			w.name, enum.Name, w.was, e.Name, f.Name, diag.DidYouMean(w.was, prior.Enum), w.was)
 	}
 	return renamed
 }

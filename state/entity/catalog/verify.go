@@ -106,7 +106,8 @@ func (v *verification) relations(entry *tableEntry, t *layout.Table, r *layout.R
 			return err
 		}
 		if !found {
-			v.report("%s of row %s of %s refers to a row that does not exist", entry.Fields[i].Name, r.Values[t.ID].Text(), t.Name)
+			v.report("%s of row %s of %s refers to a row that does not exist",
+				entry.Fields[i].Name, r.Values[t.ID].Text(), t.Name)
 		}
 	}
 	return nil

@@ -124,5 +124,6 @@ func (r *reader) readFields(m member, raw []byte, most int, takes func(*Column) 
 
 // adds reports whether values of the column can be added up.
 func (c *Column) adds() bool {
-	return !c.isList() && slices.Contains([]schema.TypeKind{schema.Int, schema.Float, schema.Decimal, schema.Duration}, c.kind())
+	return !c.isList() &&
+		slices.Contains([]schema.TypeKind{schema.Int, schema.Float, schema.Decimal, schema.Duration}, c.kind())
 }

@@ -57,7 +57,10 @@ const (
 	members
 )
 
-var memberNames = [members]string{"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set", "include", "groupBy", "count", "sum", "avg", "min", "max"}
+var memberNames = [members]string{
+	"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set", "include", "groupBy",
+	"count", "sum", "avg", "min", "max",
+}
 
 func (m member) String() string { return memberNames[m] }
 
@@ -68,11 +71,17 @@ var forms = [...]struct {
 	members  []member
 	required []member
 }{
-	opQuery:     {"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor, memberInclude}, []member{memberFrom}},
-	OpGet:       {"get", []member{memberFrom, memberID, memberSelect, memberInclude}, []member{memberFrom, memberID}},
-	OpCount:     {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
-	OpAggregate: {"aggregate", []member{memberFrom, memberWhere, memberGroupBy, memberCount, memberSum, memberAvg, memberMin, memberMax}, []member{memberFrom}},
-	OpInsert:    {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
+	opQuery: {
+		"query", []member{memberFrom, memberSelect, memberWhere, memberOrderBy, memberLimit, memberCursor,
+			memberInclude}, []member{memberFrom},
+	},
+	OpGet:   {"get", []member{memberFrom, memberID, memberSelect, memberInclude}, []member{memberFrom, memberID}},
+	OpCount: {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
+	OpAggregate: {
+		"aggregate", []member{memberFrom, memberWhere, memberGroupBy, memberCount, memberSum, memberAvg, memberMin,
+			memberMax}, []member{memberFrom},
+	},
+	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
 	// A where that was omitted by mistake must not affect every row: [] does.
 	OpUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
 	OpDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},

@@ -112,7 +112,8 @@ func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
 	if f := a.entity.Field(name); f != nil && r.Fields[f.Pos] {
 		return f, nil
 	}
-	return nil, Invalidf("%s: %s has no field %q that the caller may read%s", at, a.name, name, diag.DidYouMean(name, a.names(r)))
+	return nil, Invalidf("%s: %s has no field %q that the caller may read%s",
+		at, a.name, name, diag.DidYouMean(name, a.names(r)))
 }
 
 // names returns the names of the fields that the right reaches.

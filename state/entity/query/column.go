@@ -34,7 +34,8 @@ func (c *Column) isList() bool { return c.typ != nil && c.typ.List }
 
 // sorts reports whether rows can be ordered by the column.
 func (c *Column) sorts() bool {
-	return !c.isList() && !slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
+	return !c.isList() &&
+		!slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
 }
 
 // takes reports whether the operator applies to values of the column that are not null.

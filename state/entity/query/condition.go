@@ -419,7 +419,8 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, folds bool,
 	word, _ := textOf(rawOp)
 	op := slices.Index(comparisons, word)
 	if op < 0 {
-		return Condition{}, Invalidf("%s: unknown operator %s%s; known: %s", at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
+		return Condition{}, Invalidf("%s: unknown operator %s%s; known: %s",
+			at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
 	c := Condition{op: operator(op), column: column, ignoreCase: folds}
 	if err := r.Work.Spend(ArgumentUnits * len(rawValue)); err != nil {

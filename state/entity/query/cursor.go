@@ -87,7 +87,8 @@ func (q *Query) NextCursor(row []schema.Value, cursors *CursorSealer, who *calle
 		plain = q.Order[i].typ.AppendJSON(plain, v)
 	}
 	if len(plain) > maxCursor/2 {
-		return "", fault.New(fault.TooLarge, "orderBy: the values of the cursor are longer than %d bytes: order by a shorter field", maxCursor/2)
+		return "", fault.New(fault.TooLarge,
+			"orderBy: the values of the cursor are longer than %d bytes: order by a shorter field", maxCursor/2)
 	}
 	return cursors.seal(append(plain, ']'), q.bindingTo(who)), nil
 }

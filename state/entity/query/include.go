@@ -83,7 +83,11 @@ func (r *reader) readIncludes(raw []byte, q *Query, level int, count *int) error
 		case options[0] != '{':
 			return Invalidf("%s: must be an object", at)
 		}
-		x := &Include{Field: f, Auth: r.related(f), Query: &Query{entity: f.Type.Entity.Name, Where: Condition{op: opAnd}, Limit: defaultLimit}}
+		x := &Include{
+			Field: f, Auth: r.related(f), Query: &Query{
+				entity: f.Type.Entity.Name, Where: Condition{op: opAnd}, Limit: defaultLimit,
+			},
+		}
 		if err := r.readInclude(x, options, level, count); err != nil {
 			return inside(at, err)
 		}
@@ -131,7 +135,9 @@ func (r *reader) readMany(x *Include, inner *reader, a *Arguments) error {
 	x.Query.Where.parts = []Condition{{op: opEqual, column: inner.columns[back.Pos]}}
 	if r.entity.Tenant != nil && inner.entity.Tenant != nil {
 		x.tenant = r.entity.Tenant.Pos
-		x.Query.Where.parts = append(x.Query.Where.parts, Condition{op: opEqual, column: inner.columns[inner.entity.Tenant.Pos]})
+		x.Query.Where.parts = append(x.Query.Where.parts, Condition{
+			op: opEqual, column: inner.columns[inner.entity.Tenant.Pos],
+		})
 	}
 	return a.readRows(inner, x.Query)
 }

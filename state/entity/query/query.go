@@ -202,7 +202,8 @@ func (r *reader) column(name, at string) (Column, error) {
 	case err != nil:
 		return Column{}, err
 	case f.Type.Kind == schema.ToMany:
-		return Column{}, Invalidf("%s: %s.%s is a to-many relation: ask %s where %s is the row's id", at, r.Authority.name, name, f.Type.Entity.Name, f.Inverse.Name)
+		return Column{}, Invalidf("%s: %s.%s is a to-many relation: ask %s where %s is the row's id",
+			at, r.Authority.name, name, f.Type.Entity.Name, f.Inverse.Name)
 	}
 	return r.columns[f.Pos], nil
 }
@@ -226,7 +227,8 @@ func (g *Right) reaches(name string) bool {
 }
 
 func (r *reader) noMember(name, at string) error {
-	return Invalidf("%s: %s has no field %q that the caller may read%s", at, r.Authority.name, name, diag.DidYouMean(name, r.right.Only))
+	return Invalidf("%s: %s has no field %q that the caller may read%s",
+		at, r.Authority.name, name, diag.DidYouMean(name, r.right.Only))
 }
 
 func (r *reader) readSelect(raw []byte, q *Query) error {
@@ -281,7 +283,8 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 	case slices.Contains(q.Selected, f.Pos):
 		return Invalidf("%s: %q is given twice", at, name)
 	case f.Type.Kind == schema.ToMany:
-		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: name it in include", at, r.Authority.name, name)
+		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: name it in include",
+			at, r.Authority.name, name)
 	}
 	q.Selected = append(q.Selected, f.Pos)
 	return nil
@@ -411,7 +414,8 @@ func (a *Authority) writable(right *Right, name, at string) (*schema.Field, erro
 			return nil, Invalidf("%s.%s: %s", at, name, why)
 		}
 	}
-	return nil, Invalidf("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, a.names(right)))
+	return nil, Invalidf("%s: %s has no field %q that the caller may write%s",
+		at, a.name, name, diag.DidYouMean(name, a.names(right)))
 }
 
 func (a *Authority) whyHosts(f *schema.Field) string {
@@ -492,7 +496,8 @@ func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (In
 		case name == "id":
 			return in, Invalidf("%s.id: ids are set by the host", at)
 		case !right.reaches(name):
-			return in, Invalidf("%s: %s has no field %q that the caller may write%s", at, a.name, name, diag.DidYouMean(name, right.Only))
+			return in, Invalidf("%s: %s has no field %q that the caller may write%s",
+				at, a.name, name, diag.DidYouMean(name, right.Only))
 		}
 		if members++; members > maxUntypedMembers {
 			return in, Invalidf("%s: more than %d fields", at, maxUntypedMembers)

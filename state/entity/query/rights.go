@@ -38,7 +38,10 @@ type FieldSet []bool
 
 // NewRights compiles what the schema lets callers do with the entity of that name.
 func NewRights(s *schema.Schema, name string) *Rights {
-	r := &Rights{schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{}, asWithin: map[string]*allowance{}}
+	r := &Rights{
+		schema: s, name: name, entity: s.Entity(name), keys: map[string]*allowance{}, as: map[string]*allowance{},
+		asWithin: map[string]*allowance{},
+	}
 	if r.entity != nil {
 		for _, f := range r.entity.Fields {
 			r.columns = append(r.columns, Column{name: f.Name, Pos: f.Pos, typ: &f.Type})

@@ -76,7 +76,9 @@ const (
 // NewWindow returns the window of a log whose entries up to floor are dropped. The size is
 // MaxWindowEntries, except in tests.
 func NewWindow(size int, floor Seq) *Window {
-	return &Window{size: size, floor: floor, last: make(map[uint64]Seq), seed: maphash.MakeSeed(), newest: make(map[uint64]position)}
+	return &Window{
+		size: size, floor: floor, last: make(map[uint64]Seq), seed: maphash.MakeSeed(), newest: make(map[uint64]position),
+	}
 }
 
 // Size returns the size with which the window was made.

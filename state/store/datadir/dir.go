@@ -21,7 +21,9 @@ func Make(dir string) error {
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	if uid := os.Geteuid(); int(owner) != uid {
-		return fmt.Errorf("the directory belongs to user %d, and this process runs as user %d: run as its owner, or give the directory and its content to this user (chown -R)", owner, uid)
+		return fmt.Errorf(
+			"the directory belongs to user %d, and this process runs as user %d: run as its owner, or give the directory and its content to this user (chown -R)",
+			owner, uid)
 	}
 	return os.Chmod(dir, 0o700)
 }

@@ -161,7 +161,8 @@ func (m *Mark) read() error {
 	case !found:
 		return errors.New("it does not name the newest commit: both copies are damaged")
 	case m.now.Restoring:
-		return errors.New("the restore of a backup into this store did not finish: remove the data directory and restore again")
+		return errors.New(
+			"the restore of a backup into this store did not finish: remove the data directory and restore again")
 	}
 	return nil
 }

@@ -184,7 +184,8 @@ func (c *Client) Check(ctx context.Context, applied uint64) error {
 func (c *Client) lacksNone(ctx context.Context, next uint64, begins int64) error {
 	tip, err := c.tip(ctx, clientv3.WithRev(begins))
 	if err == nil && tip >= next {
-		return fmt.Errorf("%w: its history begins at revision %d, and the next one of this node is %d", ErrTruncated, begins, next)
+		return fmt.Errorf("%w: its history begins at revision %d, and the next one of this node is %d",
+			ErrTruncated, begins, next)
 	}
 	return err
 }

@@ -303,7 +303,8 @@ func (l *Log) watch(ctx context.Context, next *int64) error {
 	l.mu.Lock()
 	l.end, l.lacks = func() { cancel(); l.opt.Client.current.leave(address) }, 0
 	l.mu.Unlock()
-	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next), clientv3.WithFilterDelete(), clientv3.WithFragment()) {
+	for part := range l.opt.Client.etcd.Watch(ctx, prefixEntry, clientv3.WithPrefix(), clientv3.WithRev(*next),
+		clientv3.WithFilterDelete(), clientv3.WithFragment()) {
 		if part.CompactRevision != 0 {
 			if err := l.opt.Client.lacksNone(ctx, uint64(*next), part.CompactRevision); err != nil {
 				return err

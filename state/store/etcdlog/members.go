@@ -45,7 +45,9 @@ func (c *Client) Members(ctx context.Context) ([]MemberInfo, error) {
 
 func infos(members []*etcdserverpb.Member) (all []MemberInfo) {
 	for _, m := range members {
-		all = append(all, MemberInfo{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner})
+		all = append(all, MemberInfo{
+			ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.IsLearner,
+		})
 	}
 	return all
 }
@@ -61,7 +63,8 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 		}
 		return err
 	})
-	if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) || errors.Is(err, rpctypes.ErrTooManyLearners) {
+	if errors.Is(err, rpctypes.ErrPeerURLExist) || errors.Is(err, rpctypes.ErrMemberExist) ||
+		errors.Is(err, rpctypes.ErrTooManyLearners) {
 		var listed error
 		if all, listed = c.Members(ctx); listed != nil {
 			return 0, nil, listed
@@ -74,7 +77,8 @@ func (c *Client) AddLearner(ctx context.Context, peers string) (id uint64, membe
 	}
 	switch {
 	case id == 0 && errors.Is(err, rpctypes.ErrTooManyLearners):
-		return 0, nil, fault.New(fault.Conflict, "add a server to the log: another server is joining (%s); wait until it votes, or remove it", learners(all))
+		return 0, nil, fault.New(fault.Conflict,
+			"add a server to the log: another server is joining (%s); wait until it votes, or remove it", learners(all))
 	case id == 0:
 		return 0, nil, memberError("add a server to the log", err)
 	}
@@ -192,7 +196,8 @@ func memberError(act string, err error) error {
 	case errors.Is(err, rpctypes.ErrMemberNotEnoughStarted):
 		text = "too few of the other servers run, so no majority would be left"
 	case errors.Is(err, rpctypes.ErrUnhealthy):
-		code, text = fault.Unavailable, "too few servers have been connected to each other in the last 5 s; try again when they are"
+		code, text = fault.Unavailable,
+			"too few servers have been connected to each other in the last 5 s; try again when they are"
 	case errors.Is(err, rpctypes.ErrPeerURLExist), errors.Is(err, rpctypes.ErrMemberExist):
 		text = "a server with this address is a member; remove it before it joins again"
 	case errors.Is(err, rpctypes.ErrMemberNotFound):

@@ -236,7 +236,8 @@ func (s *Server) serve(ctx context.Context) error {
 	var e *embed.Etcd
 	select {
 	case r := <-result:
-		if _, network := errors.AsType[*net.OpError](r.err); r.err != nil && hasLog && !network && !errors.Is(r.err, errFatal) {
+		if _, network := errors.AsType[*net.OpError](r.err); r.err != nil && hasLog && !network &&
+			!errors.Is(r.err, errFatal) {
 			r.err = fmt.Errorf("%w, its files are damaged: %w", errFatal, r.err) // and it keeps them locked
 		}
 		if r.err != nil {
@@ -395,7 +396,8 @@ func parseAddress(text string, tls *TLS) (url.URL, error) {
 		_, err = types.NewURLs([]string{text})
 	}
 	if err != nil || u.Scheme != scheme || u.Host == "" {
-		return url.URL{}, fault.New(fault.Invalid, "the address %q of an etcd server is not valid: it must be %s://, a host and a port", text, scheme)
+		return url.URL{}, fault.New(fault.Invalid,
+			"the address %q of an etcd server is not valid: it must be %s://, a host and a port", text, scheme)
 	}
 	return *u, nil
 }

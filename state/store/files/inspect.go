@@ -47,7 +47,8 @@ func Inspect(dir string, least uint64) error {
 		return err
 	}
 	if f.newest < least {
-		return f.missing(fmt.Errorf("commit %d is the last that can be read, and commit %d was acknowledged", f.newest, least))
+		return f.missing(fmt.Errorf("commit %d is the last that can be read, and commit %d was acknowledged",
+			f.newest, least))
 	}
 	return nil
 }

@@ -251,7 +251,8 @@ func notEOF(err error) error {
 func (w *wal) endsAt() string {
 	switch {
 	case w.torn && w.beyond > w.last:
-		return fmt.Sprintf("it is damaged at byte %d, after commit %d, and continues up to commit %d", w.end, w.last, w.beyond)
+		return fmt.Sprintf("it is damaged at byte %d, after commit %d, and continues up to commit %d",
+			w.end, w.last, w.beyond)
 	case w.torn:
 		return fmt.Sprintf("it is damaged at byte %d, after commit %d", w.end, w.last)
 	}

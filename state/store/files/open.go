@@ -95,7 +95,8 @@ func pinIndex(t *table.Table, path string, limit int) (int, error) {
 	if _, err = file.File.ReadAt(copied[:len(t.Data)-from], int64(from)); err == nil {
 		copy(copied[int(file.BlockBytes)-from:], file.RawIndex)
 		if err = unix.Mprotect(copied, unix.PROT_READ); err == nil {
-			_, err = unix.MremapPtr(mem, uintptr(size), unsafe.Pointer(&t.Data[from]), uintptr(size), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
+			_, err = unix.MremapPtr(mem, uintptr(size), unsafe.Pointer(&t.Data[from]), uintptr(size),
+				unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
 		}
 	}
 	if err != nil {

@@ -191,7 +191,8 @@ func (v *Salvage) table(path string) error {
 			gap = nil
 		}
 		for _, e := range entries {
-			if err := v.Put(&Version{userPart(e.key), versionOf(e.key), e.value.Meta&deleted != 0, e.value.UserMeta, e.value.Value}); err != nil {
+			if err := v.Put(&Version{userPart(e.key), versionOf(e.key), e.value.Meta&deleted != 0, e.value.UserMeta,
+				e.value.Value}); err != nil {
 				return err
 			}
 		}
@@ -384,7 +385,8 @@ func (v *Salvage) mayBeEntry(b []byte) bool {
 		lengths[i], at = n, at+size
 	}
 	key, value, expiry := lengths[0], lengths[1], lengths[2]
-	if key <= walVersion || key > walMaxKey || value > uint64(v.MaxValueSize) || expiry != 0 || int(key+value) > len(b)-at {
+	if key <= walVersion || key > walMaxKey || value > uint64(v.MaxValueSize) || expiry != 0 ||
+		int(key+value) > len(b)-at {
 		return false
 	}
 	return b[at] == walEndKey[0] || bytes.IndexByte(v.KeyStarts, b[at]) >= 0
