@@ -271,7 +271,8 @@ func (a *arguments) end() error {
 		}
 		if !slices.Contains(a.known, name) {
 			shown := shorten(name)
-			a.err = invalid("unknown member %q%s; known: %s", shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
+			a.err = invalid("unknown member %q%s; known: %s",
+				shown, diag.DidYouMean(shown, a.known), strings.Join(a.known, ", "))
 		}
 	}
 	return a.err

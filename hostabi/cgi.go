@@ -82,7 +82,8 @@ func (c *Call) outcome(err error) error {
 	exit, exited := errors.AsType[*Exit](err)
 	switch {
 	case exited && exit.Status != 0 && len(p.out) == p.most:
-		return fmt.Errorf("exited with status %d after more output than an answer may have (%d bytes)", exit.Status, c.limits.ResponseBytes)
+		return fmt.Errorf("exited with status %d after more output than an answer may have (%d bytes)",
+			exit.Status, c.limits.ResponseBytes)
 	case err != nil && (!exited || exit.Status != 0):
 		return err
 	case c.Response.Status == 0:
@@ -279,7 +280,9 @@ func (c *Call) answerHeaders(out []byte) (status int, body []byte, err error) {
 		value = bytes.Trim(value, " \t")
 		switch {
 		case !ok || len(name) == 0 || !all(name, isTokenByte):
-			return 0, nil, fmt.Errorf("wrote line %d of standard output as %q, which is not a header: begin with header lines and an empty line", n, shortened(line))
+			return 0, nil, fmt.Errorf(
+				"wrote line %d of standard output as %q, which is not a header: begin with header lines and an empty line",
+				n, shortened(line))
 		case !ended:
 			return 0, nil, errors.New("wrote header lines without an empty line after them")
 		case len(value) == 0: // as if it were absent (6.3)

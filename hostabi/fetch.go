@@ -62,7 +62,10 @@ func fetch(c *Call, text []byte) (work, error) {
 		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
 	}
 	c.sent = append(c.sent, request.String())
-	f := flight{client: c.Host.Outbound, by: c.parties(), request: request.WithRedirect(way), timeout: timeout, pending: c.pendingOps()}
+	f := flight{
+		client: c.Host.Outbound, by: c.parties(), request: request.WithRedirect(way), timeout: timeout,
+		pending: c.pendingOps(),
+	}
 	return f.fly, nil
 }
 
@@ -138,7 +141,8 @@ func faultOf(err error) error {
 }
 
 // failedBytes is the size of a line of logFailed in the log beside its values.
-const failedBytes = len(`{"time":"2006-01-02T15:04:05.000Z","level":"WARN","msg":"fetch failed","requestId":"","cause":""}` + "\n")
+const failedBytes = len(
+	`{"time":"2006-01-02T15:04:05.000Z","level":"WARN","msg":"fetch failed","requestId":"","cause":""}` + "\n")
 
 // logFailed logs the cause, within the run's log budget, if err is of a fetch that was
 // sent.
@@ -150,7 +154,8 @@ func (c *Call) logFailed(err error) {
 	text := e.Error()
 	_, size := fits([]byte(text), math.MaxInt)
 	if c.log.admit(c.limits, failedBytes+traceBytes+len(c.Request.ID)+size) {
-		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", c.Request.LogID(), slog.String("cause", text))
+		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "fetch failed", c.Request.LogID(),
+			slog.String("cause", text))
 	}
 }
 

@@ -59,7 +59,8 @@ var implementations = map[string]implementation{
 // timed are the functions that some arguments make compute for longer than reading the
 // clock takes. The budgets limit the others.
 var timed = map[string]bool{
-	"call": true, "call_start": true, "call_take": true, "log": true, "context": true, "response_header": true, "response_error": true,
+	"call": true, "call_start": true, "call_take": true, "log": true, "context": true,
+	"response_header": true, "response_error": true,
 	"fd_write": true, "fd_read": true, "environ_get": true, "poll_oneoff": true, "random_get": true,
 }
 

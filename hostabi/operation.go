@@ -134,13 +134,16 @@ func (c *Call) readOperation(g guest) (string, operation, []byte, error) {
 	case len(name) > maxOpBytes: // before it is read
 		return "", op, nil, fault.New(fault.TooLarge, "the name of the operation is longer than %d bytes", maxOpBytes)
 	case !ok1 || !ok2 || !utf8.Valid(name):
-		return "", op, nil, fault.New(fault.Invalid, "the operation or its arguments are outside of memory, or the operation is not text")
+		return "", op, nil, fault.New(fault.Invalid,
+			"the operation or its arguments are outside of memory, or the operation is not text")
 	case len(args) > cmp.Or(op.maxArguments, maxArgumentBytes):
-		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB", name, (len(args)+1023)>>10, cmp.Or(op.maxArguments, maxArgumentBytes)>>10)
+		return "", op, nil, fault.New(fault.TooLarge, "the arguments of %s are %d KiB; the limit is %d KiB",
+			name, (len(args)+1023)>>10, cmp.Or(op.maxArguments, maxArgumentBytes)>>10)
 	case !c.countMoved(len(name) + len(args)):
 		return "", op, nil, errMoved
 	case !known:
-		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s", name, diag.DidYouMean(string(name), operationNames()))
+		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s",
+			name, diag.DidYouMean(string(name), operationNames()))
 	}
 	return string(name), op, args, nil
 }

@@ -19,7 +19,9 @@ type output struct {
 func (o *output) reset(c *Call) {
 	*o = output{
 		stdout: logStream{call: c, level: slog.LevelInfo, line: o.stdout.line[:0], most: c.limits.LogBytes},
-		stderr: logStream{call: c, level: slog.LevelWarn, line: o.stderr.line[:0], most: max(c.limits.LogBytes, maxCrashBytes)},
+		stderr: logStream{
+			call: c, level: slog.LevelWarn, line: o.stderr.line[:0], most: max(c.limits.LogBytes, maxCrashBytes),
+		},
 	}
 }
 

@@ -102,9 +102,11 @@ func callStart(c *Call, g guest) int32 {
 	ops := c.pendingOps()
 	switch {
 	case ops.untaken >= maxPending:
-		return c.fail("", fault.New(fault.Limit, "a request may have %d pending operations: take the result of one first", maxPending))
+		return c.fail("", fault.New(fault.Limit,
+			"a request may have %d pending operations: take the result of one first", maxPending))
 	case op.begin == nil && ops.heldBytes >= maxHeldBytes:
-		return c.fail("", fault.New(fault.Limit, "the results of pending operations are larger than %d MiB: take one first", maxHeldBytes>>20))
+		return c.fail("", fault.New(fault.Limit,
+			"the results of pending operations are larger than %d MiB: take one first", maxHeldBytes>>20))
 	}
 	if err := c.countStoreOp(op); err != nil {
 		return c.fail("", err)

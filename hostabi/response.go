@@ -131,7 +131,9 @@ func responseError(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	}
 	c.moved += len(code) + len(message)
-	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })
+	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool {
+		return strings.EqualFold(string(h.Name), "content-type")
+	})
 	if c.blameCaller(status, code, message) {
 		return 0
 	}

@@ -44,7 +44,9 @@ func (r *Runtime) startBackground(a *active, sources []diag.Source) {
 
 // sweepDeliveries deletes expired webhook deliveries from the store until ctx ends.
 func (r *Runtime) sweepDeliveries(ctx context.Context) {
-	r.sweep(ctx, webhook.SweepEvery, webhook.Sweep, func(err error) { r.opt.Logger.Error("delivery sweep failed", "cause", err) })
+	r.sweep(ctx, webhook.SweepEvery, webhook.Sweep, func(err error) {
+		r.opt.Logger.Error("delivery sweep failed", "cause", err)
+	})
 }
 
 // sweepJobs deletes expired jobs from the store until ctx ends.
@@ -53,7 +55,8 @@ func (r *Runtime) sweepJobs(ctx context.Context) {
 }
 
 // sweep calls do at once and then at an interval, until ctx ends.
-func (r *Runtime) sweep(ctx context.Context, every time.Duration, do func(context.Context, *store.Store, time.Time) error, failed func(error)) {
+func (r *Runtime) sweep(ctx context.Context, every time.Duration,
+	do func(context.Context, *store.Store, time.Time) error, failed func(error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

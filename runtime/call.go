@@ -45,7 +45,8 @@ type Answer struct {
 	Body    []byte
 }
 
-var errAnswerTooLarge = fault.New(fault.HandlerFailed, "the response has more than %d MiB, the limit for operators' calls", maxCallAnswer>>20)
+var errAnswerTooLarge = fault.New(fault.HandlerFailed,
+	"the response has more than %d MiB, the limit for operators' calls", maxCallAnswer>>20)
 
 // Call runs a function of the active app for an operator, exposed or not: with its checks
 // and its timeout, but without its auth, its rate limits and `mints`. Its writes are
@@ -96,7 +97,9 @@ func sentConflict(sent []string) error {
 	if len(list) > most {
 		list, more = list[:most], fmt.Sprintf(" and %d more", len(list)-most)
 	}
-	return fault.New(fault.Conflict, "nothing was recorded: other requests changed what the function had read. It was not run again, because it has sent %s%s: check what these have done before you repeat the call", strings.Join(list, ", "), more)
+	return fault.New(fault.Conflict,
+		"nothing was recorded: other requests changed what the function had read. It was not run again, because it has sent %s%s: check what these have done before you repeat the call",
+		strings.Join(list, ", "), more)
 }
 
 // function returns the function of that name.
@@ -120,7 +123,8 @@ func UnknownFunction(name string, declared []string) error {
 // callFunction invokes the function, with an audit record in its transaction.
 func (r *Runtime) callFunction(ctx context.Context, a *active, rt *route, inv *invocation, c FunctionCall) error {
 	if int64(len(c.Params)) > rt.bodyBytes {
-		return fault.New(fault.BodyTooLarge, "the parameters have more than %d bytes, the limit of the function", rt.bodyBytes)
+		return fault.New(fault.BodyTooLarge,
+			"the parameters have more than %d bytes, the limit of the function", rt.bodyBytes)
 	}
 	inv.input = functionInput(rt, c)
 	inv.input.afterRun = func(tx *store.Tx) error {

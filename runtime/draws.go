@@ -45,7 +45,8 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, handlers string) str
 	if len(chain) > maxChain {
 		chain = slices.Concat(chain[:maxChain/2], []string{"…"}, chain[len(chain)-maxChain/2:])
 	}
-	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s", d.Kind, d.Kind.Act(), strings.Join(chain, " → "), handlers)
+	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s",
+		d.Kind, d.Kind.Act(), strings.Join(chain, " → "), handlers)
 	if !named {
 		text += " (the module has no function names: build it without stripping to see which package drew)"
 	}
@@ -53,7 +54,8 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, handlers string) str
 	if !syntax.IsName(name) {
 		name = fmt.Sprintf("%q", name)
 	}
-	return text + fmt.Sprintf(": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
+	return text + fmt.Sprintf(
+		": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
 }
 
 // handlersOf names the handlers of the schema that a module exports, to append to a message.

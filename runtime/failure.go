@@ -78,7 +78,8 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 // failureAttrs returns the fields that the records of failures and of uncaught errors share.
 func failureAttrs(a *active, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
 	attrs := []slog.Attr{
-		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler), slog.String("module", rt.module.Name()),
+		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler),
+		slog.String("module", rt.module.Name()),
 	}
 	if a.release != "" {
 		attrs = append(attrs, slog.String("release", a.release))

@@ -109,5 +109,6 @@ func tooStale(staleness, limit time.Duration) *fault.Fault {
 	if staleness == math.MaxInt64 {
 		return fault.New(fault.NotReady, "no connection to the cluster yet")
 	}
-	return fault.New(fault.NotReady, "no connection to the cluster for %v; the limit is %v", staleness.Truncate(time.Second), limit)
+	return fault.New(fault.NotReady, "no connection to the cluster for %v; the limit is %v",
+		staleness.Truncate(time.Second), limit)
 }

@@ -28,7 +28,8 @@ func (e *inputError) Unwrap() error { return e.Fault }
 // for neither a credential nor a signature: any client makes the server spend it.
 const openCheckCPU = 100 * time.Millisecond
 
-var errCheckTooLong = fault.New(fault.BodyTooLarge, "checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
+var errCheckTooLong = fault.New(fault.BodyTooLarge,
+	"checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
 // checkBody refuses a body that does not match the route's input or, if the route has no
 // input, a JSON body that is nested too deeply or is not valid Unicode. It returns the body with its
@@ -74,7 +75,8 @@ func isJSON(headers []abi.Pair) (is bool) {
 			media, _, _ := bytes.Cut(h.Value, []byte(";"))
 			media = bytes.TrimSpace(media)
 			_, after, _ := bytes.Cut(media, []byte("/"))
-			is = is || bytes.EqualFold(after, []byte("json")) || len(after) > 5 && bytes.EqualFold(after[len(after)-5:], []byte("+json"))
+			is = is || bytes.EqualFold(after, []byte("json")) ||
+				len(after) > 5 && bytes.EqualFold(after[len(after)-5:], []byte("+json"))
 		}
 	}
 	return is
@@ -164,5 +166,6 @@ func checkResult(result *schema.Type, body []byte, who *caller.Caller, m *cost.M
 	if err != nil {
 		return err
 	}
-	return fault.Wrap(fmt.Errorf("the result does not match %s: %s", result, text), fault.HandlerFailed, "the handler failed")
+	return fault.Wrap(fmt.Errorf("the result does not match %s: %s", result, text), fault.HandlerFailed,
+		"the handler failed")
 }

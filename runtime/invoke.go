@@ -151,7 +151,8 @@ func (rt *route) tookTooLong(err error) error {
 		setting = "timeout: of the route"
 	}
 	f := fault.Of(err)
-	return fault.Wrap(fmt.Errorf("handler took longer than %s (%s): %w", rt.timeout, setting, f.Cause), f.Code, "%s", f.Detail)
+	return fault.Wrap(fmt.Errorf("handler took longer than %s (%s): %w", rt.timeout, setting, f.Cause), f.Code,
+		"%s", f.Detail)
 }
 
 // nonNil returns an empty body instead of nil, which means another body to hostabi.
@@ -200,7 +201,8 @@ func (r *Runtime) verifyDelivery(ctx context.Context, a *active, rt *route, inv 
 	delivery, err := rt.verify.Verify(in.request.Header, in.body, now, m)
 	in.used = inv.work.End()
 	if err != nil {
-		r.opt.Logger.Info("signature refused", in.request.LogID(), "route", rt.Path, "address", in.address.String(), "cause", err)
+		r.opt.Logger.Info("signature refused", in.request.LogID(), "route", rt.Path,
+			"address", in.address.String(), "cause", err)
 		return err
 	}
 	// It is remembered by the credential time: with the machine's clock a jump would
@@ -232,7 +234,8 @@ func storeFault(err error) error {
 	case errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrUnknown):
 		return fault.Wrap(err, fault.Unavailable, "store unavailable; nothing of the request was stored")
 	case errors.Is(err, store.ErrUnknown):
-		return fault.Wrap(err, fault.Unavailable, "the store did not answer; the writes of the request may or may not be stored")
+		return fault.Wrap(err, fault.Unavailable,
+			"the store did not answer; the writes of the request may or may not be stored")
 	}
 	return err
 }

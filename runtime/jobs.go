@@ -138,7 +138,8 @@ func (r *Runtime) runJob(c *jobs.Claimed) {
 func (r *Runtime) invokeJob(ctx context.Context, run *jobRun, inv *invocation) (err error) {
 	defer func() { // as package front does for a request
 		if p := recover(); p != nil {
-			r.opt.Logger.Error("panic while running a job", "jobId", run.ID, "cause", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r.opt.Logger.Error("panic while running a job", "jobId", run.ID, "cause", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 			err = fault.Wrap(fmt.Errorf("panic: %v", p), fault.HandlerFailed, "the server failed while it ran the handler")
 		}
 	}()
@@ -263,7 +264,8 @@ func (r *Runtime) record(run *jobRun, cause string, write func(*store.Tx) error)
 			return cause, true
 		}
 		unknown = unknown || errors.Is(err, store.ErrUnknown)
-		if again := unknown || errors.Is(err, store.ErrUnavailable); !again || r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
+		if again := unknown || errors.Is(err, store.ErrUnavailable); !again ||
+			r.opt.Keystore.Now().After(run.Lease.Time()) || r.serving.Err() != nil {
 			return fmt.Sprintf("%s; not recorded: %v", cause, err), false
 		}
 		_ = wait.For(r.serving, recordPause)
@@ -311,7 +313,8 @@ func (r *Runtime) logRun(run *jobRun, inv *invocation, outcome, why string, took
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("requestId", run.requestID), slog.String("jobId", run.ID), slog.String("job", run.Name), slog.Int("attempt", run.Attempt),
+		slog.String("requestId", run.requestID), slog.String("jobId", run.ID), slog.String("job", run.Name),
+		slog.Int("attempt", run.Attempt),
 		slog.String("outcome", outcome), slog.Duration("took", took),
 	}
 	if tenant := run.Caller.Tenant; tenant != "" {

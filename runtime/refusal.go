@@ -20,8 +20,9 @@ var (
 	errBadPath       = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not allowed")
 	errRateLimited   = fault.New(fault.RateLimited, "too many requests: wait for the number of seconds in Retry-After")
 	errConflict      = fault.New(fault.Conflict, "other requests kept changing what this one read; try again")
-	errSent          = fault.New(fault.Conflict, "other requests changed what this one read, and it cannot run again: it has sent an outbound request")
-	errAnswerMemory  = fault.New(fault.Overloaded, "no memory for a response of this size at the moment")
+	errSent          = fault.New(fault.Conflict,
+		"other requests changed what this one read, and it cannot run again: it has sent an outbound request")
+	errAnswerMemory = fault.New(fault.Overloaded, "no memory for a response of this size at the moment")
 )
 
 // Results of an invocation that are not failures.

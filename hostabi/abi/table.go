@@ -68,7 +68,8 @@ func Functions() []Function {
 		{"context", []Param{room}, true,
 			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
-		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true, "the answer, status 200–599; a second one is `invalid`"},
+		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true,
+			"the answer, status 200–599; a second one is `invalid`"},
 		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
 			"the answer is problem+json made by the host, status 400–599; an empty code becomes the one of the status"},
 		{"response_send_result", []Param{{"status", Number}, {"part", Number}}, true,
@@ -84,7 +85,8 @@ func Functions() []Function {
 		{"call_take", []Param{{"ticket", Number}}, true,
 			"waits for a started operation and returns what `call` would have, once; `call_result` then reads the result"},
 		{"keep_writes", nil, false, "commits this request's writes with any status of the answer"},
-		{"log", []Param{{"level", Number}, {"text", Text}}, false, "0 debug, 1 info, 2 warn, 3 error, 4 why the handler fails; bounded per request"},
+		{"log", []Param{{"level", Number}, {"text", Text}}, false,
+			"0 debug, 1 info, 2 warn, 3 error, 4 why the handler fails; bounded per request"},
 	}
 }
 
@@ -124,7 +126,8 @@ func Ops() []Op {
 		{"digest", `{"algorithm","data"}`, `{"hex","base64"}`},
 		{"hmac", `{"algorithm","secret" or "key","data"}`, `{"hex","base64"}`},
 		{"timingSafeEqual", `{"a","b"}`, `{"equal"}`},
-		{"crypto.importKey", `{"format","data" or "jwk","algorithm":{…},"extractable"?,"usages"?}`, "the key: `{\"type\",\"algorithm\",\"usages\",\"data\"}`"},
+		{"crypto.importKey", `{"format","data" or "jwk","algorithm":{…},"extractable"?,"usages"?}`,
+			"the key: `{\"type\",\"algorithm\",\"usages\",\"data\"}`"},
 		{"crypto.exportKey", `{"format","key":{…}}`, `{"base64"}, or {"jwk":{…}}`},
 		{"crypto.generateKey", `{"algorithm":{…},"usages"}`, `{"key":{…}}, or {"publicKey":{…},"privateKey":{…}}`},
 		{"crypto.sign", `{"algorithm":{…},"key":{…},"data"}`, `{"base64"}`},
@@ -136,7 +139,8 @@ func Ops() []Op {
 		{"password.verify", `{"password","hash"?}`, `{"valid","rehash"}`},
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
 		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
-		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`, `{"status","url"?,"headers":[[name,value],…],"body"}`},
+		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`,
+			`{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
 	}
 }

@@ -27,7 +27,8 @@ func (r *Request) Trace() Trace {
 	if len(value) < traceparentBytes || value[2] != '-' || value[parentAt-1] != '-' || value[flagsAt-1] != '-' {
 		return Trace{}
 	}
-	version, id, parent, flags := value[:2], value[traceAt:parentAt-1], value[parentAt:flagsAt-1], value[flagsAt:traceparentBytes]
+	version, id, parent, flags := value[:2], value[traceAt:parentAt-1], value[parentAt:flagsAt-1],
+		value[flagsAt:traceparentBytes]
 	for _, part := range [][]byte{version, id, parent, flags} {
 		if !isLowerHex(part) {
 			return Trace{}

@@ -57,11 +57,13 @@ func (c claim) Parties() fairqueue.Parties { return c.parties }
 // between the handlers and between the callers that parties name. When ctx ends, Run returns its
 // error at once, and how long compute has run until then: it goes on in its slot, and the caller
 // of Run must not touch what it writes.
-func (s *Slots) Run(ctx context.Context, parties fairqueue.Parties, compute func() error) (took time.Duration, err error) {
+func (s *Slots) Run(ctx context.Context, parties fairqueue.Parties,
+	compute func() error) (took time.Duration, err error) {
 	c := claim{s, parties}
 	switch err := s.pool.Acquire(ctx, c, s.wait); {
 	case errors.Is(err, fairqueue.ErrTimeout):
-		return 0, fault.New(fault.Unavailable, "no slot for a long computation became free within %s ([password] parallel, queue_wait): try again", s.wait)
+		return 0, fault.New(fault.Unavailable,
+			"no slot for a long computation became free within %s ([password] parallel, queue_wait): try again", s.wait)
 	case err != nil:
 		return 0, err
 	}

@@ -58,7 +58,9 @@ func New(options Options) *Client {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
-	c := &Client{options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections)}
+	c := &Client{
+		options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections),
+	}
 	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}
 	// A service could keep an idle HTTP/2 connection busy for as long as it likes. An idle
 	// HTTP/1.1 connection is closed at the first byte that arrives.
@@ -95,7 +97,8 @@ type Response struct {
 // are read, and may refuse them; nil: all are read. When ctx ends the error is that of ctx.
 // Otherwise it is an *Error: Denied, TooLarge or Unavailable, the last also if no
 // connection was free before the deadline of ctx.
-func (c *Client) Do(ctx context.Context, by fairqueue.Parties, r *Request, admit func(bytes int) bool) (*Response, error) {
+func (c *Client) Do(ctx context.Context, by fairqueue.Parties, r *Request,
+	admit func(bytes int) bool) (*Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // also dials for it that are still in progress
 	sent := r
@@ -113,7 +116,8 @@ func (c *Client) Do(ctx context.Context, by fairqueue.Parties, r *Request, admit
 }
 
 // once sends one request. It returns the response, or the request of a redirect.
-func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request, admit func(int) bool) (*Response, *Request, error) {
+func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request,
+	admit func(int) bool) (*Response, *Request, error) {
 	origin, _ := originOf(r.url)
 	slot, err := c.slots.acquire(ctx, origin, by)
 	if err != nil {
@@ -195,7 +199,8 @@ func (c *Client) failed(ctx context.Context, r *Request, err error) error {
 	case KindCertificate:
 		return failure(kind, Unavailable, "the certificate of %s is not trusted", host)
 	case KindProtocol:
-		return failure(kind, Unavailable, "%s gave no answer that can be read: it is not HTTP, or its headers have more than %d KiB", host, maxAnswerHead>>10)
+		return failure(kind, Unavailable,
+			"%s gave no answer that can be read: it is not HTTP, or its headers have more than %d KiB", host, maxAnswerHead>>10)
 	}
 	return failure(kind, Unavailable, "%s gave no answer", host)
 }

@@ -131,7 +131,8 @@ func isToken(s string) bool {
 
 // isValue follows RFC 9110, section 5.5.
 func isValue(s string) bool {
-	return strings.Trim(s, " \t") == s && !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f })
+	return strings.Trim(s, " \t") == s &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f })
 }
 
 // http returns the request that is sent.
@@ -202,7 +203,9 @@ func (r *Request) redirected(status int, location string) (*Request, error) {
 // credential.
 func harmless(headers http.Header) http.Header {
 	kept := http.Header{}
-	for _, name := range []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "User-Agent"} {
+	for _, name := range []string{
+		"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "User-Agent",
+	} {
 		if values, ok := headers[name]; ok {
 			kept[name] = values
 		}

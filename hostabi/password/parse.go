@@ -147,7 +147,8 @@ func parseScrypt(text string) (hash, error) {
 		h.salt = []byte(parts[1])
 		h.sum, err = hexSum(parts[2])
 	default:
-		return nil, malformed(kind, "the form is $scrypt$ln=…,r=…,p=…$salt$hash, scrypt$N$salt$r$p$hash or scrypt:N:r:p$salt$hash")
+		return nil, malformed(kind,
+			"the form is $scrypt$ln=…,r=…,p=…$salt$hash, scrypt$N$salt$r$p$hash or scrypt:N:r:p$salt$hash")
 	}
 	if err != nil {
 		return nil, malformed(kind, err.Error())
@@ -165,7 +166,8 @@ func parseScrypt(text string) (hash, error) {
 
 // digests are the hash functions of PBKDF2, by their names in hashes.
 var digests = map[string]func() stdhash.Hash{
-	"": sha1.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New,
+	"": sha1.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New,
+	"sha384": sha512.New384, "sha512": sha512.New,
 }
 
 // parsePBKDF2 reads $pbkdf2-sha256$i=…$salt$sum, $pbkdf2-sha256$…$salt$sum,
@@ -198,7 +200,8 @@ func parsePBKDF2(text string) (hash, error) {
 		h.salt = []byte(parts[1])
 		h.sum, err = hexSum(parts[2])
 	default:
-		return nil, malformed(kind, "the form is $pbkdf2-sha256$i=…$salt$hash, $pbkdf2-sha256$…$salt$hash, pbkdf2_sha256$…$salt$hash or pbkdf2:sha256:…$salt$hash")
+		return nil, malformed(kind,
+			"the form is $pbkdf2-sha256$i=…$salt$hash, $pbkdf2-sha256$…$salt$hash, pbkdf2_sha256$…$salt$hash or pbkdf2:sha256:…$salt$hash")
 	}
 	if err != nil {
 		return nil, malformed(kind, err.Error())

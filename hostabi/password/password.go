@@ -30,7 +30,9 @@ type Options struct {
 // by MaxMemory.
 func (o Options) Validate() error {
 	if _, seconds := o.current().needs(); seconds > maxSeconds {
-		return fault.New(fault.Invalid, "[password] memory and passes: a hash would take about %.0f seconds of a processor, and could not be verified; the limit is %d: lower one of them", seconds, maxSeconds)
+		return fault.New(fault.Invalid,
+			"[password] memory and passes: a hash would take about %.0f seconds of a processor, and could not be verified; the limit is %d: lower one of them",
+			seconds, maxSeconds)
 	}
 	return nil
 }
@@ -82,11 +84,13 @@ func (o Options) Parse(text string) (*Hashed, error) {
 	}
 	memory, seconds := h.needs()
 	if memory > o.MaxMemory {
-		return nil, fault.New(fault.TooLarge, "verifying this hash needs %s of memory; the limit is the %s of [password] max_memory: raise it",
+		return nil, fault.New(fault.TooLarge,
+			"verifying this hash needs %s of memory; the limit is the %s of [password] max_memory: raise it",
 			settings.FormatSize((memory+1<<20-1)>>20<<20), settings.FormatSize(o.MaxMemory))
 	}
 	if seconds > maxSeconds {
-		return nil, fault.New(fault.TooLarge, "verifying this hash would take about %.0f seconds of a processor; the limit is %d", seconds, maxSeconds)
+		return nil, fault.New(fault.TooLarge,
+			"verifying this hash would take about %.0f seconds of a processor; the limit is %d", seconds, maxSeconds)
 	}
 	a, ok := h.(argon2Hash)
 	return &Hashed{h, ok && a.like(o.current())}, nil

@@ -149,7 +149,10 @@ func (g *Generation) Make() ([]byte, error) {
 	}
 	if secret, ok := made.([]byte); ok {
 		bits := 8 * len(secret)
-		k := &key{Type: secretKey, Algorithm: algorithm{Name: g.algorithm.Name, Hash: g.algorithm.Hash, Length: &bits}, Usages: g.usages, Data: secret}
+		k := &key{
+			Type: secretKey, Algorithm: algorithm{Name: g.algorithm.Name, Hash: g.algorithm.Hash, Length: &bits},
+			Usages: g.usages, Data: secret,
+		}
 		if g.algorithm.Name == algGCM {
 			k.Algorithm.Hash = ""
 		}

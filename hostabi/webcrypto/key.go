@@ -43,7 +43,8 @@ type importArgs struct {
 }
 
 func importKey(args *importArgs, m *cost.Meter) (any, error) {
-	if err := args.Algorithm.isOf("of keys", algHMAC, algGCM, algPBKDF2, algHKDF, algECDSA, algEd25519, algPSS, algPKCS1); err != nil {
+	if err := args.Algorithm.isOf("of keys", algHMAC, algGCM, algPBKDF2, algHKDF, algECDSA, algEd25519, algPSS,
+		algPKCS1); err != nil {
 		return nil, err
 	}
 	if args.Format == "jwk" {
@@ -83,7 +84,9 @@ func usages(algorithm string, given []string, allowed ...string) ([]string, erro
 			return nil, fail(syntaxError, "a key of %s cannot have the usage %q", algorithm, shorten(usage))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(allUsages), func(usage string) bool { return !slices.Contains(given, usage) }), nil
+	return slices.DeleteFunc(slices.Clone(allUsages), func(usage string) bool {
+		return !slices.Contains(given, usage)
+	}), nil
 }
 
 // secretUsages are the usages of keys that are not pairs.

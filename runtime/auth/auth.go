@@ -75,18 +75,27 @@ const WrongKind keystore.Reason = "wrong_kind"
 
 // The refusals that are the same for every request.
 var (
-	errTwoCredentials = fault.New(fault.InvalidRequest, "send one credential: Authorization and X-API-Key are both present, or one of them twice")
-	errNoKey          = fault.New(fault.MissingCredentials, "this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
-	errNoKeyOrSession = fault.New(fault.MissingCredentials, "this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
-	errNoSession      = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
-	errTwoCookies     = fault.New(fault.InvalidRequest, "the session cookie is present more than once")
-	errRole           = fault.New(fault.InsufficientRole, "the session is valid, but its user has none of the roles that this route requires")
-	errCrossOrigin    = fault.New(fault.CrossOrigin, "a page of another origin may not do this with its user's session (auth.origins lists those that may)")
-	errForeignSignIn  = fault.New(fault.CrossOrigin, "a page of another origin may not sign its user in or out here (auth.origins lists those that may)")
-	errScope          = fault.New(fault.InsufficientScope, "the API key is valid, but does not have a scope that this route requires")
-	errNoKeys         = fault.New(fault.Unavailable, "JWKS unavailable: retry after the time in Retry-After")
-	errStale          = fault.New(fault.KeyStoreStale, "this server has had no connection to its cluster for too long to know whether the credential is still valid: retry after the time in Retry-After")
-	errTooMany        = fault.New(fault.RateLimited, "too many credentials from this address were refused: retry after the time in Retry-After")
+	errTwoCredentials = fault.New(fault.InvalidRequest,
+		"send one credential: Authorization and X-API-Key are both present, or one of them twice")
+	errNoKey = fault.New(fault.MissingCredentials,
+		"this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
+	errNoKeyOrSession = fault.New(fault.MissingCredentials,
+		"this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
+	errNoSession  = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
+	errTwoCookies = fault.New(fault.InvalidRequest, "the session cookie is present more than once")
+	errRole       = fault.New(fault.InsufficientRole,
+		"the session is valid, but its user has none of the roles that this route requires")
+	errCrossOrigin = fault.New(fault.CrossOrigin,
+		"a page of another origin may not do this with its user's session (auth.origins lists those that may)")
+	errForeignSignIn = fault.New(fault.CrossOrigin,
+		"a page of another origin may not sign its user in or out here (auth.origins lists those that may)")
+	errScope = fault.New(fault.InsufficientScope,
+		"the API key is valid, but does not have a scope that this route requires")
+	errNoKeys = fault.New(fault.Unavailable, "JWKS unavailable: retry after the time in Retry-After")
+	errStale  = fault.New(fault.KeyStoreStale,
+		"this server has had no connection to its cluster for too long to know whether the credential is still valid: retry after the time in Retry-After")
+	errTooMany = fault.New(fault.RateLimited,
+		"too many credentials from this address were refused: retry after the time in Retry-After")
 )
 
 // Authenticator checks credentials.
@@ -127,7 +136,8 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 //
 // The result is valid as long as the keystore's epoch, read before, stays the same. If it
 // has changed before the request is admitted, check again.
-func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented,
+	now time.Time) (caller.Caller, error) {
 	who, err := a.identify(ctx, s, tokens, route, p, now)
 	if err == nil && route.CreatesSession && !route.CSRFOff && crossOrigin(s, &p) {
 		return caller.Caller{}, errForeignSignIn
@@ -136,7 +146,8 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 }
 
 // identify is Check without the check of the origin on routes that open sessions.
-func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route,
+	p Presented, now time.Time) (caller.Caller, error) {
 	if route.Auth.None {
 		return anonymous(s, route), nil
 	}
@@ -180,7 +191,8 @@ func anonymous(s *schema.Schema, route *schema.Route) caller.Caller {
 }
 
 // checkSession returns the user of the request's cookie.
-func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Presented,
+	now time.Time) (caller.Caller, error) {
 	if p.Cookies > 1 {
 		return caller.Caller{}, errTwoCookies
 	}
@@ -198,12 +210,15 @@ func (a *Authenticator) checkSession(s *schema.Schema, route *schema.Route, p Pr
 		return caller.Caller{}, errCrossOrigin
 	}
 	a.keys.SawSession(session)
-	return caller.Caller{Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles, SessionID: session.ID}, nil
+	return caller.Caller{
+		Kind: caller.Session, UserID: session.UserID, Tenant: session.Tenant, Roles: session.Roles, SessionID: session.ID,
+	}, nil
 }
 
 // checkJWT returns the user of the bearer's JWT. A page of another origin cannot send this
 // header by itself, so origins are not checked.
-func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *schema.Route, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) checkJWT(ctx context.Context, tokens *Tokens, route *schema.Route, p Presented,
+	now time.Time) (caller.Caller, error) {
 	token, _ := p.credential()
 	who, reason := tokens.verify(ctx, token, now)
 	switch reason {
@@ -236,7 +251,8 @@ func hasOneOf(roles, needed []string) bool {
 }
 
 // checkKey returns the API key of the token in the only header.
-func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Presented, now time.Time) (caller.Caller, error) {
+func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Presented,
+	now time.Time) (caller.Caller, error) {
 	token, reason := p.credential()
 	if reason == "" && len(route.Scopes) == 0 {
 		reason = WrongKind

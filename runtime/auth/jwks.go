@@ -321,12 +321,15 @@ func readBounded(r io.Reader) ([]byte, error) {
 // usable returns a key for signatures of a safe kind and size. A set may have keys for
 // other purposes.
 func usable(jwk jwkset.JWKMarshal) (publicKey, bool) {
-	if jwk.USE != "" && jwk.USE != jwkset.UseSig || len(jwk.KEYOPS) > 0 && !slices.Contains(jwk.KEYOPS, jwkset.KeyOpsVerify) {
+	if jwk.USE != "" && jwk.USE != jwkset.UseSig ||
+		len(jwk.KEYOPS) > 0 && !slices.Contains(jwk.KEYOPS, jwkset.KeyOpsVerify) {
 		return publicKey{}, false
 	}
 	// A certificate beside the key is neither required nor fetched.
 	jwk.X5C, jwk.X5T, jwk.X5TS256, jwk.X5U = nil, "", "", ""
-	parsed, err := jwkset.NewJWKFromMarshal(jwk, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{SkipKeyOps: true, SkipUse: true})
+	parsed, err := jwkset.NewJWKFromMarshal(jwk, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{
+		SkipKeyOps: true, SkipUse: true,
+	})
 	if err != nil {
 		return publicKey{}, false
 	}

@@ -80,7 +80,8 @@ func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 	if session.Issuer == "" || session.Audience == "" || session.JWKS == "" {
 		return nil, fault.New(fault.Invalid, "session jwt needs issuer, audience and jwks")
 	}
-	source := newKeySource(session.JWKS, cmp.Or(opt.Client, http.DefaultClient), cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
+	source := newKeySource(session.JWKS, cmp.Or(opt.Client, http.DefaultClient),
+		cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
 	if source.isFile() {
 		if err := source.fetch(context.Background(), clock.Mark()); err != nil {
 			return nil, fault.New(fault.Invalid, "session jwt: jwks %q: %v", session.JWKS, err)

@@ -8,7 +8,8 @@ import (
 )
 
 // errNoPlatformKey is the refusal of a request to a node without a credential.
-var errNoPlatformKey = fault.New(fault.MissingCredentials, "this address needs a platform key: send it as Authorization: Bearer")
+var errNoPlatformKey = fault.New(fault.MissingCredentials,
+	"this address needs a platform key: send it as Authorization: Bearer")
 
 // CheckPlatformKey returns the platform key of the request, for operations on the node. Only a
 // bearer token is looked at: no cookie and no other header. Credentials that are not valid are

@@ -106,9 +106,12 @@ func makePrivate(dir string) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode().Perm(); {
 	case ok && int(owner.Uid) != os.Getuid():
-		return fault.New(fault.Invalid, "the cache of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner", dir, owner.Uid, os.Getuid())
+		return fault.New(fault.Invalid,
+			"the cache of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner",
+			dir, owner.Uid, os.Getuid())
 	case mode&0o077 != 0:
-		return fault.New(fault.Invalid, "the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
+		return fault.New(fault.Invalid,
+			"the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ type Instruction struct {
 // newOffsetTable makes the table. functions are where the native code of each function begins.
 // native are addresses of native code in order, which begins at base. compiled are the offsets
 // of their instructions in the module that was compiled.
-func newOffsetTable(functions []int, base uintptr, native []uintptr, compiled []uint64, offsets *wasm.Offsets) offsetTable {
+func newOffsetTable(functions []int, base uintptr, native []uintptr, compiled []uint64,
+	offsets *wasm.Offsets) offsetTable {
 	n := min(offsets.Functions(), len(functions))
 	head := binary.LittleEndian.AppendUint32(nil, uint32(n+1))
 	var body []byte

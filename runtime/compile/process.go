@@ -127,11 +127,15 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 		return Cancelled(load)
 	case !exited:
 		return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process did not start: %v", err)
-	case ctx.Err() != nil, exit.ExitCode() == exitTime, killedBy(exit, syscall.SIGXCPU), killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= c.options.Time:
-		return refuse("takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
+	case ctx.Err() != nil, exit.ExitCode() == exitTime, killedBy(exit, syscall.SIGXCPU),
+		killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= c.options.Time:
+		return refuse(
+			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
 			c.options.Time, s.Cost.Heaviest)
-	case exit.ExitCode() == exitMemory, bytes.Contains(stderr.Bytes(), []byte("out of memory")), bytes.Contains(stderr.Bytes(), []byte("cannot allocate memory")):
-		return refuse("takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_memory",
+	case exit.ExitCode() == exitMemory, bytes.Contains(stderr.Bytes(), []byte("out of memory")),
+		bytes.Contains(stderr.Bytes(), []byte("cannot allocate memory")):
+		return refuse(
+			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_memory",
 			size(c.options.Bytes), s.Cost.Heaviest)
 	case exit.ExitCode() == exitRefused:
 		return notValid(stdout.String())

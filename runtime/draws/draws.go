@@ -112,7 +112,9 @@ const clockOffset = 1_234_567_890_123_456_789 * time.Nanosecond / 7
 // initializers are the exported functions that run before the first request, in order.
 func initializers(m *wasm.Module) (names []string) {
 	for _, name := range []string{"_initialize", "runner_warm", "runner_prepare"} {
-		if slices.ContainsFunc(m.Exports(), func(x wasm.Export) bool { return x.Kind == wasm.FunctionKind && x.Name == name }) {
+		if slices.ContainsFunc(m.Exports(), func(x wasm.Export) bool {
+			return x.Kind == wasm.FunctionKind && x.Name == name
+		}) {
 			names = append(names, name)
 		}
 	}
@@ -179,7 +181,8 @@ func (w *watcher) NewFunctionListener(f api.FunctionDefinition) experimental.Fun
 	if !watched {
 		return nil
 	}
-	return experimental.FunctionListenerFunc(func(_ context.Context, m api.Module, f api.FunctionDefinition, params []uint64, stack experimental.StackIterator) {
+	return experimental.FunctionListenerFunc(func(_ context.Context, m api.Module, f api.FunctionDefinition,
+		params []uint64, stack experimental.StackIterator) {
 		if w.frames >= maxFrames {
 			return
 		}
@@ -220,7 +223,9 @@ const (
 
 // instantiateHost makes the host's functions available. Random bytes and the time are the watcher's.
 func (w *watcher) instantiateHost(ctx context.Context, r wazero.Runtime) error {
-	for module, functions := range map[string][]hostabi.Function{abi.Module: hostabi.Functions(), hostabi.WASIModule: hostabi.WASI()} {
+	for module, functions := range map[string][]hostabi.Function{
+		abi.Module: hostabi.Functions(), hostabi.WASIModule: hostabi.WASI(),
+	} {
 		b := r.NewHostModuleBuilder(module)
 		for _, f := range functions {
 			switch {
@@ -263,7 +268,8 @@ func (w *watcher) shiftedClock(now api.GoModuleFunc) api.GoModuleFunc {
 
 // run runs the initialization once, and returns the events up to its end or its failure. The sandbox
 // reports a failure when it loads the module.
-func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string, limit time.Duration) []event {
+func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string,
+	limit time.Duration) []event {
 	w.events, w.frames, w.places, w.random = nil, 0, map[string]bool{}, rand.NewChaCha8([32]byte{})
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

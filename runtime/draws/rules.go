@@ -31,7 +31,8 @@ var numbers = []string{
 }
 
 // seeding matches functions that seed a generator, in any of these languages.
-var seeding = regexp.MustCompile(`(?i)(^|[^a-z])s(rand(om|48)?)$|(^|[^a-z0-9])(re)?seed([^a-z]|random|$)|from_seed|seed_from|mersenne_twister_engine\(|linear_congruential_engine\(`)
+var seeding = regexp.MustCompile(
+	`(?i)(^|[^a-z])s(rand(om|48)?)$|(^|[^a-z0-9])(re)?seed([^a-z]|random|$)|from_seed|seed_from|mersenne_twister_engine\(|linear_congruential_engine\(`)
 
 // ownDraws matches what runtimes draw for themselves: the guard of the stack, and the keys of maps.
 var ownDraws = regexp.MustCompile(`^__(init_ssp|stack_chk)|hashmap_random_keys|RandomState`)
@@ -57,7 +58,8 @@ func wasmArguments(_ string, _ api.Module, params []uint64) (string, bool) {
 var wrappers = regexp.MustCompile(`^(_initialize|_start|__wasm_call_ctors|runner_(warm|prepare))(\.command_export)?$`)
 
 func drawOfOthers(kind Kind, frames []string) Draw {
-	if kind == Random && slices.ContainsFunc(frames, ownDraws.MatchString) && !slices.ContainsFunc(frames, isGeneratorCrate) {
+	if kind == Random && slices.ContainsFunc(frames, ownDraws.MatchString) &&
+		!slices.ContainsFunc(frames, isGeneratorCrate) {
 		return Draw{}
 	}
 	if kind == Random { // from the function of the generator, if it is known

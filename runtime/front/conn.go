@@ -156,7 +156,8 @@ func (c *conn) readHead() (n int, refusal *fault.Fault) {
 	// fasthttp does not recover from panics.
 	defer func() {
 		if cause := recover(); cause != nil {
-			refusal = fault.Wrap(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()), fault.Internal, "the request could not be read")
+			refusal = fault.Wrap(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()), fault.Internal,
+				"the request could not be read")
 		}
 	}()
 	c.scan = headScan{}

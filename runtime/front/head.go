@@ -19,15 +19,20 @@ const maxEmptyLines = 2
 
 // Refusals of heads that cannot be parsed. They quote nothing of the request.
 var (
-	errLineEnd     = fault.New(fault.InvalidRequest, "every line of the head must end in CR LF, and CR may not occur elsewhere")
-	errRequestLine = fault.New(fault.InvalidRequest, "the first line must be the method, the target and the HTTP version, separated by one space")
-	errVersion     = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are supported")
-	errMethod      = fault.New(fault.MethodNotImplemented, "the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
-	errTarget      = fault.New(fault.BadPath, "the target must begin with / or be an absolute http URL, and must not contain # or control characters")
+	errLineEnd = fault.New(fault.InvalidRequest,
+		"every line of the head must end in CR LF, and CR may not occur elsewhere")
+	errRequestLine = fault.New(fault.InvalidRequest,
+		"the first line must be the method, the target and the HTTP version, separated by one space")
+	errVersion = fault.New(fault.HTTPVersion, "only HTTP/1.1 and HTTP/1.0 are supported")
+	errMethod  = fault.New(fault.MethodNotImplemented,
+		"the method is not one of GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS")
+	errTarget = fault.New(fault.BadPath,
+		"the target must begin with / or be an absolute http URL, and must not contain # or control characters")
 	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a space: folded headers are not supported")
 	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name followed by a colon")
 	errHeaderValue = fault.New(fault.InvalidRequest, "a header value contains a control character or is not UTF-8")
-	errTwice       = fault.New(fault.InvalidRequest, "Host, Content-Length, Transfer-Encoding and Expect may each occur once")
+	errTwice       = fault.New(fault.InvalidRequest,
+		"Host, Content-Length, Transfer-Encoding and Expect may each occur once")
 	errBothLengths = fault.New(fault.InvalidRequest, "Content-Length and Transfer-Encoding cannot be combined")
 	errLength      = fault.New(fault.InvalidRequest, "Content-Length must be one decimal number")
 	errEncoding    = fault.New(fault.InvalidRequest, "Transfer-Encoding must be chunked, and requires HTTP/1.1")
@@ -101,7 +106,8 @@ func (h *headScan) partial(b []byte, opt *Options) *fault.Fault {
 
 func (h *headScan) headers(end int, opt *Options) *fault.Fault {
 	if h.lines > opt.MaxHeaderLines || end-h.first > opt.MaxHeaderBytes {
-		return fault.New(fault.HeadersTooLarge, "the headers of a request may have %d bytes in %d lines", opt.MaxHeaderBytes, opt.MaxHeaderLines)
+		return fault.New(fault.HeadersTooLarge, "the headers of a request may have %d bytes in %d lines",
+			opt.MaxHeaderBytes, opt.MaxHeaderLines)
 	}
 	return nil
 }

@@ -24,10 +24,12 @@ func Listen(opt Options) (net.Listener, error) {
 	case err == nil:
 		return ln, nil
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use; stop the other server or choose another port with --listen or [front] listen: %w",
+		return nil, fmt.Errorf(
+			"listen on %s: the port is in use; stop the other server or choose another port with --listen or [front] listen: %w",
 			opt.Listen, syscall.EADDRINUSE)
 	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen on %s: the port is reserved; choose one above 1023 with --listen or [front] listen: %w",
+		return nil, fmt.Errorf(
+			"listen on %s: the port is reserved; choose one above 1023 with --listen or [front] listen: %w",
 			opt.Listen, syscall.EACCES)
 	}
 	return nil, fmt.Errorf("listen on %s, set by --listen or [front] listen: %w", opt.Listen, err)

@@ -13,7 +13,8 @@ const maxQueryPairs = 100
 
 var (
 	errQueryPairs = fault.New(fault.InvalidRequest, "a query may have %d pairs", maxQueryPairs)
-	errQuery      = fault.New(fault.InvalidRequest, "a %% in the query is not followed by two hexadecimal digits, or the query is not UTF-8 once decoded")
+	errQuery      = fault.New(fault.InvalidRequest,
+		"a %% in the query is not followed by two hexadecimal digits, or the query is not UTF-8 once decoded")
 )
 
 // parseQuery fills Request.Query. More than 100 pairs, or one that cannot be decoded, are

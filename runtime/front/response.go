@@ -95,7 +95,8 @@ func (x *Exchange) startOver() {
 	h := &x.ctx.Response.Header
 	var kept [][2]string
 	for name, value := range h.All() {
-		if lower := strings.ToLower(string(name)); strings.HasPrefix(lower, "access-control-") || lower == "vary" && string(value) == "Origin" {
+		if lower := strings.ToLower(string(name)); strings.HasPrefix(lower, "access-control-") ||
+			lower == "vary" && string(value) == "Origin" {
 			kept = append(kept, [2]string{string(name), string(value)})
 		}
 	}

@@ -54,7 +54,8 @@ func newSocket(conn net.Conn) net.Conn {
 func (t *transfer) bind(number uintptr) {
 	t.call = func(fd uintptr) bool {
 		for {
-			n, _, errno := unix.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.bytes))), uintptr(min(len(t.bytes), maxTransfer)))
+			n, _, errno := unix.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.bytes))),
+				uintptr(min(len(t.bytes), maxTransfer)))
 			switch errno {
 			case unix.EINTR:
 				continue

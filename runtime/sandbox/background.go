@@ -85,7 +85,8 @@ func (b *background) settle() {
 
 // due reports whether a guest that has its turn must ask to go on: others may go first, or it must rest.
 func (b *background) due(t *turn, now time.Duration) bool {
-	return t != nil && t.task.Running() && now-t.task.RunsSince() >= yieldEvery && (b.turns.Contended() || b.besideRequests())
+	return t != nil && t.task.Running() && now-t.task.RunsSince() >= yieldEvery &&
+		(b.turns.Contended() || b.besideRequests())
 }
 
 // take waits for a turn. The error is that of ctx.

@@ -145,7 +145,9 @@ func letThrough(left time.Duration, probing *bool, as probe) (probe, error) {
 		return as, nil
 	}
 	seconds := int((left + time.Second - 1) / time.Second)
-	return noProbe, &Unavailable{fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds)}
+	return noProbe, &Unavailable{
+		fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds),
+	}
 }
 
 // verdict records how an admitted request ended. struck: it ran out of time or of stack;

@@ -67,9 +67,11 @@ func classify(call *hostabi.Call, refused, err error) (failure, error) {
 		return failure{kind: kindTime, limit: true}, timedOut(call.Context.Err())
 	case err != nil && refused != nil:
 		cause := fmt.Errorf("%w: %w", refused, oneLine{err})
-		return failure{kind: kindMemory, limit: true}, fault.Wrap(cause, fault.HandlerOutOfMemory, "the handler ran out of memory")
+		return failure{kind: kindMemory, limit: true}, fault.Wrap(cause, fault.HandlerOutOfMemory,
+			"the handler ran out of memory")
 	case exited:
-		return failure{kind: fmt.Sprintf("exit code %d", exit.Status)}, failed(fmt.Errorf("handler exited with status %d", exit.Status))
+		kind := fmt.Sprintf("exit code %d", exit.Status)
+		return failure{kind: kind}, failed(fmt.Errorf("handler exited with status %d", exit.Status))
 	case err != nil:
 		return failure{kind: trapKind(err)}, failed(oneLine{err})
 	case call.Response.Status == 0:

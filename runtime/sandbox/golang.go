@@ -26,7 +26,8 @@ const (
 
 // isGo reports whether a module has the globals of one from Go.
 func isGo(m *wasm.Module, mutable []wasm.ExportedGlobal) bool {
-	return m.Functions() > 0 && slices.EqualFunc(mutable, goGlobals, func(g wasm.ExportedGlobal, t wasm.ValueType) bool { return g.Type == t })
+	return m.Functions() > 0 &&
+		slices.EqualFunc(mutable, goGlobals, func(g wasm.ExportedGlobal, t wasm.ValueType) bool { return g.Type == t })
 }
 
 // goTables returns the tables of Go's runtime in the sandbox's module; nil: there are none.

@@ -140,7 +140,9 @@ func (m *Module) initialize(load context.Context) error {
 	case err != nil && load.Err() != nil:
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
-		return refuse("takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers", e.options.InitTime)
+		return refuse(
+			"takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers",
+			e.options.InitTime)
 	case err != nil && crashed:
 		return refuse("fails before its first request: %s", compile.Quote(crash.String(), 500))
 	case err != nil:
@@ -175,7 +177,8 @@ func (m *Module) initialize(load context.Context) error {
 }
 
 func noMemory() error {
-	return fault.Wrap(errNoMemory, fault.Overloaded, "no memory is left for it: raise [sandbox] total_memory in runner.toml")
+	return fault.Wrap(errNoMemory, fault.Overloaded,
+		"no memory is left for it: raise [sandbox] total_memory in runner.toml")
 }
 
 // lastError keeps the last error that is logged: a guest that traps often logs why.

@@ -95,7 +95,9 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err := m.CheckMemory(limit); err != nil {
 		return nil, refuse("%v", err)
 	}
-	p := &program{Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions()}
+	p := &program{
+		Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions(),
+	}
 	if stack, ok := m.StackPointer(); ok {
 		p.Stack = &stack
 	}
@@ -184,7 +186,8 @@ func (p *program) readExports(m *wasm.Module) error {
 	case len(p.Handlers) > 0 || p.Command:
 		return nil
 	}
-	return refuse("exports no handler: export a function () -> () for each, named as in the schema, or _start for a command")
+	return refuse(
+		"exports no handler: export a function () -> () for each, named as in the schema, or _start for a command")
 }
 
 // checkImports refuses imports that the host does not have, and names them.

@@ -89,7 +89,8 @@ func readRegions(memory []byte, at uint32) (regions []region, err error) {
 		}
 		r := region{from, from + length}
 		if r.to > size {
-			return nil, fmt.Errorf("region %d of its table, %d bytes at %d, lies outside of memory, which has %d bytes", i+1, length, from, size)
+			return nil, fmt.Errorf("region %d of its table, %d bytes at %d, lies outside of memory, which has %d bytes",
+				i+1, length, from, size)
 		}
 		if slices.ContainsFunc(regions, func(o region) bool { return r.from < o.to && o.from < r.to }) {
 			return nil, fmt.Errorf("region %d of its table, %d bytes at %d, overlaps another one", i+1, length, from)

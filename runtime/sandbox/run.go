@@ -64,7 +64,8 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
 		own := call.CPU() - spent + call.Waited() - queued
-		breaker.verdict(&m.engine.strikes, call, probe, ran, !m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
+		breaker.verdict(&m.engine.strikes, call, probe, ran,
+			!m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
 	metrics, measured := &m.engine.metrics, m.engine.options.Metrics != nil
@@ -129,7 +130,8 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		all = m.engine.options.Now() - began
 		m.engine.cpu.Done(&s.task, errors.Is(outcome, cpuqueue.ErrFull), outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }
-		stood = errors.Is(outcome, hostabi.ErrTimeOver) && (most(s.task.Waited()) || most(queued) || c.turn != nil && most(c.turn.task.Waited()))
+		stood = errors.Is(outcome, hostabi.ErrTimeOver) &&
+			(most(s.task.Waited()) || most(queued) || c.turn != nil && most(c.turn.task.Waited()))
 	}
 	ran = true
 	if outcome != nil && !errors.Is(outcome, hostabi.ErrTimeOver) && !errors.Is(outcome, hostabi.ErrCPUSpent) {

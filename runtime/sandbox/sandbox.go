@@ -76,7 +76,10 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if !s.memory.charge(int64(m.program.MinPages) * pageBytes) {
 		return nil, errNoMemory
 	}
-	s.guest = guest{Guest: hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Sandbox: s}, sandbox: s}
+	s.guest = guest{
+		Guest:   hostabi.Guest{Context: experimental.WithMemoryAllocator(context.Background(), &s.memory), Sandbox: s},
+		sandbox: s,
+	}
 	s.guest.Bind(call)
 	s.meter = meter{slices: 1}
 	defer s.end()

@@ -140,7 +140,8 @@ func (t *selfTest) passes(name, instead string, test func(*sandbox) error) bool 
 }
 
 func (t *selfTest) disabled(name, instead string, cause error) {
-	t.engine.options.Logger.Warn("optimization disabled", "optimization", name, "instead", instead, "cause", compile.FirstLine(cause))
+	t.engine.options.Logger.Warn("optimization disabled", "optimization", name, "instead", instead,
+		"cause", compile.FirstLine(cause))
 }
 
 func (t *selfTest) try(test func(*sandbox) error) (err error) {

@@ -196,10 +196,11 @@ type instanceSlots struct {
 
 	background background
 
-	mu        sync.Mutex
-	parkMax   int   // guests that may park
-	parkFree  int   // guests that may still park; below 0 when background guests have parked beyond the limit
-	parkBytes int64 // memory with which they may still park; below 0 when one alone has parked with more, or background guests
+	mu       sync.Mutex
+	parkMax  int // guests that may park
+	parkFree int // guests that may still park; below 0 when background guests have parked beyond the limit
+	// memory with which they may still park; below 0 when one alone has parked with more, or background guests
+	parkBytes int64
 	callers   map[string]*callerState
 	freed     chan struct{} // closed when a guest leaves and others may park; nil: no background guest waits for that
 }
@@ -207,7 +208,8 @@ type instanceSlots struct {
 func newInstanceSlots(count int, parkedBytes int64, now func() time.Duration) *instanceSlots {
 	s := &instanceSlots{
 		Pool: fairqueue.New[claim](count), now: now,
-		parkMax: parkedPerSlot * count, parkFree: parkedPerSlot * count, parkBytes: parkedBytes, callers: map[string]*callerState{},
+		parkMax: parkedPerSlot * count, parkFree: parkedPerSlot * count, parkBytes: parkedBytes,
+		callers: map[string]*callerState{},
 	}
 	b := &s.background
 	b.limit, b.serve, b.now = max(1, cpuSlots()/2), s.Serve, now

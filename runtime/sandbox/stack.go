@@ -30,7 +30,8 @@ func stackUsed(ctx context.Context, _ api.Module, stack []uint64) {
 		stack[0] = math.MaxInt32
 		return
 	}
-	for used > s.steps*maxStack+maxStack/2 && (s.steps+2)*maxStack <= mostStack && s.engine.memory.take(stepBytes, s.engine.memory.limit) {
+	for used > s.steps*maxStack+maxStack/2 && (s.steps+2)*maxStack <= mostStack &&
+		s.engine.memory.take(stepBytes, s.engine.memory.limit) {
 		s.steps++
 	}
 	stack[0] = used - min(used, s.steps*maxStack)
@@ -81,7 +82,8 @@ func findStack(f api.Function) (t stackLayout, ok bool) {
 		return f.Index[0]
 	}
 	t.of = kind
-	if t.stack = field(kind.Elem(), "stack", reflect.Slice); !ok || kind.Elem().Field(t.stack).Type != reflect.TypeFor[[]byte]() {
+	if t.stack = field(kind.Elem(), "stack", reflect.Slice); !ok ||
+		kind.Elem().Field(t.stack).Type != reflect.TypeFor[[]byte]() {
 		return t, false
 	}
 	if t.top = field(kind.Elem(), "stackTop", reflect.Uintptr); !ok {
@@ -130,7 +132,8 @@ func (t *stackLayout) calls(f api.Function) []uintptr {
 		return nil
 	}
 	state := v.Field(t.state)
-	reached, frame, top := state.Field(t.reached).Pointer(), uintptr(state.Field(t.frame).Uint()), uintptr(v.Field(t.top).Uint())
+	reached, frame, top := state.Field(t.reached).Pointer(), uintptr(state.Field(t.frame).Uint()),
+		uintptr(v.Field(t.top).Uint())
 	bottom := v.Field(t.stack).Pointer()
 	if reached < bottom || reached >= top || runtime.GOARCH == "amd64" && (frame < reached || frame >= top) {
 		return nil

@@ -63,7 +63,8 @@ func (s *sandbox) checkStop(now time.Duration) {
 
 // stopped reports whether a run ended with err because of a limit.
 func (s *sandbox) stopped(err error) bool {
-	return err != nil && s.memory.refused != nil || errors.Is(err, hostabi.ErrTimeOver) || errors.Is(err, hostabi.ErrCPUSpent)
+	return err != nil && s.memory.refused != nil || errors.Is(err, hostabi.ErrTimeOver) ||
+		errors.Is(err, hostabi.ErrCPUSpent)
 }
 
 // report calls runner_stopped after a run that ended with err. Its failure is ignored: then the

@@ -27,7 +27,8 @@ type Work struct {
 // Meter that counts it. Other fields of the call need not be set. The Meter's errors are faults:
 // HandlerTimeout when ctx has ended or the work has used cpu, Overloaded when it does not get a
 // CPU slot in time. End must always be called.
-func (m *Module) BeginWork(ctx context.Context, w *Work, call *hostabi.Call, handler string, cpu time.Duration) *cost.Meter {
+func (m *Module) BeginWork(ctx context.Context, w *Work, call *hostabi.Call, handler string,
+	cpu time.Duration) *cost.Meter {
 	if w.look == nil {
 		w.look = w.advance
 	}

@@ -28,7 +28,8 @@ func assemblyScript() string {
 		if f.Result {
 			result = "i32"
 		}
-		fmt.Fprintf(&b, "@external(%q, %q)\nexport declare function %s(%s): %s;\n\n", abi.Module, f.Name, f.Name, strings.Join(params, ", "), result)
+		fmt.Fprintf(&b, "@external(%q, %q)\nexport declare function %s(%s): %s;\n\n",
+			abi.Module, f.Name, f.Name, strings.Join(params, ", "), result)
 	}
 	b.WriteString("/** The name of a failed host call's number; one that this SDK does not know is internal. */\n")
 	b.WriteString("export function errnoName(n: i32): string {\n  switch (n) {\n")

@@ -49,10 +49,13 @@ func cPart() string {
 		if f.Result {
 			result = "int32_t"
 		}
-		fmt.Fprintf(&b, "RUNNER_IMPORT(%q) extern %s runner_host_%s(%s);\n", f.Name, result, f.Name, strings.Join(params, ", "))
+		fmt.Fprintf(&b, "RUNNER_IMPORT(%q) extern %s runner_host_%s(%s);\n",
+			f.Name, result, f.Name, strings.Join(params, ", "))
 	}
-	fmt.Fprintf(&b, "\nenum { RUNNER_PARAMS = %d, RUNNER_QUERY = %d, RUNNER_HEADERS = %d };\n", abi.PairsParams, abi.PairsQuery, abi.PairsHeaders)
-	fmt.Fprintf(&b, "enum { RUNNER_PART_ALL = %d, RUNNER_PART_ROWS = %d, RUNNER_PART_ROW = %d };\n", abi.PartAll, abi.PartRows, abi.PartRow)
+	fmt.Fprintf(&b, "\nenum { RUNNER_PARAMS = %d, RUNNER_QUERY = %d, RUNNER_HEADERS = %d };\n",
+		abi.PairsParams, abi.PairsQuery, abi.PairsHeaders)
+	fmt.Fprintf(&b, "enum { RUNNER_PART_ALL = %d, RUNNER_PART_ROWS = %d, RUNNER_PART_ROW = %d };\n",
+		abi.PartAll, abi.PartRows, abi.PartRow)
 	b.WriteString("\n/* The name of a failed host call's number. One that is not known here is internal. */\n")
 	b.WriteString("static inline const char *runner_errno_name(int32_t n) {\n  switch (n) {\n")
 	for _, e := range abi.Errnos() {

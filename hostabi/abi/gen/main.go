@@ -69,7 +69,9 @@ func render(root string) ([]file, error) {
 		return nil, err
 	}
 	files = append(files, header)
-	files = append(files, file{filepath.Join(root, "sdk", "assemblyscript", "assembly", "abi.ts"), []byte(assemblyScript())})
+	files = append(files, file{
+		filepath.Join(root, "sdk", "assemblyscript", "assembly", "abi.ts"), []byte(assemblyScript()),
+	})
 	files = append(files, file{filepath.Join(root, "sdk", "rust", "src", "abi.rs"), []byte(rust())})
 	return files, nil
 }
@@ -186,7 +188,8 @@ func goImports() string {
 		if f.Result {
 			result = " int32"
 		}
-		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\nfunc %s(%s)%s\n", abi.Module, f.Name, camel(f.Name), strings.Join(params, ", "), result)
+		fmt.Fprintf(&b, "\n//go:wasmimport %s %s\nfunc %s(%s)%s\n",
+			abi.Module, f.Name, camel(f.Name), strings.Join(params, ", "), result)
 	}
 	return b.String()
 }
