@@ -25,8 +25,11 @@ var ErrBehind = cluster.ErrBehind
 // openMember connects to the cluster that the data directory belongs to, and opens the store. If the
 // log no longer has what the store lacks, it takes a backup of another node first. The member is nil
 // if the server is standalone. The caller closes the store, and then the member.
-func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics, logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
-	opt := cluster.StartOptions{Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger}
+func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
+	logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
+	opt := cluster.StartOptions{
+		Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger,
+	}
 	if member, err = cluster.Start(opt); err != nil {
 		return nil, nil, err
 	}

@@ -54,7 +54,8 @@ const closeTime = time.Second
 // requests are cut off.
 func (n *Node) startShutdown(timeout time.Duration) time.Time {
 	n.deadline = time.AfterFunc(max(timeout, closeTime), func() {
-		n.Logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost", "limit", "[runtime] shutdown_timeout")
+		n.Logger.Error("shutdown timed out; store not closed, acknowledged commits are not lost",
+			"limit", "[runtime] shutdown_timeout")
 		n.exitNow()
 	})
 	return n.StopBy.Add(-min(closeTime, timeout/2))
@@ -70,7 +71,8 @@ func (n *Node) shutdownDone() {
 // Run opens the store, the keystore, the audit, the listener and the runtime of an app,
 // calls do, and closes all of them in reverse order. exitNow ends the process when a
 // shutdown takes too long.
-func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logger, exitNow func(), do func(*Node) error) (err error) {
+func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logger, exitNow func(),
+	do func(*Node) error) (err error) {
 	logLibraries(logger)
 	if err := a.CheckCookies(opt.Front.Listen); err != nil {
 		return err
@@ -214,7 +216,8 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 
 // wait waits for a signal and then for the drain time, or for stop, or until one of the servers
 // fails. It returns how many servers have ended, and the error of the one that failed.
-func (n *Node) wait(ended <-chan error, signals chan os.Signal, stop <-chan struct{}, drain time.Duration) (stopped int, failed error) {
+func (n *Node) wait(ended <-chan error, signals chan os.Signal, stop <-chan struct{},
+	drain time.Duration) (stopped int, failed error) {
 	select {
 	case s := <-signals:
 		lastSignal(signals)

@@ -60,7 +60,8 @@ func (s *Skews) Measured(skews map[string]time.Duration) (agrees bool) {
 		}
 	}
 	if 2*len(far) > len(skews) {
-		s.setNotReady(runtime.Clock, fault.New(fault.NotReady, "the clock of this node differs from those of other nodes: %s", strings.Join(far, ", ")))
+		s.setNotReady(runtime.Clock, fault.New(fault.NotReady,
+			"the clock of this node differs from those of other nodes: %s", strings.Join(far, ", ")))
 		if !s.blocked {
 			s.logger.Error("clock differs too much; not ready", "nodes", far)
 		}

@@ -38,7 +38,8 @@ func WaitChecked(ctx context.Context, st *store.Store) error {
 
 // openStore opens the store of an app, with the log of its cluster if member is not nil. It waits for
 // a command that has the lock, but not for another server.
-func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *telemetry.Metrics, logger *slog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *telemetry.Metrics,
+	logger *slog.Logger) (*store.Store, error) {
 	opt := store.Options{Dir: a.Data, Logger: logger, Metrics: metrics}
 	if member != nil {
 		member.StoreOptions(&opt)
@@ -49,7 +50,9 @@ func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *t
 			return st, err
 		}
 		if other, ok := serverOn(ctx, a.Data); ok {
-			return nil, fmt.Errorf("data directory %q is in use by the server with pid %d at %s: stop that server, or choose another directory with --data", a.Data, other.PID, other.URL)
+			return nil, fmt.Errorf(
+				"data directory %q is in use by the server with pid %d at %s: stop that server, or choose another directory with --data",
+				a.Data, other.PID, other.URL)
 		}
 		if clock.Mark().After(end) {
 			return nil, fmt.Errorf("%w: stop that process, or choose another directory with --data", err)

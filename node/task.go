@@ -182,7 +182,9 @@ func activeBundle(ctx context.Context, a *app.App, st *store.Store, modules bool
 func currentModel(ctx context.Context, a *app.App, bundle *runtime.Bundle, st *store.Store, keys *keystore.Keystore) (*entity.Model, error) {
 	m, err := entity.Current(ctx, st, bundle.Schema, entity.Options{CursorKey: keys.Derive("cursors")})
 	if err == nil && m == nil {
-		err = fault.New(fault.Invalid, "the active schema of the store is not the one in the app directory: restore that one, or serve the app to activate the new one (runner check --against %s compares them)", a.Data)
+		err = fault.New(fault.Invalid,
+			"the active schema of the store is not the one in the app directory: restore that one, or serve the app to activate the new one (runner check --against %s compares them)",
+			a.Data)
 	}
 	return m, err
 }

@@ -17,7 +17,8 @@ import (
 // address, or the /64 of an IPv6 address, has a quarter of them at most: others that it opens are closed.
 // Logger is told of that, with the name of the listener.
 func Listen(ln net.Listener, conns int, name string, logger *slog.Logger) net.Listener {
-	return netutil.LimitListener(&addressLimit{Listener: ln, most: conns / 4, name: name, logger: logger, open: map[string]int{}}, conns)
+	return netutil.LimitListener(&addressLimit{Listener: ln, most: conns / 4, name: name, logger: logger,
+		open: map[string]int{}}, conns)
 }
 
 // addressLimit is a listener that closes connections of an address that has too many open.

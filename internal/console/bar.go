@@ -18,7 +18,10 @@ func (c *Console) NewBar(what string, total int64, units progress.Units) *Bar {
 	if !c.Terminal {
 		return &Bar{}
 	}
-	b := &Bar{writer: progress.NewWriter(), tracker: &progress.Tracker{Message: what, Total: total, Units: units}, done: make(chan struct{})}
+	b := &Bar{
+		writer: progress.NewWriter(), tracker: &progress.Tracker{Message: what, Total: total, Units: units},
+		done: make(chan struct{}),
+	}
 	b.writer.SetOutputWriter(c.Stderr)
 	b.writer.SetUpdateFrequency(100 * time.Millisecond)
 	b.writer.Style().Visibility.ETA = true

@@ -43,7 +43,8 @@ func print(w io.Writer, sources []Source, list List, pal palette) error {
 		if d.Severity == Warning {
 			paint = pal.yellow
 		}
-		fmt.Fprintf(&out, "%s%s:%s %s%s:%s %s\n", pal.bold, clean(d.Span.String()), pal.off, paint, d.label(), pal.off, clean(d.Message))
+		fmt.Fprintf(&out, "%s%s:%s %s%s:%s %s\n", pal.bold, clean(d.Span.String()), pal.off, paint, d.label(), pal.off,
+			clean(d.Message))
 		if line, ok := sourceLine(sources, d.Span); ok {
 			text, marks := excerpt(line, d.Span)
 			fmt.Fprintf(&out, "%5d | %s\n      | %s%s%s\n", d.Span.Start.Line, text, paint, marks, pal.off)

@@ -49,7 +49,8 @@ func Parse(expression, zone string) (*Schedule, error) {
 	fields := strings.Fields(expression)
 	if !strings.HasPrefix(expression, "@") {
 		if len(fields) != 5 {
-			return nil, fmt.Errorf("%q has %d fields: write minute, hour, day of the month, month, day of the week", expression, len(fields))
+			return nil, fmt.Errorf("%q has %d fields: write minute, hour, day of the month, month, day of the week",
+				expression, len(fields))
 		}
 		fields[4] = withSunday(fields[4])
 	}
@@ -102,7 +103,8 @@ func (s *Schedule) Next(t time.Time) time.Time {
 		return spec.Next(t.In(s.location))
 	}
 	local := t.In(s.location)
-	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	wall := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(),
+		local.Nanosecond(), time.UTC)
 	for wall = wall.Add(-day); ; { // of which some comes at t or before
 		if wall = s.spec.Next(wall); wall.IsZero() {
 			return wall

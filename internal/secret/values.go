@@ -61,7 +61,8 @@ func Resolve(names []string, lookupEnv func(string) (string, bool), file map[str
 	return Values{texts}, nil
 }
 
-func resolve(name string, names []string, lookupEnv func(string) (string, bool), file map[string]string) (value string, found bool, err error) {
+func resolve(name string, names []string, lookupEnv func(string) (string, bool),
+	file map[string]string) (value string, found bool, err error) {
 	variable := variableOf(name)
 	if value, found := lookupEnv(variable); found {
 		return value, true, check(value, name, "the variable "+variable)

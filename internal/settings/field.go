@@ -179,7 +179,8 @@ func (f *field) setTOML(in any) error {
 			seconds = fmt.Sprintf("%ds", n)
 		}
 		return wrongType(map[string]string{
-			"duration": `a duration in quotes, such as "` + seconds + `"`, "size": `a size in quotes, such as "64mb"`, "text": "a string in quotes",
+			"duration": `a duration in quotes, such as "` + seconds + `"`, "size": `a size in quotes, such as "64mb"`,
+			"text": "a string in quotes",
 		}[f.kind()], in)
 	}
 	return f.setText(text)
@@ -316,7 +317,8 @@ func (f *field) setSize(text string) error {
 	if err != nil {
 		return err
 	}
-	low, high, multiple := f.limit("min", 0, ParseSize), f.limit("max", math.MaxInt64, ParseSize), f.limit("multiple", 1, ParseSize)
+	low, high, multiple := f.limit("min", 0, ParseSize), f.limit("max", math.MaxInt64, ParseSize),
+		f.limit("multiple", 1, ParseSize)
 	switch {
 	case n < low:
 		return fmt.Errorf("%s is too small: it must be at least %s", text, FormatSize(low))

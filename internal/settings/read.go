@@ -153,7 +153,8 @@ func (r *reader) readSection(file *tomlFile, name string, section toml.Primitive
 	case name == VarsSection:
 		r.readVars(file, file.keys(section))
 	case !slices.Contains(known, name):
-		r.values.Problems.Errorf("", file.keyPlace(name, section), "unknown section [%s]%s", name, diag.DidYouMean(name, known))
+		r.values.Problems.Errorf("", file.keyPlace(name, section), "unknown section [%s]%s",
+			name, diag.DidYouMean(name, known))
 	default:
 		for key, in := range file.keys(section) {
 			r.readKey(file, name, key, in)
@@ -164,7 +165,8 @@ func (r *reader) readSection(file *tomlFile, name string, section toml.Primitive
 func (r *reader) readKey(file *tomlFile, section, key string, in toml.Primitive) {
 	i := slices.IndexFunc(r.all, func(s *setting) bool { return s.section == section && s.key == key })
 	if i < 0 {
-		r.values.Problems.Errorf("", file.keyPlace(key, in), "unknown key %q in [%s]%s", key, section, r.hintFor(section, key))
+		r.values.Problems.Errorf("", file.keyPlace(key, in), "unknown key %q in [%s]%s",
+			key, section, r.hintFor(section, key))
 		return
 	}
 	r.note(r.all[i], file.valuePlace(in), r.all[i].setTOML(file.value(in)))
@@ -190,7 +192,8 @@ func (r *reader) readSecrets(file *tomlFile, keys map[string]toml.Primitive) {
 	for name, in := range keys {
 		s, ok := file.value(in).(string)
 		if !ok || s == "" {
-			r.values.Problems.Errorf("", file.keyPlace(name, in), "secret %q must be a string in quotes, and not an empty one", name)
+			r.values.Problems.Errorf("", file.keyPlace(name, in),
+				"secret %q must be a string in quotes, and not an empty one", name)
 			continue
 		}
 		r.values.Secrets[name], r.values.SecretPlaces[name] = s, file.keyPlace(name, in)
@@ -208,7 +211,8 @@ func (r *reader) readVars(file *tomlFile, keys map[string]toml.Primitive) {
 		case int64:
 			given.Text = strconv.FormatInt(v, 10)
 		default:
-			r.values.Problems.Errorf("", given.Place, "variable %q must be a string in quotes, a whole number, true or false; write a decimal in quotes too", name)
+			r.values.Problems.Errorf("", given.Place,
+				"variable %q must be a string in quotes, a whole number, true or false; write a decimal in quotes too", name)
 			continue
 		}
 		r.give(name, given)

@@ -96,7 +96,8 @@ func remedyOf(err error) string {
 		return message
 	case strings.HasPrefix(message, "invalid UTF-8"):
 		return "the file is not UTF-8"
-	case strings.HasPrefix(message, "invalid escape"), strings.HasPrefix(message, "Escaped character"), strings.Contains(message, "hexadecimal digits after"):
+	case strings.HasPrefix(message, "invalid escape"), strings.HasPrefix(message, "Escaped character"),
+		strings.Contains(message, "hexadecimal digits after"):
 		return `write a backslash in a string as \\`
 	}
 	return "write strings in quotes"

@@ -32,7 +32,8 @@ func ParseDuration(text string, units []Unit) (time.Duration, error) {
 		return 0, fmt.Errorf("%s is longer than can be counted", text)
 	}
 	if !ok {
-		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s%s", text, suffixes(units), exampleFor(text, units))
+		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s%s",
+			text, suffixes(units), exampleFor(text, units))
 	}
 	return time.Duration(n), nil
 }
@@ -57,7 +58,8 @@ func exampleFor(text string, units []Unit) string {
 func ParseSize(text string) (int64, error) {
 	n, ok := parseAmount(text, sizes)
 	if !ok {
-		return 0, fmt.Errorf("%q is not a size: write one whole number and one unit of %s, such as 64kb", text, suffixes(sizes))
+		return 0, fmt.Errorf("%q is not a size: write one whole number and one unit of %s, such as 64kb",
+			text, suffixes(sizes))
 	}
 	return n, nil
 }

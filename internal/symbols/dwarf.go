@@ -137,7 +137,9 @@ func readDWARF(sections map[string][]byte, codeSize uint32) (*dwarfIndex, error)
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, noFile), min(b.file, noFile))) // ends first
 	})
 	d.byLow = slices.Clone(d.ranges)
-	slices.SortStableFunc(d.byLow, func(a, b pcRange) int { return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.scope, b.scope)) })
+	slices.SortStableFunc(d.byLow, func(a, b pcRange) int {
+		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.scope, b.scope))
+	})
 	d.programs = nil
 	if d.damaged {
 		return d, errDamaged
@@ -381,7 +383,9 @@ func (d *dwarfIndex) addScope(u *unit, a *abbrev, e entry, at int, parent int32)
 
 // contains reports whether a scope has an address.
 func (d *dwarfIndex) contains(s scope, addr uint32) bool {
-	return slices.ContainsFunc(d.ranges[s.firstRange:s.firstRange+s.ranges], func(r pcRange) bool { return r.low <= addr && addr < r.high })
+	return slices.ContainsFunc(d.ranges[s.firstRange:s.firstRange+s.ranges], func(r pcRange) bool {
+		return r.low <= addr && addr < r.high
+	})
 }
 
 // frames returns the frames at an address, innermost first; none if nothing is known about it.

@@ -29,7 +29,8 @@ func (f sourceFile) path() string {
 
 // installed matches the directory where a toolchain or a package manager installs sources: Rust's standard
 // library, and crates.
-var installed = regexp.MustCompile(`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|rustlib/src/rust/library|registry/src/[^/]+|git/checkouts)/`)
+var installed = regexp.MustCompile(
+	`^.*/(?:rustc[^/]*(?:/[0-9a-f]{40})?/library|rustlib/src/rust/library|registry/src/[^/]+|git/checkouts)/`)
 
 // shownElements is how many elements of an absolute path are shown: a file, its directory and that
 // one's.

@@ -148,7 +148,8 @@ func readGoTables(v view, header uint64, imports, functions int) *GoTables {
 		names: slice(moduleNames, 1), units: slice(moduleUnits, 4), files: slice(moduleFiles, 1),
 		tables: slice(moduleTables, 1), info: slice(moduleFunctions, 1), index: slice(moduleIndex, 8),
 	}
-	if g.index.size < 8*uint64(functions) || g.names.size == 0 || g.tables.size == 0 || g.end < g.begin || g.end > v.size() {
+	if g.index.size < 8*uint64(functions) || g.names.size == 0 || g.tables.size == 0 || g.end < g.begin ||
+		g.end > v.size() {
 		return nil
 	}
 	if g.step = 1; functions > 1 {

@@ -214,7 +214,10 @@ func (d *dwarfIndex) run(p *lineProgram) {
 			valid = false
 			return
 		}
-		next := row{uint32(now.addr), d.file(p.files, now.file), uint32(min(now.line, math.MaxInt32)), uint32(min(now.column, math.MaxInt32))}
+		next := row{
+			uint32(now.addr), d.file(p.files, now.file), uint32(min(now.line, math.MaxInt32)),
+			uint32(min(now.column, math.MaxInt32)),
+		}
 		if end {
 			next.file = seqEnd
 		}

@@ -64,7 +64,9 @@ func (t *Table) readSourceMap(text []byte) error {
 			break
 		}
 		if s.GeneratedColumn >= 0 && s.GeneratedColumn < len(t.module) {
-			t.sourceMap = append(t.sourceMap, mapping{uint32(s.GeneratedColumn), int32(s.Source), uint32(s.Line + 1), uint32(s.Column + 1)})
+			t.sourceMap = append(t.sourceMap, mapping{
+				uint32(s.GeneratedColumn), int32(s.Source), uint32(s.Line + 1), uint32(s.Column + 1),
+			})
 		}
 	}
 	slices.SortStableFunc(t.sourceMap, func(a, b mapping) int { return cmp.Compare(a.offset, b.offset) })
@@ -73,7 +75,9 @@ func (t *Table) readSourceMap(text []byte) error {
 
 // mapped returns the file, line and column of an instruction, as the source map has them.
 func (t *Table) mapped(offset int64) (Frame, bool) {
-	i, _ := slices.BinarySearchFunc(t.sourceMap, offset+1, func(m mapping, o int64) int { return cmp.Compare(int64(m.offset), o) })
+	i, _ := slices.BinarySearchFunc(t.sourceMap, offset+1, func(m mapping, o int64) int {
+		return cmp.Compare(int64(m.offset), o)
+	})
 	if i == 0 {
 		return Frame{}, false
 	}

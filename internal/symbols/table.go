@@ -95,8 +95,10 @@ func (t *Table) Size() int64 {
 		size += len(source)
 	}
 	if d := t.dwarf; d != nil {
-		size += cap(d.rows)*int(unsafe.Sizeof(row{})) + cap(d.scopes)*int(unsafe.Sizeof(scope{})) + 2*cap(d.ranges)*int(unsafe.Sizeof(pcRange{}))
-		size += cap(d.files)*int(unsafe.Sizeof(sourceFile{})) + len(d.units)*int(unsafe.Sizeof(unit{})) + d.specs*int(unsafe.Sizeof(attrSpec{}))
+		size += cap(d.rows)*int(unsafe.Sizeof(row{})) + cap(d.scopes)*int(unsafe.Sizeof(scope{})) +
+			2*cap(d.ranges)*int(unsafe.Sizeof(pcRange{}))
+		size += cap(d.files)*int(unsafe.Sizeof(sourceFile{})) + len(d.units)*int(unsafe.Sizeof(unit{})) +
+			d.specs*int(unsafe.Sizeof(attrSpec{}))
 	}
 	return int64(size)
 }
@@ -155,7 +157,9 @@ func (t *Table) readSections(file []byte, sections []wasm.Section) error {
 
 // name returns the name of a function in the name section, or "".
 func (t *Table) name(function uint32) string {
-	i, ok := slices.BinarySearchFunc(t.names, function, func(n functionName, f uint32) int { return cmp.Compare(n.function, f) })
+	i, ok := slices.BinarySearchFunc(t.names, function, func(n functionName, f uint32) int {
+		return cmp.Compare(n.function, f)
+	})
 	if !ok {
 		return ""
 	}

@@ -61,7 +61,9 @@ func (m *Metrics) Counters(name, help string, labels ...string) Counters {
 	if m == nil {
 		return Counters{}
 	}
-	return Counters{register(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels))}
+	return Counters{
+		register(m, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runner_" + name, Help: help}, labels)),
+	}
 }
 
 // With returns the counter for the values of the labels, which is shown from then on.
@@ -156,7 +158,8 @@ func (m *Metrics) Retain(keep map[string]map[string]bool) {
 // Overload registers what several packages count: refusals because of overload. causes are those
 // of the caller.
 func (m *Metrics) Overload(causes ...string) Counters {
-	counters := m.Counters("overload_total", "Requests and connections that were refused because of overload, by cause.", "cause")
+	counters := m.Counters("overload_total",
+		"Requests and connections that were refused because of overload, by cause.", "cause")
 	for _, cause := range causes {
 		counters.With(cause)
 	}

@@ -88,7 +88,9 @@ func (m *Module) readCode(r *reader) {
 		arities: make([]arity, len(m.types)),
 	}
 	for i, t := range m.types {
-		c.arities[i] = arity{int32(len(t.Params)), int32(len(t.Results)), slices.Contains(t.Params, V128) || slices.Contains(t.Results, V128)}
+		c.arities[i] = arity{
+			int32(len(t.Params)), int32(len(t.Results)), slices.Contains(t.Params, V128) || slices.Contains(t.Results, V128),
+		}
 	}
 	end := r.end
 	for i := range m.functions {
@@ -186,7 +188,8 @@ func (c *coder) addCompileTime(f *function, index int) {
 	}
 	passed := f.edges * min(locals, c.native.sets) // each edge passes a value of each local that is set
 	size := int64(f.end - f.code)
-	took += time.Duration(ifs*ifs)*timePair + time.Duration(passed)*timePassed + time.Duration(f.checks)*timeCheck + time.Duration(size)*timeByte
+	took += time.Duration(ifs*ifs)*timePair + time.Duration(passed)*timePassed + time.Duration(f.checks)*timeCheck +
+		time.Duration(size)*timeByte
 	if took > c.longest {
 		c.longest, c.m.cost.Heaviest = took, index
 	}
@@ -287,7 +290,10 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			params, results := c.blockType()
 			values += int64(params) + int64(results)
 			n.values += int64(params) + int64(results)
-			fr := frame{loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets, values: results, id: c.block(op, params), table: -1}
+			fr := frame{
+				loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets,
+				values: results, id: c.block(op, params), table: -1,
+			}
 			switch op {
 			case opcode.Loop:
 				fr.loop, fr.level, fr.values = int32(len(m.loops)), int32(len(c.levels)), params

@@ -303,7 +303,8 @@ func (m *Module) Parts(prefix string) ([]Function, error) {
 	case len(m.data)+len(m.elements)+len(m.indirect) > 0 || m.uses != 0 || m.start >= 0:
 		return nil, fmt.Errorf("has data, table elements or a start function, and cannot be part of another module")
 	case m.typedBlocks:
-		return nil, fmt.Errorf("has blocks with parameters or several results, and cannot be part of another module: build it without multiple values")
+		return nil, fmt.Errorf(
+			"has blocks with parameters or several results, and cannot be part of another module: build it without multiple values")
 	}
 	names := make([]string, 0, m.functionCount())
 	for _, i := range m.imports {

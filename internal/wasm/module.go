@@ -50,7 +50,8 @@ func (t ValueType) isReference() bool { return t == FuncRef || t == ExternRef }
 type FuncType struct{ Params, Results []ValueType }
 
 func (t FuncType) equal(u FuncType) bool {
-	return string(bytesOf(t.Params)) == string(bytesOf(u.Params)) && string(bytesOf(t.Results)) == string(bytesOf(u.Results))
+	return string(bytesOf(t.Params)) == string(bytesOf(u.Params)) &&
+		string(bytesOf(t.Results)) == string(bytesOf(u.Results))
 }
 
 // key is a text that two types share exactly when they are equal.
@@ -215,7 +216,8 @@ var sectionOrder = [...]byte{
 
 var sectionNames = [...]string{
 	"custom section", "type section", "import section", "function section", "table section", "memory section",
-	"global section", "export section", "start section", "element section", "code section", "data section", "data count section",
+	"global section", "export section", "start section", "element section", "code section", "data section",
+	"data count section",
 }
 
 // rank is a section's position in sectionOrder, from 1; 0: the section is unknown.
@@ -268,7 +270,8 @@ func checkMagic(begin []byte) error {
 func checkHeader(wasm []byte, limits Limits) error {
 	switch {
 	case len(wasm) > limits.ModuleBytes || len(wasm) > math.MaxInt32:
-		return fmt.Errorf("is %d bytes large, and a module may have %d: strip debug information", len(wasm), limits.ModuleBytes)
+		return fmt.Errorf("is %d bytes large, and a module may have %d: strip debug information",
+			len(wasm), limits.ModuleBytes)
 	case checkMagic(wasm) != nil:
 		return checkMagic(wasm)
 	case len(wasm) < 8:
@@ -277,9 +280,11 @@ func checkHeader(wasm []byte, limits Limits) error {
 	version, layer := binary.LittleEndian.Uint16(wasm[4:]), binary.LittleEndian.Uint16(wasm[6:])
 	switch {
 	case layer == 1:
-		return fmt.Errorf("is a WebAssembly component, and only core modules can be run: build it for wasm32-wasip1, without wrapping it as a component")
+		return fmt.Errorf(
+			"is a WebAssembly component, and only core modules can be run: build it for wasm32-wasip1, without wrapping it as a component")
 	case layer != 0 || version != 1:
-		return fmt.Errorf("has WebAssembly version %d, layer %d, and only core modules of version 1 can be run", version, layer)
+		return fmt.Errorf("has WebAssembly version %d, layer %d, and only core modules of version 1 can be run",
+			version, layer)
 	}
 	return nil
 }
@@ -799,7 +804,8 @@ func (m *Module) CheckMemory(limitPages uint32) error {
 	if m.memory == nil || m.memory.MinPages <= limitPages {
 		return nil
 	}
-	return fmt.Errorf("needs %s of memory to begin with, and the limit is %s: raise [sandbox] memory in runner.toml or build it with less",
+	return fmt.Errorf(
+		"needs %s of memory to begin with, and the limit is %s: raise [sandbox] memory in runner.toml or build it with less",
 		pagesText(m.memory.MinPages), pagesText(limitPages))
 }
 

@@ -25,7 +25,8 @@ func (r remainders) locals() (n int64) {
 // does. The smallest number divided by -1 is an overflow, and its remainder is 0, as that of
 // every number divided by -1 or 1. So a signed remainder divides by 1 instead of -1.
 func remainder(b []byte, op byte, l addedLocals) []byte {
-	x, eq, mul, sub, constant := l.i32s, byte(opcode.I32Eq), byte(opcode.I32Mul), byte(opcode.I32Sub), byte(opcode.I32Const)
+	x, eq, mul, sub, constant := l.i32s, byte(opcode.I32Eq), byte(opcode.I32Mul), byte(opcode.I32Sub),
+		byte(opcode.I32Const)
 	if op == opcode.I64RemS || op == opcode.I64RemU {
 		x, eq, mul, sub, constant = l.i64s, opcode.I64Eq, opcode.I64Mul, opcode.I64Sub, opcode.I64Const
 	}

@@ -210,7 +210,9 @@ func (w *rewriter) addHelpers() {
 
 // addImport adds a function that returns an i32 to the imports, and returns its index.
 func (w *rewriter) addImport(module, name string, params ...ValueType) uint32 {
-	w.added = append(w.added, Import{Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Params: params, Results: []ValueType{I32}}))})
+	w.added = append(w.added, Import{
+		Module: module, Name: name, typeIndex: uint32(w.typeIndex(FuncType{Params: params, Results: []ValueType{I32}})),
+	})
 	return uint32(len(w.m.imports) + len(w.added) - 1)
 }
 
@@ -277,7 +279,8 @@ func (m *Module) Data() (all []DataSegment, err error) {
 		}
 		offset, ok := m.initialI32(s.offset)
 		if !ok {
-			return nil, fmt.Errorf("has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
+			return nil, fmt.Errorf(
+				"has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
 		}
 		all = append(all, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
 	}

@@ -105,7 +105,9 @@ func checkEmpty(dir string) error {
 		return fmt.Errorf("the data directory %q is a symlink to nothing", dir)
 	}
 	if here, err := os.Stat("."); err == nil && os.SameFile(here, at) {
-		return fmt.Errorf("the data directory %q is the working directory, which restore would replace: run the command in another directory", dir)
+		return fmt.Errorf(
+			"the data directory %q is the working directory, which restore would replace: run the command in another directory",
+			dir)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {

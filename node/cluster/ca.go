@@ -134,7 +134,8 @@ func newCSR(name string) (keyText, request []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	request, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	request, err = x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
 	if err == nil {
 		keyText, err = keyPEM(key)
 	}
@@ -172,7 +173,9 @@ type nodeTLS struct {
 func readNodeTLS(data string) (*nodeTLS, error) {
 	c := credentials{}
 	unusable := func(err error) error {
-		return fault.Wrap(err, fault.Invalid, "the certificates of the node in %q cannot be used (%v): restore them from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data), err)
+		return fault.Wrap(err, fault.Invalid,
+			"the certificates of the node in %q cannot be used (%v): restore them from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory",
+			files(data), err)
 	}
 	for _, f := range []struct {
 		name string
@@ -235,7 +238,9 @@ func joining(want [32]byte) *tls.Config {
 					return nil
 				}
 			}
-			return fault.New(fault.Invalid, "the server does not have a certificate of the cluster that sent the invitation (its CA has the fingerprint %s)", hex.EncodeToString(want[:]))
+			return fault.New(fault.Invalid,
+				"the server does not have a certificate of the cluster that sent the invitation (its CA has the fingerprint %s)",
+				hex.EncodeToString(want[:]))
 		},
 	}
 }

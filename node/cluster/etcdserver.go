@@ -126,7 +126,8 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
 	case s.node.isOnlyVoter():
-		return fmt.Errorf("the directory %q with the log is missing, and no other voter has it: %s", s.opt.Dir, s.node.remedy())
+		return fmt.Errorf("the directory %q with the log is missing, and no other voter has it: %s",
+			s.opt.Dir, s.node.remedy())
 	default:
 		if err := s.node.askMembership(ctx); err != nil {
 			return err
@@ -140,7 +141,8 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
 			return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
 		}) {
-			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s", s.opt.Dir, s.node.remedy())
+			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s",
+				s.opt.Dir, s.node.remedy())
 		}
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
 		if err != nil {

@@ -177,7 +177,8 @@ func (n *Node) compareChain(ctx context.Context, other State) {
 			different++
 		}
 	}
-	n.logger.Error("rows differ between nodes", "node", other.Name, "seq", other.At.Seq, "same", same, "different", different)
+	n.logger.Error("rows differ between nodes", "node", other.Name, "seq", other.At.Seq, "same", same,
+		"different", different)
 	if different >= same {
 		n.store.StopDiverged(fmt.Sprintf("the commits up to %d are not those of node %q", other.At.Seq, other.Name))
 	}

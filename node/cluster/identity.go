@@ -89,7 +89,8 @@ func readIdentity(data string) (*identity, error) {
 		err = id.check()
 	}
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "the file %q is damaged (%v): restore it from a copy, or remove the data directory and join again", path, err)
+		return nil, fault.New(fault.Invalid,
+			"the file %q is damaged (%v): restore it from a copy, or remove the data directory and join again", path, err)
 	}
 	return id, nil
 }

@@ -25,7 +25,8 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 	case err != nil:
 		return Peer{}, err
 	case is:
-		return Peer{}, fault.New(fault.Conflict, "the data directory %q belongs to a node already: run runner cluster dissolve first", data)
+		return Peer{}, fault.New(fault.Conflict,
+			"the data directory %q belongs to a node already: run runner cluster dissolve first", data)
 	}
 	if err := opt.checkEndpoints(); err != nil {
 		return Peer{}, err
@@ -92,7 +93,8 @@ func newPeer(role Role, opt Options, other string) (p Peer, err error) {
 	}
 	if p.Address == "" {
 		if host, _, _ := net.SplitHostPort(other); other != "" && !net.ParseIP(host).IsLoopback() {
-			return p, fault.New(fault.Invalid, "--listen is missing: the address at which the other nodes reach this one, such as 10.0.0.2:%d", firstPort)
+			return p, fault.New(fault.Invalid,
+				"--listen is missing: the address at which the other nodes reach this one, such as 10.0.0.2:%d", firstPort)
 		}
 		if p.Address, err = freeAddress(firstPort); err != nil {
 			return p, err
@@ -139,7 +141,8 @@ func checkPorts(p Peer, otherEtcd bool) error {
 			if op, ok := errors.AsType[*net.OpError](err); ok {
 				err = op.Err
 			}
-			return fmt.Errorf("this machine cannot listen on %s, which is a port of the node at %s: %w", nextPort(p.Address, i), p.Address, err)
+			return fmt.Errorf("this machine cannot listen on %s, which is a port of the node at %s: %w",
+				nextPort(p.Address, i), p.Address, err)
 		}
 		_ = ln.Close()
 	}

@@ -40,7 +40,8 @@ func (t token) text() string {
 
 // parseToken reads the text of an invitation.
 func parseToken(text string) (t token, err error) {
-	invalid := fault.New(fault.Invalid, "the invitation is not valid: give join the whole line that runner cluster invite has printed")
+	invalid := fault.New(fault.Invalid,
+		"the invitation is not valid: give join the whole line that runner cluster invite has printed")
 	body, ok := strings.CutPrefix(strings.TrimSpace(text), tokenPrefix)
 	if !ok {
 		return t, invalid
@@ -49,7 +50,8 @@ func parseToken(text string) (t token, err error) {
 	if err != nil || json.Unmarshal(raw, &t) != nil {
 		return t, invalid
 	}
-	if len(t.Fingerprint) != sha256.Size || len(t.Secret) != secretLen || checkListen(t.Address) != nil || t.Role != Voter && t.Role != Edge {
+	if len(t.Fingerprint) != sha256.Size || len(t.Secret) != secretLen || checkListen(t.Address) != nil ||
+		t.Role != Voter && t.Role != Edge {
 		return t, invalid
 	}
 	return t, nil
@@ -79,7 +81,8 @@ func invitationKey(secret []byte) []byte {
 // check rights; its caller must. It needs a voter: on an edge node the error has the code Invalid.
 func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 	if n.id.Role != Voter {
-		return secret.Text{}, fault.New(fault.Invalid, "the node %q is an edge node, and cannot sign certificates: run the command on a voter", n.id.Name)
+		return secret.Text{}, fault.New(fault.Invalid,
+			"the node %q is an edge node, and cannot sign certificates: run the command on a voter", n.id.Name)
 	}
 	a, err := readCA(n.data)
 	if err != nil {
@@ -132,7 +135,8 @@ func dropExpired(tx *store.Tx) error {
 func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	text, err := tx.Get(invitationKey(secret))
 	if errors.Is(err, store.ErrNotFound) {
-		return i, fault.New(fault.Denied, "the invitation was used, or has expired: make another one with runner cluster invite; if a join was interrupted, first remove its node with runner cluster leave, if runner cluster status lists it")
+		return i, fault.New(fault.Denied,
+			"the invitation was used, or has expired: make another one with runner cluster invite; if a join was interrupted, first remove its node with runner cluster leave, if runner cluster status lists it")
 	}
 	if err != nil {
 		return i, err
@@ -162,9 +166,13 @@ func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	for _, other := range all {
 		switch {
 		case other.Name == node.Name:
-			return fault.New(fault.Conflict, "the cluster has a node with the name %q: choose another one with --name, or remove that node with runner cluster leave %s", node.Name, node.Name)
+			return fault.New(fault.Conflict,
+				"the cluster has a node with the name %q: choose another one with --name, or remove that node with runner cluster leave %s",
+				node.Name, node.Name)
 		case portsOverlap(other.Address, node.Address):
-			return fault.New(fault.Conflict, "the ports of %s (it and the two after it) meet those of the node %q: choose another address with --listen", node.Address, other.Name)
+			return fault.New(fault.Conflict,
+				"the ports of %s (it and the two after it) meet those of the node %q: choose another address with --listen",
+				node.Address, other.Name)
 		}
 	}
 	if err := tx.Delete(invitationKey(secret)); err != nil {

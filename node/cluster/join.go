@@ -39,7 +39,9 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 	path, err := backup.CheckTarget(opt.Data)
 	switch { // before the invitation is used
 	case errors.Is(err, backup.ErrNotEmpty):
-		return Peer{}, fault.New(fault.Conflict, "the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data", opt.Data)
+		return Peer{}, fault.New(fault.Conflict,
+			"the data directory %q is not empty: a node begins with the data of the cluster, so name a new directory with --data",
+			opt.Data)
 	case err != nil:
 		return Peer{}, err
 	}
@@ -94,7 +96,9 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 		},
 	})
 	if err != nil {
-		return Peer{}, fmt.Errorf("%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)", err, self.Name)
+		return Peer{}, fmt.Errorf(
+			"%w (the invitation was used: before the next try, remove the node with runner cluster leave %s, and make another invitation)",
+			err, self.Name)
 	}
 	return self, nil
 }
@@ -105,7 +109,8 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 func requestJoin(ctx context.Context, c *peerClient, t token, self *Peer, csr []byte, chosen bool) (joinAnswer, error) {
 	for {
 		answer, err := call[joinAnswer](ctx, c, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: *self, CSR: csr})
-		if err == nil || !chosen || fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.Of(err).Detail, self.Address) {
+		if err == nil || !chosen || fault.CodeOf(err) != fault.Conflict ||
+			!strings.Contains(fault.Of(err).Detail, self.Address) {
 			return answer, err
 		}
 		_, port, _ := net.SplitHostPort(self.Address)
@@ -123,7 +128,8 @@ func joinDir(data string) string {
 }
 
 // receiveSnapshot makes a data directory from a backup of the node at address.
-func receiveSnapshot(ctx context.Context, c *peerClient, address string, progress io.Writer, opt backup.RestoreOptions) error {
+func receiveSnapshot(ctx context.Context, c *peerClient, address string, progress io.Writer,
+	opt backup.RestoreOptions) error {
 	body, err := c.open(ctx, address, opSnapshot, struct{}{})
 	if err != nil {
 		return err

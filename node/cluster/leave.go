@@ -98,7 +98,8 @@ func (n *Node) leaver(tx *store.Tx, name string) (leaving record, err error) {
 	case leaving.Name == "":
 		return leaving, store.ErrNotFound
 	case leaving.Role == Voter && others == 0:
-		return leaving, fault.New(fault.Invalid, "the node %q is the last voter: stop it, and run runner cluster dissolve", name)
+		return leaving, fault.New(fault.Invalid,
+			"the node %q is the last voter: stop it, and run runner cluster dissolve", name)
 	}
 	return leaving, nil
 }
@@ -109,7 +110,9 @@ func (n *Node) hasServer(r record) bool { return r.Role == Voter && len(n.id.End
 // removeServer removes the etcd server of a voter. One that was never added is not there. If etcd
 // refuses it, the voter stays a node.
 func (n *Node) removeServer(ctx context.Context, p Peer) error {
-	err := n.removeMember(ctx, func(m etcdlog.MemberInfo) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(p.Address)) })
+	err := n.removeMember(ctx, func(m etcdlog.MemberInfo) bool {
+		return slices.Contains(m.PeerURLs, etcdPeerURL(p.Address))
+	})
 	if err == nil || errors.Is(err, errNotRemoved) {
 		return err
 	}
@@ -143,7 +146,8 @@ func (n *Node) removeMember(ctx context.Context, is func(etcdlog.MemberInfo) boo
 			return err
 		}
 		if wait.For(ctx, pollInterval/4) != nil {
-			return fault.Wrap(errors.Join(errNotRemoved, err), fault.Unavailable, "a majority of the voters cannot be reached, so no voter can be removed: try again when it can")
+			return fault.Wrap(errors.Join(errNotRemoved, err), fault.Unavailable,
+				"a majority of the voters cannot be reached, so no voter can be removed: try again when it can")
 		}
 	}
 }

@@ -92,7 +92,9 @@ func nodesIn(tx *store.Tx) ([]Peer, error) {
 func (n *Node) checkSelf(tx *store.Tx) error {
 	r, err := recordOf(tx, n.id.Name)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !r.isOf(n.tls.pair.Certificate[0]) {
-		return fault.Wrap(ErrRemoved, fault.Invalid, "the node %q was removed from its cluster: join again with a new data directory, or run runner cluster dissolve to use the data without a cluster", n.id.Name)
+		return fault.Wrap(ErrRemoved, fault.Invalid,
+			"the node %q was removed from its cluster: join again with a new data directory, or run runner cluster dissolve to use the data without a cluster",
+			n.id.Name)
 	}
 	return err
 }

@@ -118,7 +118,9 @@ func Start(opt StartOptions) (*Node, error) {
 		return nil, err
 	}
 	if id.Left {
-		return nil, fault.New(fault.Invalid, "the node %q has left its cluster: run runner cluster dissolve to use its data without a cluster, or join again with a new data directory", id.Name)
+		return nil, fault.New(fault.Invalid,
+			"the node %q has left its cluster: run runner cluster dissolve to use its data without a cluster, or join again with a new data directory",
+			id.Name)
 	}
 	if err := completeResync(opt.Data); err != nil {
 		return nil, err
@@ -129,7 +131,9 @@ func Start(opt StartOptions) (*Node, error) {
 	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
 		return nil, cmp.Or(checkLock(opt.Data), err)
 	}
-	n := &Node{data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]peerState{}}
+	n := &Node{
+		data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]peerState{},
+	}
 	if n.now == nil {
 		n.now = clock.System
 	}
@@ -160,7 +164,9 @@ func Start(opt StartOptions) (*Node, error) {
 func checkNoNode(data string) error {
 	is, err := datadir.IsNode(data)
 	if is {
-		err = fault.New(fault.Invalid, "the file %q is missing, but the data directory is that of a node: restore the file from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory", files(data, nodeFile))
+		err = fault.New(fault.Invalid,
+			"the file %q is missing, but the data directory is that of a node: restore the file from a copy, or remove the node with runner cluster leave on another one and join again with a new data directory",
+			files(data, nodeFile))
 	}
 	return err
 }
@@ -202,7 +208,8 @@ func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 		case errors.Is(err, etcdlog.ErrTruncated):
 			return fmt.Errorf("%w: %w", ErrBehind, err)
 		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
-			return fmt.Errorf("the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
+			return fmt.Errorf(
+				"the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
 		}
 		if wait.For(ctx, pollInterval/4) != nil {
 			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
@@ -331,8 +338,8 @@ func (n *Node) state() State {
 	seq, revision, chain := n.store.Position()
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(), Time: n.now(),
-		At: position{uint64(seq), revision, chain[:]},
+		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
+		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
 	}
 	if health.Staleness < time.Hour*24*365 {
 		s.Staleness = health.Staleness.Milliseconds()
@@ -470,7 +477,8 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	defer cancel()
 	name, err := n.client.Owner(asked)
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "a majority of the voters cannot be reached, so no release can be activated")
+		return fault.Wrap(err, fault.Unavailable,
+			"a majority of the voters cannot be reached, so no release can be activated")
 	}
 	for _, p := range n.peers() {
 		if p.Name == name {

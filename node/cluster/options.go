@@ -67,9 +67,12 @@ func checkListen(address string) error {
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case host == "" || err == nil && (ip.IsUnspecified() || ip.IsMulticast()):
-		return fault.New(fault.Invalid, "%q is not an address of one machine: the other nodes connect to it, so write one that they reach", address)
+		return fault.New(fault.Invalid,
+			"%q is not an address of one machine: the other nodes connect to it, so write one that they reach", address)
 	case err == nil && ip.Zone() != "" || err != nil && !isHostName(host):
-		return fault.New(fault.Invalid, "the host of %q is neither an IP address without a zone nor a host name of letters, digits, hyphens and dots", address)
+		return fault.New(fault.Invalid,
+			"the host of %q is neither an IP address without a zone nor a host name of letters, digits, hyphens and dots",
+			address)
 	}
 	return nil
 }
@@ -121,7 +124,9 @@ func checkName(name string) error {
 		ok = ok && (c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z')
 	}
 	if !ok {
-		return fault.New(fault.Invalid, "the name %q of a node is not valid: it has 1-%d small letters, digits and hyphens, and no hyphen at either end", name, maxName)
+		return fault.New(fault.Invalid,
+			"the name %q of a node is not valid: it has 1-%d small letters, digits and hyphens, and no hyphen at either end",
+			name, maxName)
 	}
 	return nil
 }

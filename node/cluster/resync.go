@@ -26,14 +26,17 @@ func (n *Node) Resync(ctx context.Context) error {
 	var failures []error
 	for _, p := range n.peers() {
 		n.logger.Info("resync started: log truncated", "from", p.Name)
-		err := receiveSnapshot(ctx, n.peerClient, p.Address, nil, backup.RestoreOptions{Dir: target, Pepper: n.pepper, KeepPepper: true})
+		err := receiveSnapshot(ctx, n.peerClient, p.Address, nil, backup.RestoreOptions{
+			Dir: target, Pepper: n.pepper, KeepPepper: true,
+		})
 		if err == nil {
 			return completeResync(n.data)
 		}
 		failures = append(failures, err)
 	}
 	if len(failures) == 0 {
-		return fault.New(fault.Unavailable, "the node %q lags so far behind that it needs a backup of another node, and knows none", n.id.Name)
+		return fault.New(fault.Unavailable,
+			"the node %q lags so far behind that it needs a backup of another node, and knows none", n.id.Name)
 	}
 	return errors.Join(failures...)
 }

@@ -59,7 +59,10 @@ const statusTime = 2 * time.Second
 // Status returns the state of the cluster.
 func (n *Node) Status(ctx context.Context) (Overview, error) {
 	self := n.state()
-	s := Overview{Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}}, Secrets: []string{}, Vars: []string{}}
+	s := Overview{
+		Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}},
+		Secrets: []string{}, Vars: []string{},
+	}
 	var all []record
 	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
 		all, err = recordsIn(tx)

@@ -125,7 +125,8 @@ func (c *peerClient) open(ctx context.Context, address, operation string, args a
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/"+operation, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/"+operation,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +144,8 @@ func (c *peerClient) open(ctx context.Context, address, operation string, args a
 	defer answer.Body.Close()
 	var r errorAnswer
 	if err := json.NewDecoder(io.LimitReader(answer.Body, maxJSON)).Decode(&r); err != nil || r.Code == "" {
-		return nil, fault.New(fault.Unavailable, "the node at %s answered with status %d: is its runner older?", address, answer.StatusCode)
+		return nil, fault.New(fault.Unavailable, "the node at %s answered with status %d: is its runner older?",
+			address, answer.StatusCode)
 	}
 	return nil, fault.New(r.Code, "%s", r.Detail)
 }

@@ -98,7 +98,8 @@ func (c *Config) Equal(other *Config) bool {
 	x.SecretPlaces, y.SecretPlaces = nil, nil
 	x.Vars, y.Vars = nil, nil
 	x.fixed, y.fixed = nil, nil
-	return reflect.DeepEqual(x, y) && maps.EqualFunc(c.Vars, other.Vars, func(v, w settings.Given) bool { return v.Text == w.Text })
+	return reflect.DeepEqual(x, y) &&
+		maps.EqualFunc(c.Vars, other.Vars, func(v, w settings.Given) bool { return v.Text == w.Text })
 }
 
 // check reports settings that contradict each other.
@@ -118,11 +119,14 @@ func (c *Config) check(values *settings.Values) {
 	}
 	notAbove("front", "body", "front", "max_body", c.Runtime.BodyBytes, c.Schema.MaxBody, settings.FormatSize)
 	notAbove("front", "body", "front", "body_memory", c.Runtime.BodyBytes, front.MaxBodyMemory, settings.FormatSize)
-	notAbove("sandbox", "response", "front", "answer_memory", int64(limits.ResponseBytes), front.MaxAnswerMemory, settings.FormatSize)
+	notAbove("sandbox", "response", "front", "answer_memory", int64(limits.ResponseBytes), front.MaxAnswerMemory,
+		settings.FormatSize)
 	if front.MaxAnswerMemoryPerIP > 0 {
-		notAbove("sandbox", "response", "front", "answer_memory_per_ip", int64(limits.ResponseBytes), front.MaxAnswerMemoryPerIP, settings.FormatSize)
+		notAbove("sandbox", "response", "front", "answer_memory_per_ip", int64(limits.ResponseBytes),
+			front.MaxAnswerMemoryPerIP, settings.FormatSize)
 	}
-	notAbove("runtime", "timeout", "runtime", "max_timeout", int64(c.Runtime.Timeout), int64(c.Schema.MaxTimeout), duration)
+	notAbove("runtime", "timeout", "runtime", "max_timeout", int64(c.Runtime.Timeout),
+		int64(c.Schema.MaxTimeout), duration)
 	if f := fault.Of(c.Runtime.Sandbox.Validate()); f != nil {
 		place, ok := values.Place("sandbox", "total_memory")
 		if !ok || strings.HasPrefix(f.Detail, "[sandbox] memory ") {
@@ -142,7 +146,10 @@ func (c *Config) check(values *settings.Values) {
 }
 
 // sections are the sections of the file in their order.
-var sections = []string{"front", "runtime", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release", "outbound", "telemetry", "metrics", "admin", "cluster"}
+var sections = []string{
+	"front", "runtime", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release",
+	"outbound", "telemetry", "metrics", "admin", "cluster",
+}
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its
 # packages (go generate ./cmd/runner). Copy the lines that you change into the runner.toml

@@ -57,7 +57,11 @@ type Pacer struct {
 
 // New returns a pacer that has changed nothing yet.
 func New() *Pacer {
-	p := &Pacer{samples: [3]metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/gc/heap/allocs:bytes"}}}
+	p := &Pacer{
+		samples: [3]metrics.Sample{
+			{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+		},
+	}
 	p.before = debug.SetGCPercent(100)
 	p.percent = 100
 	return p

@@ -88,7 +88,8 @@ func (m Manifest) digest() []byte {
 func CheckID(id string) error {
 	rest, ok := strings.CutPrefix(id, idPrefix)
 	if !ok || len(rest) != idChars || strings.Trim(rest, idAlphabet) != "" {
-		return fault.New(fault.Invalid, "%.40q is not the id of a release: it is %s and %d characters, as runner releases lists it", id, idPrefix, idChars)
+		return fault.New(fault.Invalid,
+			"%.40q is not the id of a release: it is %s and %d characters, as runner releases lists it", id, idPrefix, idChars)
 	}
 	return nil
 }
@@ -108,7 +109,9 @@ func (m Manifest) Check() error {
 	for _, f := range m.Files {
 		switch kind := kindOf(f.Name); {
 		case kind == "":
-			refuse("file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, or its debug file, build/app.debug", f.Name)
+			refuse(
+				"file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, or its debug file, build/app.debug",
+				f.Name)
 		case names[f.Name]:
 			refuse("file %q is listed twice", f.Name)
 		case f.Size < 0 || f.Size > MaxFileBytes:
@@ -183,5 +186,6 @@ func ModuleOf(name string) (module string, ok bool) {
 
 // isPlain reports whether the text can be shown on a line.
 func isPlain(text string) bool {
-	return len(text) <= maxNameBytes && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+	return len(text) <= maxNameBytes && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }

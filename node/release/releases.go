@@ -321,7 +321,8 @@ func (s *Staged) Add(tx *store.Tx) error {
 		return err
 	}
 	if len(lost) > 0 {
-		return fault.New(fault.Conflict, "the contents of %s were deleted meanwhile, because no release that is kept names them: try again", namesOf(lost))
+		return fault.New(fault.Conflict,
+			"the contents of %s were deleted meanwhile, because no release that is kept names them: try again", namesOf(lost))
 	}
 	rel, err := newRecord(tx, s.manifest, s.by)
 	if err != nil {
@@ -333,7 +334,8 @@ func (s *Staged) Add(tx *store.Tx) error {
 // record writes an audit record in tx.
 func (by Author) record(tx *store.Tx, action, id, reason string) error {
 	return audit.Append(tx, audit.Record{
-		RequestID: by.RequestID, Actor: by.Actor, Action: action, Target: id, Result: audit.OK, Reason: reason, Address: by.Address,
+		RequestID: by.RequestID, Actor: by.Actor, Action: action, Target: id, Result: audit.OK, Reason: reason,
+		Address: by.Address,
 	})
 }
 
@@ -494,7 +496,11 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []FileData, 
 			return nil, err
 		}
 		if err != nil {
-			all = append(all, &UnreadableError{fault.New(fault.Unavailable, "file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v", f.Name, f.Digest, err)})
+			all = append(all, &UnreadableError{
+				fault.New(fault.Unavailable,
+					"file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v",
+					f.Name, f.Digest, err),
+			})
 		}
 		files = append(files, FileData{f.Name, data})
 	}
@@ -535,7 +541,9 @@ func (a Activation) Activate(tx *store.Tx) error {
 		return err
 	}
 	if a.Expected != nil && *a.Expected != old.ID {
-		return fault.New(fault.Conflict, "another release has been activated meanwhile: %s, and not %s: look at the difference again", nameOf(old.ID), nameOf(*a.Expected))
+		return fault.New(fault.Conflict,
+			"another release has been activated meanwhile: %s, and not %s: look at the difference again",
+			nameOf(old.ID), nameOf(*a.Expected))
 	}
 	if old.ID == a.ID && old.Origin == a.Origin {
 		return nil

@@ -46,7 +46,9 @@ func (s Signature) Check(m Manifest) error {
 		return fault.New(fault.Invalid, "the key of the signature %v", err)
 	}
 	if !ed25519.Verify(key, m.signedText(), s.Value) {
-		return fault.New(fault.Invalid, "the signature of release %s by the key %s is not valid: sign the release again with runner deploy --sign", m.ID(), s.Key)
+		return fault.New(fault.Invalid,
+			"the signature of release %s by the key %s is not valid: sign the release again with runner deploy --sign",
+			m.ID(), s.Key)
 	}
 	return nil
 }
@@ -70,9 +72,11 @@ func ParseKey(text string) (ed25519.PublicKey, error) {
 		return key, nil
 	}
 	if _, err := x509.ParsePKCS8PrivateKey(der); err == nil {
-		return nil, errors.New("is a private key: remove it, and write its public key, the line between BEGIN and END that openssl pkey -pubout prints")
+		return nil, errors.New(
+			"is a private key: remove it, and write its public key, the line between BEGIN and END that openssl pkey -pubout prints")
 	}
-	return nil, errors.New("is not an Ed25519 public key: write the line between BEGIN and END that openssl pkey -pubout prints")
+	return nil, errors.New(
+		"is not an Ed25519 public key: write the line between BEGIN and END that openssl pkey -pubout prints")
 }
 
 // keyPrefixLen is the number of characters with which all public keys begin in the form of
@@ -107,7 +111,9 @@ func (t TrustedKeys) Check(rel Release) error {
 		return nil
 	}
 	if len(rel.Signatures) == 0 {
-		return untrusted("release %s is not signed, and the node has [release] trusted_keys: send it with runner deploy --sign", rel.Manifest.ID())
+		return untrusted(
+			"release %s is not signed, and the node has [release] trusted_keys: send it with runner deploy --sign",
+			rel.Manifest.ID())
 	}
 	var others []string
 	var invalid error
@@ -123,7 +129,8 @@ func (t TrustedKeys) Check(rel Release) error {
 	if invalid != nil {
 		return untrusted("%v", invalid)
 	}
-	return untrusted("release %s is signed by %s, and not by a key in [release] trusted_keys of the node: send it with runner deploy --sign and such a key",
+	return untrusted(
+		"release %s is signed by %s, and not by a key in [release] trusted_keys of the node: send it with runner deploy --sign and such a key",
 		rel.Manifest.ID(), strings.Join(others, " and "))
 }
 

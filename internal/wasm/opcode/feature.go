@@ -5,7 +5,9 @@ type Feature struct{ Name, Remedy string }
 
 // The features that modules are known to use.
 var (
-	Exceptions        = Feature{"exception handling", "build it without WebAssembly exceptions (-fno-exceptions, panic=abort)"}
+	Exceptions = Feature{
+		"exception handling", "build it without WebAssembly exceptions (-fno-exceptions, panic=abort)",
+	}
 	TailCalls         = Feature{"tail calls", "build it with -mno-tail-call"}
 	GarbageCollection = Feature{"garbage-collected types", "build it for linear memory (WebAssembly 2.0)"}
 	TypedReferences   = Feature{"typed function references", "build it for WebAssembly 2.0"}
