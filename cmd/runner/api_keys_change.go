@@ -20,14 +20,16 @@ func apiKeysDisableCommand(c *program) *cobra.Command {
 }
 
 func apiKeysEnableCommand(c *program) *cobra.Command {
-	return changeCommand(c, "enable", "enable a disabled key", "enabled", func(node *admin.Client, ctx context.Context, id string) (admin.Changed[keystore.Key], error) {
+	enable := func(node *admin.Client, ctx context.Context, id string) (admin.Changed[keystore.Key], error) {
 		key, err := node.EnableKey(ctx, id)
 		return admin.Changed[keystore.Key]{Item: key}, err
-	})
+	}
+	return changeCommand(c, "enable", "enable a disabled key", "enabled", enable)
 }
 
 // changeCommand returns a command that changes the state of one key.
-func changeCommand(c *program, verb, short, done string, change func(*admin.Client, context.Context, string) (admin.Changed[keystore.Key], error)) *cobra.Command {
+func changeCommand(c *program, verb, short, done string,
+	change func(*admin.Client, context.Context, string) (admin.Changed[keystore.Key], error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,

@@ -50,10 +50,11 @@ func (c *program) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.IssueSecret(cmd, cli.Remote{}, f.out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
-		key, err := node.CreateKey(ctx, request)
-		return c.newKey(key), err
-	})
+	return c.IssueSecret(cmd, cli.Remote{}, f.out, node.Task{NeedsSchema: true, Check: request.Check},
+		func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+			key, err := node.CreateKey(ctx, request)
+			return c.newKey(key), err
+		})
 }
 
 func (f createFlags) request() (admin.CreateKey, error) {

@@ -64,7 +64,8 @@ func printKeys(c *console.Console, keys []keystore.Key) error {
 			readable(key.CreatedAt, "-"), readable(key.ExpiresAt, "never"), readable(key.LastUsedAt, "never"),
 		})
 	}
-	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "OWNER", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no keys")
+	return c.PrintTable([]string{"ID", "SCOPE", "NAME", "STATUS", "HINT", "TENANT", "OWNER", "CREATED", "EXPIRES",
+		"LAST USED"}, rows, "there are no keys")
 }
 
 // ownerText names the owner of a key with its kind.

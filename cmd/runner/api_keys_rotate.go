@@ -33,13 +33,15 @@ func apiKeysRotateCommand(c *program) *cobra.Command {
 				}
 				request.GracePeriod = admin.SecondsOf(d)
 			}
-			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
-				key, err := node.RotateKey(ctx, request)
-				return c.newKey(key), err
-			})
+			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true},
+				func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+					key, err := node.RotateKey(ctx, request)
+					return c.newKey(key), err
+				})
 		},
 	}
-	cmd.Flags().StringVar(&grace, "grace-period", "", "how long older tokens stay valid, such as 24h (default: not at all)")
+	cmd.Flags().StringVar(&grace, "grace-period", "",
+		"how long older tokens stay valid, such as 24h (default: not at all)")
 	cmd.Flags().StringVar(&out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
 	return cmd
 }

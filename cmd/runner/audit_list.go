@@ -33,7 +33,8 @@ func auditListCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64Var(&request.From, "from", 0, "sequence number of the first record (default: the newest records)")
-	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords, fmt.Sprintf("how many records, at most %d", admin.MaxRecords))
+	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords,
+		fmt.Sprintf("how many records, at most %d", admin.MaxRecords))
 	return cmd
 }
 
@@ -50,7 +51,8 @@ func printAudit(c *console.Console, entries []audit.Entry) error {
 	for _, e := range entries {
 		row := []string{
 			strconv.FormatUint(e.Sequence, 10), e.Time.UTC().Format("2006-01-02 15:04:05Z"), actorText(e.Actor),
-			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"), strconv.Itoa(max(e.Count, 1)),
+			e.Action, cmp.Or(e.Target, "-"), e.Result, cmp.Or(e.Reason, "-"), cmp.Or(e.Address, "-"),
+			strconv.Itoa(max(e.Count, 1)),
 		}
 		if ofCluster {
 			row = append(row, cmp.Or(e.Node, "-"))

@@ -77,7 +77,8 @@ func (c *program) writeBackup(ctx context.Context, path string, force bool, send
 			return &console.Failure{Status: console.StatusFailed, Err: err}
 		}
 		if err == nil {
-			c.Say("", fmt.Sprintf("backup written: sequence %d, %d bytes, sha256 %s, audit head %s", info.Sequence, info.Bytes, info.SHA256, info.AuditHead))
+			c.Say("", fmt.Sprintf("backup written: sequence %d, %d bytes, sha256 %s, audit head %s",
+				info.Sequence, info.Bytes, info.SHA256, info.AuditHead))
 		}
 		return err
 	}
@@ -85,7 +86,9 @@ func (c *program) writeBackup(ctx context.Context, path string, force bool, send
 	info, err := backup.File(ctx, path, force, func(w io.Writer) error { return send(io.MultiWriter(w, bar)) })
 	bar.End(err)
 	if errors.Is(err, backup.ErrExists) {
-		return &console.Failure{Status: console.StatusFailed, Err: err, Hint: "choose another name, or replace it with --force"}
+		return &console.Failure{
+			Status: console.StatusFailed, Err: err, Hint: "choose another name, or replace it with --force",
+		}
 	}
 	if err != nil {
 		return err
@@ -117,7 +120,9 @@ func explainBackup(path string, err error) error {
 	if !errors.Is(err, backup.ErrInvalid) {
 		return err
 	}
-	return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("%q: %w", path, err), Hint: "use another backup"}
+	return &console.Failure{
+		Status: console.StatusInvalid, Err: fmt.Errorf("%q: %w", path, err), Hint: "use another backup",
+	}
 }
 
 func (c *program) printBackup(path string, info backup.Info) error {

@@ -67,7 +67,8 @@ func printBench(c *console.Console, b *handlerbench.Result) error {
 		row("bytes moved", b.MovedBytes, whole),
 	}, "")
 	if err == nil {
-		c.Say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes", b.Runs, handlerbench.Exported(b.Handler), b.Module, b.Status, b.AnswerBytes))
+		c.Say("", fmt.Sprintf("%d runs of %s in %s, each answering %d with %d bytes",
+			b.Runs, handlerbench.Exported(b.Handler), b.Module, b.Status, b.AnswerBytes))
 	}
 	return err
 }

@@ -138,7 +138,9 @@ func (c *program) buildFailure(err error) error {
 		return errors.Join(c.PrintJSON(wrong.List), console.Invalid("%s", what))
 	}
 	if errors.Is(err, toolchain.ErrNothing) {
-		return &console.Failure{Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app directory"}
+		return &console.Failure{
+			Status: console.StatusInvalid, Err: err, Hint: "write handlers/hello.ts, or name the app directory",
+		}
 	}
 	return err
 }

@@ -63,9 +63,10 @@ func callCommand(c *program) *cobra.Command {
 			if len(request.Params) > maxParams {
 				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions, Do: func(ctx context.Context, node *admin.Client) error {
-				return c.call(ctx, node, request)
-			}})
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions,
+				Do: func(ctx context.Context, node *admin.Client) error {
+					return c.call(ctx, node, request)
+				}})
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "restrict the function to this tenant (default: all tenants)")

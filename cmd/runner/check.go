@@ -53,7 +53,8 @@ func checkCommand(c *program) *cobra.Command {
 	cmd.Flags().BoolVar(&what.strict, "strict", false, "treat warnings as errors")
 	cmd.Flags().BoolVar(&what.modules, "modules", false, "check the compiled modules too")
 	cmd.Flags().StringVar(&what.against, "against", "", "a data directory; compare the schema with its rows and keys")
-	cmd.Flags().StringVar(&what.env, "env", "", "a file with the environment of a server; check the values of variables against it")
+	cmd.Flags().StringVar(&what.env, "env", "",
+		"a file with the environment of a server; check the values of variables against it")
 	cli.CompleteFlag(cmd, "env", cli.AnyFile)
 	return cmd
 }
@@ -97,7 +98,8 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 }
 
 // compare compares the schema with the rows and keys in a data directory.
-func (c *program) compare(ctx context.Context, a *app.App, dir string, sources []diag.Source) (found admin.Comparison, err error) {
+func (c *program) compare(ctx context.Context, a *app.App, dir string,
+	sources []diag.Source) (found admin.Comparison, err error) {
 	with := *a
 	with.Data = dir
 	if err := with.CheckData(); err != nil {
@@ -121,13 +123,16 @@ func (c *program) printPlan(plan []catalog.Step) error {
 
 // findings prints the list, and the plan if there is one; also is an error that is not a diagnostic,
 // or nil.
-func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, plan *[]catalog.Step, also error) error {
+func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, plan *[]catalog.Step,
+	also error) error {
 	var err error
 	switch {
 	case also != nil && len(found) == 0:
 		return also
 	case c.JSON && plan != nil:
-		err = c.PrintJSON(map[string]any{"findings": append(diag.List{}, found...), "plan": append([]catalog.Step{}, *plan...)})
+		err = c.PrintJSON(map[string]any{
+			"findings": append(diag.List{}, found...), "plan": append([]catalog.Step{}, *plan...),
+		})
 	case c.JSON:
 		err = c.PrintJSON(found)
 	default:
@@ -146,7 +151,8 @@ func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.L
 	case len(found) > 0:
 		c.Say("", console.Counted(found)+", no error")
 	default:
-		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"), console.Plural(len(s.APIKeys.Scopes), "scope"), console.Plural(len(s.Entities), "entity")))
+		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"),
+			console.Plural(len(s.APIKeys.Scopes), "scope"), console.Plural(len(s.Entities), "entity")))
 	}
 	return nil
 }

@@ -52,14 +52,17 @@ func devCommand(c *program) *cobra.Command {
 				path = filepath.Join(c.App, config.FileName)
 			}
 			return dev.Run(cmd.Context(), dev.Options{
-				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, At: at, Flags: c.globalFlags(cmd),
+				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, At: at,
+				Flags:          c.globalFlags(cmd),
 				ReadApp:        func() (*app.App, error) { return c.ReadApp(cmd) },
 				RuntimeOptions: c.runtimeOptions, PrintError: c.printError, ExitNow: c.exitNow,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: 127.0.0.1 and the port of [front] listen)")
-	cmd.Flags().StringSliceVar(&at, "at", nil, "job whose schedule fires once the app is served, beside its times; may be repeated")
+	cmd.Flags().StringVar(&listen, "listen", "",
+		"host:port to listen on; port 0 takes a free one (default: 127.0.0.1 and the port of [front] listen)")
+	cmd.Flags().StringSliceVar(&at, "at", nil,
+		"job whose schedule fires once the app is served, beside its times; may be repeated")
 	cli.CompleteFlag(cmd, "at", c.SchemaNames(jobs.Names))
 	return cmd
 }

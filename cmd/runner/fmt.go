@@ -48,7 +48,9 @@ func (c *program) formatStdin(ctx context.Context, check, show bool) error {
 	out, list := format.Format(src)
 	switch {
 	case list.HasErrors():
-		return &console.Problems{What: "stdin was not formatted: " + console.Counted(list), Sources: []diag.Source{src}, List: list}
+		return &console.Problems{
+			What: "stdin was not formatted: " + console.Counted(list), Sources: []diag.Source{src}, List: list,
+		}
 	case check && !bytes.Equal(out, text):
 		return &console.Failure{Status: console.StatusFailed, Err: fmt.Errorf("stdin is not in canonical form")}
 	case check:
@@ -127,7 +129,9 @@ func (c *program) formatFiles(args []string, check, show bool) error {
 		broken.What = console.Plural(len(broken.Sources), "file") + " not formatted: " + console.Counted(broken.List)
 		return &broken
 	case check && len(changed) > 0:
-		f := &console.Failure{Status: console.StatusFailed, Err: fmt.Errorf("%s not in canonical form", console.Plural(len(changed), "file"))}
+		f := &console.Failure{
+			Status: console.StatusFailed, Err: fmt.Errorf("%s not in canonical form", console.Plural(len(changed), "file")),
+		}
 		f.Hint = "runner fmt rewrites them"
 		return f
 	}

@@ -79,7 +79,9 @@ func generateOpenAPICommand(c *program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, server := range opt.Servers {
 				if !isServer(server) {
-					return console.Invalid("--server: %q is not the URL of a server: write one as https://api.example.com, or a path on the document's own server", server)
+					return console.Invalid(
+						"--server: %q is not the URL of a server: write one as https://api.example.com, or a path on the document's own server",
+						server)
 				}
 			}
 			return c.generateText(cmd, args, out, func(s *schema.Schema) []byte { return generate.OpenAPI(s, opt) })

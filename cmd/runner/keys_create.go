@@ -56,10 +56,11 @@ func keysCreateCommand(c *program) *cobra.Command {
 				Check:         func(*schema.Schema) error { return request.Check() },
 				WithoutSchema: cmd.Flags().Changed("data"),
 			}
-			return c.IssueSecret(cmd, remote, out, task, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
-				key, err := node.CreatePlatformKey(ctx, request)
-				return c.newPlatformKey(key), err
-			})
+			return c.IssueSecret(cmd, remote, out, task,
+				func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+					key, err := node.CreatePlatformKey(ctx, request)
+					return c.newPlatformKey(key), err
+				})
 		},
 	}
 	flags := cmd.Flags()
@@ -80,7 +81,8 @@ func keysCreateCommand(c *program) *cobra.Command {
 // newPlatformKey returns the secret of a platform key that was just created.
 func (c *program) newPlatformKey(key keystore.PlatformKey) cli.IssuedSecret {
 	return cli.IssuedSecret{
-		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token", Remedy: "runner keys revoke " + key.ID + ", and create another key",
+		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token",
+		Remedy: "runner keys revoke " + key.ID + ", and create another key",
 		Print: func(shown bool) error {
 			if !shown {
 				key.Token = keystore.PlatformKey{}.Token

@@ -33,7 +33,8 @@ func keysListCommand(c *program) *cobra.Command {
 						readable(key.CreatedAt, "-"), readable(key.ExpiresAt, "never"), readable(key.LastUsedAt, "never"),
 					})
 				}
-				return c.PrintTable([]string{"ID", "NAME", "ROLE", "STATUS", "HINT", "CREATED", "EXPIRES", "LAST USED"}, rows, "there are no platform keys")
+				return c.PrintTable([]string{"ID", "NAME", "ROLE", "STATUS", "HINT", "CREATED", "EXPIRES", "LAST USED"},
+					rows, "there are no platform keys")
 			}})
 		},
 	}

@@ -112,8 +112,12 @@ func (c *program) root() *cobra.Command {
 	flags.StringVar(&c.ConfigFile, "config", "", "configuration file (default: runner.toml in the app directory)")
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
-		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c), generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
-		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c), rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI), jobs.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
+		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c),
+		generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
+		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
+		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
+		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI),
+		jobs.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
 	)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()

@@ -38,7 +38,8 @@ func newCommand(c *program) *cobra.Command {
 			c.WritesApp()
 			dir := args[0]
 			if !slices.Contains(names, lang) {
-				return console.Misused("runner new: --lang %s: it is one of %s%s", lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
+				return console.Misused("runner new: --lang %s: it is one of %s%s",
+					lang, strings.Join(names, ", "), diag.DidYouMean(lang, names))
 			}
 			if dir == "" {
 				return console.Invalid("runner new: the directory must not be empty")

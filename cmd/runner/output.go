@@ -40,7 +40,8 @@ func (c *program) printError(err error) (status int, hint string) {
 	c.Say("error: ", console.TextOf(err))
 	status = console.StatusFailed
 	if errors.Is(err, store.ErrDamaged) {
-		return console.StatusInvalid, "leave the data directory unchanged, and restore a backup into a new one; `runner store salvage` writes the readable rows"
+		return console.StatusInvalid,
+			"leave the data directory unchanged, and restore a backup into a new one; `runner store salvage` writes the readable rows"
 	}
 	if f, ok := errors.AsType[*console.Failure](err); ok {
 		status = f.Status

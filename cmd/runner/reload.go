@@ -44,7 +44,8 @@ func reloadCommand(c *program) *cobra.Command {
 			}
 			c.Say("", "reloaded: "+console.Plural(done.Routes, "route")+", "+console.Plural(done.Modules, "module"))
 			if done.NotServed != "" {
-				c.Say("", "the app directory is not served: the active release "+done.Release+" comes from runner deploy or runner rollback; runner deploy activates the app directory")
+				c.Say("", "the app directory is not served: the active release "+done.Release+
+					" comes from runner deploy or runner rollback; runner deploy activates the app directory")
 			}
 			if len(done.Changed) == 0 {
 				c.Say("", "nothing has changed")

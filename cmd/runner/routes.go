@@ -73,7 +73,8 @@ func (c *program) printRoutes(a *app.App, s *schema.Schema) error {
 	if c.JSON {
 		return c.PrintJSON(document)
 	}
-	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows, "the schema declares no route")
+	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows,
+		"the schema declares no route")
 }
 
 // served returns the routes of a schema, and after them those of its exposed functions.

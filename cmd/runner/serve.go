@@ -75,7 +75,8 @@ func serveCommand(c *program) *cobra.Command {
 			}
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
+	cmd.Flags().StringVar(&listen, "listen", "",
+		"host:port to listen on; port 0 takes a free one (default: [front] listen, 127.0.0.1:8080)")
 	cmd.Flags().BoolVar(&fromFolder, "from-folder", false, "serve the app directory even if a deployed release is active")
 	return cmd
 }

@@ -38,10 +38,11 @@ func sessionsCreateCommand(c *program) *cobra.Command {
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}
-			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true, Check: request.Check}, func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
-				s, err := node.CreateSession(ctx, request)
-				return c.newSession(s), err
-			})
+			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true, Check: request.Check},
+				func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
+					s, err := node.CreateSession(ctx, request)
+					return c.newSession(s), err
+				})
 		},
 	}
 	flags := cmd.Flags()

@@ -62,5 +62,6 @@ func printSessions(c *console.Console, sessions []keystore.Session) error {
 			readable(s.CreatedAt, "-"), readable(s.ExpiresAt, "-"), readable(s.LastSeenAt, "-"),
 		})
 	}
-	return c.PrintTable([]string{"ID", "USER", "TENANT", "ROLES", "STATUS", "CREATED", "EXPIRES", "LAST SEEN"}, rows, "there are no sessions")
+	return c.PrintTable([]string{"ID", "USER", "TENANT", "ROLES", "STATUS", "CREATED", "EXPIRES", "LAST SEEN"}, rows,
+		"there are no sessions")
 }

@@ -47,7 +47,8 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.UserID, "user", "", "revoke all sessions of this user")
-	flags.StringVar(&request.Tenant, "tenant", "", "with --user: only the user's sessions in this tenant (default: in every tenant)")
+	flags.StringVar(&request.Tenant, "tenant", "",
+		"with --user: only the user's sessions in this tenant (default: in every tenant)")
 	flags.StringVar(&request.Except, "except", "", "with --user: the id of a session that remains")
 	return cmd
 }

@@ -54,7 +54,10 @@ func statusCommand(c *program) *cobra.Command {
 				{"sequence", fmt.Sprint(s.Sequence)},
 				{"writable", writable},
 				{"not ready", cmp.Or(s.NotReady, "-")},
-				{"handlers' memory", fmt.Sprintf("%.1fmb of %s", float64(s.Memory.HandlersUsed)/(1<<20), settings.FormatSize(s.Memory.Handlers))},
+				{
+					"handlers' memory", fmt.Sprintf("%.1fmb of %s",
+						float64(s.Memory.HandlersUsed)/(1<<20), settings.FormatSize(s.Memory.Handlers)),
+				},
 				{"bodies' memory", "at most " + settings.FormatSize(s.Memory.Bodies)},
 				{"answers' memory", "at most " + settings.FormatSize(s.Memory.Answers)},
 				{"open files", fmt.Sprintf("%d of %d", s.Descriptors.Open, s.Descriptors.Limit)},

@@ -67,7 +67,10 @@ func storeSalvageCommand(c *program) *cobra.Command {
 				return err
 			}
 			if !a.HasData() {
-				return &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data), Hint: "name another one with --data"}
+				return &console.Failure{
+					Status: console.StatusNotFound, Err: fmt.Errorf("data directory %q does not exist", a.Data),
+					Hint: "name another one with --data",
+				}
 			}
 			a.Unset = func([]diag.Source, diag.List) {} // rows do not depend on variables
 			s, _, err := a.Compile()

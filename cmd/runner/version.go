@@ -29,7 +29,8 @@ func versionCommand(c *program) *cobra.Command {
 			return c.Print(text)
 		},
 	}
-	cmd.Flags().BoolVar(&licences, "notices", false, "print the licences of the runner, of its parts, and of parts of the modules that it builds")
+	cmd.Flags().BoolVar(&licences, "notices", false,
+		"print the licences of the runner, of its parts, and of parts of the modules that it builds")
 	return cmd
 }
 

@@ -86,7 +86,10 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	defer d.files.close()
 	if err := checkDirectory(d.opt.Dir); err != nil {
-		return &console.Failure{Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err), Hint: "name the app directory: runner dev <dir>"}
+		return &console.Failure{
+			Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err),
+			Hint: "name the app directory: runner dev <dir>",
+		}
 	}
 	for served := false; ; {
 		err := d.start(ctx)
@@ -266,7 +269,8 @@ func (d *dev) mark(changed []string) error {
 		return err
 	}
 	for _, name := range changed {
-		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") || strings.HasSuffix(name, ".schema") {
+		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") ||
+			strings.HasSuffix(name, ".schema") {
 			continue
 		}
 		of := "handlers"
@@ -356,7 +360,9 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
 	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
-		return &console.Problems{What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List}
+		return &console.Problems{
+			What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List,
+		}
 	}
 	if err != nil && !errors.Is(err, toolchain.ErrNothing) {
 		return err
@@ -418,7 +424,8 @@ func (d *dev) announce(n *node.Node) {
 // logServing logs what is active now, and prints its routes if they have changed.
 func (d *dev) logServing(n *node.Node, now *runtime.Bundle, changed []string, took time.Duration) {
 	d.announce(n)
-	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"), took.Round(time.Millisecond))
+	text := fmt.Sprintf("serving %s after %s", console.Plural(len(now.Schema.Routes), "route"),
+		took.Round(time.Millisecond))
 	if len(changed) > 0 {
 		text = console.FewOf(changed) + " changed: " + text
 	}
@@ -433,7 +440,8 @@ func (d *dev) logServing(n *node.Node, now *runtime.Bundle, changed []string, to
 		return
 	}
 	d.routes = rows
-	_ = d.opt.Console.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route") // a closed terminal is ignored
+	// a closed terminal is ignored
+	_ = d.opt.Console.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route")
 	for _, line := range d.credentials(now.Schema) {
 		d.opt.Console.Say("hint: ", line)
 	}

@@ -95,7 +95,10 @@ type devState struct {
 }
 
 func newDevLog(opt Options, dir string) *devLog {
-	return &devLog{opt: opt, out: telemetry.NewRedactor(opt.Console.Stdout, opt.Secrets), dir: dir, devState: &devState{open: map[string]*devAnswer{}}}
+	return &devLog{
+		opt: opt, out: telemetry.NewRedactor(opt.Console.Stdout, opt.Secrets), dir: dir,
+		devState: &devState{open: map[string]*devAnswer{}},
+	}
 }
 
 // Enabled implements slog.Handler. Lines are selected by their source, not by their level.
@@ -158,7 +161,8 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	case r.Message == "job run" && id != "":
 		a := l.answer(id)
 		delete(l.open, id)
-		a.JobID, a.Job, a.Attempt, a.Outcome, a.Detail = text("jobId"), text("job"), number("attempt"), text("outcome"), text("cause")
+		a.JobID, a.Job, a.Attempt, a.Outcome, a.Detail = text("jobId"), text("job"), number("attempt"),
+			text("outcome"), text("cause")
 		if v, ok := attrs["took"]; ok && v.Kind() == slog.KindDuration {
 			a.took = v.Duration()
 		}
@@ -207,7 +211,8 @@ func said(message string, attrs map[string]slog.Value) string {
 		message += ": " + cause.String()
 	}
 	if index, ok := attrs["add"]; ok {
-		message += fmt.Sprintf(": a %s scanned %s rows of %s; add %s to it", attrs["operation"], attrs["rows"], attrs["entity"], index)
+		message += fmt.Sprintf(": a %s scanned %s rows of %s; add %s to it",
+			attrs["operation"], attrs["rows"], attrs["entity"], index)
 	}
 	for _, name := range []string{"diagnostic", "text", "optimization", "instead"} {
 		if v, ok := attrs[name]; ok {
@@ -331,7 +336,8 @@ func (l *devLog) headline(a *devAnswer) string {
 	if a.Code != "" {
 		code = " " + a.Code
 	}
-	return fmt.Sprintf("%-6s %s %s%s %s %s", a.Method, console.Harmless(a.Path), l.paint(color, strconv.Itoa(a.Status)), code,
+	return fmt.Sprintf("%-6s %s %s%s %s %s",
+		a.Method, console.Harmless(a.Path), l.paint(color, strconv.Itoa(a.Status)), code,
 		a.took.Round(10*time.Microsecond), l.paint("2", a.RequestID))
 }
 

@@ -116,7 +116,9 @@ func Run(ctx context.Context, opt Options) (_ *Result, err error) {
 		return nil, &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("%s has no handler %q", path, handler),
 			Hint: "its handlers are " + strings.Join(names, ", ")}
 	}
-	call := &hostabi.Call{Input: hostabi.Input{Host: h.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}}
+	call := &hostabi.Call{
+		Input: hostabi.Input{Host: h.host, Request: request, Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})},
+	}
 	const warmUp = 10
 	usages := make([]sandbox.Usage, 0, opt.Runs)
 	for i := range warmUp + opt.Runs {
@@ -186,7 +188,11 @@ func newHost(ctx context.Context, opt Options) (b *host, close func() error, err
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: opt.Logger, Limits: a.Config.Runtime.Limits,
 		Origins: origins, Outbound: client, Passwords: passwords.Hashes, LongWork: long,
 	})
-	return &host{shared, st}, func() error { client.Close(); long.Close(); return errors.Join(keys.Close(), st.Close()) }, nil
+	return &host{shared, st}, func() error {
+		client.Close()
+		long.Close()
+		return errors.Join(keys.Close(), st.Close())
+	}, nil
 }
 
 // errMeasured makes the store discard the writes of a run.

@@ -46,7 +46,10 @@ var languages = []language{
 	{name: "go", parts: []string{"common", "go"}, sdk: golang.Source, sdkName: "go"},
 	{name: "rust", parts: []string{"common", "rust"}, sdk: rust.Crate, sdkName: "rust"},
 	{name: "c", parts: []string{"common", "c"}, sdk: clang.Files, sdkName: "c"},
-	{name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript", first: "npm install --prefix handlers/greetings; "},
+	{
+		name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript",
+		first: "npm install --prefix handlers/greetings; ",
+	},
 }
 
 // Languages returns the names of the languages in which Create creates an app.

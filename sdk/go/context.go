@@ -127,7 +127,8 @@ func (logHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h logHandler) Handle(_ context.Context, record slog.Record) error {
 	var line bytes.Buffer
-	text := slog.NewTextHandler(&line, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyAttrs}).WithAttrs(h.attrs)
+	text := slog.NewTextHandler(&line,
+		&slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyAttrs}).WithAttrs(h.attrs)
 	if h.group != "" {
 		text = text.WithGroup(h.group)
 	}

@@ -22,7 +22,8 @@ type HostError = host.Error
 // module can name the type of h: handlers are run by Handle and by package
 // runnertest.
 func New(h host.Host) (*Context, *Request) {
-	return &Context{Client: Client{APIKeys: APIKeys{h}, Sessions: Sessions{h}, Webhooks: Webhooks{h}, Jobs: Jobs{h}}, host: h}, &Request{host: h}
+	client := Client{APIKeys: APIKeys{h}, Sessions: Sessions{h}, Webhooks: Webhooks{h}, Jobs: Jobs{h}}
+	return &Context{Client: client, host: h}, &Request{host: h}
 }
 
 // Serve runs the handler on h and sends its answer. See New for h.
@@ -59,7 +60,8 @@ func send(h host.Host, r Response) error {
 		return fmt.Errorf("write the answer's body as JSON: %w", err)
 	}
 	if err := h.Send(r.status, body); err != nil {
-		return refused(fmt.Sprintf("answer with status %d and %d bytes", r.status, len(body)), err, answer.Body(r.status, len(body)))
+		return refused(fmt.Sprintf("answer with status %d and %d bytes", r.status, len(body)), err,
+			answer.Body(r.status, len(body)))
 	}
 	return nil
 }

@@ -374,7 +374,8 @@ func (c Condition) appendOperand(dst []byte) ([]byte, error) {
 	default:
 		return dst, nil
 	}
-	return nil, invalid("query", "%s: the value of %s %s: check it before the query, or compare with runner.Null", c.field, c.operator, what)
+	return nil, invalid("query", "%s: the value of %s %s: check it before the query, or compare with runner.Null",
+		c.field, c.operator, what)
 }
 
 // isNilList reports whether v is a nil slice, which is a list without elements everywhere in Go.
@@ -449,7 +450,8 @@ func appendArgument(dst []byte, op, member string, v any) ([]byte, error) {
 	if what == "" {
 		return dst, nil
 	}
-	return nil, invalid(op, "%s: %s is %s: check it first, or use nil on purpose", op, strings.TrimPrefix(member+where, "."), what)
+	return nil, invalid(op, "%s: %s is %s: check it first, or use nil on purpose",
+		op, strings.TrimPrefix(member+where, "."), what)
 }
 
 func appendExact(dst []byte, v any) (out []byte, where, what string) {

@@ -17,7 +17,8 @@ func (c *CLI) PrintChanged(done, id string, changed any, nodes *cluster.Replicat
 	if nodes != nil {
 		text += fmt.Sprintf("%s on %d of %d nodes\n", done, nodes.Applied, nodes.Nodes)
 		if len(nodes.Missing) > 0 {
-			c.Say("warning: ", "not yet on "+strings.Join(nodes.Missing, ", ")+": a node that is cut off applies it when it is connected again")
+			c.Say("warning: ", "not yet on "+strings.Join(nodes.Missing, ", ")+
+				": a node that is cut off applies it when it is connected again")
 		}
 	}
 	return c.Print(text)

@@ -30,7 +30,8 @@ type IssuedSecret struct {
 // IssueSecret creates a secret and writes it. It opens the file of --out first: a secret
 // that cannot be written must not be created. The task is run with do, on the node that remote
 // names or else on the app's.
-func (c *CLI) IssueSecret(cmd *cobra.Command, remote Remote, out string, task node.Task, do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
+func (c *CLI) IssueSecret(cmd *cobra.Command, remote Remote, out string, task node.Task,
+	do func(context.Context, *admin.Client) (IssuedSecret, error)) error {
 	file, err := openOut(out)
 	if err != nil {
 		return err

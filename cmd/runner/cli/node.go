@@ -29,7 +29,8 @@ func (c *CLI) OnNode(cmd *cobra.Command, task node.Task) error {
 // flagOf is the flag that sets a field of a request.
 var flagOf = map[string]string{
 	"expiresIn": "expires", "gracePeriod": "grace-period", "metadata": "metadata", "name": "name",
-	"scope": "scope", "tenant": "tenant", "limit": "limit", "userId": "user", "roles": "role", "role": "role", "ttl": "ttl",
+	"scope": "scope", "tenant": "tenant", "limit": "limit", "userId": "user", "roles": "role",
+	"role": "role", "ttl": "ttl",
 	"user": "user", "except": "except", "delay": "delay", "at": "at", "key": "key",
 }
 

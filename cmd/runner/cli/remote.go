@@ -26,8 +26,10 @@ type Remote struct {
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&r.url, "to", "", "URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
-	flags.StringVar(&r.fingerprint, "fingerprint", "", "SHA-256 of the certificate of that node (default: this machine must trust the certificate)")
+	flags.StringVar(&r.url, "to", "",
+		"URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
+	flags.StringVar(&r.fingerprint, "fingerprint", "",
+		"SHA-256 of the certificate of that node (default: this machine must trust the certificate)")
 	flags.StringVar(&r.keyFile, "key-file", "", "file with the token of a platform key for that node")
 	CompleteFlag(cmd, "key-file", AnyFile)
 }
@@ -62,7 +64,8 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	case r.url == "":
 		return nil, nil
 	case changed("data"), !r.SendsApp && (changed("app") || changed("config")):
-		return nil, console.Misused("%s: --to names another node than --app, --data and --config: omit these", cmd.CommandPath())
+		return nil, console.Misused("%s: --to names another node than --app, --data and --config: omit these",
+			cmd.CommandPath())
 	case r.keyFile == "":
 		f := console.Misused("%s: --key-file is missing", cmd.CommandPath())
 		f.Hint = "create a key on the node: runner keys create"
@@ -74,7 +77,10 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	}
 	client, err := admin.DialURL(cmd.Context(), r.url, r.fingerprint, token)
 	if fault.CodeOf(err) == fault.Unavailable {
-		return nil, &console.Failure{Status: console.StatusUnreachable, Err: err, Hint: "[admin] listen opens the address; runner status on the node shows it"}
+		return nil, &console.Failure{
+			Status: console.StatusUnreachable, Err: err,
+			Hint: "[admin] listen opens the address; runner status on the node shows it",
+		}
 	}
 	return client, err
 }

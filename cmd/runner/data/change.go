@@ -29,7 +29,8 @@ type changeFlags struct {
 }
 
 func (f *changeFlags) add(cmd *cobra.Command, does string) {
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value; may be repeated, and all must match`)
+	cmd.Flags().StringArrayVar(&f.where, "where", nil,
+		`condition: a field, an operator and a value; may be repeated, and all must match`)
 	cmd.Flags().BoolVar(&f.all, "all", false, does+" every row")
 }
 
@@ -109,7 +110,8 @@ func deleteCommand(c *cli.CLI) *cobra.Command {
 }
 
 // changeRows changes rows in batches, until there are no more.
-func changeRows(c *cli.CLI, cmd *cobra.Command, request admin.ChangeRows, done string, do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
+func changeRows(c *cli.CLI, cmd *cobra.Command, request admin.ChangeRows, done string,
+	do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
 	return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)

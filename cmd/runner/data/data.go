@@ -37,7 +37,8 @@ func Command(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Comman
   runner data export Order --out orders.jsonl
   runner data import Order orders.csv`,
 	}
-	cmd.AddCommand(listCommand(c), getCommand(c), updateCommand(c), deleteCommand(c), importCommand(c), exportCommand(c), eachCommand(c, functions), dropCommand(c))
+	cmd.AddCommand(listCommand(c), getCommand(c), updateCommand(c), deleteCommand(c), importCommand(c),
+		exportCommand(c), eachCommand(c, functions), dropCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }
@@ -61,7 +62,8 @@ func parseCondition(text string) (admin.Condition, error) {
 			return admin.Condition{Field: text[:name], Operator: op, Value: strings.TrimSpace(value)}, nil
 		}
 	}
-	return admin.Condition{}, console.Invalid("--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
+	return admin.Condition{}, console.Invalid(
+		"--where %q: want a field, one of %s, and a value: --where \"total > 10\"", text, strings.Join(operators, " "))
 }
 
 // parseOrder parses `field [asc|desc]` of an --order.
@@ -82,7 +84,8 @@ type rowFlags struct {
 }
 
 func (f *rowFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.where, "where", nil, `condition: a field, an operator and a value; may be repeated, and all must match`)
+	cmd.Flags().StringArrayVar(&f.where, "where", nil,
+		`condition: a field, an operator and a value; may be repeated, and all must match`)
 	cmd.Flags().StringArrayVar(&f.order, "order", nil, `field to order by, with asc or desc; may be repeated`)
 	addTenant(cmd, &f.tenant)
 }
@@ -120,7 +123,8 @@ func (f *rowFlags) request(entity string) (admin.ListRows, error) {
 
 // eachPage reads rows page by page, until there are no more or enough. Pages are smaller
 // where the rows are too long for one answer.
-func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int, do func(*admin.RowPage) error) error {
+func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, enough int,
+	do func(*admin.RowPage) error) error {
 	most := 1000
 	for got := 0; ; {
 		request.Limit = most

@@ -52,9 +52,10 @@ func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Co
 				return console.Misused("say which function to call: --call splitName")
 			}
 			request.Entity, request.Where, request.Tenant = rows.Entity, rows.Where, flags.tenant
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: functions, Do: func(ctx context.Context, node *admin.Client) error {
-				return callEach(ctx, c, node, request)
-			}})
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: functions,
+				Do: func(ctx context.Context, node *admin.Client) error {
+					return callEach(ctx, c, node, request)
+				}})
 		},
 	}
 	flags.add(cmd, "call the function for")

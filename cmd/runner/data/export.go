@@ -54,7 +54,8 @@ func exportCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, path, format string) (err error) {
+func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, path,
+	format string) (err error) {
 	out := c.Stdout
 	if path != "" {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -84,7 +85,8 @@ func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin
 	return c.Print(fmt.Sprintf("exported %s to %s\n", console.Plural(n, "row"), path))
 }
 
-func exportRows(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer, format string, shown bool) (n int, err error) {
+func exportRows(c *cli.CLI, ctx context.Context, node *admin.Client, request admin.ListRows, out io.Writer,
+	format string, shown bool) (n int, err error) {
 	var b *console.Bar
 	if shown {
 		b = c.NewBar("exporting "+request.Entity, 0, progress.UnitsDefault)

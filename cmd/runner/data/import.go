@@ -58,9 +58,12 @@ func importCommand(c *cli.CLI) *cobra.Command {
 				}
 				return nil
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: known, Do: func(ctx context.Context, node *admin.Client) error {
-				return importFile(c, ctx, node, args[1], in, size, format, admin.ImportRows{Entity: args[0], SkipExisting: skip, Tenant: tenant})
-			}})
+			return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: known,
+				Do: func(ctx context.Context, node *admin.Client) error {
+					return importFile(c, ctx, node, args[1], in, size, format, admin.ImportRows{
+						Entity: args[0], SkipExisting: skip, Tenant: tenant,
+					})
+				}})
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
@@ -95,7 +98,8 @@ type imported struct {
 	Skipped  int `json:"skipped"`
 }
 
-func importFile(c *cli.CLI, ctx context.Context, node *admin.Client, path string, in io.Reader, size int64, format string, request admin.ImportRows) (err error) {
+func importFile(c *cli.CLI, ctx context.Context, node *admin.Client, path string, in io.Reader, size int64,
+	format string, request admin.ImportRows) (err error) {
 	bar := c.NewBar("importing "+request.Entity, size, progress.UnitsBytes)
 	rows, err := rowfile.NewReader(io.TeeReader(in, bar), path, format)
 	var done imported
@@ -107,7 +111,8 @@ func importFile(c *cli.CLI, ctx context.Context, node *admin.Client, path string
 	bar.End(err)
 	if err != nil {
 		if done.Inserted > 0 {
-			c.Say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again", console.Plural(done.Inserted, "row")))
+			c.Say("", fmt.Sprintf("%s imported before that; with --skip-existing rows with an id can be imported again",
+				console.Plural(done.Inserted, "row")))
 		}
 		return err
 	}
@@ -122,7 +127,8 @@ func importFile(c *cli.CLI, ctx context.Context, node *admin.Client, path string
 }
 
 // importAll imports all rows. While a batch is inserted, the next one is read.
-func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowfile.Reader, done *imported) error {
+func importAll(ctx context.Context, node *admin.Client, request admin.ImportRows, rows *rowfile.Reader,
+	done *imported) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for b := range readBatches(ctx, rows) {

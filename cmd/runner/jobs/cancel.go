@@ -33,7 +33,9 @@ func cancelCommand(c *cli.CLI) *cobra.Command {
 	var filter jobs.Filter
 	var remote cli.Remote
 	var all, yes bool
-	cmd := oneJob(c, "cancel", "end a job that waits or runs, or all such jobs", "  runner jobs cancel job_01kb0p0f5mzv4n7q8r9s0t1v2w\n  runner jobs cancel --all --job sendReceipt --tenant acme --yes", false, &remote,
+	cmd := oneJob(c, "cancel", "end a job that waits or runs, or all such jobs",
+		"  runner jobs cancel job_01kb0p0f5mzv4n7q8r9s0t1v2w\n  runner jobs cancel --all --job sendReceipt --tenant acme --yes",
+		false, &remote,
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.CancelJob(ctx, id)
 		})
@@ -97,7 +99,10 @@ func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.
 		err = c.Print(fmt.Sprintf("cancelled %s\n", console.Plural(done.Count, "job")))
 	}
 	if err == nil && found {
-		err = &console.Failure{Status: console.StatusFailed, Err: errors.New("jobs were enqueued meanwhile, and some are left: stop the server, and run the command again")}
+		err = &console.Failure{
+			Status: console.StatusFailed,
+			Err:    errors.New("jobs were enqueued meanwhile, and some are left: stop the server, and run the command again"),
+		}
 	}
 	return err
 }

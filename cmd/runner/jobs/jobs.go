@@ -118,7 +118,8 @@ func printList(c *console.Console, all []jobs.Job, withFrames bool) error {
 	for i := range all {
 		j := &all[i]
 		rows = append(rows, []string{
-			j.ID, cmp.Or(j.Name, "-"), cmp.Or(string(j.State), "-"), strconv.Itoa(j.Attempt), cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
+			j.ID, cmp.Or(j.Name, "-"), cmp.Or(string(j.State), "-"), strconv.Itoa(j.Attempt),
+			cmp.Or(j.Caller.Tenant, "-"), readable(j.Enqueued), readable(j.Due),
 			cmp.Or(shorten(j.Error), "-"),
 		})
 		if withFrames {
@@ -151,21 +152,24 @@ func shorten(text string) string {
 }
 
 func showCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "show", "show a job with its parameters and the errors of its last runs", "  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false, new(cli.Remote),
+	return oneJob(c, "show", "show a job with its parameters and the errors of its last runs",
+		"  runner jobs show job_01kb0p0f5mzv4n7q8r9s0t1v2w", false, new(cli.Remote),
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.GetJob(ctx, id)
 		})
 }
 
 func retryCommand(c *cli.CLI) *cobra.Command {
-	return oneJob(c, "retry", "run a failed or cancelled job again, or a waiting one at once", "  runner jobs retry job_01kb0p0f5mzv4n7q8r9s0t1v2w", true, new(cli.Remote),
+	return oneJob(c, "retry", "run a failed or cancelled job again, or a waiting one at once",
+		"  runner jobs retry job_01kb0p0f5mzv4n7q8r9s0t1v2w", true, new(cli.Remote),
 		func(ctx context.Context, node *admin.Client, id string) (jobs.Job, error) {
 			return node.RetryJob(ctx, id)
 		})
 }
 
 // oneJob returns a command for one job, which it prints afterwards.
-func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, remote *cli.Remote, do func(context.Context, *admin.Client, string) (jobs.Job, error)) *cobra.Command {
+func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, remote *cli.Remote,
+	do func(context.Context, *admin.Client, string) (jobs.Job, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               use + " <id>",
 		Short:             short,
@@ -173,13 +177,14 @@ func oneJob(c *cli.CLI, use, short, example string, needsSchema bool, remote *cl
 		Args:              cli.ExactlyOne("the id of a job"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnRemote(cmd, *remote, node.Task{NeedsSchema: needsSchema, Do: func(ctx context.Context, node *admin.Client) error {
+			show := func(ctx context.Context, node *admin.Client) error {
 				j, err := do(ctx, node, args[0])
 				if err != nil {
 					return err
 				}
 				return printJob(&c.Console, &j)
-			}})
+			}
+			return c.OnRemote(cmd, *remote, node.Task{NeedsSchema: needsSchema, Do: show})
 		},
 	}
 	remote.AddFlags(cmd)
@@ -200,11 +205,13 @@ func printJob(c *console.Console, j *jobs.Job) error {
 		by += " " + j.Caller.KeyID
 	}
 	rows := [][2]string{
-		{"id", j.ID}, {"job", j.Name}, {"state", string(j.State)}, {"attempt", strconv.Itoa(j.Attempt)}, {"params", string(j.Params)},
+		{"id", j.ID}, {"job", j.Name}, {"state", string(j.State)}, {"attempt", strconv.Itoa(j.Attempt)},
+		{"params", string(j.Params)},
 		{"by", by}, {"tenant", cmp.Or(j.Caller.Tenant, "-")}, {"enqueued", readable(j.Enqueued)}, {"due", readable(j.Due)},
 	}
 	for _, row := range [][2]string{
-		{"key", j.Key}, {"node", j.Node}, {"ended", readable(j.Ended)}, {"kept until", readable(j.Expires)}, {"error", j.Error},
+		{"key", j.Key}, {"node", j.Node}, {"ended", readable(j.Ended)}, {"kept until", readable(j.Expires)},
+		{"error", j.Error},
 	} {
 		if row[1] != "" && row[1] != "-" && (row[0] != "key" || !j.Scheduled) {
 			rows = append(rows, row)

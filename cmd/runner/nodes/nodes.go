@@ -54,7 +54,8 @@ type flags struct{ name, listen string }
 
 func (f *flags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the node (default: [cluster] name, or the machine's)")
-	cmd.Flags().StringVar(&f.listen, "listen", "", "host:port at which the other nodes reach this one (default: [cluster] listen, or a free port of 127.0.0.1)")
+	cmd.Flags().StringVar(&f.listen, "listen", "",
+		"host:port at which the other nodes reach this one (default: [cluster] listen, or a free port of 127.0.0.1)")
 }
 
 // app returns the app, whose settings the flags replace.
@@ -70,7 +71,9 @@ func (f *flags) app(c *cli.CLI, cmd *cobra.Command) (*app.App, error) {
 	}
 	opt := &a.Config.Cluster
 	opt.Name, opt.Listen = cmp.Or(f.name, opt.Name), cmp.Or(f.listen, opt.Listen)
-	for _, set := range []struct{ key, flag, value string }{{"cluster.name", "--name", f.name}, {"cluster.listen", "--listen", f.listen}} {
+	for _, set := range []struct{ key, flag, value string }{
+		{"cluster.name", "--name", f.name}, {"cluster.listen", "--listen", f.listen},
+	} {
 		if err := opt.CheckSetting(set.key, set.value); err != nil {
 			return nil, console.Invalid("%s: %v", set.flag, err)
 		}
@@ -121,7 +124,9 @@ func printNode(c *cli.CLI, done string, self cluster.Peer, next string) error {
 // inUse gives the error of a data directory that a process uses its hint.
 func inUse(a *app.App, err error) error {
 	if errors.Is(err, store.ErrLocked) {
-		return &console.Failure{Status: console.StatusState, Err: fmt.Errorf("%q: %w", a.Data, err), Hint: "stop the server first"}
+		return &console.Failure{
+			Status: console.StatusState, Err: fmt.Errorf("%q: %w", a.Data, err), Hint: "stop the server first",
+		}
 	}
 	return err
 }
@@ -277,7 +282,8 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 			(time.Duration(n.Skew) * time.Millisecond).String(), short(n.Release), state,
 		})
 	}
-	if err := c.PrintTable([]string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "AGE", "CLOCK", "RELEASE", "STATE"}, rows, "no nodes"); err != nil {
+	if err := c.PrintTable([]string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "AGE", "CLOCK", "RELEASE", "STATE"},
+		rows, "no nodes"); err != nil {
 		return err
 	}
 	if !s.Quorum {
@@ -378,7 +384,8 @@ func dissolveCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if ok, err := confirmed(c, cmd.Context(), yes, "turn "+a.Data+" into a standalone data directory?"); err != nil || !ok {
+			if ok, err := confirmed(c, cmd.Context(), yes,
+				"turn "+a.Data+" into a standalone data directory?"); err != nil || !ok {
 				return err
 			}
 			self, err := cluster.Dissolve(cmd.Context(), a.Data)

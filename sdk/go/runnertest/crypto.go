@@ -16,7 +16,8 @@ import (
 
 // owns are the operations that need no answer of the test's.
 var owns = map[string]func(*fake, []byte) ([]byte, error){
-	"secret": (*fake).secret, "var": (*fake).variable, "digest": (*fake).digest, "hmac": (*fake).hmac, "timingSafeEqual": (*fake).timingSafeEqual,
+	"secret": (*fake).secret, "var": (*fake).variable,
+	"digest": (*fake).digest, "hmac": (*fake).hmac, "timingSafeEqual": (*fake).timingSafeEqual,
 }
 
 var hashes = map[string]func() hash.Hash{"SHA-256": sha256.New, "SHA-384": sha512.New384, "SHA-512": sha512.New}

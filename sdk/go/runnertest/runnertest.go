@@ -270,7 +270,9 @@ func (f *fake) Start(op string, args []byte) (int, error) {
 
 func (f *fake) Take(ticket int) error {
 	if ticket < 0 || ticket >= len(f.started) || f.started[ticket] == nil {
-		return &host.Error{Code: "invalid", Message: fmt.Sprintf("ticket %d is unknown, or its result was already taken", ticket)}
+		return &host.Error{
+			Code: "invalid", Message: fmt.Sprintf("ticket %d is unknown, or its result was already taken", ticket),
+		}
 	}
 	done := f.started[ticket]
 	f.started[ticket], f.called = nil, done.result
@@ -315,7 +317,9 @@ func (f *fake) call(op string, args []byte) ([]byte, error) {
 	}
 	answer, ok := f.request.Calls[op]
 	if !ok {
-		return nil, &host.Error{Code: "invalid", Message: fmt.Sprintf("the test has no answer for %s: set Request.Calls[%q]", op, op)}
+		return nil, &host.Error{
+			Code: "invalid", Message: fmt.Sprintf("the test has no answer for %s: set Request.Calls[%q]", op, op),
+		}
 	}
 	result, err := answer(args)
 	if err != nil {

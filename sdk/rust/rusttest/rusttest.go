@@ -39,7 +39,8 @@ func Test(t testing.TB, dir string) {
 		command = "/usr/bin/cargo"
 		t.Setenv("RUSTC", "/usr/bin/rustc")
 		t.Setenv("RUSTDOC", "/usr/bin/rustdoc")
-		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config", `source.debian.directory="`+registry+`"`)
+		args = append(args, "--config", `source.crates-io.replace-with="debian"`, "--config",
+			`source.debian.directory="`+registry+`"`)
 	}
 	if _, err := exec.LookPath(command); err != nil {
 		t.Fatalf("no Rust is installed: run tools/setup.sh (%v)", err)

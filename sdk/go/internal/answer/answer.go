@@ -53,7 +53,8 @@ func Body(status, length int) *host.Error {
 	case length > 0 && (status == 204 || status == 304):
 		return refuse("invalid", "204 and 304 have no body")
 	case length > MaxBody:
-		return refuse("too_large", "the body has %d bytes, more than a server takes unless its runner.toml says so ([sandbox] response)", length)
+		return refuse("too_large",
+			"the body has %d bytes, more than a server takes unless its runner.toml says so ([sandbox] response)", length)
 	}
 	return nil
 }

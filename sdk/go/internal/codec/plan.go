@@ -264,7 +264,8 @@ func makePlan(t reflect.Type) *plan {
 
 // isError reports whether values of the type are errors that have no form of their own in JSON.
 func isError(t reflect.Type) bool {
-	return t.Kind() != reflect.Interface && t.Implements(errorType) && !t.Implements(marshaler) && !t.Implements(textMarshal)
+	return t.Kind() != reflect.Interface && t.Implements(errorType) && !t.Implements(marshaler) &&
+		!t.Implements(textMarshal)
 }
 
 // mayHide reports whether a value of a type that encoding/json writes as a whole may have an error
@@ -299,13 +300,15 @@ func mayHide(t reflect.Type, seen map[reflect.Type]bool) bool {
 // the pointer to it.
 func hasMethods(t reflect.Type) (own, byPointer bool) {
 	calls := func(t reflect.Type) bool {
-		return t.NumMethod() > 0 && (t.Implements(marshaler) || t.Implements(unmarshaler) || t.Implements(textMarshal) || t.Implements(textUnmarshal))
+		return t.NumMethod() > 0 &&
+			(t.Implements(marshaler) || t.Implements(unmarshaler) || t.Implements(textMarshal) || t.Implements(textUnmarshal))
 	}
 	if t.Kind() == reflect.Interface {
 		return false, false
 	}
 	own = calls(t)
-	return own, t.Kind() != reflect.Pointer && (t.Name() != "" || t.Kind() == reflect.Struct) && calls(reflect.PointerTo(t))
+	return own, t.Kind() != reflect.Pointer && (t.Name() != "" || t.Kind() == reflect.Struct) &&
+		calls(reflect.PointerTo(t))
 }
 
 // isDirect reports whether an interface holds values of the type in its own word: then that

@@ -21,7 +21,8 @@ func (b Blank) Body() []byte { return []byte(b.Given) }
 
 // Context implements Host.
 func (Blank) Context() []byte {
-	return []byte(`{"requestId":"","route":"","deadline":"1970-01-01T00:00:00.000Z","auth":{"kind":"anonymous","roles":[]}}`)
+	return []byte(
+		`{"requestId":"","route":"","deadline":"1970-01-01T00:00:00.000Z","auth":{"kind":"anonymous","roles":[]}}`)
 }
 
 // SetHeader implements Host.
