@@ -440,7 +440,7 @@ func (d *dev) logServing(n *node.Node, now *runtime.Bundle, changed []string, to
 		return
 	}
 	d.routes = rows
-	// a closed terminal is ignored
+	// A closed terminal is ignored.
 	_ = d.opt.Console.PrintTable([]string{"METHOD", "URL", "HANDLER", "AUTH"}, rows, "the schema declares no route")
 	for _, line := range d.credentials(now.Schema) {
 		d.opt.Console.Say("hint: ", line)

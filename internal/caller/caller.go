@@ -23,8 +23,8 @@ func (k Kind) String() string {
 	return [...]string{"anonymous", "session", "apiKey", "system"}[k]
 }
 
-// Caller is the origin of a request. Fields that its kind does not have are zero. A Caller is not changed after authentication and may be read by any
-// goroutine.
+// Caller is the origin of a request. Fields that its kind does not have are zero. A Caller is not
+// changed after authentication and may be read by any goroutine.
 type Caller struct {
 	Kind   Kind
 	UserID string

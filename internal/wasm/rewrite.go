@@ -59,13 +59,14 @@ type Options struct {
 // with a br_table by their parameter. There it is the value of the parameter, with which the loop
 // or the function continues. In other code, and between these places, it is -1.
 //
-// A unit is a pass through a loop or a call of a function, and one more for every 64 ns that
-// the heaviest path through it takes at worst, without inner loops. It is charged before the
-// code runs. A small function may be charged with its call, and a jump forward within a loop is not charged as a pass. Long code is charged in parts, and a bulk operation one unit for every 128
-// bytes or 16 table elements. So between two calls of the host there is at most a slice of
-// units, and one part of code or one bulk operation. When the host function is called, the
-// fuel is negative by what was used beyond the slice. The function is also called when
-// memory grows, as new pages take time when they are written; the fuel is then what is left.
+// A unit is a pass through a loop or a call of a function, and one more for every 64 ns that the
+// heaviest path through it takes at worst, without inner loops. It is charged before the code runs.
+// A small function may be charged with its call, and a jump forward within a loop is not charged as
+// a pass. Long code is charged in parts, and a bulk operation one unit for every 128 bytes or 16
+// table elements. So between two calls of the host there is at most a slice of units, and one part
+// of code or one bulk operation. When the host function is called, the fuel is negative by what was
+// used beyond the slice. The function is also called when memory grows, as new pages take time when
+// they are written; the fuel is then what is left.
 type FuelImport struct{ Module, Name string }
 
 // StackImport names the host function () -> i32 that returns how many bytes of native stack

@@ -192,7 +192,8 @@ func Dissolve(ctx context.Context, data string) (Peer, error) {
 	if err := id.write(data); err != nil { // no server may follow the log from here on, also after a crash
 		return Peer{}, err
 	}
-	if _, err := st.Update(ctx, deleteRecords); err != nil { // it has no place in a shared log: the next cluster begins with its own
+	// It has no place in a shared log: the next cluster begins with its own.
+	if _, err := st.Update(ctx, deleteRecords); err != nil {
 		return Peer{}, err
 	}
 	if err := st.SetNode(false); err != nil {

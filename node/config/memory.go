@@ -27,10 +27,10 @@ func MemoryLimit() (limit int64, limited bool) {
 // tables and logs, compiled modules, and connections.
 const serverBytes = 160 << 20
 
-// FitMemory lowers the memory limits that are not set, so that they fit into limit bytes:
-// handlers get at most half of what the server leaves, bodies and answers an eighth each. Each
-// keeps enough for one handler, body or answer of the default size. The error names those that do not fit, with their sum. It returns how much of limit the Go heap
-// may take.
+// FitMemory lowers the memory limits that are not set, so that they fit into limit bytes: handlers
+// get at most half of what the server leaves, bodies and answers an eighth each. Each keeps enough
+// for one handler, body or answer of the default size. The error names those that do not fit, with
+// their sum. It returns how much of limit the Go heap may take.
 func (c *Config) FitMemory(limit int64) (heap int64, err error) {
 	front, sandbox := &c.Runtime.Front, &c.Runtime.Sandbox
 	rest := max(limit-serverBytes, 0)

@@ -180,7 +180,8 @@ func (t *Tokens) header(token string) (h tokenHeader, reason keystore.Reason) {
 	if err == nil {
 		err = json.Unmarshal(text, &members)
 	}
-	if _, critical := members["crit"]; err != nil || critical { // critical extensions are not supported (RFC 7515, section 4.1.11)
+	// Critical extensions are not supported (RFC 7515, section 4.1.11).
+	if _, critical := members["crit"]; err != nil || critical {
 		return h, keystore.Malformed
 	}
 	member := func(name string) (value string, there, ok bool) {

@@ -73,8 +73,8 @@ func (m *memory) release() {
 	*m = memory{}
 }
 
-// attach maps a private copy of the image over the memory's beginning. The guest must have exactly as much memory as the image. w watches for changed
-// pages, unless it is nil.
+// attach maps a private copy of the image over the memory's beginning. The guest must have exactly
+// as much memory as the image. w watches for changed pages, unless it is nil.
 func (m *memory) attach(im *image, w *watcher) error {
 	if m.size != im.size {
 		return fmt.Errorf("attach an image of %d bytes to a memory of %d", im.size, m.size)

@@ -230,7 +230,8 @@ func (s *sandbox) call(c claim, handler int) error {
 	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
 		err = fmt.Errorf("%w: %w", errStack, err)
 	}
-	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) { // else the caller has gone
+	// After a cancellation the caller has gone.
+	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) {
 		s.report(call, err)
 	}
 	return err

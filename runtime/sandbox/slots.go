@@ -199,7 +199,8 @@ type instanceSlots struct {
 	mu       sync.Mutex
 	parkMax  int // guests that may park
 	parkFree int // guests that may still park; below 0 when background guests have parked beyond the limit
-	// memory with which they may still park; below 0 when one alone has parked with more, or background guests
+	// parkBytes is the memory with which they may still park; below 0 when one alone has parked with more, or
+	// background guests have.
 	parkBytes int64
 	callers   map[string]*callerState
 	freed     chan struct{} // closed when a guest leaves and others may park; nil: no background guest waits for that

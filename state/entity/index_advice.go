@@ -13,8 +13,8 @@ import (
 const manyRows = 1000
 
 // logMissingIndex logs the index that would serve an operation which scanned that many rows,
-// rejected of them by its where; sorted says that the scan had the requested order. Each index is logged once by each operation of a release. An
-// operator's own queries are not logged.
+// rejected of them by its where; sorted says that the scan had the requested order. Each index is
+// logged once by each operation of a release. An operator's own queries are not logged.
 func (o *operation) logMissingIndex(sorted bool, w *planInput, scanned, rejected int) {
 	if scanned <= manyRows || o.table.Entity == nil || o.Model.logger == nil || o.Caller.Kind == caller.System {
 		return

@@ -32,12 +32,12 @@
 //	jobs/e/<expires><id>          when a job that ended is deleted
 //	jobs/s/<name>                 when a schedule fires next
 //
-// A group is the jobs of one name, tenant and value that their concurrency is counted by. Jobs without a
-// tenant are divided by a hash of their callers. A node keeps the groups in memory, not the jobs, and
-// follows the store: a waiting job costs requests nothing, and nothing polls. Within a group jobs are
-// claimed in the order in which they are due; in a cluster, any of the first that are due. Between tenants, and between the jobs of a tenant, the slots
-// are shared. Groups are read from where the last reading ended: deleted keys before it would have to be
-// passed over.
+// A group is the jobs of one name, tenant and value that their concurrency is counted by. Jobs
+// without a tenant are divided by a hash of their callers. A node keeps the groups in memory, not
+// the jobs, and follows the store: a waiting job costs requests nothing, and nothing polls. Within
+// a group jobs are claimed in the order in which they are due; in a cluster, any of the first that
+// are due. Between tenants, and between the jobs of a tenant, the slots are shared. Groups are read
+// from where the last reading ended: deleted keys before it would have to be passed over.
 //
 // # Time
 //

@@ -188,7 +188,7 @@ func (q *Queue) lease(declared *schema.Job) time.Duration {
 // Only one goroutine at a time may call it.
 func (q *Queue) Claim(ctx context.Context) ([]*Claimed, error) {
 	now := q.opt.Now()
-	// other jobs are claimed nevertheless
+	// Other jobs are claimed nevertheless.
 	failed := errors.Join(q.takeOver(ctx, now), q.syncSchedules(ctx, now), q.fire(ctx, now))
 	now = q.opt.Now() // when the leases begin
 	picked, err := q.pick(ctx, timeOf(now))

@@ -68,7 +68,8 @@ func badgerOptions(dir string) badger.Options {
 	o.DetectConflicts = false // machine.decide does it, with the window
 	o.MetricsEnabled = false
 	o.MemTableSize = files.MemTableBytes
-	// that wait, beside one that is written to and one that becomes a table; with 0 Badger can wait forever
+	// NumMemtables are those that wait, beside one that is written to and one that becomes a table; with 0 Badger
+	// can wait forever.
 	o.NumMemtables = 1
 	o.NumCompactors = 2
 	o.NumGoroutines = 2

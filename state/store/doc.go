@@ -13,13 +13,13 @@
 //	apply(entry): gives it the next number, decides each proposal, one Badger transaction
 //	   at this version, one sync ─► followers (OnApply) ─► readable ─► Update returns
 //
-// The number of an entry is Badger's commit version. Each entry of a log takes one, also one
-// that commits nothing; the local log has none of these. Applying an entry reads no clock, no randomness and no map order: its
-// effect depends only on the entries before it (see package commitlog). So stores that share a
-// log have the same content at the same number, and the same chain of hashes of entries and
-// verdicts. A single node uses the local log, whose entries become durable as Badger
-// transactions. A log that several stores share may have an entry twice; the second one
-// changes nothing.
+// The number of an entry is Badger's commit version. Each entry of a log takes one, also one that
+// commits nothing; the local log has none of these. Applying an entry reads no clock, no randomness
+// and no map order: its effect depends only on the entries before it (see package commitlog). So
+// stores that share a log have the same content at the same number, and the same chain of hashes of
+// entries and verdicts. A single node uses the local log, whose entries become durable as Badger
+// transactions. A log that several stores share may have an entry twice; the second one changes
+// nothing.
 //
 // # Invariants
 //

@@ -106,7 +106,8 @@ const maxLineBytes = 8 << 20
 // NewReader returns a reader of rows in that format; name is for errors.
 func NewReader(in io.Reader, name, format string) (*Reader, error) {
 	buffered := bufio.NewReader(in)
-	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) { // a byte order mark, as some programs write it
+	// A byte order mark, as some programs write it.
+	if mark, _ := buffered.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = buffered.Discard(3)
 	}
 	if format == Lines {
