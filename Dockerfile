@@ -6,14 +6,14 @@
 FROM node:22-bookworm AS engine
 WORKDIR /src
 COPY tools tools
-COPY develop/toolchain/engine.go develop/toolchain/engine.go
-COPY develop/toolchain/engine develop/toolchain/engine
+COPY develop/toolchain/typescript/engine.go develop/toolchain/typescript/engine.go
+COPY develop/toolchain/typescript/engine develop/toolchain/typescript/engine
 RUN tools/fetch-engine.sh
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY . .
-COPY --from=engine /src/develop/toolchain/engine/quickjs.wasm develop/toolchain/engine/
+COPY --from=engine /src/develop/toolchain/typescript/engine/quickjs.wasm develop/toolchain/typescript/engine/
 RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
 RUN mkdir -p /out/own/data /out/own/tmp && chmod 0700 /out/own/data
 

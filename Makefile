@@ -70,7 +70,7 @@ lint:
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
-	$(GO_TEST) $(MANY) ./develop/toolchain ./state/store/... ./node/cluster $$(go list ./... | grep -v /tests/)
+	$(GO_TEST) $(MANY) ./develop/toolchain/... ./state/store/... ./node/cluster $$(go list ./... | grep -v /tests/)
 	$(GO_TEST) $(MANY) -race -short ./keystore $$(go list ./state/store/... | grep -v etcdlog) ./state/entity/... ./keystore/... ./runtime/... ./hostabi ./hostabi/sentvalue ./hostabi/longwork ./hostabi/outbound
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done

@@ -76,8 +76,9 @@ var subjects = []subject{
 		". deploy",
 	}},
 	{"develop", []string{ // the author of handlers
-		"handlerbench scaffold toolchain",
-		"dev",
+		"handlerbench scaffold toolchain/typescript",
+		"toolchain",
+		"dev toolchain/toolchaintest",
 	}},
 	{"cmd", []string{ // the command line
 		"runner/cli runner/data/rowfile",
@@ -92,7 +93,7 @@ var onlyImporters = map[string][]string{
 	"github.com/KimMachineGun/automemlimit": {"node/config"},
 	"github.com/MicahParks":                 {"runtime/auth"},
 	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
-	"github.com/evanw/esbuild":              {"develop/toolchain"},
+	"github.com/evanw/esbuild":              {"develop/toolchain/typescript"},
 	"github.com/fsnotify/fsnotify":          {"develop/dev"},
 	"github.com/golang-jwt":                 {"runtime/auth"},
 	"github.com/ianlancetaylor/demangle":    {"internal/symbols"},
@@ -111,8 +112,8 @@ var onlyImporters = map[string][]string{
 	"golang.org/x/net/idna":                 {"internal/idn"},
 	"golang.org/x/text/cases":               {"internal/casefold"},
 	"time/tzdata":                           {"internal/timezone"},
-	wazero:                                  {"develop/toolchain", "internal/wazerofix", "runtime/compile", "runtime/draws", "runtime/sandbox"},
-	wazero + "/api":                         {"develop/toolchain", "hostabi", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "runtime/compile", "runtime/draws", "runtime/sandbox"},
 }
 
 // place is where a package is in the order of subjects.

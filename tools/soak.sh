@@ -151,7 +151,7 @@ part "rows: against a reference, tenants apart, serializable, crashes" \
 part "schemas: rules against a plain interpreter, and a change of each token" \
   go test -count=1 -v -timeout 30m ./schema ./schema/compiler
 part "compilers: more options" \
-  go test -count=1 -v -timeout 30m ./develop/toolchain
+  go test -count=1 -v -timeout 30m ./develop/toolchain/...
 part "limits and routes against their models" \
   go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth
 while read -r target _; do

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/typescript"
 )
 
 // packedNotices are the licences of the runner and of what is linked into it.
@@ -28,5 +28,5 @@ func notices() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the notices: %w", err)
 	}
-	return string(text) + "\n" + strings.Repeat("=", 78) + "\n" + toolchain.Notices(), nil
+	return string(text) + "\n" + strings.Repeat("=", 78) + "\n" + typescript.Notices(), nil
 }

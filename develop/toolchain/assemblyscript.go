@@ -44,32 +44,31 @@ const assemblyScriptSDK = "@runner/assemblyscript"
 
 // assemblyScript builds a directory of handlers/ with the compiler installed in it. Its
 // messages are added to the list.
-func (b *builder) assemblyScript(ctx context.Context, name string) (*Module, error) {
-	source := "handlers/" + name
-	dir := filepath.Join(b.options.Dir, "handlers", name)
+func (b *builder) assemblyScript(ctx context.Context, s source) (*Module, error) {
+	dir := filepath.Join(b.options.Dir, s.path)
 	if _, err := exec.LookPath("node"); err != nil {
-		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing: install Node.js 20 or later (nodejs.org)", source)
+		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing: install Node.js 20 or later (nodejs.org)", s.path)
 	}
 	manifest := readScriptPackage(dir)
 	for _, name := range []string{"assemblyscript", "json-as", assemblyScriptSDK} {
 		if _, err := os.Stat(filepath.Join(dir, "node_modules", name, "package.json")); err != nil && manifest.needs(name) {
-			b.found.Errorf("", diag.Span{File: source}, "the package %s is missing: run `npm install` in %s", name, source)
+			b.found.Errorf("", diag.Span{File: s.path}, "the package %s is missing: run `npm install` in %s", name, s.path)
 			return nil, nil
 		}
 	}
 	entries, err := scriptEntries(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", source, err)
+		return nil, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, but no *.ts: write the handlers there", source)
+		return nil, fmt.Errorf("%s has a package.json that names assemblyscript, but no *.ts: write the handlers there", s.path)
 	}
-	return b.fromDirectory(name, func(building string) (bool, error) {
+	return b.fromFile(s, func(building string) (bool, error) {
 		args := append([]string{filepath.Join("node_modules", "assemblyscript", "bin", "asc.js")}, entries...)
 		args = append(args, scriptOptions(dir, manifest)...)
-		output, ok, err := b.run(ctx, name, scriptVariables, "node", append(args, "--outFile", building)...)
+		output, ok, err := b.run(ctx, s, scriptVariables, "node", append(args, "--outFile", building)...)
 		if err == nil {
-			b.addScriptMessages(source, output, ok)
+			b.addScriptMessages(s.path, output, ok)
 		}
 		return ok, err
 	})
@@ -125,11 +124,11 @@ func scriptOptions(dir string, manifest scriptPackage) []string {
 
 // mappedSource returns the name of a source in a source map, relative to the app directory. Those of libraries
 // begin with ~lib.
-func mappedSource(name, source string) string {
+func mappedSource(dir, source string) string {
 	if strings.HasPrefix(source, "~") {
 		return source
 	}
-	return path.Join("handlers", name, strings.TrimPrefix(source, "./"))
+	return path.Join(dir, strings.TrimPrefix(source, "./"))
 }
 
 // Messages of the compiler:
@@ -177,7 +176,7 @@ func (b *builder) addScriptMessages(source, output string, ok bool) {
 			col, _ := strconv.Atoi(m[3]) // in UTF-16 units, which equal columns in almost all code
 			switch {
 			case !strings.HasPrefix(m[1], "~lib/"):
-				report(place(source+"/"+m[1], row, col, width), text)
+				report(diag.At(source+"/"+m[1], row, col, width), text)
 			case severity == "ERROR":
 				report(diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d:%d)", text, m[1], row, col))
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -146,7 +147,7 @@ func scriptApp(t testing.TB, files map[string]string) string {
 	if testing.Short() {
 		t.Skip("compiles AssemblyScript: left out by -short")
 	}
-	dir := app(t, files)
+	dir := toolchaintest.App(t, files)
 	modules, err := filepath.Abs("../../tests/conformance/guests/as/handlers/guest/node_modules")
 	if err == nil {
 		_, err = os.Stat(filepath.Join(modules, "assemblyscript", "package.json"))
@@ -163,7 +164,9 @@ func scriptApp(t testing.TB, files map[string]string) string {
 // scripts is the module of scriptHandlers, built once.
 var scripts struct {
 	sync.Once
-	module *sandbox.Module
+	dir         string // where it was built
+	wasm, debug []byte
+	module      *sandbox.Module
 }
 
 func scriptModule(t testing.TB) *sandbox.Module {
@@ -183,7 +186,9 @@ func scriptModule(t testing.TB) *sandbox.Module {
 		if err != nil || warnings != nil || len(modules) != 1 {
 			t.Fatal(modules, warnings, err)
 		}
-		scripts.module = load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+		scripts.dir = dir
+		scripts.wasm, scripts.debug = builtFiles(t, dir, "script")
+		scripts.module = toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
 	})
 	if scripts.module == nil {
 		t.Fatal("the module could not be made: see the first test that failed")
@@ -220,11 +225,11 @@ func TestAssemblyScriptFunctionsThatReturnAResponseAreHandlers(t *testing.T) {
 		t.Errorf("the module's handlers are %v, want %v", answering, want)
 	}
 	id := abi.Request{Params: []abi.Pair{{Name: []byte("id"), Value: []byte("7")}}}
-	if got := ask(t, m, "fromElsewhere", id); got.body != `"7"` {
-		t.Errorf("a handler of another file answers %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "fromElsewhere", id); got.Body != `"7"` {
+		t.Errorf("a handler of another file answers %d %s %v", got.Status, got.Body, got.Err)
 	}
-	if got := ask(t, m, "warm", abi.Request{}); got.body != `true` {
-		t.Errorf("after warming up: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "warm", abi.Request{}); got.Body != `true` {
+		t.Errorf("after warming up: %d %s %v", got.Status, got.Body, got.Err)
 	}
 }
 
@@ -235,12 +240,12 @@ func TestAssemblyScriptRandomnessIsNewInEveryRequest(t *testing.T) {
 		Bytes      []byte
 	}
 	read := func() (d thrown) {
-		got := ask(t, m, "dice", abi.Request{})
+		got := toolchaintest.Ask(t, m, "dice", abi.Request{})
 		var list struct {
 			Early, Now float64
 			Bytes      []int
 		}
-		if err := json.Unmarshal([]byte(got.body), &list); err != nil {
+		if err := json.Unmarshal([]byte(got.Body), &list); err != nil {
 			t.Fatal(got, err)
 		}
 		d.Early, d.Now = list.Early, list.Now
@@ -261,25 +266,25 @@ func TestAssemblyScriptRandomnessIsNewInEveryRequest(t *testing.T) {
 func TestAssemblyScriptErrorsAreLoggedWithTheirPlace(t *testing.T) {
 	m := scriptModule(t)
 	line := strings.Count(scriptHandlers[:strings.Index(scriptHandlers, "// the place")], "\n") + 1
-	got := ask(t, m, "boom", abi.Request{})
+	got := toolchaintest.Ask(t, m, "boom", abi.Request{})
 	want := fmt.Sprintf("abort: boom\n    at shop.ts:%d:", line)
-	if got.status != 500 || got.code != "handler_failed" || got.detail != "" || !strings.Contains(got.log, want) {
-		t.Errorf("answers %d %s %q, logs %s", got.status, got.code, got.detail, got.log)
+	if got.Status != 500 || got.Code != "handler_failed" || got.Detail != "" || !strings.Contains(got.Log, want) {
+		t.Errorf("answers %d %s %q, logs %s", got.Status, got.Code, got.Detail, got.Log)
 	}
-	if got := ask(t, m, "assertion", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "abort: Index out of range") {
-		t.Errorf("behind the end of an array: %d %s, logs %s", got.status, got.code, got.log)
+	if got := toolchaintest.Ask(t, m, "assertion", abi.Request{}); got.Status != 500 || !strings.Contains(got.Log, "abort: Index out of range") {
+		t.Errorf("behind the end of an array: %d %s, logs %s", got.Status, got.Code, got.Log)
 	}
 }
 
 func TestAssemblyScriptRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
 	m := scriptModule(t)
 	for handler, code := range map[string]fault.Code{"recurse": fault.HandlerFailed, "hoard": fault.HandlerOutOfMemory} {
-		got := ask(t, m, handler, abi.Request{})
-		if f, ok := errors.AsType[*fault.Fault](got.err); !ok || f.Code != code {
-			t.Errorf("%s ends with %v, want %s", handler, got.err, code)
+		got := toolchaintest.Ask(t, m, handler, abi.Request{})
+		if f, ok := errors.AsType[*fault.Fault](got.Err); !ok || f.Code != code {
+			t.Errorf("%s ends with %v, want %s", handler, got.Err, code)
 		}
-		if got := ask(t, m, "warm", abi.Request{}); got.body != "true" {
-			t.Errorf("after %s: %d %s %v", handler, got.status, got.body, got.err)
+		if got := toolchaintest.Ask(t, m, "warm", abi.Request{}); got.Body != "true" {
+			t.Errorf("after %s: %d %s %v", handler, got.Status, got.Body, got.Err)
 		}
 	}
 }
@@ -323,13 +328,13 @@ func escaped(r *rand.Rand, s string) string {
 // same calls a handler that returns its body's value, and compares both values.
 func same[T any](t *testing.T, m *sandbox.Module, handler, body string) bool {
 	t.Helper()
-	got := ask(t, m, handler, abi.Request{Body: []byte(body)})
-	if !json.Valid([]byte(got.body)) {
-		t.Errorf("%s of %s answers %d %s %s %v", handler, body, got.status, got.body, got.detail, got.err)
+	got := toolchaintest.Ask(t, m, handler, abi.Request{Body: []byte(body)})
+	if !json.Valid([]byte(got.Body)) {
+		t.Errorf("%s of %s answers %d %s %s %v", handler, body, got.Status, got.Body, got.Detail, got.Err)
 		return false
 	}
 	// The language may round the last digit of a number differently.
-	if diff := cmp.Diff(read[T](t, body), read[T](t, got.body), cmpopts.EquateApprox(1e-14, 0)); diff != "" {
+	if diff := cmp.Diff(read[T](t, body), read[T](t, got.Body), cmpopts.EquateApprox(1e-14, 0)); diff != "" {
 		t.Errorf("%s of %s answers another value (-want +got):\n%s", handler, body, diff)
 		return false
 	}
@@ -413,8 +418,8 @@ func TestAssemblyScriptObjectsWithoutAClassAreEscaped(t *testing.T) {
 	id := abi.Request{Params: []abi.Pair{{Name: []byte("id"), Value: []byte(awkward)}}}
 	name, _ := json.Marshal(awkward)
 	one := `{"name":` + string(name) + `,"none":null}`
-	if got := ask(t, m, "list", id); got.body != "["+one+",{},"+one+"]" {
-		t.Errorf("answers %d %s %v, want two of %s", got.status, got.body, got.err, one)
+	if got := toolchaintest.Ask(t, m, "list", id); got.Body != "["+one+",{},"+one+"]" {
+		t.Errorf("answers %d %s %v, want two of %s", got.Status, got.Body, got.Err, one)
 	}
 }
 
@@ -426,9 +431,9 @@ func TestAssemblyScriptEncodesBytesAsBase64(t *testing.T) {
 			body[i] = byte(i*89 + n*37)
 		}
 		want := base64.StdEncoding.EncodeToString(body)
-		got := ask(t, m, "coded", abi.Request{Body: body})
-		if got.body != `"`+want+`"` || !strings.Contains(got.headers, "x-same: "+want+"\n") {
-			t.Fatalf("%x becomes %s and %q, want %s", body, got.body, got.headers, want)
+		got := toolchaintest.Ask(t, m, "coded", abi.Request{Body: body})
+		if got.Body != `"`+want+`"` || !strings.Contains(got.Headers, "x-same: "+want+"\n") {
+			t.Fatalf("%x becomes %s and %q, want %s", body, got.Body, got.Headers, want)
 		}
 	}
 }
@@ -448,7 +453,7 @@ func TestAssemblyScriptHandlersFetch(t *testing.T) {
 		_, _ = w.Write(append([]byte(r.URL.Path), body...))
 	}))
 	t.Cleanup(server.Close)
-	origin, host := reaching(t, server)
+	origin, host := toolchaintest.Reaching(t, server)
 	for body, want := range map[string]string{
 		"\xff\x00": `200 {"status":418,"saw":"POST 1","text":"/onehé","bytes":"L2H/AA==","refused":"denied","last":"/b"}`,
 		"":         `500 handler_failed`, // the cause is not shown to the client
@@ -480,8 +485,8 @@ func TestAssemblyScriptAcceptsExactlyValidJSON(t *testing.T) {
 	}
 	check := func(body string) {
 		want := strings.Trim(body, " \t\r\n") == "" || json.Valid([]byte(body))
-		if got := ask(t, m, "valid", abi.Request{Body: []byte(body)}); got.body != fmt.Sprint(want) {
-			t.Errorf("of %q it says %s %v, want %v", body, got.body, got.err, want)
+		if got := toolchaintest.Ask(t, m, "valid", abi.Request{Body: []byte(body)}); got.Body != fmt.Sprint(want) {
+			t.Errorf("of %q it says %s %v, want %v", body, got.Body, got.Err, want)
 		}
 	}
 	for _, body := range whole {
@@ -509,11 +514,11 @@ func TestAssemblyScriptAcceptsExactlyValidJSON(t *testing.T) {
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	check(deep(64))
-	if got := ask(t, m, "unlike", abi.Request{Body: []byte(deep(65))}); got.status != 400 || got.code != "invalid_json" || !strings.Contains(got.detail, "64 levels deep") {
-		t.Errorf("too deep: %d %s %s", got.status, got.code, got.detail)
+	if got := toolchaintest.Ask(t, m, "unlike", abi.Request{Body: []byte(deep(65))}); got.Status != 400 || got.Code != "invalid_json" || !strings.Contains(got.Detail, "64 levels deep") {
+		t.Errorf("too deep: %d %s %s", got.Status, got.Code, got.Detail)
 	}
-	if got := ask(t, m, "unlike", abi.Request{Body: []byte(`{"a":1}`)}); got.status != 400 || got.code != "invalid_json" {
-		t.Errorf("an object for a list: %d %s %s %v", got.status, got.code, got.detail, got.err)
+	if got := toolchaintest.Ask(t, m, "unlike", abi.Request{Body: []byte(`{"a":1}`)}); got.Status != 400 || got.Code != "invalid_json" {
+		t.Errorf("an object for a list: %d %s %s %v", got.Status, got.Code, got.Detail, got.Err)
 	}
 }
 
@@ -530,7 +535,7 @@ func TestEqualAssemblyScriptSourcesMakeEqualModules(t *testing.T) {
 	if two := buildEarly(t); len(one) == 0 || !bytes.Equal(one, two) {
 		t.Errorf("they have %d and %d bytes and are not the same", len(one), len(two))
 	}
-	_, err := builtApp(t).engine.Load(context.Background(), "build/script.wasm", one)
+	_, err := toolchaintest.Engine(t).Load(context.Background(), "build/script.wasm", one)
 	if err == nil || !strings.Contains(err.Error(), "having logged: operations are for handlers") {
 		t.Errorf("what asks for rows outside of handlers is loaded with %v", err)
 	}
@@ -594,7 +599,7 @@ func TestAnAssemblyScriptHandlerIsExportedOnce(t *testing.T) {
 }
 
 func TestAMissingAssemblyScriptCompilerIsOneErrorLine(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/script/package.json": scriptManifest, "handlers/script/a.ts": scriptElsewhere})
+	dir := toolchaintest.App(t, map[string]string{"handlers/script/package.json": scriptManifest, "handlers/script/a.ts": scriptElsewhere})
 	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n"})
 	if err == nil || err.Error() != "handlers/script: error: the package assemblyscript is missing: run `npm install` in handlers/script" {
 		t.Errorf("without packages: %v", err)
@@ -629,10 +634,10 @@ export function bare(): void { const body = String.UTF8.encode("1"); send(200, c
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+		m := toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
 		defer m.Close(context.Background())
-		if got := ask(t, m, "bare", abi.Request{}); got.status != 200 || got.body != "1" {
-			t.Errorf("answers %d %s %v", got.status, got.body, got.err)
+		if got := toolchaintest.Ask(t, m, "bare", abi.Request{}); got.Status != 200 || got.Body != "1" {
+			t.Errorf("answers %d %s %v", got.Status, got.Body, got.Err)
 		}
 		if n := modules[0].Bytes; n < row.least || n > row.most {
 			t.Errorf("with %s it has %d bytes, want %d to %d", row.config, n, row.least, row.most)

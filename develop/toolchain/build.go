@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/diag"
+	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
 )
 
@@ -56,12 +59,9 @@ func (o *Options) clean() error {
 	return err
 }
 
-// console returns a log function that ignores the level.
-func (o *Options) console() func(int, string) {
-	return func(_ int, text string) {
-		if o.Log != nil {
-			o.Log(text)
-		}
+func (o *Options) log(text string) {
+	if o.Log != nil {
+		o.Log(text)
 	}
 }
 
@@ -118,21 +118,15 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 	}
 	b := &builder{options: o}
 	if o.wants("handlers") {
-		if len(found.files) > 0 && slices.Contains(found.directories, o.Name) {
-			return nil, nil, fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", o.Name)
-		}
-		m, err := b.ownModule(ctx, found)
-		if err := b.add("handlers", m, err); err != nil {
+		if err := b.buildFiles(ctx, found); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, name := range found.directories {
-		source := "handlers/" + name
-		if !o.wants(source) {
+	for _, s := range found.directories {
+		if !o.wants(s.path) {
 			continue
 		}
-		m, err := toolchainOf(filepath.Join(o.Dir, source)).module(b, ctx, name)
-		if err := b.add(source, m, err); err != nil {
+		if err := b.build(ctx, s); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -146,15 +140,51 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 	return b.modules, nil, nil
 }
 
-// add writes a module that was built, unless there is none, and records its source.
-func (b *builder) add(source string, m *Module, err error) error {
+// buildFiles builds the module of the files in handlers/ itself, if there are any, and warns about
+// sources that are not built.
+func (b *builder) buildFiles(ctx context.Context, found contents) error {
+	name := b.options.Name
+	switch {
+	case len(found.files) > 0 && slices.ContainsFunc(found.directories, func(s source) bool { return s.name == name }):
+		return fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", name)
+	case len(found.unreadable) > 0:
+		b.found.Append(found.unreadable)
+		return nil
+	case len(found.files) > 0:
+		if err := b.build(ctx, source{language: &typeScript, name: name, path: "handlers", files: found.files}); err != nil {
+			return err
+		}
+	}
+	if !b.found.HasErrors() {
+		b.warnUnused(found)
+	}
+	return nil
+}
+
+// build builds the module of a source, writes it and records its source. If the source has errors,
+// they are added to the list, and the existing module is kept.
+func (b *builder) build(ctx context.Context, s source) error {
+	began := clock.Mark()
+	m, err := s.language.compile(b, ctx, s)
 	if err != nil || m == nil {
 		return err
 	}
+	m.File = filepath.Join("build", s.name+".wasm")
+	if !b.loadable(s.path, filepath.ToSlash(m.File), m.wasm) {
+		return nil
+	}
+	if len(m.debug) > symbols.MaxDebugBytes {
+		b.found.Warnf("", diag.Span{File: s.path}, "its debug information has %d MiB, and a debug file can have at most %d MiB: frames of failures will have no lines", len(m.debug)>>20, symbols.MaxDebugBytes>>20)
+		m.debug = nil
+	}
+	if m.Sources == nil {
+		m.Sources = []string{s.path}
+	}
+	m.Bytes, m.Took = len(m.wasm), time.Since(began)
 	if err := m.write(b.options.Dir); err != nil {
 		return err
 	}
-	removed, err := recordModule(b.options.Dir, source, m)
+	removed, err := recordModule(b.options.Dir, s.path, m)
 	b.options.reportRemoved(removed)
 	if err != nil {
 		return err
@@ -164,24 +194,6 @@ func (b *builder) add(source string, m *Module, err error) error {
 		b.options.Built(m)
 	}
 	return nil
-}
-
-// ownModule builds the module of the files in handlers/ itself, if there are any.
-func (b *builder) ownModule(ctx context.Context, found contents) (m *Module, err error) {
-	var used []string
-	switch {
-	case len(found.unreadable) > 0:
-		b.found.Append(found.unreadable)
-		return nil, nil
-	case len(found.files) > 0:
-		if m, used, err = b.typeScript(ctx, found.files); err != nil {
-			return nil, err
-		}
-	}
-	if !b.found.HasErrors() {
-		b.warnUnused(found, used)
-	}
-	return m, nil
 }
 
 // write writes the module and its debug file, each as a whole or not at all. It writes the debug file first: the
@@ -289,4 +301,22 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
 	}
 	return names, nil
+}
+
+// sources reads the files that the list names, so that Print can show their lines.
+func sources(dir string, list diag.List) (all []diag.Source) {
+	seen := map[string]bool{}
+	for _, d := range list {
+		if name := d.Span.File; name != "" && !seen[name] {
+			seen[name] = true
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+				continue // reading a pipe could block
+			}
+			if text, err := os.ReadFile(path); err == nil { // otherwise the line is not shown
+				all = append(all, diag.Source{Name: name, Text: text})
+			}
+		}
+	}
+	return all
 }

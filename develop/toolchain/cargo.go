@@ -42,11 +42,10 @@ var rustLinking = []string{"-C", "link-arg=-zstack-size=262144", "-C", "link-arg
 
 // rust builds a crate in handlers/ with cargo. The compiler's messages are added to the
 // list.
-func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
-	source := "handlers/" + name
-	dir, err := filepath.Abs(filepath.Join(b.options.Dir, source))
+func (b *builder) rust(ctx context.Context, s source) (*Module, error) {
+	dir, err := filepath.Abs(filepath.Join(b.options.Dir, s.path))
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", source, err)
+		return nil, fmt.Errorf("build %s: %w", s.path, err)
 	}
 	targets, named, ok := b.targets(dir)
 	if !ok {
@@ -54,30 +53,30 @@ func (b *builder) rust(ctx context.Context, name string) (*Module, error) {
 	}
 	tool, err := findCargo(ctx, dir, targets)
 	if err != nil {
-		return nil, fmt.Errorf("%s is written in Rust, and %w", source, err)
+		return nil, fmt.Errorf("%s is written in Rust, and %w", s.path, err)
 	}
 	if tool.target == unknownUnknown && !named {
-		b.found.Warnf("", diag.Span{File: source}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; %s", unknownUnknown, wasip1, rustupInstall)
+		b.found.Warnf("", diag.Span{File: s.path}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; %s", unknownUnknown, wasip1, rustupInstall)
 	}
-	return b.fromDirectory(name, func(building string) (bool, error) {
+	return b.fromFile(s, func(building string) (bool, error) {
 		target, err := b.lockTarget(ctx, dir)
 		if err != nil {
-			return false, fmt.Errorf("build %s: %w", source, err)
+			return false, fmt.Errorf("build %s: %w", s.path, err)
 		}
 		defer target.Close()
 		output, stderr, ok, err := b.cargo(ctx, tool, dir, filepath.Dir(target.Name()))
 		if err != nil {
-			return false, fmt.Errorf("build %s: %w", source, err)
+			return false, fmt.Errorf("build %s: %w", s.path, err)
 		}
-		found := b.addCargoMessages(source, dir, output)
+		found := b.addCargoMessages(s.path, dir, output)
 		switch {
 		case !ok && !found.errors:
-			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, "%s", cargoError(stderr))
+			b.found.Errorf("", diag.Span{File: s.path + "/Cargo.toml"}, "%s", cargoError(stderr))
 			return false, nil
 		case !ok:
 			return false, nil
 		case found.module == "":
-			b.found.Errorf("", diag.Span{File: source + "/Cargo.toml"}, `the crate makes no module: add crate-type = ["cdylib"] under [lib]`)
+			b.found.Errorf("", diag.Span{File: s.path + "/Cargo.toml"}, `the crate makes no module: add crate-type = ["cdylib"] under [lib]`)
 			return false, nil
 		}
 		module, err := os.ReadFile(found.module)
@@ -136,7 +135,7 @@ func (b *builder) cargoTarget(dir string) string {
 	} else if target != "" {
 		return filepath.Join(dir, target)
 	}
-	if cache, err := filepath.Abs(b.options.CacheDir); b.options.CacheDir != "" && err == nil && ensurePrivateDir(cache) == nil {
+	if cache := b.options.privateCache(); cache != "" {
 		return filepath.Join(cache, "cargo")
 	}
 	return filepath.Join(filepath.Dir(filepath.Dir(dir)), "build", ".cargo")
@@ -351,7 +350,7 @@ func (m *rustMessage) place(app, dir string) (span diag.Span, own bool) {
 				if s.Line == s.LineEnd {
 					width = max(1, s.ColEnd-s.Col)
 				}
-				return place(file, s.Line, s.Col, width), inside
+				return diag.At(file, s.Line, s.Col, width), inside
 			}
 			s = s.Expansion.Span
 		}

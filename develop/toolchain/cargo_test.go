@@ -1,7 +1,6 @@
 package toolchain_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,8 +10,8 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
-	"runner.example/runtime/sandbox"
 	"runner.example/sdk/rust/rusttest"
 )
 
@@ -28,7 +27,7 @@ func crate(t *testing.T, name, manifest string, files map[string]string) (dir st
 	for file, text := range files {
 		all[file] = text
 	}
-	return app(t, all)
+	return toolchaintest.App(t, all)
 }
 
 const cdylib = "[lib]\ncrate-type = [\"cdylib\"]\n"
@@ -134,34 +133,25 @@ func TestARustPanicFailsOneRequest(t *testing.T) {
 	if len(modules) != 1 || len(lines) > 0 {
 		t.Fatalf("built %v, reported %q", modules, lines)
 	}
-	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	m := load(t, engine, filepath.Join(dir, modules[0].File))
-	if got := ask(t, m, "panics", abi.Request{}); got.err == nil || !strings.Contains(got.log, "panic: there is a row\n    at src/lib.rs:7:15") {
-		t.Errorf("a panic: %v, log %s", got.err, got.log)
+	m := toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
+	if got := toolchaintest.Ask(t, m, "panics", abi.Request{}); got.Err == nil || !strings.Contains(got.Log, "panic: there is a row\n    at src/lib.rs:7:15") {
+		t.Errorf("a panic: %v, log %s", got.Err, got.Log)
 	}
 	for _, handler := range []string{"recurses", "hoards"} {
-		if got := ask(t, m, handler, abi.Request{}); got.err == nil {
-			t.Errorf("%s answers %d %s", handler, got.status, got.body)
+		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); got.Err == nil {
+			t.Errorf("%s answers %d %s", handler, got.Status, got.Body)
 		}
 	}
-	first, second := ask(t, m, "draws", abi.Request{}), ask(t, m, "draws", abi.Request{})
-	if first.status != 200 || second.status != 200 {
+	first, second := toolchaintest.Ask(t, m, "draws", abi.Request{}), toolchaintest.Ask(t, m, "draws", abi.Request{})
+	if first.Status != 200 || second.Status != 200 {
 		t.Fatalf("draws answers %v and %v", first, second)
 	}
-	a, b := strings.Split(first.body, `"`), strings.Split(second.body, `"`)
+	a, b := strings.Split(first.Body, `"`), strings.Split(second.Body, `"`)
 	if a[0] == b[0] || a[1] == b[1] || a[3] == b[3] {
-		t.Errorf("two requests draw alike: %s and %s", first.body, second.body)
+		t.Errorf("two requests draw alike: %s and %s", first.Body, second.Body)
 	}
-	if got := ask(t, m, "tells_the_time", abi.Request{}); got.status != 200 || got.body < `"2026` {
-		t.Errorf("the time: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "tells_the_time", abi.Request{}); got.Status != 200 || got.Body < `"2026` {
+		t.Errorf("the time: %d %s %v", got.Status, got.Body, got.Err)
 	}
 }
 

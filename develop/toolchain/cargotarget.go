@@ -70,7 +70,7 @@ func namedTarget(app, dir string) (target string, at diag.Span, found bool) {
 				}
 				file, _ := ownFile(app, dir, path)
 				value := line[m[4]:m[5]]
-				return strings.Trim(value, `"'`), place(file, number, m[4]+1, len(value)), true
+				return strings.Trim(value, `"'`), diag.At(file, number, m[4]+1, len(value)), true
 			}
 		}
 		if dir == app || dir == filepath.Dir(dir) {

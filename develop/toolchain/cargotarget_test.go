@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 )
 
 // fakeCargo puts a cargo and a compiler in the path that have the libraries of these targets. The
@@ -61,7 +62,7 @@ func builtFor(t *testing.T, arguments string, files map[string]string) (target, 
 	if err := os.Remove(arguments); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	_, messages = reported(t, app(t, all))
+	_, messages = reported(t, toolchaintest.App(t, all))
 	text, err := os.ReadFile(arguments)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", "", messages
@@ -148,7 +149,7 @@ func TestATargetThatACrateNamesIsUsedOrRefused(t *testing.T) {
 
 func TestANamedTargetThatIsNotInstalledIsAnError(t *testing.T) {
 	fakeCargo(t, "wasm32-unknown-unknown")
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/guest/Cargo.toml":         "[package]\nname = \"guest\"\n",
 		"handlers/guest/.cargo/config.toml": "[build]\ntarget = \"wasm32-wasip1\"\n",
 	})

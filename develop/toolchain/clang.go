@@ -38,33 +38,32 @@ var (
 	linkFlags = []string{"-mexec-model=reactor", "-Wl,--stack-first", "-Wl,-z,stack-size=131072", "-Wl,--color-diagnostics=never"}
 )
 
-// cModule builds a directory of handlers/ in C, C++ or both, as a WASI reactor. The
+// clang builds a directory of handlers/ in C, C++ or both, as a WASI reactor. The
 // compiler's messages are added to the list.
-func (b *builder) cModule(ctx context.Context, name string) (*Module, error) {
-	source := "handlers/" + name
-	files, err := cSources(filepath.Join(b.options.Dir, source))
+func (b *builder) clang(ctx context.Context, s source) (*Module, error) {
+	files, err := cSources(filepath.Join(b.options.Dir, s.path))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", source, err)
+		return nil, fmt.Errorf("read %s: %w", s.path, err)
 	}
-	own, err := readFlags(filepath.Join(b.options.Dir, source, "compile_flags.txt"))
+	own, err := readFlags(filepath.Join(b.options.Dir, s.path, "compile_flags.txt"))
 	if err != nil {
-		return nil, fmt.Errorf("read the flags of %s: %w", source, err)
+		return nil, fmt.Errorf("read the flags of %s: %w", s.path, err)
 	}
 	work, err := os.MkdirTemp("", "runner-c-")
 	if err != nil {
-		return nil, fmt.Errorf("build %s: %w", source, err)
+		return nil, fmt.Errorf("build %s: %w", s.path, err)
 	}
 	defer os.RemoveAll(work)
 	if err := os.CopyFS(filepath.Join(work, "include"), c.Files); err != nil {
-		return nil, fmt.Errorf("build %s: %w", source, err)
+		return nil, fmt.Errorf("build %s: %w", s.path, err)
 	}
 	cxx := slices.ContainsFunc(files, isCxx)
 	clang, err := findClang(ctx, work, cxx)
 	if err != nil {
-		return nil, fmt.Errorf("%s is written in %s, and %w", source, map[bool]string{false: "C", true: "C++"}[cxx], err)
+		return nil, fmt.Errorf("%s is written in %s, and %w", s.path, map[bool]string{false: "C", true: "C++"}[cxx], err)
 	}
-	return b.fromDirectory(name, func(building string) (bool, error) {
-		r := cRun{b, ctx, name, work, clang}
+	return b.fromFile(s, func(building string) (bool, error) {
+		r := cRun{b, ctx, s, work, clang}
 		allCompiled := true
 		var objects []string
 		for i, file := range files {
@@ -186,25 +185,25 @@ func libraries(cxx bool) []string {
 
 // cRun is the build of one directory.
 type cRun struct {
-	b          *builder
-	ctx        context.Context
-	name, work string
-	clang      string
+	b           *builder
+	ctx         context.Context
+	source      source
+	work, clang string
 }
 
 // compile compiles one file to an object. The SDK's header is available, unless the
 // directory has one with the same name. The object contains no path of this machine.
 func (r *cRun) compile(file, object string, own []string) (bool, error) {
-	dir, err := filepath.Abs(filepath.Join(r.b.options.Dir, "handlers", r.name))
+	dir, err := filepath.Abs(filepath.Join(r.b.options.Dir, r.source.path))
 	if err != nil {
-		return false, fmt.Errorf("build handlers/%s: %w", r.name, err)
+		return false, fmt.Errorf("build %s: %w", r.source.path, err)
 	}
 	flags := cFlags
 	if isCxx(file) {
 		flags = append(slices.Clone(cxxFlags), "-std=gnu++17")
 	}
 	args := slices.Concat(clangFlags, flags,
-		[]string{"-I", filepath.Join(r.work, "include"), "-ffile-prefix-map=" + r.work + string(filepath.Separator) + "=", "-fdebug-prefix-map=" + dir + "=handlers/" + r.name},
+		[]string{"-I", filepath.Join(r.work, "include"), "-ffile-prefix-map=" + r.work + string(filepath.Separator) + "=", "-fdebug-prefix-map=" + dir + "=" + r.source.path},
 		compileFlags(own), []string{"-c", file, "-o", object})
 	return r.run(args)
 }
@@ -230,7 +229,7 @@ func isLinkerFlag(f string) bool {
 }
 
 func (r *cRun) run(args []string) (bool, error) {
-	output, ok, err := r.b.run(r.ctx, r.name, []string{"LC_ALL=C"}, r.clang, args...)
+	output, ok, err := r.b.run(r.ctx, r.source, []string{"LC_ALL=C"}, r.clang, args...)
 	if err == nil {
 		r.addMessages(output, ok)
 	}
@@ -247,7 +246,7 @@ var (
 // addMessages adds the messages of the compiler or the linker to the list. Places outside the app
 // are part of the text.
 func (r *cRun) addMessages(output string, ok bool) {
-	source := "handlers/" + r.name
+	source := r.source.path
 	before := len(r.b.found)
 	var rest []string
 	for line := range strings.Lines(output) {
@@ -255,7 +254,7 @@ func (r *cRun) addMessages(output string, ok bool) {
 		if m := cMessage.FindStringSubmatch(line); m != nil {
 			row, _ := strconv.Atoi(m[2])
 			col, _ := strconv.Atoi(m[3]) // in bytes, which equal columns in almost all code
-			span, text := place(source+"/"+filepath.ToSlash(filepath.Clean(m[1])), row, max(1, col), 1), m[5]
+			span, text := diag.At(source+"/"+filepath.ToSlash(filepath.Clean(m[1])), row, max(1, col), 1), m[5]
 			if filepath.IsAbs(m[1]) {
 				span, text = diag.Span{File: source}, fmt.Sprintf("%s (in %s:%d)", text, strings.TrimPrefix(m[1], filepath.Join(r.work, "include")+"/"), row)
 			}

@@ -2,7 +2,6 @@ package toolchain_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/symbols"
@@ -19,12 +19,16 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// chains returns the chains of calls that the module and its debug file have for their addresses:
-// "function file:line < caller file:line".
-func chains(t *testing.T, dir, name string) (all []string) {
+// builtFiles returns the module and the debug file of a directory.
+func builtFiles(t testing.TB, dir, name string) (module, debug []byte) {
 	t.Helper()
-	module := mustRead(t, filepath.Join(dir, "build", name+".wasm"))
-	debug := mustRead(t, filepath.Join(dir, "build", name+".debug"))
+	return mustRead(t, filepath.Join(dir, "build", name+".wasm")), mustRead(t, filepath.Join(dir, "build", name+".debug"))
+}
+
+// chains returns the chains of calls that a module that was built in dir and its debug file have for
+// their addresses: "function file:line < caller file:line".
+func chains(t *testing.T, dir string, module, debug []byte) (all []string) {
+	t.Helper()
 	if bytes.Contains(module, []byte(".debug_")) || bytes.Contains(module, []byte("sourceMappingURL")) {
 		t.Error("the module has debug information")
 	}
@@ -49,7 +53,7 @@ func chains(t *testing.T, dir, name string) (all []string) {
 			all = append(all, chain)
 		}
 	}
-	t.Logf("%s: the module has %d bytes, its debug file %d", name, len(module), len(debug))
+	t.Logf("the module has %d bytes, its debug file %d", len(module), len(debug))
 	return all
 }
 
@@ -89,7 +93,8 @@ extern "C" __attribute__((export_name("charge"))) void charge() {
 	if found := cBuild(t, dir); found != nil {
 		t.Fatal(found)
 	}
-	checkChain(t, chains(t, dir, "native"), "shop::Cart::share(int) const handlers/native/lib/cart.h:5 < shop::total(shop::Cart const&, int) handlers/native/charge.cc:4")
+	module, debug := builtFiles(t, dir, "native")
+	checkChain(t, chains(t, dir, module, debug), "shop::Cart::share(int) const handlers/native/lib/cart.h:5 < shop::total(shop::Cart const&, int) handlers/native/charge.cc:4")
 	again := cDirectory(t, files)
 	if found := cBuild(t, again); found != nil || !bytes.Equal(mustRead(t, filepath.Join(dir, "build/native.debug")), mustRead(t, filepath.Join(again, "build/native.debug"))) {
 		t.Errorf("equal sources in two directories make different debug files: %v", found)
@@ -132,7 +137,8 @@ pub extern "C" fn book() {
 	if _, lines := reported(t, dir); lines != nil {
 		t.Fatal(lines)
 	}
-	all := chains(t, dir, "ledger")
+	module, debug := builtFiles(t, dir, "ledger")
+	all := chains(t, dir, module, debug)
 	inlined := func(c string) bool {
 		return strings.Contains(c, "at handlers/ledger/src/lib.rs:6 < ledger::last handlers/ledger/src/lib.rs:12")
 	}
@@ -142,13 +148,8 @@ pub extern "C" fn book() {
 }
 
 func TestTheDebugFileOfAssemblyScriptHasLines(t *testing.T) {
-	dir := scriptApp(t, map[string]string{
-		"handlers/script/package.json": scriptManifest, "handlers/script/shop.ts": scriptHandlers, "handlers/script/lib/more.ts": scriptElsewhere,
-	})
-	if _, lines := reported(t, dir); lines != nil {
-		t.Fatal(lines)
-	}
-	all := chains(t, dir, "script")
+	scriptModule(t)
+	all := chains(t, scripts.dir, scripts.wasm, scripts.debug)
 	line := strings.Count(scriptHandlers[:strings.Index(scriptHandlers, "depth(n - 1)")], "\n") + 1
 	if want := fmt.Sprintf(" handlers/script/shop.ts:%d", line); !slices.ContainsFunc(all, func(c string) bool { return strings.HasSuffix(c, want) }) {
 		checkChain(t, all, want)
@@ -181,16 +182,8 @@ func TestFailuresOfCAreReported(t *testing.T) {
 	if found := cBuild(t, dir); found != nil {
 		t.Fatal(found)
 	}
-	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	m := load(t, engine, filepath.Join(dir, "build", "native.wasm"))
+	engine := toolchaintest.NewEngine(t, sandbox.Options{})
+	m := toolchaintest.Load(t, engine, filepath.Join(dir, "build", "native.wasm"))
 	for handler, want := range map[string]struct {
 		kind, message string
 		frames        []symbols.Frame
@@ -199,7 +192,7 @@ func TestFailuresOfCAreReported(t *testing.T) {
 		"aborts":  {"abort", "", nil},
 		"throws":  {"abort", "vector", nil},
 	} {
-		call := newCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
+		call := toolchaintest.NewCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
 		err := m.Run(call, handler)
 		call.SetFailure(hostabi.Failure{Kind: "unreachable"}, false)
 		failure, _ := call.Failures()

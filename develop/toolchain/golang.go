@@ -19,35 +19,34 @@ import (
 	sdk "runner.example/sdk/go"
 )
 
-// goModule builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
+// golang builds a directory of handlers/ with the Go toolchain, as a WASI reactor. The
 // compiler's messages are added to the list. The packages of generators are not inlined (-l):
 // runtime/draws finds their functions by name.
-func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
-	source := "handlers/" + name
+func (b *builder) golang(ctx context.Context, s source) (*Module, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, fmt.Errorf("%s is written in Go, and the command go is missing: install Go 1.24 or later (go.dev/dl)", source)
+		return nil, fmt.Errorf("%s is written in Go, and the command go is missing: install Go 1.24 or later (go.dev/dl)", s.path)
 	}
-	return b.fromDirectory(name, func(building string) (bool, error) {
+	return b.fromFile(s, func(building string) (bool, error) {
 		build := func(more ...string) (bool, error) {
 			args := slices.Concat([]string{"build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w",
 				"-gcflags=math/rand/v2=-l", "-gcflags=hash/maphash=-l", "-o", building}, more, []string{"."})
-			output, ok, err := b.run(ctx, name, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, "go", args...)
+			output, ok, err := b.run(ctx, s, []string{"GOOS=wasip1", "GOARCH=wasm", "GOWORK=off"}, "go", args...)
 			if err == nil && !ok {
-				b.addGoMessages(source, output)
+				b.addGoMessages(s.path, output)
 			}
 			return ok, err
 		}
 		if ok, err := build(); err != nil || !ok || exportsRandom(building) {
 			return ok, err
 		}
-		overlay, err := b.goOverlay(name)
+		overlay, err := b.goOverlay(s)
 		if err != nil {
-			return false, fmt.Errorf("build %s: %w", source, err)
+			return false, fmt.Errorf("build %s: %w", s.path, err)
 		}
 		defer os.RemoveAll(filepath.Dir(overlay))
 		ok, err := build("-overlay=" + overlay)
 		if err == nil && ok && !exportsRandom(building) {
-			b.found.Errorf("", diag.Span{File: source},
+			b.found.Errorf("", diag.Span{File: s.path},
 				"cannot add the export runner_random, and without it every request draws the same random numbers: use the SDK for Go")
 			return false, nil
 		}
@@ -57,14 +56,14 @@ func (b *builder) goModule(ctx context.Context, name string) (*Module, error) {
 
 // goOverlay writes an overlay with which go build adds the SDK's file with the export runner_random to
 // the package of a directory, and returns its name. It is for modules without the SDK.
-func (b *builder) goOverlay(name string) (string, error) {
+func (b *builder) goOverlay(s source) (string, error) {
 	const file = "random_wasip1.go"
 	source, err := sdk.Source.ReadFile(file)
 	if err != nil {
 		return "", err
 	}
 	source = bytes.Replace(source, []byte("\npackage runner\n"), []byte("\npackage main\n"), 1)
-	dir, err := filepath.Abs(filepath.Join(b.options.Dir, "handlers", name))
+	dir, err := filepath.Abs(filepath.Join(b.options.Dir, s.path))
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir) // as the go command names it
 	}
@@ -122,7 +121,7 @@ func (b *builder) addGoMessages(source, output string) {
 		case m != nil:
 			row, _ := strconv.Atoi(m[2])
 			col, _ := strconv.Atoi(m[3]) // in bytes, which equal columns in almost all code
-			b.found.Errorf("", place(source+"/"+m[1], row, max(1, col), 1), "%s", m[4])
+			b.found.Errorf("", diag.At(source+"/"+m[1], row, max(1, col), 1), "%s", m[4])
 		case line != "" && !strings.HasPrefix(line, "#"):
 			rest = append(rest, line)
 		}

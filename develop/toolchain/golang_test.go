@@ -1,13 +1,13 @@
 package toolchain_test
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 	"runner.example/runtime/sandbox"
 )
@@ -105,16 +105,7 @@ func goModule(t *testing.T, files map[string]string) *sandbox.Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return load(t, engine, filepath.Join(dir, modules[0].File))
+	return toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
 }
 
 func TestAHandlerInGoNeedsNoWarming(t *testing.T) {
@@ -123,7 +114,7 @@ func TestAHandlerInGoNeedsNoWarming(t *testing.T) {
 	fuel := func(m *sandbox.Module) (least uint64) {
 		request := abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: []byte(orderBody)}
 		for i := range 5 {
-			call := newCall(t.Context(), &request, slog.DiscardHandler)
+			call := toolchaintest.NewCall(t.Context(), &request, slog.DiscardHandler)
 			usage, err := m.Measure(call, "reads")
 			if err != nil || call.Response.Status != 200 || !strings.Contains(string(call.Response.Body), `"street":"Main Street"`) {
 				t.Fatalf("%v, %d %s", err, call.Response.Status, call.Response.Body)
@@ -140,13 +131,13 @@ func TestAHandlerInGoNeedsNoWarming(t *testing.T) {
 		t.Errorf("a request takes %d fuel, and %d if the handler ran before", cold, warm)
 	}
 	t.Run("and finds room in the heap", func(t *testing.T) {
-		if got := ask(t, plain, "collections", abi.Request{Method: []byte("GET"), Path: []byte("/")}); got.status != 200 || got.body != "0" {
-			t.Errorf("%d %s collections of garbage in a request that allocates 2 MiB", got.status, got.body)
+		if got := toolchaintest.Ask(t, plain, "collections", abi.Request{Method: []byte("GET"), Path: []byte("/")}); got.Status != 200 || got.Body != "0" {
+			t.Errorf("%d %s collections of garbage in a request that allocates 2 MiB", got.Status, got.Body)
 		}
 	})
 	t.Run("and may allocate more than its memory in all", func(t *testing.T) {
-		if got := ask(t, plain, "wastes", abi.Request{Method: []byte("GET"), Path: []byte("/")}); got.status != 200 || got.body != "167772160" {
-			t.Errorf("%d %s", got.status, got.body)
+		if got := toolchaintest.Ask(t, plain, "wastes", abi.Request{Method: []byte("GET"), Path: []byte("/")}); got.Status != 200 || got.Body != "167772160" {
+			t.Errorf("%d %s", got.Status, got.Body)
 		}
 	})
 }

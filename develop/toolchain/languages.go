@@ -12,36 +12,59 @@ import (
 	"strings"
 	"time"
 
-	"runner.example/internal/clock"
-	"runner.example/internal/diag"
+	"runner.example/develop/toolchain/typescript"
 	"runner.example/internal/symbols"
 )
 
-// toolchain builds the module build/<name>.wasm from a directory handlers/<name> with the
-// tools of one language.
-type toolchain struct {
-	// marker describes such a directory in messages.
+// language builds modules of the sources of one language.
+type language struct {
+	// marker describes a directory in this language in messages.
 	marker string
-	// builds reports whether a directory is written in this language.
-	builds func(dir string) bool
-	// module builds a directory of handlers/. Errors in the sources are added to the
-	// builder's list; then there is no module.
-	module func(b *builder, ctx context.Context, name string) (*Module, error)
+	// matches reports whether a directory is written in this language.
+	matches func(dir string) bool
+	// compile makes a module of a source: its bytes and its debug file's, and for files in handlers/
+	// also Sources and Handlers. Errors and warnings in the source are added to the builder's list;
+	// with an error there is no module. An error that is returned is not about the source: a compiler
+	// is missing, or was interrupted.
+	compile func(b *builder, ctx context.Context, s source) (*Module, error)
 }
 
-// toolchains are all supported toolchains, in the order in which they are tried.
-var toolchains = []toolchain{
-	{"a go.mod", has("go.mod"), (*builder).goModule},
+// source is what one module is built from.
+type source struct {
+	language *language
+	// name is the name of the module, build/<name>.wasm.
+	name string
+	// path is "handlers" for the files there, and handlers/<name> for a directory.
+	path string
+	// files are the files in handlers/, which one module has all of.
+	files []string
+}
+
+// typeScript builds the files in handlers/ itself.
+var typeScript = language{compile: func(b *builder, ctx context.Context, s source) (*Module, error) {
+	m, found, err := typescript.Build(ctx, typescript.Options{
+		Dir: b.options.Dir, Files: s.files, Handlers: b.options.Handlers, CacheDir: b.options.privateCache(), Log: b.options.log,
+	})
+	b.found.Append(found)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	return &Module{Sources: m.Sources, Handlers: m.Handlers, wasm: m.Wasm}, nil
+}}
+
+// languages are those of directories handlers/<name>, in the order in which they are tried.
+var languages = []language{
+	{"a go.mod", has("go.mod"), (*builder).golang},
 	{"a Cargo.toml", has("Cargo.toml"), (*builder).rust},
 	{"a package.json that names assemblyscript", isAssemblyScript, (*builder).assemblyScript},
-	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).cModule}, // last, because directories of other languages may have such files too
+	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang}, // last, because directories of other languages may have such files too
 }
 
-// toolchainOf returns the toolchain for a directory, or nil.
-func toolchainOf(dir string) *toolchain {
-	for i := range toolchains {
-		if toolchains[i].builds(dir) {
-			return &toolchains[i]
+// languageOf returns the language of a directory, or nil.
+func languageOf(dir string) *language {
+	for i := range languages {
+		if languages[i].matches(dir) {
+			return &languages[i]
 		}
 	}
 	return nil
@@ -59,21 +82,20 @@ func has(patterns ...string) func(dir string) bool {
 	}
 }
 
-// markers lists the descriptions of all toolchains.
+// markers lists the descriptions of directories in all languages.
 func markers() string {
-	all := make([]string, len(toolchains))
-	for i, t := range toolchains {
-		all[i] = t.marker
+	all := make([]string, len(languages))
+	for i, l := range languages {
+		all[i] = l.marker
 	}
 	return strings.Join(all, " or ")
 }
 
-// fromDirectory builds the module of a directory. compile gets the path to write to, and
-// reports whether it succeeded. It may write a source map too (sourceMapOf). Debug information is moved to the
-// debug file. Files are written only when the module is complete and can be loaded, because compilers write
-// their output in pieces.
-func (b *builder) fromDirectory(name string, compile func(building string) (bool, error)) (*Module, error) {
-	began := clock.Mark()
+// fromFile makes a module with a compiler that writes a file. compile gets the path to write to, and
+// reports whether it succeeded. It may write a source map too (sourceMapOf). Debug information is
+// moved to the debug file. The path is not that of the module, because compilers write their output
+// in pieces.
+func (b *builder) fromFile(s source, compile func(building string) (bool, error)) (*Module, error) {
 	out, err := filepath.Abs(filepath.Join(b.options.Dir, "build"))
 	if err == nil {
 		err = os.MkdirAll(out, 0o755)
@@ -81,24 +103,16 @@ func (b *builder) fromDirectory(name string, compile func(building string) (bool
 	if err != nil {
 		return nil, fmt.Errorf("write the module: %w", err)
 	}
-	building := filepath.Join(out, "."+name+".building")
+	building := filepath.Join(out, "."+s.name+".building")
 	defer os.Remove(building)
 	defer os.Remove(sourceMapOf(building))
 	if done, err := compile(building); err != nil || !done {
 		return nil, err
 	}
-	m := &Module{File: filepath.Join("build", name+".wasm"), Sources: []string{"handlers/" + name}}
-	if m.wasm, m.debug, err = readAndSplit(name, building); err != nil {
+	m := &Module{}
+	if m.wasm, m.debug, err = readAndSplit(s.path, building); err != nil {
 		return nil, err
 	}
-	if !b.loadable("handlers/"+name, "build/"+name+".wasm", m.wasm) {
-		return nil, nil
-	}
-	if len(m.debug) > maxDebugBytes {
-		b.found.Warnf("", diag.Span{File: "handlers/" + name}, "its debug information has %d MiB, and a debug file can have at most %d MiB: frames of failures will have no lines", len(m.debug)>>20, maxDebugBytes>>20)
-		m.debug = nil
-	}
-	m.Bytes, m.Took = len(m.wasm), time.Since(began)
 	return m, nil
 }
 
@@ -107,30 +121,27 @@ func sourceMapOf(building string) string {
 	return strings.TrimSuffix(building, filepath.Ext(building)) + ".wasm.map"
 }
 
-// maxDebugBytes limits debug files.
-const maxDebugBytes = symbols.MaxDebugBytes
-
 // readAndSplit reads a module that was built, and moves its debug information to a debug file.
-func readAndSplit(name, building string) (module, debug []byte, err error) {
+func readAndSplit(dir, building string) (module, debug []byte, err error) {
 	built, err := os.ReadFile(building)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the module: %w", err)
 	}
 	sourceMap, err := os.ReadFile(sourceMapOf(building))
 	if err == nil {
-		module, debug, err = symbols.SplitSourceMap(built, sourceMap, func(source string) string { return mappedSource(name, source) })
+		module, debug, err = symbols.SplitSourceMap(built, sourceMap, func(source string) string { return mappedSource(dir, source) })
 	} else if module, debug, err = symbols.Split(built); err != nil {
 		return built, nil, nil // it cannot be loaded, which is reported
 	}
 	return module, debug, err
 }
 
-// run runs a command of a toolchain in handlers/<name>, with additional environment
+// run runs a command of a language's tools in the directory of a source, with additional environment
 // variables. It returns the output of both streams, and whether the command succeeded. An
 // error means that the command could not be run or was interrupted.
-func (b *builder) run(ctx context.Context, name string, variables []string, command string, args ...string) (output string, ok bool, err error) {
+func (b *builder) run(ctx context.Context, s source, variables []string, command string, args ...string) (output string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir = filepath.Join(b.options.Dir, "handlers", name)
+	cmd.Dir = filepath.Join(b.options.Dir, s.path)
 	cmd.Env = append(environ(), variables...)
 	cmd.WaitDelay = time.Second // for the command's own child processes
 	var both bytes.Buffer
@@ -140,7 +151,7 @@ func (b *builder) run(ctx context.Context, name string, variables []string, comm
 		return both.String(), false, nil
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("build handlers/%s: %w", name, errors.Join(err, ctx.Err()))
+		return "", false, fmt.Errorf("build %s: %w", s.path, errors.Join(err, ctx.Err()))
 	}
 	return both.String(), true, nil
 }

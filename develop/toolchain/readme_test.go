@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/sdk/rust/rusttest"
 )
 
@@ -49,8 +50,8 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 			for name, text := range row.more {
 				files[name] = text
 			}
-			dir := app(t, files)
-			if _, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err != nil || warnings != nil {
+			dir := toolchaintest.App(t, files)
+			if _, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)}); err != nil || warnings != nil {
 				t.Fatal(warnings, err)
 			}
 			exports, err := toolchain.Exports(dir)

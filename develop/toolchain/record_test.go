@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 )
 
 // rebuild builds an app and returns the content of its directory build, and the removed
@@ -17,7 +18,7 @@ import (
 func rebuild(t *testing.T, dir, name string) (left, removed []string, err error) {
 	t.Helper()
 	_, _, err = toolchain.Build(context.Background(), toolchain.Options{
-		Dir: dir, Name: name, CacheDir: engineCache,
+		Dir: dir, Name: name, CacheDir: toolchaintest.EngineCache(t),
 		Removed: func(file string) { removed = append(removed, filepath.ToSlash(file)) },
 	})
 	paths, _ := filepath.Glob(filepath.Join(dir, "build", "*.wasm"))
@@ -28,7 +29,7 @@ func rebuild(t *testing.T, dir, name string) (left, removed []string, err error)
 }
 
 func TestRenamingAnAppRemovesItsOldModule(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "build/other.wasm": "put there by hand"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "build/other.wasm": "put there by hand"})
 	if left, removed, err := rebuild(t, dir, "ren"); err != nil || !slices.Equal(left, []string{"other.wasm", "ren.wasm"}) || removed != nil {
 		t.Fatal(left, removed, err)
 	}
@@ -43,7 +44,7 @@ func TestRenamingAnAppRemovesItsOldModule(t *testing.T) {
 }
 
 func TestAModuleIsRemovedWithItsSource(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/a.ts":          "export const fromGo = () => 1;\n",
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
 		"handlers/plain/main.go": goHandler,
@@ -75,7 +76,7 @@ func TestAModuleIsRemovedWithItsSource(t *testing.T) {
 	}
 }
 
-func mustRead(t *testing.T, path string) []byte {
+func mustRead(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func mustRead(t *testing.T, path string) []byte {
 }
 
 func TestModulesFromElsewhereAreKept(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	if _, _, err := rebuild(t, dir, "n"); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestModulesFromElsewhereAreKept(t *testing.T) {
 }
 
 func TestAModuleThatCannotBeLoadedDoesNotReplaceTheOldOne(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "const table = new Uint8Array(20 << 20).fill(1);\nexport const a = () => table[0];\n", "build/n.wasm": "old"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "const table = new Uint8Array(20 << 20).fill(1);\nexport const a = () => table[0];\n", "build/n.wasm": "old"})
 	for _, row := range []struct {
 		memory int64
 		source string
@@ -137,7 +138,7 @@ func TestAModuleThatCannotBeLoadedDoesNotReplaceTheOldOne(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "handlers", "a.ts"), []byte(row.source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, MemoryBytes: row.memory})
+		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), MemoryBytes: row.memory})
 		if _, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || !strings.HasPrefix(err.Error(), row.want) {
 			t.Errorf("got %v, want %s", err, row.want)
 		}

@@ -14,9 +14,9 @@ import (
 
 // contents is the content of the directory handlers of an app.
 type contents struct {
-	// files are TypeScript and JavaScript files, directories the directories that a toolchain
-	// builds.
-	files, directories []string
+	// files are TypeScript and JavaScript files, directories are in other languages.
+	files       []string
+	directories []source
 	// unreadable has the files that cannot be read.
 	unreadable diag.List
 	// libraries are directories with TypeScript and JavaScript files to import. strays are
@@ -42,8 +42,8 @@ func isScript(name string) bool {
 	return true
 }
 
-// native maps extensions of sources that a toolchain builds to the file that their
-// directory must contain.
+// native maps extensions of sources in other languages to the file that their directory must
+// contain.
 var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
 
 // Sources lists the sources of an app's modules: "handlers" for all TypeScript and
@@ -57,8 +57,8 @@ func Sources(dir string) ([]string, error) {
 	if len(found.files) > 0 {
 		all = append(all, "handlers")
 	}
-	for _, name := range found.directories {
-		all = append(all, "handlers/"+name)
+	for _, s := range found.directories {
+		all = append(all, s.path)
 	}
 	return all, nil
 }
@@ -91,28 +91,30 @@ func find(dir string) (found contents, err error) {
 
 // add adds one entry of the directory handlers.
 func (c *contents) add(dir, name string) {
-	source := "handlers/" + name
-	path := filepath.Join(dir, source)
+	file := "handlers/" + name
+	path := filepath.Join(dir, file)
 	info, err := os.Stat(path)
 	switch {
-	case err == nil && info.IsDir() && toolchainOf(path) != nil:
-		c.directories = append(c.directories, name)
 	case err == nil && info.IsDir():
 		c.addDirectory(path, name)
 	case isScript(name):
-		c.files = append(c.files, source)
+		c.files = append(c.files, file)
 		if why := whyUnreadable(path, info, err); why != "" {
-			c.unreadable.Errorf("", diag.Span{File: source}, "%s", why)
+			c.unreadable.Errorf("", diag.Span{File: file}, "%s", why)
 		}
 	default:
 		if _, ok := native[filepath.Ext(name)]; ok && err == nil {
-			c.strays = append(c.strays, source)
+			c.strays = append(c.strays, file)
 		}
 	}
 }
 
-// addDirectory adds a directory that no toolchain builds.
+// addDirectory adds a directory: a source if it is in one of the languages.
 func (c *contents) addDirectory(path, name string) {
+	if l := languageOf(path); l != nil {
+		c.directories = append(c.directories, source{language: l, name: name, path: "handlers/" + name})
+		return
+	}
 	switch name {
 	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
 		return
@@ -159,8 +161,12 @@ func whyUnreadable(path string, info fs.FileInfo, err error) string {
 }
 
 // warnUnused warns about sources that are not built: directories whose files no module
-// imports, and files where no toolchain looks.
-func (b *builder) warnUnused(found contents, used []string) {
+// imports, and files that belong in a directory.
+func (b *builder) warnUnused(found contents) {
+	var used []string
+	for _, m := range b.modules {
+		used = append(used, m.Sources...)
+	}
 	for _, directory := range found.libraries {
 		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, directory+"/") }) {
 			b.found.Warnf("", diag.Span{File: directory}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")

@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 )
 
 func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/orders.controller.ts": "import { one } from './lib/one.ts';\nexport const a = () => one;\n",
 		"handlers/b.mts":                "export const b = (): number => 1;\n",
 		"handlers/c.mjs":                "export const c = () => 1;\n",
@@ -31,7 +32,7 @@ func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
 		"handlers/lib/one.ts":           "export const one = 1;\n",
 		"handlers/test/more.ts":         "export const two = 2;\n",
 	})
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
@@ -41,14 +42,14 @@ func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
 }
 
 func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/a.ts":           "export const a = () => 1;\n",
 		"handlers/lost/b.ts":      "export const b = () => 1;\n",
 		"handlers/main.go":        "package main\n",
 		"handlers/crate/main.rs":  "fn main() {}\n",
 		"handlers/crate/note.txt": "",
 	})
-	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings == nil {
 		t.Fatal(warnings, err)
 	}
@@ -67,14 +68,14 @@ func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 }
 
 func TestUnreadableSourcesAreErrorsWithTheirPlace(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
 	if err := os.Symlink("../nowhere.ts", filepath.Join(dir, "handlers", "link.ts")); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mkfifo(filepath.Join(dir, "handlers", "pipe.ts"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
 	if !ok || len(wrong.List) != 2 {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestUnreadableSourcesAreErrorsWithTheirPlace(t *testing.T) {
 
 func TestGoSaysHowToGetAPackage(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
 		"handlers/plain/main.go": "package main\n\nimport _ \"other.example/x\"\n\nfunc main() {}\n",
 	})

@@ -2,19 +2,17 @@ package toolchain_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
-	"runner.example/runtime/sandbox"
 )
 
 const cTraps = `#include <stdlib.h>
@@ -99,48 +97,40 @@ func goDirectory(t *testing.T, files map[string]string) string {
 	for name, text := range files {
 		all["handlers/guest/"+name] = text
 	}
-	return app(t, all)
+	return toolchaintest.App(t, all)
 }
 
 // A handler that exhausts the stack or the memory fails its own request; the next one
 // succeeds.
 func TestCAndGoRecursionAndAllocationFailOnlyTheRequest(t *testing.T) {
-	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	engine := toolchaintest.Engine(t)
 	for language, dir := range map[string]string{"C": cDirectory(t, map[string]string{"traps.c": cTraps}), "Go": goDirectory(t, map[string]string{"main.go": goTraps})} {
 		t.Run(language, func(t *testing.T) {
 			modules, warnings, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "app"})
 			if err != nil || warnings != nil {
 				t.Fatal(warnings, err)
 			}
-			m := load(t, engine, filepath.Join(dir, modules[0].File))
+			m := toolchaintest.Load(t, engine, filepath.Join(dir, modules[0].File))
 			for _, handler := range []string{"recurses", "hoards"} {
-				got := ask(t, m, handler, abi.Request{})
-				if got.err == nil || handler == "hoards" && fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
-					t.Errorf("%s answers %d %s, %v", handler, got.status, got.body, got.err)
+				got := toolchaintest.Ask(t, m, handler, abi.Request{})
+				if got.Err == nil || handler == "hoards" && fault.CodeOf(got.Err) != fault.HandlerOutOfMemory {
+					t.Errorf("%s answers %d %s, %v", handler, got.Status, got.Body, got.Err)
 				}
-				if got := ask(t, m, "fine", abi.Request{}); got.status != 204 {
-					t.Errorf("the request behind %s: %d %v", handler, got.status, got.err)
+				if got := toolchaintest.Ask(t, m, "fine", abi.Request{}); got.Status != 204 {
+					t.Errorf("the request behind %s: %d %v", handler, got.Status, got.Err)
 				}
 			}
 			if language != "C" {
 				return
 			}
-			first, second := ask(t, m, "draws", abi.Request{}), ask(t, m, "draws", abi.Request{})
+			first, second := toolchaintest.Ask(t, m, "draws", abi.Request{}), toolchaintest.Ask(t, m, "draws", abi.Request{})
 			form := regexp.MustCompile(`^\{"fresh":(.+),"drawn":(\d+)\}$`)
-			a, b := form.FindStringSubmatch(first.body), form.FindStringSubmatch(second.body)
+			a, b := form.FindStringSubmatch(first.Body), form.FindStringSubmatch(second.Body)
 			if a == nil || b == nil {
-				t.Fatalf("draws answers %d %s and %d %s", first.status, first.body, second.status, second.body)
+				t.Fatalf("draws answers %d %s and %d %s", first.Status, first.Body, second.Status, second.Body)
 			}
 			if a[1] == b[1] || a[2] == b[2] {
-				t.Errorf("two requests draw alike: %s and %s", first.body, second.body)
+				t.Errorf("two requests draw alike: %s and %s", first.Body, second.Body)
 			}
 		})
 	}
@@ -166,40 +156,6 @@ func TestEqualGoSourcesMakeEqualModules(t *testing.T) {
 	}
 }
 
-// Code outside functions has a fixed clock, so that equal sources make equal modules; a
-// handler has the real one.
-func TestTimeOutsideHandlersIsFixed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles every language: left out by -short")
-	}
-	const source = "const born = Date.now();\nexport const times = () => [born, Date.now()];\n"
-	answers := map[string]bool{}
-	for range 2 {
-		dir := app(t, map[string]string{"handlers/a.ts": source})
-		modules, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
-		got := ask(t, m, "times", abi.Request{})
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		born, now, ok := strings.Cut(strings.Trim(got.body, "[]"), ",")
-		if !ok {
-			t.Fatalf("answers %d %s %v", got.status, got.body, got.err)
-		}
-		answers[born] = true
-		ms, err := strconv.ParseInt(now, 10, 64)
-		if age := time.Since(time.UnixMilli(ms)); err != nil || age < 0 || age > time.Minute || born == now {
-			t.Errorf("a handler's time is %s, and the module's %s", now, born)
-		}
-	}
-	if len(answers) != 1 {
-		t.Errorf("two builds were made at %v", answers)
-	}
-}
-
 func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -207,7 +163,7 @@ func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 		"go.mod":     "handlers/x is written in Go, and the command go is missing: install Go 1.24 or later",
 		"Cargo.toml": "handlers/x is written in Rust, and the command cargo is missing: install Rust 1.63 or later",
 	} {
-		dir := app(t, map[string]string{"handlers/x/" + directory: ""})
+		dir := toolchaintest.App(t, map[string]string{"handlers/x/" + directory: ""})
 		_, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n"})
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: reported %v, want %q in one line", directory, err, want)

@@ -31,6 +31,11 @@ type Span struct {
 	Start, End Pos
 }
 
+// At returns the span of width characters on one line of a file.
+func At(file string, line, col, width int) Span {
+	return Span{File: file, Start: Pos{Line: line, Col: col}, End: Pos{Line: line, Col: col + width}}
+}
+
 // To returns the span from the start of s to the end of t.
 func (s Span) To(t Span) Span { return Span{File: s.File, Start: s.Start, End: t.End} }
 

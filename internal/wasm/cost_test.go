@@ -175,7 +175,7 @@ var scripts = []struct{ name, text string }{
 
 // BenchmarkCostScript is BenchmarkCost for the interpreter of handlers in TypeScript.
 func BenchmarkCostScript(b *testing.B) {
-	module, err := os.ReadFile("../../develop/toolchain/engine/quickjs.wasm")
+	module, err := os.ReadFile("../../develop/toolchain/typescript/engine/quickjs.wasm")
 	if err != nil {
 		b.Skip("tools/fetch-engine.sh fetches the engine: ", err)
 	}

@@ -54,13 +54,13 @@ func TestTheTypesDeclareEveryGlobal(t *testing.T) {
 
 func TestTheTypesDeclareTheFilesOfText(t *testing.T) {
 	declared := names(`(?m)^declare module "\*(\.\w+)"`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
-	bundle, err := os.ReadFile("../../develop/toolchain/bundle.go")
+	bundle, err := os.ReadFile("../../develop/toolchain/typescript/bundle.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := regexp.MustCompile(`textFiles = \[\]string\{(.*)\}`).FindSubmatch(bundle)
 	if list == nil {
-		t.Fatal("develop/toolchain/bundle.go has no list of the files")
+		t.Fatal("develop/toolchain/typescript/bundle.go has no list of the files")
 	}
 	if built := names(`"(\.\w+)"`, string(list[1])); !slices.Equal(built, declared) {
 		t.Errorf("the build reads %v as text, and the declarations have %v", built, declared)

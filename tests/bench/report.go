@@ -25,7 +25,7 @@ const rowsDir = "tests/bench/entities"
 var jobBenchmarks = []string{"test", "-run", "^$", "-bench", ".", "-benchtime", "1x", "-timeout", "30m", "./tests/jobs"}
 
 // scriptBenchmarks measure requests to handlers in TypeScript without HTTP.
-var scriptBenchmarks = []string{"test", "-run", "^$", "-bench", "Call|Load|Build", "-benchtime", "2s", "./develop/toolchain"}
+var scriptBenchmarks = []string{"test", "-run", "^$", "-bench", "Call|Load|Build", "-benchtime", "2s", "./develop/toolchain/typescript"}
 
 // scriptTimes are the output of scriptBenchmarks, and the milliseconds of builds and saves.
 type scriptTimes struct {

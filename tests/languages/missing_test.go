@@ -18,7 +18,7 @@ func missing(t *testing.T) *harness.Server {
 	if err := os.Remove(a.Path("app.schema")); err != nil {
 		t.Fatal(err)
 	}
-	for _, from := range []string{harness.Testdata("missing"), harness.RepoFile("develop/toolchain/testdata/values")} {
+	for _, from := range []string{harness.Testdata("missing"), harness.RepoFile("develop/toolchain/typescript/testdata/values")} {
 		if err := os.CopyFS(a.Dir, os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}

@@ -238,7 +238,7 @@ func TestATypeScriptWebhookVerifiesItsBody(t *testing.T) {
 
 // The runner was built from a clone without the engine.
 func TestARunnerWithoutTheEngineSaysHowToGetIt(t *testing.T) {
-	engine := harness.RepoFile("develop/toolchain/engine/quickjs.wasm")
+	engine := harness.RepoFile("develop/toolchain/typescript/engine/quickjs.wasm")
 	without, bare := filepath.Join(t.TempDir(), "overlay.json"), filepath.Join(t.TempDir(), "runner")
 	if err := os.WriteFile(without, []byte(fmt.Sprintf(`{"Replace": {%q: ""}}`, engine)), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -34,17 +35,13 @@ export function compute() { const fib = (n: number): number => (n < 2 ? n : fib(
 // BenchmarkCall measures one request to a handler in TypeScript without HTTP: medians of
 // the guest's own time, of restoring the sandbox, and of the number of changed pages.
 func BenchmarkCall(b *testing.B) {
-	dir := app(b, map[string]string{"handlers/hello.ts": helloFile})
-	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+	dir := toolchaintest.App(b, map[string]string{"handlers/hello.ts": helloFile})
+	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: toolchaintest.EngineCache(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = engine.Close(context.Background()) })
-	m := load(b, engine, filepath.Join(dir, modules[0].File))
+	engine := toolchaintest.NewEngine(b, sandbox.Options{})
+	m := toolchaintest.Load(b, engine, filepath.Join(dir, modules[0].File))
 	pair := func(name, value string) abi.Pair { return abi.Pair{Name: []byte(name), Value: []byte(value)} }
 	request := abi.Request{
 		ID: "01request", Route: "/v1/hello/:name", Method: []byte("POST"), Path: []byte("/v1/hello/ada"),
@@ -96,7 +93,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkBuild is runner build with a compiled engine. BenchmarkLoad loads the result
 // while another TypeScript module is loaded.
 func BenchmarkBuild(b *testing.B) {
-	dir, cache := app(b, map[string]string{"handlers/hello.ts": helloFile}), b.TempDir()+"/cache"
+	dir, cache := toolchaintest.App(b, map[string]string{"handlers/hello.ts": helloFile}), b.TempDir()+"/cache"
 	again := func() {
 		if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
 			b.Fatal(err)
@@ -113,25 +110,21 @@ func BenchmarkBuild(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	engine, err := sandbox.New(context.Background(), sandbox.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = engine.Close(context.Background()) })
+	engine := toolchaintest.NewEngine(b, sandbox.Options{})
 	var paths []string
 	for _, text := range []string{helloFile, helloFile + "export const other = () => 1;\n"} {
-		dir := app(b, map[string]string{"handlers/hello.ts": text})
-		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		dir := toolchaintest.App(b, map[string]string{"handlers/hello.ts": text})
+		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: toolchaintest.EngineCache(b)})
 		if err != nil {
 			b.Fatal(err)
 		}
 		paths = append(paths, filepath.Join(dir, modules[0].File))
 	}
-	load(b, engine, paths[0])
+	toolchaintest.Load(b, engine, paths[0])
 	n, took := 0, time.Duration(0)
 	for b.Loop() {
 		began := time.Now()
-		m := load(b, engine, paths[1])
+		m := toolchaintest.Load(b, engine, paths[1])
 		took += time.Since(began)
 		n++
 		if err := m.Close(context.Background()); err != nil {

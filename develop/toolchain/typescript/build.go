@@ -1,4 +1,4 @@
-package toolchain
+package typescript
 
 import (
 	"bytes"
@@ -13,14 +13,55 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
-	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 )
+
+// Options are the input of Build.
+type Options struct {
+	// Dir is the app directory. Files are the handlers' files, at least one, relative to it.
+	Dir   string
+	Files []string
+	// Handlers are the names that the schema's routes call. A module exports every function
+	// that its files export, but each of these names must be exported only once.
+	Handlers []string
+	// CacheDir stores the compiled JavaScript engine between builds. No other user may write to
+	// it, because code there is executed unchecked. Empty: the engine is interpreted.
+	CacheDir string
+	// Log receives the lines that the handlers' files log while they are evaluated.
+	Log func(text string)
+}
+
+// Module is a module that was built.
+type Module struct {
+	Wasm []byte
+	// Sources are the app's own files in the module, relative to the app directory. Handlers
+	// are its exported handlers.
+	Sources, Handlers []string
+}
+
+// Build builds the module of the files and what they import. The list has errors and warnings;
+// with an error in it there is no module.
+func Build(ctx context.Context, o Options) (*Module, diag.List, error) {
+	bundled, found, err := bundleHandlers(o.Dir, o.Files)
+	if err != nil || found.HasErrors() {
+		return nil, found, err
+	}
+	b := &builder{options: o, found: found}
+	wasm, handlers, err := b.evaluate(ctx, bundled)
+	if err != nil || wasm == nil {
+		return nil, b.found, err
+	}
+	return &Module{Wasm: wasm, Sources: bundled.files, Handlers: handlers}, b.found, nil
+}
+
+type builder struct {
+	options Options
+	found   diag.List
+}
 
 // export is a function that a handlers' file exports.
 type export struct {
@@ -28,26 +69,6 @@ type export struct {
 	File string `json:"file"`
 	// Kind is empty, "class" or "generator"; the latter two cannot be handlers.
 	Kind string `json:"kind"`
-}
-
-// typeScript builds one module from the files, and returns all files of the app in it. The
-// list has errors and warnings; with an error in it there is no module.
-func (b *builder) typeScript(ctx context.Context, files []string) (_ *Module, used []string, err error) {
-	began := clock.Mark()
-	bundled, found, err := bundleHandlers(b.options.Dir, files)
-	b.found.Append(found)
-	if err != nil || found.HasErrors() {
-		return nil, nil, err
-	}
-	wasm, handlers, err := b.evaluate(ctx, bundled)
-	file := filepath.Join("build", b.options.Name+".wasm")
-	if err != nil || wasm == nil || !b.loadable("handlers", filepath.ToSlash(file), wasm) {
-		return nil, nil, err
-	}
-	return &Module{
-		File: file, Sources: bundled.files, Handlers: handlers,
-		Bytes: len(wasm), Took: time.Since(began), wasm: wasm,
-	}, bundled.files, nil
 }
 
 // evaluate runs the scripts once and builds a module from the resulting memory.
@@ -61,7 +82,7 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 			return nil, nil, err
 		}
 	}
-	e, err := startEngine(ctx, b.options.CacheDir, func(level int, text string) { b.options.console()(level, escaped(text)) })
+	e, err := startEngine(ctx, b.options.CacheDir, func(text string) { b.options.Log(escaped(text)) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -246,7 +267,7 @@ func (b *builder) declared(x export) diag.Span {
 	line := regexp.MustCompile(`(?m)^([^\n]*\bexport\b[^\n]*?[ *])` + regexp.QuoteMeta(x.Name) + `\b`)
 	if at := line.FindSubmatchIndex(text); at != nil {
 		name := utf8.RuneCount(text[at[2]:at[3]]) + 1
-		span = place(x.File, bytes.Count(text[:at[2]], []byte("\n"))+1, name, utf8.RuneCountInString(x.Name))
+		span = diag.At(x.File, bytes.Count(text[:at[2]], []byte("\n"))+1, name, utf8.RuneCountInString(x.Name))
 	}
 	return span
 }
@@ -290,7 +311,7 @@ func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) 
 		line, _ := strconv.Atoi(at[2])
 		col, _ := strconv.Atoi(at[3])
 		if slices.Contains(bundled.files, at[1]) {
-			span = place(at[1], line, col, 1)
+			span = diag.At(at[1], line, col, 1)
 			break
 		}
 	}
@@ -303,22 +324,4 @@ func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) 
 	} else {
 		b.found.Warnf("", span, "%s", text)
 	}
-}
-
-// sources reads the files that the list names, so that Print can show their lines.
-func sources(dir string, list diag.List) (all []diag.Source) {
-	seen := map[string]bool{}
-	for _, d := range list {
-		if name := d.Span.File; name != "" && !seen[name] {
-			seen[name] = true
-			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-				continue // reading a pipe could block
-			}
-			if text, err := os.ReadFile(path); err == nil { // otherwise the line is not shown
-				all = append(all, diag.Source{Name: name, Text: text})
-			}
-		}
-	}
-	return all
 }

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -26,167 +27,39 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// world is the module of testdata/app in an engine, built once.
-type world struct {
-	dir    string
-	built  *toolchain.Module
-	engine *sandbox.Engine
+func TestMain(m *testing.M) { toolchaintest.Main(m) }
+
+// common is the module of testdata/app, built once.
+var common struct {
+	sync.Once
+	dir    string // where it was built
+	wasm   []byte
 	module *sandbox.Module
 }
 
-var (
-	once   sync.Once
-	common world
-)
-
-// engineCache has the compiled engine during the tests.
-var engineCache string
-
-func TestMain(m *testing.M) {
-	var err error
-	if engineCache, err = os.MkdirTemp("", "runner-engine-"); err != nil {
-		panic(err)
-	}
-	status := m.Run()
-	_ = os.RemoveAll(engineCache)
-	if common.engine != nil {
-		_ = common.engine.Close(context.Background())
-		_ = os.RemoveAll(common.dir)
-	}
-	os.Exit(status)
-}
-
-// builtApp builds and loads testdata/app on the first call.
-func builtApp(t testing.TB) *world {
+// appModule builds and loads testdata/app on the first call.
+func appModule(t testing.TB) *sandbox.Module {
 	t.Helper()
-	once.Do(func() {
-		dir, err := os.MkdirTemp("", "runner-build-")
-		if err != nil {
+	common.Do(func() {
+		common.dir = t.TempDir()
+		if err := os.CopyFS(common.dir, os.DirFS("testdata/app")); err != nil {
 			t.Fatal(err)
 		}
-		common.dir = dir
-		if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
+		built := toolchaintest.Build(t, common.dir)
+		var err error
+		if common.wasm, err = os.ReadFile(filepath.Join(common.dir, built.File)); err != nil {
 			t.Fatal(err)
 		}
-		modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
-		if err != nil || warnings != nil || len(modules) != 1 {
-			t.Fatalf("built %v, %v, %v", modules, warnings, err)
-		}
-		engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		common.built, common.engine = modules[0], engine
-		common.module = load(t, engine, filepath.Join(dir, modules[0].File))
+		common.module = toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(common.dir, built.File))
 	})
 	if common.module == nil {
 		t.Fatal("the module of testdata/app could not be made: see the first test that failed")
 	}
-	return &common
-}
-
-func load(t testing.TB, engine *sandbox.Engine, path string) *sandbox.Module {
-	t.Helper()
-	wasm, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := engine.Load(context.Background(), path, wasm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
-// answer is the result of a request.
-type answer struct {
-	status       int
-	body, detail string
-	code         string
-	headers      string // name: value, one per line
-	log          string
-	err          error
-}
-
-// patient are limits that a handler here does not reach on a slow machine.
-var patient = hostabi.Limits{CPU: time.Minute}
-
-// ask calls a handler of the module.
-func ask(t testing.TB, m *sandbox.Module, handler string, request abi.Request) answer {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return askWithin(t, ctx, m, handler, request)
-}
-
-func askWithin(t testing.TB, ctx context.Context, m *sandbox.Module, handler string, request abi.Request) answer {
-	t.Helper()
-	var log bytes.Buffer
-	call := newCall(ctx, &request, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	err := m.Run(call, handler)
-	a := answer{
-		status: call.Response.Status, body: string(call.Response.Body), detail: call.Response.Detail,
-		code: call.Response.Code, log: log.String(), err: err,
-	}
-	a.log += reports(call)
-	for _, h := range call.Response.Headers {
-		a.headers += string(h.Name) + ": " + string(h.Value) + "\n"
-	}
-	return a
-}
-
-// reports returns what a run has failed with, and what else its code has thrown.
-func reports(call *hostabi.Call) string {
-	var out strings.Builder
-	write := func(what string, f *hostabi.Failure) {
-		fmt.Fprintf(&out, "%s: %s: %s\n", what, f.Kind, f.Message)
-		for _, frame := range f.Frames {
-			fmt.Fprintf(&out, "    at %s\n", frame)
-		}
-	}
-	failure, others := call.Failures()
-	for i := range others {
-		write("uncaught", &others[i])
-	}
-	if failure != nil {
-		write("failed", failure)
-	}
-	return out.String()
-}
-
-// newCall completes a request and returns its call.
-func newCall(ctx context.Context, request *abi.Request, log slog.Handler) *hostabi.Call {
-	request.ID, request.Route = "01request", "/x/:id"
-	if request.Method == nil {
-		request.Method, request.Path = []byte("GET"), []byte("/x/1")
-	}
-	return &hostabi.Call{Input: hostabi.Input{
-		Context: ctx,
-		Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(log), Limits: patient}),
-		Request: request,
-		Caller:  caller.Caller{Kind: caller.Anonymous},
-		Attempt: 1,
-	}}
-}
-
-// app writes files to a new app directory.
-func app(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	return common.module
 }
 
 func TestAHandlersResultIsTheResponse(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for _, row := range []struct {
 		handler string
 		status  int
@@ -252,25 +125,25 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"big", 200, `"` + strings.Repeat("x", 100_000) + `"`, ""},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
-			got := ask(t, m, row.handler, abi.Request{})
-			text := got.body + got.detail // a response has one of them
-			if got.err != nil || got.status != row.status || text != row.body && row.body != "" {
-				t.Errorf("answers %d %.200q (%v), want %d %.200q\n%s", got.status, text, got.err, row.status, row.body, got.log)
+			got := toolchaintest.Ask(t, m, row.handler, abi.Request{})
+			text := got.Body + got.Detail // a response has one of them
+			if got.Err != nil || got.Status != row.status || text != row.body && row.body != "" {
+				t.Errorf("answers %d %.200q (%v), want %d %.200q\n%s", got.Status, text, got.Err, row.status, row.body, got.Log)
 			}
-			if !strings.Contains(got.headers+got.log, row.more) {
-				t.Errorf("%q is neither in the headers nor in the log:\n%s%s", row.more, got.headers, got.log)
+			if !strings.Contains(got.Headers+got.Log, row.more) {
+				t.Errorf("%q is neither in the headers nor in the log:\n%s%s", row.more, got.Headers, got.Log)
 			}
-			if got.status == 500 && got.code != "handler_failed" {
-				t.Errorf("the code is %q", got.code)
+			if got.Status == 500 && got.Code != "handler_failed" {
+				t.Errorf("the code is %q", got.Code)
 			}
 		})
 	}
 }
 
 func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	long := strings.Repeat("ä", 10_000)
-	got := ask(t, m, "request", abi.Request{
+	got := toolchaintest.Ask(t, m, "request", abi.Request{
 		Method: []byte("PUT"), Path: []byte("/x/%C3%B6"),
 		Params:  []abi.Pair{{Name: []byte("id"), Value: []byte("ö")}},
 		Query:   []abi.Pair{{Name: []byte("a"), Value: []byte("1")}, {Name: []byte("__proto__"), Value: []byte("p")}, {Name: []byte("a"), Value: nil}, {Name: []byte("long"), Value: []byte(long)}},
@@ -279,23 +152,23 @@ func TestTheRequestReachesTheHandlerUnchanged(t *testing.T) {
 	})
 	want := `{"method":"PUT","path":"/x/%C3%B6","params":{"id":"ö"},"query":{"a":"1","__proto__":"p","long":"` + long + `"},` +
 		`"queryAll":{"a":["1",""],"__proto__":["p"],"long":["` + long + `"]},"headers":{"x-a":"b, c"},"raw":[255,0,254,97],"length":6}`
-	if got.status != 200 || got.body != want {
-		t.Errorf("answers %d %.1000s %v\n%s", got.status, got.body, got.err, got.log)
+	if got.Status != 200 || got.Body != want {
+		t.Errorf("answers %d %.1000s %v\n%s", got.Status, got.Body, got.Err, got.Log)
 	}
-	empty := ask(t, m, "request", abi.Request{})
-	if want := `{"method":"GET","path":"/x/1","params":{},"query":{},"queryAll":{},"headers":{},"raw":[],"length":0}`; empty.body != want {
-		t.Errorf("of an empty request it sees %s\n%s", empty.body, empty.log)
+	empty := toolchaintest.Ask(t, m, "request", abi.Request{})
+	if want := `{"method":"GET","path":"/x/1","params":{},"query":{},"queryAll":{},"headers":{},"raw":[],"length":0}`; empty.Body != want {
+		t.Errorf("of an empty request it sees %s\n%s", empty.Body, empty.Log)
 	}
-	if got := ask(t, m, "text", abi.Request{Body: []byte(`"` + long)}); got.body != `"\"`+long+`"` {
-		t.Errorf("a long body is %.100q", got.body)
+	if got := toolchaintest.Ask(t, m, "text", abi.Request{Body: []byte(`"` + long)}); got.Body != `"\"`+long+`"` {
+		t.Errorf("a long body is %.100q", got.Body)
 	}
-	if got := ask(t, m, "context", abi.Request{}); got.body != `{"requestId":"01request","route":"/x/:id","kind":"anonymous","roles":[],"deadline":true}` {
-		t.Errorf("the context is %s\n%s", got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "context", abi.Request{}); got.Body != `{"requestId":"01request","route":"/x/:id","kind":"anonymous","roles":[],"deadline":true}` {
+		t.Errorf("the context is %s\n%s", got.Body, got.Log)
 	}
 }
 
 func TestABodyIsJSONOrRefused(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for _, row := range []struct {
 		handler, body string
 		status        int
@@ -316,9 +189,9 @@ func TestABodyIsJSONOrRefused(t *testing.T) {
 		{"bodyEchoed", strings.Repeat("[", 1<<20), 400, "invalid_json"},
 		{"bodyEchoed", strings.Repeat("]", 1<<20), 400, "invalid_json"},
 	} {
-		got := ask(t, m, row.handler, abi.Request{Body: []byte(row.body)})
-		if got.status != row.status || got.body+got.code != row.want || got.log != "" {
-			t.Errorf("%s with %.40q answers %d %.40s %s, want %d %.40s\n%s", row.handler, row.body, got.status, got.body, got.code, row.status, row.want, got.log)
+		got := toolchaintest.Ask(t, m, row.handler, abi.Request{Body: []byte(row.body)})
+		if got.Status != row.status || got.Body+got.Code != row.want || got.Log != "" {
+			t.Errorf("%s with %.40q answers %d %.40s %s, want %d %.40s\n%s", row.handler, row.body, got.Status, got.Body, got.Code, row.status, row.want, got.Log)
 		}
 	}
 }
@@ -329,38 +202,38 @@ func nested(levels int) string {
 }
 
 func TestABodyLargerThanTheMemoryIsOutOfMemoryAndNotInvalidJSON(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for what, body := range map[string]string{
 		"numbers": "[" + strings.Repeat("1,", 4<<20) + "1]",
 		"objects": "[" + strings.Repeat(`{"a":1},`, 1<<20) + "1]",
 		"text":    `"` + strings.Repeat("é", 3<<20) + `"`,
 	} {
-		got := ask(t, m, "bodyEchoed", abi.Request{Body: []byte(body)})
-		if fault.CodeOf(got.err) != fault.HandlerOutOfMemory {
-			t.Errorf("8 MiB of %s answer %d %s (%v), want %s\n%s", what, got.status, got.code, got.err, fault.HandlerOutOfMemory, got.log)
+		got := toolchaintest.Ask(t, m, "bodyEchoed", abi.Request{Body: []byte(body)})
+		if fault.CodeOf(got.Err) != fault.HandlerOutOfMemory {
+			t.Errorf("8 MiB of %s answer %d %s (%v), want %s\n%s", what, got.Status, got.Code, got.Err, fault.HandlerOutOfMemory, got.Log)
 		}
 	}
 	whole := bytes.Repeat([]byte(" "), 40<<20)
 	for _, handler := range []string{"bodyEchoed", "text", "bytesCounted"} { // no memory for the bytes
-		got := ask(t, m, handler, abi.Request{Body: whole})
+		got := toolchaintest.Ask(t, m, handler, abi.Request{Body: whole})
 		want := "memory limit: InternalError: out of memory\n    at " + handler + " (handlers/answers.ts:"
-		if fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, want) {
-			t.Errorf("40 MiB: %s answers %d %s (%v), and the log does not have %q\n%s", handler, got.status, got.code, got.err, want, got.log)
+		if fault.CodeOf(got.Err) != fault.HandlerOutOfMemory || !strings.Contains(got.Log, want) {
+			t.Errorf("40 MiB: %s answers %d %s (%v), and the log does not have %q\n%s", handler, got.Status, got.Code, got.Err, want, got.Log)
 		}
 	}
-	if got := ask(t, m, "bytesTooMany", abi.Request{Body: whole}); got.status != 413 || got.log != "" {
-		t.Errorf("a handler that catches the error answers %d %s (%v)\n%s", got.status, got.code, got.err, got.log)
+	if got := toolchaintest.Ask(t, m, "bytesTooMany", abi.Request{Body: whole}); got.Status != 413 || got.Log != "" {
+		t.Errorf("a handler that catches the error answers %d %s (%v)\n%s", got.Status, got.Code, got.Err, got.Log)
 	}
 }
 
 // A response may repeat the client's input, so the check whether a value has a JSON form
 // must be linear in its depth and size. Only responses with empty objects are checked.
 func TestCheckingAnAnswerIsLinear(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for _, handler := range []string{"okDeep", "okWide"} {
 		fuel := func(n int, last string) int64 {
 			request := abi.Request{Body: fmt.Appendf(nil, `{"n":%d,"last":%s}`, n, last)}
-			call := newCall(t.Context(), &request, slog.DiscardHandler)
+			call := toolchaintest.NewCall(t.Context(), &request, slog.DiscardHandler)
 			usage, err := m.Measure(call, handler)
 			if err != nil || call.Response.Status != 200 {
 				t.Fatalf("%s of %d answers %d %v", handler, n, call.Response.Status, err)
@@ -376,13 +249,13 @@ func TestCheckingAnAnswerIsLinear(t *testing.T) {
 }
 
 func TestRandomnessIsNewInEveryRequest(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	seen := map[string]bool{}
 	for range 20 {
-		got := ask(t, m, "random", abi.Request{})
+		got := toolchaintest.Ask(t, m, "random", abi.Request{})
 		var parts []json.RawMessage // the last one has four numbers of 32 bits
-		if err := json.Unmarshal([]byte(got.body), &parts); got.status != 200 || err != nil || len(parts) != 4 {
-			t.Fatalf("answers %d %s: %v", got.status, got.body, err)
+		if err := json.Unmarshal([]byte(got.Body), &parts); got.Status != 200 || err != nil || len(parts) != 4 {
+			t.Fatalf("answers %d %s: %v", got.Status, got.Body, err)
 		}
 		for _, part := range parts {
 			if seen[string(part)] {
@@ -394,27 +267,27 @@ func TestRandomnessIsNewInEveryRequest(t *testing.T) {
 }
 
 func TestEveryRequestStartsFromTheEvaluatedState(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for range 3 {
-		if got := ask(t, m, "counts", abi.Request{}); got.body != "[1,1]" {
-			t.Fatalf("a request counts %s", got.body)
+		if got := toolchaintest.Ask(t, m, "counts", abi.Request{}); got.Body != "[1,1]" {
+			t.Fatalf("a request counts %s", got.Body)
 		}
 	}
 }
 
 func TestInfiniteRecursionIsACatchableError(t *testing.T) {
-	m := builtApp(t).module
-	if got := ask(t, m, "deepCaught", abi.Request{}); got.body != `["RangeError",true]` {
-		t.Errorf("caught: %d %s %v", got.status, got.body, got.err)
+	m := appModule(t)
+	if got := toolchaintest.Ask(t, m, "deepCaught", abi.Request{}); got.Body != `["RangeError",true]` {
+		t.Errorf("caught: %d %s %v", got.Status, got.Body, got.Err)
 	}
-	if got := ask(t, m, "deepCallbacks", abi.Request{}); got.body != `["RangeError","RangeError","RangeError"]` {
-		t.Errorf("through callbacks: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "deepCallbacks", abi.Request{}); got.Body != `["RangeError","RangeError","RangeError"]` {
+		t.Errorf("through callbacks: %d %s %v", got.Status, got.Body, got.Err)
 	}
-	got := ask(t, m, "deep", abi.Request{})
-	if got.err != nil || got.status != 500 || !strings.Contains(got.log, "failed: exception: RangeError: Maximum call stack size exceeded\n    at down (handlers/traps.ts:14:") {
-		t.Errorf("not caught: %d %v\n%s", got.status, got.err, got.log)
+	got := toolchaintest.Ask(t, m, "deep", abi.Request{})
+	if got.Err != nil || got.Status != 500 || !strings.Contains(got.Log, "failed: exception: RangeError: Maximum call stack size exceeded\n    at down (handlers/traps.ts:14:") {
+		t.Errorf("not caught: %d %v\n%s", got.Status, got.Err, got.Log)
 	}
-	if n, err := strconv.Atoi(ask(t, m, "depth", abi.Request{}).body); err != nil || n < 2500 {
+	if n, err := strconv.Atoi(toolchaintest.Ask(t, m, "depth", abi.Request{}).Body); err != nil || n < 2500 {
 		t.Errorf("a recursion goes %d calls deep (%v), want 2500 at least", n, err)
 	}
 }
@@ -425,17 +298,17 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	m := builtApp(t).module
+	m := appModule(t)
 	var ways []string
-	if err := json.Unmarshal([]byte(ask(t, m, "deepWays", abi.Request{}).body), &ways); err != nil || len(ways) < 30 {
+	if err := json.Unmarshal([]byte(toolchaintest.Ask(t, m, "deepWays", abi.Request{}).Body), &ways); err != nil || len(ways) < 30 {
 		t.Fatalf("%d ways: %v", len(ways), err)
 	}
 	for _, way := range ways {
-		got := ask(t, m, "deepWays", abi.Request{Query: []abi.Pair{{Name: []byte("way"), Value: []byte(way)}}})
-		switch got.body {
+		got := toolchaintest.Ask(t, m, "deepWays", abi.Request{Query: []abi.Pair{{Name: []byte("way"), Value: []byte(way)}}})
+		switch got.Body {
 		case `"RangeError"`, `"InternalError"`, `"SyntaxError"`, `"done"`:
 		default:
-			t.Errorf("%s ends with %d %.100q %.300v", way, got.status, got.body, got.err)
+			t.Errorf("%s ends with %d %.100q %.300v", way, got.Status, got.Body, got.Err)
 		}
 	}
 }
@@ -443,52 +316,52 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 // The limit of host calls refuses the operation and leaves its message, which is read at no
 // cost; so are the messages of the operations before.
 func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	const spent = "a request may call the host 1000 times"
-	got := ask(t, m, "callsForever", abi.Request{})
-	if got.status != 500 || !strings.Contains(got.log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
-		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	got := toolchaintest.Ask(t, m, "callsForever", abi.Request{})
+	if got.Status != 500 || !strings.Contains(got.Log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
+		t.Errorf("answers %d %v\n%s", got.Status, got.Err, got.Log)
 	}
-	got = ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}})
-	if !strings.Contains(got.log, "exception: limit: the request has used its budget of host calls") {
-		t.Errorf("a request that is read then: %d %v\n%s", got.status, got.err, got.log)
+	got = toolchaintest.Ask(t, m, "callsForever", abi.Request{Query: []abi.Pair{{Name: []byte("read"), Value: []byte("1")}}})
+	if !strings.Contains(got.Log, "exception: limit: the request has used its budget of host calls") {
+		t.Errorf("a request that is read then: %d %v\n%s", got.Status, got.Err, got.Log)
 	}
 }
 
 func TestAPromiseThatNeverSettlesFails(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for _, handler := range []string{"never", "neverHalf"} {
-		got := ask(t, m, handler, abi.Request{})
-		if got.status != 500 || got.code != "handler_failed" || !strings.Contains(got.log, "failed: exception: the promise that the handler returned can never settle\n") {
-			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		got := toolchaintest.Ask(t, m, handler, abi.Request{})
+		if got.Status != 500 || got.Code != "handler_failed" || !strings.Contains(got.Log, "failed: exception: the promise that the handler returned can never settle\n") {
+			t.Errorf("%s: %d %v\n%s", handler, got.Status, got.Err, got.Log)
 		}
 	}
 }
 
 func TestTimersRunWhileAHandlerWaits(t *testing.T) {
-	m := builtApp(t).module
-	if got := ask(t, m, "waits", abi.Request{}); got.body != `[["first","second","third"],3,true]` {
-		t.Errorf("answers %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	m := appModule(t)
+	if got := toolchaintest.Ask(t, m, "waits", abi.Request{}); got.Body != `[["first","second","third"],3,true]` {
+		t.Errorf("answers %d %s %v\n%s", got.Status, got.Body, got.Err, got.Log)
 	}
 	const discarded = ": it still ran when the handler had answered, and was discarded: await it or call clear"
 	for handler, want := range map[string]string{
 		"answersFirst":      "level=WARN msg=\"handler answersFirst: setTimeout" + discarded + "Timeout at answersFirst (handlers/traps.ts:",
 		"answersAtInterval": "level=WARN msg=\"handler answersAtInterval: setInterval" + discarded + "Interval at answersAtInterval (handlers/traps.ts:",
 	} {
-		if got := ask(t, m, handler, abi.Request{}); got.body != "1" || !strings.Contains(got.log, want) || strings.Count(got.log, "\n") != 1 {
-			t.Errorf("%s: %s %v, want one line with %q\n%s", handler, got.body, got.err, want, got.log)
+		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); got.Body != "1" || !strings.Contains(got.Log, want) || strings.Count(got.Log, "\n") != 1 {
+			t.Errorf("%s: %s %v, want one line with %q\n%s", handler, got.Body, got.Err, want, got.Log)
 		}
 	}
-	if got := ask(t, m, "answersAtTimeout", abi.Request{}); got.body != "1" || got.log != "" {
-		t.Errorf("AbortSignal.timeout: %s %v\n%s", got.body, got.err, got.log)
+	if got := toolchaintest.Ask(t, m, "answersAtTimeout", abi.Request{}); got.Body != "1" || got.Log != "" {
+		t.Errorf("AbortSignal.timeout: %s %v\n%s", got.Body, got.Err, got.Log)
 	}
-	if got := ask(t, m, "failsInTimer", abi.Request{}); got.status != 500 || !strings.Contains(got.log, "failed: exception: Error: in a timer\n    at handlers/traps.ts:") {
-		t.Errorf("a timer that throws: %d %v\n%s", got.status, got.err, got.log)
+	if got := toolchaintest.Ask(t, m, "failsInTimer", abi.Request{}); got.Status != 500 || !strings.Contains(got.Log, "failed: exception: Error: in a timer\n    at handlers/traps.ts:") {
+		t.Errorf("a timer that throws: %d %v\n%s", got.Status, got.Err, got.Log)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if got := askWithin(t, ctx, m, "waitsTooLong", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
-		t.Errorf("a wait of an hour: %d %v", got.status, got.err)
+	if got := toolchaintest.AskWithin(t, ctx, m, "waitsTooLong", abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerTimeout {
+		t.Errorf("a wait of an hour: %d %v", got.Status, got.Err)
 	}
 }
 
@@ -496,25 +369,25 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	m := builtApp(t).module
-	if got := ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, "memory limit: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
-		t.Errorf("without memory: %d %v\n%s", got.status, got.err, got.log)
+	m := appModule(t)
+	if got := toolchaintest.Ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerOutOfMemory || !strings.Contains(got.Log, "memory limit: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
+		t.Errorf("without memory: %d %v\n%s", got.Status, got.Err, got.Log)
 	}
 	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
-		if got := ask(t, m, handler, abi.Request{}); fault.CodeOf(got.err) != fault.HandlerOutOfMemory || !strings.Contains(got.log, " at "+handler+" (handlers/traps.ts:") {
-			t.Errorf("%s: %d %v\n%s", handler, got.status, got.err, got.log)
+		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerOutOfMemory || !strings.Contains(got.Log, " at "+handler+" (handlers/traps.ts:") {
+			t.Errorf("%s: %d %v\n%s", handler, got.Status, got.Err, got.Log)
 		}
 	}
-	if got := ask(t, m, "hoardsCaught", abi.Request{}); got.body != `"out of memory"` {
-		t.Errorf("without memory, caught: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "hoardsCaught", abi.Request{}); got.Body != `"out of memory"` {
+		t.Errorf("without memory, caught: %d %s %v", got.Status, got.Body, got.Err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if got := askWithin(t, ctx, m, "spins", abi.Request{}); fault.CodeOf(got.err) != fault.HandlerTimeout {
-		t.Errorf("without an end: %d %v", got.status, got.err)
+	if got := toolchaintest.AskWithin(t, ctx, m, "spins", abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerTimeout {
+		t.Errorf("without an end: %d %v", got.Status, got.Err)
 	}
-	if got := ask(t, m, "okBody", abi.Request{}); got.body != `{"a":1}` {
-		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, m, "okBody", abi.Request{}); got.Body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.Status, got.Body, got.Err)
 	}
 }
 
@@ -534,8 +407,8 @@ func (c *countdown) Err() error {
 // The log of a run that the host stops has the interpreter's position: that of the last call,
 // or else one near the loop.
 func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
-	w := builtApp(t)
-	source, err := os.ReadFile(filepath.Join(w.dir, "handlers/traps.ts"))
+	appModule(t)
+	source, err := os.ReadFile("testdata/app/handlers/traps.ts")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -544,12 +417,11 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		// The clock advances whenever the engine reads it: a run gets as far on any machine, however busy.
 		var clock atomic.Int64
 		now := func() time.Duration { return time.Duration(clock.Add(int64(10 * time.Microsecond))) }
-		engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true, MemoryBytes: 16 << 20, Now: now, CPUTime: now})
+		m, err := toolchaintest.NewEngine(t, sandbox.Options{MemoryBytes: 16 << 20, Now: now, CPUTime: now}).Load(t.Context(), "app", common.wasm)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = engine.Close(context.Background()) })
-		return load(t, engine, filepath.Join(w.dir, w.built.File))
+		return m
 	}
 	module := engine(t)
 	for _, row := range []struct{ handler, before, mark string }{
@@ -572,10 +444,10 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		stopped := func(what string, module *sandbox.Module, ctx context.Context, cpu time.Duration) {
 			t.Helper()
 			var log bytes.Buffer
-			call := newCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
+			call := toolchaintest.NewCall(ctx, &abi.Request{}, slog.NewTextHandler(&log, nil))
 			call.Host = hostabi.NewHost(hostabi.Host{Logger: call.Host.Logger, Limits: hostabi.Limits{CPU: cpu, HostCalls: 1 << 30, LogLines: 8}})
 			err := module.Run(call, row.handler)
-			if text := log.String() + reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
+			if text := log.String() + toolchaintest.Reports(call); fault.CodeOf(err) != fault.HandlerTimeout || !strings.Contains(text, want) || !strings.Contains(text, place) {
 				t.Errorf("the limit %s: %v, and the log does not have %q and %q:\n%s", what, err, want, place, text)
 			}
 			if strings.Contains(fmt.Sprint(err), "\n") {
@@ -593,34 +465,34 @@ func TestAStoppedRunIsLoggedWithItsPlace(t *testing.T) {
 		stopped("of all time", module, &countdown{Context: t.Context(), left: 2000}, time.Minute)
 		stopped("of CPU time", module, t.Context(), 20*time.Millisecond)
 	}
-	if got := ask(t, module, "okBody", abi.Request{}); got.body != `{"a":1}` {
-		t.Errorf("after them: %d %s %v", got.status, got.body, got.err)
+	if got := toolchaintest.Ask(t, module, "okBody", abi.Request{}); got.Body != `{"a":1}` {
+		t.Errorf("after them: %d %s %v", got.Status, got.Body, got.Err)
 	}
 }
 
 // A library may use a stream that is not there. Its ReferenceError says what to do.
 func TestAnAbsentStreamIsExplained(t *testing.T) {
-	got := ask(t, builtApp(t).module, "streams", abi.Request{})
-	if want := "failed: exception: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first\n    at streams (handlers/traps.ts:"; got.status != 500 || !strings.Contains(got.log, want) {
-		t.Errorf("%d, and the log does not have %q:\n%s", got.status, want, got.log)
+	got := toolchaintest.Ask(t, appModule(t), "streams", abi.Request{})
+	if want := "failed: exception: ReferenceError: TransformStream is not defined: a response is sent as a whole, so handlers have no streams of their own; make the body first\n    at streams (handlers/traps.ts:"; got.Status != 500 || !strings.Contains(got.Log, want) {
+		t.Errorf("%d, and the log does not have %q:\n%s", got.Status, want, got.Log)
 	}
 }
 
 func TestAnErrorNamesItsPlaceInTheSource(t *testing.T) {
-	m := builtApp(t).module
-	got := ask(t, m, "fails", abi.Request{})
-	if want := "failed: exception: TypeError: Cannot read properties of undefined (reading 'length')\n    at lengthOf (handlers/lib/length.ts:4:10)\n    at fails (handlers/traps.ts:"; !strings.Contains(got.log, want) {
-		t.Errorf("the log has no %q:\n%s", want, got.log)
+	m := appModule(t)
+	got := toolchaintest.Ask(t, m, "fails", abi.Request{})
+	if want := "failed: exception: TypeError: Cannot read properties of undefined (reading 'length')\n    at lengthOf (handlers/lib/length.ts:4:10)\n    at fails (handlers/traps.ts:"; !strings.Contains(got.Log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.Log)
 	}
-	got = ask(t, m, "failsLater", abi.Request{})
-	if want := "failed: exception: Error: could not measure\\nbecause of "; !strings.Contains(got.log, want) {
-		t.Errorf("the log has no %q:\n%s", want, got.log)
+	got = toolchaintest.Ask(t, m, "failsLater", abi.Request{})
+	if want := "failed: exception: Error: could not measure\\nbecause of "; !strings.Contains(got.Log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.Log)
 	}
-	if want := "because of TypeError: Cannot read properties of null (reading 'length') at handlers/lib/length.ts:4:10\n    at failsLater (handlers/traps.ts:"; !strings.Contains(got.log, want) {
-		t.Errorf("the log has no %q:\n%s", want, got.log)
+	if want := "because of TypeError: Cannot read properties of null (reading 'length') at handlers/lib/length.ts:4:10\n    at failsLater (handlers/traps.ts:"; !strings.Contains(got.Log, want) {
+		t.Errorf("the log has no %q:\n%s", want, got.Log)
 	}
-	if strings.Contains(got.body+got.detail, "measure") {
-		t.Errorf("the caller sees: %s %s", got.body, got.detail)
+	if strings.Contains(got.Body+got.Detail, "measure") {
+		t.Errorf("the caller sees: %s %s", got.Body, got.Detail)
 	}
 }
 
@@ -640,7 +512,7 @@ func TestARequestCostsTheSameInALargeApp(t *testing.T) {
 		fmt.Fprintf(&line, ",f%d:(a,b)=>a?b.x+a.y:line.f1(b,a)", i)
 	}
 	line.WriteString(" };\n")
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/lib/many.ts": many.String(),
 		"handlers/lib/line.js": line.String(),
 		"handlers/a.ts": `import * as many from "./lib/many.ts";
@@ -651,22 +523,18 @@ const given: any = { "/one": { two: [] }, "/two": { one: [] }, "/none": { one: [
 export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[req.path]));
 `,
 	})
-	modules, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+	modules, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "app", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := sandbox.New(t.Context(), sandbox.Options{NoBreaker: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	engine := toolchaintest.NewEngine(t, sandbox.Options{})
+	m := toolchaintest.Load(t, engine, filepath.Join(dir, modules[0].File))
 	measure := func(handler, path, body string, status int, most int64) (log string) {
 		t.Helper()
 		var lines bytes.Buffer
 		call := &hostabi.Call{Input: hostabi.Input{
 			Context: t.Context(), Attempt: 1,
-			Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: patient}),
+			Host:    hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.NewTextHandler(&lines, nil)), Limits: toolchaintest.Patient}),
 			Request: &abi.Request{ID: "01request", Route: "/x", Method: []byte("POST"), Path: []byte(path), Body: []byte(body)},
 			Caller:  caller.Caller{Kind: caller.Anonymous},
 		}}
@@ -677,7 +545,7 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 		if usage.Fuel > most {
 			t.Errorf("%s %s %s: %d units of fuel, want at most %d", handler, path, body, usage.Fuel, most)
 		}
-		return lines.String() + reports(call)
+		return lines.String() + toolchaintest.Reports(call)
 	}
 	for _, n := range []int{0, 1, functions / 2, functions - 1} {
 		name := fmt.Sprint("f", n)
@@ -696,87 +564,87 @@ export const count = (req: RouteRequest) => ok((many as any)[req.text()](given[r
 }
 
 func TestAnUnhandledRejectionIsLogged(t *testing.T) {
-	got := ask(t, builtApp(t).module, "forgets", abi.Request{})
+	got := toolchaintest.Ask(t, appModule(t), "forgets", abi.Request{})
 	want := "uncaught: unhandled rejection: Error: could not measure\\nbecause of "
-	if got.body != `"fine"` || strings.Count(got.log, want) != 1 {
-		t.Errorf("answers %d %s, and the log is\n%s", got.status, got.body, got.log)
+	if got.Body != `"fine"` || strings.Count(got.Log, want) != 1 {
+		t.Errorf("answers %d %s, and the log is\n%s", got.Status, got.Body, got.Log)
 	}
-	if got := ask(t, builtApp(t).module, "rejects", abi.Request{}); strings.Contains(got.log, "nothing waits") {
-		t.Errorf("one that was answered for is logged too:\n%s", got.log)
+	if got := toolchaintest.Ask(t, appModule(t), "rejects", abi.Request{}); strings.Contains(got.Log, "nothing waits") {
+		t.Errorf("one that was answered for is logged too:\n%s", got.Log)
 	}
 }
 
 func TestConsoleWritesToTheLog(t *testing.T) {
-	got := ask(t, builtApp(t).module, "logs", abi.Request{})
+	got := toolchaintest.Ask(t, appModule(t), "logs", abi.Request{})
 	for _, want := range []string{
 		"level=DEBUG msg=debug ",
 		`level=INFO msg="text 1 null undefined {a: [1, \"x\"], \"b-c\": Map {1 => {d: 2n}}} 1970-01-01T00:00:00.000Z /x/g"`,
 		`level=WARN msg="RangeError: too far at logs (handlers/traps.ts:`,
 		`level=ERROR msg="{self: [circular]} [Set {1}] [function without a name] Symbol(s) Uint8Array(3)"`,
 	} {
-		if !strings.Contains(got.log, want) {
-			t.Errorf("the log has no %s:\n%s", want, got.log)
+		if !strings.Contains(got.Log, want) {
+			t.Errorf("the log has no %s:\n%s", want, got.Log)
 		}
 	}
 }
 
 func TestConsoleHasTheUsualMethods(t *testing.T) {
-	got := ask(t, builtApp(t).module, "logsMore", abi.Request{})
+	got := toolchaintest.Ask(t, appModule(t), "logsMore", abi.Request{})
 	for _, want := range []string{
 		`msg="Ann is 41 years and 3 days, {a: 1} % %s" `, `msg="100% 1 %s"`, `msg="[what throws when it is looked at]"`,
 		`msg="[what throws when it is looked at] {} {toString: 1}"`, `msg="[{a: 1}]"`, `msg="outer 1"`, `level=WARN msg="  inner"`, `msg="    innermost"`, `msg=outside`,
 		`msg="default: 1"`, `msg="default: 2"`, `msg="x: 1"`, ` ms 7"`, `level=WARN msg="timer never does not exist: start it with console.time"`,
 		`level=ERROR msg="assertion failed: because 1"`, `level=DEBUG msg="trace: here at logsMore (handlers/traps.ts:`, `msg="" `,
 	} {
-		if !strings.Contains(got.log, want) {
+		if !strings.Contains(got.Log, want) {
 			t.Errorf("the log has no %s", want)
 		}
 	}
-	if got.status != 200 || strings.Contains(got.log, "not this") || t.Failed() {
-		t.Errorf("answers %d %v\n%s", got.status, got.err, got.log)
+	if got.Status != 200 || strings.Contains(got.Log, "not this") || t.Failed() {
+		t.Errorf("answers %d %v\n%s", got.Status, got.Err, got.Log)
 	}
 }
 
 // Details of a failed operation other than on rows and keys are only for the log.
 func TestAnUncaughtOperationErrorIsLoggedWithItsPlace(t *testing.T) {
-	m := builtApp(t).module
-	got := ask(t, m, "secretUncaught", abi.Request{})
-	if got.status != 500 || got.code != "handler_failed" || got.detail != "" {
-		t.Errorf("answers %d %s %q", got.status, got.code, got.detail)
+	m := appModule(t)
+	got := toolchaintest.Ask(t, m, "secretUncaught", abi.Request{})
+	if got.Status != 500 || got.Code != "handler_failed" || got.Detail != "" {
+		t.Errorf("answers %d %s %q", got.Status, got.Code, got.Detail)
 	}
-	if !strings.Contains(got.log, "exception: denied: ") || !strings.Contains(got.log, " at secretUncaught (handlers/answers.ts:") {
-		t.Errorf("the log is\n%s", got.log)
+	if !strings.Contains(got.Log, "exception: denied: ") || !strings.Contains(got.Log, " at secretUncaught (handlers/answers.ts:") {
+		t.Errorf("the log is\n%s", got.Log)
 	}
-	if got := ask(t, m, "secretHandedOn", abi.Request{}); !strings.Contains(got.log, " at secretHandedOn (handlers/answers.ts:") {
-		t.Errorf("handed on, the log is\n%s", got.log)
+	if got := toolchaintest.Ask(t, m, "secretHandedOn", abi.Request{}); !strings.Contains(got.Log, " at secretHandedOn (handlers/answers.ts:") {
+		t.Errorf("handed on, the log is\n%s", got.Log)
 	}
-	if got := ask(t, m, "secretCaught", abi.Request{}); got.body != `["denied","secret",true]` || got.log != "" {
-		t.Errorf("caught: %d %s\n%s", got.status, got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "secretCaught", abi.Request{}); got.Body != `["denied","secret",true]` || got.Log != "" {
+		t.Errorf("caught: %d %s\n%s", got.Status, got.Body, got.Log)
 	}
-	if got := ask(t, m, "keyForgottenFails", abi.Request{}); got.status != 500 || strings.Contains(got.log, "put await") {
-		t.Errorf("what is left because of an error is complained of: %d\n%s", got.status, got.log)
+	if got := toolchaintest.Ask(t, m, "keyForgottenFails", abi.Request{}); got.Status != 500 || strings.Contains(got.Log, "put await") {
+		t.Errorf("what is left because of an error is complained of: %d\n%s", got.Status, got.Log)
 	}
 }
 
 func TestAModuleWithoutIntlHasNoMethodsThatNeedIt(t *testing.T) {
-	m := builtApp(t).module
+	m := appModule(t)
 	for what, want := range map[string]string{
 		"number": "toLocaleString needs Intl, which this module has not", "date": "toLocaleString needs Intl", "big": "toLocaleString needs Intl",
 		"compare": "localeCompare does not support a locale", "numeric": "localeCompare does not", "upper": "toLocaleUpperCase does not support a locale",
 	} {
-		got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
-		if !strings.HasPrefix(got.body, `"TypeError: `) || !strings.Contains(got.body, want) {
-			t.Errorf("%s answers %d %s", what, got.status, got.body)
+		got := toolchaintest.Ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte(what)}}})
+		if !strings.HasPrefix(got.Body, `"TypeError: `) || !strings.Contains(got.Body, want) {
+			t.Errorf("%s answers %d %s", what, got.Status, got.Body)
 		}
 	}
-	if got := ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte("plain")}}}); got.body != `[-1,"ab","I","undefined"]` {
-		t.Errorf("without a language it answers %d %s", got.status, got.body)
+	if got := toolchaintest.Ask(t, m, "language", abi.Request{Query: []abi.Pair{{Name: []byte("what"), Value: []byte("plain")}}}); got.Body != `[-1,"ab","I","undefined"]` {
+		t.Errorf("without a language it answers %d %s", got.Status, got.Body)
 	}
 }
 
 func TestTheUsualGlobalsExist(t *testing.T) {
-	if got := ask(t, builtApp(t).module, "platform", abi.Request{}); got.status != 200 || got.body != "[]" {
-		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.status, got.body, got.err, got.log)
+	if got := toolchaintest.Ask(t, appModule(t), "platform", abi.Request{}); got.Status != 200 || got.Body != "[]" {
+		t.Errorf("what, what it is, what it should be: %d %s %v\n%s", got.Status, got.Body, got.Err, got.Log)
 	}
 }
 
@@ -784,69 +652,43 @@ func TestEqualSourcesMakeEqualModules(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	w := builtApp(t)
-	first, err := os.ReadFile(filepath.Join(w.dir, w.built.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	appModule(t)
+	first := common.wasm
 	dir := t.TempDir() // another directory, another time
 	if err := os.CopyFS(dir, os.DirFS("testdata/app")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app"}); err != nil {
-		t.Fatal(err)
-	}
-	second, err := os.ReadFile(filepath.Join(dir, w.built.File))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(first, second) {
-		t.Errorf("modules of %d and %d bytes differ", len(first), len(second))
-	}
-	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled and cached
-	for range 2 {
-		if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: cache}); err != nil {
+	again := func(cache string) {
+		t.Helper()
+		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: cache})
+		if err != nil {
 			t.Fatal(err)
 		}
-		third, err := os.ReadFile(filepath.Join(dir, w.built.File))
-		if err != nil || !bytes.Equal(first, third) {
-			t.Errorf("compiled, the engine makes another module of %d bytes, %v", len(third), err)
+		if second, err := os.ReadFile(filepath.Join(dir, modules[0].File)); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("with the cache %q, modules of %d and %d bytes differ, %v", cache, len(first), len(second), err)
 		}
 	}
+	again("")
+	cache := filepath.Join(t.TempDir(), "cache") // with the engine compiled and cached
+	again(cache)
+	again(cache)
 	if kept, err := os.ReadDir(cache); err != nil || len(kept) == 0 {
 		t.Errorf("nothing is kept: %v", err)
 	}
-	if bytes.Contains(first, []byte(w.dir)) {
+	if bytes.Contains(first, []byte(common.dir)) {
 		t.Error("the module names the directory that it was built in")
 	}
 }
 
-func TestACacheThatOtherUsersCanWriteToIsNotUsed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds: left out by -short")
-	}
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n"})
-	open := t.TempDir()
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: open}); err != nil {
-		t.Fatal(err)
-	}
-	if kept, err := os.ReadDir(open); err != nil || len(kept) != 0 {
-		t.Errorf("it holds %v, %v", kept, err)
-	}
-}
-
 func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/a.ts":      "export const one = () => 1;\nexport const number = 5;\nexport default () => 1;\nexport function _hidden() {}\nexport function runner_x() {}\nexport function both() {}\n",
 		"handlers/b.js":      "export async function two() {}\nexport function memory() {}\nexport function both() {}\n",
 		"handlers/c.d.ts":    "export function three(): void;\n",
 		"handlers/d.test.ts": "throw new Error('a test is not a handler');\n",
 		"handlers/lib/e.ts":  "export function four() {}\n",
 	})
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"one", "two"}})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Handlers: []string{"one", "two"}})
 	if err != nil || warnings == nil || len(warnings.List) != 1 || !strings.HasPrefix(warnings.Error(), "handlers/lib: warning: no handler imports these files") {
 		t.Fatal(warnings, err)
 	}
@@ -863,7 +705,7 @@ func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
 }
 
 func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/a.ts":                   "import { where } from \"forms\";\nimport { old } from \"older\";\nimport { mapped } from \"mapped\";\nexport const a = () => where + old + mapped;\n",
 		"node_modules/forms/package.json": `{"name": "forms", "type": "module", "exports": {".": {"node": "./node.js", "browser": "./browser.js", "default": "./node.js"}}}`,
 		"node_modules/forms/node.js":      "import { webcrypto } from \"node:crypto\";\nexport const where = webcrypto;\n",
@@ -877,35 +719,35 @@ func TestAPackagesBrowserFormIsPreferred(t *testing.T) {
 		"node_modules/older/package.json":  `{"name": "older", "main": "index.js"}`,
 		"node_modules/older/index.js":      "exports.old = process.env.NODE_ENV;\n",
 	})
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
 	if got := strings.Join(modules[0].Sources, " "); got != "handlers/a.ts node_modules/forms/browser.js node_modules/mapped/index.js node_modules/mapped/stream.js node_modules/mapped/web.js node_modules/older/index.js" {
 		t.Errorf("it is made of %s", got)
 	}
-	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	m := toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
 	defer m.Close(context.Background())
-	if got := ask(t, m, "a", abi.Request{}); got.body != `"browserproductionweb0stream"` {
-		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "a", abi.Request{}); got.Body != `"browserproductionweb0stream"` {
+		t.Errorf("answers %d %s\n%s", got.Status, got.Body, got.Log)
 	}
 }
 
 // Packages such as hono import modules of one platform by a name that the bundler does not see.
 func TestAComputedImportInAPackageFailsWhenItRuns(t *testing.T) {
-	dir := app(t, map[string]string{
+	dir := toolchaintest.App(t, map[string]string{
 		"handlers/a.ts":                  "import { load } from \"lazy\";\nexport const a = () => load(\"cloudflare:workers\").catch((e: Error) => e.message);\n",
 		"node_modules/lazy/package.json": `{"name": "lazy", "type": "module", "main": "index.js"}`,
 		"node_modules/lazy/index.js":     "export const load = (name) => import(name);\n",
 	})
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
-	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	m := toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
 	defer m.Close(context.Background())
-	if got := ask(t, m, "a", abi.Request{}); got.body != `"could not load module 'cloudflare:workers'"` {
-		t.Errorf("answers %d %s\n%s", got.status, got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "a", abi.Request{}); got.Body != `"could not load module 'cloudflare:workers'"` {
+		t.Errorf("answers %d %s\n%s", got.Status, got.Body, got.Log)
 	}
 }
 
@@ -921,7 +763,7 @@ func TestFilesOfTextAreImportedAsStrings(t *testing.T) {
 		text := fmt.Sprintf("import text%d from \"./x.%s%s\n", i, kind, close)
 		files["handlers/a.ts"] = text + strings.Replace(files["handlers/a.ts"], "[];", fmt.Sprintf("[];\nif (text%d !== \"<é>\\n\") wrong.push(text%[1]d);", i), 1)
 	}
-	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: app(t, files), Name: "n", CacheDir: engineCache})
+	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: toolchaintest.App(t, files), Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings != nil {
 		t.Errorf("%v %v of\n%s", warnings, err, files["handlers/a.ts"])
 	}
@@ -952,8 +794,8 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{"after other letters", "/* äöü */ const x = \"ß\" const\n", `handlers/a.ts:1:25: error: expected ";" but found "const"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			dir := app(t, map[string]string{"handlers/a.ts": row.source, "handlers/a.css": "a { color: red }", "handlers/b.module.css": "a { color: red }"})
-			_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+			dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": row.source, "handlers/a.css": "a { color: red }", "handlers/b.module.css": "a { color: red }"})
+			_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 			wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
 			if !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), row.want) {
 				t.Fatalf("got %v, want %s", err, row.want)
@@ -969,8 +811,8 @@ func TestErrorsHavePlaces(t *testing.T) {
 }
 
 func TestAllErrorsAreReportedAtOnce(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "handlers/b.ts": "import \"./x\";\n", "handlers/c.ts": "let let;\n"})
-	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "const = 1;\n", "handlers/b.ts": "import \"./x\";\n", "handlers/c.ts": "let let;\n"})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || len(wrong.List) < 3 || len(wrong.Sources) != 3 {
 		t.Errorf("got %v", err)
 	}
@@ -984,29 +826,63 @@ func TestExportsThatCannotBeCalledAreRefused(t *testing.T) {
 		"export default function h() {}\n":                       `handlers/a.ts:1:25: error: h is a default export, and a handler is exported by its name: remove the word default`,
 		"async function h() {}\n/* ä */ export { h as default }": `handlers/a.ts:2:18: error: h is a default export, and`,
 	} {
-		dir := app(t, map[string]string{"handlers/a.ts": source})
-		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+		dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": source})
+		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Handlers: []string{"h"}})
 		if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || len(wrong.List) != 1 || !strings.HasPrefix(wrong.List[0].String(), want) {
 			t.Errorf("of %q: %v, want %s", source, err, want)
 		}
 	}
-	dir := app(t, map[string]string{"handlers/a.ts": "export class Order {}\nexport default function h() {}\nexport { h };\n"})
-	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"h"}})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export class Order {}\nexport default function h() {}\nexport { h };\n"})
+	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Handlers: []string{"h"}})
 	if err != nil || len(modules) != 1 || strings.Join(modules[0].Handlers, " ") != "h" {
 		t.Errorf("a class beside a handler: %v, %v", modules, err)
 	}
 }
 
 func TestAHandlerIsExportedOnce(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const both = () => 1;\n", "handlers/b.ts": "export const both = () => 2;\n"})
-	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Handlers: []string{"both"}})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export const both = () => 1;\n", "handlers/b.ts": "export const both = () => 2;\n"})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Handlers: []string{"both"}})
 	if want := "handlers/a.ts: error: both is exported by handlers/b.ts too"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
+// Code outside functions has a fixed clock, so that equal sources make equal modules; a
+// handler has the real one.
+func TestTimeOutsideHandlersIsFixed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles every language: left out by -short")
+	}
+	const source = "const born = Date.now();\nexport const times = () => [born, Date.now()];\n"
+	answers := map[string]bool{}
+	for range 2 {
+		dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": source})
+		modules, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := toolchaintest.Load(t, toolchaintest.Engine(t), filepath.Join(dir, modules[0].File))
+		got := toolchaintest.Ask(t, m, "times", abi.Request{})
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		born, now, ok := strings.Cut(strings.Trim(got.Body, "[]"), ",")
+		if !ok {
+			t.Fatalf("answers %d %s %v", got.Status, got.Body, got.Err)
+		}
+		answers[born] = true
+		ms, err := strconv.ParseInt(now, 10, 64)
+		if age := time.Since(time.UnixMilli(ms)); err != nil || age < 0 || age > time.Minute || born == now {
+			t.Errorf("a handler's time is %s, and the module's %s", now, born)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("two builds were made at %v", answers)
+	}
+}
+
 func TestRandomNumbersAndTheTimeAtTheTopLevelAreWarnings(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": `const salt =
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": `const salt =
   Math.random();
 const salts = [1, 2].map(() => Math.random());
 const started = Date.now();
@@ -1014,7 +890,7 @@ const also = new Date();
 const fixed = [Date.UTC(2026, 1), new Date(2026, 1), new Date("2026-01-01")];
 export const a = () => [salt, salts, started, also, fixed, Date.now(), Math.random()];
 `})
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || len(modules) != 1 || warnings == nil {
 		t.Fatalf("got %v, %v", warnings, err)
 	}
@@ -1034,9 +910,9 @@ export const a = () => [salt, salts, started, also, fixed, Date.now(), Math.rand
 }
 
 func TestLogLinesOfTheEvaluationAreReported(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "console.log(\"built\", { at: new Date(0).getFullYear() });\nconsole.log(\"\\x1b[31m\\nrunner: error: ä\\t\\u202e\");\nexport const a = () => 1;\n"})
 	var reported []string
-	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(text string) { reported = append(reported, text) }})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Log: func(text string) { reported = append(reported, text) }})
 	if err != nil || strings.Join(reported, "|") != `built {at: 1970}|\x1b[31m\nrunner: error: ä`+"\t"+`\u202e` {
 		t.Errorf("reported %q, %v", reported, err)
 	}
@@ -1060,114 +936,16 @@ func (o *overdue) Err() error {
 }
 
 func TestEndlessEvaluationIsStopped(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\nconsole.log(\"begun\");\nfor (;;);\n"})
+	dir := toolchaintest.App(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\nconsole.log(\"begun\");\nfor (;;);\n"})
 	late := &overdue{context.Background(), make(chan struct{})}
-	_, _, err := toolchain.Build(late, toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Log: func(string) { close(late.over) }})
+	_, _, err := toolchain.Build(late, toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t), Log: func(string) { close(late.over) }})
 	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); !ok || !strings.Contains(wrong.Error(), "without ending") {
 		t.Errorf("got %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, _, err := toolchain.Build(ctx, toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); !errors.Is(err, context.Canceled) {
+	if _, _, err := toolchain.Build(ctx, toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
-	}
-}
-
-func TestNothingToBuildIsAnError(t *testing.T) {
-	for _, files := range []map[string]string{nil, {"handlers/readme.md": "nothing"}, {"handlers/lib/a.ts": ""}} {
-		if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: app(t, files), Name: "n"}); !errors.Is(err, toolchain.ErrNothing) {
-			t.Errorf("of %v: %v", files, err)
-		}
-	}
-}
-
-func TestAFailedBuildKeepsTheOldModule(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "const = 1;\n", "build/n.wasm": "old"})
-	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil {
-		t.Fatal("it was built")
-	}
-	if old, err := os.ReadFile(filepath.Join(dir, "build", "n.wasm")); err != nil || string(old) != "old" {
-		t.Errorf("the module is %q, %v", old, err)
-	}
-}
-
-// goHandler does not use the SDK, so it needs only the toolchain.
-const goHandler = `package main
-
-import "unsafe"
-
-//go:wasmimport runner response_send
-func send(status uint32, body unsafe.Pointer, length uint32) int32
-
-//go:wasmexport fromGo
-func fromGo() {
-	body := []byte("\"go\"")
-	send(200, unsafe.Pointer(unsafe.SliceData(body)), uint32(len(body)))
-}
-
-func main() {}
-`
-
-func TestAGoDirectoryIsBuiltIntoItsOwnModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles Go: left out by -short")
-	}
-	dir := app(t, map[string]string{
-		"handlers/a.ts":          "export const fromTypeScript = () => 1;\n",
-		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
-		"handlers/plain/main.go": goHandler,
-	})
-	var reported []string
-	modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache, Built: func(m *toolchain.Module) { reported = append(reported, filepath.ToSlash(m.File)) }})
-	if err != nil || warnings != nil || len(modules) != 2 || strings.Join(reported, " ") != "build/n.wasm build/plain.wasm" {
-		t.Fatal(modules, warnings, err, reported)
-	}
-	exports, err := toolchain.Exports(dir)
-	if err != nil || !strings.Contains(strings.Join(exports, " "), "fromGo") {
-		t.Errorf("the modules export %v, %v", exports, err)
-	}
-	info, err := os.Stat(filepath.Join(dir, modules[1].File))
-	if err != nil || int(info.Size()) != modules[1].Bytes {
-		t.Errorf("%d bytes, %v, want %d", info.Size(), err, modules[1].Bytes)
-	}
-	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[1].File))
-	defer m.Close(context.Background())
-	if got := ask(t, m, "fromGo", abi.Request{}); got.body != `"go"` {
-		t.Errorf("answers %d %s %v", got.status, got.body, got.err)
-	}
-	left, err := os.ReadDir(filepath.Join(dir, "build"))
-	if err != nil || len(left) != 3 { // and the record of built modules
-		t.Errorf("in build/ lie %v, %v", left, err)
-	}
-}
-
-func TestGoErrorsHavePlaces(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles Go: left out by -short")
-	}
-	dir := app(t, map[string]string{
-		"handlers/plain/go.mod":  "module plain.example\n\ngo 1.24\n",
-		"handlers/plain/main.go": "package main\n\nfunc main() {\n\tnothing()\n}\n",
-		"handlers/other/go.mod":  "no module\n",
-	})
-	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
-	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
-	if !ok || len(wrong.List) != 2 {
-		t.Fatalf("got %v", err)
-	}
-	var all []string
-	for _, d := range wrong.List.Sorted() {
-		all = append(all, d.String())
-	}
-	if !strings.HasPrefix(all[0], "handlers/other") || all[1] != "handlers/plain/main.go:4:2: error: undefined: nothing" {
-		t.Errorf("got %q", all)
-	}
-}
-
-func TestADirectoryAndTheFilesBesideItNeedDifferentNames(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/a.ts": "export const a = () => 1;\n", "handlers/n/go.mod": "module n.example\n"})
-	if _, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache}); err == nil || !strings.Contains(err.Error(), "rename the directory") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -1190,13 +968,13 @@ func TestTypeScriptModulesShareTheirCode(t *testing.T) {
 		return n
 	}
 	one := func(text string) (*sandbox.Module, time.Duration) {
-		dir := app(t, map[string]string{"handlers/h.ts": text})
-		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
+		dir := toolchaintest.App(t, map[string]string{"handlers/h.ts": text})
+		modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: toolchaintest.EngineCache(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		return load(t, engine, filepath.Join(dir, modules[0].File)), time.Since(began)
+		return toolchaintest.Load(t, engine, filepath.Join(dir, modules[0].File)), time.Since(began)
 	}
 	first, cold := one(`export const a = () => ({ n: 1 });`)
 	before := files()
@@ -1209,8 +987,8 @@ func TestTypeScriptModulesShareTheirCode(t *testing.T) {
 		module        *sandbox.Module
 		handler, want string
 	}{{first, "a", `{"n":1}`}, {second, "a", `{"n":2}`}, {second, "b", `"entry 19999"`}, {first, "a", `{"n":1}`}} {
-		if got := ask(t, row.module, row.handler, abi.Request{}); got.body != row.want || got.err != nil {
-			t.Errorf("%s answers %q, %v, want %q", row.handler, got.body, got.err, row.want)
+		if got := toolchaintest.Ask(t, row.module, row.handler, abi.Request{}); got.Body != row.want || got.Err != nil {
+			t.Errorf("%s answers %q, %v, want %q", row.handler, got.Body, got.Err, row.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package toolchain
+package typescript
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 	"runner.example/internal/diag"
 	"runner.example/internal/sourcemap"
-	"runner.example/sdk/typescript"
+	sdk "runner.example/sdk/typescript"
 )
 
 // The names of the scripts in stack traces, and of the entry script in source maps.
@@ -166,7 +166,7 @@ func sdkPlugin() api.Plugin {
 			return api.OnResolveResult{Path: path.Clean(args.Path), Namespace: namespace}, nil
 		})
 		b.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
-			text, err := typescript.Sources.ReadFile("src/" + args.Path)
+			text, err := sdk.Sources.ReadFile("src/" + args.Path)
 			if err != nil {
 				return api.OnLoadResult{}, fmt.Errorf("%s has no %s", sdkName, args.Path)
 			}
@@ -242,7 +242,7 @@ func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 		if at := m.Location; at != nil && at.File != entryFile {
 			col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
 			width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
-			span = place(at.File, at.Line, col, max(1, width))
+			span = diag.At(at.File, at.Line, col, max(1, width))
 		}
 		if m.ID == dynamicImport {
 			if inPackage(span.File) {
@@ -287,14 +287,6 @@ func message(m api.Message) string {
 		return "the imported module must be known at build time: import a name in quotes"
 	}
 	return strings.ToLower(text[:1]) + text[1:]
-}
-
-func place(file string, line, col, width int) diag.Span {
-	return diag.Span{
-		File:  file,
-		Start: diag.Pos{Line: line, Col: col},
-		End:   diag.Pos{Line: line, Col: col + width},
-	}
 }
 
 // quoted returns a JavaScript string literal.

@@ -1,4 +1,4 @@
-package toolchain
+package typescript
 
 import (
 	"context"
@@ -98,13 +98,13 @@ type engine struct {
 	result     string // of the last operation
 	evaluating bool   // the handlers' files are being evaluated
 	clockReads uint64
-	// console receives the log lines of the evaluation.
-	console func(level int, text string)
+	// log receives the log lines of the evaluation.
+	log func(text string)
 }
 
 // startEngine starts the engine; see engineConfig for the directory. Clock and randomness
 // are fixed, so that equal sources make equal modules.
-func startEngine(ctx context.Context, cacheDir string, console func(level int, text string)) (*engine, error) {
+func startEngine(ctx context.Context, cacheDir string, log func(text string)) (*engine, error) {
 	file, err := engineFile()
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func startEngine(ctx context.Context, cacheDir string, console func(level int, t
 	if err != nil {
 		return nil, fmt.Errorf("the JavaScript engine %w", err)
 	}
-	e := &engine{ctx: ctx, parsed: parsed, console: console, idle: map[string][]api.Function{}}
+	e := &engine{ctx: ctx, parsed: parsed, log: log, idle: map[string][]api.Function{}}
 	config, cache := engineConfig(cacheDir)
 	e.runtime, e.cache = wazero.NewRuntimeWithConfig(ctx, config), cache
 	if err := e.boot(file); err != nil {
@@ -258,7 +258,7 @@ func (e *engine) hostCall(stack []uint64) {
 	}
 	switch binding := bindings()[letter-firstBinding]; {
 	case binding.name == "log":
-		e.console(int(e.number(arg(0))), e.text(arg(1)))
+		e.log(e.text(arg(1)))
 		stack[0] = e.do("qjs_get_undefined")
 	case binding.name == "encode":
 		text := e.text(arg(0))

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"encoding/json"
@@ -10,21 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
-	"runner.example/runtime/sandbox"
 )
-
-// moduleOf builds the app of a directory in testdata.
-func moduleOf(t *testing.T, files map[string]string) *sandbox.Module {
-	t.Helper()
-	dir := app(t, files)
-	modules, warnings, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
-	if err != nil || warnings != nil {
-		t.Fatal(warnings, err)
-	}
-	return load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
-}
 
 func testdata(t *testing.T, name string) string {
 	t.Helper()
@@ -43,23 +31,23 @@ func TestTheLogNamesWhatIsNotAFunction(t *testing.T) {
 	if err := json.Unmarshal([]byte(testdata(t, "mistakes/v8.json")), &v8); err != nil || len(v8) < 80 {
 		t.Fatal(len(v8), err)
 	}
-	m := moduleOf(t, map[string]string{"handlers/mistakes.js": source})
+	m := toolchaintest.Module(t, map[string]string{"handlers/mistakes.js": source})
 	lines := strings.Split(source, "\n")
 	named := regexp.MustCompile(` is not (a function|a constructor|iterable)`)
 	for name, want := range v8 {
-		got := ask(t, m, name, abi.Request{})
+		got := toolchaintest.Ask(t, m, name, abi.Request{})
 		line := 2 + slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "export function "+name+"()") })
 		at := strings.TrimSpace(lines[line-1])
-		if !strings.HasPrefix(got.log, "failed: exception: ") || strings.Count(got.log, "failed: ")+strings.Count(got.log, "uncaught: ") != 1 {
-			t.Errorf("%s %s: the log is\n%s", name, at, got.log)
+		if !strings.HasPrefix(got.Log, "failed: exception: ") || strings.Count(got.Log, "failed: ")+strings.Count(got.Log, "uncaught: ") != 1 {
+			t.Errorf("%s %s: the log is\n%s", name, at, got.Log)
 			continue
 		}
-		message, _, _ := strings.Cut(strings.TrimPrefix(got.log, "failed: exception: "), "\n")
+		message, _, _ := strings.Cut(strings.TrimPrefix(got.Log, "failed: exception: "), "\n")
 		if message != want && (strings.HasPrefix(name, "exact") || named.MatchString(message) && !strings.HasSuffix(message, ": value is not iterable")) {
 			t.Errorf("%s: %s\nsays %s\nwant %s", name, at, message, want)
 		}
-		if place := fmt.Sprintf("handlers/mistakes.js:%d:", line); !strings.Contains(got.log, place) && strings.HasPrefix(name, "exact") {
-			t.Errorf("%s: %s: the log has no %s\n%s", name, at, place, got.log)
+		if place := fmt.Sprintf("handlers/mistakes.js:%d:", line); !strings.Contains(got.Log, place) && strings.HasPrefix(name, "exact") {
+			t.Errorf("%s: %s: the log has no %s\n%s", name, at, place, got.Log)
 		}
 	}
 }
@@ -67,7 +55,7 @@ func TestTheLogNamesWhatIsNotAFunction(t *testing.T) {
 // The bundler gives a name that two files have to one of them with a number. A name that is not in
 // the source is not shown.
 func TestTheLogNamesNothingThatIsNotInTheSource(t *testing.T) {
-	m := moduleOf(t, map[string]string{
+	m := toolchaintest.Module(t, map[string]string{
 		"handlers/a.ts":     "import { get as other } from \"./lib/b.ts\";\nconst get: any = {};\nexport const a = () => get.it();\nexport const b = () => other();\nexport const c = () => (get as any)\n  .it!<string>();\n",
 		"handlers/lib/b.ts": "const get2: any = 5;\nexport const get: any = get2;\nexport const it: any = {};\n",
 		"handlers/z.ts":     "import * as all from \"./lib/b.ts\";\nconst get: any = 1;\nexport const z = () => get();\nexport const y = () => all.it.x();\n",
@@ -79,8 +67,8 @@ func TestTheLogNamesNothingThatIsNotInTheSource(t *testing.T) {
 		"y": "TypeError: not a function\n    at y (handlers/z.ts:4:31)\n",
 		"z": "TypeError: get is not a function\n    at z (handlers/z.ts:3:24)\n",
 	} {
-		if got := ask(t, m, handler, abi.Request{}); !strings.Contains(got.log, "failed: exception: "+want) {
-			t.Errorf("%s: want %s\n%s", handler, want, got.log)
+		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); !strings.Contains(got.Log, "failed: exception: "+want) {
+			t.Errorf("%s: want %s\n%s", handler, want, got.Log)
 		}
 	}
 }
@@ -91,13 +79,13 @@ func TestGlobalsHaveTheNamesAndLengthsOfNodes(t *testing.T) {
 	if err := json.Unmarshal([]byte(testdata(t, "globals/node.json")), &node); err != nil || len(node) < 1000 {
 		t.Fatal(len(node), err)
 	}
-	m := moduleOf(t, map[string]string{
+	m := toolchaintest.Module(t, map[string]string{
 		"handlers/lib/walk.js": testdata(t, "globals/walk.js"),
 		"handlers/a.js":        "import { list } from \"./lib/walk.js\";\nexport const globals = () => [Intl, list()][1];\n",
 	})
-	got := ask(t, m, "globals", abi.Request{})
-	if err := json.Unmarshal([]byte(got.body), &here); err != nil {
-		t.Fatal(err, got.status, got.log)
+	got := toolchaintest.Ask(t, m, "globals", abi.Request{})
+	if err := json.Unmarshal([]byte(got.Body), &here); err != nil {
+		t.Fatal(err, got.Status, got.Log)
 	}
 	// Where Node.js is not as the standard: Web IDL counts the required parameters.
 	standard := map[string]string{
@@ -196,7 +184,7 @@ export const host = () => query("Nothing").get().catch((error) => ok(error.stack
 `
 
 func TestAStackIsAsInNodeWithThePlacesOfTheSource(t *testing.T) {
-	m := moduleOf(t, map[string]string{"handlers/stacks.ts": stacks})
+	m := toolchaintest.Module(t, map[string]string{"handlers/stacks.ts": stacks})
 	line := func(text string) int {
 		return 1 + slices.IndexFunc(strings.Split(stacks, "\n"), func(line string) bool { return strings.Contains(line, text) })
 	}
@@ -218,15 +206,15 @@ func TestAStackIsAsInNodeWithThePlacesOfTheSource(t *testing.T) {
 		"object":    "It: is" + at("object", "captureStackTrace(at)"),
 	} {
 		var stack string
-		got := ask(t, m, handler, abi.Request{})
-		if err := json.Unmarshal([]byte(got.body), &stack); err != nil || column.ReplaceAllString(stack, "$1)") != want {
-			t.Errorf("%s: the stack is\n%s\nwant\n%s\n%s", handler, stack, want, got.log)
+		got := toolchaintest.Ask(t, m, handler, abi.Request{})
+		if err := json.Unmarshal([]byte(got.Body), &stack); err != nil || column.ReplaceAllString(stack, "$1)") != want {
+			t.Errorf("%s: the stack is\n%s\nwant\n%s\n%s", handler, stack, want, got.Log)
 		}
 	}
-	if got := ask(t, m, "changed", abi.Request{}); got.body != `["Error: j",true,"my own",true,[],"{}",false]` {
-		t.Errorf("changed: %s\n%s", got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "changed", abi.Request{}); got.Body != `["Error: j",true,"my own",true,[],"{}",false]` {
+		t.Errorf("changed: %s\n%s", got.Body, got.Log)
 	}
-	if got := ask(t, m, "prepared", abi.Request{}); got.body != fmt.Sprintf(`["prepared","handlers/stacks.ts",%d,25]`, line("new Error(\"o\")")) {
-		t.Errorf("prepared: %s\n%s", got.body, got.log)
+	if got := toolchaintest.Ask(t, m, "prepared", abi.Request{}); got.Body != fmt.Sprintf(`["prepared","handlers/stacks.ts",%d,25]`, line("new Error(\"o\")")) {
+		t.Errorf("prepared: %s\n%s", got.Body, got.Log)
 	}
 }

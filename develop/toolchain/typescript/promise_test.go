@@ -1,13 +1,10 @@
-package toolchain_test
+package typescript_test
 
 import (
-	"context"
-	"path/filepath"
 	"testing"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
-	"runner.example/runtime/sandbox"
 )
 
 // Operations are thenables that do not make a promise for await. To all other code they are like
@@ -53,17 +50,7 @@ export const overridden = () => Object.assign(Promise.resolve({ kept: true }), {
 `
 
 func TestOperationsAreLikePromises(t *testing.T) {
-	dir := app(t, map[string]string{"handlers/promises.ts": promiseHandlers})
-	modules, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "app", CacheDir: engineCache})
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := sandbox.New(context.Background(), sandbox.Options{NoBreaker: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close(context.Background()) })
-	m := load(t, engine, filepath.Join(dir, modules[0].File))
+	m := toolchaintest.Module(t, map[string]string{"handlers/promises.ts": promiseHandlers})
 	const name = "xn--bcher-kva.example"
 	for _, row := range []struct {
 		handler string
@@ -81,8 +68,8 @@ func TestOperationsAreLikePromises(t *testing.T) {
 		{"subclass", 200, `{"later":true}`},
 		{"overridden", 200, `{"kept":true}`},
 	} {
-		if a := ask(t, m, row.handler, abi.Request{}); a.status != row.status || a.body != row.want {
-			t.Errorf("%s: %d %s, want %d %s\n%s", row.handler, a.status, a.body, row.status, row.want, a.log)
+		if a := toolchaintest.Ask(t, m, row.handler, abi.Request{}); a.Status != row.status || a.Body != row.want {
+			t.Errorf("%s: %d %s, want %d %s\n%s", row.handler, a.Status, a.Body, row.status, row.want, a.Log)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package toolchain
+package typescript
 
 import (
 	"strings"
@@ -21,7 +21,7 @@ func (b *bundle) find(line, col int) (span diag.Span, ok bool) {
 	if !ok {
 		return span, false
 	}
-	return place(b.sourceMap.Sources[found.Source], found.Line+1, found.Column+1, 1), true
+	return diag.At(b.sourceMap.Sources[found.Source], found.Line+1, found.Column+1, 1), true
 }
 
 // standing returns the mappings in a form in which each line can be read without the

@@ -1,4 +1,4 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 	"runner.example/runtime/sandbox"
 )
@@ -123,19 +123,14 @@ export function claims() {
 // urlModule builds urlFile.
 func urlModule(t *testing.T) *sandbox.Module {
 	t.Helper()
-	dir := app(t, map[string]string{"handlers/url.ts": urlFile})
-	modules, warnings, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "url", CacheDir: engineCache})
-	if err != nil || warnings != nil {
-		t.Fatal(warnings, err)
-	}
-	return load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
+	return toolchaintest.Module(t, map[string]string{"handlers/url.ts": urlFile})
 }
 
 // urlTests returns the cases of a file of web-platform-tests. Those in testdata/url are
 // later than the fetched ones, and replace those of the same key.
 func urlTests(t *testing.T, name string, key func(test map[string]any) string) (all []map[string]any) {
 	t.Helper()
-	fetched, err := exec.Command("../../tools/fetch-urltests.sh").Output()
+	fetched, err := exec.Command("../../../tools/fetch-urltests.sh").Output()
 	if err != nil {
 		t.Fatalf("tools/fetch-urltests.sh: %v", err)
 	}
@@ -211,10 +206,10 @@ func TestURLsAreAsWebPlatformTestsHaveThem(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ask(t, m, row.handler, abi.Request{Body: body})
+			got := toolchaintest.Ask(t, m, row.handler, abi.Request{Body: body})
 			var failed []json.RawMessage
-			if err := json.Unmarshal([]byte(got.body), &failed); err != nil || got.status != 200 {
-				t.Fatalf("answers %d %q (%v)\n%s", got.status, got.body, got.err, got.log)
+			if err := json.Unmarshal([]byte(got.Body), &failed); err != nil || got.Status != 200 {
+				t.Fatalf("answers %d %q (%v)\n%s", got.Status, got.Body, got.Err, got.Log)
 			}
 			if len(row.tests) < row.least {
 				t.Errorf("only %d cases", len(row.tests))
@@ -229,5 +224,5 @@ func TestURLsAreAsWebPlatformTestsHaveThem(t *testing.T) {
 }
 
 func TestURLsAndTheirParameters(t *testing.T) {
-	claimsHold(t, ask(t, urlModule(t), "claims", abi.Request{}), 15)
+	claimsHold(t, toolchaintest.Ask(t, urlModule(t), "claims", abi.Request{}), 15)
 }

@@ -1,12 +1,11 @@
-package toolchain_test
+package typescript_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
 )
 
@@ -95,27 +94,22 @@ export const after = () => ok(later);
 `
 
 // webApp is the module of webFile.
-func webApp(t *testing.T) func(handler string, request abi.Request) answer {
+func webApp(t *testing.T) func(handler string, request abi.Request) toolchaintest.Answer {
 	t.Helper()
-	dir := app(t, map[string]string{"handlers/web.ts": webFile})
-	modules, warnings, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "web", CacheDir: engineCache})
-	if err != nil || warnings != nil {
-		t.Fatal(warnings, err)
-	}
-	m := load(t, builtApp(t).engine, filepath.Join(dir, modules[0].File))
-	return func(handler string, request abi.Request) answer {
+	m := toolchaintest.Module(t, map[string]string{"handlers/web.ts": webFile})
+	return func(handler string, request abi.Request) toolchaintest.Answer {
 		t.Helper()
-		return ask(t, m, handler, request)
+		return toolchaintest.Ask(t, m, handler, request)
 	}
 }
 
 // claimsHold checks an answer that is an object of conditions, of which there are at
 // least so many.
-func claimsHold(t *testing.T, got answer, least int) {
+func claimsHold(t *testing.T, got toolchaintest.Answer, least int) {
 	t.Helper()
 	var claims map[string]bool
-	if err := json.Unmarshal([]byte(got.body), &claims); err != nil || len(claims) < least {
-		t.Fatalf("answers %d %s (%v)\n%s", got.status, got.body, got.err, got.log)
+	if err := json.Unmarshal([]byte(got.Body), &claims); err != nil || len(claims) < least {
+		t.Fatalf("answers %d %s (%v)\n%s", got.Status, got.Body, got.Err, got.Log)
 	}
 	for claim, holds := range claims {
 		if !holds {
@@ -142,8 +136,8 @@ func TestRequestsAndResponsesAreAsTheFetchStandardHasThem(t *testing.T) {
 		{"answerInside", 500, "", "cannot be part of a body"},
 		{"blobInside", 500, "", "a Blob cannot be part of a body: await its bytes() or text()"},
 	} {
-		if got := ask(row.handler, abi.Request{}); got.status != row.status || got.body != row.body || !strings.Contains(got.headers+got.log, row.more) {
-			t.Errorf("%s answers %d %q, want %d %q with %q\n%s%s", row.handler, got.status, got.body, row.status, row.body, row.more, got.headers, got.log)
+		if got := ask(row.handler, abi.Request{}); got.Status != row.status || got.Body != row.body || !strings.Contains(got.Headers+got.Log, row.more) {
+			t.Errorf("%s answers %d %q, want %d %q with %q\n%s%s", row.handler, got.Status, got.Body, row.status, row.body, row.more, got.Headers, got.Log)
 		}
 	}
 }
@@ -176,8 +170,8 @@ func TestAFormIsReadOrRefused(t *testing.T) {
 		if row.contentType != "" {
 			request.Headers = []abi.Pair{{Name: []byte("content-type"), Value: []byte(row.contentType)}}
 		}
-		if got := ask("form", request); got.status != row.status || got.body+got.detail != row.want {
-			t.Errorf("%s with %q answers %d %s, want %d %s\n%s", row.contentType, row.body, got.status, got.body+got.detail, row.status, row.want, got.log)
+		if got := ask("form", request); got.Status != row.status || got.Body+got.Detail != row.want {
+			t.Errorf("%s with %q answers %d %s, want %d %s\n%s", row.contentType, row.body, got.Status, got.Body+got.Detail, row.status, row.want, got.Log)
 		}
 	}
 }
@@ -189,10 +183,10 @@ func TestAFunctionFromRequestToResponseIsAHandler(t *testing.T) {
 		Query:   []abi.Pair{{Name: []byte("q"), Value: []byte("ä b")}, {Name: []byte("q"), Value: []byte("&")}},
 		Headers: []abi.Pair{{Name: []byte("host"), Value: []byte("app.example")}, {Name: []byte("x-a"), Value: []byte("1")}},
 	})
-	if want := "POST http://app.example/a/%C3%A9?q=%C3%A4+b&q=%26 1 body"; got.status != 200 || got.body != want {
-		t.Errorf("answers %d %s, want %s\n%s", got.status, got.body, want, got.log)
+	if want := "POST http://app.example/a/%C3%A9?q=%C3%A4+b&q=%26 1 body"; got.Status != 200 || got.Body != want {
+		t.Errorf("answers %d %s, want %s\n%s", got.Status, got.Body, want, got.Log)
 	}
-	if !strings.Contains(got.log, "waitUntil: Error: too late") {
-		t.Errorf("the log is\n%s", got.log)
+	if !strings.Contains(got.Log, "waitUntil: Error: too late") {
+		t.Errorf("the log is\n%s", got.Log)
 	}
 }

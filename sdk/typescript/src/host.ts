@@ -12,7 +12,7 @@ export interface Runner {
   /** The source map of the handlers' script; each line of the mappings counts from 0. */
   sources: string[];
   mappings: string;
-  /** The expressions that are called, constructed or iterated in that script: see callSites in develop/toolchain/callsites.go. */
+  /** The expressions that are called, constructed or iterated in that script: see callSites in develop/toolchain/typescript/callsites.go. */
   calls: string;
   /** The names in the source of names that the bundler has changed, by the changed name. */
   renamed: Record<string, string>;

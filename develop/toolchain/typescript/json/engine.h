@@ -1,5 +1,5 @@
 // The parts of the JavaScript engine that json.c uses: functions, and the layout of values.
-// The layout is that of QuickJS-NG 0.17.0 in quickjs-wasi 3.6.2, whose digest develop/toolchain/engine.go
+// The layout is that of QuickJS-NG 0.17.0 in quickjs-wasi 3.6.2, whose digest develop/toolchain/typescript/engine.go
 // has. json_test.go fails if an engine has another one.
 
 typedef unsigned char u8;
@@ -135,11 +135,11 @@ u32 engine(JS_DefinePropertyValue)(u32 context, value object, u32 atom, value v,
 u32 engine(JS_GetOwnProperty)(u32 context, u32 descriptor, value object, u32 atom);
 value engine(JS_ParseJSON)(u32 context, const u8 *text, u32 length, const u8 *file); // text[length] is 0
 
-// Functions that the engine does not export: develop/toolchain/engine.go has their numbers.
+// Functions that the engine does not export: develop/toolchain/typescript/engine.go has their numbers.
 value engine(JS_NewObjectFromShape)(u32 context, u32 shape, u32 class, value *values); // owns all
 u32 engine(js_alloc_string)(u32 context, u32 length, u32 wide);
 value engine(js_json_parse)(u32 context, value self, u32 count, value *arguments);
 value engine(js_json_stringify)(u32 context, value self, u32 count, value *arguments);
 
-// A function of the glue: see develop/toolchain/glue.go.
+// A function of the glue: see develop/toolchain/typescript/glue.go.
 u32 engine(take)(value v, u32 *slot);

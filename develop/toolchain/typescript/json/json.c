@@ -1,4 +1,4 @@
-// JSON for TypeScript modules, compiled into each of them (see develop/toolchain/glue.go). Parsing makes
+// JSON for TypeScript modules, compiled into each of them (see develop/toolchain/typescript/glue.go). Parsing makes
 // values from UTF-8 in one pass, writing makes UTF-8 from values in one pass. What they cannot
 // do exactly as JSON.parse and JSON.stringify would, they decline without an effect, and the
 // engine's own functions do it. So these also report every error, except that memory ran out.

@@ -1,5 +1,5 @@
 // Writes cases.json: what Node.js gives for dates and numbers. Run it with Node.js 20 and a
-// complete ICU: node build/testdata/intl/make.mjs > build/testdata/intl/cases.json
+// complete ICU: node develop/toolchain/typescript/testdata/intl/make.mjs > develop/toolchain/typescript/testdata/intl/cases.json
 //
 // A case is [kind, locale, options, value, result]. The kinds are "date" and the methods of
 // Date, whose value is in milliseconds, "number", "bigint" and "string", whose value is text,
