@@ -50,7 +50,11 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 			for name, text := range row.more {
 				files[name] = text
 			}
-			dir := toolchaintest.App(t, files)
+			app := toolchaintest.App
+			if row.language == "rust" {
+				app = toolchaintest.KeptApp
+			}
+			dir := app(t, files)
 			if _, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)}); err != nil || warnings != nil {
 				t.Fatal(warnings, err)
 			}

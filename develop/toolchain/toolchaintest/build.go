@@ -2,7 +2,9 @@ package toolchaintest
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,7 +20,7 @@ var process struct {
 	once    sync.Once
 	engine  *sandbox.Engine
 	mu      sync.Mutex
-	modules map[string]*sandbox.Module // of Module, by the JSON of their files
+	modules map[string]*sandbox.Module // of Module, by their files
 }
 
 // Main runs the tests of a package that uses Engine or NewEngine, and ends the process.
@@ -39,17 +41,64 @@ func Main(m *testing.M) {
 // EngineCache is the directory of the compiled JavaScript engine, for toolchain.Options.
 func EngineCache(t testing.TB) string {
 	t.Helper()
+	return filepath.Join(cache(t), "engine")
+}
+
+// cache is the directory of all tests in the user's cache.
+func cache(t testing.TB) string {
+	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(cache, "runner-tests", "engine")
+	return filepath.Join(cache, "runner-tests")
 }
 
 // App writes files to a new app directory.
 func App(t testing.TB, files map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	write(t, dir, files)
+	return dir
+}
+
+// KeptApp returns an app directory in the user's cache with these files. Equal files have the same
+// directory in every run, and are written once: then cargo compiles only what has changed.
+func KeptApp(t testing.TB, files map[string]string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(cache(t), "apps", fmt.Sprintf("%x", sha256.Sum256([]byte(content(t, files))))[:16])
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	building, err := os.MkdirTemp(filepath.Dir(dir), "new-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, building, files)
+	if err := os.Rename(building, dir); err != nil {
+		_ = os.RemoveAll(building)
+		if _, there := os.Stat(dir); there != nil { // another process may have made it
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// content is the same text for equal files.
+func content(t testing.TB, files map[string]string) string {
+	t.Helper()
+	text, err := json.Marshal(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -59,7 +108,6 @@ func App(t testing.TB, files map[string]string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // Build builds the only module of an app, without warnings.
@@ -123,20 +171,17 @@ func Load(t testing.TB, engine *sandbox.Engine, path string) *sandbox.Module {
 // share the module.
 func Module(t testing.TB, files map[string]string) *sandbox.Module {
 	t.Helper()
-	text, err := json.Marshal(files)
-	if err != nil {
-		t.Fatal(err)
-	}
 	process.mu.Lock()
 	defer process.mu.Unlock()
-	m := process.modules[string(text)]
+	key := content(t, files)
+	m := process.modules[key]
 	if m == nil {
 		dir := App(t, files)
 		m = Load(t, Engine(t), filepath.Join(dir, Build(t, dir).File))
 		if process.modules == nil {
 			process.modules = map[string]*sandbox.Module{}
 		}
-		process.modules[string(text)] = m
+		process.modules[key] = m
 	}
 	return m
 }
