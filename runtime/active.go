@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"runner.example/hostabi"
-	"runner.example/internal/telemetry"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
@@ -57,7 +56,7 @@ type route struct {
 	policy    []byte // of the undivided limits, for RateLimit-Policy
 	bodyBytes int64
 	timeout   time.Duration
-	metrics   *telemetry.RouteMetrics
+	metrics   *routeMetrics
 }
 
 func (a *active) limits() (all []*limit.Limit) {

@@ -10,8 +10,14 @@ import (
 // unmatchedRoute is the name in metrics of all requests that match no route.
 const unmatchedRoute = "unmatched"
 
-// classes are those of the status codes of answers, as telemetry.RouteMetrics has them.
+// classes are those of the status codes of answers.
 var classes = [...]string{"2xx", "3xx", "4xx", "5xx"}
+
+// routeMetrics are the metrics of one route, by class.
+type routeMetrics [len(classes)]struct {
+	requests, cpu, fuel telemetry.Counter
+	duration            telemetry.Histogram
+}
 
 // Outcomes of a run of a job.
 const (
@@ -26,9 +32,9 @@ const (
 type metrics struct {
 	requests, cpu, fuel telemetry.Counters // by route and class
 	duration            telemetry.Histograms
-	unmatched           *telemetry.RouteMetrics // of requests without a route
-	jobRuns             telemetry.Counters      // by job and outcome
-	jobDuration         telemetry.Histograms    // by job
+	unmatched           *routeMetrics        // of requests without a route
+	jobRuns             telemetry.Counters   // by job and outcome
+	jobDuration         telemetry.Histograms // by job
 }
 
 func newMetrics(m *telemetry.Metrics) metrics {
@@ -48,12 +54,12 @@ func newMetrics(m *telemetry.Metrics) metrics {
 }
 
 // route returns the metrics of the route with that name.
-func (m *metrics) route(name string) *telemetry.RouteMetrics {
-	r := &telemetry.RouteMetrics{}
+func (m *metrics) route(name string) *routeMetrics {
+	r := &routeMetrics{}
 	for i, class := range classes {
 		c := &r[i]
-		c.Requests, c.Duration = m.requests.With(name, class), m.duration.With(name, class)
-		c.CPU, c.Fuel = m.cpu.With(name, class), m.fuel.With(name, class)
+		c.requests, c.duration = m.requests.With(name, class), m.duration.With(name, class)
+		c.cpu, c.fuel = m.cpu.With(name, class), m.fuel.With(name, class)
 	}
 	return r
 }
@@ -65,11 +71,11 @@ func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
 		m = s.route.metrics
 	}
 	c := &m[min(max(status/100-2, 0), len(classes)-1)]
-	c.Requests.Inc()
-	c.Duration.Observe(took.Seconds())
+	c.requests.Inc()
+	c.duration.Observe(took.Seconds())
 	if spent := s.call.Spent; spent.Time > 0 {
-		c.CPU.Add(spent.Time.Seconds())
-		c.Fuel.Add(float64(spent.Fuel))
+		c.cpu.Add(spent.Time.Seconds())
+		c.fuel.Add(float64(spent.Fuel))
 	}
 }
 

@@ -166,12 +166,6 @@ func (m *Metrics) Overload(causes ...string) Counters {
 	return counters
 }
 
-// RouteMetrics are the metrics of one route, by class of the status: 2xx to 5xx.
-type RouteMetrics [4]struct {
-	Requests, CPU, Fuel Counter
-	Duration            Histogram
-}
-
 // Backup counts a backup.
 func (m *Metrics) Backup(err error) {
 	outcome := "written"
