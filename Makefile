@@ -68,10 +68,16 @@ lint:
 	bin/lint ./...
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
+# Packages that start goroutines, or whose tests do.
+RACE := ./keystore ./keystore/tokenindex ./state/entity \
+  ./state/store $(addprefix ./state/store/,datadir files frame retry) \
+  ./runtime $(addprefix ./runtime/,auth cpuqueue front limit sandbox) \
+  ./hostabi $(addprefix ./hostabi/,longwork outbound)
+
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
 	$(GO_TEST) $(MANY) ./develop/toolchain/... ./state/store/... ./node/cluster $$(go list ./... | grep -v /tests/)
-	$(GO_TEST) $(MANY) -race -short ./keystore $$(go list ./state/store/... | grep -v etcdlog) ./state/entity/... ./keystore/... ./runtime/... ./hostabi ./hostabi/sentvalue ./hostabi/longwork ./hostabi/outbound
+	$(GO_TEST) $(MANY) -race -short $(RACE)
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
