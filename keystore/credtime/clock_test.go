@@ -300,6 +300,47 @@ func TestAKillAfterAJumpDoesNotTakeItBack(t *testing.T) {
 	}
 }
 
+// A reader that comes while the file is being written waits for it. What is logged when the write
+// fails shows that moment.
+func TestNoTimeIsGivenBeforeTheFileIsWritten(t *testing.T) {
+	m := newMachine(t)
+	var c *credtime.Clock
+	given, failed := make(chan int64, 1), false
+	c, err := credtime.Open(m.path, credtime.Machine{
+		Wall: func() time.Time { return m.wall }, Uptime: func() time.Duration { return m.up }, Boot: m.boot,
+		Synchronized: func() bool { return false },
+	}, slog.New(slog.NewTextHandler(writerFunc(func(line []byte) {
+		if failed || !strings.Contains(string(line), "clock file not written") {
+			return
+		}
+		failed = true
+		go func() { given <- c.Now() }()
+		select {
+		case now := <-given:
+			t.Errorf("%v is given before the file is written", time.UnixMilli(now).UTC())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Dir(m.path)); err != nil {
+		t.Fatal(err)
+	}
+	m.step(20 * time.Hour)
+	if now := c.Now(); now != m.wall.UnixMilli() || !failed {
+		t.Errorf("after a jump it is %v, and the write failed: %v", time.UnixMilli(now).UTC(), failed)
+	}
+}
+
+// writerFunc is a function as a writer.
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) {
+	f(b)
+	return len(b), nil
+}
+
 func TestTheFileOfEarlierVersionsIsRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"the time alone":   "2026-11-01T18:00:00Z\n",

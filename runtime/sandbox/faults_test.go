@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"runner.example/hostabi"
 	"runner.example/runtime/sandbox"
@@ -103,6 +106,33 @@ func TestPagesAreRestoredWhicheverRunWritesThem(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A run that the host stops keeps its thread, but may have written on another one before it waited.
+func TestPagesAreRestoredAfterARunThatWaitedAndWasStopped(t *testing.T) {
+	wasm := assembleText(t, strings.TrimSuffix(writer, ")")+`
+		;; spin writes, waits for a millisecond, and does not end
+		(func (export "spin")
+			(call $write (i32.const 0))
+			(i32.store (i32.const 8016) (i32.const 1))
+			(i64.store (i32.const 8024) (i64.const 1000000))
+			(drop (call $poll (i32.const 8000) (i32.const 8100) (i32.const 1) (i32.const 8200)))
+			(loop (br 0)))
+		(func (export "runner_stopped")))`)
+	m := load(t, newEngine(t, newStepClock(100*time.Microsecond).options()), wasm)
+	for page := 3; page < 23; page++ {
+		call := newCall(context.Background(), new(bytes.Buffer))
+		call.Host.Limits.CPU = 5 * time.Millisecond
+		call.Request.Body = body(page)
+		if err := m.Run(call, "spin"); !errors.Is(err, hostabi.ErrCPUSpent) {
+			t.Fatalf("spin: %v", err)
+		}
+		if idle, err := m.Restored(); idle != 1 || err != nil {
+			t.Fatalf("a run that wrote to page %d: %d sandboxes are idle, %v", page, idle, err)
+		}
+		again := newCall(context.Background(), new(bytes.Buffer))
+		runWriter(t, m, again, "own", 3) // the next scan finds what it wrote, and all of it
 	}
 }
 

@@ -153,6 +153,30 @@ func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
 	}
 }
 
+// The stack of a guest is limited to 16 MiB, which are three steps of 8 MiB of guest memory.
+func TestAnEndlessRecursionTakesAtMostThreeSteps(t *testing.T) {
+	var e *sandbox.Engine
+	var most int64
+	now := func() time.Duration { // called at each refill, by the guest
+		if e != nil {
+			most = max(most, e.GuestMemory())
+		}
+		return 0
+	}
+	e = newEngine(t, sandbox.Options{NoBreaker: true, Now: now, CPUTime: func() time.Duration { return 0 }})
+	m := load(t, e, assembleText(t, `(module
+		(memory (export "memory") 1)
+		(func $down (param i32) (result i32) (i32.add (i32.const 1) (call $down (local.get 0))))
+		(func (export "down") (drop (call $down (i32.const 0)))))`))
+	before := e.GuestMemory()
+	if _, err := within(t, plenty, m, "down"); fault.CodeOf(err) != fault.HandlerFailed {
+		t.Errorf("endless recursion ends with %v", err)
+	}
+	if took := (most - before) >> 20; took != 24 {
+		t.Errorf("endless recursion took %d MiB of the memory for guests, want 24", took)
+	}
+}
+
 func TestTheStackOfADeepRecursionIsReleased(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,5 +117,40 @@ func TestAnAdvancedMarkIsSynced(t *testing.T) {
 	}
 	if _, err := datadir.OpenMark(filepath.Join(disk.Dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A mark that is advanced while an earlier one is being synced gets a sync of its own.
+func TestAMarkThatIsAdvancedDuringASyncIsSynced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the file system of the test")
+	}
+	disk := harness.NewForgetfulDisk(t)
+	closeMark(t, createMark(t, disk.Dir, at(1)))
+	for seq := uint64(3); seq < 43; seq += 2 {
+		synctest.Test(t, func(t *testing.T) {
+			m, err := datadir.OpenMark(disk.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Advance(at(seq - 1)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond) // the sync begins
+			for range 10 * seq {
+				runtime.Gosched()
+			}
+			if err := m.Advance(at(seq)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			disk.Cut()
+			_ = m.Close()
+		})
+		disk.Mount(0)
+		if !names(t, disk.Dir, at(seq)) {
+			t.Fatalf("entry %d is not named", seq)
+		}
 	}
 }
