@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -148,6 +149,34 @@ func TestOffsetsOfTrapsAreThoseOfTheOriginal(t *testing.T) {
 	t.Logf("%d traps, %d of them in nested calls", compared, nested)
 	if nested < n/4 {
 		t.Error("too few traps to tell much")
+	}
+}
+
+// A guest that is ended at a refill of a loop is at the loop's beginning, not at its end.
+func TestARefillOfALoopIsAtItsBeginning(t *testing.T) {
+	original := watModule(t, `(module (memory (export "memory") 1) (func (export "run") (nop) (loop (nop) (nop) (br 0))))`)
+	parsed, err := wasm.Parse(original, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := uint32(bytes.Index(original[parsed.CodeStart():], []byte{3, 0x40})) // loop, without a result
+	form := everything
+	form.Offsets = true
+	rewritten, done := mustRewrite(t, original, form)
+	h := newHost(t, wazero.NewRuntimeConfigCompiler())
+	h.atMost = 2
+	_, err = h.call(h.instantiate(t, withLines(rewritten), done), "run")
+	if err == nil {
+		t.Fatal("the loop ends")
+	}
+	var at []uint32
+	for _, offset := range tracedOffsets(err) {
+		if from, ok := done.Offsets.Original(offset); ok {
+			at = append(at, from)
+		}
+	}
+	if !slices.Equal(at, []uint32{want}) {
+		t.Errorf("it is at %d, want %d: %v", at, want, err)
 	}
 }
 

@@ -148,6 +148,27 @@ func TestEveryPathThroughCodeIsCharged(t *testing.T) {
 	}
 }
 
+// A path goes on after an if without an else whose code leaves the function, if the condition is false.
+func TestAPathGoesOnAfterAnIfThatIsNotTaken(t *testing.T) {
+	spent := func(leaves string) int {
+		bytes, done := mustRewrite(t, watModule(t, `(module (memory (export "memory") 1) (global $ran (mut i32) (i32.const 0))
+		  (func (export "run") (param $c i32) `+strings.Repeat(step, 100)+`
+		    (if (local.get $c) (then `+leaves+`)) `+strings.Repeat(step, 100)+`))`), everything)
+		h := newHost(t, wazero.NewRuntimeConfigCompiler())
+		m := h.instantiate(t, bytes, done)
+		if _, err := h.call(m, "run", 0); err != nil {
+			t.Fatal(err)
+		}
+		return h.spent + h.slice - int(int32(m.ExportedGlobal(done.Fuel).Get()))
+	}
+	want := spent("nop")
+	for _, leaves := range []string{"return", "(br 1)", "unreachable"} {
+		if got := spent(leaves); got < want {
+			t.Errorf("%s: %d units were paid, want %d", leaves, got, want)
+		}
+	}
+}
+
 // step counts what runs.
 const step = "(global.set $ran (i32.add (global.get $ran) (i32.const 1)))"
 
