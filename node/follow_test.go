@@ -22,7 +22,7 @@ import (
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node"
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/app"
 	"runner.example/node/config"
 	"runner.example/node/release"
@@ -104,7 +104,7 @@ func (c *cluster) add() *clusterNode {
 	must(err)
 	closes(n.runtime.Close)
 	n.releases = release.New(n.store, release.Options{Keep: 100})
-	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: &admin.Local{Store: n.store, Keys: n.keys, Releases: n.releases, Runtime: n.runtime}}
+	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: &server.Local{Store: n.store, Keys: n.keys, Releases: n.releases, Runtime: n.runtime}}
 	a := &app.App{Dir: n.dir, Config: config.Default(), Secrets: func(names []string) (secret.Values, error) {
 		if len(names) > 0 && !n.secrets.Load() {
 			return secret.Values{}, fault.New(fault.Invalid, "secret %s has no value", names[0])

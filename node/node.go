@@ -14,7 +14,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
 	"runner.example/node/gcpace"
@@ -34,7 +34,7 @@ const readModuleTime = 10 * time.Second
 type Node struct {
 	Listener net.Listener
 	Runtime  *runtime.Runtime
-	Local    *admin.Local
+	Local    *server.Local
 	Logger   *slog.Logger
 	remote   *remote       // nil: no admin listener
 	member   *cluster.Node // nil: the server is standalone
@@ -152,7 +152,11 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &admin.Local{Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt, KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL, URL: scheme + ln.Addr().String(), Started: clock.Mark()}
+	n.Local = &server.Local{
+		Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt,
+		KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL,
+		URL: scheme + ln.Addr().String(), Started: clock.Mark(),
+	}
 	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
@@ -172,11 +176,11 @@ type Hooks struct {
 
 // Serve serves clients, and operators on the admin socket and the admin listener, until a signal.
 func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
-	socket, err := admin.Listen(a.Data)
+	socket, err := server.Listen(a.Data)
 	if err != nil {
 		return err
 	}
-	operators := admin.NewServer(n.Local, n.Logger)
+	operators := server.NewSocketServer(n.Local, n.Logger)
 	servers := []func() error{
 		func() error { return operators.Serve(socket) },
 		func() error { return n.Runtime.Serve(n.Listener) },

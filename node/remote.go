@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net"
 
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/app"
 )
 
 // remote is the admin listener.
 type remote struct {
-	server   *admin.RemoteServer
+	server   *server.RemoteServer
 	listener net.Listener
 }
 
@@ -23,7 +23,7 @@ func (n *Node) openRemote(a *app.App) (*remote, error) {
 	}
 	certificate, err := a.AdminCertificate()
 	if err == nil && certificate == nil {
-		certificate, err = admin.OwnCertificate(a.Data)
+		certificate, err = server.OwnCertificate(a.Data)
 	}
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (n *Node) openRemote(a *app.App) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s, set by [admin] listen: %w", opt.Listen, err)
 	}
-	r := &remote{listener: ln, server: admin.NewRemoteServer(n.Local, admin.RemoteOptions{
+	r := &remote{listener: ln, server: server.NewRemoteServer(n.Local, server.RemoteOptions{
 		Options: opt, Auth: n.Runtime.Authenticator(), Certificate: certificate, Logger: n.Logger,
 	})}
 	n.Local.Remote, n.Local.RemoteURL = r.server, "https://"+ln.Addr().String()

@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/wait"
 	"runner.example/keystore"
 	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/app"
 	"runner.example/node/gcpace"
 	"runner.example/node/release"
@@ -100,7 +101,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	local := &admin.Local{
+	local := &server.Local{
 		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return bundle.Schema },
 		Model:    sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) }),
 		KeepJobs: a.Config.Runtime.Jobs.Keep,
@@ -190,7 +191,7 @@ func currentModel(ctx context.Context, a *app.App, bundle *runtime.Bundle, st *s
 }
 
 // functions returns a runtime that runs functions in this process, on the open store of local.
-func functions(ctx context.Context, opt runtime.Options, bundle *runtime.Bundle, local *admin.Local) (*runtime.Runtime, error) {
+func functions(ctx context.Context, opt runtime.Options, bundle *runtime.Bundle, local *server.Local) (*runtime.Runtime, error) {
 	rows, err := local.Model()
 	if err != nil {
 		return nil, err

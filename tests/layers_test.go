@@ -71,6 +71,7 @@ var subjects = []subject{
 		"backup gcpace release",
 		"cluster",
 		"admin",
+		"admin/server",
 		"config",
 		"app",
 		". deploy",

@@ -6,7 +6,7 @@ type Outcome struct {
 	Code Code
 	// HTTP is the status of a refusal on the listener of the app: runtime/front.
 	HTTP int
-	// Admin is the status of a refusal on the admin listener: node/admin. 422 stands for codes
+	// Admin is the status of a refusal on the admin listener: node/admin/server. 422 stands for codes
 	// that say more than a status does.
 	Admin int
 	// Errno is the code of the same name as the errno of a guest. hostabi/abi has the numbers of

@@ -3,13 +3,16 @@ package admin
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,15 +47,14 @@ func DialURL(ctx context.Context, address, fingerprint string, token secret.Toke
 		return nil, err
 	}
 	_ = first.Close() // it has shown who the server is
-	p := &peer{
+	return NewClient(&peer{
 		transport: &http.Transport{
 			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) },
 			// As on the socket: an operation is sent at most once.
 			DisableKeepAlives: true,
 		},
-		base: d.url + remotePath, token: token,
-	}
-	return p.client(), nil
+		base: d.url + RemotePath, token: token,
+	}), nil
 }
 
 // tlsDialer connects to one server.
@@ -87,7 +89,7 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 // checkFingerprint refuses a certificate with another fingerprint. That the server has its key, the
 // handshake has verified.
 func (d *tlsDialer) checkFingerprint(state tls.ConnectionState) error {
-	if got := fingerprint(state.PeerCertificates[0].Raw); got != d.fingerprint {
+	if got := Fingerprint(state.PeerCertificates[0].Raw); got != d.fingerprint {
 		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, d.fingerprint)
 	}
 	return nil
@@ -101,7 +103,7 @@ func (d *tlsDialer) explain(err error) error {
 	if invalid, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		shown := ""
 		if c := invalid.UnverifiedCertificates[0]; bytes.Equal(c.RawIssuer, c.RawSubject) { // it is self-signed
-			shown = fmt.Sprintf(". If runner status on the node shows the fingerprint %s, name it with --fingerprint", fingerprint(c.Raw))
+			shown = fmt.Sprintf(". If runner status on the node shows the fingerprint %s, name it with --fingerprint", Fingerprint(c.Raw))
 		}
 		return fault.New(fault.Invalid, "this machine does not trust the certificate of %s: %v%s", d.url, invalid.Err, shown)
 	}
@@ -109,4 +111,20 @@ func (d *tlsDialer) explain(err error) error {
 		return fault.Wrap(err, fault.Unavailable, "%s closed the connection: it may have too many from this address", d.url)
 	}
 	return fault.Wrap(err, fault.Unavailable, "begin an encrypted connection to %s", d.url)
+}
+
+// Fingerprint returns the SHA-256 of a certificate in DER form, as 64 hexadecimal digits.
+func Fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// parseFingerprint returns a fingerprint in the form of Fingerprint. Upper case and colons between
+// the bytes are accepted, as openssl prints them.
+func parseFingerprint(text string) (string, error) {
+	plain := strings.ToLower(strings.ReplaceAll(text, ":", ""))
+	if b, err := hex.DecodeString(plain); err != nil || len(b) != sha256.Size {
+		return "", fault.New(fault.Invalid, "fingerprint %q is not valid: it must be 64 hexadecimal digits, as runner status shows it", text)
+	}
+	return plain, nil
 }

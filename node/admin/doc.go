@@ -1,14 +1,7 @@
-// Package admin runs the operations of operators on a node. An operation runs in this
-// process on an open store, or in the running server over the Unix socket in its data
-// directory, or over the network. All run the same code, so their answers do not differ.
+// Package admin is the protocol for the operators of a node, and its client. operations.go has the table
+// of operations. A file for each subject has the arguments and results of its operations, and the methods
+// of Client that ask for them. message.go has what all messages share.
 //
-// Server is the socket. Only the server's own user and root may use it. The kernel reports the peer's uid
-// of each connection; the mode of the file is a second check. An operation has the
-// authority of an operator, is one transaction unless its method says otherwise, and is recorded
-// with the uid. A token is only in the answer of the operation that created it.
-//
-// RemoteServer is the network: HTTP/1.1 over TLS 1.3, on an address of its own, if an operator
-// has set one. Each request needs a platform key with the role of its operation (operations.go
-// has the table), is limited in size, time and number, and is recorded with the id of the key and
-// the client's address. No other credential is looked at.
+// A client runs operations in this process on an open store, in the running server over the Unix socket
+// in its data directory (Dial), or over the network (DialURL). Package server answers.
 package admin

@@ -1,15 +1,6 @@
 package admin
 
-import (
-	"context"
-	"os"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"runner.example/internal/fault"
-	"runner.example/keystore"
-)
+import "context"
 
 // Status is the state of a node.
 type Status struct {
@@ -62,43 +53,5 @@ type Descriptors struct {
 
 // Status returns the state of the node.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return ask[Status](ctx, c, "status", struct{}{})
-}
-
-func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (Status, error) {
-	health := l.Store.Health()
-	s := Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Vars: []VarStatus{}}
-	if who.Schema != nil {
-		s.App = who.Schema.App
-		for _, v := range who.Schema.Vars {
-			s.Vars = append(s.Vars, VarStatus{v.Name, v.Type, v.From})
-		}
-	}
-	if l.Runtime == nil || l.URL == "" {
-		return s, nil // no server runs: a command has opened the store
-	}
-	s.Metrics = l.MetricsURL
-	if l.Remote != nil {
-		s.Admin, s.AdminFingerprint = l.RemoteURL, l.Remote.Fingerprint()
-	}
-	s.Uptime = int64(time.Since(l.Started) / time.Second)
-	if err := l.Runtime.NotReady(); err != nil {
-		s.NotReady = fault.Of(err).Detail
-	}
-	use := l.Runtime.MemoryUse()
-	s.Memory = Memory{Handlers: use.HandlersLimit, HandlersUsed: use.Handlers, Bodies: use.BodiesLimit, Answers: use.AnswersLimit}
-	s.Descriptors = descriptors()
-	return s, nil
-}
-
-// descriptors counts the open files of this process. Without /proc the count is 0.
-func descriptors() (d Descriptors) {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		d.Limit = limit.Cur
-	}
-	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-		d.Open = len(open) - 1 // minus the descriptor of /proc/self/fd itself
-	}
-	return d
+	return ask(ctx, c, OpStatus, none{})
 }

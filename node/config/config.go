@@ -12,7 +12,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/runtime"
@@ -35,7 +35,7 @@ type Config struct {
 	Telemetry telemetry.Options
 	Schema    compiler.Options
 	Release   release.Options
-	Admin     admin.Options
+	Admin     server.Options
 	Cluster   cluster.Options
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil

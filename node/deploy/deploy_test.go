@@ -11,7 +11,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/app"
 	"runner.example/node/config"
 	"runner.example/node/deploy"
@@ -21,7 +21,7 @@ import (
 )
 
 // newNode returns a node that activates releases, and serves nothing.
-func newNode(t *testing.T) *admin.Local {
+func newNode(t *testing.T) *server.Local {
 	t.Helper()
 	st, err := store.Open(store.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -33,7 +33,7 @@ func newNode(t *testing.T) *admin.Local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return &admin.Local{
+	return &server.Local{
 		Store: st, Keys: keys, Schema: func() *schema.Schema { return nil }, Releases: release.New(st, release.Options{Keep: 10}),
 		Activate: func(ctx context.Context, change release.Activation) error {
 			_, err := st.Update(ctx, change.Activate)
@@ -73,7 +73,7 @@ func read(t *testing.T, files map[string]string) *deploy.Upload {
 
 // sweeper deletes a blob when bytes are sent.
 type sweeper struct {
-	node   *admin.Local
+	node   *server.Local
 	delete store.Digest
 }
 

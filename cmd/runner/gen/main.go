@@ -1,5 +1,5 @@
 // Command gen writes runner.toml of the repository, from the options of the packages,
-// docs/admin-openapi.json, from the operations of package admin, and
+// docs/admin-openapi.json, from the operations of a node, and
 // notices.txt.gz: the licences of everything that the runner is linked with, from the module
 // cache and the Go toolchain. Run it as
 //
@@ -23,7 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 		err = os.WriteFile("../../runner.toml", settings, 0o644)
 	}
 	if err == nil {
-		err = os.WriteFile("../../docs/admin-openapi.json", admin.OpenAPI(), 0o644)
+		err = os.WriteFile("../../docs/admin-openapi.json", server.OpenAPI(), 0o644)
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -1,4 +1,4 @@
-package admin_test
+package server_test
 
 import (
 	"bytes"
@@ -28,6 +28,7 @@ import (
 	"runner.example/keystore"
 	"runner.example/keystore/credtime"
 	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/node/release"
 	"runner.example/runtime/auth"
 	"runner.example/state/entity"
@@ -36,7 +37,7 @@ import (
 // remoteNode is a node with a server on the network.
 type remoteNode struct {
 	*testing.T
-	local            *admin.Local
+	local            *server.Local
 	dir              string
 	url, fingerprint string
 	keys             map[keystore.Role]keystore.PlatformKey
@@ -64,7 +65,7 @@ func (b *safeBuffer) String() string {
 }
 
 // serveRemote returns a node that serves until the test ends, with a key for each role.
-func serveRemote(t *testing.T, opt admin.RemoteOptions) *remoteNode {
+func serveRemote(t *testing.T, opt server.RemoteOptions) *remoteNode {
 	t.Helper()
 	n := &remoteNode{T: t, dir: t.TempDir(), keys: map[keystore.Role]keystore.PlatformKey{}}
 	n.local = node(t, n.dir)
@@ -85,13 +86,13 @@ func serveRemote(t *testing.T, opt admin.RemoteOptions) *remoteNode {
 	for _, role := range keystore.Roles() {
 		n.keys[role] = n.newKey(role)
 	}
-	certificate, err := admin.OwnCertificate(n.dir)
+	certificate, err := server.OwnCertificate(n.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(&n.log, nil))
 	opt.Auth, opt.Certificate, opt.Logger = auth.New(n.local.Store, n.local.Keys, auth.Options{Logger: logger}), certificate, logger
-	server := admin.NewRemoteServer(n.local, opt)
+	server := server.NewRemoteServer(n.local, opt)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func (n *remoteNode) do(web *http.Client, method, path string, body io.Reader, h
 func bearer(token secret.Token) string { return "Authorization: Bearer " + token.Reveal() }
 
 func TestEachRoleRunsItsOperationsAndOtherCredentialsNone(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	ctx, here := t.Context(), n.local.Client()
 	key, err := here.CreateKey(ctx, admin.CreateKey{Scope: "orders_read", Name: "a"})
 	if err != nil {
@@ -206,7 +207,7 @@ func TestEachRoleRunsItsOperationsAndOtherCredentialsNone(t *testing.T) {
 	tampered[10] ^= 1
 	_, cookie, _ := strings.Cut(session.Cookie.Reveal(), "=")
 
-	operations := admin.RolesOfOperations()
+	operations := server.RolesOfOperations()
 	entries, err := here.ListAudit(ctx, admin.ListAudit{})
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +303,7 @@ func blobPath(contents string) string {
 }
 
 func TestTheNetworkAndTheProcessGiveTheSameAnswers(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	ctx, here, there := t.Context(), n.local.Client(), n.client(keystore.RoleAdmin)
 	made, err := there.CreateKey(ctx, admin.CreateKey{Scope: "orders_read", Name: "Ümläut <&>"})
 	if err != nil {
@@ -344,7 +345,7 @@ func TestTheNetworkAndTheProcessGiveTheSameAnswers(t *testing.T) {
 }
 
 func TestARefusalHasTheStatusOfItsCodeAndItsHint(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	token := bearer(n.keys[keystore.RoleAdmin].Token)
 	for _, c := range []struct {
 		operation, args, code string
@@ -367,7 +368,7 @@ func TestARefusalHasTheStatusOfItsCodeAndItsHint(t *testing.T) {
 }
 
 func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	ctx, there := t.Context(), n.client(keystore.RoleAdmin)
 	made, err := there.CreatePlatformKey(ctx, admin.CreatePlatformKey{Name: "ci", Role: keystore.RoleDeploy})
 	if err != nil {
@@ -404,7 +405,7 @@ func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
 }
 
 func TestARevokedPlatformKeyRunsNothingOnceTheRevocationHasReturned(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	there := n.client(keystore.RoleRead)
 	var revoked atomic.Bool
 	var served, late atomic.Int64
@@ -444,7 +445,7 @@ func TestARevokedPlatformKeyRunsNothingOnceTheRevocationHasReturned(t *testing.T
 }
 
 func TestRefusedPlatformKeysAreLimitedByAddress(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	web := n.web()
 	for i := range 25 {
 		got := n.do(web, "POST", "/v1/status", strings.NewReader("{}"), bearer(keystore.NewToken("rnp")))
@@ -465,7 +466,7 @@ func TestRefusedPlatformKeysAreLimitedByAddress(t *testing.T) {
 
 // An address may have 64 of the 256 connections. Whether they are used does not matter.
 func TestOneAddressCannotTakeAllConnections(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	address := strings.TrimPrefix(n.url, "https://")
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 2, 0, 1)}}
 	dial := func() net.Conn {
@@ -512,7 +513,7 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 }
 
 func TestUploadsAreCheckedAndLimited(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{Options: admin.Options{UploadPerHour: 1000}})
+	n := serveRemote(t, server.RemoteOptions{Options: server.Options{UploadPerHour: 1000}})
 	ctx, there := t.Context(), n.client(keystore.RoleDeploy)
 	file := func(contents string) release.File {
 		return release.File{Name: "app.schema", Size: int64(len(contents)), Digest: sha256.Sum256([]byte(contents))}
@@ -581,7 +582,7 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 func TestOperationsOfOneRoleDoNotDelayThoseOfAnother(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	read, deploy := bearer(n.keys[keystore.RoleRead].Token), bearer(n.keys[keystore.RoleDeploy].Token)
 	var running sync.WaitGroup
 	var ends []*io.PipeWriter
@@ -612,7 +613,7 @@ func TestOperationsOfOneRoleDoNotDelayThoseOfAnother(t *testing.T) {
 
 func TestFourUploadsRunAtOnce(t *testing.T) {
 	t.Parallel()
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	auth := bearer(n.keys[keystore.RoleDeploy].Token)
 	var running sync.WaitGroup
 	var ends []*io.PipeWriter
@@ -657,7 +658,7 @@ type sized struct {
 }
 
 func TestAPanicEndsOnlyItsOperation(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	n.local.Model = func() (*entity.Model, error) { panic("no model") }
 	there := n.client(keystore.RoleAdmin)
 	if _, err := there.ListRows(t.Context(), admin.ListRows{Entity: "Order"}); fault.CodeOf(err) != fault.Unavailable {
@@ -672,7 +673,7 @@ func TestAPanicEndsOnlyItsOperation(t *testing.T) {
 }
 
 func TestTheServerSpeaksOnlyTLS13AndHTTP1(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	address := strings.TrimPrefix(n.url, "https://")
 	if conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
 		_ = conn.Close()
@@ -709,7 +710,7 @@ func TestTheServerSpeaksOnlyTLS13AndHTTP1(t *testing.T) {
 }
 
 func TestAClientVerifiesTheCertificate(t *testing.T) {
-	n := serveRemote(t, admin.RemoteOptions{})
+	n := serveRemote(t, server.RemoteOptions{})
 	ctx, token := t.Context(), n.keys[keystore.RoleRead].Token
 	var colons []string
 	for i := 0; i < len(n.fingerprint); i += 2 {
@@ -761,7 +762,7 @@ func TestAClientVerifiesTheCertificate(t *testing.T) {
 
 func TestTheOwnCertificateIsKept(t *testing.T) {
 	dir := t.TempDir()
-	first, err := admin.OwnCertificate(dir)
+	first, err := server.OwnCertificate(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -770,14 +771,14 @@ func TestTheOwnCertificateIsKept(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if again, err := admin.OwnCertificate(dir); err != nil || !bytes.Equal(again.Certificate[0], first.Certificate[0]) {
+	if again, err := server.OwnCertificate(dir); err != nil || !bytes.Equal(again.Certificate[0], first.Certificate[0]) {
 		t.Errorf("another certificate, or %v", err)
 	}
 	// A start that ended between the two files has left a key that no client knows.
 	if err := os.Remove(filepath.Join(dir, "admin-cert.pem")); err != nil {
 		t.Fatal(err)
 	}
-	second, err := admin.OwnCertificate(dir)
+	second, err := server.OwnCertificate(dir)
 	if err != nil || bytes.Equal(second.Certificate[0], first.Certificate[0]) {
 		t.Errorf("the same certificate, or %v", err)
 	}
@@ -785,7 +786,7 @@ func TestTheOwnCertificateIsKept(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "admin-key.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.OwnCertificate(dir); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "remove both") {
+	if _, err := server.OwnCertificate(dir); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "remove both") {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package admin
+package server
 
 import (
 	"context"
@@ -24,12 +24,10 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/keystore"
+	"runner.example/node/admin"
 	"runner.example/node/release"
 	"runner.example/runtime/auth"
 )
-
-// remotePath begins the path of every operation over the network.
-const remotePath = "/v1/"
 
 // The limits of a RemoteServer.
 const (
@@ -125,7 +123,9 @@ func (s *RemoteServer) Shutdown(ctx context.Context) error {
 func (s *RemoteServer) SetCertificate(c *tls.Certificate) { s.certificate.Store(c) }
 
 // Fingerprint returns the fingerprint of the certificate.
-func (s *RemoteServer) Fingerprint() string { return fingerprint(s.certificate.Load().Certificate[0]) }
+func (s *RemoteServer) Fingerprint() string {
+	return admin.Fingerprint(s.certificate.Load().Certificate[0])
+}
 
 // ServeHTTP checks the platform key and its role, and runs the operation that the path names:
 // POST /v1/<operation> as on the socket, or PUT /v1/blobs/<sha256>.
@@ -141,13 +141,13 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	who.id = key.ID
 	control := http.NewResponseController(w)
-	name, ok := strings.CutPrefix(r.URL.Path, remotePath)
-	digest, upload := strings.CutPrefix(name, strings.TrimPrefix(blobPath, "/"))
+	name, ok := strings.CutPrefix(r.URL.Path, admin.RemotePath)
+	digest, upload := strings.CutPrefix(name, admin.BlobPath)
 	switch {
 	case !ok:
-		err = fault.New(fault.NotFound, "paths begin with %s", remotePath)
+		err = fault.New(fault.NotFound, "paths begin with %s", admin.RemotePath)
 	case upload:
-		name = uploadOperation
+		name = admin.OpUpload.Name
 		err = s.upload(w, r, control, key.Role, digest)
 	default:
 		err = s.operate(w, r, control, key.Role, name, who)
@@ -207,7 +207,7 @@ func addressOf(remote string) netip.Addr {
 func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role, name string, who operator) error {
 	needed, known := roleOf(name)
 	switch {
-	case !known || name == uploadOperation: // that is a PUT of another path
+	case !known || name == admin.OpUpload.Name: // that is a PUT of another path
 		return unknownOperation(name)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -222,7 +222,7 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 	}
 	defer done()
 	_ = control.SetReadDeadline(clock.In(argumentTime)) // fails only if the connection is closed
-	limit := int64(maxMessage)
+	limit := int64(admin.MaxMessage)
 	if needed != keystore.RoleAdmin {
 		limit = maxPlainArguments
 	}
@@ -231,7 +231,7 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 		return err
 	}
 	_ = control.SetReadDeadline(time.Time{}) // an operation takes as long as it takes
-	if name == backupOperation {
+	if name == admin.OpBackup.Name {
 		if err := s.sendBackup(w, r); err != nil {
 			return &sentError{err}
 		}
@@ -251,8 +251,7 @@ func (s *RemoteServer) upload(w http.ResponseWriter, r *http.Request, control *h
 		w.Header().Set("Allow", http.MethodPut)
 		return fault.New(fault.MethodNotAllowed, "the method must be PUT, not %s", r.Method)
 	}
-	needed, _ := roleOf(uploadOperation)
-	if err := allow(have, needed); err != nil {
+	if err := allow(have, admin.OpUpload.Role); err != nil {
 		return err
 	}
 	f, err := uploadOf(r, digest)

@@ -1,4 +1,4 @@
-package admin_test
+package server_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/state/store"
@@ -49,7 +50,7 @@ routes("/v1", auth: apiKey(orders_read)) {
 `
 
 // node is a node with its data in dir.
-func node(t *testing.T, dir string) *admin.Local {
+func node(t *testing.T, dir string) *server.Local {
 	t.Helper()
 	s, found := compiler.Compile([]diag.Source{{Name: "orders.schema", Text: []byte(appSchema)}}, compiler.Options{})
 	if found.HasErrors() {
@@ -65,18 +66,18 @@ func node(t *testing.T, dir string) *admin.Local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return &admin.Local{Store: st, Keys: keys, Schema: func() *schema.Schema { return s }, URL: "http://127.0.0.1:1"}
+	return &server.Local{Store: st, Keys: keys, Schema: func() *schema.Schema { return s }, URL: "http://127.0.0.1:1"}
 }
 
 // serve answers for local on the socket in dir until the test ends, or until
 // the returned function is called.
-func serve(t *testing.T, dir string, local *admin.Local) (stop func()) {
+func serve(t *testing.T, dir string, local *server.Local) (stop func()) {
 	t.Helper()
-	ln, err := admin.Listen(dir)
+	ln, err := server.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := admin.NewServer(local, nil)
+	server := server.NewSocketServer(local, nil)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ln) }()
 	stopped := false
@@ -423,7 +424,7 @@ func TestAFileThatIsNotASocketIsNotReplaced(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ln, err := admin.Listen(dir); err == nil {
+	if ln, err := server.Listen(dir); err == nil {
 		_ = ln.Close()
 		t.Error("the file was replaced")
 	} else if !strings.Contains(err.Error(), "move it away") {

@@ -1,4 +1,4 @@
-package admin
+package server
 
 import (
 	"context"
@@ -10,61 +10,16 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
+	"runner.example/node/admin"
 	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/state/audit"
 	"runner.example/state/store"
 )
 
-// MaxEach is the most rows of one CallEach: they are one transaction.
-const MaxEach = 100
-
 // keyEach is the prefix of the keys that store the positions of unfinished runs. A run is identified by
 // its entity, function, conditions and tenant.
 const keyEach = "each/"
-
-// CallEach selects the rows for which a function is called: one batch, in the order of their ids.
-// Rows whose id is greater than every id at the start of the run are not selected: the function may
-// insert rows of the entity. The position is stored in the transaction of the batch. So a call with the
-// same arguments continues after it, also one of another operator, until all rows are done.
-type CallEach struct {
-	Entity string      `json:"entity"`
-	Where  []Condition `json:"where,omitempty"`
-	// Function has one parameter without a default, which gets the id of a row.
-	Function string `json:"function"`
-	// Tenant is the only tenant whose rows the function reaches; empty: all.
-	Tenant string `json:"tenant,omitempty"`
-	// Limit is 1-100; 0: 100.
-	Limit int `json:"limit,omitempty"`
-	// Restart begins with the first row, also if there is a position.
-	Restart bool `json:"restart,omitempty"`
-	// Continue only continues: without a position the run has ended, and no row is selected.
-	Continue bool `json:"continue,omitempty"`
-	// CountOnly asks for the number of rows, and of those that were done before.
-	CountOnly bool `json:"countOnly,omitempty"`
-}
-
-// EachDone is the result of one batch.
-type EachDone struct {
-	// Count is the number of calls. With CountOnly it is the number of rows to process, or 0 if Before
-	// is not 0: then that number is unknown.
-	Count int `json:"count"`
-	// Before is the number of rows that earlier batches of the run have processed.
-	Before int `json:"before"`
-	// More: there may be rows after the batch.
-	More bool `json:"more"`
-	// Failed is the answer that refused the batch, if its status is 400 or above: then nothing was
-	// done. FailedRow is the id of its row.
-	Failed    *Called `json:"failed,omitempty"`
-	FailedRow string  `json:"failedRow,omitempty"`
-	// Retry: a smaller batch may succeed.
-	Retry bool `json:"retry,omitempty"`
-}
-
-// CallEach calls a function for each of a batch of rows, in one transaction.
-func (c *Client) CallEach(ctx context.Context, request CallEach) (EachDone, error) {
-	return ask[EachDone](ctx, c, "data.each", request)
-}
 
 // eachPosition is how far a run has come.
 type eachPosition struct {
@@ -75,7 +30,7 @@ type eachPosition struct {
 	Count int `json:"count"`
 }
 
-func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallEach) (done EachDone, err error) {
+func (l *Local) callEach(ctx context.Context, who keystore.Authority, args admin.CallEach) (done admin.EachDone, err error) {
 	if l.Runtime == nil {
 		return done, fault.New(fault.Unavailable, "this node runs no functions")
 	}
@@ -84,9 +39,9 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	}
 	switch {
 	case args.Limit == 0:
-		args.Limit = MaxEach
-	case args.Limit < 0 || args.Limit > MaxEach:
-		return done, fault.New(fault.Invalid, "limit must be between 1 and %d", MaxEach)
+		args.Limit = admin.MaxEach
+	case args.Limit < 0 || args.Limit > admin.MaxEach:
+		return done, fault.New(fault.Invalid, "limit must be between 1 and %d", admin.MaxEach)
 	case args.Restart && args.Continue:
 		return done, fault.New(fault.Invalid, "restart and continue exclude each other")
 	}
@@ -116,9 +71,9 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 	case e.failed != nil: // a query or a write of the operator, not of the function
 		return done, e.failed
 	case len(e.ids) == 0:
-		return EachDone{Before: e.position.Count}, nil
+		return admin.EachDone{Before: e.position.Count}, nil
 	case answer.Status >= 400:
-		done.Failed = &Called{RequestID: who.RequestID, Status: answer.Status, Code: answer.Code, Detail: answer.Detail, Headers: [][2]string{}, Body: answer.Body}
+		done.Failed = &admin.Called{RequestID: who.RequestID, Status: answer.Status, Code: answer.Code, Detail: answer.Detail, Headers: [][2]string{}, Body: answer.Body}
 		done.FailedRow = e.ids[min(answer.N, len(e.ids)-1)]
 		done.Retry = !answer.Sent && mayFitSmaller(answer)
 		if answer.Errors != nil {
@@ -126,7 +81,7 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args CallE
 		}
 		return done, err
 	}
-	return EachDone{Count: answer.N - e.skipped, Before: e.position.Count, More: e.more(answer.N)}, nil
+	return admin.EachDone{Count: answer.N - e.skipped, Before: e.position.Count, More: e.more(answer.N)}, nil
 }
 
 // mayFitSmaller reports whether fewer rows at a time may succeed where a batch has failed.
@@ -176,7 +131,7 @@ func (l *Local) rowParam(function, entity string) (string, error) {
 type eachCall struct {
 	*Local
 	who      keystore.Authority
-	args     CallEach
+	args     admin.CallEach
 	param    string
 	where    []any
 	end      string       // the id of the last row, if a run begins
@@ -230,7 +185,7 @@ func (e *eachCall) findEnd(tx *store.Tx) error {
 }
 
 // count counts the rows, unless some were done before: then it is not known how many are left.
-func (e *eachCall) count(tx *store.Tx, done *EachDone) error {
+func (e *eachCall) count(tx *store.Tx, done *admin.EachDone) error {
 	if _, err := e.find(tx); err != nil {
 		return err
 	}
@@ -266,7 +221,7 @@ func (e *eachCall) params(tx *store.Tx) (all [][]byte, err error) {
 	}
 	e.full = len(e.ids) == e.args.Limit
 	for _, id := range e.ids {
-		params, err := marshal(map[string]string{e.param: id})
+		params, err := admin.Marshal(map[string]string{e.param: id})
 		if err != nil {
 			return nil, err
 		}

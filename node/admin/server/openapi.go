@@ -1,4 +1,4 @@
-package admin
+package server
 
 import (
 	"encoding"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/keystore"
+	"runner.example/node/admin"
 	"runner.example/node/cluster"
 	"runner.example/state/audit"
 	"runner.example/state/jobs"
@@ -22,15 +23,15 @@ import (
 func OpenAPI() []byte {
 	d := &document{schemas: map[string]any{}, types: map[string]reflect.Type{}}
 	paths := map[string]any{
-		remotePath + "blobs/{sha256}": map[string]any{"put": d.uploadOperation()},
-		remotePath + backupOperation: map[string]any{"post": d.operation(backupOperation, streams[backupOperation], reflect.TypeFor[struct{}](), map[string]any{
+		admin.RemotePath + admin.BlobPath + "{sha256}": map[string]any{"put": d.uploadOperation()},
+		admin.RemotePath + admin.OpBackup.Name: map[string]any{"post": d.operation(admin.OpBackup.Name, admin.OpBackup.Role, reflect.TypeFor[struct{}](), map[string]any{
 			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
 			"content":     map[string]any{"application/octet-stream": map[string]any{}},
 		})},
 	}
-	for _, name := range slices.Sorted(maps.Keys(operations)) {
-		op := operations[name]
-		paths[remotePath+name] = map[string]any{"post": d.operation(name, op.role, op.args, map[string]any{
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		op := handlers[name]
+		paths[admin.RemotePath+name] = map[string]any{"post": d.operation(name, op.role, op.args, map[string]any{
 			"description": "The result.", "content": jsonContent(d.schema(op.result)),
 		})}
 	}
@@ -46,7 +47,7 @@ func OpenAPI() []byte {
 			"securitySchemes": map[string]any{"platformKey": map[string]any{"type": "http", "scheme": "bearer", "description": "The token of a platform key: rnp_ and 36 characters."}},
 			"schemas":         d.schemas,
 			"responses": map[string]any{"Refusal": map[string]any{
-				"description": "Nothing was done.", "content": jsonContent(d.schema(reflect.TypeFor[refusal]())),
+				"description": "Nothing was done.", "content": jsonContent(d.schema(reflect.TypeFor[admin.Refusal]())),
 				"headers": map[string]any{"Retry-After": map[string]any{"description": "Seconds, with the codes rate_limited, overloaded and key_store_stale.", "schema": map[string]any{"type": "integer"}}},
 			}},
 		},
@@ -76,7 +77,7 @@ func (d *document) operation(name string, role keystore.Role, args reflect.Type,
 
 func (d *document) uploadOperation() map[string]any {
 	return map[string]any{
-		"operationId": uploadOperation, "summary": "Store a file of a release. Needs the role " + string(streams[uploadOperation]) + ".", "x-role": streams[uploadOperation], "security": security,
+		"operationId": admin.OpUpload.Name, "summary": "Store a file of a release. Needs the role " + string(admin.OpUpload.Role) + ".", "x-role": admin.OpUpload.Role, "security": security,
 		"parameters": []any{map[string]any{
 			"name": "sha256", "in": "path", "required": true, "description": "SHA-256 of the file.", "schema": d.schema(reflect.TypeFor[store.Digest]()),
 		}},
@@ -94,25 +95,25 @@ func jsonContent(schema map[string]any) map[string]any {
 
 // described are the schemas of types that are not encoded by their fields.
 var described = map[reflect.Type]map[string]any{
-	reflect.TypeFor[json.RawMessage]():               {"description": "Any JSON value."},
-	reflect.TypeFor[[]byte]():                        {"type": "string", "contentEncoding": "base64"},
-	reflect.TypeFor[time.Time]():                     date,
-	reflect.TypeFor[*time.Time]():                    dateOrNull,
-	reflect.TypeFor[audit.Timestamp]():               date,
-	reflect.TypeFor[jobs.Time]():                     date,
-	reflect.TypeFor[jobs.State]():                    {"type": "string", "enum": jobs.States},
-	reflect.TypeFor[cluster.Role]():                  {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
-	reflect.TypeFor[store.Digest]():                  {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-	reflect.TypeFor[keystore.Role]():                 {"type": "string", "enum": keystore.Roles()},
-	reflect.TypeFor[keystore.Key]():                  apiKey,
-	reflect.TypeFor[keystore.PlatformKey]():          platformKey,
-	reflect.TypeFor[keystore.Session]():              session,
-	reflect.TypeFor[Changed[keystore.Key]]():         apiKey,
-	reflect.TypeFor[Changed[keystore.PlatformKey]](): platformKey,
-	reflect.TypeFor[Changed[keystore.Session]]():     session,
-	reflect.TypeFor[Changed[RevokedSessions]]():      object("How many sessions were revoked.", map[string]any{"count": map[string]any{"type": "integer"}}),
-	reflect.TypeFor[keystore.Page]():                 page("keys"),
-	reflect.TypeFor[keystore.SessionPage]():          page("sessions"),
+	reflect.TypeFor[json.RawMessage]():                      {"description": "Any JSON value."},
+	reflect.TypeFor[[]byte]():                               {"type": "string", "contentEncoding": "base64"},
+	reflect.TypeFor[time.Time]():                            date,
+	reflect.TypeFor[*time.Time]():                           dateOrNull,
+	reflect.TypeFor[audit.Timestamp]():                      date,
+	reflect.TypeFor[jobs.Time]():                            date,
+	reflect.TypeFor[jobs.State]():                           {"type": "string", "enum": jobs.States},
+	reflect.TypeFor[cluster.Role]():                         {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
+	reflect.TypeFor[store.Digest]():                         {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+	reflect.TypeFor[keystore.Role]():                        {"type": "string", "enum": keystore.Roles()},
+	reflect.TypeFor[keystore.Key]():                         apiKey,
+	reflect.TypeFor[keystore.PlatformKey]():                 platformKey,
+	reflect.TypeFor[keystore.Session]():                     session,
+	reflect.TypeFor[admin.Changed[keystore.Key]]():          apiKey,
+	reflect.TypeFor[admin.Changed[keystore.PlatformKey]]():  platformKey,
+	reflect.TypeFor[admin.Changed[keystore.Session]]():      session,
+	reflect.TypeFor[admin.Changed[admin.RevokedSessions]](): object("How many sessions were revoked.", map[string]any{"count": map[string]any{"type": "integer"}}),
+	reflect.TypeFor[keystore.Page]():                        page("keys"),
+	reflect.TypeFor[keystore.SessionPage]():                 page("sessions"),
 }
 
 var (

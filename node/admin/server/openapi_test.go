@@ -1,4 +1,4 @@
-package admin_test
+package server_test
 
 import (
 	"encoding/json"
@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"runner.example/node/admin"
+	"runner.example/node/admin/server"
 )
 
-const openAPIFile = "../../docs/admin-openapi.json"
+const openAPIFile = "../../../docs/admin-openapi.json"
 
 func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 	written, err := os.ReadFile(openAPIFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(admin.OpenAPI()), string(written)); diff != "" {
+	if diff := cmp.Diff(string(server.OpenAPI()), string(written)); diff != "" {
 		t.Errorf("run go generate ./cmd/runner (-generated +file):\n%s", diff)
 	}
 	var document struct {
@@ -48,7 +48,7 @@ func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 		}
 	}
 	want := map[string]string{}
-	for name, role := range admin.RolesOfOperations() {
+	for name, role := range server.RolesOfOperations() {
 		want[name] = string(role)
 	}
 	if diff := cmp.Diff(want, roles); diff != "" {
@@ -66,7 +66,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 			"functions.call jobs.cancel jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke reload " +
 			"sessions.create sessions.list sessions.revoke sessions.revokeAll",
 	}
-	roles := admin.RolesOfOperations()
+	roles := server.RolesOfOperations()
 	got := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
 		got[string(roles[name])] = strings.TrimSpace(got[string(roles[name])] + " " + name)

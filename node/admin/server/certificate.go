@@ -1,14 +1,12 @@
-package admin
+package server
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -16,7 +14,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"runner.example/internal/atomicio"
@@ -81,20 +78,4 @@ func createCertificate(certPath, keyPath string) error {
 
 func writePEM(path, kind string, der []byte) error {
 	return atomicio.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-}
-
-// fingerprint returns the SHA-256 of a certificate in DER form, as 64 hexadecimal digits.
-func fingerprint(der []byte) string {
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:])
-}
-
-// parseFingerprint returns a fingerprint in the form of fingerprint. Upper case and colons between
-// the bytes are accepted, as openssl prints them.
-func parseFingerprint(text string) (string, error) {
-	plain := strings.ToLower(strings.ReplaceAll(text, ":", ""))
-	if b, err := hex.DecodeString(plain); err != nil || len(b) != sha256.Size {
-		return "", fault.New(fault.Invalid, "fingerprint %q is not valid: it must be 64 hexadecimal digits, as runner status shows it", text)
-	}
-	return plain, nil
 }

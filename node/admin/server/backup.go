@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"runner.example/internal/clock"
+	"runner.example/internal/fault"
+	"runner.example/node/admin"
+	"runner.example/node/backup"
+)
+
+// backupStall is how long the server waits for a client that does not read.
+const backupStall = time.Minute
+
+func (l *Local) backup(ctx context.Context, w io.Writer) error {
+	app := ""
+	if s := l.Schema(); s != nil {
+		app = s.App
+	}
+	if err := l.Releases.Fetch(ctx); err != nil {
+		return err
+	}
+	_, err := backup.Write(ctx, l.Store, l.Keys, app, w)
+	return err
+}
+
+// sendBackup streams a backup. When the client closes the connection or reads nothing for
+// backupStall, the backup ends. An error is logged, and sent as a trailer.
+func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Trailer", admin.BackupError)
+	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
+	began := clock.Mark()
+	err := s.local.backup(r.Context(), out)
+	s.local.Metrics.Backup(err)
+	if err != nil {
+		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
+		f := fault.Of(explained(err))
+		text, _ := json.Marshal(refusalOf(f))
+		w.Header().Set(admin.BackupError, string(text))
+		return err
+	}
+	s.logger.InfoContext(r.Context(), "backup written", "bytes", out.n, "took", time.Since(began))
+	return nil
+}
+
+// deadlineWriter sets a deadline before each write.
+type deadlineWriter struct {
+	w       io.Writer
+	control *http.ResponseController
+	n       int64
+}
+
+func (s *deadlineWriter) Write(b []byte) (int, error) {
+	if err := s.control.SetWriteDeadline(clock.In(backupStall)); err != nil {
+		return 0, err
+	}
+	n, err := s.w.Write(b)
+	s.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/node/admin"
+	"runner.example/runtime"
+)
+
+func (l *Local) callFunction(ctx context.Context, who keystore.Authority, args admin.CallFunction) (called admin.Called, err error) {
+	if l.Runtime == nil {
+		return called, fault.New(fault.Unavailable, "this node runs no functions")
+	}
+	if err := keystore.CheckLine("tenant", args.Tenant); err != nil {
+		return called, err
+	}
+	who.Caller.Tenant = args.Tenant
+	answer, err := l.Runtime.Call(ctx, runtime.FunctionCall{Name: args.Name, Params: args.Params, Caller: who.Caller, RequestID: who.RequestID})
+	if err != nil {
+		return called, err
+	}
+	called = admin.Called{
+		RequestID: who.RequestID, Status: answer.Status, Code: answer.Code, Detail: answer.Detail,
+		Headers: [][2]string{}, Body: answer.Body,
+	}
+	for _, h := range answer.Headers {
+		called.Headers = append(called.Headers, [2]string{string(h.Name), string(h.Value)})
+	}
+	if answer.Errors != nil {
+		err = json.Unmarshal(answer.Errors, &called.Errors)
+	}
+	return called, err
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/node/admin"
+)
+
+// handler runs an operation of the table in package admin.
+type handler struct {
+	name         string
+	role         keystore.Role
+	commits      bool
+	args, result reflect.Type
+	do           func(l *Local, ctx context.Context, who keystore.Authority, args []byte) (any, error)
+}
+
+// handlers are those of all operations, by name. Streams have none.
+var handlers = byName(
+	handle(admin.OpStatus, (*Local).status),
+	handle(admin.OpCreateKey, (*Local).createKey),
+	handle(admin.OpGetKey, (*Local).getKey),
+	handle(admin.OpListKeys, (*Local).listKeys),
+	handle(admin.OpRotateKey, (*Local).rotateKey),
+	handle(admin.OpRevokeKey, takeAway((*keystore.Keystore).Revoke)),
+	handle(admin.OpDisableKey, takeAway((*keystore.Keystore).Disable)),
+	handle(admin.OpEnableKey, (*Local).enableKey),
+	handle(admin.OpCreatePlatformKey, (*Local).createPlatformKey),
+	handle(admin.OpListPlatformKeys, (*Local).listPlatformKeys),
+	handle(admin.OpRevokePlatformKey, (*Local).revokePlatformKey),
+	handle(admin.OpCreateSession, (*Local).createSession),
+	handle(admin.OpListSessions, (*Local).listSessions),
+	handle(admin.OpRevokeSession, (*Local).revokeSession),
+	handle(admin.OpRevokeSessions, (*Local).revokeSessions),
+	handle(admin.OpGetRow, (*Local).getRow),
+	handle(admin.OpListRows, (*Local).listRows),
+	handle(admin.OpImportRows, (*Local).importRows),
+	handle(admin.OpUpdateRows, (*Local).updateRows),
+	handle(admin.OpDeleteRows, (*Local).deleteRows),
+	handle(admin.OpDropKept, (*Local).dropKept),
+	handle(admin.OpCallEach, (*Local).callEach),
+	handle(admin.OpCallFunction, (*Local).callFunction),
+	handle(admin.OpListJobs, (*Local).listJobs),
+	handle(admin.OpGetJob, (*Local).getJob),
+	handle(admin.OpRetryJob, (*Local).retryJob),
+	handle(admin.OpCancelJob, (*Local).cancelJob),
+	handle(admin.OpEnqueueJob, (*Local).enqueueJob),
+	handle(admin.OpListAudit, (*Local).listAudit),
+	handle(admin.OpVerifyAudit, (*Local).verifyAudit),
+	handle(admin.OpCompareSchema, (*Local).compareSchema),
+	handle(admin.OpReload, (*Local).reload),
+	handle(admin.OpListReleases, (*Local).listReleases),
+	handle(admin.OpGetRelease, (*Local).getRelease),
+	handle(admin.OpMissingFiles, (*Local).missingFiles),
+	handle(admin.OpAddRelease, (*Local).addRelease),
+	handle(admin.OpActivateRelease, (*Local).activateRelease),
+	handle(admin.OpShowClock, (*Local).showClock),
+	handle(admin.OpAcceptClock, (*Local).acceptClock),
+	handle(admin.OpInviteNode, (*Local).inviteNode),
+	handle(admin.OpClusterStatus, (*Local).clusterStatus),
+	handle(admin.OpLeaveCluster, (*Local).leaveCluster),
+)
+
+func byName(all ...handler) map[string]handler {
+	named := map[string]handler{}
+	for _, h := range all {
+		named[h.name] = h
+	}
+	return named
+}
+
+// handle returns the handler that decodes the arguments of op and calls do. An unknown member is refused:
+// what it asks for would silently not be done.
+func handle[A, R any](op admin.Operation[A, R], do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) handler {
+	return handler{op.Name, op.Role, op.Commits, reflect.TypeFor[A](), reflect.TypeFor[R](), func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
+		var args A
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&args); err != nil {
+			return nil, fault.New(fault.Invalid, "invalid arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
+		}
+		return do(l, ctx, who, args)
+	}}
+}
+
+// roleOf returns the role that the operation with that name needs over the network.
+func roleOf(name string) (role keystore.Role, ok bool) {
+	switch name {
+	case admin.OpUpload.Name:
+		return admin.OpUpload.Role, true
+	case admin.OpBackup.Name:
+		return admin.OpBackup.Role, true
+	}
+	h, ok := handlers[name]
+	return h.role, ok
+}
+
+func unknownOperation(name string) error {
+	return fault.New(fault.NotFound, "unknown operation %q: is the server older than the command?", name).
+		WithHint("runner version and runner status show the versions of both")
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"runner.example/internal/caller"
+	"runner.example/internal/clock"
+	"runner.example/internal/fault"
+	"runner.example/internal/ids"
+	"runner.example/internal/telemetry"
+	"runner.example/keystore"
+	"runner.example/node/admin"
+	"runner.example/node/cluster"
+	"runner.example/node/release"
+	"runner.example/runtime"
+	"runner.example/schema"
+	"runner.example/state/entity"
+	"runner.example/state/jobs"
+	"runner.example/state/store"
+)
+
+// Local is a node in this process. The creator of a Local owns its parts and closes them.
+// It is safe for concurrent use.
+type Local struct {
+	Store *store.Store
+	Keys  *keystore.Keystore
+	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be
+	// listed and revoked, but not created.
+	Schema func() *schema.Schema
+	// Model returns the model of the active schema's rows, or nil. Only operations on rows
+	// call it.
+	Model func() (*entity.Model, error)
+	// Runtime runs functions; nil: the node runs none.
+	Runtime *runtime.Runtime
+	// URL is the address of the server; empty without one.
+	URL string
+	// Started is when the server was started.
+	Started time.Time
+	// KeepJobs is how long cancelled jobs are kept.
+	KeepJobs jobs.Keep
+	// Metrics counts backups; nil counts nothing. MetricsURL is the URL of the metrics, or
+	// empty.
+	Metrics    *telemetry.Metrics
+	MetricsURL string
+	// Remote is the server for operators on the network; nil: there is none. RemoteURL is its
+	// address.
+	Remote    *RemoteServer
+	RemoteURL string
+	// Releases are those in the store.
+	Releases *release.Releases
+	// Activate activates a stored release. It is nil if no server runs.
+	Activate func(context.Context, release.Activation) error
+	// Cluster is the node of a cluster that this is, or nil. Leave ends its server.
+	Cluster *cluster.Node
+	Leave   func()
+	// Reload reads the app and its settings again. It is nil if the node cannot reload.
+	Reload func(context.Context) (*admin.Reloaded, error)
+}
+
+// Client returns a client that runs everything in this process.
+func (l *Local) Client() *admin.Client { return admin.NewClient(inProcess{l}) }
+
+// inProcess is the transport of such a client. The operator is the user of the process.
+type inProcess struct{ *Local }
+
+func (p inProcess) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
+	return p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
+}
+
+func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
+	if err := p.backup(ctx, w); err != nil {
+		return explained(err)
+	}
+	return nil
+}
+
+func (p inProcess) Put(ctx context.Context, f release.File, contents io.Reader) error {
+	return p.put(ctx, f, contents)
+}
+
+// operator is who asks for an operation.
+type operator struct {
+	// id is a user of this machine, or a platform key.
+	id string
+	// requestID is that of the request, address that of a client on the network.
+	requestID, address string
+}
+
+// newOperator returns an operator with a new request id.
+func newOperator(id string) operator {
+	return operator{id: id, requestID: ids.New(clock.System())}
+}
+
+// userOperator returns the operator for a user of this machine.
+func userOperator(uid uint32) operator { return newOperator(fmt.Sprintf("uid:%d", uid)) }
+
+// do runs the operation with that name and returns its result. Every error is a fault with a
+// detail.
+func (l *Local) do(ctx context.Context, who operator, name string, args []byte) ([]byte, error) {
+	op, ok := handlers[name]
+	if !ok {
+		return nil, unknownOperation(name)
+	}
+	if op.commits && l.Cluster != nil {
+		var end context.CancelFunc
+		ctx, end = l.Cluster.WithMajority(ctx)
+		defer end()
+	}
+	result, err := op.do(l, ctx, keystore.Authority{
+		Schema:    l.Schema(),
+		Caller:    caller.Caller{Kind: caller.System, UserID: who.id},
+		RequestID: who.requestID, Address: who.address,
+	}, args)
+	if err != nil && context.Cause(ctx) == cluster.ErrNoMajority {
+		return nil, cluster.ErrNoMajority
+	}
+	if err != nil {
+		return nil, explained(err)
+	}
+	return admin.Marshal(result)
+}
+
+// explained returns err as a fault with a detail: operators may see the causes.
+func explained(err error) error {
+	f := fault.Of(err)
+	if f.Detail != "" {
+		return f
+	}
+	return fault.Wrap(err, f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+}

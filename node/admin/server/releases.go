@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"runner.example/internal/console"
+	"runner.example/internal/diag"
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/node/admin"
+	"runner.example/node/release"
+	"runner.example/state/audit"
+	"runner.example/state/store"
+)
+
+// maxSources limits the schema files of an answer, in bytes. A schema that compiles is smaller.
+const maxSources = 16 << 20
+
+func (l *Local) listReleases(ctx context.Context, _ keystore.Authority, _ struct{}) (admin.ReleaseList, error) {
+	all, active, err := l.Releases.List(ctx)
+	return admin.ReleaseList{
+		Active: active, Releases: append([]release.Release{}, all...), TrustedKeys: append(release.TrustedKeys{}, l.Releases.TrustedKeys()...),
+	}, err
+}
+
+func (l *Local) getRelease(ctx context.Context, _ keystore.Authority, args admin.ReleaseID) (found admin.ReleaseSources, err error) {
+	if err := release.CheckID(args.ID); err != nil {
+		return found, err
+	}
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		found.Release, err = release.Get(tx, args.ID)
+		return err
+	})
+	if err != nil {
+		return found, err
+	}
+	schema := release.Manifest{Files: slices.DeleteFunc(slices.Clone(found.Files), func(f release.File) bool { return !release.IsSchema(f.Name) })}
+	bytes := int64(0)
+	for _, f := range schema.Files {
+		bytes += f.Size
+	}
+	if bytes > maxSources {
+		return found, fault.New(fault.TooLarge, "the schema files of the release have %d bytes, and the limit of an answer is %d", bytes, maxSources)
+	}
+	files, err := l.Releases.Contents(ctx, schema)
+	for _, f := range files {
+		found.Sources = append(found.Sources, diag.Source{Name: f.Name, Text: f.Data})
+	}
+	return found, allFaults(err)
+}
+
+func (l *Local) missingFiles(ctx context.Context, _ keystore.Authority, m release.Manifest) (admin.MissingFiles, error) {
+	if err := m.Check(); err != nil {
+		return admin.MissingFiles{}, allFaults(err)
+	}
+	missing, err := l.Releases.Missing(ctx, m)
+	return admin.MissingFiles{Files: append([]release.File{}, missing...)}, err
+}
+
+func (l *Local) addRelease(ctx context.Context, who keystore.Authority, args admin.AddRelease) (release.Release, error) {
+	rel, err := l.Releases.Add(ctx, args.Manifest, args.Signature, authorOf(who))
+	return rel, allFaults(err)
+}
+
+func (l *Local) activateRelease(ctx context.Context, who keystore.Authority, args admin.ActivateRelease) (admin.ProblemAnswer, error) {
+	if err := release.CheckID(args.ID); err != nil {
+		return admin.ProblemAnswer{}, err
+	}
+	if l.Activate == nil {
+		return admin.ProblemAnswer{}, fault.New(fault.Unavailable, "this server activates no releases: runner dev serves the app directory")
+	}
+	return problemOf(l.Activate(ctx, release.Activation{ID: args.ID, Origin: release.Deploy, By: authorOf(who), Expected: args.Expected}), "release not activated; the active one is kept: ")
+}
+
+// authorOf returns who does an operation, for the audit.
+func authorOf(who keystore.Authority) release.Author {
+	return release.Author{Actor: audit.ActorOf(who.Caller), RequestID: who.RequestID, Address: who.Address}
+}
+
+// allFaults joins the reasons of an error to one fault: an answer has one.
+func allFaults(err error) error {
+	parts := console.Parts(err)
+	if len(parts) < 2 {
+		return err
+	}
+	var details []string
+	for _, part := range parts {
+		details = append(details, fault.Of(part).Detail)
+	}
+	return fault.Wrap(err, fault.Of(parts[0]).Code, "%s", strings.Join(details, "; "))
+}
+
+// put stores an uploaded file.
+func (l *Local) put(ctx context.Context, f release.File, contents io.Reader) error {
+	if f.Size < 0 || f.Size > release.MaxFileBytes {
+		return tooLarge(f.Size)
+	}
+	return l.Store.PutBlobAs(ctx, contents, f.Digest, f.Size)
+}
+
+func tooLarge(size int64) error {
+	return fault.New(fault.TooLarge, "the file has %d bytes, and the limit is %d", size, release.MaxFileBytes)
+}
+
+// uploadOf returns the file that a request uploads, whose path ends with the digest.
+func uploadOf(r *http.Request, digest string) (f release.File, err error) {
+	if f.Digest, err = store.ParseDigest(digest); err != nil {
+		return f, fault.New(fault.Invalid, "the path ends with %v", err)
+	}
+	if f.Size = r.ContentLength; f.Size < 0 {
+		return f, fault.New(fault.Invalid, "the length of the file is missing: send Content-Length")
+	}
+	return f, nil
+}

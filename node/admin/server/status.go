@@ -1,0 +1,51 @@
+package server
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"runner.example/internal/fault"
+	"runner.example/keystore"
+	"runner.example/node/admin"
+)
+
+func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (admin.Status, error) {
+	health := l.Store.Health()
+	s := admin.Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Vars: []admin.VarStatus{}}
+	if who.Schema != nil {
+		s.App = who.Schema.App
+		for _, v := range who.Schema.Vars {
+			s.Vars = append(s.Vars, admin.VarStatus{Name: v.Name, Type: v.Type, From: v.From})
+		}
+	}
+	if l.Runtime == nil || l.URL == "" {
+		return s, nil // no server runs: a command has opened the store
+	}
+	s.Metrics = l.MetricsURL
+	if l.Remote != nil {
+		s.Admin, s.AdminFingerprint = l.RemoteURL, l.Remote.Fingerprint()
+	}
+	s.Uptime = int64(time.Since(l.Started) / time.Second)
+	if err := l.Runtime.NotReady(); err != nil {
+		s.NotReady = fault.Of(err).Detail
+	}
+	use := l.Runtime.MemoryUse()
+	s.Memory = admin.Memory{Handlers: use.HandlersLimit, HandlersUsed: use.Handlers, Bodies: use.BodiesLimit, Answers: use.AnswersLimit}
+	s.Descriptors = descriptors()
+	return s, nil
+}
+
+// descriptors counts the open files of this process. Without /proc the count is 0.
+func descriptors() (d admin.Descriptors) {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		d.Limit = limit.Cur
+	}
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		d.Open = len(open) - 1 // minus the descriptor of /proc/self/fd itself
+	}
+	return d
+}
