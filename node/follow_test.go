@@ -29,6 +29,7 @@ import (
 	"runner.example/runtime"
 	"runner.example/state/audit"
 	"runner.example/state/entity/layout"
+	"runner.example/state/jobs"
 	"runner.example/state/store"
 	"runner.example/state/store/storetest"
 	"runner.example/tests/guest"
@@ -104,7 +105,7 @@ func (c *cluster) add() *clusterNode {
 	must(err)
 	closes(n.runtime.Close)
 	n.releases = release.New(n.store, release.Options{Keep: 100})
-	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: &server.Local{Store: n.store, Keys: n.keys, Releases: n.releases, Runtime: n.runtime}}
+	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: server.NewLocal(n.store, n.keys, n.releases, jobs.Keep{})}
 	a := &app.App{Dir: n.dir, Config: config.Default(), Secrets: func(names []string) (secret.Values, error) {
 		if len(names) > 0 && !n.secrets.Load() {
 			return secret.Values{}, fault.New(fault.Invalid, "secret %s has no value", names[0])

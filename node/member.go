@@ -55,9 +55,10 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 	return member, st, err
 }
 
-// Join begins to answer the other nodes of the cluster, and to follow them; without a cluster it does
-// nothing. Call it before the activator starts: files of releases may have to be fetched.
+// Join lets operators activate releases and reload with v. In a cluster it also begins to answer the other
+// nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
+	n.Local.Activate, n.Local.Reload = n.Activate(v), v.Reload
 	if n.member == nil {
 		return nil
 	}

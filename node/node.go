@@ -152,12 +152,12 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
-	n.Local = &server.Local{
-		Store: st, Keys: keys, Releases: releases, Schema: rt.Schema, Model: rt.Entities, Runtime: rt,
-		KeepJobs: a.Config.Runtime.Jobs.Keep, Metrics: opt.Metrics, MetricsURL: metricsURL,
-		URL: scheme + ln.Addr().String(), Started: clock.Mark(),
+	n.Local = server.NewLocal(st, keys, releases, a.Config.Runtime.Jobs.Keep)
+	n.Local.Schema, n.Local.Model, n.Local.Runtime = rt.Schema, rt.Entities, rt
+	n.Local.Server = server.Server{
+		URL: scheme + ln.Addr().String(), Started: clock.Mark(), Metrics: opt.Metrics, MetricsURL: metricsURL,
+		Cluster: member, Leave: func() { n.end(nil) },
 	}
-	n.Local.Cluster, n.Local.Leave = member, func() { n.end(nil) }
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
 	}

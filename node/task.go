@@ -101,11 +101,9 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	local := &server.Local{
-		Store: st, Keys: keys, Releases: release.New(st, a.Config.Release), Schema: func() *schema.Schema { return bundle.Schema },
-		Model:    sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) }),
-		KeepJobs: a.Config.Runtime.Jobs.Keep,
-	}
+	local := server.NewLocal(st, keys, release.New(st, a.Config.Release), a.Config.Runtime.Jobs.Keep)
+	local.Schema = func() *schema.Schema { return bundle.Schema }
+	local.Model = sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) })
 	if t.Runtime != nil {
 		if local.Runtime, err = functions(ctx, t.Runtime(a), bundle, local); err != nil {
 			return err

@@ -132,7 +132,6 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 			return err
 		}
 		defer func() { c.StopBy = n.StopBy }()
-		n.Local.Reload, n.Local.Activate = activator.Reload, n.Activate(activator)
 		return n.Serve(ctx, a, node.Hooks{Begin: func() (end func()) {
 			end = activator.Begin(ctx) // before the address is printed: its reader may send a signal at once
 			if err := c.SayListening(n.Local.URL); err != nil {

@@ -16,7 +16,7 @@ import (
 	"runner.example/node/config"
 	"runner.example/node/deploy"
 	"runner.example/node/release"
-	"runner.example/schema"
+	"runner.example/state/jobs"
 	"runner.example/state/store"
 )
 
@@ -33,13 +33,12 @@ func newNode(t *testing.T) *server.Local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return &server.Local{
-		Store: st, Keys: keys, Schema: func() *schema.Schema { return nil }, Releases: release.New(st, release.Options{Keep: 10}),
-		Activate: func(ctx context.Context, change release.Activation) error {
-			_, err := st.Update(ctx, change.Activate)
-			return err
-		},
+	local := server.NewLocal(st, keys, release.New(st, release.Options{Keep: 10}), jobs.Keep{})
+	local.Activate = func(ctx context.Context, change release.Activation) error {
+		_, err := st.Update(ctx, change.Activate)
+		return err
 	}
+	return local
 }
 
 // read reads an app with these schema files and a module.

@@ -24,8 +24,10 @@ import (
 	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/admin/server"
+	"runner.example/node/release"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
+	"runner.example/state/jobs"
 	"runner.example/state/store"
 )
 
@@ -66,7 +68,9 @@ func node(t *testing.T, dir string) *server.Local {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = keys.Close() })
-	return &server.Local{Store: st, Keys: keys, Schema: func() *schema.Schema { return s }, URL: "http://127.0.0.1:1"}
+	local := server.NewLocal(st, keys, release.New(st, release.Options{Keep: 10}), jobs.Keep{})
+	local.Schema, local.URL = func() *schema.Schema { return s }, "http://127.0.0.1:1"
+	return local
 }
 
 // serve answers for local on the socket in dir until the test ends, or until

@@ -24,11 +24,14 @@ import (
 	"runner.example/state/store"
 )
 
-// Local is a node in this process. The creator of a Local owns its parts and closes them.
-// It is safe for concurrent use.
+// Local is a node in this process. NewLocal returns one. Its creator owns its parts and closes them. It is
+// safe for concurrent use once its fields are set.
 type Local struct {
-	Store *store.Store
-	Keys  *keystore.Keystore
+	Store    *store.Store
+	Keys     *keystore.Keystore
+	Releases *release.Releases
+	// KeepJobs is how long cancelled jobs are kept.
+	KeepJobs jobs.Keep
 	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be
 	// listed and revoked, but not created.
 	Schema func() *schema.Schema
@@ -37,12 +40,15 @@ type Local struct {
 	Model func() (*entity.Model, error)
 	// Runtime runs functions; nil: the node runs none.
 	Runtime *runtime.Runtime
-	// URL is the address of the server; empty without one.
-	URL string
-	// Started is when the server was started.
+	// Server is the zero value if no server runs: a command has opened the store.
+	Server
+}
+
+// Server is what a running server adds to a Local.
+type Server struct {
+	// URL is the address for clients, Started when the server was started.
+	URL     string
 	Started time.Time
-	// KeepJobs is how long cancelled jobs are kept.
-	KeepJobs jobs.Keep
 	// Metrics counts backups; nil counts nothing. MetricsURL is the URL of the metrics, or
 	// empty.
 	Metrics    *telemetry.Metrics
@@ -51,15 +57,19 @@ type Local struct {
 	// address.
 	Remote    *RemoteServer
 	RemoteURL string
-	// Releases are those in the store.
-	Releases *release.Releases
-	// Activate activates a stored release. It is nil if no server runs.
-	Activate func(context.Context, release.Activation) error
 	// Cluster is the node of a cluster that this is, or nil. Leave ends its server.
 	Cluster *cluster.Node
 	Leave   func()
-	// Reload reads the app and its settings again. It is nil if the node cannot reload.
+	// Activate activates a stored release; nil: the server activates none.
+	Activate func(context.Context, release.Activation) error
+	// Reload reads the app and its settings again. It is nil if the server cannot reload.
 	Reload func(context.Context) (*admin.Reloaded, error)
+}
+
+// NewLocal returns a node with these parts, without a schema, rows, functions and a server. The creator
+// adds them before the first operation.
+func NewLocal(st *store.Store, keys *keystore.Keystore, releases *release.Releases, keep jobs.Keep) *Local {
+	return &Local{Store: st, Keys: keys, Releases: releases, KeepJobs: keep, Schema: func() *schema.Schema { return nil }}
 }
 
 // Client returns a client that runs everything in this process.

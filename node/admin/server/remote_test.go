@@ -82,7 +82,6 @@ func serveRemote(t *testing.T, opt server.RemoteOptions) *remoteNode {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = n.local.Keys.Close() })
-	n.local.Releases = release.New(n.local.Store, release.Options{Keep: 10})
 	for _, role := range keystore.Roles() {
 		n.keys[role] = n.newKey(role)
 	}
