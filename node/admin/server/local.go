@@ -79,7 +79,8 @@ func (l *Local) Client() *admin.Client { return admin.NewClient(inProcess{l}) }
 type inProcess struct{ *Local }
 
 func (p inProcess) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
-	return p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
+	result, _, err := p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
+	return result, err
 }
 
 func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
@@ -109,12 +110,12 @@ func newOperator(id string) operator {
 // userOperator returns the operator for a user of this machine.
 func userOperator(uid uint32) operator { return newOperator(fmt.Sprintf("uid:%d", uid)) }
 
-// do runs the operation with that name and returns its result. Every error is a fault with a
-// detail.
-func (l *Local) do(ctx context.Context, who operator, name string, args []byte) ([]byte, error) {
+// do runs the operation with that name and returns its result. problem is what the result says has
+// prevented the operation, or nil. Every error is a fault with a detail.
+func (l *Local) do(ctx context.Context, who operator, name string, args []byte) (text []byte, problem, err error) {
 	op, ok := handlers[name]
 	if !ok {
-		return nil, unknownOperation(name)
+		return nil, nil, unknownOperation(name)
 	}
 	if op.commits && l.Cluster != nil {
 		var end context.CancelFunc
@@ -127,12 +128,16 @@ func (l *Local) do(ctx context.Context, who operator, name string, args []byte) 
 		RequestID: who.requestID, Address: who.address,
 	}, args)
 	if err != nil && context.Cause(ctx) == cluster.ErrNoMajority {
-		return nil, cluster.ErrNoMajority
+		return nil, nil, cluster.ErrNoMajority
 	}
 	if err != nil {
-		return nil, explained(err)
+		return nil, nil, explained(err)
 	}
-	return admin.Marshal(result)
+	if answer, ok := result.(interface{ Err() error }); ok { // an admin.ProblemAnswer, or a result that embeds it
+		problem = answer.Err()
+	}
+	text, err = admin.Marshal(result)
+	return text, problem, err
 }
 
 // explained returns err as a fault with a detail: operators may see the causes.

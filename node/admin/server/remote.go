@@ -237,11 +237,14 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 		}
 		return nil
 	}
-	result, err := s.local.do(r.Context(), who, name, args)
+	result, problem, err := s.local.do(r.Context(), who, name, args)
 	if err != nil {
 		return err
 	}
 	send200(w, control, result)
+	if problem != nil {
+		return &sentError{fault.Wrap(problem, fault.Invalid, "")}
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
@@ -389,6 +390,15 @@ func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
 		t.Error(err)
 	}
 	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=apiKeys.list result=insufficient_role keyId=`+n.keys[keystore.RoleRead].ID) {
+		t.Error(text)
+	}
+	// A release that does not fit the node is refused in a result.
+	const problem = "the schema is invalid: 1 error"
+	n.local.Activate = func(context.Context, release.Activation) error { return &console.Problems{What: problem} }
+	if err := there.ActivateRelease(ctx, admin.ActivateRelease{ID: "rel_" + strings.Repeat("a", 26)}); err == nil || !strings.Contains(err.Error(), problem) {
+		t.Error(err)
+	}
+	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=releases.activate result=invalid keyId=`+e.Actor.ID) {
 		t.Error(text)
 	}
 	// Its use is recorded.

@@ -90,7 +90,8 @@ func (s *SocketServer) answer(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
+	result, _, err := s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
+	return result, err
 }
 
 // Listen opens the socket of the data directory dir for the server that has its store open.
