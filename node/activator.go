@@ -156,26 +156,27 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	return nil
 }
 
-// activate makes the bundle of next active, or follows another node that has.
+// activate makes the bundle of the candidate active. With next.follow another node has changed the store already,
+// and only this runtime changes.
 func (v *Activator) activate(ctx context.Context, next candidate) error {
 	var err error
 	if next.follow {
 		err = v.runtime.Follow(ctx, next.bundle)
 	} else {
 		err = v.runtime.Activate(ctx, next.bundle, runtime.Activation{
-			Also:        func(tx *store.Tx) (err error) { next.pointer, err = next.point(tx); return err },
+			Also:        func(tx *store.Tx) (err error) { next.pointer, err = next.movePointer(tx); return err },
 			KeepRemoved: next.keepRemoved,
 		})
 	}
 	if err != nil {
 		return next.bundle.Explain(err)
 	}
-	v.serving(next)
+	v.recordActivated(next)
 	return nil
 }
 
-// serving records what was activated.
-func (v *Activator) serving(now candidate) {
+// recordActivated notes what is served from now on, and asks for a sweep.
+func (v *Activator) recordActivated(now candidate) {
 	v.digests, v.id, v.active = digestsOf(now.bundle), now.id, now.pointer
 	v.prepared.drop(now.id)
 	v.publish(now)
@@ -202,8 +203,8 @@ type candidate struct {
 	notServed string
 }
 
-// point makes the release of the candidate the active one, and returns the pointer.
-func (c *candidate) point(tx *store.Tx) (active release.Pointer, err error) {
+// movePointer adds the release if it is staged, and makes it the active one. It returns the new pointer.
+func (c *candidate) movePointer(tx *store.Tx) (active release.Pointer, err error) {
 	if c.staged != nil {
 		if err := c.staged.Add(tx); err != nil {
 			return active, err

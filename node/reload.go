@@ -94,7 +94,7 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	}
 	changed := append(changedFiles(v.digests, digestsOf(latest.bundle)), settings...)
 	if latest.bundle == nil {
-		v.serving(latest)
+		v.recordActivated(latest)
 	} else if err := v.activate(ctx, latest); err != nil {
 		return nil, err
 	}

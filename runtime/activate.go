@@ -19,8 +19,8 @@ import (
 
 // Activation says how Activate changes the store.
 type Activation struct {
-	// Also, if not nil, is called in the transaction that activates the schema of the rows. Its
-	// error refuses the activation. It may be called several times.
+	// Also, if not nil, is called in the transaction that activates the schema of the rows. If it returns an
+	// error, nothing is activated. It may be called several times, because a transaction runs again after a conflict.
 	Also func(*store.Tx) error
 	// KeepRemoved keeps entities and fields of rows that the schema does not declare, instead of
 	// refusing it.
@@ -28,13 +28,13 @@ type Activation struct {
 }
 
 // Activate compiles the modules, binds every route to its handler, activates the schema in
-// the store, and replaces what is active. After an error the previous bundle stays active
+// the store, and replaces the active bundle. After an error the previous bundle stays active
 // and the store is unchanged. The error is an *UnboundError, an
 // *catalog.ChangeError, or a fault with the code Invalid about a module or a secret.
 func (r *Runtime) Activate(ctx context.Context, bundle *Bundle, how Activation) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
-	a, err := r.bind(ctx, bundle)
+	a, err := r.bindWithLimits(ctx, bundle)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Runtime) Activate(ctx context.Context, bundle *Bundle, how Activation) 
 func (r *Runtime) Follow(ctx context.Context, bundle *Bundle) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
-	a, err := r.bind(ctx, bundle)
+	a, err := r.bindWithLimits(ctx, bundle)
 	if err != nil {
 		return err
 	}
@@ -72,19 +72,19 @@ func (r *Runtime) Follow(ctx context.Context, bundle *Bundle) error {
 	return nil
 }
 
-// Prepare compiles and binds the bundle as Activate does, so that an activation of it finds its modules
-// compiled until release is called, once. The errors are those of Activate about modules and secrets.
-// It waits for no activation.
-func (r *Runtime) Prepare(ctx context.Context, bundle *Bundle) (release func() error, err error) {
-	a, err := r.compile(ctx, bundle)
+// Prepare compiles and binds the bundle as Activate does. Its compiled modules are kept until discard is called,
+// which the caller does once, so a later activation does not compile them again. It waits for no activation. The
+// errors are those of Activate about modules and secrets.
+func (r *Runtime) Prepare(ctx context.Context, bundle *Bundle) (discard func() error, err error) {
+	a, err := r.bind(ctx, bundle)
 	if err != nil {
 		return nil, err
 	}
 	return func() error { return a.close(context.Background()) }, nil
 }
 
-// replace makes a what is active.
-func (r *Runtime) replace(a *active, sources []diag.Source) {
+// replace makes a the active bundle, retires the previous one, and starts the background tasks and jobs of a.
+func (r *Runtime) replace(a *activeBundle, sources []diag.Source) {
 	r.attachMetrics(a)
 	old := r.active.Swap(a)
 	r.engine.DiscardSymbols()
@@ -101,9 +101,9 @@ func (r *Runtime) replace(a *active, sources []diag.Source) {
 	r.startJobs(a.schema)
 }
 
-// bind compiles the bundle, and creates its limits.
-func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*active, error) {
-	a, err := r.compile(ctx, bundle)
+// bindWithLimits is bind, and creates the rate limits of the routes. After an error no limit was created.
+func (r *Runtime) bindWithLimits(ctx context.Context, bundle *Bundle) (*activeBundle, error) {
+	a, err := r.bind(ctx, bundle)
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +120,9 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*active, error) {
 	return a, nil
 }
 
-// compile compiles the modules and binds the routes to their handlers. It changes nothing that the
-// requests use.
-func (r *Runtime) compile(ctx context.Context, bundle *Bundle) (*active, error) {
+// bind compiles the modules of the bundle and binds its routes to their handlers. It changes neither the active
+// bundle nor the rate limits.
+func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, error) {
 	origins, err := outbound.ParseOrigins(bundle.Schema.Outbound)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (r *Runtime) compile(ctx context.Context, bundle *Bundle) (*active, error) 
 	if err != nil {
 		return nil, err
 	}
-	a := &active{
+	a := &activeBundle{
 		release:   bundle.Release,
 		tokens:    tokens,
 		schema:    bundle.Schema,
@@ -198,7 +198,7 @@ func (r *Runtime) compile(ctx context.Context, bundle *Bundle) (*active, error) 
 }
 
 // addFunctions adds the functions that are exposed, or those that are not exposed.
-func (a *active) addFunctions(exposed bool) {
+func (a *activeBundle) addFunctions(exposed bool) {
 	for i := range a.schema.Functions {
 		if f := &a.schema.Functions[i]; f.Exposed == exposed {
 			a.functions[f.Name] = len(a.routes)
@@ -208,7 +208,7 @@ func (a *active) addFunctions(exposed bool) {
 }
 
 // addJobs adds the jobs, which have no URL.
-func (a *active) addJobs() {
+func (a *activeBundle) addJobs() {
 	for i := range a.schema.Jobs {
 		j := &a.schema.Jobs[i]
 		a.jobs[j.Name] = len(a.routes)
@@ -218,7 +218,7 @@ func (a *active) addJobs() {
 
 // bindVerifiers creates the webhook verifiers. It reports all secrets that cannot be used
 // at once.
-func (a *active) bindVerifiers() error {
+func (a *activeBundle) bindVerifiers() error {
 	var all []error
 	for i := range a.routes {
 		rt := &a.routes[i]
@@ -240,7 +240,7 @@ func (a *active) bindVerifiers() error {
 func (r *Runtime) Load(ctx context.Context, bundle *Bundle, rows *entity.Model) error {
 	r.activating.Lock()
 	defer r.activating.Unlock()
-	a, err := r.bind(ctx, bundle)
+	a, err := r.bindWithLimits(ctx, bundle)
 	if err != nil {
 		return err
 	}

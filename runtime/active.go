@@ -17,9 +17,9 @@ import (
 	"runner.example/state/webhook"
 )
 
-// active is a bundle whose handlers are bound to its routes, and which serves requests until the last
-// one after its replacement. Only its reference count changes.
-type active struct {
+// activeBundle is a bundle with its routes bound to their handlers. It serves requests until another bundle replaces
+// it, and is closed after its last request. Once it serves, only its reference count and what retires it change.
+type activeBundle struct {
 	release string // see Bundle.Release
 	schema  *schema.Schema
 	router  *router.Router
@@ -59,7 +59,7 @@ type route struct {
 	metrics   *routeMetrics
 }
 
-func (a *active) limits() (all []*limit.Limit) {
+func (a *activeBundle) limits() (all []*limit.Limit) {
 	for i := range a.routes {
 		all = append(all, a.routes[i].limits...)
 	}
@@ -67,7 +67,7 @@ func (a *active) limits() (all []*limit.Limit) {
 }
 
 // close closes the modules.
-func (a *active) close(ctx context.Context) error {
+func (a *activeBundle) close(ctx context.Context) error {
 	var all []error
 	for _, m := range a.modules {
 		all = append(all, m.Close(ctx))
@@ -75,23 +75,23 @@ func (a *active) close(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-func (a *active) unref() {
+func (a *activeBundle) unref() {
 	if a.refs.Add(-1) == 0 && a.retired.Load() {
 		a.drainedOnce.Do(func() { close(a.drained) })
 	}
 }
 
-// drain waits until the requests that have begun on what was replaced have finished.
-func (a *active) drain() {
+// drain waits until the requests of a replaced bundle have finished.
+func (a *activeBundle) drain() {
 	a.refs.Add(1)
 	a.retired.Store(true)
 	a.unref()
 	<-a.drained
 }
 
-// acquire returns what is active and counts a reference, which unref returns. It returns
+// acquire returns the active bundle and counts a reference, which unref returns. It returns
 // nil before the first activation.
-func (r *Runtime) acquire() *active {
+func (r *Runtime) acquire() *activeBundle {
 	for {
 		a := r.active.Load()
 		if a == nil {
@@ -105,8 +105,8 @@ func (r *Runtime) acquire() *active {
 	}
 }
 
-// retire closes what was replaced after its last request.
-func (r *Runtime) retire(a *active) {
+// retire closes a replaced bundle after its last request.
+func (r *Runtime) retire(a *activeBundle) {
 	close(a.replaced)
 	a.stopBackground()
 	r.retired.Go(func() {
@@ -124,10 +124,10 @@ const maxActive = 3
 // maxActivationWait is how long a request waits until an outdated bundle is replaced.
 const maxActivationWait = time.Second
 
-// onActive calls do with what is active. If its error matches entity.ErrOutdated, because the schema of the
+// onActive calls do with the active bundle. If its error matches entity.ErrOutdated, because the schema of the
 // rows has changed meanwhile, do is called again with the bundle that is active then; n counts the calls
 // from 1 on. The error is errNotReady if nothing is active, and else that of the last call.
-func (r *Runtime) onActive(do func(a *active, n int) error) error {
+func (r *Runtime) onActive(do func(a *activeBundle, n int) error) error {
 	a := r.acquire()
 	if a == nil {
 		return errNotReady
@@ -148,8 +148,8 @@ func (r *Runtime) onActive(do func(a *active, n int) error) error {
 }
 
 // awaitNext waits until a is replaced, which is soon because the store has the next schema
-// already. It returns what is active then; nil: nothing.
-func (r *Runtime) awaitNext(a *active) *active {
+// already. It returns the active bundle; nil: there is none.
+func (r *Runtime) awaitNext(a *activeBundle) *activeBundle {
 	ctx, stop := context.WithTimeout(r.serving, maxActivationWait)
 	defer stop()
 	select {

@@ -13,7 +13,7 @@ import (
 
 // admit finds the route, authenticates the caller and, unless the request has been admitted before to a bundle
 // that was active then, counts the request. It reports whether the host itself has answered.
-func (r *Runtime) admit(a *active, s *requestState, x *front.Exchange, now time.Time, counts bool) (answered bool, err error) {
+func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now time.Time, counts bool) (answered bool, err error) {
 	if answered, err := a.findRoute(s, x); answered || err != nil {
 		return answered, err
 	}
@@ -36,7 +36,7 @@ func (r *Runtime) admit(a *active, s *requestState, x *front.Exchange, now time.
 
 // findRoute matches the request with the routes. It reports whether it has answered: a
 // CORS preflight, or OPTIONS for a path without such a route.
-func (a *active) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
+func (a *activeBundle) findRoute(s *requestState, x *front.Exchange) (answered bool, err error) {
 	x.Realm = a.schema.App
 	s.route = nil
 	s.match.Params = x.Request.Params[:0]
@@ -63,7 +63,7 @@ func (a *active) findRoute(s *requestState, x *front.Exchange) (answered bool, e
 }
 
 // authenticate checks the credential against the route's auth mode and sets the caller.
-func (r *Runtime) authenticate(a *active, s *requestState, x *front.Exchange, now time.Time) (err error) {
+func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchange, now time.Time) (err error) {
 	rt := s.route
 	credentials := x.Credentials()
 	presented := auth.Presented{

@@ -16,9 +16,9 @@ import (
 // progressEvery is the time between two log lines about an index build.
 const progressEvery = 5 * time.Second
 
-// startBackground starts the background tasks of what is active from now on: it refreshes the provider's keys,
+// startBackground starts the background tasks of the active bundle: it refreshes the provider's keys,
 // warns about orphaned keys, and builds indexes.
-func (r *Runtime) startBackground(a *active, sources []diag.Source) {
+func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 	ctx, cancel := context.WithCancel(r.serving)
 	a.stopBackground = cancel
 	if a.tokens != nil {

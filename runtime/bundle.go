@@ -20,8 +20,8 @@ import (
 	"runner.example/state/entity/catalog"
 )
 
-// Bundle is what a release is made of, in memory: a checked schema, the modules with its handlers, and
-// the values of its secrets. Nothing changes it once it is activated.
+// Bundle is an app in memory: a checked schema, its modules, and the values of its secrets. It does not change
+// after its activation.
 type Bundle struct {
 	// App is the name of the app.
 	App string

@@ -53,13 +53,13 @@ var errAnswerTooLarge = fault.New(fault.HandlerFailed,
 // committed like those of a request, with one audit record. The error, NotFound or
 // NotReady, means that nothing was run; everything else is an Answer.
 func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
-	return r.callOn(ctx, c, func(ctx context.Context, a *active, rt *route, inv *invocation) error {
+	return r.callOn(ctx, c, func(ctx context.Context, a *activeBundle, rt *route, inv *invocation) error {
 		return r.callFunction(ctx, a, rt, inv, c)
 	})
 }
 
 // callOn runs a function by do, on the next active bundle again if the schema of the rows changes meanwhile.
-func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *active, *route, *invocation) error) (*Answer, error) {
+func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *activeBundle, *route, *invocation) error) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()
@@ -67,7 +67,7 @@ func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Co
 	var rt *route // nil: nothing was run
 	var inv invocation
 	defer inv.end()
-	err := r.onActive(func(a *active, _ int) (err error) {
+	err := r.onActive(func(a *activeBundle, _ int) (err error) {
 		if rt, err = a.function(c.Name); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func sentConflict(sent []string) error {
 }
 
 // function returns the function of that name.
-func (a *active) function(name string) (*route, error) {
+func (a *activeBundle) function(name string) (*route, error) {
 	if i, ok := a.functions[name]; ok {
 		return &a.routes[i], nil
 	}
@@ -121,7 +121,7 @@ func UnknownFunction(name string, declared []string) error {
 }
 
 // callFunction invokes the function, with an audit record in its transaction.
-func (r *Runtime) callFunction(ctx context.Context, a *active, rt *route, inv *invocation, c FunctionCall) error {
+func (r *Runtime) callFunction(ctx context.Context, a *activeBundle, rt *route, inv *invocation, c FunctionCall) error {
 	if int64(len(c.Params)) > rt.bodyBytes {
 		return fault.New(fault.BodyTooLarge,
 			"the parameters have more than %d bytes, the limit of the function", rt.bodyBytes)

@@ -16,7 +16,7 @@ const (
 
 // answerPreflight answers a CORS preflight: OPTIONS with an origin and a method, to a route
 // with cors:. It reports whether the request was one.
-func (a *active) answerPreflight(s *requestState, x *front.Exchange) bool {
+func (a *activeBundle) answerPreflight(s *requestState, x *front.Exchange) bool {
 	_, origins := x.Header("origin")
 	method, methods := x.Header("access-control-request-method")
 	if origins != 1 || methods != 1 {

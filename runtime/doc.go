@@ -1,5 +1,5 @@
-// Package runtime serves an app: Serve answers its requests, and Activate replaces what is
-// active while requests are served.
+// Package runtime serves an app: Serve answers its requests, and Activate replaces the
+// active bundle while requests are served.
 //
 // A Bundle is a schema, its modules and its secrets in memory. Once its modules are compiled and its routes
 // bound to them it can be active. An activation succeeds completely or changes nothing: one pointer is

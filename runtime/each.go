@@ -35,13 +35,13 @@ type EachAnswer struct {
 // CallEach is Call for several calls in one transaction. Each has the limits of a request; together
 // they have the function's timeout: after half of it, the calls so far are committed.
 func (r *Runtime) CallEach(ctx context.Context, e Each) (got EachAnswer, err error) {
-	got.Answer, err = r.callOn(ctx, e.FunctionCall, func(ctx context.Context, a *active, rt *route, inv *invocation) error {
+	got.Answer, err = r.callOn(ctx, e.FunctionCall, func(ctx context.Context, a *activeBundle, rt *route, inv *invocation) error {
 		return r.invokeEach(ctx, a, rt, inv, e, &got)
 	})
 	return got, err
 }
 
-func (r *Runtime) invokeEach(ctx context.Context, a *active, rt *route, inv *invocation, e Each, got *EachAnswer) error {
+func (r *Runtime) invokeEach(ctx context.Context, a *activeBundle, rt *route, inv *invocation, e Each, got *EachAnswer) error {
 	inv.startDeadline(ctx, rt.timeout)
 	inv.input = functionInput(rt, e.FunctionCall)
 	started := clock.Mark()

@@ -13,7 +13,7 @@ import (
 // recordFailure logs why the handler failed, if it did, and its uncaught errors. err is the error of
 // the invocation. recordFailure returns it without the cause if it logged the cause, so that each
 // failure is one record.
-func (r *Runtime) recordFailure(ctx context.Context, a *active, rt *route, inv *invocation, err error) error {
+func (r *Runtime) recordFailure(ctx context.Context, a *activeBundle, rt *route, inv *invocation, err error) error {
 	failure, others := inv.call.Failures()
 	if errors.Is(err, entity.ErrOutdated) {
 		return err // the handler runs again
@@ -76,7 +76,7 @@ func completed(failure *hostabi.Failure, f *fault.Fault) *hostabi.Failure {
 }
 
 // failureAttrs returns the fields that the records of failures and of uncaught errors share.
-func failureAttrs(a *active, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
+func failureAttrs(a *activeBundle, rt *route, inv *invocation, f *hostabi.Failure) []slog.Attr {
 	attrs := []slog.Attr{
 		inv.input.request.LogID(), slog.String("route", rt.Path), slog.String("handler", rt.Handler),
 		slog.String("module", rt.module.Name()),

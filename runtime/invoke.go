@@ -87,7 +87,7 @@ func (inv *invocation) startDeadline(ctx context.Context, timeout time.Duration)
 // another request has changed what it read. The answer is in inv.call.Response. The error
 // is errWritesDiscarded for an answer whose writes were not committed, matches
 // entity.ErrOutdated when a is outdated, and else is a fault, or an error of the hooks.
-func (r *Runtime) invoke(ctx context.Context, a *active, rt *route, inv *invocation) error {
+func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in, call := &inv.input, &inv.call
 	if err := rt.prepare(a, inv); err != nil {
@@ -121,7 +121,7 @@ func (inv *invocation) identify() {
 }
 
 // prepare checks the body of the input, and sets what the handler is called with.
-func (rt *route) prepare(a *active, inv *invocation) error {
+func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	in, call := &inv.input, &inv.call
 	inv.identify()
 	body, used, err := rt.checkBody(inv, a.host)
@@ -192,7 +192,7 @@ func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 
 // verifyDelivery checks the signature of a webhook delivery. In the transaction of the
 // handler it is refused with errHandled if it was handled before, and recorded otherwise.
-func (r *Runtime) verifyDelivery(ctx context.Context, a *active, rt *route, inv *invocation) error {
+func (r *Runtime) verifyDelivery(ctx context.Context, a *activeBundle, rt *route, inv *invocation) error {
 	inv.startDeadline(ctx, rt.timeout)
 	in := &inv.input
 	now := a.host.Calendar() // the sender's time is compared with it, not with the credential time

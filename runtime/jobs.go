@@ -143,10 +143,10 @@ func (r *Runtime) invokeJob(ctx context.Context, run *jobRun, inv *invocation) (
 			err = fault.Wrap(fmt.Errorf("panic: %v", p), fault.HandlerFailed, "the server failed while it ran the handler")
 		}
 	}()
-	return r.onActive(func(a *active, _ int) error { return r.invokeJobOn(ctx, a, run, inv) })
+	return r.onActive(func(a *activeBundle, _ int) error { return r.invokeJobOn(ctx, a, run, inv) })
 }
 
-func (r *Runtime) invokeJobOn(ctx context.Context, a *active, run *jobRun, inv *invocation) error {
+func (r *Runtime) invokeJobOn(ctx context.Context, a *activeBundle, run *jobRun, inv *invocation) error {
 	i, ok := a.jobs[run.Name]
 	if !ok {
 		return errNotDeclared
@@ -174,7 +174,7 @@ func (r *Runtime) invokeJobOn(ctx context.Context, a *active, run *jobRun, inv *
 
 // describeFailure describes the failure of a job's handler, without the secrets of the app; empty:
 // it did not fail.
-func describeFailure(a *active, inv *invocation) string {
+func describeFailure(a *activeBundle, inv *invocation) string {
 	f := inv.failure
 	if f == nil {
 		return ""

@@ -87,7 +87,7 @@ func (r *Runtime) measureJob(job, outcome string, took time.Duration) {
 
 // attachMetrics gives each route of the next active bundle its metrics, and removes those of routes
 // that it does not have.
-func (r *Runtime) attachMetrics(a *active) {
+func (r *Runtime) attachMetrics(a *activeBundle) {
 	names := map[string]bool{unmatchedRoute: true}
 	for i := range a.routes[:len(a.routes)-len(a.jobs)] { // jobs are the last
 		rt := &a.routes[i]

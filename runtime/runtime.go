@@ -91,7 +91,7 @@ type Runtime struct {
 	requests sync.Pool // of *requestState
 
 	jobs       jobRunner
-	active     atomic.Pointer[active]
+	active     atomic.Pointer[activeBundle]
 	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
 	accessLog  atomic.Bool

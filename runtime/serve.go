@@ -59,7 +59,7 @@ func (s *requestState) begin() {
 // meanwhile, the handler runs again on the next active bundle: without counting the request
 // again, but with the authority that the caller has there.
 func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) error {
-	return r.onActive(func(a *active, n int) error {
+	return r.onActive(func(a *activeBundle, n int) error {
 		if answered, err := r.admit(a, s, x, now, n == 1); answered || err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 
 // respond checks the signature and the body, runs the handler, and sends its answer after the
 // commit.
-func (r *Runtime) respond(a *active, s *requestState, x *front.Exchange) error {
+func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) error {
 	rt := s.route
 	x.BuildHeaders()
 	s.input = input{

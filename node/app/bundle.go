@@ -31,8 +31,8 @@ func (a *App) Bundle(s *schema.Schema, sources []diag.Source) (*runtime.Bundle, 
 	return &runtime.Bundle{App: name, Schema: s, Sources: sources, Modules: modules, Secrets: values}, err
 }
 
-// BundleOf returns the bundle of a stored release, which has these files: its schema is compiled with the settings of
-// this app, and its secrets have this app's values.
+// BundleOf returns the bundle of the stored release rel with its files. The schema is compiled with the settings
+// of this app, and the values of the secrets are this app's.
 func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.Bundle, error) {
 	b := &runtime.Bundle{App: rel.App, Release: rel.ID}
 	for _, f := range files {

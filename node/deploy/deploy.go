@@ -158,7 +158,7 @@ func (u *Upload) Send(ctx context.Context, node *admin.Client, plan *Plan, progr
 	if fault.CodeOf(err) != fault.Conflict {
 		return err
 	}
-	// Contents that no release named yet were deleted meanwhile.
+	// The node has deleted files that were sent before, because no release named them: they are sent again.
 	missing, err := node.MissingFiles(ctx, u.Manifest)
 	if err == nil {
 		err = u.sendFiles(ctx, node, missing, io.Discard)
