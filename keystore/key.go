@@ -76,14 +76,14 @@ type keyJSON struct {
 	Hint                   string          `json:"hint"`
 	Tenant                 *string         `json:"tenant"`
 	Owner                  *string         `json:"owner"`
-	OwnerKind              *string         `json:"ownerKind"`
+	OwnerKind              *OwnerKind      `json:"ownerKind"`
 	Metadata               json.RawMessage `json:"metadata"`
 	CreatedAt              jsonTime        `json:"createdAt"`
-	ExpiresAt              jsonTime        `json:"expiresAt"`
-	RotatedAt              jsonTime        `json:"rotatedAt"`
-	PreviousTokenExpiresAt jsonTime        `json:"previousTokenExpiresAt"`
-	RevokedAt              jsonTime        `json:"revokedAt"`
-	LastUsedAt             jsonTime        `json:"lastUsedAt"`
+	ExpiresAt              *jsonTime       `json:"expiresAt"`
+	RotatedAt              *jsonTime       `json:"rotatedAt"`
+	PreviousTokenExpiresAt *jsonTime       `json:"previousTokenExpiresAt"`
+	RevokedAt              *jsonTime       `json:"revokedAt"`
+	LastUsedAt             *jsonTime       `json:"lastUsedAt"`
 	Token                  string          `json:"token,omitempty"`
 }
 
@@ -91,12 +91,14 @@ type keyJSON struct {
 // or rotated the key may get it.
 func (k Key) MarshalJSON() ([]byte, error) {
 	return json.Marshal(keyJSON{
-		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner),
-		orNull(string(k.OwnerKind)), k.Metadata,
-		jsonTime(k.CreatedAt), jsonTime(k.ExpiresAt), jsonTime(k.RotatedAt), jsonTime(k.PreviousTokenExpiresAt),
-		jsonTime(k.RevokedAt), jsonTime(k.LastUsedAt), k.Token.Reveal(),
+		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), orNull(k.OwnerKind), k.Metadata,
+		jsonTime(k.CreatedAt), timeOrNull(k.ExpiresAt), timeOrNull(k.RotatedAt), timeOrNull(k.PreviousTokenExpiresAt),
+		timeOrNull(k.RevokedAt), timeOrNull(k.LastUsedAt), k.Token.Reveal(),
 	})
 }
+
+// JSONForm returns the zero value of what MarshalJSON encodes: documents describe the JSON by it.
+func (Key) JSONForm() []any { return []any{keyJSON{}} }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (k *Key) UnmarshalJSON(data []byte) error {
@@ -106,10 +108,10 @@ func (k *Key) UnmarshalJSON(data []byte) error {
 	}
 	*k = Key{
 		ID: j.ID, Scope: j.Scope, Capability: j.Capability, Name: j.Name, Status: j.Status, Hint: j.Hint,
-		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), OwnerKind: OwnerKind(orEmpty(j.OwnerKind)), Metadata: j.Metadata,
-		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(j.ExpiresAt), RotatedAt: time.Time(j.RotatedAt),
-		PreviousTokenExpiresAt: time.Time(j.PreviousTokenExpiresAt),
-		RevokedAt:              time.Time(j.RevokedAt), LastUsedAt: time.Time(j.LastUsedAt),
+		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), OwnerKind: orEmpty(j.OwnerKind), Metadata: j.Metadata,
+		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RotatedAt: time.Time(orEmpty(j.RotatedAt)),
+		PreviousTokenExpiresAt: time.Time(orEmpty(j.PreviousTokenExpiresAt)),
+		RevokedAt:              time.Time(orEmpty(j.RevokedAt)), LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
 	}
 	if string(j.Metadata) == "null" {
 		k.Metadata = nil
@@ -120,33 +122,41 @@ func (k *Key) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func orNull(s string) *string {
+func orNull[T ~string](s T) *T {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
+// orEmpty returns the zero value for null.
+func orEmpty[T any](v *T) (zero T) {
+	if v == nil {
+		return zero
 	}
-	return *s
+	return *v
 }
 
-// jsonTime is a time that is null when it is zero.
+func timeOrNull(t time.Time) *jsonTime {
+	if t.IsZero() {
+		return nil
+	}
+	return (*jsonTime)(&t)
+}
+
+// jsonTime is a time as it is sent.
 type jsonTime time.Time
 
+// MarshalJSON encodes the time.
 func (t jsonTime) MarshalJSON() ([]byte, error) {
-	if time.Time(t).IsZero() {
-		return []byte("null"), nil
-	}
 	return []byte(`"` + time.Time(t).UTC().Format(timeLayout) + `"`), nil
 }
 
-func (t *jsonTime) UnmarshalJSON(data []byte) error {
-	return json.Unmarshal(data, (*time.Time)(t)) // null leaves it zero
-}
+// JSONForm is as that of Key.
+func (jsonTime) JSONForm() []any { return []any{time.Time{}} }
+
+// UnmarshalJSON decodes what MarshalJSON encoded.
+func (t *jsonTime) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*time.Time)(t)) }
 
 // keyAt returns the key of a record as of now, without a token.
 func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {

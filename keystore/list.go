@@ -37,13 +37,19 @@ type Page struct {
 	NextCursor string `json:"nextCursor"`
 }
 
+// pageJSON is the JSON form of a Page.
+type pageJSON struct {
+	Keys       []Key   `json:"keys"`
+	NextCursor *string `json:"nextCursor"`
+}
+
 // MarshalJSON encodes the page; a page without keys has an empty list.
 func (p Page) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Keys       []Key   `json:"keys"`
-		NextCursor *string `json:"nextCursor"`
-	}{append([]Key{}, p.Keys...), orNull(p.NextCursor)})
+	return json.Marshal(pageJSON{append([]Key{}, p.Keys...), orNull(p.NextCursor)})
 }
+
+// JSONForm returns the zero value of what MarshalJSON encodes.
+func (Page) JSONForm() []any { return []any{pageJSON{}} }
 
 // Get returns the key, without a token. The fault is NotFound.
 func (k *Keystore) Get(tx *store.Tx, a Authority, id string) (Key, error) {

@@ -65,26 +65,29 @@ type PlatformKey struct {
 
 // platformJSON is a PlatformKey's JSON form.
 type platformJSON struct {
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Role       Role     `json:"role"`
-	Status     Status   `json:"status"`
-	Hint       string   `json:"hint"`
-	CreatedAt  jsonTime `json:"createdAt"`
-	ExpiresAt  jsonTime `json:"expiresAt"`
-	RevokedAt  jsonTime `json:"revokedAt"`
-	LastUsedAt jsonTime `json:"lastUsedAt"`
-	Token      string   `json:"token,omitempty"`
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Role       Role      `json:"role"`
+	Status     Status    `json:"status"`
+	Hint       string    `json:"hint"`
+	CreatedAt  jsonTime  `json:"createdAt"`
+	ExpiresAt  *jsonTime `json:"expiresAt"`
+	RevokedAt  *jsonTime `json:"revokedAt"`
+	LastUsedAt *jsonTime `json:"lastUsedAt"`
+	Token      string    `json:"token,omitempty"`
 }
 
 // MarshalJSON encodes the key and, if it is set, its token: only the operator that created the
 // key may get it.
 func (p PlatformKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(platformJSON{
-		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), jsonTime(p.ExpiresAt), jsonTime(p.RevokedAt),
-		jsonTime(p.LastUsedAt), p.Token.Reveal(),
+		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), timeOrNull(p.ExpiresAt), timeOrNull(p.RevokedAt),
+		timeOrNull(p.LastUsedAt), p.Token.Reveal(),
 	})
 }
+
+// JSONForm returns the zero value of what MarshalJSON encodes.
+func (PlatformKey) JSONForm() []any { return []any{platformJSON{}} }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (p *PlatformKey) UnmarshalJSON(data []byte) error {
@@ -94,8 +97,8 @@ func (p *PlatformKey) UnmarshalJSON(data []byte) error {
 	}
 	*p = PlatformKey{
 		ID: j.ID, Name: j.Name, Role: j.Role, Status: j.Status, Hint: j.Hint,
-		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(j.ExpiresAt), RevokedAt: time.Time(j.RevokedAt),
-		LastUsedAt: time.Time(j.LastUsedAt),
+		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RevokedAt: time.Time(orEmpty(j.RevokedAt)),
+		LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
 	}
 	if j.Token != "" {
 		p.Token = secret.NewToken(j.Token)

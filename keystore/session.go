@@ -41,17 +41,17 @@ type Session struct {
 
 // sessionJSON is a Session's JSON form.
 type sessionJSON struct {
-	ID         string   `json:"id"`
-	UserID     string   `json:"userId"`
-	Tenant     *string  `json:"tenant"`
-	Roles      []string `json:"roles"`
-	Status     Status   `json:"status"`
-	CreatedAt  jsonTime `json:"createdAt"`
-	LastSeenAt jsonTime `json:"lastSeenAt"`
-	ExpiresAt  jsonTime `json:"expiresAt"`
-	Idle       int64    `json:"idle"`
-	RevokedAt  jsonTime `json:"revokedAt"`
-	Cookie     string   `json:"cookie,omitempty"`
+	ID         string    `json:"id"`
+	UserID     string    `json:"userId"`
+	Tenant     *string   `json:"tenant"`
+	Roles      []string  `json:"roles"`
+	Status     Status    `json:"status"`
+	CreatedAt  jsonTime  `json:"createdAt"`
+	LastSeenAt jsonTime  `json:"lastSeenAt"`
+	ExpiresAt  jsonTime  `json:"expiresAt"`
+	Idle       int64     `json:"idle"`
+	RevokedAt  *jsonTime `json:"revokedAt"`
+	Cookie     string    `json:"cookie,omitempty"`
 }
 
 // MarshalJSON encodes the session and, if it is set, its cookie: only the caller that
@@ -59,11 +59,13 @@ type sessionJSON struct {
 func (s Session) MarshalJSON() ([]byte, error) {
 	return json.Marshal(sessionJSON{
 		s.ID, s.UserID, orNull(s.Tenant), append([]string{}, s.Roles...), s.Status,
-		jsonTime(s.CreatedAt), jsonTime(s.LastSeenAt), jsonTime(s.ExpiresAt), int64(s.Idle / time.Second),
-		jsonTime(s.RevokedAt),
+		jsonTime(s.CreatedAt), jsonTime(s.LastSeenAt), jsonTime(s.ExpiresAt), int64(s.Idle / time.Second), timeOrNull(s.RevokedAt),
 		s.Cookie.Reveal(),
 	})
 }
+
+// JSONForm returns the zero value of what MarshalJSON encodes.
+func (Session) JSONForm() []any { return []any{sessionJSON{}} }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (s *Session) UnmarshalJSON(data []byte) error {
@@ -74,7 +76,7 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 	*s = Session{
 		ID: j.ID, UserID: j.UserID, Tenant: orEmpty(j.Tenant), Status: j.Status,
 		CreatedAt: time.Time(j.CreatedAt), LastSeenAt: time.Time(j.LastSeenAt), ExpiresAt: time.Time(j.ExpiresAt),
-		Idle: time.Duration(j.Idle) * time.Second, RevokedAt: time.Time(j.RevokedAt),
+		Idle: time.Duration(j.Idle) * time.Second, RevokedAt: time.Time(orEmpty(j.RevokedAt)),
 	}
 	if len(j.Roles) > 0 {
 		s.Roles = j.Roles

@@ -31,13 +31,19 @@ type SessionPage struct {
 	NextCursor string `json:"nextCursor"`
 }
 
+// sessionPageJSON is the JSON form of a SessionPage.
+type sessionPageJSON struct {
+	Sessions   []Session `json:"sessions"`
+	NextCursor *string   `json:"nextCursor"`
+}
+
 // MarshalJSON encodes the page; a page without sessions has an empty list.
 func (p SessionPage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Sessions   []Session `json:"sessions"`
-		NextCursor *string   `json:"nextCursor"`
-	}{append([]Session{}, p.Sessions...), orNull(p.NextCursor)})
+	return json.Marshal(sessionPageJSON{append([]Session{}, p.Sessions...), orNull(p.NextCursor)})
 }
+
+// JSONForm returns the zero value of what MarshalJSON encodes.
+func (SessionPage) JSONForm() []any { return []any{sessionPageJSON{}} }
 
 // ListSessions returns the sessions that the caller reaches, without their cookies: see Authority.
 // Faults: Denied, Invalid, Deadline.

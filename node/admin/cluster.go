@@ -55,7 +55,7 @@ type Changed[T any] struct {
 
 // nodesMember is the JSON member that Changed adds to its item.
 type nodesMember struct {
-	Nodes *cluster.Replication `json:"nodes"`
+	Nodes *cluster.Replication `json:"nodes,omitempty"`
 }
 
 // MarshalJSON encodes the item, with the member nodes if it has one.
@@ -67,6 +67,10 @@ func (c Changed[T]) MarshalJSON() ([]byte, error) {
 	nodes, err := json.Marshal(nodesMember{c.Nodes})
 	return append(append(item[:len(item)-1], ','), nodes[1:]...), err
 }
+
+// JSONForm returns the item and the zero value of the member that MarshalJSON adds: documents describe the
+// JSON by them.
+func (c Changed[T]) JSONForm() []any { return []any{c.Item, nodesMember{}} }
 
 // UnmarshalJSON decodes what MarshalJSON encoded.
 func (c *Changed[T]) UnmarshalJSON(text []byte) error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -95,67 +96,39 @@ func jsonContent(schema map[string]any) map[string]any {
 
 // described are the schemas of types that are not encoded by their fields.
 var described = map[reflect.Type]map[string]any{
-	reflect.TypeFor[json.RawMessage]():                      {"description": "Any JSON value."},
-	reflect.TypeFor[[]byte]():                               {"type": "string", "contentEncoding": "base64"},
-	reflect.TypeFor[time.Time]():                            date,
-	reflect.TypeFor[*time.Time]():                           dateOrNull,
-	reflect.TypeFor[audit.Timestamp]():                      date,
-	reflect.TypeFor[jobs.Time]():                            date,
-	reflect.TypeFor[jobs.State]():                           {"type": "string", "enum": jobs.States},
-	reflect.TypeFor[cluster.Role]():                         {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
-	reflect.TypeFor[store.Digest]():                         {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-	reflect.TypeFor[keystore.Role]():                        {"type": "string", "enum": keystore.Roles()},
-	reflect.TypeFor[keystore.Key]():                         apiKey,
-	reflect.TypeFor[keystore.PlatformKey]():                 platformKey,
-	reflect.TypeFor[keystore.Session]():                     session,
-	reflect.TypeFor[admin.Changed[keystore.Key]]():          apiKey,
-	reflect.TypeFor[admin.Changed[keystore.PlatformKey]]():  platformKey,
-	reflect.TypeFor[admin.Changed[keystore.Session]]():      session,
-	reflect.TypeFor[admin.Changed[admin.RevokedSessions]](): object("How many sessions were revoked.", map[string]any{"count": map[string]any{"type": "integer"}}),
-	reflect.TypeFor[keystore.Page]():                        page("keys"),
-	reflect.TypeFor[keystore.SessionPage]():                 page("sessions"),
+	reflect.TypeFor[json.RawMessage]():    {"description": "Any JSON value."},
+	reflect.TypeFor[[]byte]():             {"type": "string", "contentEncoding": "base64"},
+	reflect.TypeFor[time.Time]():          date,
+	reflect.TypeFor[audit.Timestamp]():    date,
+	reflect.TypeFor[jobs.Time]():          date,
+	reflect.TypeFor[jobs.State]():         {"type": "string", "enum": jobs.States},
+	reflect.TypeFor[cluster.Role]():       {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
+	reflect.TypeFor[store.Digest]():       {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+	reflect.TypeFor[keystore.Role]():      {"type": "string", "enum": keystore.Roles()},
+	reflect.TypeFor[keystore.OwnerKind](): {"type": "string", "enum": []any{keystore.OwnerUser, keystore.OwnerKey}},
 }
 
-var (
-	text       = map[string]any{"type": "string"}
-	date       = map[string]any{"type": "string", "format": "date-time"}
-	dateOrNull = map[string]any{"type": []any{"string", "null"}, "format": "date-time"}
-	apiKey     = object("An API key; token only when it is new.", map[string]any{
-		"id": text, "scope": text, "name": text, "status": text, "hint": text, "createdAt": date, "expiresAt": dateOrNull,
-		"owner": map[string]any{"type": []any{"string", "null"}}, "ownerKind": map[string]any{"enum": []any{"user", "key", nil}},
-	})
-	platformKey = object("A platform key; token only when it is new.", map[string]any{
-		"id": text, "name": text, "role": map[string]any{"type": "string", "enum": keystore.Roles()}, "status": text, "hint": text,
-		"createdAt": date, "expiresAt": dateOrNull, "revokedAt": dateOrNull, "lastUsedAt": dateOrNull,
-	})
-	session = object("A session; cookie only when it is new.", map[string]any{
-		"id": text, "userId": text, "status": text, "createdAt": date, "expiresAt": date,
-	})
-)
+var date = map[string]any{"type": "string", "format": "date-time"}
 
-// page is the schema of a page of a list.
-func page(items string) map[string]any {
-	return object("A page of "+items+".", map[string]any{
-		items: map[string]any{"type": "array", "items": map[string]any{"type": "object"}}, "nextCursor": map[string]any{"type": []any{"string", "null"}},
-	})
-}
-
-// object is the schema of an object with these members, and others.
-func object(description string, properties map[string]any) map[string]any {
-	return map[string]any{"type": "object", "description": description, "properties": properties, "required": slices.Sorted(maps.Keys(properties))}
-}
+// names are those of schemas whose type has the name of another type.
+var names = map[reflect.Type]string{reflect.TypeFor[keystore.Page](): "KeyPage"}
 
 // schema returns the JSON Schema of a type: a reference if the type has a name and fields.
 func (d *document) schema(t reflect.Type) map[string]any {
 	if s, ok := described[t]; ok {
 		return s
 	}
+	if t.Kind() == reflect.Pointer {
+		return map[string]any{"anyOf": []any{d.schema(t.Elem()), map[string]any{"type": "null"}}}
+	}
+	// A type with its own encoding says what it encodes.
+	if own, ok := reflect.Zero(t).Interface().(interface{ JSONForm() []any }); ok {
+		return d.form(t, own.JSONForm())
+	}
 	if t.Implements(reflect.TypeFor[json.Marshaler]()) || t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
 		panic(fmt.Sprintf("BUG: %v has its own encoding: describe it", t))
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return map[string]any{"anyOf": []any{d.schema(t.Elem()), map[string]any{"type": "null"}}}
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
@@ -174,17 +147,34 @@ func (d *document) schema(t reflect.Type) map[string]any {
 		if t.Name() == "" {
 			return d.object(t)
 		}
-		return d.reference(t)
+		return d.reference(t, t)
 	}
 	panic(fmt.Sprintf("BUG: %v has no JSON Schema", t))
 }
 
-// reference returns a reference to the schema of a struct, which is added to the document.
-func (d *document) reference(t reflect.Type) map[string]any {
-	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
+// form returns the schema of a type that encodes all of these values as one.
+func (d *document) form(t reflect.Type, values []any) map[string]any {
+	if len(values) > 1 {
+		var all []any
+		for _, v := range values {
+			all = append(all, d.schema(reflect.TypeOf(v)))
+		}
+		return map[string]any{"allOf": all}
+	}
+	only := reflect.TypeOf(values[0])
+	if _, ok := described[only]; ok {
+		return d.schema(only)
+	}
+	return d.reference(t, only)
+}
+
+// reference returns a reference to the schema of a type that is encoded as the struct form. The schema is
+// added to the document.
+func (d *document) reference(t, form reflect.Type) map[string]any {
+	name := cmp.Or(names[t], strings.ToUpper(t.Name()[:1])+t.Name()[1:])
 	if other, ok := d.types[name]; !ok {
 		d.types[name] = t // before its fields: one may have the same type
-		d.schemas[name] = d.object(t)
+		d.schemas[name] = d.object(form)
 	} else if other != t {
 		panic(fmt.Sprintf("BUG: two types have the name %s: %v and %v", name, t, other))
 	}
