@@ -69,7 +69,7 @@ lint:
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
 
 # Packages that start goroutines, or whose tests do.
-RACE := ./keystore ./keystore/tokenindex ./state/entity \
+RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \
   ./state/store $(addprefix ./state/store/,datadir files frame retry) \
   ./runtime $(addprefix ./runtime/,auth cpuqueue front limit sandbox) \
   ./hostabi $(addprefix ./hostabi/,longwork outbound)

@@ -25,7 +25,7 @@ func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now
 	if err := r.authenticate(a, s, x, now); err != nil {
 		return false, err
 	}
-	if err := r.count(s, x, now); err != nil {
+	if err := r.count(s, x); err != nil {
 		return false, err
 	}
 	if r.opt.Keystore.Epoch() != epoch { // a key or a session has changed meanwhile
@@ -96,7 +96,7 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 
 // count counts the request against the route's limits, and adds the headers that say what
 // remains.
-func (r *Runtime) count(s *requestState, x *front.Exchange, now time.Time) error {
+func (r *Runtime) count(s *requestState, x *front.Exchange) error {
 	rt := s.route
 	if len(rt.limits) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (r *Runtime) count(s *requestState, x *front.Exchange, now time.Time) error
 		s.names = l.AppendCaller(s.names, &s.caller, address)
 		s.uses = append(s.uses, limit.Use{Limit: l, Caller: s.names[start:]})
 	}
-	allowed := r.limiter.Take(now, s.uses)
+	allowed := r.limiter.Take(r.opt.Calendar(), s.uses)
 	s.remaining = limit.AppendState(s.remaining[:0], s.uses)
 	policy := rt.policy
 	if r.limiter.IsDivided() {

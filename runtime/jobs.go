@@ -114,7 +114,7 @@ const (
 // runJob runs a claimed job, and records how that ended.
 func (r *Runtime) runJob(c *jobs.Claimed) {
 	started := clock.Mark()
-	run := &jobRun{Claimed: c, requestID: ids.New(started), declared: c.Declared}
+	run := &jobRun{Claimed: c, requestID: ids.New(r.opt.Calendar()), declared: c.Declared}
 	inv := r.jobs.runs.Get().(*invocation)
 	inv.begin()
 	defer func() {

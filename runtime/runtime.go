@@ -40,8 +40,8 @@ type Options struct {
 	// Metrics measures requests; nil: nothing is measured.
 	Metrics *telemetry.Metrics
 
-	// Calendar says the time to handlers, and in defaults and limits of rates; nil: the machine's. The
-	// Store and the Keystore have their own.
+	// Calendar says the time to handlers, in defaults, and for the counts of rate limits; nil: the machine's.
+	// The Store and the Keystore have their own, and tokens of identity providers expire by the machine's.
 	Calendar clock.Calendar
 
 	Front   front.Options

@@ -37,7 +37,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 	defer r.requests.Put(s)
 	s.begin()
 	defer s.end()
-	err := r.handle(s, x, r.opt.Calendar())
+	err := r.handle(s, x, x.Started)
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
