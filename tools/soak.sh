@@ -52,7 +52,7 @@ table() {
   echo
   echo "Written by \`make soak\` on a machine with $(nproc) cores ($(grep -m 1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs)),"
   echo "$(go version | cut -d' ' -f3). A part that is not listed has not run yet. \`tools/soak.sh WORD\` runs the parts"
-  echo "whose titles contain a word."
+  echo "whose titles contain a word. Parts that compare times fail on a machine that does other work."
   echo
   echo "| part | outcome | seconds | date | tests |"
   echo "|---|---|---:|---|---|"
