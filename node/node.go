@@ -154,7 +154,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	n.Local = server.NewLocal(st, keys, releases, a.Config.Runtime.Jobs.Keep)
 	n.Local.Schema, n.Local.Model, n.Local.Runtime = rt.Schema, rt.Entities, rt
-	n.Local.Server = server.Server{
+	n.Local.Running = server.Running{
 		URL: scheme + ln.Addr().String(), Started: clock.Mark(), Metrics: opt.Metrics, MetricsURL: metricsURL,
 		Cluster: member, Leave: func() { n.end(nil) },
 	}

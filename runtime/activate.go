@@ -165,7 +165,10 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 	}
 	for i := range bundle.Schema.Routes {
 		declared := &bundle.Schema.Routes[i]
-		a.routes = append(a.routes, route{Route: declared, input: bundle.Schema.Type(declared.Input), query: bundle.Schema.Type(declared.Query), result: declared.Result})
+		a.routes = append(a.routes, route{
+			Route: declared, input: bundle.Schema.Type(declared.Input), query: bundle.Schema.Type(declared.Query),
+			result: declared.Result,
+		})
 	}
 	a.addFunctions(true)
 	templates := make([]router.Route, len(a.routes))

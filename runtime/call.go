@@ -59,7 +59,8 @@ func (r *Runtime) Call(ctx context.Context, c FunctionCall) (*Answer, error) {
 }
 
 // callOn runs a function by do, on the next active bundle again if the schema of the rows changes meanwhile.
-func (r *Runtime) callOn(ctx context.Context, c FunctionCall, do func(context.Context, *activeBundle, *route, *invocation) error) (*Answer, error) {
+func (r *Runtime) callOn(ctx context.Context, c FunctionCall,
+	do func(context.Context, *activeBundle, *route, *invocation) error) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.serving, cancel)()

@@ -119,7 +119,10 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(opt.Calendar(), opt.RateLimits)}
+	r := &Runtime{
+		opt: opt, engine: engine, client: outbound.New(opt.Outbound),
+		longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(opt.Calendar(), opt.RateLimits),
+	}
 	if r.jobs.queue, err = openJobs(opt); err != nil {
 		return nil, errors.Join(err, engine.Close(context.Background()))
 	}

@@ -47,7 +47,8 @@ const assemblyScriptSDK = "@runner/assemblyscript"
 func (b *builder) assemblyScript(ctx context.Context, s source) (*Module, error) {
 	dir := filepath.Join(b.options.Dir, s.path)
 	if _, err := exec.LookPath("node"); err != nil {
-		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing: install Node.js 20 or later (nodejs.org)", s.path)
+		return nil, fmt.Errorf("%s is written in AssemblyScript, and the command node is missing:"+
+			" install Node.js 20 or later (nodejs.org)", s.path)
 	}
 	manifest := readScriptPackage(dir)
 	for _, name := range []string{"assemblyscript", "json-as", assemblyScriptSDK} {

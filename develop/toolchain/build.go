@@ -174,7 +174,9 @@ func (b *builder) build(ctx context.Context, s source) error {
 		return nil
 	}
 	if len(m.debug) > symbols.MaxDebugBytes {
-		b.found.Warnf("", diag.Span{File: s.path}, "its debug information has %d MiB, and a debug file can have at most %d MiB: frames of failures will have no lines", len(m.debug)>>20, symbols.MaxDebugBytes>>20)
+		b.found.Warnf("", diag.Span{File: s.path},
+			"its debug information has %d MiB, and a debug file can have at most %d MiB: frames of failures will have no lines",
+			len(m.debug)>>20, symbols.MaxDebugBytes>>20)
 		m.debug = nil
 	}
 	if m.Sources == nil {

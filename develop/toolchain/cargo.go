@@ -56,7 +56,9 @@ func (b *builder) rust(ctx context.Context, s source) (*Module, error) {
 		return nil, fmt.Errorf("%s is written in Rust, and %w", s.path, err)
 	}
 	if tool.target == unknownUnknown && !named {
-		b.found.Warnf("", diag.Span{File: s.path}, "built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; %s", unknownUnknown, wasip1, rustupInstall)
+		b.found.Warnf("", diag.Span{File: s.path},
+			"built for %s, because %s is not installed: println! writes nothing, and SystemTime::now and crates that draw random numbers fail; %s",
+			unknownUnknown, wasip1, rustupInstall)
 	}
 	return b.fromFile(s, func(building string) (bool, error) {
 		target, err := b.lockTarget(ctx, dir)

@@ -23,9 +23,9 @@ type language struct {
 	// matches reports whether a directory is written in this language.
 	matches func(dir string) bool
 	// compile makes a module of a source: its bytes and its debug file's, and for files in handlers/
-	// also Sources and Handlers. Errors and warnings in the source are added to the builder's list;
-	// with an error there is no module. An error that is returned is not about the source: a compiler
-	// is missing, or was interrupted.
+	// also Sources and Handlers. It adds errors and warnings in the source to the builder's list; after
+	// an error the module is nil. An error that it returns is not about the source: a compiler is
+	// missing, or was interrupted.
 	compile func(b *builder, ctx context.Context, s source) (*Module, error)
 }
 
@@ -57,7 +57,8 @@ var languages = []language{
 	{"a go.mod", has("go.mod"), (*builder).golang},
 	{"a Cargo.toml", has("Cargo.toml"), (*builder).rust},
 	{"a package.json that names assemblyscript", isAssemblyScript, (*builder).assemblyScript},
-	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang}, // last, because directories of other languages may have such files too
+	// The last, because directories of other languages may have such files too.
+	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang},
 }
 
 // languageOf returns the language of a directory, or nil.
@@ -139,7 +140,8 @@ func readAndSplit(dir, building string) (module, debug []byte, err error) {
 // run runs a command of a language's tools in the directory of a source, with additional environment
 // variables. It returns the output of both streams, and whether the command succeeded. An
 // error means that the command could not be run or was interrupted.
-func (b *builder) run(ctx context.Context, s source, variables []string, command string, args ...string) (output string, ok bool, err error) {
+func (b *builder) run(ctx context.Context, s source, variables []string, command string,
+	args ...string) (output string, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir = filepath.Join(b.options.Dir, s.path)
 	cmd.Env = append(environ(), variables...)

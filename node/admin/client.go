@@ -46,7 +46,9 @@ func ask[A, R any](ctx context.Context, c *Client, op Operation[A, R], args A) (
 		return result, err
 	}
 	if err := json.Unmarshal(answer, &result); err != nil {
-		return result, errors.Join(fault.New(fault.Internal, "cannot decode the answer to %s: does the server have another version?", op.Name), err)
+		unreadable := fault.New(fault.Internal,
+			"cannot decode the answer to %s: does the server have another version?", op.Name)
+		return result, errors.Join(unreadable, err)
 	}
 	return result, nil
 }

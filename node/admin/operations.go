@@ -16,14 +16,17 @@ type Operation[A, R any] struct {
 	Name string
 	// Role is the weakest one that may run it over the network.
 	Role keystore.Role
-	// Commits: it stores something. In a cluster it ends when no majority of the voters can be reached.
+	// Commits: in a cluster it is cancelled when no majority of the voters can be reached. Operations that
+	// only read do not set it, and neither do functions.call and reload.
 	Commits bool
 }
 
-func reads[A, R any](name string, role keystore.Role) Operation[A, R] {
+// plain returns an operation that does not set Commits.
+func plain[A, R any](name string, role keystore.Role) Operation[A, R] {
 	return Operation[A, R]{Name: name, Role: role}
 }
 
+// commits returns an operation that sets Commits.
 func commits[A, R any](name string, role keystore.Role) Operation[A, R] {
 	return Operation[A, R]{Name: name, Role: role, Commits: true}
 }
@@ -33,57 +36,57 @@ type none = struct{}
 
 // The table of operations.
 var (
-	OpStatus = reads[none, Status]("status", keystore.RoleRead)
+	OpStatus = plain[none, Status]("status", keystore.RoleRead)
 
 	OpCreateKey  = commits[CreateKey, keystore.Key]("apiKeys.create", keystore.RoleAdmin)
-	OpGetKey     = reads[KeyID, keystore.Key]("apiKeys.get", keystore.RoleAdmin)
-	OpListKeys   = reads[ListKeys, keystore.Page]("apiKeys.list", keystore.RoleAdmin)
+	OpGetKey     = plain[KeyID, keystore.Key]("apiKeys.get", keystore.RoleAdmin)
+	OpListKeys   = plain[ListKeys, keystore.Page]("apiKeys.list", keystore.RoleAdmin)
 	OpRotateKey  = commits[RotateKey, keystore.Key]("apiKeys.rotate", keystore.RoleAdmin)
 	OpRevokeKey  = commits[KeyID, Changed[keystore.Key]]("apiKeys.revoke", keystore.RoleAdmin)
 	OpDisableKey = commits[KeyID, Changed[keystore.Key]]("apiKeys.disable", keystore.RoleAdmin)
 	OpEnableKey  = commits[KeyID, keystore.Key]("apiKeys.enable", keystore.RoleAdmin)
 
 	OpCreatePlatformKey = commits[CreatePlatformKey, keystore.PlatformKey]("platformKeys.create", keystore.RoleAdmin)
-	OpListPlatformKeys  = reads[ListPlatformKeys, PlatformKeyList]("platformKeys.list", keystore.RoleAdmin)
+	OpListPlatformKeys  = plain[ListPlatformKeys, PlatformKeyList]("platformKeys.list", keystore.RoleAdmin)
 	OpRevokePlatformKey = commits[KeyID, Changed[keystore.PlatformKey]]("platformKeys.revoke", keystore.RoleAdmin)
 
 	OpCreateSession  = commits[CreateSession, keystore.Session]("sessions.create", keystore.RoleAdmin)
-	OpListSessions   = reads[ListSessions, keystore.SessionPage]("sessions.list", keystore.RoleAdmin)
+	OpListSessions   = plain[ListSessions, keystore.SessionPage]("sessions.list", keystore.RoleAdmin)
 	OpRevokeSession  = commits[SessionID, Changed[keystore.Session]]("sessions.revoke", keystore.RoleAdmin)
 	OpRevokeSessions = commits[RevokeSessions, Changed[RevokedSessions]]("sessions.revokeAll", keystore.RoleAdmin)
 
-	OpGetRow     = reads[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
-	OpListRows   = reads[ListRows, RowPage]("data.list", keystore.RoleAdmin)
+	OpGetRow     = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
+	OpListRows   = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
 	OpImportRows = commits[ImportRows, Imported]("data.import", keystore.RoleAdmin)
 	OpUpdateRows = commits[ChangeRows, ChangedRows]("data.update", keystore.RoleAdmin)
 	OpDeleteRows = commits[ChangeRows, ChangedRows]("data.delete", keystore.RoleAdmin)
 	OpDropKept   = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
 	OpCallEach   = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
 
-	OpCallFunction = reads[CallFunction, Called]("functions.call", keystore.RoleAdmin)
+	OpCallFunction = plain[CallFunction, Called]("functions.call", keystore.RoleAdmin)
 
-	OpListJobs   = reads[jobs.Filter, jobs.Page]("jobs.list", keystore.RoleAdmin)
-	OpGetJob     = reads[JobID, jobs.Job]("jobs.get", keystore.RoleAdmin)
+	OpListJobs   = plain[jobs.Filter, jobs.Page]("jobs.list", keystore.RoleAdmin)
+	OpGetJob     = plain[JobID, jobs.Job]("jobs.get", keystore.RoleAdmin)
 	OpRetryJob   = commits[JobID, jobs.Job]("jobs.retry", keystore.RoleAdmin)
 	OpCancelJob  = commits[JobID, jobs.Job]("jobs.cancel", keystore.RoleAdmin)
 	OpEnqueueJob = commits[EnqueueJob, jobs.Enqueued]("jobs.enqueue", keystore.RoleAdmin)
 
-	OpListAudit   = reads[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
-	OpVerifyAudit = reads[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
+	OpListAudit   = plain[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
+	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
 
-	OpCompareSchema   = reads[CompareSchema, ComparisonAnswer]("schema.compare", keystore.RoleDeploy)
-	OpReload          = reads[none, ReloadAnswer]("reload", keystore.RoleAdmin)
-	OpListReleases    = reads[none, ReleaseList]("releases.list", keystore.RoleRead)
-	OpGetRelease      = reads[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)
-	OpMissingFiles    = reads[release.Manifest, MissingFiles]("releases.missing", keystore.RoleRead)
+	OpCompareSchema   = plain[CompareSchema, ComparisonAnswer]("schema.compare", keystore.RoleDeploy)
+	OpReload          = plain[none, ReloadAnswer]("reload", keystore.RoleAdmin)
+	OpListReleases    = plain[none, ReleaseList]("releases.list", keystore.RoleRead)
+	OpGetRelease      = plain[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)
+	OpMissingFiles    = plain[release.Manifest, MissingFiles]("releases.missing", keystore.RoleRead)
 	OpAddRelease      = commits[AddRelease, release.Release]("releases.add", keystore.RoleDeploy)
 	OpActivateRelease = commits[ActivateRelease, ProblemAnswer]("releases.activate", keystore.RoleDeploy)
 
-	OpShowClock   = reads[none, keystore.ClockState]("clock.show", keystore.RoleAdmin)
+	OpShowClock   = plain[none, keystore.ClockState]("clock.show", keystore.RoleAdmin)
 	OpAcceptClock = commits[none, keystore.ClockChange]("clock.accept", keystore.RoleAdmin)
 
 	OpInviteNode    = commits[InviteNode, Invitation]("cluster.invite", keystore.RoleAdmin)
-	OpClusterStatus = reads[none, cluster.Overview]("cluster.status", keystore.RoleRead)
+	OpClusterStatus = plain[none, cluster.Overview]("cluster.status", keystore.RoleRead)
 	OpLeaveCluster  = commits[LeaveCluster, LeftCluster]("cluster.leave", keystore.RoleAdmin)
 )
 

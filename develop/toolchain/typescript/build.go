@@ -44,7 +44,7 @@ type Module struct {
 }
 
 // Build builds the module of the files and what they import. The list has errors and warnings;
-// with an error in it there is no module.
+// if it has an error, the module is nil.
 func Build(ctx context.Context, o Options) (*Module, diag.List, error) {
 	bundled, found, err := bundleHandlers(o.Dir, o.Files)
 	if err != nil || found.HasErrors() {

@@ -373,7 +373,7 @@ func TestMemoryAndTimeAreLimited(t *testing.T) {
 	if got := toolchaintest.Ask(t, m, "hoards", abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerOutOfMemory || !strings.Contains(got.Log, "memory limit: InternalError: out of memory\n    at hoards (handlers/traps.ts:") {
 		t.Errorf("without memory: %d %v\n%s", got.Status, got.Err, got.Log)
 	}
-	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // until there is no memory even for an error
+	for _, handler := range []string{"hoardsSmall", "hoardsChain"} { // they fill the memory until even an error has none
 		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); fault.CodeOf(got.Err) != fault.HandlerOutOfMemory || !strings.Contains(got.Log, " at "+handler+" (handlers/traps.ts:") {
 			t.Errorf("%s: %d %v\n%s", handler, got.Status, got.Err, got.Log)
 		}

@@ -40,12 +40,12 @@ type Local struct {
 	Model func() (*entity.Model, error)
 	// Runtime runs functions; nil: the node runs none.
 	Runtime *runtime.Runtime
-	// Server is the zero value if no server runs: a command has opened the store.
-	Server
+	// Running is the zero value if no server runs: a command has opened the store.
+	Running
 }
 
-// Server is what a running server adds to a Local.
-type Server struct {
+// Running is what a Local has only in a running server.
+type Running struct {
 	// URL is the address for clients, Started when the server was started.
 	URL     string
 	Started time.Time
