@@ -12,7 +12,7 @@
 // is JavaScript. The code contains nothing of the handlers, so all TypeScript modules share
 // their compiled code.
 //
-// The functions of JSON are written in C (json/json.c) and compiled ahead. One makes values
+// The functions of JSON are written in C (functions/json.c) and compiled ahead. One makes values
 // from the host's bytes: a body, or the result of an operation. One writes a value for the
 // host: a response, or the arguments of an operation. Both also replace JSON.parse and
 // JSON.stringify in the engine's code. They read the engine's objects directly. Some cases they

@@ -25,7 +25,7 @@ import (
 //	                      result
 //	JSON.parse, JSON.stringify  ->  json_parse, json_stringify
 //
-// The functions of JSON are compiled from json/json.c.
+// The functions of JSON are compiled from functions/json.c.
 //
 // The code contains nothing of the handlers. Modules with the same number of handlers,
 // rounded up to a multiple of handlersStep, have the same code; they differ in their data
@@ -166,11 +166,11 @@ func (p *program) link() (wasm.Link, error) {
 		})
 		l.Table = append(l.Table, b.local())
 	}
-	json, err := jsonFunctions()
+	linked, err := linkedFunctions()
 	if err != nil {
 		return wasm.Link{}, err
 	}
-	l.Functions = append(l.Functions, json...)
+	l.Functions = append(l.Functions, linked...)
 	l.Functions = append(l.Functions, wasm.Function{Export: "runner_stopped", Type: unit, Code: assemble(p.stopped)})
 	for i := range (len(p.handlers) + handlersStep - 1) / handlersStep * handlersStep {
 		name := unusedPrefix + strconv.Itoa(i)
@@ -447,7 +447,7 @@ func exception(a *assembler) { a.i64(kindException << 32) }
 // JSON. It has no output, as both would be in the same buffer.
 func takesValue(f abi.Function) bool { return f.Name == "call" || f.Name == "response_send" }
 
-// writer returns the function of json/json.c that writes the value. Arguments must keep their
+// writer returns the function of functions/json.c that writes the value. Arguments must keep their
 // meaning; an answer is written as by JSON.stringify.
 func writer(f abi.Function) string {
 	if f.Name == "call" {

@@ -714,25 +714,25 @@ func TestAProxyIsWrittenAsJSONStringifyDoes(t *testing.T) {
 	}
 }
 
-func TestTheJSONModuleIsBuiltFromItsSource(t *testing.T) {
+func TestTheLinkedFunctionsAreBuiltFromTheirSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-22"); err != nil || testing.Short() {
 		t.Skip("runs clang-22")
 	}
-	source, err := os.ReadFile("json.go")
+	source, err := os.ReadFile("functions.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, command, found := strings.Cut(string(source), "//go:generate ")
 	command, _, _ = strings.Cut(command, "\n")
-	made := filepath.Join(t.TempDir(), "json.wasm")
-	args := strings.Fields(strings.Replace(command, "-o json/json.wasm", "-o "+made, 1))
+	made := filepath.Join(t.TempDir(), "functions.wasm")
+	args := strings.Fields(strings.Replace(command, "-o functions/functions.wasm", "-o "+made, 1))
 	if !found || len(args) == 0 {
-		t.Fatal("json.go does not say how json.wasm is made")
+		t.Fatal("functions.go does not say how functions.wasm is made")
 	}
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	have, err := os.ReadFile("json/json.wasm")
+	have, err := os.ReadFile("functions/functions.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -741,6 +741,6 @@ func TestTheJSONModuleIsBuiltFromItsSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, want) {
-		t.Error("json/json.wasm is not made of json/json.c: run go generate ./build")
+		t.Error("functions/functions.wasm is not made of the C files beside it: run go generate ./develop/toolchain/typescript")
 	}
 }

@@ -1,4 +1,4 @@
-// The parts of the JavaScript engine that json.c uses: functions, and the layout of values.
+// The parts of the JavaScript engine that the linked functions use: functions, and the layout of values.
 // The layout is that of QuickJS-NG 0.17.0 in quickjs-wasi 3.6.2, whose digest develop/toolchain/typescript/engine.go
 // has. json_test.go fails if an engine has another one.
 
