@@ -2,7 +2,7 @@
 # engine from npm. tools/setup.sh installs what the other targets need.
 
 # lint runs vet. The timeout is for slow machines.
-GO_TEST := go test -vet=off -timeout 60m
+GO_TEST := tools/go.sh test -vet=off -timeout 60m
 # Two packages more than there are processors: many tests wait.
 MANY := -p $(shell expr $$(nproc) + 2)
 
@@ -26,7 +26,7 @@ build: bin/runner ## build bin/runner
 bin/runner: FORCE
 	@mkdir -p bin
 	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript: the JavaScript engine is missing"
-	go build -trimpath -o bin/runner ./cmd/runner
+	tools/go.sh build -trimpath -o bin/runner ./cmd/runner
 FORCE:
 
 examples: build ## build the handlers of every example, in every language

@@ -107,5 +107,3 @@ require (
 )
 
 replace runner.example/sdk/go => ./sdk/go
-
-replace github.com/dgraph-io/ristretto/v2 => ./third_party/ristretto

@@ -35,7 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold clock cost deadline diag fairqueue fault ids secret sourcemap telemetry version wait wasm/opcode wazerofix",
+		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
 		"schedule symbols",
 	}},
@@ -137,17 +137,17 @@ func places() map[string]place {
 	return all
 }
 
-// outside are directories that have no layer: tests, examples, SDKs, the tools that
-// check and measure, and changed copies of third-party modules.
-var outside = []string{"tests", "plugins", "sdk", "tools", "third_party"}
+// outside are directories that have no layer: tests, examples, SDKs, and the tools that
+// check and measure.
+var outside = []string{"tests", "plugins", "sdk", "tools"}
 
 // eachGoFile calls do for the Go files of the repository that are not tests. It leaves out
-// hidden directories, testdata, the dependencies of other languages, and the directories
-// without.
+// hidden directories, testdata, what is built, the dependencies of other languages, and the
+// directories without.
 func eachGoFile(t *testing.T, without []string, do func(path, rel string) error) {
 	t.Helper()
 	root := repoRoot(t)
-	skipped := []string{"testdata", "node_modules", "target"}
+	skipped := []string{"testdata", "node_modules", "target", "bin"}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

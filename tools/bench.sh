@@ -6,5 +6,5 @@ cd "$(dirname "$0")/.."
 tools/setup.sh
 bin/runner build plugins/examples/inbox
 mkdir -p bin
-go build -o bin/bench ./tests/bench
+tools/go.sh build -o bin/bench ./tests/bench
 bin/bench "$@"

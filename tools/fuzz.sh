@@ -19,6 +19,9 @@ if [ -z "$packages" ]; then
   exit 2
 fi
 for package in $packages; do
-  # sdk/go is a module of its own, so the command runs in the package's directory
-  (cd "$package" && go test -vet=off -run '^$' -fuzz "^$1\$" -fuzztime "${2:-60s}" -fuzzminimizetime 5x .)
+  case $package in
+    sdk/*) go=(go -C "$package" test) path=. ;; # a module of its own
+    *) go=(tools/go.sh test) path=./$package ;;
+  esac
+  "${go[@]}" -vet=off -run '^$' -fuzz "^$1\$" -fuzztime "${2:-60s}" -fuzzminimizetime 5x "$path"
 done

@@ -85,75 +85,75 @@ part "arm64: modules, sandboxes, host functions and two example apps, under qemu
   env RUNNER_SOAK= tools/test-arm64.sh
 part "bench: the module that compares rows with SQLite" go -C tests/bench/entities vet ./...
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
-  go test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
+  tools/go.sh test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
 part "black box: what the host computes for handlers" \
-  go test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWorkCounts|TestAHandlerIsServedBesideHostWork|TestCheckingABody'
+  tools/go.sh test -count=1 -v -timeout 20m ./tests/sandbox -run 'TestHostWorkCounts|TestAHandlerIsServedBesideHostWork|TestCheckingABody'
 part "what the host computes for handlers, in pieces" \
-  go test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
+  tools/go.sh test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
 part "black box: all packages of npm in the documentation" \
-  go test -count=1 -v -timeout 30m ./tests/languages -run 'TestPackagesRunAsInNode'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/languages -run 'TestPackagesRunAsInNode'
 part "black box: an identity provider changes its keys" \
-  go test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
+  tools/go.sh test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \
-  go test -count=1 -v -timeout 30m ./tests/http ./tests/operations -run 'TestUnreadResponses|TestAnUnreadLog|TestDiscardedLogLines'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/http ./tests/operations -run 'TestUnreadResponses|TestAnUnreadLog|TestDiscardedLogLines'
 part "black box: tables damaged while they are served" \
-  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
 part "black box: bytes of a data folder changed, after stops and kills" \
-  go test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoDamagedByteOfADataDirectory'
+  tools/go.sh test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoDamagedByteOfADataDirectory'
 part "black box: a million rows are imported" \
-  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \
-  go test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/... -run 'TestAFullDisk|TestAQuarantinedClock|TestADeliveryIsRemembered|TestJSONNested|TestRowsWithMany|TestTheBreakerOpensForOneCaller|TestAModuleThatTakes'
 part "faults: a hundred kills and thirty power cuts under load, time to ready" \
-  go test -count=1 -v -timeout 30m ./tests/operations ./tests/powercut -run 'TestManyKills|PowerCut'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/operations ./tests/powercut -run 'TestManyKills|PowerCut'
 part "faults: a hundred kills under jobs; a million waiting jobs" \
-  go test -count=1 -v -timeout 30m ./tests/jobs -run 'TestKilledServers|TestAMillionJobs'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/jobs -run 'TestKilledServers|TestAMillionJobs'
 part "faults: idle and slow connections" \
-  go test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/http -run 'TestSlowloris'
 part "faults: twice the load that fits, ten minutes" \
-  go test -count=1 -v -timeout 30m ./tests/sandbox -run 'TestTwiceTheLoadThatFits'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/sandbox -run 'TestTwiceTheLoadThatFits'
 part "faults: half an hour of mixed traffic, reloads and backups" \
-  go test -count=1 -v -timeout 60m ./tests/operations -run 'TestMixedTraffic'
+  tools/go.sh test -count=1 -v -timeout 60m ./tests/operations -run 'TestMixedTraffic'
 part "faults: 200 releases under load, deployments killed at each step" \
-  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestReleasesAreSwitchedUnderLoad|TestAKillAtAnyStep'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/operations -run 'TestReleasesAreSwitchedUnderLoad|TestAKillAtAnyStep'
 part "faults: bytes of releases changed" \
-  go test -count=1 -v -timeout 30m ./tests/rows -run 'TestAChangedByte'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/rows -run 'TestAChangedByte'
 part "ratios: activations, deployments and starts with releases" \
-  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestASwitchOfReleases|TestTheSameDeployment|TestReleasesThatAreKept'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/operations -run 'TestASwitchOfReleases|TestTheSameDeployment|TestReleasesThatAreKept'
 part "ratios: reads and joins in a cluster" \
-  go test -count=1 -v -timeout 30m ./tests/cluster -run 'TestAReadCosts|TestJoinOf'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/cluster -run 'TestAReadCosts|TestJoinOf'
 part "ratios: metrics, backups and restores" \
-  go test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
 part "ratios: jobs beside requests" \
-  go test -count=1 -v -timeout 30m ./tests/jobs -run 'TestEnqueuing|TestManyJobs|TestRequestsStayFast|TestJobsThatWait|TestADueJob'
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/jobs -run 'TestEnqueuing|TestManyJobs|TestRequestsStayFast|TestJobsThatWait|TestADueJob'
 part "sandbox: isolation, a million requests" \
-  go test -count=1 -v -timeout 60m ./runtime/sandbox
+  tools/go.sh test -count=1 -v -timeout 60m ./runtime/sandbox
 part "sandbox: the same, shorter, with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi ./hostabi/longwork
+  env RUNNER_SOAK= tools/go.sh test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi ./hostabi/longwork
 part "store, rows, keys and jobs with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 60m ./state/store/... ./state/entity ./keystore ./state/jobs
+  env RUNNER_SOAK= tools/go.sh test -race -count=1 -v -timeout 60m ./state/store/... ./state/entity ./keystore ./state/jobs
 part "callers, webhooks and outbound calls with the race detector" \
-  env RUNNER_SOAK= go test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./state/webhook ./hostabi/outbound
+  env RUNNER_SOAK= tools/go.sh test -race -count=1 -v -timeout 30m ./runtime ./runtime/{auth,front,limit} ./state/webhook ./hostabi/outbound
 part "wasm: rewritten modules behave as before" \
-  go test -count=1 -v -timeout 30m ./internal/wasm
+  tools/go.sh test -count=1 -v -timeout 30m ./internal/wasm
 part "black box: all of it, against a binary with the race detector" \
-  env RUNNER_TEST_RACE=1 RUNNER_SOAK= go test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,jobs,sandbox,languages,operations,docs}
+  env RUNNER_TEST_RACE=1 RUNNER_SOAK= tools/go.sh test -count=1 -v -timeout 60m ./tests/{http,keys,sessions,rows,jobs,sandbox,languages,operations,docs}
 part "keys: statistics, crashes, revocation" \
-  go test -count=1 -v -timeout 30m ./keystore/... ./state/audit/...
+  tools/go.sh test -count=1 -v -timeout 30m ./keystore/... ./state/audit/...
 part "store: a shared log, and faults of its servers" \
-  go test -count=1 -v -timeout 40m ./state/store/etcdlog
+  tools/go.sh test -count=1 -v -timeout 40m ./state/store/etcdlog
 part "cluster: nodes that are killed, paused, cut off, restarted, without disk and power under load" \
-  go test -count=1 -v -timeout 60m ./node/cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
+  tools/go.sh test -count=1 -v -timeout 60m ./node/cluster ./tests/cluster -skip 'TestAReadCosts|TestJoinOf'
 part "store: crashes, serializability, damage, full disks" \
-  go test -count=1 -v -timeout 60m ./state/store/...
+  tools/go.sh test -count=1 -v -timeout 60m ./state/store/...
 part "rows: against a reference, tenants apart, serializable, crashes" \
-  go test -count=1 -v -timeout 60m ./state/entity
+  tools/go.sh test -count=1 -v -timeout 60m ./state/entity
 part "schemas: rules against a plain interpreter, and a change of each token" \
-  go test -count=1 -v -timeout 30m ./schema ./schema/compiler
+  tools/go.sh test -count=1 -v -timeout 30m ./schema ./schema/compiler
 part "compilers: more options" \
-  go test -count=1 -v -timeout 30m ./develop/toolchain/...
+  tools/go.sh test -count=1 -v -timeout 30m ./develop/toolchain/...
 part "limits and routes against their models" \
-  go test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth
+  tools/go.sh test -count=1 -v -timeout 30m ./runtime/limit ./runtime/router ./runtime/auth
 while read -r target _; do
   part "$target" tools/fuzz.sh "$target" "${FUZZ_TIME:-60s}"
 done < <(tools/fuzz.sh | sort -u -k 1,1)

@@ -22,13 +22,13 @@ tools/fetch-engine.sh
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 failed=0
-for dir in $(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./internal/wazerofix ./runtime/sandbox ./hostabi ./hostabi/abi/... ./hostabi/sentvalue); do
-  CGO_ENABLED=0 GOARCH=arm64 go test -c -vet=off -o "$bin/test" "$dir"
+for dir in $(tools/go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./internal/wazerofix ./runtime/sandbox ./hostabi ./hostabi/abi/... ./hostabi/sentvalue); do
+  CGO_ENABLED=0 GOARCH=arm64 tools/go.sh test -c -vet=off -o "$bin/test" "$dir"
   say "$dir"
   (cd "$dir" && "$RUNNER_TEST_EMULATOR" "$bin/test" -test.short -test.timeout 20m) || failed=1
 done
 say "tests/rows"
 # The limit below is for the tests, and building may take as long on a busy machine.
-CGO_ENABLED=0 GOARCH=arm64 go build -o bin/test/runner-arm64 ./cmd/runner
-RUNNER_TEST_GOARCH=arm64 go test -vet=off -timeout 20m -parallel 1 ./tests/rows -run '^(TestTheOrdersExampleKeepsItsRules|TestTheTrackerExampleIsolatesTenants)$' || failed=1
+CGO_ENABLED=0 GOARCH=arm64 tools/go.sh build -o bin/test/runner-arm64 ./cmd/runner
+RUNNER_TEST_GOARCH=arm64 tools/go.sh test -vet=off -timeout 20m -parallel 1 ./tests/rows -run '^(TestTheOrdersExampleKeepsItsRules|TestTheTrackerExampleIsolatesTenants)$' || failed=1
 exit $failed

@@ -18,6 +18,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"runner.example/internal/patches"
+
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
@@ -76,7 +78,8 @@ func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 	}
 	for _, d := range selfTest.disabled {
 		without := d.name == sandbox.OptSnapshot && slices.Contains(options.Disable, sandbox.OptPagemap) ||
-			d.name == sandbox.OptTrace && slices.Contains(options.Disable, sandbox.OptStack)
+			d.name == sandbox.OptTrace && slices.Contains(options.Disable, sandbox.OptStack) ||
+			d.name == sandbox.OptPatches && !patches.Applied
 		if !without && !slices.Contains(options.Disable, d.name) && !(d.name == sandbox.OptWatch && strings.HasPrefix(d.cause, "watch memory:")) {
 			t.Fatalf("the self-test of the engine disables %q: %s", d.name, d.cause)
 		}

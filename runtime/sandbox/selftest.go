@@ -17,6 +17,7 @@ import (
 	"runner.example/hostabi/abi"
 	"runner.example/internal/clock"
 	"runner.example/internal/deadline"
+	"runner.example/internal/patches"
 	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/compile"
 )
@@ -45,8 +46,10 @@ type optimizations struct {
 	// Whether the kernel watches memory for writes says Engine.watch.
 }
 
-// Names of optimizations in Options.Disable, in the order of their tests.
+// Names of optimizations in Options.Disable, in the order of their tests. OptPatches are those of the
+// compiler (package patches), which a program has or has not.
 const (
+	OptPatches  = "patches"
 	OptWatch    = "watch"
 	OptPagemap  = "pagemap"
 	OptSnapshot = "snapshot"
@@ -80,6 +83,9 @@ func (e *Engine) test(ctx context.Context) error {
 	}
 	defer m.Close(ctx)
 	t := &selfTest{engine: e, module: m}
+	if !patches.Applied {
+		t.disabled(OptPatches, "handlers compute more slowly", errors.New("built without tools/go.sh: run make build"))
+	}
 	const noSnapshot = "each request initializes its own sandbox"
 	if !t.testFinders(tableErr) {
 		e.optimizations.snapshot = false

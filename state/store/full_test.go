@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/internal/patches"
 	"runner.example/state/store"
 )
 
@@ -37,6 +38,9 @@ func onSmallDisks(t *testing.T, kinds []string, size int64, test func(t *testing
 // skips the test.
 func mountDisk(t *testing.T, kind string, size int64) *disk {
 	t.Helper()
+	if !patches.Applied {
+		t.Skip("built without the change of ristretto: a full disk ends the process")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount the small file systems that this test fills")
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/ristretto/v2/z"
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
@@ -306,7 +305,7 @@ func (s *Store) closeBadger() error {
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the data directory was removed while it was open, and its content is lost: restore a backup")
 		}
-		if z.Waiting(s.space.Dir) != nil || time.Since(began) > flushWait {
+		if s.space.Waiting() != nil || time.Since(began) > flushWait {
 			return errors.New(
 				"acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"runner.example/internal/filelock"
+	"runner.example/internal/patches"
 )
 
 var (
@@ -241,11 +242,15 @@ func makeCodeDir() error {
 	return nil
 }
 
-// Go runs the go command in the repository.
+// Go runs the go command in the repository, with the patches of dependencies if the tests have them.
 func Go(args ...string) error { return goCommand(nil, args...) }
 
 func goCommand(env []string, args ...string) error {
-	cmd := exec.Command("go", args...)
+	program := "go"
+	if patches.Applied {
+		program = RepoFile("tools/go.sh")
+	}
+	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env = repository, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)

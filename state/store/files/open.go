@@ -9,7 +9,6 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
-	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,7 +126,7 @@ func ReleaseBlocks(db *badger.DB) {
 	for _, t := range heldTables(db) {
 		if slices.Contains(ids, t.ID()) {
 			end := int(reflect.ValueOf(t).Elem().FieldByName("indexStart").Int())
-			z.Release(t.Data[:end/os.Getpagesize()*os.Getpagesize()])
+			_ = unix.Madvise(t.Data[:end/os.Getpagesize()*os.Getpagesize()], unix.MADV_DONTNEED)
 		}
 		_ = t.DecrRef()
 	}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/ristretto/v2/z"
 	"golang.org/x/sys/unix"
 
 	"runner.example/internal/clock"
@@ -43,8 +42,8 @@ import (
 // commit can add.
 //
 // The fields are set before Prepare. Prepare is called before Badger opens the files, and
-// Attach after that; both again after Badger was closed. All methods except Reason and AdmitFile
-// are for the goroutine that commits.
+// Attach after that; both again after Badger was closed. All methods except Reason, AdmitFile
+// and Waiting are for the goroutine that commits.
 type Reserver struct {
 	Dir string // of Badger's files; "" in memory, where everything fits
 	Log *slog.Logger
@@ -166,13 +165,18 @@ func prepareLog(path string) (int64, error) {
 	return hole, reserve(f, hole, min(logSlack, size-hole))
 }
 
-// reserve reserves n bytes of f, if the file system supports it.
+// reserve reserves n bytes of f from off, beyond its end too, if the file system supports it. The size
+// of f stays as it is. If it fails, a part may have been reserved.
 func reserve(f *os.File, off, n int64) error {
-	err := z.Reserve(f, off, n)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil
+	for {
+		switch err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n); {
+		case err == unix.EINTR:
+		case errors.Is(err, errors.ErrUnsupported):
+			return nil
+		default:
+			return os.NewSyscallError("fallocate", err)
+		}
 	}
-	return err
 }
 
 type logFile struct {
@@ -323,7 +327,7 @@ func (s *Reserver) needed(r Use) int64 {
 
 // checkFree returns an error if there is not enough space for tables.
 func (s *Reserver) checkFree() error {
-	switch err := z.Waiting(s.Dir); {
+	switch err := s.Waiting(); {
 	case IsFull(err):
 		return fmt.Errorf("the disk is full, a table cannot be written: %w", err)
 	case err != nil:

@@ -5,8 +5,6 @@ go 1.26.0
 
 replace runner.example => ../../..
 
-replace github.com/dgraph-io/ristretto/v2 => ../../../third_party/ristretto
-
 require (
 	github.com/dgraph-io/badger/v4 v4.9.6
 	modernc.org/sqlite v1.55.0
