@@ -63,7 +63,8 @@ var subjects = []subject{
 		".",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth compile cpuqueue draws front limit router",
+		"auth cpuqueue draws front guard limit router",
+		"compile",
 		"sandbox",
 		".",
 	}},
@@ -113,7 +114,7 @@ var onlyImporters = map[string][]string{
 	"golang.org/x/net/idna":                 {"internal/idn"},
 	"golang.org/x/text/cases":               {"internal/casefold"},
 	"time/tzdata":                           {"internal/timezone"},
-	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/compile", "runtime/guard", "runtime/draws", "runtime/sandbox"},
 	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "runtime/compile", "runtime/draws", "runtime/sandbox"},
 }
 

@@ -37,6 +37,7 @@ type Compiler struct {
 	Runtime wazero.Runtime
 
 	options Options
+	guarded bool
 	cache   *cache // nil without a CacheDir
 
 	mu    sync.Mutex
@@ -57,6 +58,10 @@ func New(ctx context.Context, options Options) (*Compiler, error) {
 	c.Runtime = wazero.NewRuntimeWithConfig(ctx, config)
 	return c, nil
 }
+
+// SetGuarded has modules compiled to code for guarded memories (package guard), or for any. It must not be
+// called while a module is compiled.
+func (c *Compiler) SetGuarded(on bool) { c.guarded = on }
 
 // Close closes the runtime and the cache.
 func (c *Compiler) Close(ctx context.Context) error {

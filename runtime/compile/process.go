@@ -22,6 +22,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
+	"runner.example/runtime/guard"
 )
 
 // The compiler cannot be stopped within a function, and the memory that it needs for one
@@ -57,7 +58,7 @@ func (c *Compiler) compile(load context.Context, s Source, cached bool) (wazero.
 			return nil, err
 		}
 	}
-	ctx := experimental.WithCompilationWorkers(load, workers) // without it, compiling does not end with its context
+	ctx := compiling(load, c.guarded)
 	compiled, err := c.Runtime.CompileModule(ctx, s.Wasm)
 	if _, files := errors.AsType[*fs.PathError](err); files || isLinkError(err) {
 		// The cache could not be read or written; the second time the code is in memory.
@@ -72,6 +73,14 @@ func (c *Compiler) compile(load context.Context, s Source, cached bool) (wazero.
 		return nil, notValid(FirstLine(err))
 	}
 	return compiled, nil
+}
+
+// compiling returns a context for compiling a module.
+func compiling(ctx context.Context, guarded bool) context.Context {
+	if guarded {
+		ctx = guard.Compile(ctx)
+	}
+	return experimental.WithCompilationWorkers(ctx, workers) // without it, compiling does not end with its context
 }
 
 func notValid(why string) error {
@@ -111,7 +120,7 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 	defer cancel()
 	command := c.options.Command
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)],
-		dir, c.options.Time.String(), strconv.FormatInt(c.options.Bytes, 10))...)
+		dir, c.options.Time.String(), strconv.FormatInt(c.options.Bytes, 10), strconv.FormatBool(c.guarded))...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(s.Wasm), &stdout, &stderr
 	cmd.Env = []string{} // the environment may have secrets
@@ -172,14 +181,18 @@ type invalidModule struct{ why string }
 func (e *invalidModule) Error() string { return e.why }
 
 func compileTo(args []string, stdin io.Reader) error {
-	if len(args) != 3 {
-		return fmt.Errorf("%d arguments, want a directory, a time and a size", len(args))
+	if len(args) != 4 {
+		return fmt.Errorf("%d arguments, want a directory, a time, a size, and whether memories are guarded", len(args))
 	}
 	limit, err := time.ParseDuration(args[1])
 	if err != nil {
 		return err
 	}
 	memory, err := strconv.ParseInt(args[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	guarded, err := strconv.ParseBool(args[3])
 	if err != nil {
 		return err
 	}
@@ -194,7 +207,7 @@ func compileTo(args []string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	ctx := experimental.WithCompilationWorkers(context.Background(), workers)
+	ctx := compiling(context.Background(), guarded)
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
 	_, err = r.CompileModule(ctx, wasm)
 	if _, files := errors.AsType[*fs.PathError](err); files || isLinkError(err) {

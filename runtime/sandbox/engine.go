@@ -74,6 +74,10 @@ type Options struct {
 	CacheDir string
 	// CacheBytes is the limit of the cache; the least recently used code is removed first.
 	CacheBytes int64 `unit:"size" default:"1gb"`
+	// Guard: the memory accesses of handlers are not compared with the size of their memory; one out of
+	// bounds is a memory fault, which ends the handler with the same error. "off" compares each, as
+	// machines do that have no such memory.
+	Guard string `toml:"sandbox.guard" default:"on" oneof:"on|off"`
 	// Logger logs what modules log during their initialization, and the optimizations
 	// that are disabled on this machine. It must redact secrets; nil: nothing is logged.
 	Logger *slog.Logger
@@ -134,6 +138,8 @@ func (o Options) Validate() error {
 		return fault.New(fault.Invalid, "the size of the cache of compiled modules must be positive")
 	case o.CompileTime < 0 || o.CompileBytes < 0:
 		return fault.New(fault.Invalid, "[sandbox] compile_timeout and compile_memory must be positive")
+	case o.Guard != "on" && o.Guard != "off":
+		return fault.New(fault.Invalid, `[sandbox] guard must be "on" or "off"`)
 	case o.InitTime < 0 || o.IdleTime < 0:
 		return fault.New(fault.Invalid, "the times of a sandbox must be positive")
 	}

@@ -70,10 +70,15 @@ func (s *sandbox) differs() error {
 			}
 		}
 	}
-	for at := m.image.size; at < uint64(len(m.region)); at += osPage {
-		if at < m.reached && !isZero(m.region[at:at+osPage]) {
-			return fmt.Errorf("the page at %d, behind the image, is not zero", at)
+	if err := m.look(func() error {
+		for at := m.image.size; at < m.reached; at += osPage {
+			if !m.same(at) {
+				return fmt.Errorf("the page at %d, behind the image, is not zero", at)
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	for i, g := range s.globals {
 		if g.Get() != s.module.values[i] {
@@ -150,7 +155,8 @@ const Slice = slice
 // Optimizations says which optimizations the engine uses.
 func (e *Engine) Optimizations() string {
 	o := e.optimizations
-	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v, trace %v", o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace)
+	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v, trace %v, guard %v",
+		o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace, o.guard)
 }
 
 // SymbolTables is how many modules have their symbols in memory.

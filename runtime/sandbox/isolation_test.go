@@ -48,6 +48,8 @@ var fallbacks = map[string][]string{
 	"no count of faults": {sandbox.OptFaults},
 	"pagemap, no count":  {sandbox.OptWatch, sandbox.OptFaults},
 	"no snapshot":        {sandbox.OptSnapshot},
+	"no guard":           {sandbox.OptGuard},
+	"no guard, pagemap":  {sandbox.OptGuard, sandbox.OptWatch},
 }
 
 // restores reports whether an engine with this fallback restores sandboxes.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -20,6 +21,7 @@ import (
 // sandbox. A restore copies the image's bytes to it, which costs far less than another page
 // fault. The memory lies outside the Go heap, so the garbage collector does not scan it.
 type memory struct {
+	space  space
 	region []byte
 	limit  uint64   // of the guest; the region may be longer
 	spare  uint64   // that the guest may have beyond it after it was refused memory
@@ -32,6 +34,7 @@ type memory struct {
 	reached uint64 // the largest size since pages were given back
 	charged int64  // bytes taken from the budget
 	tail    int64  // bytes of private pages behind the image
+	open    uint64 // bytes that can be accessed, if the space opens them one by one
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
 	// faulted means that a run since the last restore may have written to pages that no
@@ -46,18 +49,13 @@ type memory struct {
 	scan scanner
 }
 
-// reserve maps a memory that may grow to limit bytes, with spare bytes more.
-func (m *memory) reserve(limit, spare uint64, b *budget) error {
-	// The address space of a process is large enough for some hundred thousand of these,
-	// and no page is allocated before it is written.
-	region, err := unix.Mmap(-1, 0, int(max(limit+spare, pageBytes)), unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+// reserve reserves a memory that may grow to limit bytes, with spare bytes more.
+func (m *memory) reserve(in space, limit, spare uint64, b *budget) error {
+	region, err := in.reserve(max(limit+spare, pageBytes))
 	if err != nil {
 		return fmt.Errorf("reserve %d KiB of memory for a sandbox: %w", limit>>10, err)
 	}
-	// The kernel would clear a whole huge page for the first byte that is written.
-	_ = unix.Madvise(region, unix.MADV_NOHUGEPAGE) // fails if the kernel has no huge pages
-	*m = memory{region: region, limit: limit, spare: spare, budget: b}
+	*m = memory{space: in, region: region, limit: limit, spare: spare, budget: b}
 	return nil
 }
 
@@ -66,9 +64,7 @@ func (m *memory) release() {
 	if m.region == nil {
 		return
 	}
-	if err := unix.Munmap(m.region); err != nil {
-		panic("BUG: unmap a sandbox's memory: " + err.Error())
-	}
+	m.space.release()
 	m.budget.give(m.charged)
 	*m = memory{}
 }
@@ -114,9 +110,38 @@ func (m *memory) Reallocate(size uint64) []byte {
 		m.refuse("handlers needed more memory together ([sandbox] total_memory)")
 		return nil
 	}
+	if size > m.open {
+		if err := m.setOpen(size); err != nil {
+			m.refuse("the system refused a handler more memory: %v", err)
+			return nil
+		}
+	}
 	m.size, m.high, m.reached = size, max(m.high, size), max(m.reached, size)
 	return m.region[:size:size]
 }
+
+// setOpen lets the guest access that many bytes, and no others.
+func (m *memory) setOpen(size uint64) error {
+	if size == m.open {
+		return nil
+	}
+	err := m.space.open(m.open, size)
+	if err == nil {
+		m.open = size
+	}
+	return err
+}
+
+// look calls a function that reads up to the end of what the memory reached, which the guest cannot access.
+func (m *memory) look(read func() error) error {
+	if err := m.setOpen(max(m.size, m.reached)); err != nil {
+		return err
+	}
+	return errors.Join(read(), m.setOpen(m.size))
+}
+
+// ExecutionContext is for code that accesses guarded memories: see guard.Region.
+func (m *memory) ExecutionContext() *uintptr { return m.space.(*guardedSpace).ExecutionContext() }
 
 func (m *memory) refuse(format string, args ...any) {
 	m.refused = fmt.Errorf(format, args...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/patches"
 	"runner.example/runtime/sandbox"
 )
 
@@ -201,29 +202,36 @@ func TestAModuleNeedsNoMemory(t *testing.T) {
 
 func TestAnOptimizationThatDoesNotWorkIsDisabledAndLogged(t *testing.T) {
 	for name, want := range map[string]string{
-		"everything":         "snapshot true, watch true, shrink true, reuse true, stack true, faults true, trace true",
-		"pagemap":            "snapshot true, watch false, shrink true, reuse true, stack true, faults true, trace true",
-		"no shrinking":       "snapshot true, watch true, shrink false, reuse true, stack true, faults true, trace true",
-		"no reused function": "snapshot true, watch true, shrink true, reuse false, stack true, faults true, trace true",
-		"no stack":           "snapshot true, watch true, shrink true, reuse true, stack false, faults true, trace false",
-		"no count of faults": "snapshot true, watch true, shrink true, reuse true, stack true, faults false, trace true",
-		"no snapshot":        "snapshot false, watch true, shrink true, reuse true, stack false, faults false, trace false",
-		"no changed pages":   "snapshot false, watch false, shrink true, reuse true, stack false, faults false, trace false",
+		"everything":         "snapshot true, watch true, shrink true, reuse true, stack true, faults true, trace true, guard true",
+		"pagemap":            "snapshot true, watch false, shrink true, reuse true, stack true, faults true, trace true, guard true",
+		"no shrinking":       "snapshot true, watch true, shrink false, reuse true, stack true, faults true, trace true, guard true",
+		"no reused function": "snapshot true, watch true, shrink true, reuse false, stack true, faults true, trace true, guard true",
+		"no stack":           "snapshot true, watch true, shrink true, reuse true, stack false, faults true, trace false, guard true",
+		"no count of faults": "snapshot true, watch true, shrink true, reuse true, stack true, faults false, trace true, guard true",
+		"no snapshot":        "snapshot false, watch true, shrink true, reuse true, stack false, faults false, trace false, guard true",
+		"no guard":           "snapshot true, watch true, shrink true, reuse true, stack true, faults true, trace true, guard false",
+		"no changed pages":   "snapshot false, watch false, shrink true, reuse true, stack false, faults false, trace false, guard true",
 	} {
 		var log bytes.Buffer
 		e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Disable: fallbacks[name]})
 		if emulator != "" { // it has no userfaultfd
 			want = strings.Replace(want, "watch true", "watch false", 1)
 		}
+		if !patches.Applied || runtime.GOARCH != "amd64" {
+			want = strings.Replace(want, "guard true", "guard false", 1)
+		}
 		if got := e.Optimizations(); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 		for _, optimization := range fallbacks[name] {
+			if optimization == sandbox.OptGuard && !patches.Applied {
+				optimization = sandbox.OptPatches
+			}
 			if !strings.Contains(log.String(), "optimization="+optimization) {
 				t.Errorf("the log does not say that %q is disabled:\n%s", optimization, &log)
 			}
 		}
-		if len(fallbacks[name]) == 0 && emulator == "" && log.Len() > 0 {
+		if len(fallbacks[name]) == 0 && emulator == "" && patches.Applied && log.Len() > 0 {
 			t.Errorf("all works, and the log says\n%s", &log)
 		}
 	}

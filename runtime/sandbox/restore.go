@@ -85,6 +85,9 @@ func (m *memory) restore(keep int) error {
 	}
 	if m.high > m.image.size { // all private pages behind the image are counted again
 		m.high, m.tail = m.reached, 0
+		if err := m.setOpen(max(m.open, m.high)); err != nil {
+			return err
+		}
 	}
 	pages, err := m.scan.restore(m, keep)
 	if err != nil {
@@ -96,7 +99,7 @@ func (m *memory) restore(keep int) error {
 	}
 	m.high, m.faulted = m.size, false
 	m.settle()
-	return nil
+	return m.setOpen(m.size)
 }
 
 // trim restores the memory by releasing all private pages.
@@ -114,7 +117,7 @@ func (m *memory) trim() error {
 	m.scan.found, m.scan.all = m.scan.found[:0], true
 	m.tail, m.high, m.reached, m.faulted = 0, m.size, m.size, false
 	m.settle()
-	return nil
+	return m.setOpen(m.size)
 }
 
 // put restores one range of pages.

@@ -64,7 +64,7 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if m.program.Reports {
 		spare = sparePages * pageBytes
 	}
-	if err := s.memory.reserve(m.memoryBytes(), spare, &m.engine.memory); err != nil {
+	if err := s.memory.reserve(m.engine.newSpace(), m.memoryBytes(), spare, &m.engine.memory); err != nil {
 		return nil, err
 	}
 	s.memory.scan.table = m.engine.table

@@ -20,6 +20,7 @@ import (
 	"runner.example/internal/patches"
 	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/compile"
+	"runner.example/runtime/guard"
 )
 
 // optimizations rely on how the compiler or the kernel works inside. Each is tested when
@@ -41,6 +42,8 @@ type optimizations struct {
 	// faults: page faults show that a run wrote to no other pages than the runs before it.
 	// Otherwise each restore scans the memory.
 	faults bool
+	// guard: accesses of memory are not compared with its size. Otherwise all are.
+	guard bool
 	// trace: the active calls of a trap are found. Otherwise failures have no frames.
 	trace bool
 	// Whether the kernel watches memory for writes says Engine.watch.
@@ -50,6 +53,7 @@ type optimizations struct {
 // compiler (package patches), which a program has or has not.
 const (
 	OptPatches  = "patches"
+	OptGuard    = "guard"
 	OptWatch    = "watch"
 	OptPagemap  = "pagemap"
 	OptSnapshot = "snapshot"
@@ -74,6 +78,9 @@ func (e *Engine) test(ctx context.Context) error {
 	var tableErr error
 	e.table, tableErr = openTable()
 	e.optimizations = optimizations{snapshot: true, shrink: true, reuse: true}
+	if err := e.testGuard(ctx); err != nil {
+		return err
+	}
 	m, err := e.load(ctx, "self-test", selftestWasm, false)
 	if err != nil {
 		e.optimizations.snapshot = false
@@ -83,9 +90,6 @@ func (e *Engine) test(ctx context.Context) error {
 	}
 	defer m.Close(ctx)
 	t := &selfTest{engine: e, module: m}
-	if !patches.Applied {
-		t.disabled(OptPatches, "handlers compute more slowly", errors.New("built without tools/go.sh: run make build"))
-	}
 	const noSnapshot = "each request initializes its own sandbox"
 	if !t.testFinders(tableErr) {
 		e.optimizations.snapshot = false
@@ -103,6 +107,43 @@ func (e *Engine) test(ctx context.Context) error {
 	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
 	e.optimizations.trace = t.passes(OptTrace, "failures are logged without frames", t.traces)
 	return nil
+}
+
+// testGuard finds out whether memories can be guarded.
+func (e *Engine) testGuard(ctx context.Context) error {
+	t := &selfTest{engine: e}
+	if !patches.Applied {
+		t.disabled(OptPatches, "handlers compute more slowly", errors.New("built without tools/go.sh: run make build"))
+		return nil
+	}
+	const instead = "each memory access is compared with the memory's size"
+	region, err := guard.Take(pageBytes)
+	switch {
+	case e.options.Guard == "off":
+		err = errors.New("[sandbox] guard is off")
+	case e.options.Instances > guard.Regions/2:
+		err = fmt.Errorf("[sandbox] instances is %d, and at most %d memories are guarded", e.options.Instances, guard.Regions/2)
+	}
+	if region != nil {
+		region.Release()
+	}
+	if err != nil {
+		t.disabled(OptGuard, instead, err)
+		return nil
+	}
+	e.setGuard(true)
+	if t.module, err = e.load(ctx, "self-test", selftestWasm, false); err != nil {
+		e.setGuard(false)
+		t.disabled(OptGuard, instead, err)
+		return nil
+	}
+	e.setGuard(t.passes(OptGuard, instead, t.guarded))
+	return t.module.Close(ctx)
+}
+
+func (e *Engine) setGuard(on bool) {
+	e.optimizations.guard = on
+	e.compiler.SetGuarded(on)
 }
 
 // testFinders finds the best way to find changed pages, and reports whether there is one.
@@ -199,10 +240,15 @@ func (t *selfTest) restored(s *sandbox) error {
 		return err
 	}
 	s.resetGlobals()
-	for at := uint64(0); at < s.memory.reached; at += osPage {
-		if !s.memory.same(at) {
-			return fmt.Errorf("the page at %d is not restored", at)
+	if err := s.memory.look(func() error {
+		for at := uint64(0); at < s.memory.reached; at += osPage {
+			if !s.memory.same(at) {
+				return fmt.Errorf("the page at %d is not restored", at)
+			}
 		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	for i, g := range s.globals {
 		if g.Get() != s.module.values[i] {
@@ -255,12 +301,31 @@ func (t *selfTest) finds(s *sandbox) error {
 	return t.restored(s)
 }
 
+// guarded checks that an access beyond the memory is an error of the guest, at its end and far behind it,
+// and that the sandbox can be used after that.
+func (t *selfTest) guarded(s *sandbox) error {
+	for range 2 {
+		for _, export := range []string{"beyond", "far beyond"} {
+			if _, err := t.run(s, export, plenty); err == nil || !strings.Contains(err.Error(), "out of bounds memory access") {
+				return fmt.Errorf("an access beyond the memory ends with %v", err)
+			}
+		}
+		if err := t.expect(s, "pristine"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t *selfTest) shrinks(s *sandbox) error {
 	for range 2 {
 		if err := t.expect(s, "grow"); err != nil {
 			return err
 		}
 		if err := s.shrink(); err != nil {
+			return err
+		}
+		if err := t.restored(s); err != nil {
 			return err
 		}
 		if _, err := t.run(s, "beyond", plenty); err == nil {
@@ -328,6 +393,7 @@ func (t *selfTest) traces(s *sandbox) error {
 		want   []byte // the instructions of the innermost calls
 	}{
 		{"trap", []byte{opcode.Unreachable}},
+		{"beyond", []byte{opcode.I32Load}},
 		{"endless", []byte{opcode.LocalGet, opcode.Call, opcode.Call}},
 	} {
 		if _, err := t.run(s, row.export, plenty); err == nil {

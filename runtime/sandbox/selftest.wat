@@ -43,6 +43,9 @@
   ;; beyond: reads memory that only grow adds, and so must trap
   (func (export "beyond") (drop (i32.load (i32.const 65536))))
 
+  ;; far beyond: reads behind all memory that an index can name
+  (func (export "far beyond") (drop (i64.load offset=2147483640 (i32.const -1))))
+
   (func (export "trap") (global.set $state (i32.const 1)) unreachable)
   (func (export "spin") (loop (br 0)))
 

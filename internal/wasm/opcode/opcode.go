@@ -24,6 +24,7 @@ const (
 	GlobalSet    = 0x24
 	TableGet     = 0x25
 	TableSet     = 0x26
+	I32Load      = 0x28
 	MemorySize   = 0x3f
 	MemoryGrow   = 0x40
 	I32Const     = 0x41
