@@ -354,6 +354,27 @@ func TestNoAddressLeavesTheRegion(t *testing.T) {
 	}
 }
 
+// Nothing is in bounds of an empty memory, until it grows.
+func TestAnEmptyMemoryIsGuarded(t *testing.T) {
+	guests := newInstances(t, true, same)
+	m, release := guests.instance(t, guests.compile(t, wat(t, `(module
+  (memory 0 4)
+  (func (export "load") (param i32) (result i32) (i32.load (local.get 0)))
+  (func (export "grow") (result i32) (memory.grow (i32.const 1))))`)))
+	defer release()
+	for _, at := range []uint64{0, 8, 4 << 20, 1 << 31, 0xffff_fff0} { // Go's programs begin at 4 MiB
+		if _, err := m.ExportedFunction("load").Call(guests.ctx, at); err == nil || !strings.Contains(err.Error(), "out of bounds memory access") {
+			t.Errorf("at %#x of an empty memory: %v", at, err)
+		}
+	}
+	if _, err := m.ExportedFunction("grow").Call(guests.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := m.ExportedFunction("load").Call(guests.ctx, page-4); err != nil || result[0] != 0 {
+		t.Errorf("after it grew: %v, %v", result, err)
+	}
+}
+
 func TestCodeForGuardedMemoriesNeedsOne(t *testing.T) {
 	guests := newInstances(t, true, same)
 	_, err := guests.InstantiateModule(guests.ctx, guests.compile(t, wat(t, torture)), wazero.NewModuleConfig().WithName(""))

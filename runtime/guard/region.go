@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,9 @@ func (r *Region) Open(have, size uint64) error {
 	}
 	return nil
 }
+
+// Base returns the address of the memory, also of an empty one.
+func (r *Region) Base() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(r.Memory))) }
 
 // ExecutionContext returns where the compiler's runtime stores the address of the execution context
 // while code of the region runs, and zero otherwise.

@@ -140,7 +140,8 @@ func (m *memory) look(read func() error) error {
 	return errors.Join(read(), m.setOpen(m.size))
 }
 
-// ExecutionContext is for code that accesses guarded memories: see guard.Region.
+// Base and ExecutionContext are for code that accesses guarded memories: see guard.Region.
+func (m *memory) Base() uintptr              { return m.space.(*guardedSpace).Base() }
 func (m *memory) ExecutionContext() *uintptr { return m.space.(*guardedSpace).ExecutionContext() }
 
 func (m *memory) refuse(format string, args ...any) {
