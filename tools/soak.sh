@@ -83,6 +83,10 @@ part() { # title, command…
 
 part "arm64: modules, sandboxes, host functions and two example apps, under qemu" \
   env RUNNER_SOAK= tools/test-arm64.sh
+part "wazero: its own tests and the specification's, with patches and without" tools/test-wazero.sh
+part "wazero: the same for arm64, under qemu" env GOARCH=arm64 tools/test-wazero.sh
+part "guarded memories: faults of guests and of Go, and both kinds of code" \
+  tools/go.sh test -count=1 -v -timeout 60m ./runtime/guard
 part "bench: the module that compares rows with SQLite" go -C tests/bench/entities vet ./...
 part "black box: revocation under load, leaks, noisy neighbours, deadlines" \
   tools/go.sh test -p 1 -count=1 -v -timeout 60m ./tests/... -run 'TestRevokeIsImmediate|TestRevokingASession|TestNothingLeaks|TestRequest601|TestManyAddresses|TestRefusedCredentials|TestAHandlerIsServedBesideSpinningOnes|TestDeadlinesAreKept|TestOverloadedHandlers|TestTheMemoryOfTheProcess|TestThirdParty'
