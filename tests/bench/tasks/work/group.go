@@ -15,8 +15,8 @@ type sale struct {
 
 func sales() (all []sale) {
 	next := random()
-	for range 3000 {
-		all = append(all, sale{fmt.Sprintf("customer-%d", next(300)), next(10000)})
+	for range 5000 {
+		all = append(all, sale{fmt.Sprintf("customer-%d", next(1000)), next(10000)})
 	}
 	return all
 }

@@ -30,38 +30,50 @@ var log = func() string {
 }()
 
 var (
-	request = regexp.MustCompile(`^(\S+) (web-\d+) INFO ([A-Z]+) (/\S*) (\d{3}) (\d+)ms$`)
-	address = regexp.MustCompile(`\d+\.\d+\.\d+\.\d+:\d+`)
-	failure = regexp.MustCompile(`(?i)timeout|refused|reset by peer`)
-	secret  = regexp.MustCompile(`([?&]token=)[^&\s]+`)
+	request   = regexp.MustCompile(`^(?<time>\S+) (?<host>web-\d+) INFO (?<method>[A-Z]+) (?<path>/\S*) (?<status>\d{3}) (?<millis>\d+)ms$`)
+	parameter = regexp.MustCompile(`[?&](\w+)=([^&\s]*)`)
+	failure   = regexp.MustCompile(`(?i)timeout|refused|reset by peer`)
+	address   = regexp.MustCompile(`\b(\d+\.\d+)\.\d+\.\d+:(\d+)\b`)
+
+	path, status, millis = request.SubexpIndex("path"), request.SubexpIndex("status"), request.SubexpIndex("millis")
 )
 
 // LogSummary is what Logs found.
 type LogSummary struct {
-	Requests  int `json:"requests"`
-	Missing   int `json:"missing"`
-	Millis    int `json:"millis"`
-	Addresses int `json:"addresses"`
-	Failures  int `json:"failures"`
-	Masked    int `json:"masked"`
+	Requests int `json:"requests"`
+	Missing  int `json:"missing"`
+	Millis   int `json:"millis"`
+	Pages    int `json:"pages"`
+	Failures int `json:"failures"`
+	Timeouts int `json:"timeouts"`
+	Masked   int `json:"masked"`
 }
 
 // Logs searches a log with regular expressions.
 func Logs() (s LogSummary) {
 	for line := range strings.SplitSeq(log, "\n") {
-		match := request.FindStringSubmatch(line)
-		if match == nil {
+		fields := request.FindStringSubmatch(line)
+		if fields == nil {
 			continue
 		}
 		s.Requests++
-		if match[5] == "404" {
+		if fields[status] == "404" {
 			s.Missing++
 		}
-		millis, _ := strconv.Atoi(match[6]) // they are digits
-		s.Millis += millis
+		n, _ := strconv.Atoi(fields[millis]) // they are digits
+		s.Millis += n
+		for _, found := range parameter.FindAllStringSubmatch(fields[path], -1) {
+			if found[1] == "page" && found[2] != "0" {
+				s.Pages++
+			}
+		}
 	}
-	s.Addresses = len(address.FindAllString(log, -1))
-	s.Failures = len(failure.FindAllString(log, -1))
-	s.Masked = len(secret.ReplaceAllString(log, "${1}***"))
+	for _, text := range failure.FindAllString(log, -1) {
+		s.Failures++
+		if strings.ToLower(text) == "timeout" {
+			s.Timeouts++
+		}
+	}
+	s.Masked = len(address.ReplaceAllString(log, "${1}.x.x:${2}"))
 	return s
 }

@@ -29,24 +29,29 @@ const log = (() => {
   return lines.join("\n");
 })();
 
-const request = /^(\S+) (web-\d+) INFO ([A-Z]+) (\/\S*) (\d{3}) (\d+)ms$/;
-const address = /\d+\.\d+\.\d+\.\d+:\d+/g;
+const request = /^(?<time>\S+) (?<host>web-\d+) INFO (?<method>[A-Z]+) (?<path>\/\S*) (?<status>\d{3}) (?<millis>\d+)ms$/;
+const parameter = /[?&](\w+)=([^&\s]*)/g;
 const failure = /timeout|refused|reset by peer/gi;
-const secret = /([?&]token=)[^&\s]+/g;
+const address = /\b(\d+\.\d+)\.\d+\.\d+:(\d+)\b/g;
 
 export function logs() {
-  let requests = 0, missing = 0, millis = 0;
+  let requests = 0, missing = 0, millis = 0, pages = 0, failures = 0, timeouts = 0;
   for (const line of log.split("\n")) {
-    const match = request.exec(line);
-    if (!match) continue;
+    const fields = request.exec(line)?.groups;
+    if (!fields) continue;
     requests++;
-    if (match[5] === "404") missing++;
-    millis += Number(match[6]);
+    if (fields.status === "404") missing++;
+    millis += Number(fields.millis);
+    for (const [, name, value] of fields.path.matchAll(parameter)) {
+      if (name === "page" && value !== "0") pages++;
+    }
   }
-  const addresses = log.match(address)?.length ?? 0;
-  const failures = log.match(failure)?.length ?? 0;
-  const masked = log.replace(secret, "$1***").length;
-  return { requests, missing, millis, addresses, failures, masked };
+  for (const [text] of log.matchAll(failure)) {
+    failures++;
+    if (text.toLowerCase() === "timeout") timeouts++;
+  }
+  const masked = log.replace(address, "$1.x.x:$2").length;
+  return { requests, missing, millis, pages, failures, timeouts, masked };
 }
 
 // ---- group: maps and sorting -----------------------------------------------------------
@@ -56,7 +61,7 @@ interface Total { customer: string; count: number; sum: number }
 
 function sales(): Sale[] {
   const next = random(), all: Sale[] = [];
-  for (let i = 0; i < 3000; i++) all.push({ customer: `customer-${next(300)}`, amount: next(10000) });
+  for (let i = 0; i < 5000; i++) all.push({ customer: `customer-${next(1000)}`, amount: next(10000) });
   return all;
 }
 
@@ -121,7 +126,7 @@ export const markdown = () => marked.parse(text) as string;
 
 // ---- sha: SHA-256 in the language itself -----------------------------------------------
 
-const k = new Uint32Array([
+const k = new Int32Array([
   0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
   0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
   0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -140,14 +145,14 @@ function sha256(message: Uint8Array) {
   padded[message.length] = 0x80;
   const view = new DataView(padded.buffer);
   view.setBigUint64(padded.length - 8, BigInt(message.length) * 8n);
-  const h = new Uint32Array([0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19]);
-  const w = new Uint32Array(64);
+  const h = new Int32Array([0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19]);
+  const w = new Int32Array(64);
   for (let at = 0; at < padded.length; at += 64) {
-    for (let i = 0; i < 16; i++) w[i] = view.getUint32(at + 4 * i);
+    for (let i = 0; i < 16; i++) w[i] = view.getInt32(at + 4 * i);
     for (let i = 16; i < 64; i++) {
       const s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ (w[i - 15] >>> 3);
       const s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >>> 10);
-      w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+      w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
     }
     let [a, b, c, d, e, f, g, last] = h;
     for (let i = 0; i < 64; i++) {
@@ -173,7 +178,7 @@ function sha256(message: Uint8Array) {
     h[6] += g;
     h[7] += last;
   }
-  return Array.from(h, (word) => word.toString(16).padStart(8, "0")).join("");
+  return Array.from(h, (word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
 export function sha() {

@@ -20,8 +20,8 @@ impl Random {
 
 fn sales() -> Vec<Sale> {
     let mut random = Random(1);
-    (0..3000)
-        .map(|_| Sale { customer: format!("customer-{}", random.next(300)), amount: random.next(10000) })
+    (0..5000)
+        .map(|_| Sale { customer: format!("customer-{}", random.next(1000)), amount: random.next(10000) })
         .collect()
 }
 
