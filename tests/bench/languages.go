@@ -418,7 +418,7 @@ func format(n float64) string {
 }
 
 // measureBuild measures `runner build` of a small app in TypeScript, in ms.
-func measureBuild(app string) (all []float64, err error) {
+func measureBuild(runner, app string) (all []float64, err error) {
 	text := "import { ok } from \"@runner/sdk\";\nexport function hello() {\n  return ok({ message: \"hello\" });\n}\n"
 	err = errors.Join(
 		os.MkdirAll(filepath.Join(app, "handlers"), 0o755),
@@ -430,7 +430,7 @@ func measureBuild(app string) (all []float64, err error) {
 	}
 	for range 9 {
 		began := time.Now()
-		if out, err := exec.Command("bin/runner", "build", app).CombinedOutput(); err != nil {
+		if out, err := exec.Command(runner, "build", app).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("runner build: %w\n%s", err, out)
 		}
 		all = append(all, time.Since(began).Seconds()*1000)

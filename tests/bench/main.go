@@ -8,6 +8,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,17 +29,31 @@ func main() {
 	servers := flag.Bool("servers", false, "measure the servers alone and write no report")
 	guests := flag.Bool("languages", false, "measure the languages alone and write no report")
 	parts := flag.Bool("parts", false, "measure the parts of requests in TypeScript and Go alone and write no report")
+	computes := flag.Bool("tasks", false, "measure the tasks that compute alone and write no report")
+	var runners []string
+	const usage = "the runner (default bin/runner); with -tasks repeatable: the others are compared with the first"
+	flag.Func("runner", usage, func(path string) error {
+		runners = append(runners, path)
+		return nil
+	})
 	flag.Parse()
+	if runners == nil {
+		runners = []string{"bin/runner"}
+	}
 	var err error
 	switch {
+	case *computes:
+		err = printComputing(*rounds, *length, runners)
+	case len(runners) > 1:
+		err = errors.New("only -tasks compares runners: give one -runner")
 	case *guests:
 		err = printLanguages(*rounds)
 	case *parts:
 		err = printParts(*rounds)
 	case *servers:
-		err = bench(*rounds, *length, "")
+		err = bench(*rounds, *length, "", runners[0])
 	default:
-		err = bench(*rounds, *length, *out)
+		err = bench(*rounds, *length, *out, runners[0])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -46,13 +61,13 @@ func main() {
 	}
 }
 
-func bench(rounds int, length time.Duration, out string) error {
+func bench(rounds int, length time.Duration, out, runner string) error {
 	dir, err := os.MkdirTemp("", "runner-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	arms, others, err := measureServers(rounds, length, dir)
+	arms, others, err := measureServers(rounds, length, dir, runner)
 	if err != nil {
 		return err
 	}
@@ -62,6 +77,11 @@ func bench(rounds int, length time.Duration, out string) error {
 		}
 		fmt.Printf("other processes used %.0f %% of the CPU\n", others*100)
 		return nil
+	}
+	fmt.Fprintln(os.Stderr, "measuring tasks that compute")
+	computing, err := measureComputing(rounds, length, dir, []string{runner})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintln(os.Stderr, "measuring restore and fuel")
 	micro, err := exec.Command("go", microBenchmarks...).CombinedOutput()
@@ -85,7 +105,7 @@ func bench(rounds int, length time.Duration, out string) error {
 	if script.raw, err = exec.Command("go", scriptBenchmarks...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(scriptBenchmarks, " "), err, script.raw)
 	}
-	if script.build, err = measureBuild(filepath.Join(dir, "script")); err != nil {
+	if script.build, err = measureBuild(runner, filepath.Join(dir, "script")); err != nil {
 		return err
 	}
 	if script.save, err = measureSave(); err != nil {
@@ -105,7 +125,8 @@ func bench(rounds int, length time.Duration, out string) error {
 	if err != nil {
 		return err
 	}
-	report := render(arms, rounds, length, others, micro, rows, jobs, script, languageTable(guests, idle), partsTable(parts))
+	report := render(arms, computing, rounds, length, others, micro, rows, jobs, script,
+		languageTable(guests, idle), partsTable(parts))
 	fmt.Print(report)
 	plot := strings.TrimSuffix(out, ".md") + ".svg"
 	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {

@@ -87,14 +87,14 @@ func measureParts(rounds int) (all []*part, err error) {
 
 // scriptParts copies the app in TypeScript to a directory with the packages of npm.
 func scriptParts(dir string) (string, error) {
-	packages, err := exec.Command("tools/fetch-packages.sh").Output()
+	packages, err := npmPackages()
 	if err != nil {
-		return "", fmt.Errorf("tools/fetch-packages.sh: %w", err)
+		return "", err
 	}
 	app := filepath.Join(dir, "ts")
 	return app, errors.Join(
 		os.CopyFS(app, os.DirFS(filepath.Join(partsDir, "ts"))),
-		os.Symlink(strings.TrimSpace(string(packages)), filepath.Join(app, "node_modules")),
+		os.Symlink(packages, filepath.Join(app, "node_modules")),
 	)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -21,10 +20,13 @@ import (
 	"strings"
 	"time"
 
+	esbuild "github.com/evanw/esbuild/pkg/api"
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
 
 	"runner.example/internal/diag"
 	"runner.example/schema/compiler"
+	"runner.example/tests/bench/tasks/work"
 )
 
 // bare is the server that the others are compared with: fasthttp and encoding/json, with
@@ -40,6 +42,11 @@ func bare() {
 		answer, err := bareAnswer(ctx)
 		if err != nil {
 			ctx.Error(err.Error(), 500)
+			return
+		}
+		if page, ok := answer.([]byte); ok {
+			ctx.SetContentType("text/html; charset=utf-8")
+			ctx.SetBody(page)
 			return
 		}
 		body, err := json.Marshal(answer)
@@ -73,6 +80,14 @@ func bareAnswer(ctx *fasthttp.RequestCtx) (any, error) {
 			rows[i].Total = float64(rows[i].Qty) * rows[i].Price
 		}
 		return rows, err
+	case "/logs":
+		return work.Logs(), nil
+	case "/group":
+		return work.Group(), nil
+	case "/table":
+		return work.Table()
+	case "/sha":
+		return work.Sha(), nil
 	}
 	return nil, errors.New("unknown path")
 }
@@ -84,11 +99,11 @@ type arm struct {
 	server  *exec.Cmd
 	url     string
 	headers []string
-	only    string              // the one task that it serves; empty: all
+	tasks   []string            // that it is measured with
 	rounds  map[string][]sample // by task
 }
 
-func (a *arm) serves(t task) bool { return a.only == "" || a.only == t.handler }
+func (a *arm) serves(t task) bool { return slices.Contains(a.tasks, t.handler) }
 
 type sample struct {
 	perSecond float64
@@ -98,10 +113,12 @@ type sample struct {
 
 // Names of arms that the report mentions.
 const (
-	bareArm   = "bare fasthttp"
-	smallArm  = "runner, small guest"
-	goArm     = "runner, Go"
-	scriptArm = "runner, TypeScript"
+	bareArm    = "bare fasthttp"
+	smallArm   = "runner, small guest"
+	goArm      = "runner, Go"
+	scriptArm  = "runner, TypeScript"
+	cArm       = "runner, C"
+	workerdArm = "workerd"
 )
 
 // serverTasks are the tasks that servers are measured with.
@@ -109,48 +126,59 @@ func serverTasks() []task {
 	return slices.DeleteFunc(tasks(), func(t task) bool { return t.handler == "order" }) // it needs a store
 }
 
-// measureServers starts the servers and measures all of them in turns, in spare times as
-// many rounds as are kept. It returns the share of the CPU that other processes used.
-func measureServers(rounds int, length time.Duration, dir string) (arms []*arm, others float64, err error) {
-	defer func() {
-		for _, a := range arms {
-			_ = a.server.Process.Kill()
-			_ = a.server.Wait()
-		}
-	}()
-	if arms, err = startAll(dir); err != nil {
+// measureServers starts the servers and measures all of them in turns. It returns the share
+// of the CPU that other processes used.
+func measureServers(rounds int, length time.Duration, dir, runner string) (arms []*arm, others float64, err error) {
+	defer func() { stop(arms) }()
+	if arms, err = startServers(dir, runner); err != nil {
 		return arms, 0, err
 	}
-	for _, a := range arms { // warm up, and check that all give the same answer
-		for _, t := range serverTasks() {
+	for _, t := range serverTasks() {
+		for _, a := range arms {
 			if !a.serves(t) {
 				continue
 			}
 			if err := a.check(t); err != nil {
 				return arms, 0, err
 			}
-			if _, err := a.measure(t, length, dir); err != nil {
-				return arms, 0, err
-			}
 		}
 	}
-	for round := range rounds * spare {
-		fmt.Fprintf(os.Stderr, "\rround %d of %d", round+1, rounds*spare)
-		for _, t := range serverTasks() {
+	others, err = measureRounds(arms, serverTasks(), rounds, func(a *arm, t task) (sample, error) {
+		return a.measure(t, length, dir)
+	})
+	return arms, others, err
+}
+
+// stop kills the servers of arms.
+func stop(arms []*arm) {
+	for _, a := range arms { // some share a server
+		_ = a.server.Process.Kill()
+		_ = a.server.Wait()
+	}
+}
+
+// measureRounds measures the arms in turns, in spare times as many rounds as are kept, after
+// one to warm up. It returns the share of the CPU that other processes used.
+func measureRounds(arms []*arm, tasks []task, rounds int, measure func(*arm, task) (sample, error)) (others float64, err error) {
+	for round := range 1 + rounds*spare {
+		fmt.Fprintf(os.Stderr, "\rround %d of %d", round, rounds*spare)
+		for _, t := range tasks {
 			for _, a := range arms {
 				if !a.serves(t) {
 					continue
 				}
-				s, err := a.measure(t, length, dir)
+				s, err := measure(a, t)
 				if err != nil {
-					return arms, 0, err
+					return 0, err
 				}
-				a.rounds[t.handler] = append(a.rounds[t.handler], s)
+				if round > 0 {
+					a.rounds[t.handler] = append(a.rounds[t.handler], s)
+				}
 			}
 		}
 	}
 	fmt.Fprintln(os.Stderr)
-	return arms, keepCalmest(arms, rounds), nil
+	return keepCalmest(arms, rounds), nil
 }
 
 // spare times as many rounds are measured as are kept.
@@ -187,30 +215,35 @@ func keepCalmest(arms []*arm, rounds int) float64 {
 	return others[order[rounds/2]]
 }
 
-// startAll starts the servers. Those that need a program or a compiler that is missing are
-// left out, with a message.
-func startAll(dir string) (arms []*arm, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// start starts a server and makes an arm of it.
+func (a *arm) start(start func(*arm) error) error {
+	a.rounds = map[string][]sample{}
+	if err := start(a); err != nil {
+		return fmt.Errorf("start %s: %w", a.name, err)
 	}
+	return nil
+}
+
+// startServers starts the servers. Those that need a program or a compiler that is missing
+// are left out, with a message.
+func startServers(dir, runner string) (arms []*arm, err error) {
+	all := []string{"hello", "hundred"}
 	add := func(a *arm, start func(*arm) error) error {
-		a.rounds = map[string][]sample{}
-		if err := start(a); err != nil {
-			return fmt.Errorf("start %s: %w", a.name, err)
+		if err := a.start(start); err != nil {
+			return err
 		}
 		arms = append(arms, a)
 		return nil
 	}
-	if err := add(&arm{name: bareArm, what: "fasthttp and encoding/json; no route, no key"}, command(self, "bare")); err != nil {
+	if err := add(&arm{name: bareArm, what: "fasthttp and encoding/json; no route, no key", tasks: all}, startBare); err != nil {
 		return arms, err
 	}
-	if err := add(&arm{name: "Node.js", what: "node:http; no route, no key"}, command("node", "tests/bench/peers/node.mjs")); err != nil {
+	if err := add(&arm{name: "Node.js", what: "node:http; no route, no key", tasks: all}, command("node", "tests/bench/peers/node.mjs")); err != nil {
 		return arms, err
 	}
-	if path, err := exec.Command("tools/fetch-workerd.sh").Output(); err != nil {
+	if start, err := workerd(dir); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: without workerd:", err)
-	} else if err := add(&arm{name: "workerd", what: "a worker; its isolate serves all requests"}, workerd(strings.TrimSpace(string(path)))); err != nil {
+	} else if err := add(&arm{name: workerdArm, what: "a worker; its isolate serves all requests", tasks: all}, start); err != nil {
 		return arms, err
 	}
 	small := filepath.Join(dir, "small")
@@ -218,7 +251,7 @@ func startAll(dir string) (arms []*arm, err error) {
 		return arms, err
 	}
 	what := "route, key, limit, sandbox; a guest in WebAssembly text with one page of memory"
-	if err := add(&arm{name: smallArm, what: what, only: "hello"}, runner(small)); err != nil {
+	if err := add(&arm{name: smallArm, what: what, tasks: []string{"hello"}}, serve(runner, small)); err != nil {
 		return arms, err
 	}
 	built, err := guestApps(dir)
@@ -226,11 +259,20 @@ func startAll(dir string) (arms []*arm, err error) {
 		return arms, err
 	}
 	for _, g := range built {
-		if err := add(&arm{name: "runner, " + g.name, what: "the same with a handler in " + g.name}, runner(g.app)); err != nil {
+		if err := add(&arm{name: "runner, " + g.name, what: "the same with a handler in " + g.name, tasks: all}, serve(runner, g.app)); err != nil {
 			return arms, err
 		}
 	}
 	return arms, nil
+}
+
+// startBare starts this program as the bare server.
+func startBare(a *arm) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return command(self, "bare")(a)
 }
 
 // command starts a server that prints its address.
@@ -254,14 +296,34 @@ func command(name string, args ...string) func(*arm) error {
 	}
 }
 
-// workerd starts the server at path, which prints its port to a file descriptor.
-func workerd(path string) func(*arm) error {
+// workerd bundles the worker with its packages of npm, as its users do, and returns what
+// starts workerd with it. workerd prints its port to a file descriptor.
+func workerd(dir string) (start func(*arm) error, err error) {
+	path, err := exec.Command("tools/fetch-workerd.sh").Output()
+	if err != nil {
+		return nil, fmt.Errorf("tools/fetch-workerd.sh: %w", err)
+	}
+	packages, err := npmPackages()
+	if err != nil {
+		return nil, err
+	}
+	bundled := esbuild.Build(esbuild.BuildOptions{
+		EntryPoints: []string{"tests/bench/peers/workerd.mjs"}, NodePaths: []string{packages},
+		Bundle: true, Format: esbuild.FormatESModule, Outfile: filepath.Join(dir, "worker.mjs"), Write: true,
+	})
+	if len(bundled.Errors) > 0 {
+		return nil, fmt.Errorf("bundle the worker: %s", bundled.Errors[0].Text)
+	}
+	config := filepath.Join(dir, "workerd.capnp")
+	if err := copyFile("tests/bench/peers/workerd.capnp", config); err != nil {
+		return nil, err
+	}
 	return func(a *arm) error {
 		control, theirs, err := os.Pipe()
 		if err != nil {
 			return err
 		}
-		a.server = exec.Command(path, "serve", "tests/bench/peers/workerd.capnp", "-s", "http=127.0.0.1:0", "--control-fd=3")
+		a.server = exec.Command(strings.TrimSpace(string(path)), "serve", config, "-s", "http=127.0.0.1:0", "--control-fd=3")
 		a.server.ExtraFiles, a.server.Stderr = []*os.File{theirs}, os.Stderr
 		err = a.server.Start()
 		if err = errors.Join(err, theirs.Close()); err != nil {
@@ -273,14 +335,31 @@ func workerd(path string) func(*arm) error {
 		}
 		a.url = fmt.Sprintf("http://127.0.0.1:%d", event.Port)
 		return nil
-	}
+	}, nil
 }
 
-// runner starts bin/runner with an app, and makes a key for it.
-func runner(app string) func(*arm) error {
+// npmPackages is the directory of the packages of npm.
+func npmPackages() (string, error) {
+	out, err := exec.Command("tools/fetch-packages.sh").Output()
+	if err != nil {
+		return "", fmt.Errorf("tools/fetch-packages.sh: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o644)
+}
+
+// serve starts a runner with an app, and makes a key for it.
+func serve(runner, app string) func(*arm) error {
 	return func(a *arm) error {
 		data := app + "-data"
-		made, err := exec.Command("bin/runner", "api-keys", "create", "--app", app, "--data", data, "--scope", "callers", "--name", "bench", "--json").Output()
+		made, err := exec.Command(runner, "api-keys", "create", "--app", app, "--data", data, "--scope", "callers", "--name", "bench", "--json").Output()
 		if err != nil {
 			return fmt.Errorf("create a key: %w", err)
 		}
@@ -289,7 +368,7 @@ func runner(app string) func(*arm) error {
 			return err
 		}
 		a.headers = []string{"Authorization: Bearer " + key.Token}
-		return command("bin/runner", "serve", app, "--data", data, "--listen", "127.0.0.1:0")(a)
+		return command(runner, "serve", app, "--data", data, "--listen", "127.0.0.1:0")(a)
 	}
 }
 
@@ -354,9 +433,22 @@ func smallApp(dir string) error {
 
 // check calls the task once and compares the answer.
 func (a *arm) check(t task) error {
-	req, err := http.NewRequest(t.method(), a.url+"/"+t.handler, strings.NewReader(t.body))
+	status, body, err := a.call(t)
 	if err != nil {
 		return err
+	}
+	var answer any
+	if err := json.Unmarshal(body, &answer); err != nil || status != t.status || !t.check(answer) {
+		return fmt.Errorf("%s in %s answers %d %q", t.handler, a.name, status, body)
+	}
+	return nil
+}
+
+// call calls the task once.
+func (a *arm) call(t task) (status int, body []byte, err error) {
+	req, err := http.NewRequest(t.method(), a.url+"/"+t.handler, strings.NewReader(t.body))
+	if err != nil {
+		return 0, nil, err
 	}
 	for _, h := range a.headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -364,18 +456,11 @@ func (a *arm) check(t task) error {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	var answer any
-	if err := json.Unmarshal(body, &answer); err != nil || res.StatusCode != t.status || !t.check(answer) {
-		return fmt.Errorf("%s in %s answers %d %q", t.handler, a.name, res.StatusCode, body)
-	}
-	return nil
+	body, err = io.ReadAll(res.Body)
+	return res.StatusCode, body, err
 }
 
 var (
@@ -398,25 +483,38 @@ func (a *arm) measure(t task, length time.Duration, dir string) (sample, error) 
 		}
 		args = append(args, "-s", script)
 	}
+	var out []byte
+	s, err := a.observe(func() (requests float64, load time.Duration, err error) {
+		wrk := exec.Command("wrk", append(args, a.url+"/"+t.handler)...)
+		out, err = wrk.CombinedOutput()
+		if err != nil || failedLine.Match(out) {
+			return 0, 0, fmt.Errorf("wrk against %s: %v\n%s", a.name, err, out)
+		}
+		return number(requestsLine, out), wrk.ProcessState.UserTime() + wrk.ProcessState.SystemTime(), nil
+	})
+	s.perSecond = number(perSecondLine, out)
+	return s, err
+}
+
+// observe measures the server while a function sends requests. The function returns their
+// number, and the CPU time that sending them took.
+func (a *arm) observe(send func() (requests float64, load time.Duration, err error)) (sample, error) {
 	before, err := cpuTime(a.server.Process.Pid)
 	if err != nil {
 		return sample{}, err
 	}
 	busy, began := busyTime(), time.Now()
-	wrk := exec.Command("wrk", append(args, a.url+"/"+t.handler)...)
-	out, err := wrk.CombinedOutput()
-	busy, took := busyTime()-busy, time.Since(began)
-	if err != nil || failedLine.Match(out) {
-		return sample{}, fmt.Errorf("wrk against %s: %v\n%s", a.name, err, out)
+	requests, load, err := send()
+	if err != nil {
+		return sample{}, err
 	}
+	busy, took := busyTime()-busy, time.Since(began)
 	after, err := cpuTime(a.server.Process.Pid)
 	if err != nil {
 		return sample{}, err
 	}
-	perSecond, requests := number(perSecondLine, out), number(requestsLine, out)
-	load := wrk.ProcessState.UserTime() + wrk.ProcessState.SystemTime()
 	others := max(0, float64(busy-(after-before)-load)) / float64(took) / float64(runtime.NumCPU())
-	return sample{perSecond, float64((after - before).Microseconds()) / requests, others}, nil
+	return sample{requests / took.Seconds(), float64((after - before).Nanoseconds()) / 1000 / requests, others}, nil
 }
 
 func number(re *regexp.Regexp, out []byte) float64 {
@@ -438,17 +536,9 @@ func busyTime() time.Duration {
 	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond
 }
 
-// cpuTime is the CPU time that a process has used, in clock ticks of 10 ms.
+// cpuTime is the CPU time that a process has used.
 func cpuTime(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	user, err := strconv.ParseInt(string(fields[11]), 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseInt(string(fields[12]), 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, err
+	var now unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|2), &now) // the kernel's number of the process's clock
+	return time.Duration(now.Nano()), err
 }
