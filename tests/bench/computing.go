@@ -68,8 +68,8 @@ func (c *computing) name(language string, runner int) string {
 }
 
 // measureComputing measures the tasks, in each of the runners.
-func measureComputing(rounds int, length time.Duration, dir string, runners []string) (c *computing, err error) {
-	c = &computing{runners: runners}
+func measureComputing(rounds int, length time.Duration, dir string, runners []string) (*computing, error) {
+	c := &computing{runners: runners}
 	defer func() { stop(c.arms) }()
 	if err := c.start(dir); err != nil {
 		return nil, err
@@ -82,6 +82,7 @@ func measureComputing(rounds int, length time.Duration, dir string, runners []st
 		}
 		all = append(all, t)
 	}
+	var err error
 	c.others, err = measureRounds(c.arms, all, rounds, func(a *arm, t task) (sample, error) {
 		return a.compute(t, length)
 	})
