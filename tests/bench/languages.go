@@ -332,7 +332,7 @@ func measureIdle(all []*language) (metrics, error) {
 			paths = append(paths, "guest-"+l.directory+"="+path)
 		}
 	}
-	cmd := exec.Command("go", idleBenchmarks...)
+	cmd := exec.Command("tools/go.sh", idleBenchmarks...)
 	cmd.Env = append(os.Environ(), "RUNNER_BENCH_MODULES="+strings.Join(paths, ","))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -445,7 +445,7 @@ var servedLine = regexp.MustCompile(`served (\d+) ms after the save`)
 
 // measureSave measures that time, in ms.
 func measureSave() (all []float64, err error) {
-	out, err := exec.Command("go", devTest...).CombinedOutput()
+	out, err := exec.Command("tools/go.sh", devTest...).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(devTest, " "), err, out)
 	}

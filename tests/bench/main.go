@@ -84,7 +84,7 @@ func bench(rounds int, length time.Duration, out, runner string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "measuring restore and fuel")
-	micro, err := exec.Command("go", microBenchmarks...).CombinedOutput()
+	micro, err := exec.Command("tools/go.sh", microBenchmarks...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(microBenchmarks, " "), err, micro)
 	}
@@ -96,13 +96,13 @@ func bench(rounds int, length time.Duration, out, runner string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(rowBenchmarks, " "), err, rows)
 	}
 	fmt.Fprintln(os.Stderr, "measuring jobs")
-	jobs, err := exec.Command("go", jobBenchmarks...).CombinedOutput()
+	jobs, err := exec.Command("tools/go.sh", jobBenchmarks...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(jobBenchmarks, " "), err, jobs)
 	}
 	fmt.Fprintln(os.Stderr, "measuring TypeScript")
 	var script scriptTimes
-	if script.raw, err = exec.Command("go", scriptBenchmarks...).CombinedOutput(); err != nil {
+	if script.raw, err = exec.Command("tools/go.sh", scriptBenchmarks...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(scriptBenchmarks, " "), err, script.raw)
 	}
 	if script.build, err = measureBuild(runner, filepath.Join(dir, "script")); err != nil {

@@ -153,7 +153,7 @@ func render(arms []*arm, computing *computing, rounds int, length time.Duration,
 
 // commandLine is what a reader types to run the go command in a directory.
 func commandLine(dir string, args []string) string {
-	line := "go"
+	line := "tools/go.sh"
 	if dir != "." {
 		line = "cd " + dir + " && go"
 	}
