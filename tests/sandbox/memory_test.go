@@ -17,7 +17,7 @@ import (
 	"runner.example/tests/harness"
 )
 
-// largeModule returns a module of about a mebibyte with an export of that name. Modules with
+// largeModule returns a module of about two mebibytes with an export of that name. Modules with
 // other names have other code.
 func largeModule(name string) string {
 	num := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
@@ -25,7 +25,7 @@ func largeModule(name string) string {
 		all := slices.Concat(content...)
 		return slices.Concat([]byte{id}, num(len(all)), all)
 	}
-	const functions = 512
+	const functions = 1024
 	var code []byte
 	for i := range functions {
 		line := slices.Concat([]byte{0x20, 0, 0x20, 0, 0x36, 2}, num(4096+len(name)*functions+i), []byte{0x20, 0, 0x41, 3, 0x6c, 0x21, 0})
