@@ -2,11 +2,12 @@
 // cannot be run before a compiler sees them. Rewriting makes a module count its work (fuel),
 // bounds its stack, exports its mutable globals, and removes its initial data. For arm64 it
 // replaces remainders, which the compiler does wrong. It can keep a map from the new code to the
-// original.
+// original. WithoutDispatch gives functions of Go loops that compilers understand.
 //
 // The package does not run modules, and does not depend on an engine. It decodes every
 // instruction and checks every index and every length, but not types: the compiler does. A
-// rewritten module is valid exactly if the original is, and means the same.
+// rewritten module is valid exactly if the original is, and means the same; WithoutDispatch relies
+// on what Go's compiler does.
 //
 // Encodings that decoders are known to read differently (instruction prefixes and block types
 // of more bytes than needed) are refused. So the compiler cannot read code that was not code

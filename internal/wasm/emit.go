@@ -12,6 +12,17 @@ const (
 // noPlace pushes that a function has no parameter that says where its code continues.
 var noPlace = []byte{opcode.I32Const, 0x7f}
 
+// parameterPlace pushes the parameter that says where a function of Go continues.
+var parameterPlace = []byte{opcode.LocalGet, 0}
+
+// place pushes where the function continues, see FuelImport.
+func (f *function) place() []byte {
+	if f.resumes {
+		return parameterPlace
+	}
+	return noPlace
+}
+
 // fuelCheck is the code that counts fuel and refills it:
 //
 //	fuel -= cost; if fuel < 0 { fuel = refill(-1) }
@@ -77,7 +88,7 @@ func (w *rewriter) emitFunction(b []byte, i int) []byte {
 	if !n.charged && !n.asks {
 		return append(w.code(b, f, false, added), opcode.End)
 	}
-	c := check{need: n, resumes: f.resumes}
+	c := check{need: n, place: f.place()}
 	if n.charged {
 		c.cost = units(f.weight)
 		w.done.FuelChecks++
@@ -179,10 +190,10 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			case op == opcode.End && len(w.blocks.open) == 1:
 				return w.copyThen(b, copied, at, at)
 			case op == opcode.End:
-				if loop := w.blocks.pop(); loop.cost > 0 {
+				if loop := w.blocks.pop(); loop.check.cost > 0 {
 					b = w.copyThen(b, copied, at, loop.at)
 					b = append(b, opcode.End, opcode.Br, 2)
-					b = append(w.closeCheck(b, check{need{charged: true}, loop.cost, f.resumes}), opcode.End)
+					b = append(w.closeCheck(b, loop.check), opcode.End)
 					copied = pos
 				}
 			case op == opcode.Return && asks:
@@ -227,11 +238,16 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			cost := units(m.loops[w.loop])
 			w.loop++
 			w.done.FuelChecks++
+			c := check{need{charged: true}, cost, f.place()}
+			if w.place < len(m.places) && m.places[w.place].at == at {
+				c.place = appendSigned([]byte{opcode.I32Const}, int64(m.places[w.place].block))
+				w.place++
+			}
 			if blockType := src[at+1 : pos]; w.takesNothing(blockType) {
 				b = w.copyThen(b, copied, at, at)
 				b = append(append(b, opcode.Block), blockType...)
-				b = w.openCheck(b, blockType, check{need{charged: true}, cost, f.resumes})
-				w.blocks.pushLoop(cost, at)
+				b = w.openCheck(b, blockType, c)
+				w.blocks.pushLoop(c, at)
 			} else {
 				w.blocks.push()
 				b = w.copyThen(b, copied, pos, at)

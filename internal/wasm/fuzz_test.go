@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,10 @@ func seeds(f *testing.F) {
 	f.Add(code(0x03, 0x01, 0x0b, 0x1a))
 	f.Add(watModule(f, recursions))
 	f.Add(watModule(f, runaways))
+	for seed := range uint64(5) {
+		module, _ := goModule(f, rand.New(rand.NewPCG(seed, 0)))
+		f.Add(module)
+	}
 	for _, guest := range guests(f) {
 		f.Add(guest)
 	}
@@ -85,7 +90,7 @@ func withoutCustom(b []byte) []byte {
 }
 
 // FuzzRewrite: what Parse and Rewrite accept the engine accepts exactly when it
-// accepts the original.
+// accepts the original, with or without dispatch.
 func FuzzRewrite(f *testing.F) {
 	seeds(f)
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\t\b`\x00\x00`\x00\x00\x01\x7f"))
@@ -105,7 +110,10 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		original := accepts(withoutCustom(b))
-		for _, o := range append(forms[1:len(forms):len(forms)], &everything) {
+		for i, o := range append(forms[1:len(forms):len(forms)], &everything, &everything) {
+			if i == len(forms) {
+				m = m.WithoutDispatch()
+			}
 			out, _, err := m.Rewrite(*o)
 			if err != nil {
 				continue

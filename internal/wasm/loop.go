@@ -21,8 +21,8 @@ import "runner.example/internal/wasm/opcode"
 // that the code is valid exactly if it was.
 type check struct {
 	need
-	cost    uint32 // of fuel; 0: it counts none
-	resumes bool   // the parameter says where the code after the check continues
+	cost  uint32 // of fuel; 0: it counts none
+	place []byte // pushes where the code after the check continues, see FuelImport
 }
 
 // openCheck appends what is before the code.
@@ -60,11 +60,7 @@ func (w *rewriter) closeCheck(b []byte, c check) []byte {
 		b = appendSigned(append(b, opcode.I32Const), int64(c.below))
 	}
 	b = appendSigned(append(b, opcode.I32Const), int64(c.cost))
-	if c.resumes {
-		b = append(b, opcode.LocalGet, 0)
-	} else {
-		b = append(b, noPlace...)
-	}
+	b = append(b, c.place...)
 	if c.asks {
 		b = appendU32(append(b, opcode.Call), w.deeperAt)
 	} else {
@@ -87,7 +83,7 @@ type blocks struct {
 
 type openBlock struct {
 	depth uint32 // of the block that branches name
-	cost  uint32 // of a loop with a check; 0: it is none
+	check check  // of a loop; its cost is 0 if it has none
 	at    int    // where such a loop is in the file
 }
 
@@ -103,8 +99,8 @@ func (o *blocks) push() {
 }
 
 // pushLoop begins a loop with a check, whose code is within four blocks.
-func (o *blocks) pushLoop(cost uint32, at int) {
-	o.open = append(o.open, openBlock{o.depth + 1, cost, at})
+func (o *blocks) pushLoop(c check, at int) {
+	o.open = append(o.open, openBlock{o.depth + 1, c, at})
 	o.depth += 4
 }
 
@@ -112,7 +108,7 @@ func (o *blocks) pushLoop(cost uint32, at int) {
 func (o *blocks) pop() openBlock {
 	last := o.open[len(o.open)-1]
 	o.open = o.open[:len(o.open)-1]
-	if o.depth--; last.cost > 0 {
+	if o.depth--; last.check.cost > 0 {
 		o.depth -= 3
 	}
 	return last

@@ -13,7 +13,8 @@ import (
 type Offsets struct {
 	functions []body // those that the parsed module defines
 	pieces    []piece
-	end       uint32 // of the functions; added functions follow
+	end       uint32   // of the functions; added functions follow
+	before    *Offsets // from the code that it maps to, to that of the module before; nil: it is that
 }
 
 // body is a function's new body.
@@ -36,6 +37,13 @@ func (p piece) inserted() bool { return p.from&1 == 1 }
 // inserted belongs to the instruction that it was inserted for: a loop, a function's first one, or a
 // bulk operation. ok is false for functions that were added, and outside of all functions.
 func (o *Offsets) Original(offset uint32) (original uint32, ok bool) {
+	if original, ok = o.find(offset); ok && o.before != nil {
+		return o.before.Original(original)
+	}
+	return original, ok
+}
+
+func (o *Offsets) find(offset uint32) (original uint32, ok bool) {
 	if o == nil || offset >= o.end {
 		return 0, false
 	}
@@ -114,6 +122,10 @@ func (w *rewriter) copyThen(b []byte, from, to, instruction int) []byte {
 // sum is a hash of the map.
 func (o *Offsets) sum() [sha256.Size]byte {
 	h := sha256.New()
+	if o.before != nil {
+		before := o.before.sum()
+		h.Write(before[:])
+	}
 	var buffer [4096]byte
 	for pieces := range slices.Chunk(o.pieces, len(buffer)/8) {
 		b := buffer[:0]

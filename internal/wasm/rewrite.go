@@ -56,8 +56,9 @@ type Options struct {
 // returns the fuel from then on (more than 0).
 //
 // Its parameter says where the guest is, in code of Go: functions of type (i32) -> i32 that begin
-// with a br_table by their parameter. There it is the value of the parameter, with which the loop
-// or the function continues. In other code, and between these places, it is -1.
+// with a br_table by their parameter. There it is the value of the parameter with which the loop
+// or the function continues, or the lowest one with which it began before WithoutDispatch. In other
+// code, and between these places, it is -1.
 //
 // A unit is a pass through a loop or a call of a function, and one more for every 64 ns that the
 // heaviest path through it takes at worst, without inner loops. It is charged before the code runs.
@@ -118,7 +119,7 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 		return nil, nil, err
 	}
 	if o.Offsets {
-		w.offsets = &Offsets{}
+		w.offsets = &Offsets{before: m.before}
 		w.done.Offsets = w.offsets
 		return w.offsets.debugSections(w.write()), w.done, nil
 	}
@@ -143,6 +144,7 @@ type rewriter struct {
 	resultBlocks map[string]int64 // block types without parameters, by their results
 	loop, split  int              // the next in m.loops and m.splits
 	thread       int              // the next in m.threads
+	place        int              // the next in m.places
 	blocks       blocks
 	body         []byte
 	offsets      *Offsets

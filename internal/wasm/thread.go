@@ -2,15 +2,16 @@ package wasm
 
 import "runner.example/internal/wasm/opcode"
 
-// This file does jump threading. Some compilers, such as Go's, compile the jumps of a
-// function into one loop that branches by a local:
+// This file does jump threading. Some compilers compile the jumps of a function into one loop
+// that branches by a local:
 //
 //	loop block … block  local.get p; br_table  end … end … end
 //
 // A jump is then i32.const; local.set p; br to the loop. If its target is the end of a
 // block around it, the branch goes there directly instead. So it takes no fuel check and no
 // table. These branches to the loop remain: jumps backward, computed jumps, and jumps at
-// the end of a path that is too expensive to continue without a check.
+// the end of a path that is too expensive to continue without a check. Code of Go has no such
+// loop after WithoutDispatch.
 
 // thread is a branch that is changed: where it is, and the new label.
 type thread struct {

@@ -25,9 +25,14 @@ const (
 )
 
 // isGo reports whether a module has the globals of one from Go.
-func isGo(m *wasm.Module, mutable []wasm.ExportedGlobal) bool {
-	return m.Functions() > 0 &&
-		slices.EqualFunc(mutable, goGlobals, func(g wasm.ExportedGlobal, t wasm.ValueType) bool { return g.Type == t })
+func isGo(m *wasm.Module) bool {
+	var mutable []wasm.ValueType
+	for _, g := range m.Globals() {
+		if g.Mutable {
+			mutable = append(mutable, g.Type)
+		}
+	}
+	return m.Functions() > 0 && slices.Equal(mutable, goGlobals)
 }
 
 // goTables returns the tables of Go's runtime in the sandbox's module; nil: there are none.

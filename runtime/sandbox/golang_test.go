@@ -99,6 +99,20 @@ func TestAFailureOfAGoHandlerHasItsFrames(t *testing.T) {
 	}
 }
 
+// TestGoContinuesWhereItLeft runs a handler that leaves functions and continues in them in all ways that Go has,
+// several times in one sandbox.
+func TestGoContinuesWhereItLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the Go compiler")
+	}
+	m := load(t, newEngine(t, sandbox.Options{}), buildGo(t, "goresumes"))
+	for range 3 {
+		if _, err := within(t, time.Minute, m, "resumes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // checkGoFrames checks what holds for all frames of handlers in Go: the outermost is the handler or the
 // function of a goroutine, none is of the runtime, and callers have the offset of a call.
 func checkGoFrames(t *testing.T, handler string, wasm []byte, f *hostabi.Failure, walked bool) {

@@ -106,6 +106,9 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	}
 	memory := m.Memory()
 	p.MinPages, p.MaxPages = memory.MinPages, memory.MaxPages
+	if p.Go = isGo(m); p.Go {
+		m = m.WithoutDispatch()
+	}
 	rewritten, done, err := m.Rewrite(wasm.Options{
 		Fuel:     &wasm.FuelImport{Module: fuelModule, Name: fuelFunction},
 		MaxStack: maxStack,
@@ -124,7 +127,6 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	}
 	p.Source = compile.Source{Wasm: rewritten, Cost: m.CompileCost(), Offsets: done.Offsets}
 	p.Data, p.Fuel, p.Depth, p.Exports = done.Data, done.Fuel, done.Depth, done.Exports
-	p.Go = isGo(m, done.Globals)
 	for _, g := range done.Globals {
 		p.Globals = append(p.Globals, g.Name)
 	}

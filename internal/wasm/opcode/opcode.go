@@ -31,6 +31,8 @@ const (
 	I64Const     = 0x42
 	F32Const     = 0x43
 	F64Const     = 0x44
+	I64Store     = 0x37
+	I32Eqz       = 0x45
 	I32Eq        = 0x46
 	I32GeS       = 0x4e
 	I32LtS       = 0x48
