@@ -5,8 +5,8 @@
 //	bundle     esbuild makes one script of the files and their imports
 //	evaluate   a JavaScript engine, itself a WebAssembly module, runs it once
 //	link       the engine's memory then becomes the data of a new module, which has the
-//	           engine's code, faster functions for JSON, imports the guest ABI, and has one
-//	           export for each exported function
+//	           engine's code, faster functions for JSON and regular expressions, imports the
+//	           guest ABI, and has one export for each exported function
 //
 // So a request begins with everything evaluated, and the server does not know that the module
 // is JavaScript. The code contains nothing of the handlers, so all TypeScript modules share
@@ -20,6 +20,10 @@
 // other than dates, and nesting of more than 64 levels. Arguments with a value that JSON cannot
 // represent are left to the SDK (plain.ts), which refuses them with an error that names the
 // value.
+//
+// The function that finds one match of a regular expression (functions/regexp.c) replaces the
+// engine's. It runs the instructions that the engine compiles an expression to, and finds the
+// same matches.
 //
 // Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
 // host, no randomness and a fixed clock. If it needs a request or reads the clock, the build reports

@@ -38,6 +38,10 @@ var engineFunctions = map[string]uint32{
 	"js_alloc_string":       322,
 	"js_json_parse":         921, // JSON.parse
 	"js_json_stringify":     928, // JSON.stringify
+	"lre_canonicalize":      1488,
+	"lre_exec":              963, // one match of a regular expression
+	"lre_is_space":          331,
+	"lre_realloc":           948,
 	"perform_promise_then":  438,
 }
 

@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -20,6 +20,7 @@ var functionsModule []byte
 var replacements = map[string]string{
 	"json_parse":     "js_json_parse",
 	"json_stringify": "js_json_stringify",
+	"regexp_execute": "lre_exec",
 }
 
 // linkedFunctions returns the functions of functionsModule, for the glue.

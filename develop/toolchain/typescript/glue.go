@@ -24,8 +24,9 @@ import (
 //	                      JavaScript arguments, calls the import, and converts the
 //	                      result
 //	JSON.parse, JSON.stringify  ->  json_parse, json_stringify
+//	a match of an expression    ->  regexp_execute
 //
-// The functions of JSON are compiled from functions/json.c.
+// The last three are compiled from functions/json.c and functions/regexp.c.
 //
 // The code contains nothing of the handlers. Modules with the same number of handlers,
 // rounded up to a multiple of handlersStep, have the same code; they differ in their data
@@ -153,7 +154,7 @@ func (p *program) link() (wasm.Link, error) {
 		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
 		{Name: "out of memory", Replaces: "JS_ThrowOutOfMemory", Type: wasm.FuncType{Params: words(1, 0), Results: words(0, 1)}, Code: assemble(p.outOfMemory)},
 		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
-		{Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(p.interrupt)},
+		{Name: "interrupt", Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(p.interrupt)},
 		{Replaces: "env.host_promise_rejection", Type: typeOf(3, 0), Code: assemble(p.reject)},
 		{Replaces: "env.host_module_normalize", Type: typeOf(2, 1), Code: assemble(zero)},
 		{Replaces: "env.host_module_load", Type: typeOf(2, 1), Code: assemble(zero)},

@@ -29,10 +29,10 @@ typedef u64 value;
 #define is_float(v) (kind_of(v) - kind_first >= kind_float - kind_first)
 #define float_bias 0x7ff8000a00000000ull // a number is stored as its bits less this
 
-static u32 load32(u32 at) { return *(u32 *)at; }
+static inline u32 load32(u32 at) { return *(u32 *)at; }
 
 // Everything that is counted has its reference count before its address.
-static void add_reference(u32 address) { ++*(u32 *)(address - 4); }
+static inline void add_reference(u32 address) { ++*(u32 *)(address - 4); }
 
 // context
 #define context_runtime 8
@@ -82,7 +82,7 @@ struct property {
 #define flags_special 0x30 // it has no value of its own: a getter, for example
 #define flags_plain 7      // it can be enumerated, written and removed, and has a value
 
-static struct property *properties(u32 shape) {
+static inline struct property *properties(u32 shape) {
 	return (struct property *)(shape + shape_table + 4 * (load32(shape + shape_mask) + 1));
 }
 
@@ -100,9 +100,9 @@ static struct property *properties(u32 shape) {
 #define string_data 24 // the units; or an address
 #define part_start 28  // bytes of data before the part's own
 
-static u32 form_of(u32 string) { return load32(string + string_form) >> form_shift & 3; }
+static inline u32 form_of(u32 string) { return load32(string + string_form) >> form_shift & 3; }
 
-static u32 units(u32 string) {
+static inline u32 units(u32 string) {
 	switch (form_of(string)) {
 	case form_part:
 		return load32(string + string_data) + string_data + load32(string + part_start);
@@ -112,6 +112,63 @@ static u32 units(u32 string) {
 	return string + string_data;
 }
 
+// a compiled regular expression: its flags, 16 bits, the number of captures, with the match, that of other
+// registers, and how many bytes of instructions follow
+#define expression_captures 2
+#define expression_size 4
+#define expression_code 8
+#define flags_unicode 0x110 // u or v
+
+// The instructions. Operands of a jump are relative to its end. Those with _i compare canonical
+// characters, those with _m know lines.
+enum instruction {
+	op_char = 1, // 16 bits
+	op_char_i,
+	op_char32,
+	op_char32_i,
+	op_dot,
+	op_any,
+	op_space,
+	op_not_space,
+	op_line_start,
+	op_line_start_m,
+	op_line_end,
+	op_line_end_m,
+	op_goto, // a jump, 32 bits
+	op_split_goto_first,
+	op_split_next_first,
+	op_match,
+	op_lookahead_match,
+	op_negative_lookahead_match,
+	op_save_start, // the number of a capture
+	op_save_end,
+	op_save_reset, // the numbers of the first and the last capture
+	op_loop,       // the number of a register, a jump
+	op_loop_split_goto_first, // the number of a register, a limit, a jump
+	op_loop_split_next_first,
+	op_loop_check_adv_split_goto_first, // the next register has a position
+	op_loop_check_adv_split_next_first,
+	op_set_i32, // the number of a register, 32 bits
+	op_word_boundary,
+	op_word_boundary_i,
+	op_not_word_boundary,
+	op_not_word_boundary_i,
+	op_back_reference, // a count, and numbers of captures
+	op_back_reference_i,
+	op_backward_back_reference,
+	op_backward_back_reference_i,
+	op_range, // a count of 16 bits, and first and last characters of 16 bits
+	op_range_i,
+	op_range32, // a count of 16 bits, and first and last characters of 32 bits
+	op_range32_i,
+	op_lookahead, // a jump
+	op_negative_lookahead,
+	op_set_char_pos, // the number of a register
+	op_check_advance,
+	op_prev,
+};
+
+#define export(name) __attribute__((export_name(#name))) name
 #define engine(name) __attribute__((import_module("engine"), import_name(#name))) name
 
 // Functions that take a value own it, except JS_ValueToAtom, the conversions to C strings, and
@@ -141,5 +198,10 @@ u32 engine(js_alloc_string)(u32 context, u32 length, u32 wide);
 value engine(js_json_parse)(u32 context, value self, u32 count, value *arguments);
 value engine(js_json_stringify)(u32 context, value self, u32 count, value *arguments);
 
-// A function of the glue: see develop/toolchain/typescript/glue.go.
+u32 engine(lre_realloc)(u32 context, u32 at, u32 size); // without an exception; a size of 0 frees
+u32 engine(lre_canonicalize)(u32 character, u32 unicode);
+u32 engine(lre_is_space)(u32 character);
+
+// Functions of the glue: see develop/toolchain/typescript/glue.go.
 u32 engine(take)(value v, u32 *slot);
+u32 engine(interrupt)(void); // whether the run is over

@@ -4,19 +4,13 @@
 // engine's own functions do it. So these also report every error, except that memory ran out.
 
 #include "engine.h"
-
-#define export(name) __attribute__((export_name(#name))) name
+#include "words.h"
 
 static const value undefined = value_of(kind_undefined, 0);
 static const value exception = value_of(kind_exception, 0);
 static const value declined = value_of(kind_none, 0);
 
 static int failed(value v) { return v == exception || v == declined; }
-
-// The bytes of a word that are 0, in their highest bits. Those above the lowest one that is
-// found may be wrong.
-#define every(byte) (0x0101010101010101ull * (byte))
-#define zeros(word) ((word) - every(1) & ~(word) & every(0x80))
 
 // special finds bytes that a string's plain text cannot have: quotes, backslashes, control
 // characters and, with high, those that are not ASCII.
@@ -26,13 +20,6 @@ static u64 special(u64 word) {
 #define high(word) ((word) & every(0x80))
 
 static int is_plain(u8 c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; }
-
-// load64 may read behind what it is used for: memory goes on after every block of the engine.
-static u64 load64(const u8 *at) {
-	u64 word;
-	__builtin_memcpy(&word, at, 8);
-	return word;
-}
 
 static void store64(u8 *at, u64 word) { __builtin_memcpy(at, &word, 8); }
 

@@ -1,0 +1,1107 @@
+// Matching of compiled regular expressions for TypeScript modules. It replaces the engine's own
+// function, which runs the same instructions, and finds the same matches. It is faster, because
+//
+//   - it begins only where an expression can begin: at characters that are in the set of first
+//     characters, at starts of lines, or nowhere else
+//   - it remembers no alternative that the next character excludes
+//   - it remembers a repeated character as one range of positions, and tests it by a bitmap
+//   - after much work it notes which instructions failed at which positions, and does not try them
+//     again. So expressions without back references take no exponential time, unless the time is
+//     spent inside of a lookahead, a lookbehind or two counted groups
+//
+// It is a backtracking matcher like the engine's. Its stack is memory of the engine's allocator, so
+// it recurses nowhere. Registers are the captures, two words each, and then counters and positions
+// of loops.
+
+#include "engine.h"
+#include "words.h"
+
+#define inlined static inline __attribute__((always_inline))
+#define called static __attribute__((noinline))
+
+typedef const u8 *place; // in the text, or of an instruction
+
+inlined u32 get16(place at) {
+	u16 n;
+	__builtin_memcpy(&n, at, 2);
+	return n;
+}
+
+inlined u32 get32(place at) {
+	u32 n;
+	__builtin_memcpy(&n, at, 4);
+	return n;
+}
+
+// target is where a jump goes whose operand, its last one, is at the given place.
+inlined place target(place operand) { return operand + 4 + (int)get32(operand); }
+
+// ---- Characters ----
+
+static u32 is_terminator(u32 c) { return c == '\n' || c == '\r' || c == 0x2028 || c == 0x2029; }
+
+#define word_low 0x03ff000000000000ull
+#define word_high 0x07fffffe87fffffeull
+#define space_low 0x0000000100003e00ull
+#define terminator_low 0x0000000000002400ull
+
+static u32 is_space(u32 c) { return c < 64 ? space_low >> c & 1 : c >= 128 && lre_is_space(c); }
+
+static u32 is_word(u32 c, u32 folded) {
+	if (c < 128) return (c < 64 ? word_low >> c : word_high >> (c & 63)) & 1;
+	return folded && (c == 0x17f || c == 0x212a);
+}
+
+// canonical is what characters that differ only in case have in common.
+static u32 canonical(u32 c, u32 unicode) {
+	if (c >= 128) return lre_canonicalize(c, unicode);
+	if (unicode) return c - 'A' < 26 ? c | 0x20 : c;
+	return c - 'a' < 26 ? c & ~0x20u : c;
+}
+
+// in_range16 and in_range32 say whether a character is in one of an instruction's ranges, which
+// are in order. An end of 0xffff in the last one of 16 bits has no limit.
+static u32 in_range16(place pc, u32 c) {
+	u32 low = 0, high = get16(pc + 1) - 1;
+	pc += 3;
+	u32 last = get16(pc + 4 * high + 2);
+	if (c >= 0xffff && last == 0xffff) return 1;
+	if (c > last) return 0;
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+		if (c > get16(pc + 4 * middle + 2))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return c >= get16(pc + 4 * low);
+}
+
+static u32 in_range32(place pc, u32 c) {
+	u32 low = 0, high = get16(pc + 1) - 1;
+	pc += 3;
+	if (c > get32(pc + 8 * high + 4)) return 0;
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+		if (c > get32(pc + 8 * middle + 4))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return c >= get32(pc + 8 * low);
+}
+
+// ranges is the size of an instruction's ranges.
+inlined u32 ranges(place pc) { return get16(pc + 1) * (*pc >= op_range32 ? 8 : 4); }
+
+// after returns the end of an instruction that matches one character, or 0 if it is another one.
+inlined place after(place pc) {
+	switch (*pc) {
+	case op_char:
+	case op_char_i:
+		return pc + 3;
+	case op_char32:
+	case op_char32_i:
+		return pc + 5;
+	case op_dot:
+	case op_any:
+	case op_space:
+	case op_not_space:
+		return pc + 1;
+	case op_range:
+	case op_range_i:
+	case op_range32:
+	case op_range32_i:
+		return pc + 3 + ranges(pc);
+	}
+	return 0;
+}
+
+// accepts says whether an instruction that matches one character matches c.
+called u32 accepts(place pc, u32 c, u32 unicode) {
+	switch (*pc) {
+	case op_char:
+		return c == get16(pc + 1);
+	case op_char_i:
+		return canonical(c, unicode) == get16(pc + 1);
+	case op_char32:
+		return c == get32(pc + 1);
+	case op_char32_i:
+		return canonical(c, unicode) == get32(pc + 1);
+	case op_dot:
+		return !is_terminator(c);
+	case op_space:
+		return is_space(c);
+	case op_not_space:
+		return !is_space(c);
+	case op_range:
+		return in_range16(pc, c);
+	case op_range_i:
+		return in_range16(pc, canonical(c, unicode));
+	case op_range32:
+		return in_range32(pc, c);
+	case op_range32_i:
+		return in_range32(pc, canonical(c, unicode));
+	}
+	return 1; // op_any
+}
+
+// length is that of an instruction, from four bits for each.
+static u32 length(place pc) {
+	u64 lengths = 0x5551111111155331;
+	__asm__("" : "+r"(lengths)); // or the compiler makes a table of the three, which is data
+	if (*pc >= 16) lengths = 0x11116aaaa6322111;
+	__asm__("" : "+r"(lengths));
+	if (*pc >= 32) lengths = 0x1225533332222;
+	u32 bytes = lengths >> 4 * (*pc & 15) & 15;
+	switch (*pc) {
+	case op_back_reference:
+	case op_back_reference_i:
+	case op_backward_back_reference:
+	case op_backward_back_reference_i:
+		return bytes + pc[1];
+	case op_range:
+	case op_range_i:
+	case op_range32:
+	case op_range32_i:
+		return bytes + ranges(pc);
+	}
+	return bytes;
+}
+
+// ---- Matcher ----
+
+// A set has what can come first where an instruction is reached: the ASCII characters, and flags.
+// It may have more than that. Of an instruction that matches one character it has exactly the
+// ASCII characters that it matches.
+struct set {
+	u64 low, high;
+	u32 flags;
+};
+
+#define set_other 1  // characters that are not ASCII
+#define set_end 2    // the end of the text
+#define set_any 4    // anything: the set is not known
+#define set_inside 8 // also elsewhere than at the start of a line
+
+#define sets_kept 32
+#define first_words 256
+
+// A site is an instruction that makes an alternative. See note.
+struct site {
+	u32 first;     // its first bit
+	u32 counter;   // the register with the number of rounds left; no_counter
+	u32 rounds;    // what it begins with
+	u32 most;      // more rounds than that make no difference
+	u32 registers; // those that are in use there
+};
+
+#define no_counter 256
+
+// The sets of an expression: of its first characters, and those that were needed most recently.
+struct sets {
+	u32 started;      // starts is known
+	u32 boundary;     // it begins with \b
+	struct set starts;
+	u32 keys[sets_kept]; // an instruction, or its complement: it was reached once, and has no set
+	struct set of[sets_kept];
+};
+
+struct matcher {
+	u32 context, unicode, repeat;
+	place code, begin; // the instructions: all of them, and those of one attempt
+	place text, end;
+	u32 *registers, captures; // captures is the number of their words
+	u32 *stack, *top;
+	u32 spent;
+	// The notes: a number for each byte of code, 0 or that of a site; the sites; for each of them a
+	// bit for each position, and for each number of rounds.
+	u16 *numbers;
+	struct site *sites;
+	u64 *bits;
+	u32 positions, refused;
+	struct sets *sets;
+	u32 first[first_words];
+};
+
+#define failed_memory (-1)
+#define failed_time (-2)
+
+#define pause_after 10000
+
+// ---- Sets ----
+
+inlined void add(struct set *s, u32 c) {
+	if (c >= 128)
+		s->flags |= set_other;
+	else if (c >= 64)
+		s->high |= 1ull << (c & 63);
+	else
+		s->low |= 1ull << c;
+}
+
+inlined u64 ones(u32 from, u32 to) { return ~0ull >> (63 - to) & ~0ull << from; }
+
+static void add_range(struct set *s, u32 from, u32 to) {
+	if (to >= 128) s->flags |= set_other;
+	if (from < 64) s->low |= ones(from, to < 63 ? to : 63);
+	if (from < 128 && to >= 64) s->high |= ones(from < 64 ? 0 : from - 64, to < 127 ? to - 64 : 63);
+}
+
+#define capitals 0x07fffffeull // in the upper half of the ASCII characters; small letters are 32 bits above
+
+// add_instruction adds the characters that an instruction matches. Those of an instruction that
+// compares canonical characters are canonical: capitals, or small letters for Unicode.
+static void add_instruction(struct set *s, place pc, u32 unicode) {
+	struct set one = {0};
+	switch (*pc) {
+	case op_char:
+	case op_char_i:
+		add(&one, get16(pc + 1));
+		break;
+	case op_char32:
+	case op_char32_i:
+		add(&one, get32(pc + 1));
+		break;
+	case op_range:
+	case op_range_i:
+		for (u32 i = get16(pc + 1), at = 3; i > 0; i--, at += 4) add_range(&one, get16(pc + at), get16(pc + at + 2));
+		break;
+	case op_range32:
+	case op_range32_i:
+		for (u32 i = get16(pc + 1), at = 3; i > 0; i--, at += 8) add_range(&one, get32(pc + at), get32(pc + at + 4));
+		break;
+	case op_space:
+		one = (struct set){space_low, 0, set_other};
+		break;
+	case op_not_space:
+		one = (struct set){~space_low, ~0ull, set_other};
+		break;
+	case op_dot:
+		one = (struct set){~terminator_low, ~0ull, set_other};
+		break;
+	default: // op_any
+		one = (struct set){~0ull, ~0ull, set_other};
+	}
+	if (*pc == op_char_i || *pc == op_range_i || *pc == op_char32_i || *pc == op_range32_i) {
+		if (unicode)
+			one.high = one.high & ~capitals | one.high >> 32 & capitals;
+		else
+			one.high = one.high & ~(capitals << 32) | (one.high & capitals) << 32;
+		one.flags = set_other;
+	}
+	s->low |= one.low;
+	s->high |= one.high;
+	s->flags |= one.flags;
+}
+
+#define after_start 0x80000000u // of a path: it has passed the start of a line
+#define most_paths 64
+
+// find follows the paths from an instruction until they match a character. later: the position is
+// not the start of the text.
+called void find(struct matcher *m, struct set *s, place from, u32 later) {
+	if (after(from)) {
+		*s = (struct set){0, 0, set_inside};
+		add_instruction(s, from, m->unicode);
+		return;
+	}
+	u32 open[most_paths], opened = 0, seen[most_paths], count = 0;
+	*s = (struct set){0};
+	u32 line = 0;
+	for (place pc = from;;) {
+		switch (*pc) {
+		case op_line_start:
+			if (later) goto ended;
+			pc++;
+			continue;
+		case op_line_start_m:
+			line = after_start;
+			pc++;
+			continue;
+		case op_line_end:
+			s->flags |= set_end | (line ? 0 : set_inside);
+			goto ended;
+		case op_line_end_m:
+			s->low |= terminator_low;
+			s->flags |= set_end | set_other | (line ? 0 : set_inside);
+			goto ended;
+		case op_split_goto_first:
+		case op_split_next_first:
+		case op_loop:
+		case op_loop_split_goto_first:
+		case op_loop_split_next_first:
+		case op_loop_check_adv_split_goto_first:
+		case op_loop_check_adv_split_next_first:
+			for (u32 i = 0; i < count; i++)
+				if (seen[i] == ((u32)pc | line)) goto ended;
+			if (count == most_paths || opened == most_paths) goto unknown;
+			seen[count++] = (u32)pc | line;
+			u32 size = length(pc);
+			open[opened++] = (u32)target(pc + size - 4) | line;
+			pc += size;
+			continue;
+		case op_goto:
+			pc = target(pc + 1);
+			continue;
+		case op_lookahead:
+		case op_negative_lookahead:
+			pc = target(pc + 1);
+			continue;
+		case op_save_start:
+		case op_save_end:
+		case op_save_reset:
+		case op_set_i32:
+		case op_set_char_pos:
+		case op_check_advance:
+		case op_word_boundary:
+		case op_word_boundary_i:
+		case op_not_word_boundary:
+		case op_not_word_boundary_i:
+			pc += length(pc);
+			continue;
+		}
+		if (!after(pc)) goto unknown; // the end, a reference, or backwards
+		add_instruction(s, pc, m->unicode);
+		if (!line) s->flags |= set_inside;
+	ended:
+		if (opened == 0) return;
+		line = open[--opened] & after_start;
+		pc = (place)(open[opened] & ~after_start);
+		continue;
+	unknown:
+		s->low = s->high = ~0ull;
+		s->flags = set_other | set_end | set_any | set_inside;
+		return;
+	}
+}
+
+inlined u32 slot_of(place pc) { return ((u32)pc ^ (u32)pc >> 5) % sets_kept; }
+
+inlined const struct set *set_of(struct matcher *m, place pc) {
+	u32 slot = slot_of(pc);
+	if (m->sets->keys[slot] != (u32)pc) {
+		m->sets->keys[slot] = (u32)pc;
+		find(m, &m->sets->of[slot], pc, 0);
+	}
+	return &m->sets->of[slot];
+}
+
+inlined u32 has(const struct set *s, u32 c) {
+	return c < 128 ? (c & 64 ? s->high : s->low) >> (c & 63) & 1 : s->flags & set_other;
+}
+
+// ---- Notes ----
+
+// An instruction that makes an alternative is reached at a position, with a number of rounds left if
+// it is in a counted group. What was found from there on depends on nothing else, unless it is in
+// a lookahead or lookbehind, or a group that may be empty has not advanced. As no match was found before, none
+// will be.
+//
+// note finds the sites. It allocates nothing if there is a back reference, whose captures make a
+// difference, and less than most_bits.
+#define most_bits (1u << 25)
+#define most_loops 64
+
+called void note(struct matcher *m, place end, u32 wide) {
+	struct { u32 counter, rounds, first; } loops[most_loops]; // first: of the sites in it
+	u32 count = 0, depth = 0, bits = 0, size = end - m->code;
+	m->refused = 1;
+	m->positions = (u32)(m->end - m->text >> wide) + 1;
+	for (place pc = m->code; pc < end; pc += length(pc)) {
+		if (*pc >= op_back_reference && *pc <= op_backward_back_reference_i) return;
+		if (*pc == op_split_goto_first || *pc == op_split_next_first) count++;
+		if (*pc >= op_loop_split_goto_first && *pc <= op_loop_check_adv_split_next_first) count++;
+	}
+	if (count == 0 || size > 0xffff) return;
+	u32 numbers = (2 * size + 7) & ~7u, sites = ((count + 1) * sizeof(struct site) + 7) & ~7u;
+	u8 *made = (u8 *)lre_realloc(m->context, 0, numbers + sites);
+	if (made == 0) return;
+	__builtin_memset(made, 0, numbers);
+	m->numbers = (u16 *)made;
+	m->sites = (struct site *)(made + numbers);
+	place inside = m->code; // the end of a lookahead
+	count = 0;
+	for (place pc = m->begin; pc < end; pc += length(pc)) {
+		switch (*pc) {
+		case op_lookahead:
+		case op_negative_lookahead:
+			if (target(pc + 1) > inside) inside = target(pc + 1);
+			continue;
+		case op_set_i32:
+		case op_set_char_pos:
+			if (depth == most_loops) goto none;
+			loops[depth].counter = *pc == op_set_i32;
+			loops[depth].rounds = *pc == op_set_i32 ? get32(pc + 2) : 0;
+			loops[depth++].first = count;
+			continue;
+		case op_check_advance:
+			depth--;
+			continue;
+		case op_loop_check_adv_split_goto_first:
+		case op_loop_check_adv_split_next_first:
+			depth--;
+			break;
+		case op_loop:
+		case op_loop_split_goto_first:
+		case op_loop_split_next_first:
+		case op_split_goto_first:
+		case op_split_next_first:
+			break;
+		default:
+			continue;
+		}
+		u32 counters = 0;
+		struct site *s = &m->sites[count];
+		*s = (struct site){.counter = no_counter, .registers = depth};
+		for (u32 i = 0; i < depth; i++) {
+			if (loops[i].counter) {
+				counters++;
+				s->counter = i;
+				s->rounds = s->most = loops[i].rounds;
+			}
+		}
+		if (*pc != op_loop && counters < 2 && pc >= inside) m->numbers[pc - m->code] = ++count;
+		if (*pc >= op_loop && *pc <= op_loop_check_adv_split_next_first) {
+			u32 i = --depth;
+			if (*pc == op_loop || loops[i].rounds != 0x7fffffff) continue;
+			for (u32 n = loops[i].first; n < count; n++)
+				if (m->sites[n].counter == i) m->sites[n].most = loops[i].rounds - get32(pc + 2);
+		}
+	}
+	for (u32 i = 0; i < count; i++) {
+		struct site *s = &m->sites[i];
+		u64 more = (u64)m->positions * (s->counter == no_counter ? 1 : s->most + 1);
+		s->first = bits;
+		if (bits + more > most_bits)
+			s->first = ~0u; // it is not noted
+		else
+			bits += more;
+	}
+	u32 bytes = (bits >> 6) * 8 + 8;
+	m->bits = (u64 *)lre_realloc(m->context, 0, bytes);
+	if (m->bits == 0) goto none;
+	__builtin_memset(m->bits, 0, bytes);
+	return;
+none:
+	lre_realloc(m->context, (u32)m->numbers, 0);
+	m->numbers = 0;
+}
+
+// noted notes that an instruction is reached, and says whether it was before.
+called u32 noted(struct matcher *m, place pc, place at, u32 wide) {
+	u32 number = m->numbers[pc - m->code];
+	if (number == 0) return 0;
+	struct site *s = &m->sites[number - 1];
+	if (s->first == ~0u) return 0;
+	u32 *registers = m->registers + m->captures, position = at - m->text >> wide;
+	for (u32 i = 0; i < s->registers; i++)
+		if (i != s->counter && registers[i] == (u32)at) return 0;
+	if (s->counter != no_counter) {
+		u32 rounds = s->rounds - registers[s->counter];
+		position += m->positions * (rounds < s->most ? rounds : s->most);
+	}
+	position += s->first;
+	u64 *word = m->bits + (position >> 6), bit = 1ull << (position & 63);
+	if (*word & bit) return 1;
+	*word |= bit;
+	return 0;
+}
+
+// pause is called after each piece of work. It says whether the run is over.
+called u32 pause(struct matcher *m, place end, u32 wide) {
+	if (interrupt()) return 1;
+	m->spent += pause_after;
+	if (!m->refused && m->spent > 8 * (u32)(m->end - m->text)) note(m, end, wide);
+	return 0;
+}
+
+// ---- Stack ----
+
+// The stack has frames, and above each the old values of registers: pairs of number and value. A
+// frame is what to try next:
+//
+//	instruction · position · limit · kind (3 bits), where the frame below ends
+#define frame_words 4
+
+enum kind {
+	kind_choice,   // go on at the instruction and the position
+	kind_run,      // and, if that fails, at each one before it down to the limit
+	kind_lazy,     // the instruction is that of a loop: match one character more, and go on behind it
+	kind_ahead,    // a lookahead, which has failed
+	kind_negative, // a negative one, so go on
+};
+
+called u32 grow(struct matcher *m, u32 words) {
+	u32 size = (m->top - m->stack) * 3 / 2;
+	if (size < words) size = words;
+	u32 first = m->stack == m->first;
+	u32 *made = (u32 *)lre_realloc(m->context, first ? 0 : (u32)m->stack, size * 4);
+	if (made == 0) return 0;
+	if (first) __builtin_memcpy(made, m->first, sizeof(m->first));
+	m->stack = made;
+	m->top = made + size;
+	return 1;
+}
+
+// ---- Text ----
+
+// A text has bytes, units of 16 bits, or such units that may be halves of a character.
+enum text { text_bytes, text_units, text_pairs };
+
+#define is_high(unit) (((unit) & 0xfc00) == 0xd800)
+#define is_low(unit) (((unit) & 0xfc00) == 0xdc00)
+#define step(text) ((text) == text_bytes ? 1 : 2)
+
+inlined u32 unit(place at, enum text text) { return text == text_bytes ? *at : *(const u16 *)at; }
+
+inlined u32 pair(u32 high, u32 low) { return ((high & 0x3ff) << 10 | (low & 0x3ff)) + 0x10000; }
+
+// forward reads a character and goes behind it, back goes before it and reads it.
+inlined u32 forward(place *at, place end, enum text text) {
+	u32 c = unit(*at, text);
+	*at += step(text);
+	if (text == text_pairs && is_high(c) && *at < end && is_low(unit(*at, text))) {
+		c = pair(c, unit(*at, text));
+		*at += 2;
+	}
+	return c;
+}
+
+inlined u32 back(place *at, place begin, enum text text) {
+	*at -= step(text);
+	u32 c = unit(*at, text);
+	if (text == text_pairs && is_low(c) && *at > begin && is_high(unit(*at - 2, text))) {
+		*at -= 2;
+		c = pair(unit(*at, text), c);
+	}
+	return c;
+}
+
+inlined u32 may(const struct set *s, place at, place end, enum text text) {
+	return at == end ? s->flags & set_end : has(s, unit(at, text));
+}
+
+// maybe is 0 if an instruction is known to fail at a position. Its set is made when it is reached for
+// the second time.
+inlined u32 maybe(struct matcher *m, place pc, place at, place end, enum text text) {
+	u32 slot = slot_of(pc);
+	u32 key = m->sets->keys[slot];
+	if (key == (u32)pc || key == ~(u32)pc) return may(set_of(m, pc), at, end, text);
+	m->sets->keys[slot] = ~(u32)pc;
+	return *pc != op_char || at != end && unit(at, text) == get16(pc + 1);
+}
+
+// span goes over characters that an instruction matches, but not over more than most. low is where it was
+// after the least number of them; if there are fewer, it stays 0.
+inlined place span(struct matcher *m, place pc, place at, u32 least, u32 most, place *low, enum text text) {
+	const struct set *s = set_of(m, pc);
+	place end = m->end;
+	if (text == text_pairs) {
+		for (u32 count = 0;; count++) {
+			if (count == least) *low = at;
+			if (count == most || at == end) return at;
+			place next = at;
+			u32 c = forward(&next, end, text);
+			if (!has(s, c) || c >= 128 && !accepts(pc, c, m->unicode)) return at;
+			at = next;
+		}
+	}
+	place begin = at;
+	if (most < (u32)(end - at) / step(text)) end = at + most * step(text);
+	u64 low_bits = s->low, high_bits = s->high;
+	u32 other = s->flags & set_other;
+	for (; at < end; at += step(text)) {
+		u32 c = unit(at, text);
+		if (c < 128 ? !((c & 64 ? high_bits : low_bits) >> (c & 63) & 1) : !other || !accepts(pc, c, m->unicode)) break;
+	}
+	if ((u32)(at - begin) / step(text) >= least) *low = begin + least * step(text);
+	return at;
+}
+
+// next_byte finds a byte.
+inlined place next_byte(place at, place end, u32 byte) {
+	for (u64 all = every(byte); end - at >= 8; at += 8) {
+		u64 found = zeros(load64(at) ^ all);
+		if (found) return at + (__builtin_ctzll(found) >> 3);
+	}
+	while (at < end && *at != byte) at++;
+	return at;
+}
+
+// begin_sets finds what an expression can begin with.
+called void begin_sets(struct matcher *m) {
+	place pc = m->begin;
+	while (*pc == op_save_start) pc += 2;
+	m->sets->boundary = *pc == op_word_boundary;
+	find(m, &m->sets->starts, pc, 1);
+	m->sets->started = 1;
+}
+
+// next_start finds the next position where an attempt can succeed, or 0.
+inlined place next_start(struct matcher *m, place at, enum text text) {
+	const struct set *s = &m->sets->starts;
+	place end = m->end;
+	if (at == end) return 0;
+	if (!m->sets->started) begin_sets(m);
+	forward(&at, end, text);
+	if (!(s->flags & set_inside)) {
+		if (s->flags == 0 && s->low == 0 && s->high == 0) return 0;
+		for (;; at += step(text)) {
+			while (!is_terminator(unit(at - step(text), text))) {
+				if (at == end) return 0;
+				at += step(text);
+			}
+			if (may(s, at, end, text)) return at;
+			if (at == end) return 0;
+		}
+	}
+	if (s->flags & set_any) return at;
+	u64 low = s->low, high = s->high;
+	if (text == text_bytes && !(s->flags & set_other) && !(low & low - 1) && !(high & high - 1) && !low != !high) {
+		at = next_byte(at, end, low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high));
+	} else {
+		u32 other = s->flags & set_other, boundary = m->sets->boundary;
+		while (at < end) {
+			u32 c = unit(at, text);
+			if (c < 128 ? (c & 64 ? high : low) >> (c & 63) & 1 : other) {
+				if (!boundary || is_word(c, 0) != is_word(unit(at - step(text), text), 0)) return at;
+			}
+			if (text == text_pairs)
+				forward(&at, end, text);
+			else
+				at += step(text);
+		}
+	}
+	return at < end || s->flags & set_end ? at : 0;
+}
+
+// ---- Instructions ----
+
+// search returns 1 if there is a match, 0 if there is none, or an error.
+inlined int search(struct matcher *m, place start, place finish, enum text text) {
+	const place begin = m->text, end = m->end;
+	const u32 unicode = m->unicode, captures = m->captures, wide = text != text_bytes;
+	u32 *const registers = m->registers;
+	u32 *stack = m->stack, *top = m->top, *sp = stack, *bp = stack;
+	int work = pause_after;
+	place pc = m->begin, at = start;
+
+#define need(words)                                                 \
+	if (__builtin_expect(top - sp < (int)(words), 0)) {             \
+		u32 used = sp - stack, below = bp - stack;                  \
+		if (!grow(m, used + (words))) return failed_memory;         \
+		stack = m->stack, top = m->top;                             \
+		sp = stack + used, bp = stack + below;                      \
+	}
+#define push(kind, instruction, position, limit)                     \
+	{                                                                \
+		need(frame_words);                                           \
+		sp[0] = (u32)(instruction), sp[1] = (u32)(position);         \
+		sp[2] = (u32)(limit), sp[3] = (u32)(bp - stack) << 3 | (kind); \
+		bp = sp += frame_words;                                      \
+	}
+#define set_register(index, value)                            \
+	{                                                         \
+		if (bp != stack) {                                    \
+			need(2);                                          \
+			sp[0] = index, sp[1] = registers[index], sp += 2; \
+		}                                                     \
+		registers[index] = (u32)(value);                      \
+	}
+#define set_counter(index, value)                             \
+	{                                                         \
+		u32 *old = sp;                                        \
+		while (old > bp && sp - old < 8 && old[-2] != index) old -= 2; \
+		if (old > bp && sp - old < 8)                         \
+			registers[index] = (u32)(value);                  \
+		else                                                  \
+			set_register(index, value)                        \
+	}
+#define spend(amount)                                          \
+	if ((work -= (amount)) < 0) {                              \
+		if (pause(m, finish, wide)) return failed_time;        \
+		work = pause_after;                                    \
+	}
+
+	goto reset;
+fail:
+	spend(1);
+	for (;;) {
+		if (bp == stack) {
+			start = m->repeat ? next_start(m, start, text) : 0;
+			if (start == 0) return 0;
+			sp = stack;
+			pc = m->begin, at = start;
+		reset:
+			for (u32 i = 0; i < captures; i++) registers[i] = 0;
+			break;
+		}
+		while (sp > bp) {
+			sp -= 2;
+			registers[sp[0]] = sp[1];
+		}
+		u32 *frame = bp - frame_words, *below = stack + (frame[3] >> 3);
+		pc = (place)frame[0], at = (place)frame[1];
+		switch (frame[3] & 7) {
+		case kind_ahead:
+			sp = frame, bp = below;
+			continue;
+		case kind_run: {
+			const struct set *s = set_of(m, pc);
+			place low = (place)frame[2], from = at;
+			do back(&at, low, text);
+			while (at > low && !may(s, at, end, text));
+			frame[1] = (u32)at;
+			spend(from - at >> wide);
+			if (at > low) break;
+			sp = frame, bp = below;
+			if (!may(s, at, end, text)) continue;
+			break;
+		}
+		case kind_lazy: {
+			u32 star = *pc == op_split_goto_first;
+			place x = star ? pc + 5 : target(pc + 1), next = star ? target(pc + 1) : pc + 5, from = at;
+			struct set one = *set_of(m, x);
+			const struct set *s = set_of(m, next);
+			u32 found = 0;
+			while (!found && at < end) {
+				u32 c = forward(&at, end, text);
+				if (!has(&one, c) || c >= 128 && !accepts(x, c, unicode)) break;
+				if (m->bits && noted(m, pc, at, wide)) break;
+				found = may(s, at, end, text);
+			}
+			spend(at - from >> wide);
+			if (!found) {
+				sp = frame, bp = below;
+				continue;
+			}
+			frame[1] = (u32)at;
+			pc = next;
+			break;
+		}
+		default:
+			sp = frame, bp = below;
+		}
+		break;
+	}
+	for (;;) {
+		switch (*pc) {
+		case op_char:
+			do {
+				if (at == end) goto fail;
+				u32 c = forward(&at, end, text);
+				if (c != get16(pc + 1)) goto fail;
+				pc += 3;
+			} while (*pc == op_char);
+			continue;
+		case op_char_i:
+			if (at == end) goto fail;
+			if (canonical(forward(&at, end, text), unicode) != get16(pc + 1)) goto fail;
+			pc += 3;
+			continue;
+		case op_range: {
+			if (at == end) goto fail;
+			u32 c = forward(&at, end, text), count = get16(pc + 1);
+			if (count <= 4) {
+				pc += 3;
+				place last = pc + 4 * (count - 1);
+				while (pc < last && c > get16(pc + 2)) pc += 4;
+				if (c < get16(pc) || c > get16(pc + 2) && !(pc == last && get16(pc + 2) == 0xffff)) goto fail;
+				pc = last + 4;
+				continue;
+			}
+			if (!in_range16(pc, c)) goto fail;
+			pc += 3 + 4 * count;
+			continue;
+		}
+		case op_dot:
+			if (at == end || is_terminator(forward(&at, end, text))) goto fail;
+			pc++;
+			continue;
+		case op_any:
+			if (at == end) goto fail;
+			forward(&at, end, text);
+			pc++;
+			continue;
+		case op_char32:
+		case op_char32_i:
+		case op_space:
+		case op_not_space:
+		case op_range_i:
+		case op_range32:
+		case op_range32_i:
+			if (at == end || !accepts(pc, forward(&at, end, text), unicode)) goto fail;
+			pc = after(pc);
+			continue;
+		case op_line_start:
+			if (at != begin) goto fail;
+			pc++;
+			continue;
+		case op_line_start_m:
+			if (at != begin && !is_terminator(unit(at - step(text), text))) goto fail;
+			pc++;
+			continue;
+		case op_line_end:
+			if (at != end) goto fail;
+			pc++;
+			continue;
+		case op_line_end_m:
+			if (at != end && !is_terminator(unit(at, text))) goto fail;
+			pc++;
+			continue;
+		case op_goto:
+			pc = target(pc + 1);
+			spend(1);
+			continue;
+		case op_split_goto_first:
+		case op_split_next_first: {
+			place next = pc + 5, other = target(pc + 1), x = 0, behind = 0;
+			if (other > pc) { // is it a loop of one character, which is left to the other side?
+				if (other[-5] == op_goto && other + (int)get32(other - 4) == pc && after(next) == other - 5) x = next, behind = other;
+			} else if (after(other) == pc) {
+				x = other, behind = next;
+			}
+			u32 greedy = (*pc == op_split_next_first) == (x == next);
+			if (x && greedy) {
+				place low = at, from = at;
+				if (m->bits == 0) {
+					at = span(m, x, at, 0, ~0u, &low, text);
+				} else {
+					for (;;) {
+						place was = at;
+						if (noted(m, pc, at, wide)) {
+							if (at == low) goto fail;
+							back(&at, low, text);
+							break;
+						}
+						if (at == end || !accepts(x, forward(&at, end, text), unicode)) {
+							at = was;
+							break;
+						}
+					}
+				}
+				spend(at - from >> wide);
+				pc = behind;
+				if (at == low) continue;
+				push(kind_run, behind, at, low);
+				if (!maybe(m, behind, at, end, text)) goto fail;
+				continue;
+			}
+			if (m->bits && noted(m, pc, at, wide)) goto fail;
+			if (x) {
+				push(kind_lazy, pc, at, 0);
+				if (!maybe(m, behind, at, end, text)) goto fail;
+				pc = behind;
+				continue;
+			}
+			place one = *pc == op_split_next_first ? next : other, two = *pc == op_split_next_first ? other : next;
+			if (!maybe(m, one, at, end, text)) {
+				pc = two;
+				continue;
+			}
+			if (maybe(m, two, at, end, text)) push(kind_choice, two, at, 0);
+			pc = one;
+			continue;
+		}
+		case op_match:
+			return 1;
+		case op_save_start:
+		case op_save_end: {
+			u32 index = 2 * pc[1] + (*pc - op_save_start);
+			set_register(index, at);
+			pc += 2;
+			continue;
+		}
+		case op_save_reset:
+			for (u32 i = 2 * pc[1]; i < 2 * pc[2] + 2u; i++) set_register(i, 0);
+			pc += 3;
+			continue;
+		case op_set_i32: {
+			place x = pc + 6, loop = after(x);
+			if (loop && (*loop == op_loop || *loop == op_loop_split_goto_first)) {
+				u32 most = get32(pc + 2), least = *loop == op_loop ? most : most - get32(loop + 2);
+				place low = 0, from = at;
+				at = span(m, x, at, least, most == 0x7fffffff ? ~0u : most, &low, text);
+				spend(at - from >> wide);
+				if (low == 0) goto fail;
+				pc = loop + length(loop);
+				if (at == low) continue;
+				push(kind_run, pc, at, low);
+				if (!maybe(m, pc, at, end, text)) goto fail;
+				continue;
+			}
+			set_counter(captures + pc[1], get32(pc + 2));
+			pc += 6;
+			continue;
+		}
+		case op_loop: {
+			u32 index = captures + pc[1], left = registers[index] - 1;
+			set_counter(index, left);
+			pc = left ? target(pc + 2) : pc + 6;
+			spend(1);
+			continue;
+		}
+		case op_loop_split_goto_first:
+		case op_loop_split_next_first:
+		case op_loop_check_adv_split_goto_first:
+		case op_loop_check_adv_split_next_first: {
+			u32 index = captures + pc[1], left = registers[index] - 1, limit = get32(pc + 2);
+			set_counter(index, left);
+			spend(1);
+			if (left > limit) {
+				pc = target(pc + 6);
+				continue;
+			}
+			if (*pc >= op_loop_check_adv_split_goto_first && registers[index + 1] == (u32)at && left != limit) goto fail;
+			if (left == 0) {
+				pc += 10;
+				continue;
+			}
+			if (m->bits && noted(m, pc, at, wide)) goto fail;
+			u32 again = *pc == op_loop_split_goto_first || *pc == op_loop_check_adv_split_goto_first;
+			place one = again ? target(pc + 6) : pc + 10, two = again ? pc + 10 : target(pc + 6);
+			push(kind_choice, two, at, 0);
+			pc = one;
+			continue;
+		}
+		case op_set_char_pos:
+			set_counter(captures + pc[1], at);
+			pc += 2;
+			continue;
+		case op_check_advance:
+			if (registers[captures + pc[1]] == (u32)at) goto fail;
+			pc += 2;
+			continue;
+		case op_word_boundary:
+		case op_word_boundary_i:
+		case op_not_word_boundary:
+		case op_not_word_boundary_i: {
+			u32 folded = *pc == op_word_boundary_i || *pc == op_not_word_boundary_i;
+			u32 before = at != begin && is_word(unit(at - step(text), text), folded);
+			u32 behind = at != end && is_word(unit(at, text), folded);
+			if ((before != behind) != (*pc == op_word_boundary || *pc == op_word_boundary_i)) goto fail;
+			pc++;
+			continue;
+		}
+		case op_back_reference:
+		case op_back_reference_i:
+		case op_backward_back_reference:
+		case op_backward_back_reference_i: {
+			u32 code = *pc, count = pc[1];
+			place from = 0, to = 0;
+			pc += 2;
+			for (u32 i = 0; i < count && (from == 0 || to == 0); i++) {
+				from = (place)registers[2 * pc[i]];
+				to = (place)registers[2 * pc[i] + 1];
+			}
+			pc += count;
+			if (from == 0 || to == 0) continue;
+			u32 folded = code == op_back_reference_i || code == op_backward_back_reference_i;
+			u32 backward = code >= op_backward_back_reference;
+			spend(to - from >> wide);
+			for (place low = from; from < to;) {
+				if (at == (backward ? begin : end)) goto fail;
+				u32 one = backward ? back(&to, low, text) : forward(&from, to, text);
+				u32 other = backward ? back(&at, begin, text) : forward(&at, end, text);
+				if (folded) one = canonical(one, unicode), other = canonical(other, unicode);
+				if (one != other) goto fail;
+			}
+			continue;
+		}
+		case op_lookahead:
+		case op_negative_lookahead:
+			push(*pc == op_lookahead ? kind_ahead : kind_negative, target(pc + 1), at, 0);
+			pc += 5;
+			continue;
+		case op_lookahead_match: {
+			// The frames go, but the old values stay for the frames below. Each frame gets the
+			// end of the old values above it, so that they can be moved from the lowest one on.
+			u32 *end_of = sp, *frame;
+			for (u32 kind = ~0u; kind != kind_ahead; end_of = frame) {
+				frame = bp - frame_words;
+				kind = frame[3] & 7;
+				bp = stack + (frame[3] >> 3);
+				frame[3] = (u32)end_of;
+			}
+			pc = (place)frame[0], at = (place)frame[1];
+			u32 *to = frame;
+			if (bp != stack) {
+				while (frame < sp) {
+					u32 *old = frame + frame_words;
+					frame = (u32 *)frame[3];
+					while (old < frame) *to++ = *old++;
+				}
+			}
+			sp = to;
+			continue;
+		}
+		case op_negative_lookahead_match:
+			for (u32 kind = ~0u; kind != kind_negative;) {
+				while (sp > bp) {
+					sp -= 2;
+					registers[sp[0]] = sp[1];
+				}
+				sp = bp - frame_words;
+				kind = sp[3] & 7;
+				bp = stack + (sp[3] >> 3);
+			}
+			goto fail;
+		case op_prev:
+			if (at == begin) goto fail;
+			back(&at, begin, text);
+			pc++;
+			continue;
+		}
+		__builtin_trap();
+	}
+}
+
+called int search_bytes(struct matcher *m, place start, place finish) { return search(m, start, finish, text_bytes); }
+called int search_units(struct matcher *m, place start, place finish) { return search(m, start, finish, text_units); }
+called int search_pairs(struct matcher *m, place start, place finish) { return search(m, start, finish, text_pairs); }
+
+// What an expression that is not sticky begins with: match any character, until an attempt succeeds.
+#define prologue_bytes 11
+
+inlined u32 has_prologue(place pc) {
+	return pc[0] == op_split_goto_first && get32(pc + 1) == 6 && pc[5] == op_any && pc[6] == op_goto && get32(pc + 7) == -11u;
+}
+
+// regexp_execute finds a match at the position from, or behind it if the expression is not sticky, and
+// stores the captures, which are addresses in the text, or 0.
+int export(regexp_execute)(u32 *registers, place expression, place text, u32 from, u32 length, u32 wide, u32 context) {
+	struct sets sets;
+	struct matcher m;
+	m.context = context;
+	m.unicode = (get16(expression) & flags_unicode) != 0;
+	m.code = expression + expression_code;
+	m.repeat = has_prologue(m.code);
+	m.begin = m.code + (m.repeat ? prologue_bytes : 0);
+	m.text = text;
+	m.end = text + (length << wide);
+	m.registers = registers;
+	m.captures = 2 * expression[expression_captures];
+	m.stack = m.first;
+	m.top = m.first + first_words;
+	m.spent = m.refused = 0;
+	m.numbers = 0;
+	m.bits = 0;
+	m.sets = &sets;
+	sets.started = 0;
+	for (u32 i = 0; i < sets_kept; i++) sets.keys[i] = 0;
+	place finish = m.code + get32(expression + expression_size), start = text + (from << wide);
+	int result;
+	if (!wide) {
+		result = search_bytes(&m, start, finish);
+	} else if (!m.unicode) {
+		result = search_units(&m, start, finish);
+	} else {
+		if (start > text && start < m.end && is_low(unit(start, text_units)) && is_high(unit(start - 2, text_units))) start -= 2;
+		result = search_pairs(&m, start, finish);
+	}
+	if (m.stack != m.first) lre_realloc(context, (u32)m.stack, 0);
+	if (m.numbers) lre_realloc(context, (u32)m.numbers, 0);
+	if (m.bits) lre_realloc(context, (u32)m.bits, 0);
+	return result;
+}

@@ -1,0 +1,206 @@
+// Expressions and texts from a seed, and what the methods of the language make of them. Node.js and
+// handlers run the same code.
+
+/** A generator of numbers: mulberry32. */
+class Random {
+  constructor(seed) {
+    this.state = seed >>> 0;
+  }
+  below(n) {
+    this.state = (this.state + 0x6d2b79f5) >>> 0;
+    let t = this.state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) % n;
+  }
+  chance(of) {
+    return this.below(of) === 0;
+  }
+  pick(list) {
+    return list[this.below(list.length)];
+  }
+}
+
+const plain = ["a", "a", "a", "b", "b", "c", "A", "B", "x", "0", "1", "-", "_", " "];
+const rare = ["\n", "\r", "k", "K", "s", "S", "ü", "Ü", "ß", "\u00a0", "ÿ"];
+const wide = ["€", "\u017f", "\u212a", "Ā", "ā", "\u2028", "\u3000", "ω", "Ω", "\uffff"];
+const pairs = ["😀", "\ud83d", "\ude00", "𐐀", "𐐨"];
+
+/** What texts and expressions of one case are made of. */
+function alphabet(random) {
+  const letters = plain.slice(0, 3 + random.below(plain.length - 2));
+  if (random.chance(2)) letters.push(random.pick(rare), random.pick(rare));
+  if (random.chance(3)) letters.push(random.pick(wide), random.pick(wide));
+  if (random.chance(6)) letters.push(...pairs);
+  return letters;
+}
+
+const special = /[\\^$.*+?()[\]{}|/-]/;
+const literal = (c, unicode) => (c === "\n" ? "\\n" : c === "\r" ? "\\r" : c === "-" && !unicode ? "-" : special.test(c) && c !== "-" ? "\\" + c : c);
+
+/** Writes one expression. */
+class Writer {
+  constructor(random, letters, unicode) {
+    Object.assign(this, { random, letters, unicode, groups: 0, names: 0, loops: 0 });
+  }
+
+  alternatives(depth) {
+    const list = [this.sequence(depth)];
+    while (this.random.chance(4)) list.push(this.random.chance(8) ? "" : this.sequence(depth));
+    return list.join("|");
+  }
+
+  sequence(depth) {
+    let out = "";
+    for (let n = 1 + this.random.below(4); n > 0; n--) out += this.term(depth);
+    return out;
+  }
+
+  term(depth) {
+    const { random } = this;
+    if (random.chance(14)) return random.pick(["^", "$", "\\b", "\\B"]);
+    if (depth > 0 && random.chance(16)) return random.pick(["(?=", "(?!", "(?<=", "(?<!"]) + this.alternatives(depth - 1) + ")";
+    if (this.groups > 0 && random.chance(16)) return "\\" + (1 + random.below(this.groups)) + this.quantifier(3);
+    if (this.names > 0 && random.chance(20)) return "\\k<n" + (1 + random.below(this.names)) + ">";
+    if (depth > 0 && random.chance(4)) {
+      const saved = this.loops;
+      let open = "(?:";
+      if (random.chance(2)) {
+        this.groups++;
+        open = random.chance(4) ? `(?<n${++this.names}>` : "(";
+      }
+      this.loops++;
+      const inside = this.alternatives(depth - 1);
+      this.loops = saved;
+      return open + inside + ")" + this.quantifier(2);
+    }
+    return this.character() + this.quantifier(2);
+  }
+
+  character() {
+    const { random, letters, unicode } = this;
+    if (random.chance(6)) return random.pick([".", "\\w", "\\W", "\\d", "\\D", "\\s", "\\S", "."]);
+    if (random.chance(4)) return this.set();
+    if (unicode && random.chance(16)) return random.pick(["\\p{L}", "\\P{Lu}", "\\p{Ll}", "\\u{1F600}", "\\p{Script=Greek}"]);
+    return literal(random.pick(letters), unicode);
+  }
+
+  set() {
+    const { random, letters } = this;
+    let out = random.chance(3) ? "[^" : "[";
+    for (let n = 1 + random.below(4); n > 0; n--) {
+      if (random.chance(6)) out += random.pick(["\\w", "\\d", "\\s", "\\S", "\\W"]);
+      else if (random.chance(3)) out += random.pick(["a-c", "0-9", "A-Z", "a-z", "\\u0080-\\u00ff", "ā-ω", "!-~", "x-\\uffff"]);
+      else out += random.pick(letters).replace(/[\\\]^-]/, "\\$&").replace("\n", "\\n").replace("\r", "\\r");
+    }
+    return out + "]";
+  }
+
+  quantifier(of) {
+    const { random } = this;
+    if (!random.chance(of)) return "";
+    const one = ["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{0}", "{1}", "*", "+", "?", "{0,}", "{3}"];
+    const made = this.loops > 1 ? random.pick(["?", "{2}", "{1,2}"]) : random.pick(one);
+    return made + (random.chance(4) ? "?" : "");
+  }
+}
+
+/** Expressions as programs have them. */
+const known = [
+  [/^(\S+) (\S+) (\S+) \[([^\]]+)\] "(\w+) ([^"]*?) (HTTP\/[\d.]+)" (\d{3}) (\d+|-)/, '1.2.3.4 - bob [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.0" 200 2326'],
+  [/^(?<year>\d{4})-(?<month>\d{2})-(?<day>\d{2})(?:T(\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?(Z|[+-]\d\d:?\d\d)?)?$/, "2024-02-29T12:30:45.5Z"],
+  [/^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i, "ada.lovelace@example.co.uk"],
+  [/https?:\/\/([^\s/?#]+)([^\s?#]*)(\?[^\s#]*)?(#\S*)?/g, "see http://example.com/a/b?c=d#e and https://x.org."],
+  [/\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|\b)){4}/g, "10.0.0.255 and 300.1.1.1, 8.8.8.8"],
+  [/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g, `say "a \\"b\\" c" and 'd' or "e`],
+  [/\/\*[\s\S]*?\*\/|\/\/[^\n]*|[a-z_$][\w$]*|\d+(?:\.\d+)?(?:e[+-]?\d+)?|[-+*/=<>!&|]+|\S/gi, "let x = a1 + 2.5e3; // note\n/* more */ y"],
+  [/<(\w+)((?:\s+[\w-]+(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+))?)*)\s*(\/?)>/g, `<a href="x" b=c d><br/><i>`],
+  [/^\s+|\s+$/g, "  trim me \t\n"],
+  [/([A-Z]+)([A-Z][a-z])|([a-z\d])([A-Z])/g, "parseHTTPResponse2Xml"],
+  [/(?<=\$)\d+(?:,\d{3})*(?:\.\d\d)?(?!\d)/g, "pay $1,234.56 or $99 of 100"],
+  [/\B(?=(\d{3})+(?!\d))/g, "1234567 12"],
+  [/^(?:#{1,6})[ \t]+(.+?)[ \t]*#*$/gm, "# One\ntext\n## Two ##\n###no"],
+  [/(\*\*|__)(?=\S)([\s\S]*?\S)\1|(\*|_)(?=\S)([\s\S]*?\S)\3/g, "a **bold** and _it_ and __x__ *"],
+  [/^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(px|em|%)?$/, "-12.5e3px"],
+  [/(.)\1+/gs, "aabbbc\n\nd"],
+  [/^(?!.*(?:password|123))(?=.*\d)(?=.*[a-z])(?=.*[A-Z]).{8,}$/, "Passw0rdx"],
+  [/(^|[^\\])\$\{(\w+)(?::-([^}]*))?\}/g, "a ${b} \\${c} ${d:-e f}"],
+  [/[\u4e00-\u9fff]+|\p{L}+/gu, "abc 汉字 déjà ωΩ"],
+  [/[a-zäöüß]+/gi, "Größe ÄPFEL und Straße"],
+];
+
+/** Texts are short if an engine may need exponential time. */
+function text(random, letters, source) {
+  const n = random.chance(4) && !/\)[*+{]/.test(source) ? random.below(80) : random.below(14);
+  let out = "";
+  for (let i = 0; i < n; i++) out += random.chance(5) && out !== "" ? out.slice(-1) : random.pick(letters);
+  return out;
+}
+
+/** Changes a text at some places. */
+function changed(random, text) {
+  for (let n = random.below(4); n > 0; n--) {
+    const at = random.below(text.length + 1);
+    text = text.slice(0, at) + (random.chance(2) ? "" : random.pick(["a", " ", "1", '"', "\n", "é", "€", "."])) + text.slice(at + random.below(2));
+  }
+  return text;
+}
+
+/** One expression and a text; undefined: the expression is not valid. */
+export function make(seed) {
+  const random = new Random(seed);
+  if (random.chance(8)) {
+    const [expression, sample] = random.pick(known);
+    return [new RegExp(expression.source, expression.flags), changed(random, sample)];
+  }
+  const letters = alphabet(random);
+  let flags = "";
+  for (const flag of "gimsy") if (random.chance(3)) flags += flag;
+  const unicode = random.chance(4);
+  if (unicode) flags += "u";
+  if (random.chance(12)) flags += "d";
+  const source = new Writer(random, letters, unicode).alternatives(2);
+  try {
+    return [new RegExp(source, flags), text(random, letters, source)];
+  } catch {
+    return undefined;
+  }
+}
+
+const shown = (m) => m && { list: [...m], index: m.index, groups: m.groups && { ...m.groups }, indices: m.indices && [...m.indices] };
+
+/** What the methods make of an expression and a text, as JSON. */
+export function result(seed) {
+  const made = make(seed);
+  if (made === undefined) return "not valid";
+  const [expression, text] = made, out = [];
+  const random = new Random(~seed);
+  expression.lastIndex = random.chance(3) ? random.below(text.length + 2) : 0;
+  for (let n = 0; n < 4; n++) {
+    const m = expression.exec(text);
+    out.push(shown(m), expression.lastIndex);
+    if (!m || !(expression.global || expression.sticky)) break;
+    if (m[0] === "") expression.lastIndex++;
+  }
+  expression.lastIndex = 0;
+  switch (random.below(6)) {
+    case 0:
+      out.push(text.replace(expression, "<$1$&$<n1>>"));
+      break;
+    case 1:
+      out.push(text.replace(expression, (...all) => JSON.stringify(all)));
+      break;
+    case 2:
+      out.push(text.split(expression, 20));
+      break;
+    case 3:
+      out.push(expression.global ? [...text.matchAll(expression)].map(shown) : text.match(expression)?.length);
+      break;
+    case 4:
+      out.push(text.match(expression), expression.test(text), expression.lastIndex);
+      break;
+    default:
+      out.push(text.search(expression), expression.lastIndex);
+  }
+  return JSON.stringify(out);
+}
