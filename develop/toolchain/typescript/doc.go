@@ -23,7 +23,8 @@
 //
 // The function that finds one match of a regular expression (functions/regexp.c) replaces the
 // engine's. It runs the instructions that the engine compiles an expression to, and finds the
-// same matches.
+// same matches. The methods replace, match and split have a shorter way for expressions whose class is
+// not changed.
 //
 // Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
 // host, no randomness and a fixed clock. If it needs a request or reads the clock, the build reports

@@ -21,6 +21,9 @@ var replacements = map[string]string{
 	"json_parse":     "js_json_parse",
 	"json_stringify": "js_json_stringify",
 	"regexp_execute": "lre_exec",
+	"regexp_match":   "js_regexp_Symbol_match",
+	"regexp_replace": "js_regexp_Symbol_replace",
+	"regexp_split":   "js_regexp_Symbol_split",
 }
 
 // linkedFunctions returns the functions of functionsModule, for the glue.

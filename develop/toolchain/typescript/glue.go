@@ -25,8 +25,9 @@ import (
 //	                      result
 //	JSON.parse, JSON.stringify  ->  json_parse, json_stringify
 //	a match of an expression    ->  regexp_execute
+//	replace, match and split    ->  regexp_replace, regexp_match, regexp_split
 //
-// The last three are compiled from functions/json.c and functions/regexp.c.
+// The last three lines are compiled from functions/json.c and functions/regexp.c.
 //
 // The code contains nothing of the handlers. Modules with the same number of handlers,
 // rounded up to a multiple of handlersStep, have the same code; they differ in their data

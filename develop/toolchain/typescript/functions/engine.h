@@ -64,6 +64,31 @@ static inline void add_reference(u32 address) { ++*(u32 *)(address - 4); }
 #define number_toJSON 262
 #define number_toISOString 255
 
+// A RegExp: its source and its compiled form, which are strings. The first properties of its prototype are
+// the getters of flags, source, and each flag, and then exec; the last one is constructor.
+#define class_regexp 19
+#define regexp_code 28
+#define context_regexp 80 // the constructor, a value
+#define function_magic 32 // in the upper 16 bits
+#define number_exec 89
+#define number_flags 196
+#define number_flag 198
+#define number_species 208
+#define species_property 4
+#define atom_constructor 64
+#define atom_lastIndex 93
+#define atom_flags 117
+#define atom_global 118
+#define atom_unicode 119
+#define atom_exec 144
+#define atom_species 237
+#define atom_ignoreCase 466
+#define atom_multiline 468
+#define atom_dotAll 470
+#define atom_unicodeSets 473
+#define atom_sticky 475
+#define atom_hasIndices 477
+
 // shape: names of properties, shared by objects. A hash table of mask+1 words precedes the
 // properties.
 #define shape_hashed 8
@@ -78,7 +103,11 @@ struct property {
 };
 
 #define flags_of(property) ((property)->flags >> 26)
+#define flag_writable 2
 #define flag_enumerable 4
+#define flags_method 3
+#define flags_getter 0x11
+#define flags_later 0x33 // it is a method of the language, which is made when it is first used
 #define flags_special 0x30 // it has no value of its own: a getter, for example
 #define flags_plain 7      // it can be enumerated, written and removed, and has a value
 
@@ -115,8 +144,11 @@ static inline u32 units(u32 string) {
 // a compiled regular expression: its flags, 16 bits, the number of captures, with the match, that of other
 // registers, and how many bytes of instructions follow
 #define expression_captures 2
+#define expression_registers 3
 #define expression_size 4
 #define expression_code 8
+#define flags_global 1
+#define flags_sticky 0x20
 #define flags_unicode 0x110 // u or v
 
 // The instructions. Operands of a jump are relative to its end. Those with _i compare canonical
@@ -197,6 +229,9 @@ value engine(JS_NewObjectFromShape)(u32 context, u32 shape, u32 class, value *va
 u32 engine(js_alloc_string)(u32 context, u32 length, u32 wide);
 value engine(js_json_parse)(u32 context, value self, u32 count, value *arguments);
 value engine(js_json_stringify)(u32 context, value self, u32 count, value *arguments);
+value engine(js_regexp_Symbol_match)(u32 context, value self, u32 count, value *arguments);
+value engine(js_regexp_Symbol_replace)(u32 context, value self, u32 count, value *arguments);
+value engine(js_regexp_Symbol_split)(u32 context, value self, u32 count, value *arguments);
 
 u32 engine(lre_realloc)(u32 context, u32 at, u32 size); // without an exception; a size of 0 frees
 u32 engine(lre_canonicalize)(u32 character, u32 unicode);

@@ -1,17 +1,20 @@
-// Matching of compiled regular expressions for TypeScript modules. It replaces the engine's own
-// function, which runs the same instructions, and finds the same matches. It is faster, because
+// Regular expressions for TypeScript modules. The function that finds a match replaces the engine's own:
+// it runs the same instructions, and finds the same matches. It is faster, because
 //
 //   - it begins only where an expression can begin: at characters that are in the set of first
-//     characters, at starts of lines, or nowhere else
+//     characters, at edges of words, at starts of lines, or nowhere else
 //   - it remembers no alternative that the next character excludes
 //   - it remembers a repeated character as one range of positions, and tests it by a bitmap
-//   - after much work it notes which instructions failed at which positions, and does not try them
-//     again. So expressions without back references take no exponential time, unless the time is
-//     spent inside of a lookahead, a lookbehind or two counted groups
+//   - after much work it notes which instructions were reached at which positions, and does not try
+//     them again. So no expression takes exponential time, unless it has a back reference, or the
+//     time is spent in a lookahead or a lookbehind, or in two counted groups, one inside of the other
 //
 // It is a backtracking matcher like the engine's. Its stack is memory of the engine's allocator, so
 // it recurses nowhere. Registers are the captures, two words each, and then counters and positions
 // of loops.
+//
+// The methods replace, match and split of an expression do at once what the engine does match by
+// match, in common cases.
 
 #include "engine.h"
 #include "words.h"
@@ -208,8 +211,8 @@ struct sets {
 };
 
 struct matcher {
-	u32 context, unicode, repeat;
-	place code, begin; // the instructions: all of them, and those of one attempt
+	u32 context, unicode, repeat, wide;
+	place code, begin, finish; // the instructions: all of them, those of one attempt, and their end
 	place text, end;
 	u32 *registers, captures; // captures is the number of their words
 	u32 *stack, *top;
@@ -403,11 +406,12 @@ inlined u32 has(const struct set *s, u32 c) {
 #define most_bits (1u << 25)
 #define most_loops 64
 
-called void note(struct matcher *m, place end, u32 wide) {
+called void note(struct matcher *m) {
+	place end = m->finish;
 	struct { u32 counter, rounds, first; } loops[most_loops]; // first: of the sites in it
 	u32 count = 0, depth = 0, bits = 0, size = end - m->code;
 	m->refused = 1;
-	m->positions = (u32)(m->end - m->text >> wide) + 1;
+	m->positions = (u32)(m->end - m->text >> m->wide) + 1;
 	for (place pc = m->code; pc < end; pc += length(pc)) {
 		if (*pc >= op_back_reference && *pc <= op_backward_back_reference_i) return;
 		if (*pc == op_split_goto_first || *pc == op_split_next_first) count++;
@@ -509,10 +513,10 @@ called u32 noted(struct matcher *m, place pc, place at, u32 wide) {
 }
 
 // pause is called after each piece of work. It says whether the run is over.
-called u32 pause(struct matcher *m, place end, u32 wide) {
+called u32 pause(struct matcher *m) {
 	if (interrupt()) return 1;
 	m->spent += pause_after;
-	if (!m->refused && m->spent > 8 * (u32)(m->end - m->text)) note(m, end, wide);
+	if (!m->refused && m->spent > 8 * (u32)(m->end - m->text)) note(m);
 	return 0;
 }
 
@@ -679,7 +683,7 @@ inlined place next_start(struct matcher *m, place at, enum text text) {
 // ---- Instructions ----
 
 // search returns 1 if there is a match, 0 if there is none, or an error.
-inlined int search(struct matcher *m, place start, place finish, enum text text) {
+inlined int search(struct matcher *m, place start, enum text text) {
 	const place begin = m->text, end = m->end;
 	const u32 unicode = m->unicode, captures = m->captures, wide = text != text_bytes;
 	u32 *const registers = m->registers;
@@ -720,7 +724,7 @@ inlined int search(struct matcher *m, place start, place finish, enum text text)
 	}
 #define spend(amount)                                          \
 	if ((work -= (amount)) < 0) {                              \
-		if (pause(m, finish, wide)) return failed_time;        \
+		if (pause(m)) return failed_time;        \
 		work = pause_after;                                    \
 	}
 
@@ -1057,9 +1061,9 @@ fail:
 	}
 }
 
-called int search_bytes(struct matcher *m, place start, place finish) { return search(m, start, finish, text_bytes); }
-called int search_units(struct matcher *m, place start, place finish) { return search(m, start, finish, text_units); }
-called int search_pairs(struct matcher *m, place start, place finish) { return search(m, start, finish, text_pairs); }
+called int search_bytes(struct matcher *m, place start) { return search(m, start, text_bytes); }
+called int search_units(struct matcher *m, place start) { return search(m, start, text_units); }
+called int search_pairs(struct matcher *m, place start) { return search(m, start, text_pairs); }
 
 // What an expression that is not sticky begins with: match any character, until an attempt succeeds.
 #define prologue_bytes 11
@@ -1068,40 +1072,368 @@ inlined u32 has_prologue(place pc) {
 	return pc[0] == op_split_goto_first && get32(pc + 1) == 6 && pc[5] == op_any && pc[6] == op_goto && get32(pc + 7) == -11u;
 }
 
-// regexp_execute finds a match at the position from, or behind it if the expression is not sticky, and
-// stores the captures, which are addresses in the text, or 0.
+// prepare makes a matcher of an expression and a text. The matcher must be released.
+static void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide, u32 *registers) {
+	m->context = context;
+	m->unicode = (get16(expression) & flags_unicode) != 0;
+	m->code = expression + expression_code;
+	m->finish = m->code + get32(expression + expression_size);
+	m->repeat = has_prologue(m->code);
+	m->begin = m->code + (m->repeat ? prologue_bytes : 0);
+	m->text = text;
+	m->end = text + (length << wide);
+	m->wide = wide;
+	m->registers = registers;
+	m->captures = 2 * expression[expression_captures];
+	m->stack = m->first;
+	m->top = m->first + first_words;
+	m->spent = m->refused = 0;
+	m->numbers = 0;
+	m->bits = 0;
+	m->sets = sets;
+	sets->started = 0;
+	for (u32 i = 0; i < sets_kept; i++) sets->keys[i] = 0;
+}
+
+static void release(struct matcher *m) {
+	if (m->stack != m->first) lre_realloc(m->context, (u32)m->stack, 0);
+	if (m->numbers) lre_realloc(m->context, (u32)m->numbers, 0);
+	if (m->bits) lre_realloc(m->context, (u32)m->bits, 0);
+}
+
+// match finds a match at the position from, or behind it if the expression is not sticky.
+static int match(struct matcher *m, u32 from) {
+	if (m->bits) { // what led to a match did not fail
+		lre_realloc(m->context, (u32)m->numbers, 0);
+		lre_realloc(m->context, (u32)m->bits, 0);
+		m->numbers = 0;
+		m->bits = 0;
+		m->spent = m->refused = 0;
+	}
+	place start = m->text + (from << m->wide);
+	if (!m->wide) return search_bytes(m, start);
+	if (!m->unicode) return search_units(m, start);
+	if (start > m->text && start < m->end && is_low(unit(start, text_units)) && is_high(unit(start - 2, text_units))) start -= 2;
+	return search_pairs(m, start);
+}
+
+// regexp_execute finds a match, and stores the captures, which are addresses in the text, or 0.
 int export(regexp_execute)(u32 *registers, place expression, place text, u32 from, u32 length, u32 wide, u32 context) {
 	struct sets sets;
 	struct matcher m;
-	m.context = context;
-	m.unicode = (get16(expression) & flags_unicode) != 0;
-	m.code = expression + expression_code;
-	m.repeat = has_prologue(m.code);
-	m.begin = m.code + (m.repeat ? prologue_bytes : 0);
-	m.text = text;
-	m.end = text + (length << wide);
-	m.registers = registers;
-	m.captures = 2 * expression[expression_captures];
-	m.stack = m.first;
-	m.top = m.first + first_words;
-	m.spent = m.refused = 0;
-	m.numbers = 0;
-	m.bits = 0;
-	m.sets = &sets;
-	sets.started = 0;
-	for (u32 i = 0; i < sets_kept; i++) sets.keys[i] = 0;
-	place finish = m.code + get32(expression + expression_size), start = text + (from << wide);
-	int result;
-	if (!wide) {
-		result = search_bytes(&m, start, finish);
-	} else if (!m.unicode) {
-		result = search_units(&m, start, finish);
-	} else {
-		if (start > text && start < m.end && is_low(unit(start, text_units)) && is_high(unit(start - 2, text_units))) start -= 2;
-		result = search_pairs(&m, start, finish);
-	}
-	if (m.stack != m.first) lre_realloc(context, (u32)m.stack, 0);
-	if (m.numbers) lre_realloc(context, (u32)m.numbers, 0);
-	if (m.bits) lre_realloc(context, (u32)m.bits, 0);
+	prepare(&m, &sets, context, expression, text, length, wide, registers);
+	int result = match(&m, from);
+	release(&m);
 	return result;
+}
+
+// ---- Methods ----
+
+// The methods below do at once what the engine does match by match, for expressions whose class has not
+// been changed. They call no code of the handler. What they cannot do they decline without an effect.
+// So does an error: the engine's method will meet it, too.
+static const value declined = value_of(kind_none, 0);
+static const value exception = value_of(kind_exception, 0);
+
+#define most_registers 64
+
+struct method {
+	u32 context, object, global;
+	u32 text, length, wide, unicode; // text is a string
+	place units;
+	u32 registers[most_registers];
+	struct sets sets;
+	struct matcher m;
+};
+
+static u32 has_number(u32 function, u32 number) {
+	return *(u16 *)(function + object_class) == class_function && *(u16 *)(function + function_number) == number;
+}
+
+// is_getter says whether a property of an object is a getter of the language.
+inlined u32 is_getter(struct property *names, value *values, u32 i, u32 atom, u32 number, u32 magic) {
+	u32 getter = address_of(values[i]);
+	return names[i].atom == atom && flags_of(names + i) == flags_getter && has_number(getter, number) && load32(getter + function_magic) >> 16 == magic;
+}
+
+// is_common says whether an object has the class that the language defines, without a change that
+// could be noticed in its methods, and only the property lastIndex, a number.
+static u32 is_common(u32 context, value self) {
+	if (kind_of(self) != kind_object) return 0;
+	u32 object = address_of(self);
+	if (*(u16 *)(object + object_class) != class_regexp) return 0;
+	u32 shape = load32(object + object_shape), prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]);
+	struct property *names = properties(shape);
+	if (load32(shape + shape_prototype) != prototype || load32(shape + shape_count) != 1) return 0;
+	if (names->atom != atom_lastIndex || flags_of(names) != flag_writable || kind_of(*(value *)load32(object + object_values)) != kind_int) return 0;
+	shape = load32(prototype + object_shape);
+	if (load32(shape + shape_count) < 11) return 0;
+	names = properties(shape);
+	value *values = (value *)load32(prototype + object_values);
+	if (names[10].atom != atom_exec) return 0;
+	if (flags_of(names + 10) != flags_later && (flags_of(names + 10) != flags_method || kind_of(values[10]) != kind_object || !has_number(address_of(values[10]), number_exec))) return 0;
+	return is_getter(names, values, 0, atom_flags, number_flags, 0) && is_getter(names, values, 2, atom_global, number_flag, 1) &&
+	       is_getter(names, values, 3, atom_ignoreCase, number_flag, 2) && is_getter(names, values, 4, atom_multiline, number_flag, 4) &&
+	       is_getter(names, values, 5, atom_dotAll, number_flag, 8) && is_getter(names, values, 6, atom_unicode, number_flag, 16) &&
+	       is_getter(names, values, 7, atom_unicodeSets, number_flag, 256) && is_getter(names, values, 8, atom_sticky, number_flag, 32) &&
+	       is_getter(names, values, 9, atom_hasIndices, number_flag, 64);
+}
+
+// open_method makes a matcher of the object and the text of a method, if it can be done at once.
+static u32 open_method(struct method *of, u32 context, value self, value text) {
+	if (kind_of(text) != kind_string || !is_common(context, self)) return 0;
+	of->context = context;
+	of->object = address_of(self);
+	of->text = address_of(text);
+	u32 string = load32(of->text);
+	of->length = string & ~string_wide;
+	of->wide = (string & string_wide) != 0;
+	of->units = (place)units(of->text);
+	place expression = (place)units(load32(of->object + regexp_code));
+	u32 flags = get16(expression);
+	of->global = flags & flags_global;
+	of->unicode = flags & flags_unicode;
+	if (flags & flags_sticky || 2 * expression[expression_captures] + expression[expression_registers] > most_registers) return 0;
+	prepare(&of->m, &of->sets, context, expression, of->units, of->length, of->wide, of->registers);
+	return 1;
+}
+
+static u32 position(struct method *of, u32 capture) { return (place)of->registers[capture] - of->units >> of->wide; }
+
+// behind is where to go on after an empty match.
+static u32 behind(struct method *of, u32 at) {
+	const u16 *wide = (const u16 *)of->units;
+	return at + 1 < of->length && of->wide && of->unicode && is_high(wide[at]) && is_low(wide[at + 1]) ? at + 2 : at + 1;
+}
+
+static void set_lastIndex(struct method *of, u32 index) {
+	*(value *)load32(of->object + object_values) = value_of(kind_int, index);
+}
+
+// A list of words, on the stack until it is too long.
+#define first_list 256
+
+struct list {
+	u32 context, *at, count, room, first[first_list];
+};
+
+static void open_list(struct list *l, u32 context) {
+	l->context = context;
+	l->at = l->first;
+	l->count = 0;
+	l->room = first_list;
+}
+
+static u32 append(struct list *l, u32 word) {
+	if (l->count == l->room) {
+		u32 first = l->at == l->first;
+		u32 *more = (u32 *)lre_realloc(l->context, first ? 0 : (u32)l->at, 2 * l->room * 4);
+		if (more == 0) return 0;
+		if (first) __builtin_memcpy(more, l->first, sizeof(l->first));
+		l->at = more;
+		l->room *= 2;
+	}
+	l->at[l->count++] = word;
+	return 1;
+}
+
+static void free_list(struct list *l) {
+	if (l->at != l->first) lre_realloc(l->context, (u32)l->at, 0);
+}
+
+// find_all appends the start and the end of each match, or of the first one, and says whether it could.
+static u32 find_all(struct method *of, struct list *found) {
+	for (u32 from = 0; from <= of->length;) {
+		int result = match(&of->m, from);
+		if (result < 0) return 0;
+		if (result == 0) break;
+		u32 start = position(of, 0), end = position(of, 1);
+		if (!append(found, start) || !append(found, end)) return 0;
+		if (!of->global) break;
+		from = end > start ? end : behind(of, end);
+	}
+	return 1;
+}
+
+// write copies units to a string that is as wide, or wider, and returns the bits that are in them.
+static u32 write(u32 to, u32 to_wide, u32 at, place from, u32 from_wide, u32 count) {
+	u32 bits = 0;
+	if (!to_wide) {
+		u8 *out = (u8 *)to + at;
+		if (count > 16)
+			__builtin_memcpy(out, from, count);
+		else
+			while (count-- > 0) *out++ = *from++;
+		return 0;
+	}
+	u16 *out = (u16 *)to + at;
+	for (u32 i = 0; i < count; i++) bits |= out[i] = from_wide ? ((const u16 *)from)[i] : from[i];
+	return bits;
+}
+
+// narrow returns a string of bytes if a new string of wide units has none that needs more, as the engine
+// does.
+static u32 narrow(u32 context, u32 string, u32 count, u32 bits) {
+	if (bits > 0xff) return string;
+	u32 made = js_alloc_string(context, count, 0);
+	if (made) {
+		for (u32 i = 0; i < count; i++) ((u8 *)made + string_data)[i] = ((u16 *)(string + string_data))[i];
+		((u8 *)made + string_data)[count] = 0;
+	}
+	JS_FreeValue(context, value_of(kind_string, string));
+	return made;
+}
+
+// part makes a string of a part of the text.
+static value part(struct method *of, u32 start, u32 end) {
+	u32 bits = 0, count = end - start;
+	if (count == 0) return JS_NewStringLen(of->context, 0, 0);
+	place from = of->units + (start << of->wide);
+	if (of->wide)
+		for (u32 i = 0; i < count; i++) bits |= ((const u16 *)from)[i];
+	u32 wide = bits > 0xff, made = js_alloc_string(of->context, count, wide);
+	if (made == 0) return exception;
+	if (wide || !of->wide)
+		write(made + string_data, wide, 0, from, of->wide, count);
+	else
+		for (u32 i = 0; i < count; i++) ((u8 *)made + string_data)[i] = ((const u16 *)from)[i];
+	if (!wide) ((u8 *)made + string_data)[count] = 0;
+	return value_of(kind_string, made);
+}
+
+#define most_units 0x3fffffff // of a string
+
+static value replaced(struct method *of, struct list *found, u32 by) {
+	u32 by_count = load32(by) & ~string_wide, by_wide = (load32(by) & string_wide) != 0;
+	place by_units = (place)units(by);
+	for (u32 i = 0; i < by_count; i++)
+		if ((by_wide ? ((const u16 *)by_units)[i] : by_units[i]) == '$') return declined;
+	if (!find_all(of, found)) return declined;
+	u64 count = of->length;
+	for (u32 i = 0; i < found->count; i += 2) count += (u64)by_count - (found->at[i + 1] - found->at[i]);
+	if (count > most_units) return declined;
+	if (of->global) set_lastIndex(of, 0);
+	if (found->count == 0) {
+		add_reference(of->text);
+		return value_of(kind_string, of->text);
+	}
+	u32 wide = of->wide | by_wide, made = js_alloc_string(of->context, count, wide), to = made + string_data;
+	if (made == 0) return exception;
+	u32 at = 0, done = 0, bits = 0;
+	for (u32 i = 0; i < found->count; i += 2) {
+		u32 start = found->at[i];
+		bits |= write(to, wide, at, of->units + (done << of->wide), of->wide, start - done);
+		at += start - done;
+		bits |= write(to, wide, at, by_units, by_wide, by_count);
+		at += by_count;
+		done = found->at[i + 1];
+	}
+	bits |= write(to, wide, at, of->units + (done << of->wide), of->wide, of->length - done);
+	if (wide) {
+		made = narrow(of->context, made, count, bits);
+		return made ? value_of(kind_string, made) : exception;
+	}
+	((u8 *)to)[count] = 0;
+	return value_of(kind_string, made);
+}
+
+// regexp_replace is RegExp.prototype[Symbol.replace]: at once if the replacement is a text without $.
+value export(regexp_replace)(u32 context, value self, u32 count, value *arguments) {
+	struct method of;
+	if (kind_of(arguments[1]) == kind_string && open_method(&of, context, self, arguments[0])) {
+		struct list found;
+		open_list(&found, context);
+		value made = replaced(&of, &found, address_of(arguments[1]));
+		free_list(&found);
+		release(&of.m);
+		if (made != declined) return made;
+	}
+	return js_regexp_Symbol_replace(context, self, count, arguments);
+}
+
+// strings makes an array of parts of the text, which a list has the starts and ends of.
+static value strings(struct method *of, struct list *parts) {
+	u32 count = parts->count / 2;
+	value *values = (value *)js_malloc(of->context, count * sizeof(value) + 1);
+	if (values == 0) return exception;
+	for (u32 i = 0; i < count; i++) {
+		u32 start = parts->at[2 * i];
+		values[i] = start == ~0u ? value_of(kind_undefined, 0) : part(of, start, parts->at[2 * i + 1]);
+		if (values[i] == exception) {
+			while (i > 0) JS_FreeValue(of->context, values[--i]);
+			js_free(of->context, (u32)values);
+			return exception;
+		}
+	}
+	value made = JS_NewArrayFrom(of->context, count, values);
+	js_free(of->context, (u32)values);
+	return made;
+}
+
+// regexp_match is RegExp.prototype[Symbol.match]: at once if the expression is global.
+value export(regexp_match)(u32 context, value self, u32 count, value *arguments) {
+	struct method of;
+	if (open_method(&of, context, self, arguments[0])) {
+		struct list found;
+		open_list(&found, context);
+		value made = declined;
+		if (of.global && find_all(&of, &found)) {
+			set_lastIndex(&of, 0);
+			made = found.count == 0 ? value_of(kind_null, 0) : strings(&of, &found);
+		}
+		free_list(&found);
+		release(&of.m);
+		if (made != declined) return made;
+	}
+	return js_regexp_Symbol_match(context, self, count, arguments);
+}
+
+// is_constructed says whether the class of an expression makes expressions of this class.
+static u32 is_constructed(u32 context) {
+	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]), shape = load32(prototype + object_shape);
+	value constructor = *(value *)(context + context_regexp);
+	if (load32(shape + shape_count) < 20) return 0;
+	struct property *name = properties(shape) + 19;
+	if (name->atom != atom_constructor || flags_of(name) != flags_method || ((value *)load32(prototype + object_values))[19] != constructor) return 0;
+	u32 object = address_of(constructor);
+	shape = load32(object + object_shape);
+	return load32(shape + shape_count) > species_property && is_getter(properties(shape), (value *)load32(object + object_values), species_property, atom_species, number_species, 0);
+}
+
+// find_parts appends the starts and ends of the parts between matches, and of the captures of each match.
+static u32 find_parts(struct method *of, struct list *parts) {
+	u32 done = 0;
+	for (u32 from = 0; from < of->length || of->length == 0;) {
+		int result = match(&of->m, from);
+		if (result < 0) return 0;
+		if (result == 0) break;
+		u32 start = position(of, 0), end = position(of, 1);
+		if (of->length == 0) return 1; // an empty text that matches has no parts
+		if (start >= of->length) break;
+		if (end == done) {
+			from = behind(of, start);
+			continue;
+		}
+		if (!append(parts, done) || !append(parts, start)) return 0;
+		for (u32 i = 2; i < of->m.captures; i += 2) {
+			u32 missing = of->registers[i] == 0 || of->registers[i + 1] == 0;
+			if (!append(parts, missing ? ~0u : position(of, i)) || !append(parts, missing ? 0 : position(of, i + 1))) return 0;
+		}
+		from = done = end;
+	}
+	return append(parts, done) && append(parts, of->length);
+}
+
+// regexp_split is RegExp.prototype[Symbol.split]: at once if there is no limit.
+value export(regexp_split)(u32 context, value self, u32 count, value *arguments) {
+	struct method of;
+	if (kind_of(arguments[1]) == kind_undefined && is_constructed(context) && open_method(&of, context, self, arguments[0])) {
+		struct list parts;
+		open_list(&parts, context);
+		value made = find_parts(&of, &parts) ? strings(&of, &parts) : declined;
+		free_list(&parts);
+		release(&of.m);
+		if (made != declined) return made;
+	}
+	return js_regexp_Symbol_split(context, self, count, arguments);
 }

@@ -81,7 +81,7 @@ class Writer {
     const { random, letters, unicode } = this;
     if (random.chance(6)) return random.pick([".", "\\w", "\\W", "\\d", "\\D", "\\s", "\\S", "."]);
     if (random.chance(4)) return this.set();
-    if (unicode && random.chance(16)) return random.pick(["\\p{L}", "\\P{Lu}", "\\p{Ll}", "\\u{1F600}", "\\p{Script=Greek}"]);
+    if (unicode && random.chance(80)) return random.pick(["\\p{L}", "\\P{Lu}", "\\p{Ll}", "\\u{1F600}", "\\p{Script=Greek}"]);
     return literal(random.pick(letters), unicode);
   }
 
@@ -129,9 +129,10 @@ const known = [
   [/[a-zäöüß]+/gi, "Größe ÄPFEL und Straße"],
 ];
 
-/** Texts are short if an engine may need exponential time. */
+/** The more groups are repeated, the shorter is the text: an engine may need exponential time. */
 function text(random, letters, source) {
-  const n = random.chance(4) && !/\)[*+{]/.test(source) ? random.below(80) : random.below(14);
+  const repeated = source.match(/\)[*+{]/g)?.length ?? 0;
+  const n = random.below(repeated > 1 ? 7 : repeated === 1 || !random.chance(4) ? 12 : 80);
   let out = "";
   for (let i = 0; i < n; i++) out += random.chance(5) && out !== "" ? out.slice(-1) : random.pick(letters);
   return out;
@@ -167,6 +168,12 @@ export function make(seed) {
   }
 }
 
+/** Whether the engine means to do the same as Node.js: they differ for halves of characters and the flag u. */
+export function comparable(seed) {
+  const made = make(seed);
+  return made === undefined || !made[0].unicode || !/[\ud800-\udfff]/.test(made[1]);
+}
+
 const shown = (m) => m && { list: [...m], index: m.index, groups: m.groups && { ...m.groups }, indices: m.indices && [...m.indices] };
 
 /** What the methods make of an expression and a text, as JSON. */
@@ -183,6 +190,7 @@ export function result(seed) {
     if (m[0] === "") expression.lastIndex++;
   }
   expression.lastIndex = 0;
+  out.push(text.replace(expression, random.pick(["", "-", "<é>", "€"])), expression.lastIndex, text.match(expression), text.split(expression), expression.lastIndex);
   switch (random.below(6)) {
     case 0:
       out.push(text.replace(expression, "<$1$&$<n1>>"));
@@ -204,3 +212,67 @@ export function result(seed) {
   }
   return JSON.stringify(out);
 }
+
+/** Changes an object's property while a function runs. */
+function changing(object, name, descriptor, run) {
+  const before = Object.getOwnPropertyDescriptor(object, name);
+  try {
+    Object.defineProperty(object, name, { configurable: true, ...descriptor });
+    return run();
+  } finally {
+    if (before) Object.defineProperty(object, name, before);
+    else delete object[name];
+  }
+}
+
+/** What all methods make of an expression, and which functions of the handler they call. */
+function methods(expression, calls) {
+  const out = [];
+  for (const run of [(e) => "a1b22".replace(e, "-"), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22")]) {
+    try {
+      out.push(run(expression), typeof expression.lastIndex === "object" ? "object" : expression.lastIndex);
+    } catch (error) {
+      out.push(error.name);
+    }
+    out.push(calls.splice(0).join());
+  }
+  return out;
+}
+
+/** Expressions whose class or properties are not those of the language. */
+const changes = [
+  (made, calls) => methods(Object.assign(made(), { exec: () => (calls.push("exec"), null) }), calls),
+  (made, calls) => methods(Object.assign(made(), { more: 1 }), calls),
+  (made, calls) => methods(Object.assign(made(), { lastIndex: { valueOf: () => (calls.push("valueOf"), 1) } }), calls),
+  (made, calls) => methods(Object.assign(made(), { lastIndex: 2.5 }), calls),
+  (made, calls) => methods(Object.assign(made(), { lastIndex: -1 }), calls),
+  (made, calls) => methods(Object.freeze(made()), calls),
+  (made, calls) => methods(Object.defineProperty(made(), "lastIndex", { writable: false, value: 0 }), calls),
+  (made, calls) => methods(Object.defineProperty(made(), "flags", { value: "" }), calls),
+  (made, calls) => methods(new (class extends RegExp {})(made()), calls),
+  (made, calls) => methods(Object.setPrototypeOf(made(), Object.create(RegExp.prototype, { exec: { value: () => (calls.push("exec"), null) } })), calls),
+  (made, calls) => changing(RegExp.prototype, "exec", { value(text) { calls.push("exec"); return text.length > 99 ? [] : null; } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, "flags", { get() { calls.push("flags"); return ""; } }, () => methods(made(), calls)),
+  ...["global", "ignoreCase", "multiline", "dotAll", "unicode", "sticky", "hasIndices"].map((name) => (made, calls) => changing(RegExp.prototype, name, { get() { calls.push(name); return name !== "global" && name !== "sticky"; } }, () => methods(made(), calls))),
+  (made, calls) => changing(RegExp.prototype, "constructor", { value: Object }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp, Symbol.species, { get() { calls.push("species"); return RegExp; } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.replace, { value: () => (calls.push("replace"), "x") }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.split, { value: () => (calls.push("split"), []) }, () => methods(made(), calls)),
+  (made, calls) => changing(Array.prototype, "0", { set() { throw new Error("set"); } }, () => methods(made(), { splice: () => calls })),
+  (made) => ["a1b22".replace(made(), "$&$&"), "a1b22".replace(made(), () => "$1"), "a1b22".replace(made(), 1), "a1b22".replace(made(), undefined), "a1b22".split(made(), 1), "a1b22".split(made(), undefined)],
+  (made) => [RegExp.prototype[Symbol.replace].call(made(), 12, "x"), RegExp.prototype[Symbol.split].call(made(), "a" + 1), RegExp.prototype[Symbol.match].call(made())],
+];
+
+/** What a change makes of some expressions, as JSON. */
+export function resultOfChange(i) {
+  return JSON.stringify([/\d/, /\d+/g, /\d/y, /(?:)/g, /()/gu, /(\w)(x)?/g].map((e) => {
+    const have = [];
+    try {
+      have.push(changes[i](() => new RegExp(e.source, e.flags), []));
+    } catch (error) {
+      have.push(error.name);
+    }
+    return have;
+  }));
+}
+export const changeCount = changes.length;
