@@ -216,7 +216,7 @@ struct matcher {
 	place text, end;
 	u32 *registers, captures; // captures is the number of their words
 	u32 *stack, *top;
-	u32 spent;
+	u64 spent;
 	// The notes: a number for each byte of code, 0 or that of a site; the sites; for each of them a
 	// bit for each position, and for each number of rounds.
 	u16 *numbers;
@@ -512,11 +512,11 @@ called u32 noted(struct matcher *m, place pc, place at, u32 wide) {
 	return 0;
 }
 
-// pause is called after each piece of work. It says whether the run is over.
-called u32 pause(struct matcher *m) {
+// pause is called after some work, at least pause_after. It says whether the run is over.
+called u32 pause(struct matcher *m, u32 work) {
 	if (interrupt()) return 1;
-	m->spent += pause_after;
-	if (!m->refused && m->spent > 8 * (u32)(m->end - m->text)) note(m);
+	m->spent += work;
+	if (!m->refused && m->spent > 8ull * (m->end - m->text)) note(m);
 	return 0;
 }
 
@@ -722,10 +722,10 @@ inlined int search(struct matcher *m, place start, enum text text) {
 		else                                                  \
 			set_register(index, value)                        \
 	}
-#define spend(amount)                                          \
-	if ((work -= (amount)) < 0) {                              \
-		if (pause(m)) return failed_time;        \
-		work = pause_after;                                    \
+#define spend(amount)                                         \
+	if ((work -= (amount)) < 0) {                             \
+		if (pause(m, pause_after - work)) return failed_time; \
+		work = pause_after;                                   \
 	}
 
 	goto reset;

@@ -99,7 +99,7 @@ class Writer {
   quantifier(of) {
     const { random } = this;
     if (!random.chance(of)) return "";
-    const one = ["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{0}", "{1}", "*", "+", "?", "{0,}", "{3}"];
+    const one = ["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{4}", "{1}", "*", "+", "?", "{0,}", "{3}"];
     const made = this.loops > 1 ? random.pick(["?", "{2}", "{1,2}"]) : random.pick(one);
     return made + (random.chance(4) ? "?" : "");
   }
