@@ -196,7 +196,8 @@ export function result(seed) {
       out.push(text.replace(expression, "<$1$&$<n1>>"));
       break;
     case 1:
-      out.push(text.replace(expression, (...all) => JSON.stringify(all)));
+      // Node.js gives a function "" for some captures that are undefined, as its matchAll says.
+      out.push(text.replace(expression, (...all) => JSON.stringify(all.map((x) => x ?? ""))));
       break;
     case 2:
       out.push(text.split(expression, 20));
