@@ -543,28 +543,49 @@ RUNNER_API struct runner_state runner_now;
 #define RUNNER_CHUNK 16384
 #endif
 
-RUNNER_API void *runner_alloc(size_t size) {
-  void *at = NULL;
-  if (size == 0) size = 1;
+/* Memory that does not fit into the chunk at hand. */
+RUNNER_API void *runner_cut_other(size_t size) {
   if (size > RUNNER_CHUNK / 4) { /* by itself: nothing of a chunk is lost to it */
-    at = calloc(1, size);
+    void *at = malloc(size ? size : 1);
     if (!at) runner_panic("out of memory");
     return at;
   }
-  size = (size + 15) & ~(size_t)15;
-  if (size > runner_now.room) {
-    runner_now.chunk = (char *)malloc(RUNNER_CHUNK);
-    if (!runner_now.chunk) runner_panic("out of memory");
-    runner_now.room = RUNNER_CHUNK;
-  }
-  at = runner_now.chunk;
-  runner_now.chunk += size;
-  runner_now.room -= size;
-  return memset(at, 0, size); /* now: a page that is not touched costs a request nothing */
+  char *chunk = (char *)malloc(RUNNER_CHUNK);
+  if (!chunk) runner_panic("out of memory");
+  runner_now.chunk = chunk + size;
+  runner_now.room = (RUNNER_CHUNK & ~(size_t)15) - size;
+  return chunk;
+}
+
+/* Memory that is not zeroed, at a multiple of 8. */
+static inline void *runner_cut(size_t size) {
+  size_t all = (size + 7) & ~(size_t)7;
+  if (size > RUNNER_CHUNK / 4 || all > runner_now.room) return runner_cut_other(size > RUNNER_CHUNK / 4 ? size : all);
+  char *at = runner_now.chunk;
+  runner_now.chunk += all;
+  runner_now.room -= all;
+  return at;
+}
+
+RUNNER_API void *runner_alloc(size_t size) {
+  if (size == 0) size = 1;
+  if (runner_now.room & 8) runner_now.chunk += 8, runner_now.room -= 8; /* for any type: a multiple of 16 */
+  return memset(runner_cut(size), 0, size); /* now: a page that is not touched costs a request nothing */
+}
+
+/* How many zero bytes are behind a text that is parsed: 8 bytes can be read from any place in it. */
+#define RUNNER_BEHIND 8
+
+/* Memory for a text of so many bytes, with the zero bytes behind it. */
+RUNNER_API char *runner_text_room(size_t len) {
+  if (len > SIZE_MAX / 2) runner_panic("out of memory");
+  char *own = (char *)runner_cut(len + RUNNER_BEHIND);
+  memset(own + len, 0, RUNNER_BEHIND);
+  return own;
 }
 
 RUNNER_API runner_text runner_copy(const char *data, size_t len) {
-  char *own = (char *)runner_alloc(len + 1);
+  char *own = runner_text_room(len);
   if (len) memcpy(own, data, len);
   runner_text t = {own, len};
   return t;
@@ -598,19 +619,32 @@ typedef struct runner_buffer {
   bool replaced; /* a value that JSON has no form for is written otherwise */
 } runner_buffer;
 
-RUNNER_API void runner_append(runner_buffer *b, const char *data, size_t len) {
-  if (len > b->cap - b->len) {
-    size_t cap = b->cap ? b->cap : 256;
-    while (cap - b->len < len) {
-      if (cap > SIZE_MAX / 4) runner_panic("out of memory");
-      cap *= 2;
-    }
-    char *more = (char *)realloc(b->data, cap);
-    if (!more) runner_panic("out of memory");
-    b->data = more;
-    b->cap = cap;
+RUNNER_API void runner_grow(runner_buffer *b, size_t len) {
+  size_t cap = b->cap ? b->cap : 256;
+  while (cap - b->len < len) {
+    if (cap > SIZE_MAX / 4) runner_panic("out of memory");
+    cap *= 2;
   }
-  if (len) memcpy(b->data + b->len, data, len);
+  char *more = (char *)realloc(b->data, cap);
+  if (!more) runner_panic("out of memory");
+  b->data = more;
+  b->cap = cap;
+}
+
+/* The end of what is written, with space for so many bytes. */
+static inline char *runner_space(runner_buffer *b, size_t len) {
+  if (len > b->cap - b->len) runner_grow(b, len);
+  return b->data + b->len;
+}
+
+static inline void runner_append_byte(runner_buffer *b, char c) {
+  *runner_space(b, 1) = c;
+  b->len++;
+}
+
+RUNNER_API void runner_append(runner_buffer *b, const char *data, size_t len) {
+  char *to = runner_space(b, len);
+  if (len) memcpy(to, data, len);
   b->len += len;
 }
 
@@ -622,11 +656,14 @@ RUNNER_API runner_text runner_finish(runner_buffer *b) {
 
 /* ---- JSON values ---- */
 
-RUNNER_API runner_json *runner_make(runner_kind kind) {
-  runner_json *v = (runner_json *)runner_alloc(sizeof *v);
+static inline runner_json *runner_new(runner_kind kind) {
+  runner_json *v = (runner_json *)runner_cut(sizeof *v);
+  memset(v, 0, sizeof *v);
   v->kind = kind;
   return v;
 }
+
+RUNNER_API runner_json *runner_make(runner_kind kind) { return runner_new(kind); }
 
 RUNNER_API runner_json *runner_null(void) {
   runner_json *v = runner_make(RUNNER_NULL);
@@ -640,27 +677,84 @@ RUNNER_API runner_json *runner_bool(bool value) {
   return v;
 }
 
-RUNNER_API runner_json *runner_int(int64_t value) {
-  char digits[20], *at = digits + sizeof digits; /* -9223372036854775808 has as many */
-  uint64_t n = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+/* Writes the digits of a number so that they end before end, and returns where they begin. */
+RUNNER_API char *runner_write_digits(char *end, uint64_t n) {
+  while (n > UINT32_MAX) { /* nine digits at once: a division of 64 bits is slow */
+    uint32_t nine = (uint32_t)(n % 1000000000);
+    n /= 1000000000;
+    for (int i = 0; i < 9; i++) {
+      uint32_t tenth = (uint32_t)((uint64_t)nine * 0xcccccccd >> 35);
+      *--end = (char)('0' + (nine - tenth * 10));
+      nine = tenth;
+    }
+  }
+  uint32_t rest = (uint32_t)n;
   do {
-    *--at = (char)('0' + n % 10);
-    n /= 10;
-  } while (n);
+    uint32_t tenth = (uint32_t)((uint64_t)rest * 0xcccccccd >> 35); /* rest / 10 */
+    *--end = (char)('0' + (rest - tenth * 10));
+    rest = tenth;
+  } while (rest);
+  return end;
+}
+
+RUNNER_API runner_json *runner_int(int64_t value) {
+  char digits[20], *end = digits + sizeof digits; /* -9223372036854775808 has as many */
+  char *at = runner_write_digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
   if (value < 0) *--at = '-';
-  runner_json *v = runner_make(RUNNER_NUMBER);
-  v->text = runner_copy(at, (size_t)(digits + sizeof digits - at));
+  runner_json *v = runner_new(RUNNER_NUMBER);
+  v->text = runner_copy(at, (size_t)(end - at));
   return v;
+}
+
+/* Writes a number with the fewest digits that tell it from its neighbours, of which the
+ * last is the nearest. Without an effect it returns 0 for a number that is not from 2^-8 up to
+ * 1e15. to has space for 24 bytes.
+ *
+ * The number is mantissa / 2^below. Its digits are taken one by one: it is always
+ * (digits + rest / 2^below) / unit. Half of the distance to the next number is
+ * unit / 2 in the measure of rest. No step is rounded: rest is less than 2^60. */
+RUNNER_API size_t runner_write_fraction(char *to, double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  int below = 1075 - (int)(bits >> 52 & 0x7ff), places = 0;
+  if (below > 60 || fabs(value) >= 1e15) return 0;
+  uint64_t mantissa = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52, whole = (uint64_t)1 << below;
+  uint64_t digits = mantissa >> below, rest = mantissa & (whole - 1), unit = 1;
+  for (;; places++, unit *= 10) {
+    uint64_t up = whole - rest;
+    if (2 * (rest < up ? rest : up) < unit) {
+      if (up < rest || (up == rest && (digits & 1))) digits++;
+      break;
+    }
+    rest *= 10;
+    digits = digits * 10 + (rest >> below);
+    rest &= whole - 1;
+  }
+  char all[24], *end = all + sizeof all, *at = runner_write_digits(end, digits), *begin = to;
+  if (value < 0) *to++ = '-';
+  int before = (int)(end - at) - places; /* digits before the point */
+  if (before <= 0) *to++ = '0';
+  for (int i = 0; i < before; i++) *to++ = *at++;
+  if (places) *to++ = '.';
+  for (; before < 0; before++) *to++ = '0';
+  while (at < end) *to++ = *at++;
+  return (size_t)(to - begin);
 }
 
 RUNNER_API runner_json *runner_number(double value) {
   if (!isfinite(value)) {
-    runner_json *none = runner_make(RUNNER_NULL);
+    runner_json *none = runner_new(RUNNER_NULL);
     none->text = runner_t(isnan(value) ? "NaN" : value < 0 ? "-inf" : "inf");
     return none;
   }
   if (fabs(value) < 1e15 && value == (double)(int64_t)value) return runner_int((int64_t)value);
-  runner_json *v = runner_make(RUNNER_NUMBER);
+  runner_json *v = runner_new(RUNNER_NUMBER);
+  char text[24];
+  size_t len = runner_write_fraction(text, value);
+  if (len) {
+    v->text = runner_copy(text, len);
+    return v;
+  }
   for (int digits = 15; digits <= 17; digits++) { /* the fewest that tell it from its neighbours */
     v->text = runner_t(runner_format("%.*g", digits, value));
     if (strtod(v->text.data, NULL) == value) break;
@@ -669,9 +763,9 @@ RUNNER_API runner_json *runner_number(double value) {
 }
 
 RUNNER_API runner_json *runner_string(runner_text value) {
-  if (!value.data) return runner_make(RUNNER_NULL);
-  runner_json *v = runner_make(RUNNER_STRING);
+  runner_json *v = runner_new(value.data ? RUNNER_STRING : RUNNER_NULL);
   v->text = value;
+  if (!value.data) v->text.len = 0;
   return v;
 }
 
@@ -723,8 +817,14 @@ RUNNER_API runner_json *runner_object(const char *name, ...) {
 
 RUNNER_API runner_json *runner_member(const runner_json *object, const char *name) {
   runner_json *found = NULL;
+  size_t len = strlen(name);
   if (!object || object->kind != RUNNER_OBJECT) return NULL;
-  RUNNER_EACH(member, object) if (runner_is(member->name, name)) found = member;
+  RUNNER_EACH(member, object) {
+    if (member->name.len != len || !member->name.data) continue;
+    size_t same = 0;
+    while (same < len && member->name.data[same] == name[same]) same++;
+    if (same == len) found = member;
+  }
   return found;
 }
 
@@ -739,8 +839,31 @@ RUNNER_API runner_text runner_as_text(const runner_json *value) {
   return value && value->kind == RUNNER_STRING ? value->text : none;
 }
 
+static inline bool runner_is_digit(char c) { return (unsigned char)(c - '0') < 10; }
+
+/* A number of JSON, rounded as strtod does. */
+RUNNER_API double runner_real(const char *text) {
+  static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  const char *at = text + (*text == '-');
+  uint64_t n = 0;
+  int digits = 0, power = 0, given = 0; /* digits without leading zeros */
+  for (; runner_is_digit(*at); at++, digits += n != 0) n = n * 10 + (uint64_t)(*at - '0');
+  if (*at == '.')
+    for (at++; runner_is_digit(*at); at++, power--, digits += n != 0) n = n * 10 + (uint64_t)(*at - '0');
+  if (*at == 'e' || *at == 'E') {
+    bool down = *++at == '-';
+    for (at += *at == '-' || *at == '+'; runner_is_digit(*at) && given < 1000; at++) given = given * 10 + (*at - '0');
+    power += down ? -given : given;
+  }
+  /* Both are exact as a double, so that only the last step rounds. */
+  if (digits > 19 || given > 999 || n > (uint64_t)1 << 53 || power < -22 || power > 22) return strtod(text, NULL);
+  double d = power < 0 ? (double)n / tens[-power] : (double)n * tens[power];
+  return *text == '-' ? -d : d;
+}
+
 RUNNER_API double runner_as_number(const runner_json *value, double otherwise) {
-  return value && value->kind == RUNNER_NUMBER ? strtod(value->text.data, NULL) : otherwise;
+  return value && value->kind == RUNNER_NUMBER ? runner_real(value->text.data) : otherwise;
 }
 
 RUNNER_API int64_t runner_as_int(const runner_json *value, int64_t otherwise) {
@@ -748,13 +871,13 @@ RUNNER_API int64_t runner_as_int(const runner_json *value, int64_t otherwise) {
   const char *s = value->text.data;
   bool negative = *s == '-';
   uint64_t n = 0, most = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
-  for (s += negative; *s >= '0' && *s <= '9'; s++) {
+  for (s += negative; runner_is_digit(*s); s++) {
     uint64_t digit = (uint64_t)(*s - '0');
-    if (n > (most - digit) / 10) return otherwise;
+    if (n > INT64_MAX / 100 && n > (most - digit) / 10) return otherwise;
     n = n * 10 + digit;
   }
   if (*s) { /* a fraction or an exponent: 1e3 and 2.0 are whole too */
-    double d = strtod(value->text.data, NULL);
+    double d = runner_real(value->text.data);
     return d >= -9007199254740992.0 && d <= 9007199254740992.0 && d == (double)(int64_t)d ? (int64_t)d : otherwise;
   }
   return negative ? (int64_t)(0 - n) : (int64_t)n;
@@ -766,8 +889,10 @@ RUNNER_API bool runner_as_bool(const runner_json *value, bool otherwise) {
 
 /* ---- Reading JSON ---- */
 
+/* A text is parsed in its own memory, which the strings and numbers of the value keep: a
+ * string loses its escapes, and then a zero byte takes the place of its last quote. */
 typedef struct runner_reader {
-  const char *at, *end;
+  char *at, *end;  /* RUNNER_BEHIND zero bytes are at end */
   const char *why; /* the first error */
   int levels;      /* how many more may lie in the value at hand */
 } runner_reader;
@@ -779,9 +904,34 @@ RUNNER_API runner_json *runner_wrong(runner_reader *r, const char *why) {
   return NULL;
 }
 
-RUNNER_API int runner_peek(runner_reader *r) {
-  while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
-  return r->at < r->end ? (unsigned char)*r->at : -1;
+/* The next byte that is not white space; 0 at the end, and nowhere else in JSON. */
+static inline char runner_peek(runner_reader *r) {
+  while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r') r->at++;
+  return *r->at;
+}
+
+/* Four bytes, of which the first is the lowest. */
+static inline uint32_t runner_little(const unsigned char *at) {
+  return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+/* Eight bytes, of which the first is the lowest. */
+static inline uint64_t runner_word(const char *at) {
+  uint64_t word;
+  memcpy(&word, at, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  return word;
+}
+
+/* The bytes of a word that are not plain text of a string, in their highest bits: quotes,
+ * backslashes, control characters and what is not ASCII. Those above the lowest one that
+ * is found may be wrong. */
+static inline uint64_t runner_special(uint64_t word) {
+  const uint64_t ones = 0x0101010101010101, tops = 0x80 * ones;
+  uint64_t quotes = word ^ '"' * ones, backslashes = word ^ '\\' * ones;
+  return ((quotes - ones) | (backslashes - ones) | (word - 0x20 * ones) | word) & tops;
 }
 
 /* How many bytes the UTF-8 of one character has (RFC 3629); 0 when it is none. */
@@ -845,66 +995,88 @@ RUNNER_API bool runner_read_unicode(runner_reader *r, char **to) {
   return true;
 }
 
-/* Reads a string from its first quote on. What is written for a character is never
- * longer than the escape of it, so there is room as long as the string is. */
-RUNNER_API bool runner_read_string(runner_reader *r, runner_text *out) {
-  const char *closing = ++r->at;
-  while (closing < r->end && *closing != '"') closing += *closing == '\\' ? 2 : 1;
-  if (closing >= r->end) return runner_wrong(r, "a string has no end"), false;
-  char *own = (char *)runner_alloc((size_t)(closing - r->at) + 1), *to = own;
+/* Reads the rest of a string, in which r is at the first byte that is not plain. What is
+ * written for a character is never longer than the escape of it. */
+RUNNER_API bool runner_read_rest(runner_reader *r, char *begin, runner_text *out) {
+  char *to = r->at;
   while (*r->at != '"') {
     unsigned char c = (unsigned char)*r->at;
     size_t n;
+    if (r->at == r->end) return runner_wrong(r, "a string has no end"), false;
     if (c < 0x20) return runner_wrong(r, "a control character in a string"), false;
     if (c != '\\') {
       if ((n = runner_utf8(r->at, (size_t)(r->end - r->at))) == 0) return runner_wrong(r, "a string that is not UTF-8"), false;
-      memcpy(to, r->at, n);
-      to += n;
-      r->at += n;
+      while (n--) *to++ = *r->at++;
       continue;
     }
     const char *escapes = "\"\\/bfnrt", *means = "\"\\/\b\f\n\r\t";
     const char *known = r->at[1] ? strchr(escapes, r->at[1]) : NULL;
+    if (r->end - r->at < 2) return runner_wrong(r, "a string has no end"), false;
     r->at += 2;
     if (known) *to++ = means[known - escapes];
     else if (r->at[-1] != 'u' || !runner_read_unicode(r, &to)) return runner_wrong(r, "an escape that does not exist"), false;
   }
   r->at++;
-  out->data = own;
-  out->len = (size_t)(to - own);
+  *to = 0;
+  out->data = begin;
+  out->len = (size_t)(to - begin);
   return true;
 }
 
-RUNNER_API bool runner_digits(runner_reader *r) {
+/* Reads a string from its first quote on. */
+static inline bool runner_read_string(runner_reader *r, runner_text *out) {
+  char *begin = ++r->at, *at = begin;
+  uint64_t special;
+  while ((special = runner_special(runner_word(at))) == 0) at += 8; /* the zero bytes at the end are special */
+  at += __builtin_ctzll(special) / 8;
+  r->at = at;
+  if (*at != '"') return runner_read_rest(r, begin, out);
+  *at = 0;
+  r->at++;
+  out->data = begin;
+  out->len = (size_t)(at - begin);
+  return true;
+}
+
+static inline bool runner_digits(runner_reader *r) {
   const char *from = r->at;
-  while (r->at < r->end && *r->at >= '0' && *r->at <= '9') r->at++;
+  while (runner_is_digit(*r->at)) r->at++;
   return r->at > from;
 }
 
-RUNNER_API runner_json *runner_read_number(runner_reader *r) {
+static inline runner_json *runner_read_number(runner_reader *r) {
   const char *from = r->at;
   if (*r->at == '-') r->at++;
   bool good = true;
-  if (r->at < r->end && *r->at == '0') r->at++;
+  if (*r->at == '0') r->at++;
   else good = runner_digits(r);
-  if (good && r->at < r->end && *r->at == '.') {
+  if (good && *r->at == '.') {
     r->at++;
     good = runner_digits(r);
   }
-  if (good && r->at < r->end && (*r->at == 'e' || *r->at == 'E')) {
+  if (good && (*r->at == 'e' || *r->at == 'E')) {
     r->at++;
-    if (r->at < r->end && (*r->at == '+' || *r->at == '-')) r->at++;
+    if (*r->at == '+' || *r->at == '-') r->at++;
     good = runner_digits(r);
   }
   if (!good) return runner_wrong(r, "a number that is none");
-  runner_json *v = runner_make(RUNNER_NUMBER);
-  v->text = runner_copy(from, (size_t)(r->at - from));
+  runner_json *v = runner_new(RUNNER_NUMBER);
+  v->text.data = from;
+  v->text.len = (size_t)(r->at - from);
   return v;
 }
 
+/* What follows a value. It may lie right behind a number, in the place of its zero byte, and is
+ * read here for the last time. */
+static inline char runner_follows(runner_reader *r, const runner_json *v) {
+  char c = runner_peek(r);
+  if (v->kind == RUNNER_NUMBER) ((char *)v->text.data)[v->text.len] = 0;
+  return c;
+}
+
 /* Reads what stands between brackets or braces. */
-RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, int closing) {
-  runner_json *list = runner_make(kind);
+RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, char closing) {
+  runner_json *list = runner_new(kind), **place = &list->first;
   if (--r->levels < 0) return runner_wrong(r, "lists and objects that lie too deep in each other");
   r->at++;
   if (runner_peek(r) == closing) {
@@ -922,8 +1094,11 @@ RUNNER_API runner_json *runner_read_list(runner_reader *r, runner_kind kind, int
     }
     runner_json *value = runner_read(r);
     if (!value) return NULL;
-    runner_put_text(list, name, value);
-    int c = runner_peek(r);
+    value->placed = true;
+    value->name = name;
+    list->last = *place = value;
+    place = &value->next;
+    char c = runner_follows(r, value);
     if (c != ',' && c != closing) return runner_wrong(r, "a comma or the end of a list or object is missing");
     r->at++;
     if (c == closing) {
@@ -943,50 +1118,103 @@ RUNNER_API runner_json *runner_read_word(runner_reader *r, const char *word, run
 RUNNER_API runner_json *runner_read(runner_reader *r) {
   runner_json *v;
   switch (runner_peek(r)) {
-    case -1: return runner_wrong(r, "the value is missing");
     case '{': return runner_read_list(r, RUNNER_OBJECT, '}');
     case '[': return runner_read_list(r, RUNNER_ARRAY, ']');
     case '"':
-      v = runner_make(RUNNER_STRING);
+      v = runner_new(RUNNER_STRING);
       return runner_read_string(r, &v->text) ? v : NULL;
     case 't': return runner_read_word(r, "true", runner_bool(true));
     case 'f': return runner_read_word(r, "false", runner_bool(false));
-    case 'n': return runner_read_word(r, "null", runner_make(RUNNER_NULL));
+    case 'n': return runner_read_word(r, "null", runner_new(RUNNER_NULL));
     case '-': case '0': case '1': case '2': case '3': case '4':
     case '5': case '6': case '7': case '8': case '9': return runner_read_number(r);
   }
-  return runner_wrong(r, "a value that is none");
+  return runner_wrong(r, r->at == r->end ? "the value is missing" : "a value that is none");
 }
 
-RUNNER_API runner_json *runner_parse_to(int levels, runner_text text, const char **why) {
-  runner_reader r = {text.data, text.data + text.len, NULL, levels};
-  runner_json *v = text.data ? runner_read(&r) : runner_wrong(&r, "the value is missing");
-  if (v && runner_peek(&r) != -1) v = runner_wrong(&r, "there is something behind the value");
-  if (!v && why) *why = runner_format("%s, at byte %zu", r.why, (size_t)(r.at - text.data) + 1);
+/* Reads a text that the SDK made and nothing else has. */
+RUNNER_API runner_json *runner_parse_own(int levels, runner_text text, const char **why) {
+  char *begin = (char *)text.data;
+  runner_reader r = {begin, begin + text.len, NULL, levels};
+  runner_json *v = runner_read(&r);
+  if (v && (runner_follows(&r, v), r.at != r.end)) v = runner_wrong(&r, "there is something behind the value");
+  if (!v && why) *why = runner_format("%s, at byte %zu", r.why, (size_t)(r.at - begin) + 1);
   return v;
 }
 
-RUNNER_API runner_json *runner_parse(runner_text text, const char **why) { return runner_parse_to(RUNNER_DEPTH, text, why); }
+RUNNER_API runner_json *runner_parse(runner_text text, const char **why) {
+  return runner_parse_own(RUNNER_DEPTH, runner_copy(text.data, text.data ? text.len : 0), why);
+}
 
 /* ---- Writing JSON ---- */
 
-RUNNER_API void runner_write_string(runner_buffer *b, runner_text t) {
-  runner_append(b, "\"", 1);
-  for (size_t i = 0; i < t.len;) {
-    unsigned char c = (unsigned char)t.data[i];
+/* Writes the rest of a string, from the first part on that may not be plain, and the last quote. */
+RUNNER_API void runner_write_rest(runner_buffer *b, const char *at, const char *end) {
+  while (at < end) {
+    unsigned char c = (unsigned char)*at;
     if (c < 0x20 || c == '"' || c == '\\') {
       char escape[8];
       int n = c < 0x20 ? snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c) : snprintf(escape, sizeof escape, "\\%c", c);
       runner_append(b, escape, (size_t)n);
-      i++;
+      at++;
       continue;
     }
-    size_t n = runner_utf8(t.data + i, t.len - i);
-    if (n) runner_append(b, t.data + i, n);
-    else runner_append(b, "\xef\xbf\xbd", 3), b->replaced = true; /* JSON must be UTF-8 */
-    i += n ? n : 1;
+    size_t n = runner_utf8(at, (size_t)(end - at));
+    if (n) {
+      char *to = runner_space(b, n);
+      for (size_t i = 0; i < n; i++) to[i] = at[i];
+      b->len += n;
+    } else {
+      runner_append(b, "\xef\xbf\xbd", 3), b->replaced = true; /* JSON must be UTF-8 */
+    }
+    at += n ? n : 1;
   }
-  runner_append(b, "\"", 1);
+  runner_append_byte(b, '"');
+}
+
+/* Up to 7 bytes as a word; those above are 0. Nothing behind them is read. */
+static inline uint64_t runner_word_of(const char *at, size_t len) {
+  const unsigned char *s = (const unsigned char *)at;
+  if (len == 0) return 0;
+  if (len < 4) return s[0] | (uint64_t)s[len / 2] << len / 2 * 8 | (uint64_t)s[len - 1] << (len - 1) * 8;
+  return runner_little(s) | (uint64_t)runner_little(s + len - 4) << (len - 4) * 8;
+}
+
+static inline void runner_put_word(char *to, uint64_t word) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  word = __builtin_bswap64(word);
+#endif
+  memcpy(to, &word, sizeof word);
+}
+
+static inline void runner_write_string(runner_buffer *b, runner_text t) {
+  char *to = runner_space(b, t.len + 10); /* the last word may have 8 bytes that are not used */
+  const char *at = t.data, *end = at + t.len;
+  *to++ = '"';
+  for (; end - at >= 8; at += 8, to += 8) {
+    uint64_t word = runner_word(at);
+    if (runner_special(word)) break;
+    runner_put_word(to, word);
+  }
+  size_t left = (size_t)(end - at);
+  uint64_t word = left < 8 ? runner_word_of(at, left) : 0;
+  bool plain = left < 8 && !(runner_special(word) & (((uint64_t)1 << left * 8) - 1));
+  if (plain) {
+    runner_put_word(to, word);
+    to += left;
+    *to++ = '"';
+  }
+  b->len = (size_t)(to - b->data);
+  if (!plain) runner_write_rest(b, at, end);
+}
+
+/* Writes what is short. */
+static inline void runner_write_plain(runner_buffer *b, runner_text t) {
+  char *to = runner_space(b, t.len + 8);
+  const char *at = t.data, *end = at + t.len;
+  for (; end - at >= 8; at += 8, to += 8) runner_put_word(to, runner_word(at));
+  runner_put_word(to, runner_word_of(at, (size_t)(end - at)));
+  b->len += t.len;
 }
 
 RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) {
@@ -997,22 +1225,22 @@ RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) 
       runner_append(b, "null", 4);
       return;
     case RUNNER_BOOL: runner_append(b, v->truth ? "true" : "false", v->truth ? 4 : 5); return;
-    case RUNNER_NUMBER: runner_append(b, v->text.data, v->text.len); return;
+    case RUNNER_NUMBER: runner_write_plain(b, v->text); return;
     case RUNNER_STRING: runner_write_string(b, v->text); return;
     case RUNNER_ARRAY:
     case RUNNER_OBJECT: break;
   }
   bool object = v->kind == RUNNER_OBJECT;
-  runner_append(b, object ? "{" : "[", 1);
+  runner_append_byte(b, object ? '{' : '[');
   RUNNER_EACH(item, v) {
-    if (item != v->first) runner_append(b, ",", 1);
+    if (item != v->first) runner_append_byte(b, ',');
     if (object) {
       runner_write_string(b, item->name);
-      runner_append(b, ":", 1);
+      runner_append_byte(b, ':');
     }
     runner_write(b, item, depth + 1);
   }
-  runner_append(b, object ? "}" : "]", 1);
+  runner_append_byte(b, object ? '}' : ']');
 }
 
 RUNNER_API runner_text runner_print(const runner_json *value) {
@@ -1058,7 +1286,7 @@ RUNNER_API runner_text runner_take_whole(runner_whole *read, const char *name) {
   int32_t n = read(name, len, small, sizeof small);
   if (n < 0) return runner_t(NULL);
   if ((size_t)n <= sizeof small) return runner_copy(small, (size_t)n);
-  char *own = (char *)runner_alloc((size_t)n + 1);
+  char *own = runner_text_room((size_t)n);
   if (read(name, len, own, (uint32_t)n) != n) return runner_t(NULL);
   runner_text t = {own, (size_t)n};
   return t;
@@ -1069,7 +1297,7 @@ RUNNER_API runner_text runner_take_whole(runner_whole *read, const char *name) {
 RUNNER_API runner_text runner_take_pieces(int32_t (*read)(uint32_t offset, void *buf, uint32_t cap), int32_t *n) {
   *n = read(0, NULL, 0);
   if (*n <= 0) return runner_copy("", 0);
-  char *own = (char *)runner_alloc((size_t)*n + 1);
+  char *own = runner_text_room((size_t)*n);
   *n = read(0, own, (uint32_t)*n);
   if (*n < 0) return runner_copy("", 0);
   runner_text t = {own, (size_t)*n};
@@ -1110,17 +1338,14 @@ RUNNER_API void runner_note(const char *code, runner_text why) {
 }
 
 RUNNER_API runner_json *runner_body(void) {
-  runner_text raw = runner_raw_body();
+  int32_t n;
+  runner_text own = runner_take_pieces(runner_host_request_body, &n); /* the exact body stays with the host */
   const char *why = NULL;
-  if (strspn(raw.data, " \t\r\n") == raw.len) return runner_make(RUNNER_OBJECT);
-  runner_json *v = runner_parse(raw, &why);
+  if (strspn(own.data, " \t\r\n") == own.len) return runner_make(RUNNER_OBJECT);
+  runner_json *v = runner_parse_own(RUNNER_DEPTH, own, &why);
   if (!v) runner_note("invalid_json", runner_t(runner_format("read the JSON body: %s", why)));
   else if (v->kind == RUNNER_NULL) v->kind = RUNNER_OBJECT;
   return v;
-}
-
-RUNNER_API uint32_t runner_little(const unsigned char *at) {
-  return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
 /* Per pair the host writes two lengths and then both texts. */
@@ -1269,7 +1494,7 @@ RUNNER_API runner_json *runner_result(void) {
   int32_t n;
   runner_text text = runner_take_pieces(runner_host_call_result, &n);
   if (!runner_done("", n)) return NULL;
-  runner_json *result = runner_parse_to(2 * RUNNER_DEPTH, text, NULL);
+  runner_json *result = runner_parse_own(2 * RUNNER_DEPTH, text, NULL);
   if (!result) runner_note("internal", runner_t("the host's result is not JSON"));
   return result;
 }

@@ -5,45 +5,70 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// compile makes a program for this machine of a file of testdata, with sanitizers.
-func compile(t *testing.T, file string, flags ...string) string {
+// program is testdata/reader.c for this machine, compiled once with sanitizers.
+var program struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if program.dir != "" {
+		_ = os.RemoveAll(program.dir)
+	}
+	os.Exit(status)
+}
+
+func compile(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("compiles C: left out by -short")
 	}
-	if _, err := os.ReadFile(filepath.Join("testdata", file)); err != nil { // so that a change of it invalidates the cached result
+	file := filepath.Join("testdata", "reader.c")
+	if _, err := os.ReadFile(file); err != nil { // so that a change of it invalidates the cached result
 		t.Fatal(err)
 	}
-	out := filepath.Join(t.TempDir(), "program")
-	args := append([]string{
-		"-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-		"-ffunction-sections", "-Wl,--gc-sections", "-I.", "-o", out, filepath.Join("testdata", file), "-lm",
-	}, flags...)
-	for _, clang := range []string{"clang-22", "clang-19", "clang"} {
-		if _, err := exec.LookPath(clang); err != nil {
-			continue
+	program.Do(func() {
+		if program.dir, program.err = os.MkdirTemp("", "runner-c-"); program.err != nil {
+			return
 		}
-		if said, err := exec.Command(clang, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", clang, err, said)
+		program.err = errors.New("clang is missing: run tools/setup.sh")
+		for _, clang := range []string{"clang-22", "clang-19", "clang"} {
+			if _, err := exec.LookPath(clang); err != nil {
+				continue
+			}
+			said, err := exec.Command(clang, "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined",
+				"-fno-sanitize-recover=all", "-ffunction-sections", "-Wl,--gc-sections", "-I.", "-DRUNNER_CHUNK=0",
+				"-o", filepath.Join(program.dir, "program"), file, "-lm").CombinedOutput()
+			if program.err = err; err != nil {
+				program.err = fmt.Errorf("%s: %w\n%s", clang, err, said)
+			}
+			return
 		}
-		return out
+	})
+	if program.err != nil {
+		t.Fatal(program.err)
 	}
-	t.Fatal("clang is missing: run tools/setup.sh")
-	return ""
+	return filepath.Join(program.dir, "program")
 }
 
 // reader is testdata/reader.c at work.
@@ -55,9 +80,9 @@ type reader struct {
 	err bytes.Buffer
 }
 
-func newReader(t *testing.T) *reader {
+func newReader(t *testing.T, arguments ...string) *reader {
 	r := &reader{t: t}
-	r.cmd = exec.Command(compile(t, "reader.c", "-DRUNNER_CHUNK=0"))
+	r.cmd = exec.Command(compile(t), arguments...)
 	r.cmd.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=0")
 	r.cmd.Stderr = &r.err
 	var err1, err2 error
@@ -112,10 +137,7 @@ func TestJSONIsReadAndWrittenLikeOtherLibraries(t *testing.T) {
 
 // Texts that are nearly JSON, compared with encoding/json, under sanitizers.
 func TestAnyTextIsParsedOrRefusedLikeOtherLibraries(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
-	rounds := 5000
+	random, rounds := newRandom(t), 5000
 	if os.Getenv("RUNNER_SOAK") != "" {
 		rounds = 2_000_000
 	}
@@ -124,6 +146,152 @@ func TestAnyTextIsParsedOrRefusedLikeOtherLibraries(t *testing.T) {
 	for range rounds {
 		r.check(mutate(random, []byte(documents[random.IntN(len(documents)-1)])))
 	}
+}
+
+// Values with texts of all lengths, whose characters lie at all places of a word, and such values
+// that are changed here and there.
+func TestAnyValueIsReadAndWrittenLikeOtherLibraries(t *testing.T) {
+	random, rounds := newRandom(t), 2000
+	if os.Getenv("RUNNER_SOAK") != "" {
+		rounds = 1_000_000
+	}
+	r := newReader(t)
+	defer r.close()
+	for range rounds {
+		text := appendValue(random, nil, 4)
+		r.check(text)
+		r.check(mutate(random, text))
+	}
+}
+
+// Each number is converted to a double and back: it must be the double that strconv makes of the text, in as
+// few digits as strconv writes.
+func TestNumbersAreConvertedLikeByStrconv(t *testing.T) {
+	random, rounds := newRandom(t), 200
+	if os.Getenv("RUNNER_SOAK") != "" {
+		rounds = 200_000
+	}
+	r := newReader(t, "numbers")
+	defer r.close()
+	for range rounds {
+		var texts, made []json.Number
+		for range 100 {
+			texts = append(texts, json.Number(appendNumber(random, nil)))
+		}
+		texts = append(texts, "5e-324", "2.2250738585072014e-308", "1.7976931348623157e308", "0.00390625", "0.0039062499999999996",
+			"562949953421312.25", "562949953421312.125", "999999999999999.9", "999999999999999.99", "1e15", "9007199254740993", "9007199254740993.0",
+			"-0", "0.5", "0.1", "0.3", "2.675", "1e23", "8.5e22", "123456789012345678", "1e22", "1e-22", "0e9999",
+			json.Number("0."+strings.Repeat("0", 9999)+"1e10000"), json.Number("1"+strings.Repeat("0", 50)+"e-50"))
+		text, err := json.Marshal(texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(r.read(text), &made); err != nil || len(made) != len(texts) {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i, text := range texts {
+			want, err1 := text.Float64()
+			got, err2 := made[i].Float64()
+			if err := errors.Join(err1, err2); err != nil || got != want {
+				t.Fatalf("%s becomes %s: %v", text, made[i], err)
+			}
+			if few := strconv.FormatFloat(want, 'e', -1, 64); math.Abs(want) > 1e-300 && digits(string(made[i])) != digits(few) {
+				t.Fatalf("%s becomes %s, not %s", text, made[i], few)
+			}
+		}
+	}
+}
+
+// digits returns the digits of a number from the first one to the last one that is not 0.
+func digits(number string) string {
+	number, _, _ = strings.Cut(number, "e")
+	return strings.Trim(strings.NewReplacer(".", "", "-", "").Replace(number), "0")
+}
+
+func newRandom(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// appendValue appends a value, with lists and objects in it up to a depth.
+func appendValue(random *rand.Rand, text []byte, depth int) []byte {
+	text = appendBlanks(random, text)
+	kinds := 7
+	if depth == 0 {
+		kinds = 5
+	}
+	switch kind := random.IntN(kinds); kind {
+	case 0:
+		text = append(text, []string{"true", "false", "null"}[random.IntN(3)]...)
+	case 1, 2:
+		text = appendNumber(random, text)
+	case 3, 4:
+		text = appendString(random, text)
+	default:
+		text = append(text, "[{"[kind-5])
+		for i := range random.IntN(5) {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			if kind == 6 {
+				text = append(appendBlanks(random, appendString(random, appendBlanks(random, text))), ':')
+			}
+			text = appendValue(random, text, depth-1)
+		}
+		text = append(appendBlanks(random, text), "]}"[kind-5])
+	}
+	return appendBlanks(random, text)
+}
+
+func appendBlanks(random *rand.Rand, text []byte) []byte {
+	for random.IntN(4) == 0 {
+		text = append(text, " \t\r\n"[random.IntN(4)])
+	}
+	return text
+}
+
+// appendNumber appends a number, of which many are those of doubles or near to them.
+func appendNumber(random *rand.Rand, text []byte) []byte {
+	switch random.IntN(5) {
+	case 0:
+		return strconv.AppendInt(text, random.Int64N(2_000_000)-1_000_000, 10)
+	case 1: // a price
+		return strconv.AppendFloat(text, float64(random.IntN(1_000_000))/100*float64(random.IntN(100)), 'f', -1, 64)
+	case 2: // the digits of a double, more or less of them
+		value := math.Ldexp(random.Float64(), random.IntN(120)-60)
+		return strconv.AppendFloat(text, value, "eg"[random.IntN(2)], 1+random.IntN(25), 64)
+	case 3: // any double
+		for {
+			if value := math.Float64frombits(random.Uint64()); !math.IsNaN(value) && !math.IsInf(value, 0) {
+				return strconv.AppendFloat(text, value, 'g', -1, 64)
+			}
+		}
+	}
+	// Some digits with a point somewhere, and an exponent.
+	text = strconv.AppendUint(text, random.Uint64()>>random.IntN(64), 10)
+	if random.IntN(2) == 0 {
+		text = fmt.Appendf(text, ".%0*d", 1+random.IntN(20), random.Uint64()>>random.IntN(64))
+	}
+	if random.IntN(2) == 0 {
+		text = fmt.Appendf(text, "e%+d", random.IntN(60)-30)
+	}
+	return text
+}
+
+// appendString appends a string of up to 40 characters, most of which are plain.
+func appendString(random *rand.Rand, text []byte) []byte {
+	others := []string{`\"`, `\\`, `\/`, `\b`, `\n`, `\u0000`, `\u001f`, `\u00e9`, `\ud83d\ude00`, "é", "€", "😀", "\x7f", " "}
+	text = append(text, '"')
+	rare := 1 + random.IntN(40)
+	for range random.IntN(40) {
+		if random.IntN(rare) == 0 {
+			text = append(text, others[random.IntN(len(others))]...)
+		} else {
+			text = append(text, byte('a'+random.IntN(26)))
+		}
+	}
+	return append(text, '"')
 }
 
 // check compares with encoding/json, which differs where the text is deep, not UTF-8 or has half

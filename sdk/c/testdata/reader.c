@@ -2,7 +2,8 @@
  * Reads texts from its standard input and writes for each what the reader of JSON
  * and the writer make of it: both ways a little-endian length, then the bytes.
  * Text that is not JSON gives an empty line. Base64 must give back every text, and
- * numbers what the text is in memory.
+ * numbers what the text is in memory. With the argument "numbers" every number is
+ * converted and written anew.
  */
 #include "runner.h"
 
@@ -30,7 +31,17 @@ static void look(const runner_json *v) {
   RUNNER_EACH(item, v) look(item);
 }
 
-int main(void) {
+/* The same value with numbers that the SDK has written. */
+static runner_json *rewrite(runner_json *v) {
+  if (v->kind == RUNNER_NUMBER) return runner_number(runner_as_number(v, 0));
+  if (v->kind != RUNNER_ARRAY) return v;
+  runner_json *list = runner_array();
+  RUNNER_EACH(item, v) runner_push(list, rewrite(item));
+  return list;
+}
+
+int main(int count, char **arguments) {
+  bool numbers = count > 1 && strcmp(arguments[1], "numbers") == 0;
   for (uint32_t n; read_length(&n);) {
     char *exact = (char *)malloc(n ? n : 1); /* a byte too far is seen */
     if (!exact || fread(exact, 1, n, stdin) != n) return 1;
@@ -52,7 +63,7 @@ int main(void) {
     free(exact); /* nothing may point into it any more */
     if (v) {
       look(v);
-      write_text(runner_print(runner_clone(v)));
+      write_text(runner_print(numbers ? rewrite(v) : runner_clone(v)));
     } else {
       write_text(runner_t(""));
     }
