@@ -31,7 +31,8 @@ const first = new Response(200, null);
 let taken = false;
 
 export function ok(body: unknown = null): Response {
-  if (typeof body === "object" && body instanceof Operation) body.at = new Error();
+  // Most are objects of data, and instanceof takes long to tell.
+  if (typeof body === "object" && body?.constructor !== Object && body instanceof Operation) body.at = new Error();
   if (taken) return new Response(200, body);
   taken = true;
   (first as { body: unknown }).body = body;
