@@ -69,6 +69,9 @@ func (w *rewriter) codeSection() []byte {
 	for i := range m.functions {
 		w.offsets.begin()
 		w.body = w.emitFunction(w.body[:0], i)
+		if w.link != nil {
+			w.body = w.link.reduce(w.body, uint32(len(m.imports)+i), len(m.types[m.functions[i].typeIndex].Params))
+		}
 		out = appendU32(out, uint32(len(w.body)))
 		w.offsets.finish(len(out), len(out)+len(w.body))
 		out = append(out, w.body...)

@@ -23,6 +23,8 @@ type Link struct {
 	Memory []byte
 	// Globals are the values of the module's mutable globals in order. All must be i32.
 	Globals []uint32
+	// Reduce makes code of the module shorter.
+	Reduce Reduction
 }
 
 // Function is a function that Link adds.
@@ -64,6 +66,7 @@ type linker struct {
 	kept    []Import // of the module's imports
 	numbers []uint32 // the new number of each function
 	entries []uint32 // the new numbers of Table
+	inlined map[uint32]inlined
 }
 
 func (m *Module) checkLink(l Link) error {
@@ -181,6 +184,14 @@ func (w *rewriter) addFunctions(names map[string]uint32, first uint32) (err erro
 		if f.Export != "" {
 			w.exports = append(w.exports, Export{f.Export, FunctionKind, first + uint32(n)})
 		}
+	}
+	w.link.inlined = map[uint32]inlined{}
+	for _, name := range w.link.Reduce.Inline {
+		n := slices.IndexFunc(w.link.Functions, func(f Function) bool { return f.Name == name })
+		if n < 0 {
+			return fmt.Errorf("cannot inline %s, which is not added", name)
+		}
+		w.link.inlined[first+uint32(n)] = inlined{w.link.Functions[n].Type, w.helpers[n].body}
 	}
 	for _, name := range w.link.Table {
 		number, ok := names[name]

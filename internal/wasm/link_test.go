@@ -137,6 +137,7 @@ func TestLinkRefusesStateThatItDoesNotDescribe(t *testing.T) {
 		{"a missing import", linkable, func(l *wasm.Link) { l.Functions[0].Replaces = "env.thrice" }, "does not import env.thrice"},
 		{"another type", linkable, func(l *wasm.Link) { l.Functions[0].Type = takesOne }, "imports env.twice with another type"},
 		{"a missing function", linkable, func(l *wasm.Link) { l.Functions[2].Code = calling(nil, "nowhere") }, "exports no function nowhere"},
+		{"a missing function to inline", linkable, func(l *wasm.Link) { l.Reduce.Inline = []string{"nowhere"} }, "cannot inline nowhere"},
 		{"too few globals", linkable, func(l *wasm.Link) { l.Globals = nil }, "has 1 mutable globals, and 0 values are given"},
 		{"too little memory", linkable, func(l *wasm.Link) { l.Memory = nil }, "has no memory of 0 bytes"},
 		{"half a page", linkable, func(l *wasm.Link) { l.Memory = l.Memory[:wasm.PageBytes+1] }, "has no memory of 65537 bytes"},

@@ -26,6 +26,9 @@
 // same matches. The methods replace, match and split have a shorter way for expressions whose class is
 // not changed.
 //
+// Other functions of the folder do common work of the interpreter and of the library in place of the
+// engine's (values.c, numbers.c). What is unusual they leave to the engine's functions.
+//
 // Invariants: equal sources and an equal SDK make equal bytes. Code outside functions has no
 // host, no randomness and a fixed clock. If it needs a request or reads the clock, the build reports
 // its place. Errors in sources are diagnostics, all at once.

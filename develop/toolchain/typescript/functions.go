@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -24,7 +24,27 @@ var replacements = map[string]string{
 	"regexp_match":   "js_regexp_Symbol_match",
 	"regexp_replace": "js_regexp_Symbol_replace",
 	"regexp_split":   "js_regexp_Symbol_split",
+
+	"binary_logic":    "js_binary_logic_slow",
+	"free_value":      "JS_FreeValue",
+	"free_value_of":   "JS_FreeValueRT",
+	"poll_interrupts": "js_poll_interrupts",
+	"remainder":       "fmod",
+	"set_variable":    "set_value",
 }
+
+// reduction describes how the interpreter of bytecode becomes shorter. The engine's build has, for each
+// instruction, a test whether instructions are printed and a table of addresses, and calls functions that
+// others would inline.
+var reduction = wasm.Reduction{
+	Functions: []uint32{interpreter},
+	Clear:     []wasm.Bits{{Offset: 753, Mask: 0x80}}, // of the flags of JS_SetDumpFlags, which nothing sets
+	Constant:  []uint32{1_090_640},
+	Inline:    []string{"free_value", "free_value_of", "poll_interrupts", "set_variable"},
+}
+
+// interpreter is JS_CallInternal.
+const interpreter = 92
 
 // linkedFunctions returns the functions of functionsModule, for the glue.
 func linkedFunctions() ([]wasm.Function, error) {

@@ -146,7 +146,7 @@ type program struct {
 // link returns the functions that make a module of the program.
 func (p *program) link() (wasm.Link, error) {
 	value := wasm.FuncType{Params: words(0, 1), Results: words(1, 0)}
-	l := wasm.Link{Imports: imports(), Internal: engineFunctions, Functions: []wasm.Function{
+	l := wasm.Link{Imports: imports(), Internal: engineFunctions, Reduce: reduction, Functions: []wasm.Function{
 		{Name: "take", Type: wasm.FuncType{Params: []wasm.ValueType{wasm.I64, wasm.I32}, Results: words(1, 0)}, Code: assemble(p.take)},
 		{Name: "drop", Type: typeOf(1, 0), Code: assemble(p.drop)},
 		{Name: "number", Type: value, Code: assemble(p.number)},

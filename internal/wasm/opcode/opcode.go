@@ -15,6 +15,7 @@ const (
 	Return       = 0x0f
 	Call         = 0x10
 	CallIndirect = 0x11
+	Drop         = 0x1a
 	Select       = 0x1b
 	SelectTyped  = 0x1c
 	LocalGet     = 0x20
@@ -25,6 +26,7 @@ const (
 	TableGet     = 0x25
 	TableSet     = 0x26
 	I32Load      = 0x28
+	I32Load8U    = 0x2d
 	MemorySize   = 0x3f
 	MemoryGrow   = 0x40
 	I32Const     = 0x41
@@ -48,6 +50,7 @@ const (
 	I32RemU      = 0x70
 	I32And       = 0x71
 	I32Or        = 0x72
+	I32Shl       = 0x74
 	I32ShrU      = 0x76
 	I64Add       = 0x7c
 	I64Sub       = 0x7d

@@ -37,3 +37,43 @@ func SkipVector(b []byte, pos int) int {
 	}
 	return pos
 }
+
+// Skip is the position after the instruction at pos.
+func Skip(b []byte, pos int) int {
+	op := b[pos]
+	pos++
+	switch Immediates[op] {
+	case ImmBlock, ImmLabel, ImmFunction, ImmLocal, ImmGlobal, ImmTableIdx, ImmI32, ImmI64:
+		return SkipNumber(b, pos)
+	case ImmMemarg, ImmIndirect:
+		return SkipNumber(b, SkipNumber(b, pos))
+	case ImmTable:
+		n := pos
+		pos = SkipNumber(b, pos)
+		for count := number(b[n:pos]) + 1; count > 0; count-- {
+			pos = SkipNumber(b, pos)
+		}
+		return pos
+	case ImmMemory, ImmRefType:
+		return pos + 1
+	case ImmTypes:
+		return pos + 2
+	case ImmF32:
+		return pos + 4
+	case ImmF64:
+		return pos + 8
+	case ImmMisc:
+		return SkipMisc(b, pos)
+	case ImmVector:
+		return SkipVector(b, pos)
+	}
+	return pos
+}
+
+// number is an unsigned LEB128 number of 32 bits.
+func number(b []byte) (n uint64) {
+	for i, c := range b {
+		n |= uint64(c&0x7f) << (7 * i)
+	}
+	return n
+}

@@ -1,0 +1,119 @@
+package typescript_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/develop/toolchain/toolchaintest"
+	"runner.example/hostabi/abi"
+)
+
+// libraryHandlers compare the module with the engine: what runs in a build is the engine's own code.
+const libraryHandlers = `import { text } from "@runner/sdk";
+import { result } from "../%s";
+
+const first = %d;
+const engine = Array.from({ length: %d }, (_, i) => result(first + i));
+
+export function compare() {
+  let differing = "";
+  for (let i = 0; i < engine.length; i++) {
+    const have = result(first + i);
+    if (have !== engine[i]) differing += (first + i) + "\n  module " + have + "\n  engine " + engine[i] + "\n";
+  }
+  return text(differing || "same");
+}
+export function all() {
+  return text(engine.join("\n"));
+}
+`
+
+// compareLibrary runs result(seed) of a file in a build, in a handler and in Node.js for so many seeds,
+// and more with RUNNER_SOAK.
+func compareLibrary(t *testing.T, file string, seeds int) {
+	t.Helper()
+	rounds := 1
+	if os.Getenv("RUNNER_SOAK") != "" {
+		rounds = 100
+	}
+	files := map[string]string{}
+	for _, name := range []string{"values.mjs", file} {
+		content, err := os.ReadFile(filepath.Join("testdata/library", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(content)
+	}
+	for round := range rounds {
+		first := round * seeds
+		t.Run(fmt.Sprint("seeds from ", first), func(t *testing.T) {
+			files["handlers/library.ts"] = fmt.Sprintf(libraryHandlers, file, first, seeds)
+			m := toolchaintest.Module(t, files)
+			if a := toolchaintest.Ask(t, m, "compare", abi.Request{}); a.Status != 200 || a.Body != "same" {
+				t.Errorf("%d %.3000s %s", a.Status, a.Body, a.Log)
+			}
+			if _, err := exec.LookPath("node"); err != nil {
+				t.Log("not compared with Node.js, which is not installed")
+				return
+			}
+			script := fmt.Sprintf(`import { result } from "./testdata/library/%s";
+console.log(Array.from({ length: %d }, (_, i) => result(%d + i)).join("\n"));`, file, seeds, first)
+			node, err := exec.Command("node", "--input-type=module", "--eval", script).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Split(strings.TrimSuffix(string(node), "\n"), "\n")
+			have := strings.Split(toolchaintest.Ask(t, m, "all", abi.Request{}).Body, "\n")
+			if len(have) != seeds || len(want) != seeds {
+				t.Fatalf("%d and %d results", len(have), len(want))
+			}
+			for i := range want {
+				if have[i] != want[i] {
+					t.Errorf("%d:\n  engine  %s\n  Node.js %s", first+i, have[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestOperatorsOfAModuleAreThoseOfTheEngine(t *testing.T) { compareLibrary(t, "numbers.mjs", 3000) }
+
+// usualHandlers do what has a fast path, and beside it what has none.
+const usualHandlers = `import { text } from "@runner/sdk";
+const whole = 3_000_000_019, half = 0.5;
+const remainders = (n: number) => { let sum = 0; for (let i = 0; i < 2000; i++) sum += (n + i) % 65_537; return text(String(sum)); };
+export const wholeRemainders = () => remainders(whole);
+export const otherRemainders = () => remainders(whole + half);
+const bits = (n: number) => { let sum = 0; for (let i = 0; i < 2000; i++) sum ^= (n + i) & 0xffff; return text(String(sum)); };
+export const wordBits = () => bits(whole);
+export const otherBits = () => bits(whole * 2 ** 40);
+`
+
+// Common values take the fast path: they take less fuel than others.
+func TestCommonValuesTakeTheFastPath(t *testing.T) {
+	m := toolchaintest.Module(t, map[string]string{"handlers/usual.ts": usualHandlers})
+	for _, row := range []struct {
+		fast, slow string
+	}{
+		{"wholeRemainders", "otherRemainders"},
+		{"wordBits", "otherBits"},
+	} {
+		fuel := func(handler string) float64 {
+			call := toolchaintest.NewCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
+			usage, err := m.Measure(call, handler)
+			if err != nil || call.Response.Status != 200 {
+				t.Fatal(handler, err, call.Response.Status)
+			}
+			return float64(usage.Fuel)
+		}
+		const operations, each = 2000, 8 // units of fuel
+		if more := fuel(row.slow) - fuel(row.fast); more < operations*each {
+			t.Errorf("%s takes %.0f units of fuel more than %s", row.slow, more, row.fast)
+		}
+	}
+}
