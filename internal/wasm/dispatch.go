@@ -44,7 +44,7 @@ func (m *Module) WithoutDispatch() *Module {
 	for i := range m.functions {
 		f := &m.functions[i]
 		w.offsets.begin()
-		if w.read(f) {
+		if w.read(f) && w.findLoops() {
 			changed = append(changed, i)
 			w.write(f)
 		} else {
@@ -347,8 +347,9 @@ func (w *looper) resumes(k, from, to int) bool {
 }
 
 // findLoops finds the loops around the jumps backward. Loops that overlap are extended, so that one is in
-// the other.
-func (w *looper) findLoops() {
+// the other. It reports false for a function whose loops nest or are entered so often that the result would be
+// many times as large; Go's compiler makes none.
+func (w *looper) findLoops() bool {
 	last := map[int]int{} // by the first block
 	var heads []int
 	for _, j := range w.jumps {
@@ -373,17 +374,24 @@ func (w *looper) findLoops() {
 		w.loops = append(w.loops, blockLoop{from: head, to: to, around: around})
 		around = len(w.loops) - 1
 	}
+	inside := 0 // how many blocks all loops have
+	for _, l := range w.loops {
+		if inside += l.to - l.from + 1; inside > 4096+64*len(w.basic) {
+			return false
+		}
+	}
 	for i, l := range w.loops { // the inner ones come later
 		w.basic[l.from].heads = i
 		for k := l.from; k <= l.to; k++ {
 			w.basic[k].loop = i
 		}
 	}
-	w.findEntries()
+	return w.findEntries()
 }
 
-// findEntries finds the blocks at which loops are entered, and numbers them.
-func (w *looper) findEntries() {
+// findEntries finds the blocks at which loops are entered, and numbers them. It reports false if there are too many.
+func (w *looper) findEntries() bool {
+	found := 0
 	enter := func(from, to int) {
 		for i := w.basic[to].loop; i >= 0; i = w.loops[i].around {
 			l := &w.loops[i]
@@ -391,6 +399,9 @@ func (w *looper) findEntries() {
 				return
 			}
 			if to != l.from {
+				if found++; found > 4096+4*len(w.basic) {
+					return
+				}
 				l.entries = append(l.entries, to)
 			}
 		}
@@ -402,6 +413,9 @@ func (w *looper) findEntries() {
 	}
 	for _, j := range w.jumps {
 		enter(j.from, j.to)
+	}
+	if found > 4096+4*len(w.basic) {
+		return false
 	}
 	w.many = false
 	for i := range w.loops {
@@ -424,11 +438,11 @@ func (w *looper) findEntries() {
 			entries++
 		}
 	}
+	return true
 }
 
 // write writes the function that was read.
 func (w *looper) write(f *function) {
-	w.findLoops()
 	src := w.m.bytes
 	groups, size := uleb32(src[f.start:f.code])
 	w.enter = uint32(f.locals)

@@ -99,8 +99,12 @@ type Code struct {
 
 // Code returns the code of a module, compiled if no other module has it. Release it.
 func (c *Compiler) Code(ctx context.Context, s Source) (*Code, error) {
-	sum := sha256.Sum256(s.Wasm)
-	key := hex.EncodeToString(sum[:])
+	sum := sha256.New()
+	sum.Write(s.Wasm)
+	if c.guarded {
+		sum.Write([]byte("guarded"))
+	}
+	key := hex.EncodeToString(sum.Sum(nil))
 	for {
 		c.mu.Lock()
 		code, found := c.codes[key]

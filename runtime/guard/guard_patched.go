@@ -63,12 +63,11 @@ func reserve() error {
 			return fmt.Errorf("reserve address space for guarded memories: %w", err)
 		}
 	}
-	_ = unix.Madvise(all, unix.MADV_DONTDUMP)
 	skip := -uintptr(unsafe.Pointer(&all[0])) % regionBytes
 	all = all[skip : uintptr(len(all))-regionBytes+skip]
 	begin, length = uintptr(unsafe.Pointer(&all[0])), uintptr(len(all))
 	if err := install(); err != nil {
-		return err
+		return errors.Join(err, unix.Munmap(all))
 	}
 	regions.all = all
 	return nil
@@ -138,7 +137,15 @@ func Take(bytes uint64) (*Region, error) {
 	}
 	memory := regions.all[slot*regionBytes:][:bytes:bytes]
 	_ = unix.Madvise(memory, unix.MADV_NOHUGEPAGE) // fails if the kernel has no huge pages
+	_ = unix.Madvise(memory, unix.MADV_DONTDUMP)
 	return &Region{Memory: memory, slot: slot}, nil
+}
+
+// Available returns how many regions there are, once one was taken.
+func Available() int {
+	regions.Lock()
+	defer regions.Unlock()
+	return len(regions.all) / regionBytes
 }
 
 // Release ends the use of a region: what was mapped there is unmapped. Its code must not run any more.
@@ -146,8 +153,10 @@ func (r *Region) Release() {
 	// Never a hole: another mapping could be placed there, in reach of a guest.
 	_, err := unix.MmapPtr(-1, 0, unsafe.Pointer(unsafe.SliceData(r.Memory)), uintptr(len(r.Memory)), unix.PROT_NONE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE|unix.MAP_FIXED)
-	if err != nil {
-		panic("BUG: unmap a guarded memory: " + err.Error())
+	if err != nil { // such as too many mappings: its addresses are not used again
+		_ = unix.Madvise(r.Memory, unix.MADV_DONTNEED)
+		_ = unix.Mprotect(r.Memory, unix.PROT_NONE)
+		return
 	}
 	regions.Lock()
 	defer regions.Unlock()

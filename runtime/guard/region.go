@@ -27,6 +27,9 @@ func (r *Region) Open(have, size uint64) error {
 		return nil
 	}
 	if err := unix.Mprotect(part, access); err != nil {
+		if size > have { // a part of it may be accessible
+			_ = unix.Mprotect(part, unix.PROT_NONE)
+		}
 		return fmt.Errorf("change the size of a guarded memory: %w", err)
 	}
 	return nil

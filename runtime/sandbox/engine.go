@@ -324,13 +324,27 @@ func (e *Engine) reclaim(n int64) {
 		idle += m.pool.charged()
 	}
 	for len(modules) > 0 && e.memory.used.Load()+n-idle <= e.memory.limit && e.memory.used.Load()+n > e.memory.limit {
-		m := slices.MinFunc(modules, func(a, b *Module) int { return cmp.Compare(a.pool.oldest(), b.pool.oldest()) })
-		s := m.pool.takeIdle(func(*sandbox) bool { return true })
-		if s == nil {
+		charged, ok := discardOldest(modules)
+		if !ok {
 			return
 		}
-		idle -= s.memory.charged
-		s.discard()
-		m.pool.giveBack(nil)
+		idle -= charged
 	}
+}
+
+// discardOldest discards the idle sandbox that was used least recently, and returns what it was charged. ok is
+// false if none is idle.
+func discardOldest(modules []*Module) (charged int64, ok bool) {
+	if len(modules) == 0 {
+		return 0, false
+	}
+	m := slices.MinFunc(modules, func(a, b *Module) int { return cmp.Compare(a.pool.oldest(), b.pool.oldest()) })
+	s := m.pool.takeIdle(func(*sandbox) bool { return true })
+	if s == nil {
+		return 0, false
+	}
+	charged = s.memory.charged
+	s.discard()
+	m.pool.giveBack(nil)
+	return charged, true
 }

@@ -64,8 +64,17 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 	if m.program.Reports {
 		spare = sparePages * pageBytes
 	}
-	if err := s.memory.reserve(m.engine.newSpace(), m.memoryBytes(), spare, &m.engine.memory); err != nil {
-		return nil, err
+	for {
+		err := s.memory.reserve(m.engine.newSpace(), m.memoryBytes(), spare, &m.engine.memory)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errNoMemory) {
+			return nil, err
+		}
+		if _, ok := discardOldest(m.engine.loaded()); !ok {
+			return nil, err
+		}
 	}
 	s.memory.scan.table = m.engine.table
 	defer func() {

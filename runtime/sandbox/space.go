@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"runner.example/runtime/guard"
@@ -45,7 +47,9 @@ func (s *mappedSpace) release() {
 type guardedSpace struct{ *guard.Region }
 
 func (s *guardedSpace) reserve(bytes uint64) (_ []byte, err error) {
-	if s.Region, err = guard.Take(bytes); err != nil {
+	if s.Region, err = guard.Take(bytes); errors.Is(err, guard.ErrNone) {
+		return nil, errNoMemory
+	} else if err != nil {
 		return nil, err
 	}
 	return s.Memory, nil
