@@ -135,7 +135,7 @@ func (g *generator) statement() {
 		case 2:
 			g.op(0xfd, byte(g.random.IntN(11))) // loads of vectors, wide, splat
 			g.place()
-			g.op(0xfd, 0x1d, 0) // a lane of it
+			g.op(0xfd, 0x1d, 0) // take its first number
 			g.setLong()
 		case 3:
 			g.op(0xfd, 0x5c+byte(g.random.IntN(2))) // with zeros

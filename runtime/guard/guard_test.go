@@ -291,7 +291,8 @@ func TestAFaultInAHostFunctionIsNotTheGuests(t *testing.T) {
 		if caught == nil {
 			t.Error("the host function had no fault")
 		}
-		if _, err := m.ExportedFunction("store").Call(guests.ctx, page); err == nil || !strings.Contains(err.Error(), "out of bounds memory access") {
+		_, err := m.ExportedFunction("store").Call(guests.ctx, page)
+		if err == nil || !strings.Contains(err.Error(), "out of bounds memory access") {
 			t.Errorf("out of bounds after a fault of the host: %v", err)
 		}
 	}

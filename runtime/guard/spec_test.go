@@ -24,7 +24,6 @@ type specCommand struct {
 	Line     int    `json:"line"`
 	Filename string `json:"filename"`
 	Name     string `json:"name"`
-	As       string `json:"as"`
 	Action   *struct {
 		Type   string `json:"type"`
 		Module string `json:"module"`
@@ -43,16 +42,20 @@ type specMachine struct {
 	guarded bool
 	last    api.Module
 	named   map[string]api.Module
+	used    []*memory
 }
 
 func newSpecMachine(t *testing.T, guarded bool) *specMachine {
 	t.Helper()
 	ctx := context.Background()
-	m := &specMachine{Runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler()), ctx: ctx, guarded: guarded, named: map[string]api.Module{}}
-	t.Cleanup(func() { _ = m.Close(ctx) })
+	m := &specMachine{
+		Runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler()),
+		ctx:     ctx, guarded: guarded, named: map[string]api.Module{},
+	}
 	b := m.NewHostModuleBuilder("spectest")
 	for name, f := range map[string]any{
-		"print": func() {}, "print_i32": func(uint32) {}, "print_i64": func(uint64) {}, "print_f32": func(float32) {}, "print_f64": func(float64) {},
+		"print": func() {}, "print_i32": func(uint32) {}, "print_i64": func(uint64) {},
+		"print_f32": func(float32) {}, "print_f64": func(float64) {},
 		"print_i32_f32": func(uint32, float32) {}, "print_f64_f64": func(float64, float64) {},
 	} {
 		b.NewFunctionBuilder().WithFunc(f).Export(name)
@@ -63,24 +66,28 @@ func newSpecMachine(t *testing.T, guarded bool) *specMachine {
 	return m
 }
 
-// allocate makes guarded memories, or as many pages of others as the guarded ones can have.
+// allocate makes a guarded memory.
 func (m *specMachine) allocate(least, most uint64) experimental.LinearMemory {
-	return (&memory{}).Allocate(least, most)
+	made := &memory{}
+	m.used = append(m.used, made)
+	return made.Allocate(least, most)
+}
+
+// close closes the runtime, and unmaps the memories.
+func (m *specMachine) close(t *testing.T) {
+	t.Helper()
+	if err := m.Close(m.ctx); err != nil {
+		t.Error(err)
+	}
+	for _, used := range m.used {
+		used.Release()
+	}
 }
 
 // step returns what a step does, as text.
 func (m *specMachine) step(t *testing.T, dir string, c *specCommand) string {
 	t.Helper()
 	switch {
-	case c.Type == "register":
-		from := m.last
-		if c.Name != "" {
-			from = m.named[c.Name]
-		}
-		if from == nil {
-			return "nothing to register"
-		}
-		return ""
 	case c.Filename != "" && (c.Type == "module" || c.Type == "assert_uninstantiable" || c.Type == "assert_unlinkable"):
 		module, err := os.ReadFile(filepath.Join(dir, c.Filename))
 		if err != nil {
@@ -168,6 +175,8 @@ func TestTheSpecificationsTestsDoTheSame(t *testing.T) {
 				}
 				steps++
 			}
+			plain.close(t)
+			guarded.close(t)
 		}
 	}
 	t.Logf("%d steps", steps)
