@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -273,5 +274,39 @@ func TestLoopsOfGoTakeFuel(t *testing.T) {
 		if !errors.Is(err, errOutOfFuel{}) || h.places[len(h.places)-1] != c.block {
 			t.Errorf("%s: %v, and the last places are %d, want %d", c.name, err, h.places, c.block)
 		}
+	}
+}
+
+// TestLoopsThatNestTakeLittle has a function in Go's form whose blocks all begin a loop, with a jump from the last one,
+// and can all be selected. Loops around them would have a table of all later blocks each.
+func TestLoopsThatNestTakeLittle(t *testing.T) {
+	const blocks = 2000
+	var code, table strings.Builder
+	for k := range blocks {
+		fmt.Fprintf(&table, " %d", k)
+		code.WriteString(" i32.const 0 i64.const 0 i64.store i32.const 0 call $g drop ")
+		if k < blocks-1 {
+			code.WriteString("end")
+		}
+	}
+	for k := range blocks {
+		fmt.Fprintf(&code, " i32.const %d local.set 0 br 0", k)
+	}
+	original := watModule(t, `(module (memory (export "memory") 1) (global $sp (mut i32) (i32.const 4096))
+	  (func $g (param i32) (result i32) (i32.const 0))
+	  (func (export "f") (param i32) (result i32) (local i32) global.get $sp local.set 1 block loop `+
+		strings.Repeat("block ", blocks)+"local.get 0 br_table"+table.String()+" end "+code.String()+
+		` end unreachable end i32.const 1))`)
+	m, err := wasm.Parse(original, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	direct := m.WithoutDispatch()
+	runtime.ReadMemStats(&after)
+	took := int(after.TotalAlloc - before.TotalAlloc)
+	if direct != m || took > 300*len(original) {
+		t.Errorf("changed: %v; %d bytes were allocated for a module of %d", direct != m, took, len(original))
 	}
 }
