@@ -79,7 +79,8 @@ func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 	for _, d := range selfTest.disabled {
 		without := d.name == sandbox.OptSnapshot && slices.Contains(options.Disable, sandbox.OptPagemap) ||
 			d.name == sandbox.OptTrace && slices.Contains(options.Disable, sandbox.OptStack) ||
-			d.name == sandbox.OptPatches && !patches.Applied
+			d.name == sandbox.OptPatches && !patches.Applied ||
+			d.name == sandbox.OptGuard && runtime.GOARCH != "amd64"
 		if !without && !slices.Contains(options.Disable, d.name) && !(d.name == sandbox.OptWatch && strings.HasPrefix(d.cause, "watch memory:")) {
 			t.Fatalf("the self-test of the engine disables %q: %s", d.name, d.cause)
 		}
