@@ -14,7 +14,7 @@ FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY . .
 COPY --from=engine /src/develop/toolchain/typescript/engine/quickjs.wasm develop/toolchain/typescript/engine/
-RUN CGO_ENABLED=0 tools/go.sh build -trimpath -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
+RUN CGO_ENABLED=0 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
 RUN mkdir -p /out/own/data /out/own/tmp && chmod 0700 /out/own/data
 
 FROM scratch

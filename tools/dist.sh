@@ -17,7 +17,7 @@ mkdir -p "$out"
 # What is the same on every platform.
 common=$(mktemp -d)
 trap 'rm -rf "$common"' EXIT
-tools/go.sh build -trimpath -o "$common/runner" ./cmd/runner
+tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -o "$common/runner" ./cmd/runner
 mkdir -p "$common/files/completions" "$common/files/man"
 for shell in bash fish zsh; do "$common/runner" completion "$shell" > "$common/files/completions/runner.$shell"; done
 tools/go.sh test ./cmd/runner -run '^TestManPages$' -count=1 -man "$common/files/man" -date "$time" > /dev/null
@@ -28,7 +28,7 @@ for arch in amd64 arm64; do
   name=runner-$version-linux-$arch
   dir=$common/$name
   cp -r "$common/files" "$dir"
-  CGO_ENABLED=0 GOOS=linux GOARCH=$arch tools/go.sh build -trimpath -ldflags='-s -w -buildid=' -o "$dir/runner" ./cmd/runner
+  CGO_ENABLED=0 GOOS=linux GOARCH=$arch tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w -buildid=' -o "$dir/runner" ./cmd/runner
   chmod -R u=rwX,go=rX "$dir"
   tar --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --format=ustar -C "$common" -c "$name" | gzip -9n > "$out/$name.tar.gz"
 done
