@@ -149,10 +149,13 @@ func wat(t testing.TB, text string) []byte {
 	return module
 }
 
-// rounds is how often a test repeats; RUNNER_SOAK has a hundred times as many.
+// rounds is how often a test repeats; RUNNER_SOAK has a hundred times as many, -short a tenth.
 func rounds(n int) int {
-	if os.Getenv("RUNNER_SOAK") != "" {
+	switch {
+	case os.Getenv("RUNNER_SOAK") != "":
 		return 100 * n
+	case testing.Short():
+		return n / 10
 	}
 	return n
 }

@@ -91,7 +91,18 @@ func (m *memory) attach(im *image, w *watcher) error {
 }
 
 // Allocate hands the memory to the one instance it was reserved for.
-func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
+func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory {
+	if s, ok := m.space.(*guardedSpace); ok {
+		return guardedMemory{m, s}
+	}
+	return m
+}
+
+// guardedMemory has the methods of both that code for guarded memories needs: see guard.Region.
+type guardedMemory struct {
+	*memory
+	*guardedSpace
+}
 
 // Reallocate changes the size in place; nil: it is refused.
 func (m *memory) Reallocate(size uint64) []byte {
@@ -139,10 +150,6 @@ func (m *memory) look(read func() error) error {
 	}
 	return errors.Join(read(), m.setOpen(m.size))
 }
-
-// Base and ExecutionContext are for code that accesses guarded memories: see guard.Region.
-func (m *memory) Base() uintptr              { return m.space.(*guardedSpace).Base() }
-func (m *memory) ExecutionContext() *uintptr { return m.space.(*guardedSpace).ExecutionContext() }
 
 func (m *memory) refuse(format string, args ...any) {
 	m.refused = fmt.Errorf(format, args...)
