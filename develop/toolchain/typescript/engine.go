@@ -33,25 +33,36 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // engineFunctions are functions of the engine that it does not export, by their names in its
 // source.
 var engineFunctions = map[string]uint32{
-	"fmod":                     288,
-	"js_alloc_string":          322,
-	"js_binary_logic_slow":     123,
-	"JS_FreeValue":             39,
-	"JS_FreeValueRT":           40,
-	"js_json_parse":            921, // JSON.parse
-	"js_json_stringify":        928, // JSON.stringify
-	"JS_NewObjectFromShape":    103,
-	"js_poll_interrupts":       93,
-	"js_regexp_Symbol_match":   976,
-	"js_regexp_Symbol_replace": 972,
-	"js_regexp_Symbol_split":   979,
-	"JS_ThrowOutOfMemory":      30,
-	"lre_canonicalize":         1488,
-	"lre_exec":                 963, // one match of a regular expression
-	"lre_is_space":             331,
-	"lre_realloc":              948,
-	"perform_promise_then":     438,
-	"set_value":                109,
+	"fmod":                           288,
+	"js_alloc_string":                322,
+	"js_array_iterator_next":         132,
+	"js_binary_logic_slow":           123,
+	"js_for_of_start":                167,
+	"JS_FreeValue":                   39,
+	"JS_FreeValueRT":                 40,
+	"JS_IteratorNext":                136,
+	"js_json_parse":                  921, // JSON.parse
+	"js_json_stringify":              928, // JSON.stringify
+	"JS_NewObjectFromShape":          103,
+	"js_poll_interrupts":             93,
+	"js_regexp_exec":                 961,
+	"js_regexp_get_flags":            966,
+	"js_regexp_string_iterator_next": 958,
+	"js_regexp_Symbol_match":         976,
+	"js_regexp_Symbol_matchAll":      977,
+	"js_regexp_Symbol_replace":       972,
+	"js_regexp_Symbol_search":        978,
+	"js_regexp_Symbol_split":         979,
+	"js_regexp_test":                 970,
+	"JS_RegExpExec":                  959,
+	"js_sub_string":                  931,
+	"JS_ThrowOutOfMemory":            30,
+	"lre_canonicalize":               1488,
+	"lre_exec":                       963, // one match of a regular expression
+	"lre_is_space":                   331,
+	"lre_realloc":                    948,
+	"perform_promise_then":           438,
+	"set_value":                      109,
 }
 
 // engineFiles always has the licence notices, and the engine if it was present when this

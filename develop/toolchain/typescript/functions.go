@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/matches.c functions/iterate.c functions/values.c functions/numbers.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -24,6 +24,18 @@ var replacements = map[string]string{
 	"regexp_match":   "js_regexp_Symbol_match",
 	"regexp_replace": "js_regexp_Symbol_replace",
 	"regexp_split":   "js_regexp_Symbol_split",
+
+	"regexp_call_exec": "JS_RegExpExec",
+	"regexp_exec":      "js_regexp_exec",
+	"regexp_flags":     "js_regexp_get_flags",
+	"regexp_match_all": "js_regexp_Symbol_matchAll",
+	"regexp_next":      "js_regexp_string_iterator_next",
+	"regexp_search":    "js_regexp_Symbol_search",
+	"regexp_test":      "js_regexp_test",
+
+	"array_next": "js_array_iterator_next",
+	"for_of":     "js_for_of_start",
+	"iterate":    "JS_IteratorNext",
 
 	"binary_logic":    "js_binary_logic_slow",
 	"free_value":      "JS_FreeValue",

@@ -16,25 +16,8 @@
 // The methods replace, match and split of an expression do at once what the engine does match by
 // match, in common cases.
 
-#include "engine.h"
+#include "regexp.h"
 #include "words.h"
-
-#define inlined static inline __attribute__((always_inline))
-#define called static __attribute__((noinline))
-
-typedef const u8 *place; // in the text, or of an instruction
-
-inlined u32 get16(place at) {
-	u16 n;
-	__builtin_memcpy(&n, at, 2);
-	return n;
-}
-
-inlined u32 get32(place at) {
-	u32 n;
-	__builtin_memcpy(&n, at, 4);
-	return n;
-}
 
 // target is where a jump goes whose operand, its last one, is at the given place.
 inlined place target(place operand) { return operand + 4 + (int)get32(operand); }
@@ -173,64 +156,6 @@ static u32 length(place pc) {
 }
 
 // ---- Matcher ----
-
-// A set has what can come first where an instruction is reached: the ASCII characters, and flags.
-// It may have more than that. Of an instruction that matches one character it has exactly the
-// ASCII characters that it matches.
-struct set {
-	u64 low, high;
-	u32 flags;
-};
-
-#define set_other 1  // characters that are not ASCII
-#define set_end 2    // the end of the text
-#define set_any 4    // anything: the set is not known
-#define set_inside 8 // also elsewhere than at the start of a line
-
-#define sets_kept 32
-#define first_words 256
-
-// A site is an instruction that makes an alternative. See note.
-struct site {
-	u32 first;     // its first bit
-	u32 counter;   // the register with the number of rounds left; no_counter
-	u32 rounds;    // what it begins with
-	u32 most;      // more rounds than that make no difference
-	u32 registers; // those that are in use there
-};
-
-#define no_counter 256
-
-// The sets of an expression: of its first characters, and those that were needed most recently.
-struct sets {
-	u32 started;      // starts is known
-	u32 boundary;     // it begins with \b
-	struct set starts;
-	u32 keys[sets_kept]; // an instruction, or its complement: it was reached once, and has no set
-	struct set of[sets_kept];
-};
-
-struct matcher {
-	u32 context, unicode, repeat, wide;
-	place code, begin, finish; // the instructions: all of them, those of one attempt, and their end
-	place text, end;
-	u32 *registers, captures; // captures is the number of their words
-	u32 *stack, *top;
-	u64 spent;
-	// The notes: a number for each byte of code, 0 or that of a site; the sites; for each of them a
-	// bit for each position, and for each number of rounds.
-	u16 *numbers;
-	struct site *sites;
-	u64 *bits;
-	u32 positions, refused;
-	struct sets *sets;
-	u32 first[first_words];
-};
-
-#define failed_memory (-1)
-#define failed_time (-2)
-
-#define pause_after 10000
 
 // ---- Sets ----
 
@@ -553,8 +478,6 @@ called u32 grow(struct matcher *m, u32 words) {
 // A text has bytes, units of 16 bits, or such units that may be halves of a character.
 enum text { text_bytes, text_units, text_pairs };
 
-#define is_high(unit) (((unit) & 0xfc00) == 0xd800)
-#define is_low(unit) (((unit) & 0xfc00) == 0xdc00)
 #define step(text) ((text) == text_bytes ? 1 : 2)
 
 inlined u32 unit(place at, enum text text) { return text == text_bytes ? *at : *(const u16 *)at; }
@@ -1072,8 +995,7 @@ inlined u32 has_prologue(place pc) {
 	return pc[0] == op_split_goto_first && get32(pc + 1) == 6 && pc[5] == op_any && pc[6] == op_goto && get32(pc + 7) == -11u;
 }
 
-// prepare makes a matcher of an expression and a text. The matcher must be released.
-static void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide, u32 *registers) {
+void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide, u32 *registers) {
 	m->context = context;
 	m->unicode = (get16(expression) & flags_unicode) != 0;
 	m->code = expression + expression_code;
@@ -1095,14 +1017,13 @@ static void prepare(struct matcher *m, struct sets *sets, u32 context, place exp
 	for (u32 i = 0; i < sets_kept; i++) sets->keys[i] = 0;
 }
 
-static void release(struct matcher *m) {
+void release(struct matcher *m) {
 	if (m->stack != m->first) lre_realloc(m->context, (u32)m->stack, 0);
 	if (m->numbers) lre_realloc(m->context, (u32)m->numbers, 0);
 	if (m->bits) lre_realloc(m->context, (u32)m->bits, 0);
 }
 
-// match finds a match at the position from, or behind it if the expression is not sticky.
-static int match(struct matcher *m, u32 from) {
+int match(struct matcher *m, u32 from) {
 	if (m->bits) { // what led to a match did not fail
 		lre_realloc(m->context, (u32)m->numbers, 0);
 		lre_realloc(m->context, (u32)m->bits, 0);
@@ -1132,21 +1053,7 @@ int export(regexp_execute)(u32 *registers, place expression, place text, u32 fro
 // The methods below do at once what the engine does match by match, for expressions whose class has not
 // been changed. They call no code of the handler. What they cannot do they decline without an effect.
 // So does an error: the engine's method will meet it, too.
-static const value declined = value_of(kind_none, 0);
-static const value exception = value_of(kind_exception, 0);
-
-#define most_registers 64
-
-struct method {
-	u32 context, object, global;
-	u32 text, length, wide, unicode; // text is a string
-	place units;
-	u32 registers[most_registers];
-	struct sets sets;
-	struct matcher m;
-};
-
-static u32 has_number(u32 function, u32 number) {
+u32 has_number(u32 function, u32 number) {
 	return *(u16 *)(function + object_class) == class_function && *(u16 *)(function + function_number) == number;
 }
 
@@ -1156,9 +1063,9 @@ inlined u32 is_getter(struct property *names, value *values, u32 i, u32 atom, u3
 	return names[i].atom == atom && flags_of(names + i) == flags_getter && has_number(getter, number) && load32(getter + function_magic) >> 16 == magic;
 }
 
-// is_common says whether an object has the class that the language defines, without a change that
-// could be noticed in its methods, and only the property lastIndex, a number.
-static u32 is_common(u32 context, value self) {
+// has_exec says whether an object has the method exec of the language, and no property but lastIndex, a whole
+// number.
+u32 has_exec(u32 context, value self) {
 	if (kind_of(self) != kind_object) return 0;
 	u32 object = address_of(self);
 	if (*(u16 *)(object + object_class) != class_regexp) return 0;
@@ -1168,10 +1075,19 @@ static u32 is_common(u32 context, value self) {
 	if (names->atom != atom_lastIndex || flags_of(names) != flag_writable || kind_of(*(value *)load32(object + object_values)) != kind_int) return 0;
 	shape = load32(prototype + object_shape);
 	if (load32(shape + shape_count) < 11) return 0;
-	names = properties(shape);
+	names = properties(shape) + 10;
+	if (names->atom != atom_exec) return 0;
+	value exec = ((value *)load32(prototype + object_values))[10];
+	return flags_of(names) == flags_later || flags_of(names) == flags_method && kind_of(exec) == kind_object && has_number(address_of(exec), number_exec);
+}
+
+// is_common says whether an object has the class that the language defines, without a change that
+// could be noticed in its methods, and only the property lastIndex, a number.
+u32 is_common(u32 context, value self) {
+	if (!has_exec(context, self)) return 0;
+	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]);
+	struct property *names = properties(load32(prototype + object_shape));
 	value *values = (value *)load32(prototype + object_values);
-	if (names[10].atom != atom_exec) return 0;
-	if (flags_of(names + 10) != flags_later && (flags_of(names + 10) != flags_method || kind_of(values[10]) != kind_object || !has_number(address_of(values[10]), number_exec))) return 0;
 	return is_getter(names, values, 0, atom_flags, number_flags, 0) && is_getter(names, values, 2, atom_global, number_flag, 1) &&
 	       is_getter(names, values, 3, atom_ignoreCase, number_flag, 2) && is_getter(names, values, 4, atom_multiline, number_flag, 4) &&
 	       is_getter(names, values, 5, atom_dotAll, number_flag, 8) && is_getter(names, values, 6, atom_unicode, number_flag, 16) &&
@@ -1180,7 +1096,7 @@ static u32 is_common(u32 context, value self) {
 }
 
 // open_method makes a matcher of the object and the text of a method, if it can be done at once.
-static u32 open_method(struct method *of, u32 context, value self, value text) {
+u32 open_method(struct method *of, u32 context, value self, value text) {
 	if (kind_of(text) != kind_string || !is_common(context, self)) return 0;
 	of->context = context;
 	of->object = address_of(self);
@@ -1198,15 +1114,15 @@ static u32 open_method(struct method *of, u32 context, value self, value text) {
 	return 1;
 }
 
-static u32 position(struct method *of, u32 capture) { return (place)of->registers[capture] - of->units >> of->wide; }
+u32 position(struct method *of, u32 capture) { return (place)of->registers[capture] - of->units >> of->wide; }
 
 // behind is where to go on after an empty match.
-static u32 behind(struct method *of, u32 at) {
+u32 behind(struct method *of, u32 at) {
 	const u16 *wide = (const u16 *)of->units;
 	return at + 1 < of->length && of->wide && of->unicode && is_high(wide[at]) && is_low(wide[at + 1]) ? at + 2 : at + 1;
 }
 
-static void set_lastIndex(struct method *of, u32 index) {
+void set_lastIndex(struct method *of, u32 index) {
 	*(value *)load32(of->object + object_values) = value_of(kind_int, index);
 }
 
@@ -1389,7 +1305,7 @@ value export(regexp_match)(u32 context, value self, u32 count, value *arguments)
 }
 
 // is_constructed says whether the class of an expression makes expressions of this class.
-static u32 is_constructed(u32 context) {
+u32 is_constructed(u32 context) {
 	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]), shape = load32(prototype + object_shape);
 	value constructor = *(value *)(context + context_regexp);
 	if (load32(shape + shape_count) < 20) return 0;

@@ -1,0 +1,118 @@
+// Iteration over arrays for TypeScript modules: for-of and the assignment to an array's pattern. The functions do
+// what the engine's do, for arrays whose iterator the handler has not changed, and leave the rest to the engine's.
+
+#include "engine.h"
+
+#define class_array_iterator 46
+#define object_data 24
+
+// an array iterator's data: the array, which values it gives, and the next index
+#define iterator_kind 8
+#define iterator_index 12
+#define iterator_size 16
+#define kind_values 1
+
+#define number_iterate 3 // Array.prototype.values, with the magic number kind_values
+#define number_next 4    // of array iterators
+#define atom_next 114
+#define atom_iterator 228
+
+u32 engine(js_for_of_start)(u32 context, value *top, u32 async);
+value engine(js_array_iterator_next)(u32 context, value self, u32 count, value *arguments, u32 *done, u32 magic);
+value engine(JS_IteratorNext)(u32 context, value iterator, value method, u32 count, value *arguments, u32 *done);
+value engine(JS_NewObjectClass)(u32 context, u32 class);
+
+static const value exception = value_of(kind_exception, 0);
+
+// own finds an object's own property, or returns 0.
+static value *own(u32 object, u32 atom, u32 *flags) {
+	u32 shape = load32(object + object_shape), mask = load32(shape + shape_mask);
+	struct property *names = properties(shape);
+	u32 slot = atom * 1640531527u >> (__builtin_clz(mask + 1) + 1);
+	for (u32 i = ((u32 *)names)[-1 - (int)slot]; i != 0; i = *(u32 *)(names + i - 1) & 0x3ffffff) {
+		if (names[i - 1].atom != atom) continue;
+		*flags = flags_of(names + i - 1);
+		return (value *)load32(object + object_values) + i - 1;
+	}
+	return 0;
+}
+
+// language_method returns a prototype's own method if it is the language's function of these numbers, or 0.
+static u32 language_method(u32 context, u32 class, u32 atom, u32 number, u32 magic) {
+	u32 flags = 0;
+	value *method = own(address_of(((value *)load32(context + context_prototypes))[class]), atom, &flags);
+	if (method == 0 || flags & flags_special || kind_of(*method) != kind_object) return 0;
+	u32 function = address_of(*method);
+	return *(u16 *)(function + object_class) == class_function && *(u32 *)(function + function_number) == number && load32(function + function_magic) >> 16 == magic ? function : 0;
+}
+
+// start replaces an array by its iterator and the method next, and says whether it could.
+static int start(u32 context, value *top) {
+	value array = top[-1];
+	if (kind_of(array) != kind_object) return 0;
+	u32 object = address_of(array), flags;
+	if (*(u16 *)(object + object_class) != class_array) return 0;
+	if (load32(load32(object + object_shape) + shape_prototype) != address_of(((value *)load32(context + context_prototypes))[class_array])) return 0;
+	if (own(object, atom_iterator, &flags) || !language_method(context, class_array, atom_iterator, number_iterate, kind_values)) return 0;
+	u32 next = language_method(context, class_array_iterator, atom_next, number_next, 0);
+	if (next == 0) return 0;
+	value made = JS_NewObjectClass(context, class_array_iterator);
+	if (made == exception) return -1;
+	u32 data = js_malloc(context, iterator_size);
+	if (data == 0) {
+		JS_FreeValue(context, made);
+		return -1;
+	}
+	*(value *)data = array;
+	*(u32 *)(data + iterator_kind) = kind_values;
+	*(u32 *)(data + iterator_index) = 0;
+	*(u32 *)(address_of(made) + object_data) = data;
+	add_reference(next);
+	top[-1] = made;
+	top[0] = value_of(kind_object, next);
+	return 1;
+}
+
+// for_of replaces a value on the interpreter's stack by its iterator, and pushes the method next.
+u32 export(for_of)(u32 context, value *top, u32 async) {
+	int started = async ? 0 : start(context, top);
+	if (started == 0) return js_for_of_start(context, top, async);
+	return started > 0 ? 0 : -1u;
+}
+
+// following returns the next value of an array's iterator, or kind_none.
+static value following(value self) {
+	const value none = value_of(kind_none, 0);
+	if (kind_of(self) != kind_object || *(u16 *)(address_of(self) + object_class) != class_array_iterator) return none;
+	u32 data = load32(address_of(self) + object_data);
+	if (data == 0 || kind_of(*(value *)data) != kind_object || load32(data + iterator_kind) != kind_values) return none;
+	u32 array = address_of(*(value *)data), index = load32(data + iterator_index);
+	if (*(u16 *)(array + object_class) != class_array || !(*(u8 *)(array + object_flags) & flag_fast_array) || index >= load32(array + array_count)) return none;
+	*(u32 *)(data + iterator_index) = index + 1;
+	value found = ((value *)load32(array + array_values))[index];
+	if (kind_of(found) >= kind_first) add_reference(address_of(found));
+	return found;
+}
+
+// array_next is the method next of array iterators.
+value export(array_next)(u32 context, value self, u32 count, value *arguments, u32 *done, u32 magic) {
+	value found = following(self);
+	if (kind_of(found) == kind_none) return js_array_iterator_next(context, self, count, arguments, done, magic);
+	*done = 0;
+	return found;
+}
+
+// iterate calls the method next of an iterator.
+value export(iterate)(u32 context, value iterator, value method, u32 count, value *arguments, u32 *done) {
+	if (kind_of(method) == kind_object) {
+		u32 function = address_of(method);
+		if (*(u16 *)(function + object_class) == class_function && *(u32 *)(function + function_number) == number_next) {
+			value found = following(iterator);
+			if (kind_of(found) != kind_none) {
+				*done = 0;
+				return found;
+			}
+		}
+	}
+	return JS_IteratorNext(context, iterator, method, count, arguments, done);
+}
