@@ -40,6 +40,7 @@ var engineFunctions = map[string]uint32{
 	"js_for_of_start":                167,
 	"JS_FreeValue":                   39,
 	"JS_FreeValueRT":                 40,
+	"JS_IteratorClose":               137,
 	"JS_IteratorNext":                136,
 	"js_json_parse":                  921, // JSON.parse
 	"js_json_stringify":              928, // JSON.stringify
@@ -55,6 +56,8 @@ var engineFunctions = map[string]uint32{
 	"js_regexp_Symbol_split":         979,
 	"js_regexp_test":                 970,
 	"JS_RegExpExec":                  959,
+	"js_string_indexof_char":         973,
+	"js_string_match":                1212, // and matchAll
 	"js_sub_string":                  931,
 	"JS_ThrowOutOfMemory":            30,
 	"lre_canonicalize":               1488,

@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/matches.c functions/iterate.c functions/values.c functions/numbers.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/matches.c functions/iterate.c functions/text.c functions/values.c functions/numbers.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -32,9 +32,12 @@ var replacements = map[string]string{
 	"regexp_next":      "js_regexp_string_iterator_next",
 	"regexp_search":    "js_regexp_Symbol_search",
 	"regexp_test":      "js_regexp_test",
+	"string_match":     "js_string_match",
 
 	"array_next": "js_array_iterator_next",
+	"close":      "JS_IteratorClose",
 	"for_of":     "js_for_of_start",
+	"index_of":   "js_string_indexof_char",
 	"iterate":    "JS_IteratorNext",
 
 	"binary_logic":    "js_binary_logic_slow",

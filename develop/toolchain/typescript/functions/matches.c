@@ -23,10 +23,16 @@
 #define matches_done 20
 #define matches_size 24
 
+// methods of RegExp.prototype: their numbers, symbols, and places among the properties
 #define number_match 203
 #define number_matchAll 204
+#define number_search 205
 #define atom_match 229
 #define atom_matchAll 230
+#define atom_search 232
+#define place_match 15
+#define place_matchAll 16
+#define place_search 17
 
 value engine(js_sub_string)(u32 context, u32 string, u32 start, u32 end);
 value engine(js_regexp_exec)(u32 context, value self, u32 count, value *arguments);
@@ -36,20 +42,48 @@ value engine(js_regexp_Symbol_search)(u32 context, value self, u32 count, value 
 value engine(js_regexp_Symbol_matchAll)(u32 context, value self, u32 count, value *arguments);
 value engine(js_regexp_get_flags)(u32 context, value self);
 value engine(js_regexp_string_iterator_next)(u32 context, value self, u32 count, value *arguments, u32 *done, u32 magic);
+value engine(js_string_match)(u32 context, value self, u32 count, value *arguments, u32 symbol);
 value engine(JS_NewObjectProto)(u32 context, value prototype);
 value engine(JS_NewObjectClass)(u32 context, u32 class);
 
-// ---- Groups ----
+// ---- Cache ----
 
-// The objects of an expression's groups have one shape. The cache keeps one of them, and the expression's
-// code, so that no other code gets its address.
+// What is known of an expression that is used often is kept: the sets of its matcher, and an object of its groups,
+// for the shape. The entry has a reference to its code then, so that no other code gets its address. Before that it
+// has not, because a reference changes a page of memory.
 struct kept {
-	u32 code, groups;
+	u32 code, uses;
+	u32 groups; // 0: there is none
+	struct sets *sets;
 };
 
-#define kept_expressions 8
+#define often 16
+#define kept_expressions 16 // develop/toolchain/typescript/glue.go has the memory
 
-struct kept *engine(cache)(void); // see develop/toolchain/typescript/glue.go
+struct kept *engine(cache)(void);
+
+static struct kept *entry_of(u32 code) { return cache() + (code >> 3 ^ code >> 7) % kept_expressions; }
+
+struct sets *kept_sets(u32 context, u32 code) {
+	struct kept *kept = entry_of(code);
+	if (kept->code != code) {
+		if (kept->sets) {
+			JS_FreeValue(context, value_of(kind_string, kept->code));
+			if (kept->groups) JS_FreeValue(context, value_of(kind_object, kept->groups));
+			lre_realloc(context, (u32)kept->sets, 0);
+		}
+		*kept = (struct kept){.code = code};
+	}
+	if (kept->sets == 0 && ++kept->uses >= often) {
+		kept->sets = (struct sets *)lre_realloc(context, 0, sizeof(struct sets));
+		if (kept->sets == 0) return 0;
+		add_reference(code);
+		clear_sets(kept->sets);
+	}
+	return kept->sets;
+}
+
+// ---- Groups ----
 
 static u32 code_of(u32 object) { return load32(object + regexp_code); }
 
@@ -85,61 +119,29 @@ static value new_groups(struct method *of) {
 	return made;
 }
 
-// shape_of_groups returns the shape of objects of an expression's groups, or 0.
-static u32 shape_of_groups(struct method *of) {
-	u32 code = code_of(of->object);
-	struct kept *kept = cache() + (code >> 4) % kept_expressions;
-	if (kept->code != code) {
-		value made = new_groups(of);
-		if (made == exception) return 0;
-		if (kept->code) {
-			JS_FreeValue(of->context, value_of(kind_string, kept->code));
-			JS_FreeValue(of->context, value_of(kind_object, kept->groups));
-		}
-		add_reference(code);
-		kept->code = code;
-		kept->groups = address_of(made);
-	}
-	return load32(kept->groups + object_shape);
-}
-
 // ---- Results ----
 
 // open_match makes a matcher of an expression whose lastIndex is a whole number, and a text.
 static u32 open_match(struct method *of, u32 context, value self, value text) {
 	if (kind_of(text) != kind_string || kind_of(self) != kind_object) return 0;
-	of->object = address_of(self);
-	if (*(u16 *)(of->object + object_class) != class_regexp) return 0;
-	struct property *names = properties(load32(of->object + object_shape));
-	value last = *(value *)load32(of->object + object_values);
+	u32 object = address_of(self);
+	if (*(u16 *)(object + object_class) != class_regexp) return 0;
+	struct property *names = properties(load32(object + object_shape));
+	value last = *(value *)load32(object + object_values);
 	if (names->atom != atom_lastIndex || flags_of(names) != flag_writable || kind_of(last) != kind_int || (int)last < 0) return 0;
-	of->context = context;
-	of->text = address_of(text);
-	u32 string = load32(of->text);
-	of->length = string & ~string_wide;
-	of->wide = (string & string_wide) != 0;
-	of->units = (place)units(of->text);
-	place expression = (place)units(code_of(of->object));
-	u32 flags = get16(expression);
-	of->global = flags & flags_global;
-	of->unicode = flags & flags_unicode;
-	if (flags & flags_indices || 2 * expression[expression_captures] + expression[expression_registers] > most_registers) return 0;
-	prepare(&of->m, &of->sets, context, expression, of->units, of->length, of->wide, of->registers);
-	return 1;
+	return open_expression(of, context, object, address_of(text)) && !(of->flags & flags_indices);
 }
-
-static u32 expression_flags(struct method *of) { return get16(of->m.code - expression_code); }
 
 // find_next finds what exec finds, and does not set lastIndex yet.
 static int find_next(struct method *of) {
-	u32 from = expression_flags(of) & flags_stateful ? (u32) * (value *)load32(of->object + object_values) : 0;
+	u32 from = of->flags & flags_stateful ? (u32) * (value *)load32(of->object + object_values) : 0;
 	int found = from > of->length ? 0 : match(&of->m, from);
 	release(&of->m);
 	return found;
 }
 
 static void advance(struct method *of, int found) {
-	if (expression_flags(of) & flags_stateful) set_lastIndex(of, found ? position(of, 1) : 0);
+	if (of->flags & flags_stateful) set_lastIndex(of, found ? position(of, 1) : 0);
 }
 
 static void free_values(u32 context, value *values, u32 count) {
@@ -168,23 +170,42 @@ inlined value again(value v) {
 	return v;
 }
 
-// groups makes the object of the groups of a match.
-static value groups(struct method *of, u32 shape, value *captures) {
-	value values[most_registers / 2];
-	u32 count = 0;
+// groups makes the object of the groups of a match, or returns declined if two of them have one name.
+static value groups(struct method *of, value *captures) {
+	u32 named = 0;
+	struct kept *kept = entry_of(code_of(of->object));
+	value values[most_registers / 2], made = exception;
 	place name = first_name(of);
 	for (u32 i = 1; i < of->m.captures / 2; i++) {
 		u32 size = size_of(name);
-		if (size > 0) values[count++] = again(captures[i]);
+		if (size > 0) values[named++] = captures[i];
 		name += size + 2;
+	}
+	u32 held = kept->sets != 0, object = held ? kept->groups : 0;
+	if (object == 0) {
+		made = new_groups(of);
+		if (made == exception) return exception;
+		object = address_of(made);
+		if (held) kept->groups = object;
+	}
+	u32 shape = load32(object + object_shape);
+	if (load32(shape + shape_count) != named) {
+		if (!held) JS_FreeValue(of->context, made);
+		return declined;
+	}
+	for (u32 i = 0; i < named; i++) again(values[i]);
+	if (!held) {
+		for (u32 i = 0; i < named; i++) ((value *)load32(object + object_values))[i] = values[i];
+		return made;
 	}
 	add_reference(shape);
 	return JS_NewObjectFromShape(of->context, shape, class_object, values);
 }
 
-// array makes the array of a match. shape is that of its groups, or 0.
-static value array(struct method *of, u32 shape) {
+// array makes the array of a match, or returns declined.
+static value array(struct method *of) {
 	u32 context = of->context, count = of->m.captures / 2, made = 0;
+	value result = exception;
 	value *values = (value *)js_malloc(context, count * sizeof(value));
 	if (values == 0) return exception;
 	for (; made < count; made++) {
@@ -192,12 +213,15 @@ static value array(struct method *of, u32 shape) {
 		values[made] = missing ? value_of(kind_undefined, 0) : part(of, position(of, start), position(of, start + 1));
 		if (values[made] == exception) goto failed;
 	}
-	value named = shape ? groups(of, shape, values) : value_of(kind_undefined, 0);
-	if (named == exception) goto failed;
+	value named = of->flags & flags_names ? groups(of, values) : value_of(kind_undefined, 0);
+	if (named == exception || named == declined) {
+		result = named;
+		goto failed;
+	}
 	value first[] = {value_of(kind_int, count), value_of(kind_int, position(of, 0)), again(value_of(kind_string, of->text)), named};
 	u32 of_arrays = load32(context + context_match_shape);
 	add_reference(of_arrays);
-	value result = JS_NewObjectFromShape(context, of_arrays, class_array, first);
+	result = JS_NewObjectFromShape(context, of_arrays, class_array, first);
 	if (result == exception) goto failed;
 	u32 object = address_of(result);
 	*(u32 *)(object + array_size) = count;
@@ -207,33 +231,16 @@ static value array(struct method *of, u32 shape) {
 failed:
 	free_values(context, values, made);
 	js_free(context, (u32)values);
-	return exception;
-}
-
-// has_all says whether each named capture has a property of its own.
-static u32 has_all(struct method *of, u32 shape) {
-	u32 named = 0;
-	place name = first_name(of);
-	for (u32 i = 2; i < of->m.captures; i += 2) {
-		u32 size = size_of(name);
-		named += size > 0;
-		name += size + 2;
-	}
-	return load32(shape + shape_count) == named;
+	return result;
 }
 
 // executed is the result of exec of a matcher that is open.
 static value executed(struct method *of) {
 	int found = find_next(of);
 	if (found < 0) return declined;
-	u32 shape = 0, named = found && expression_flags(of) & flags_names;
-	if (named) {
-		shape = shape_of_groups(of);
-		if (shape && !has_all(of, shape)) return declined;
-	}
-	advance(of, found);
-	if (!found) return value_of(kind_null, 0);
-	return named && !shape ? exception : array(of, shape);
+	value made = found ? array(of) : value_of(kind_null, 0);
+	if (made != declined) advance(of, found);
+	return made;
 }
 
 // regexp_exec is RegExp.prototype.exec.
@@ -324,7 +331,7 @@ static value copy(u32 context, u32 object) {
 // regexp_match_all is RegExp.prototype[Symbol.matchAll].
 value export(regexp_match_all)(u32 context, value self, u32 count, value *arguments) {
 	value text = arguments[0];
-	if (kind_of(text) != kind_string || !is_common(context, self) || !is_constructed(context) || !is_method(context, 15, atom_match, number_match) ||
+	if (kind_of(text) != kind_string || !is_common(context, self) || !is_constructed(context) || !is_method(context, place_match, atom_match, number_match) ||
 	    (int)*(value *)load32(address_of(self) + object_values) < 0)
 		return js_regexp_Symbol_matchAll(context, self, count, arguments);
 	value expression = copy(context, address_of(self));
@@ -369,4 +376,26 @@ value export(regexp_next)(u32 context, value self, u32 count, value *arguments, 
 		}
 	}
 	return js_regexp_string_iterator_next(context, self, count, arguments, done, magic);
+}
+
+// ---- Methods of strings ----
+
+// string_match is String.prototype.match, matchAll or search, by the symbol of the expression's method.
+value export(string_match)(u32 context, value self, u32 count, value *arguments, u32 symbol) {
+	value expression = arguments[0];
+	if (kind_of(self) == kind_string && has_exec(context, expression)) {
+		switch (symbol) {
+		case atom_match:
+			if (!is_method(context, place_match, atom_match, number_match)) break;
+			return regexp_match(context, expression, 1, &self);
+		case atom_matchAll:
+			if (!is_method(context, place_matchAll, atom_matchAll, number_matchAll) || !is_method(context, place_match, atom_match, number_match)) break;
+			if (!is_common(context, expression) || !(get16((place)units(code_of(address_of(expression)))) & flags_global)) break;
+			return regexp_match_all(context, expression, 1, &self);
+		case atom_search:
+			if (!is_method(context, place_search, atom_search, number_search)) break;
+			return regexp_search(context, expression, 1, &self);
+		}
+	}
+	return js_string_match(context, self, count, arguments, symbol);
 }

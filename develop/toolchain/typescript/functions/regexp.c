@@ -1013,6 +1013,9 @@ void prepare(struct matcher *m, struct sets *sets, u32 context, place expression
 	m->numbers = 0;
 	m->bits = 0;
 	m->sets = sets;
+}
+
+void clear_sets(struct sets *sets) {
 	sets->started = 0;
 	for (u32 i = 0; i < sets_kept; i++) sets->keys[i] = 0;
 }
@@ -1042,6 +1045,7 @@ int match(struct matcher *m, u32 from) {
 int export(regexp_execute)(u32 *registers, place expression, place text, u32 from, u32 length, u32 wide, u32 context) {
 	struct sets sets;
 	struct matcher m;
+	clear_sets(&sets);
 	prepare(&m, &sets, context, expression, text, length, wide, registers);
 	int result = match(&m, from);
 	release(&m);
@@ -1095,23 +1099,29 @@ u32 is_common(u32 context, value self) {
 	       is_getter(names, values, 9, atom_hasIndices, number_flag, 64);
 }
 
-// open_method makes a matcher of the object and the text of a method, if it can be done at once.
-u32 open_method(struct method *of, u32 context, value self, value text) {
-	if (kind_of(text) != kind_string || !is_common(context, self)) return 0;
+u32 open_expression(struct method *of, u32 context, u32 object, u32 text) {
+	u32 code = load32(object + regexp_code), string = load32(text);
+	place expression = (place)units(code);
+	if (2 * expression[expression_captures] + expression[expression_registers] > most_registers) return 0;
 	of->context = context;
-	of->object = address_of(self);
-	of->text = address_of(text);
-	u32 string = load32(of->text);
+	of->object = object;
+	of->text = text;
 	of->length = string & ~string_wide;
 	of->wide = (string & string_wide) != 0;
-	of->units = (place)units(of->text);
-	place expression = (place)units(load32(of->object + regexp_code));
-	u32 flags = get16(expression);
-	of->global = flags & flags_global;
-	of->unicode = flags & flags_unicode;
-	if (flags & flags_sticky || 2 * expression[expression_captures] + expression[expression_registers] > most_registers) return 0;
-	prepare(&of->m, &of->sets, context, expression, of->units, of->length, of->wide, of->registers);
+	of->units = (place)units(text);
+	of->flags = get16(expression);
+	of->global = of->flags & flags_global;
+	of->unicode = of->flags & flags_unicode;
+	struct sets *sets = kept_sets(context, code);
+	if (sets == 0) clear_sets(sets = &of->sets);
+	prepare(&of->m, sets, context, expression, of->units, of->length, of->wide, of->registers);
 	return 1;
+}
+
+// open_method makes a matcher of the object and the text of a method, if it can be done at once.
+static u32 open_method(struct method *of, u32 context, value self, value text) {
+	return kind_of(text) == kind_string && is_common(context, self) && open_expression(of, context, address_of(self), address_of(text)) &&
+	       !(of->flags & flags_sticky);
 }
 
 u32 position(struct method *of, u32 capture) { return (place)of->registers[capture] - of->units >> of->wide; }

@@ -80,6 +80,10 @@ struct matcher {
 // prepare makes a matcher of an expression and a text. The matcher must be released.
 void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide, u32 *registers);
 void release(struct matcher *m);
+void clear_sets(struct sets *sets);
+
+// kept_sets returns the sets that are kept of an expression's code, or 0.
+struct sets *kept_sets(u32 context, u32 code);
 
 // match finds a match at the position from, or behind it if the expression is not sticky. It returns 1, 0,
 // or an error, which is negative.
@@ -95,7 +99,7 @@ static const value exception = value_of(kind_exception, 0);
 #define most_registers 64
 
 struct method {
-	u32 context, object, global;
+	u32 context, object, flags, global;
 	u32 text, length, wide, unicode; // text is a string
 	place units;
 	u32 registers[most_registers];
@@ -107,7 +111,10 @@ u32 has_number(u32 function, u32 number);
 u32 has_exec(u32 context, value self);
 u32 is_common(u32 context, value self);
 u32 is_constructed(u32 context);
-u32 open_method(struct method *of, u32 context, value self, value text);
+
+// open_expression makes a matcher of an expression and a string, unless it has too many captures.
+u32 open_expression(struct method *of, u32 context, u32 object, u32 text);
 u32 position(struct method *of, u32 capture);
 u32 behind(struct method *of, u32 at);
 void set_lastIndex(struct method *of, u32 index);
+value regexp_match(u32 context, value self, u32 count, value *arguments);
