@@ -154,3 +154,41 @@ export function full() {
 		t.Errorf("%d %q %s", a.Status, a.Body, a.Log)
 	}
 }
+
+// Results of matches that need more memory than the handler has throw the engine's error.
+func TestMatchesThatNeedTooMuchMemoryThrow(t *testing.T) {
+	m := toolchaintest.Module(t, map[string]string{"handlers/full.ts": `import { text } from "@runner/sdk";
+const named = /(?<a>.)(?<b>..)(?<c>.)/g, ways: (() => unknown)[] = [
+  () => { named.lastIndex = 0; return named.exec("abcd"); },
+  () => [..."abcdabcd".matchAll(named)],
+  () => { const [a, ...b] = [named, 1, 2]; return [a, b]; },
+  () => "abcdabcd".match(/(?<a>.)(.)/),
+];
+export function full() {
+  const kept: unknown[] = [], errors: string[] = [];
+  let size = 1 << 20;
+  for (let round = 0; round < 400; round++) {
+    try {
+      while (size >= 8) {
+        try {
+          kept.push(new Uint8Array(size));
+        } catch {
+          size >>= 1;
+        }
+      }
+      for (;;) kept.push(ways[round % ways.length]());
+    } catch (error) {
+      errors.push(String(error));
+    }
+    kept.length -= Math.min(kept.length, round % 20);
+    size = 1 << (round % 6 + 5);
+  }
+  kept.length = 0;
+  named.lastIndex = 0;
+  return text([...new Set(errors)].join() + JSON.stringify([..."abcd".matchAll(named)].map((m) => m.groups)));
+}
+`})
+	if a := toolchaintest.Ask(t, m, "full", abi.Request{}); a.Body != `InternalError: out of memory[{"a":"a","b":"bc","c":"d"}]` {
+		t.Errorf("%d %q %s", a.Status, a.Body, a.Log)
+	}
+}

@@ -23,17 +23,6 @@
 #define matches_done 20
 #define matches_size 24
 
-// methods of RegExp.prototype: their numbers, symbols, and places among the properties
-#define number_match 203
-#define number_matchAll 204
-#define number_search 205
-#define atom_match 229
-#define atom_matchAll 230
-#define atom_search 232
-#define place_match 15
-#define place_matchAll 16
-#define place_search 17
-
 value engine(js_sub_string)(u32 context, u32 string, u32 start, u32 end);
 value engine(js_regexp_exec)(u32 context, value self, u32 count, value *arguments);
 value engine(JS_RegExpExec)(u32 context, value self, value text);
@@ -305,15 +294,6 @@ value export(regexp_flags)(u32 context, value self) {
 
 // ---- matchAll ----
 
-// is_method says whether a property of RegExp.prototype is the language's method of this number.
-static u32 is_method(u32 context, u32 i, u32 atom, u32 number) {
-	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]), shape = load32(prototype + object_shape);
-	if (load32(shape + shape_count) <= i) return 0;
-	struct property *name = properties(shape) + i;
-	value method = ((value *)load32(prototype + object_values))[i];
-	return name->atom == atom && (flags_of(name) == flags_later || flags_of(name) == flags_method && kind_of(method) == kind_object && has_number(address_of(method), number));
-}
-
 // copy makes an expression of the code of another one, whose class is common.
 static value copy(u32 context, u32 object) {
 	u32 shape = load32(object + object_shape);
@@ -331,7 +311,7 @@ static value copy(u32 context, u32 object) {
 // regexp_match_all is RegExp.prototype[Symbol.matchAll].
 value export(regexp_match_all)(u32 context, value self, u32 count, value *arguments) {
 	value text = arguments[0];
-	if (kind_of(text) != kind_string || !is_common(context, self) || !is_constructed(context) || !is_method(context, place_match, atom_match, number_match) ||
+	if (kind_of(text) != kind_string || !is_common(context, self) || !is_constructed(context) ||
 	    (int)*(value *)load32(address_of(self) + object_values) < 0)
 		return js_regexp_Symbol_matchAll(context, self, count, arguments);
 	value expression = copy(context, address_of(self));

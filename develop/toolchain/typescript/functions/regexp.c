@@ -1314,11 +1314,21 @@ value export(regexp_match)(u32 context, value self, u32 count, value *arguments)
 	return js_regexp_Symbol_match(context, self, count, arguments);
 }
 
-// is_constructed says whether the class of an expression makes expressions of this class.
+// is_method says whether a property of RegExp.prototype is the language's method of this number.
+u32 is_method(u32 context, u32 i, u32 atom, u32 number) {
+	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]), shape = load32(prototype + object_shape);
+	if (load32(shape + shape_count) <= i) return 0;
+	struct property *name = properties(shape) + i;
+	value method = ((value *)load32(prototype + object_values))[i];
+	return name->atom == atom && (flags_of(name) == flags_later || flags_of(name) == flags_method && kind_of(method) == kind_object && has_number(address_of(method), number));
+}
+
+// is_constructed says whether the class of an expression makes expressions of this class, and the constructor
+// takes it for an expression.
 u32 is_constructed(u32 context) {
 	u32 prototype = address_of(((value *)load32(context + context_prototypes))[class_regexp]), shape = load32(prototype + object_shape);
 	value constructor = *(value *)(context + context_regexp);
-	if (load32(shape + shape_count) < 20) return 0;
+	if (load32(shape + shape_count) < 20 || !is_method(context, place_match, atom_match, number_match)) return 0;
 	struct property *name = properties(shape) + 19;
 	if (name->atom != atom_constructor || flags_of(name) != flags_method || ((value *)load32(prototype + object_values))[19] != constructor) return 0;
 	u32 object = address_of(constructor);

@@ -19,6 +19,17 @@ inlined u32 get32(place at) {
 	return n;
 }
 
+// methods of RegExp.prototype: their numbers, symbols, and places among the properties
+#define number_match 203
+#define number_matchAll 204
+#define number_search 205
+#define atom_match 229
+#define atom_matchAll 230
+#define atom_search 232
+#define place_match 15
+#define place_matchAll 16
+#define place_search 17
+
 // A set has what can come first where an instruction is reached: the ASCII characters, and flags.
 // It may have more than that. Of an instruction that matches one character it has exactly the
 // ASCII characters that it matches.
@@ -110,6 +121,7 @@ struct method {
 u32 has_number(u32 function, u32 number);
 u32 has_exec(u32 context, value self);
 u32 is_common(u32 context, value self);
+u32 is_method(u32 context, u32 i, u32 atom, u32 number);
 u32 is_constructed(u32 context);
 
 // open_expression makes a matcher of an expression and a string, unless it has too many captures.

@@ -211,6 +211,18 @@ export function result(seed) {
     default:
       out.push(text.search(expression), expression.lastIndex);
   }
+  if (random.chance(2)) { // what is known of an expression is kept after some uses
+    const found = [];
+    for (let n = 0; n < 40; n++) {
+      if (n % 10 === 0) expression.lastIndex = 0;
+      const m = expression.exec(text);
+      if (n > 12) found.push(n === 39 ? shown(m) : m?.index, expression.lastIndex);
+      if (m?.[0] === "") expression.lastIndex++;
+    }
+    expression.lastIndex = random.chance(3) ? random.below(text.length + 2) : 0;
+    out.push(found, text.search(expression), expression.lastIndex, expression.test(text), expression.lastIndex, expression.flags);
+    if (expression.global) out.push([...text.matchAll(expression)].map(shown), expression.lastIndex);
+  }
   return JSON.stringify(out);
 }
 
@@ -226,10 +238,25 @@ function changing(object, name, descriptor, run) {
   }
 }
 
+/** The first values of an iterator, which may have no end. */
+function* take(iterator) {
+  let n = 0;
+  for (const m of iterator) {
+    yield m && typeof m === "object" ? [Array.isArray(m) ? [...m] : m, m.index, m.input, m.groups] : m;
+    if (++n === 9) return;
+  }
+}
+
+const matchesPrototype = Object.getPrototypeOf("".matchAll(/./g)), iteratorPrototype = Object.getPrototypeOf(matchesPrototype);
+
 /** What all methods make of an expression, and which functions of the handler they call. */
 function methods(expression, calls) {
   const out = [];
-  for (const run of [(e) => "a1b22".replace(e, "-"), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22")]) {
+  for (const run of [
+    (e) => "a1b22".replace(e, "-"), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22"),
+    (e) => "a1b22".search(e), (e) => e.flags, (e) => [...take("a1b22".matchAll(e))], (e) => [...take(e[Symbol.matchAll]("a1b22"))],
+    (e) => { const m = e.exec("a1b22"); return [m && Object.getOwnPropertyNames(m), m && Object.keys(m), Array.isArray(m), m && m.push("x"), m]; },
+  ]) {
     try {
       out.push(run(expression), typeof expression.lastIndex === "object" ? "object" : expression.lastIndex);
     } catch (error) {
@@ -259,6 +286,36 @@ const changes = [
   (made, calls) => changing(RegExp, Symbol.species, { get() { calls.push("species"); return RegExp; } }, () => methods(made(), calls)),
   (made, calls) => changing(RegExp.prototype, Symbol.replace, { value: () => (calls.push("replace"), "x") }, () => methods(made(), calls)),
   (made, calls) => changing(RegExp.prototype, Symbol.split, { value: () => (calls.push("split"), []) }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.match, { value: false }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.match, { get() { calls.push("match"); return undefined; } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.match, { value: () => (calls.push("match"), ["m"]) }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.matchAll, { value: () => (calls.push("matchAll"), ["m"]) }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.matchAll, { value: undefined }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, Symbol.search, { value: () => (calls.push("search"), 7) }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp.prototype, "test", { value: () => (calls.push("test"), 7) }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp, Symbol.species, { value: class extends RegExp { exec(text) { calls.push("exec"); return super.exec(text); } } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp, Symbol.species, { value: function (e, flags) { calls.push("new"); return new RegExp(e, flags.replace("g", "")); } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp, Symbol.species, { value: function (e) { calls.push("new"); return new RegExp(e, "gu"); } }, () => methods(made(), calls)),
+  (made, calls) => changing(RegExp, Symbol.species, { value: function () { calls.push("new"); return { exec: () => ({ 0: "" }), get lastIndex() { calls.push("get"); return 1; }, set lastIndex(n) { calls.push("set " + n); } }; } }, () => methods(made(), calls)),
+  (made, calls) => changing(matchesPrototype, "next", { value: () => (calls.push("next"), { done: true }) }, () => methods(made(), calls)),
+  (made, calls) => changing(matchesPrototype, Symbol.iterator, { value: () => (calls.push("iterator"), [1, 2][Symbol.iterator]()) }, () => methods(made(), calls)),
+  (made, calls) => changing(iteratorPrototype, Symbol.iterator, { value: () => (calls.push("iterator"), [1, 2][Symbol.iterator]()) }, () => methods(made(), calls)),
+  (made, calls) => changing(matchesPrototype, "return", { value: () => (calls.push("return"), {}) }, () => methods(made(), calls).concat([...take("aaaaaaaaaaaaaaaa".matchAll(/a/g))].length, calls.splice(0))),
+  (made, calls) => changing(Object.prototype, "return", { get() { calls.push("return"); return undefined; } }, () => methods(made(), calls).concat([...take("aaaaaaaaaaaaaaaa".matchAll(/a/g))].length, calls.splice(0))),
+  (made) => { const i = "a1b22".matchAll(made().global ? made() : /\d/g); i.next = () => ({ done: true }); return [[...i], [...take(matchesPrototype.next.call("a1b22".matchAll(/\d/g)).value)]]; },
+  (made) => { const i = "a1b22".matchAll(made().global ? made() : /\d/g); i[Symbol.iterator] = () => [7][Symbol.iterator](); return [...i]; },
+  (made) => ["next" in matchesPrototype, ...[{}, [], made(), undefined].map((x) => { try { return matchesPrototype.next.call(x); } catch (error) { return error.name; } })],
+  (made) => { const e = made(), i = "a1b22c333".matchAll(e.global ? e : /\d/g); i.next(); e.lastIndex = 4; return [i.next().value.index, e.lastIndex, i.next().done, i.next(), i.next()]; },
+  (made) => { const e = made(); e.lastIndex = 2; const all = e.global ? [..."a1b22".matchAll(e)].map((m) => m.index) : 0; return [all, e.lastIndex]; },
+  (made) => [..."12"].map(() => /^(?<a>\d)(?<b>x)?(?<__proto__>1)?/.exec("12")).map((m) => [Object.keys(m.groups), Object.getPrototypeOf(m.groups), delete m.groups.a, m.groups.a = 5, JSON.stringify(m.groups), m.groups]),
+  (made) => { // Node.js 20 refuses it
+    const e = new RegExp("(?:(?<a>\\d)|(?<a>x))(?<b>.)");
+    return Array.from({ length: 40 }, () => e.exec("xy")).map((m) => [Object.entries(m.groups), m.groups.c = 1, Object.freeze(m.groups), Object.isFrozen(m.groups)]).at(-1);
+  },
+  (made) => { const e = /(?<first>\w)(?<second>\d)?/g, all = []; for (let n = 0; n < 40; n++) { const m = e.exec("a1b22"); all.push(m && Object.entries(m.groups)); if (m) { m.groups.more = n; delete m.groups.first; } } return all; },
+  (made) => ["a1b22", new String("a1"), { toString: () => "b2" }, 12].map((text) => [made().exec(text)?.index, made().test(text), made()[Symbol.search](text), RegExp.prototype.exec.call(made(), text)?.input]),
+  (made) => [undefined, null, 1, "a", { source: "a" }, /a/].map((self) => ["exec", "test", Symbol.search, Symbol.matchAll].map((name) => { try { return String(RegExp.prototype[name].call(self, "a1")); } catch (error) { return error.name; } })),
+  (made) => [undefined, null, "1", { [Symbol.search]: () => 3, [Symbol.matchAll]: () => 4, [Symbol.match]: () => 5 }].map((x) => ["search", "match", "matchAll"].map((name) => { try { return JSON.stringify("a1"[name](x)); } catch (error) { return error.name; } })),
   (made, calls) => changing(Array.prototype, "0", { set() { throw new Error("set"); } }, () => methods(made(), { splice: () => calls })),
   (made) => ["a1b22".replace(made(), "$&$&"), "a1b22".replace(made(), () => "$1"), "a1b22".replace(made(), 1), "a1b22".replace(made(), undefined), "a1b22".split(made(), 1), "a1b22".split(made(), undefined)],
   (made) => [RegExp.prototype[Symbol.replace].call(made(), 12, "x"), RegExp.prototype[Symbol.split].call(made(), "a" + 1), RegExp.prototype[Symbol.match].call(made())],
