@@ -165,11 +165,11 @@ const named = /(?<a>.)(?<b>..)(?<c>.)/g, ways: (() => unknown)[] = [
   () => "abcdabcd".match(/(?<a>.)(.)/),
 ];
 export function full() {
-  const kept: unknown[] = [], errors: string[] = [];
-  let size = 1 << 20;
-  for (let round = 0; round < 400; round++) {
+  const errors = new Set<string>();
+  for (let round = 0; round < 40; round++) {
+    const kept: unknown[] = [];
     try {
-      while (size >= 8) {
+      for (let size = 1 << 20; size > 8 << (round >> 2); ) {
         try {
           kept.push(new Uint8Array(size));
         } catch {
@@ -178,14 +178,12 @@ export function full() {
       }
       for (;;) kept.push(ways[round % ways.length]());
     } catch (error) {
-      errors.push(String(error));
+      kept.length = 0;
+      if (error) errors.add(String(error)); // null: there was not even memory for the error
     }
-    kept.length -= Math.min(kept.length, round % 20);
-    size = 1 << (round % 6 + 5);
   }
-  kept.length = 0;
   named.lastIndex = 0;
-  return text([...new Set(errors)].join() + JSON.stringify([..."abcd".matchAll(named)].map((m) => m.groups)));
+  return text([...errors].join() + JSON.stringify([..."abcd".matchAll(named)].map((m) => m.groups)));
 }
 `})
 	if a := toolchaintest.Ask(t, m, "full", abi.Request{}); a.Body != `InternalError: out of memory[{"a":"a","b":"bc","c":"d"}]` {
