@@ -117,7 +117,7 @@ func bindings() []binding {
 //	     values
 //	152  u32: 1 if memory was refused
 //	160  the cache of regular expressions: see functions/matches.c
-//	416  the buffer for the host's output and for JSON, and a byte after it
+//	288  the buffer for the host's output and for JSON, and a byte after it
 const (
 	slotBytes    = 8
 	numberAt     = 64
@@ -126,7 +126,7 @@ const (
 	functionsAt  = 104
 	exhaustedAt  = 152
 	cacheAt      = 160
-	outputAt     = 416
+	outputAt     = 288
 	outputBytes  = 8 << 10
 	scratchBytes = outputAt + outputBytes + 1
 	valueBytes   = 8

@@ -37,39 +37,58 @@ value engine(JS_NewObjectClass)(u32 context, u32 class);
 
 // ---- Cache ----
 
-// What is known of an expression that is used often is kept: the sets of its matcher, and an object of its groups,
-// for the shape. The entry has a reference to its code then, so that no other code gets its address. Before that it
-// has not, because a reference changes a page of memory.
+// What is known of an expression that is used often is kept: an object of its groups, for the shape, and the sets of
+// its matcher. There is a reference to its code then, so that no other code gets its address. Before that there is
+// none, because a reference changes a page of memory.
 struct kept {
-	u32 code, uses;
-	u32 groups; // 0: there is none
-	struct sets *sets;
+	u32 groups; // 0: there is no object yet
+	struct sets sets;
+};
+
+struct entry {
+	u32 code;
+	u32 kept; // an address; below often, how often the code was used
 };
 
 #define often 16
-#define kept_expressions 16 // develop/toolchain/typescript/glue.go has the memory
+#define cache_entries 16 // develop/toolchain/typescript/glue.go has the memory
 
-struct kept *engine(cache)(void);
+struct entry *engine(cache)(void);
 
-static struct kept *entry_of(u32 code) { return cache() + (code >> 3 ^ code >> 7) % kept_expressions; }
+static struct entry *entry_of(u32 code) { return cache() + (code >> 3 ^ code >> 7) % cache_entries; }
+
+// kept_of returns what is kept of an expression's code, or 0.
+static struct kept *kept_of(u32 code) {
+	u32 kept = entry_of(code)->kept;
+	return kept < often ? 0 : (struct kept *)kept;
+}
 
 struct sets *kept_sets(u32 context, u32 code) {
-	struct kept *kept = entry_of(code);
-	if (kept->code != code) {
-		if (kept->sets) {
-			JS_FreeValue(context, value_of(kind_string, kept->code));
-			if (kept->groups) JS_FreeValue(context, value_of(kind_object, kept->groups));
-			lre_realloc(context, (u32)kept->sets, 0);
+	struct entry *entry = entry_of(code);
+	if (entry->code != code) {
+		if (entry->kept >= often) {
+			struct kept *old = (struct kept *)entry->kept;
+			JS_FreeValue(context, value_of(kind_string, entry->code));
+			if (old->groups) JS_FreeValue(context, value_of(kind_object, old->groups));
+			lre_realloc(context, entry->kept, 0);
 		}
-		*kept = (struct kept){.code = code};
+		*entry = (struct entry){.code = code};
+		return 0;
 	}
-	if (kept->sets == 0 && ++kept->uses >= often) {
-		kept->sets = (struct sets *)lre_realloc(context, 0, sizeof(struct sets));
-		if (kept->sets == 0) return 0;
+	if (entry->kept < often - 1) {
+		entry->kept++;
+		return 0;
+	}
+	struct kept *kept = (struct kept *)entry->kept;
+	if (entry->kept < often) {
+		kept = (struct kept *)lre_realloc(context, 0, sizeof(struct kept));
+		if (kept == 0) return 0;
+		entry->kept = (u32)kept;
 		add_reference(code);
-		clear_sets(kept->sets);
+		kept->groups = 0;
+		clear_sets(&kept->sets);
 	}
-	return kept->sets;
+	return &kept->sets;
 }
 
 // ---- Groups ----
@@ -162,7 +181,7 @@ inlined value again(value v) {
 // groups makes the object of the groups of a match, or returns declined if two of them have one name.
 static value groups(struct method *of, value *captures) {
 	u32 named = 0;
-	struct kept *kept = entry_of(code_of(of->object));
+	struct kept *kept = kept_of(code_of(of->object));
 	value values[most_registers / 2], made = exception;
 	place name = first_name(of);
 	for (u32 i = 1; i < of->m.captures / 2; i++) {
@@ -170,20 +189,20 @@ static value groups(struct method *of, value *captures) {
 		if (size > 0) values[named++] = captures[i];
 		name += size + 2;
 	}
-	u32 held = kept->sets != 0, object = held ? kept->groups : 0;
+	u32 object = kept ? kept->groups : 0;
 	if (object == 0) {
 		made = new_groups(of);
 		if (made == exception) return exception;
 		object = address_of(made);
-		if (held) kept->groups = object;
+		if (kept) kept->groups = object;
 	}
 	u32 shape = load32(object + object_shape);
 	if (load32(shape + shape_count) != named) {
-		if (!held) JS_FreeValue(of->context, made);
+		if (!kept) JS_FreeValue(of->context, made);
 		return declined;
 	}
 	for (u32 i = 0; i < named; i++) again(values[i]);
-	if (!held) {
+	if (!kept) {
 		for (u32 i = 0; i < named; i++) ((value *)load32(object + object_values))[i] = values[i];
 		return made;
 	}

@@ -93,7 +93,8 @@ void prepare(struct matcher *m, struct sets *sets, u32 context, place expression
 void release(struct matcher *m);
 void clear_sets(struct sets *sets);
 
-// kept_sets returns the sets that are kept of an expression's code, or 0.
+// kept_sets returns the sets that are kept of an expression's code, or 0. They are valid until the next call: a
+// matcher that has them must not be used after code of the handler has run.
 struct sets *kept_sets(u32 context, u32 code);
 
 // match finds a match at the position from, or behind it if the expression is not sticky. It returns 1, 0,
