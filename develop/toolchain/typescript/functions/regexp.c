@@ -561,8 +561,31 @@ called void begin_sets(struct matcher *m) {
 	place pc = m->begin;
 	while (*pc == op_save_start) pc += 2;
 	m->sets->boundary = *pc == op_word_boundary;
-	find(m, &m->sets->starts, pc, 1);
+	struct set *s = &m->sets->starts, *behind = &m->sets->behind;
+	find(m, s, pc, 1);
 	m->sets->started = 1;
+	pc += m->sets->boundary;
+	while (*pc == op_save_start) pc += 2;
+	place loop = after(pc);
+	m->sets->run = 0;
+	if (loop == 0 || *loop != op_split_goto_first || target(loop + 1) != pc || s->flags != set_inside) return;
+	find(m, behind, loop + 5, 1);
+	m->sets->run = !(behind->flags & set_any || s->low & behind->low || s->high & behind->high);
+}
+
+// run_fails says whether no attempt in a run can succeed, and sets at to the end of the run then.
+inlined u32 run_fails(struct matcher *m, place *at, enum text text) {
+	const struct set *s = &m->sets->starts;
+	u64 low = s->low, high = s->high;
+	place end = m->end, to = *at;
+	do to += step(text);
+	while (to < end && unit(to, text) < 128 && (unit(to, text) & 64 ? high : low) >> (unit(to, text) & 63) & 1);
+	if (may(&m->sets->behind, to, end, text)) {
+		m->run = to;
+		return 0;
+	}
+	*at = to;
+	return 1;
 }
 
 // next_start finds the next position where an attempt can succeed, or 0.
@@ -588,10 +611,11 @@ inlined place next_start(struct matcher *m, place at, enum text text) {
 	if (text == text_bytes && !(s->flags & set_other) && !(low & low - 1) && !(high & high - 1) && !low != !high) {
 		at = next_byte(at, end, low ? __builtin_ctzll(low) : 64 + __builtin_ctzll(high));
 	} else {
-		u32 other = s->flags & set_other, boundary = m->sets->boundary;
+		u32 other = s->flags & set_other, boundary = m->sets->boundary, run = text != text_pairs && m->sets->run;
 		while (at < end) {
 			u32 c = unit(at, text);
 			if (c < 128 ? (c & 64 ? high : low) >> (c & 63) & 1 : other) {
+				if (run && at >= m->run && run_fails(m, &at, text)) continue;
 				if (!boundary || is_word(c, 0) != is_word(unit(at - step(text), text), 0)) return at;
 			}
 			if (text == text_pairs)
@@ -1007,6 +1031,7 @@ void prepare(struct matcher *m, struct sets *sets, u32 context, place expression
 	m->wide = wide;
 	m->registers = registers;
 	m->captures = 2 * expression[expression_captures];
+	m->run = text;
 	m->stack = m->first;
 	m->top = m->first + first_words;
 	m->spent = m->refused = 0;

@@ -62,6 +62,8 @@ struct sets {
 	u32 started;      // starts is known
 	u32 boundary;     // it begins with \b
 	struct set starts;
+	u32 run;          // it begins with a run of starts, and
+	struct set behind; // no start can come behind the run
 	u32 keys[sets_kept]; // an instruction, or its complement: it was reached once, and has no set
 	struct set of[sets_kept];
 };
@@ -79,6 +81,7 @@ struct matcher {
 	struct site *sites;
 	u64 *bits;
 	u32 positions, refused;
+	place run; // the end of the last run that can lead to a match
 	struct sets *sets;
 	u32 first[first_words];
 };
