@@ -1,5 +1,5 @@
-// Iteration over arrays for TypeScript modules: for-of and the assignment to an array's pattern. The functions do
-// what the engine's do, for arrays whose iterator the handler has not changed, and leave the rest to the engine's.
+// Iteration for TypeScript modules: for-of and patterns of arrays. The functions do what the engine's do, for arrays
+// and iterators of matchAll whose class the handler has not changed, and leave the rest to the engine's.
 
 #include "engine.h"
 
@@ -53,14 +53,16 @@ static u32 language_method(u32 object, u32 atom, u32 number, u32 magic) {
 	value *method = own(object, atom, &flags);
 	if (method == 0 || flags & flags_special || kind_of(*method) != kind_object) return 0;
 	u32 function = address_of(*method);
-	return *(u16 *)(function + object_class) == class_function && *(u32 *)(function + function_number) == number && load32(function + function_magic) >> 16 == magic ? function : 0;
+	if (*(u16 *)(function + object_class) != class_function || *(u32 *)(function + function_number) != number) return 0;
+	return load32(function + function_magic) >> 16 == magic ? function : 0;
 }
 
 // start_array replaces an array by its iterator and the method next, and says whether it could.
 static int start_array(u32 context, value *top) {
 	value array = top[-1];
 	u32 object = address_of(array), prototype = prototype_of(context, class_array), flags;
-	if (parent_of(object) != prototype || own(object, atom_iterator, &flags) || !language_method(prototype, atom_iterator, number_iterate, kind_values)) return 0;
+	if (parent_of(object) != prototype || own(object, atom_iterator, &flags)) return 0;
+	if (!language_method(prototype, atom_iterator, number_iterate, kind_values)) return 0;
 	u32 next = language_method(prototype_of(context, class_array_iterator), atom_next, number_next, 0);
 	if (next == 0) return 0;
 	value made = JS_NewObjectClass(context, class_array_iterator);
@@ -84,7 +86,8 @@ static int start_array(u32 context, value *top) {
 // it could.
 static int start_matches(u32 context, value *top) {
 	u32 object = address_of(top[-1]), prototype = prototype_of(context, class_matches), flags;
-	if (parent_of(object) != prototype || own(object, atom_iterator, &flags) || own(object, atom_next, &flags) || own(prototype, atom_iterator, &flags)) return 0;
+	if (parent_of(object) != prototype || own(object, atom_iterator, &flags) || own(object, atom_next, &flags)) return 0;
+	if (own(prototype, atom_iterator, &flags)) return 0;
 	u32 parent = parent_of(prototype), next = language_method(prototype, atom_next, number_next_match, 0);
 	if (next == 0 || parent == 0 || !language_method(parent, atom_iterator, number_self, 0)) return 0;
 	add_reference(next);
@@ -117,7 +120,8 @@ static value following(value self) {
 	u32 data = load32(address_of(self) + object_data);
 	if (data == 0 || kind_of(*(value *)data) != kind_object || load32(data + iterator_kind) != kind_values) return none;
 	u32 array = address_of(*(value *)data), index = load32(data + iterator_index);
-	if (*(u16 *)(array + object_class) != class_array || !(*(u8 *)(array + object_flags) & flag_fast_array) || index >= load32(array + array_count)) return none;
+	if (*(u16 *)(array + object_class) != class_array || !(*(u8 *)(array + object_flags) & flag_fast_array)) return none;
+	if (index >= load32(array + array_count)) return none;
 	*(u32 *)(data + iterator_index) = index + 1;
 	value found = ((value *)load32(array + array_values))[index];
 	if (kind_of(found) >= kind_first) add_reference(address_of(found));
@@ -151,6 +155,7 @@ value export(iterate)(u32 context, value iterator, value method, u32 count, valu
 u32 export(close)(u32 context, value iterator, u32 failed) {
 	if (kind_of(iterator) != kind_object) return JS_IteratorClose(context, iterator, failed);
 	for (u32 object = address_of(iterator), flags; object != 0; object = parent_of(object))
-		if (*(u8 *)(object + object_flags) & flag_exotic || own(object, atom_return, &flags)) return JS_IteratorClose(context, iterator, failed);
+		if (*(u8 *)(object + object_flags) & flag_exotic || own(object, atom_return, &flags))
+			return JS_IteratorClose(context, iterator, failed);
 	return failed ? -1u : 0;
 }

@@ -9,6 +9,7 @@
 #define flags_indices 0x40
 #define flags_names 0x80 // some captures have names
 #define flags_stateful (flags_global | flags_sticky)
+#define flags_throw 0x4000 // of a definition: an error is an exception
 
 #define context_match_shape 44 // of the arrays of exec: length, index, input, groups
 #define array_size 24          // how many values there is memory for
@@ -30,7 +31,8 @@ value engine(js_regexp_test)(u32 context, value self, u32 count, value *argument
 value engine(js_regexp_Symbol_search)(u32 context, value self, u32 count, value *arguments);
 value engine(js_regexp_Symbol_matchAll)(u32 context, value self, u32 count, value *arguments);
 value engine(js_regexp_get_flags)(u32 context, value self);
-value engine(js_regexp_string_iterator_next)(u32 context, value self, u32 count, value *arguments, u32 *done, u32 magic);
+value engine(js_regexp_string_iterator_next)(u32 context, value self, u32 count, value *arguments, u32 *done,
+                                             u32 magic);
 value engine(js_string_match)(u32 context, value self, u32 count, value *arguments, u32 symbol);
 value engine(JS_NewObjectProto)(u32 context, value prototype);
 value engine(JS_NewObjectClass)(u32 context, u32 class);
@@ -116,7 +118,8 @@ static value new_groups(struct method *of) {
 		u32 size = size_of(name);
 		if (size > 0) {
 			u32 atom = JS_NewAtomLen(context, name, size);
-			if (atom == 0 || (int)JS_DefinePropertyValue(context, made, atom, value_of(kind_undefined, 0), flags_plain | 0x4000) < 0) {
+			value none = value_of(kind_undefined, 0);
+			if (atom == 0 || (int)JS_DefinePropertyValue(context, made, atom, none, flags_plain | flags_throw) < 0) {
 				JS_FreeValue(context, made);
 				made = exception;
 			}
@@ -136,7 +139,8 @@ static u32 open_match(struct method *of, u32 context, value self, value text) {
 	if (*(u16 *)(object + object_class) != class_regexp) return 0;
 	struct property *names = properties(load32(object + object_shape));
 	value last = *(value *)load32(object + object_values);
-	if (names->atom != atom_lastIndex || flags_of(names) != flag_writable || kind_of(last) != kind_int || (int)last < 0) return 0;
+	if (names->atom != atom_lastIndex || flags_of(names) != flag_writable) return 0;
+	if (kind_of(last) != kind_int || (int)last < 0) return 0;
 	return open_expression(of, context, object, address_of(text)) && !(of->flags & flags_indices);
 }
 
@@ -161,7 +165,8 @@ static void free_values(u32 context, value *values, u32 count) {
 // part is a part of the text.
 static value part(struct method *of, u32 start, u32 end) {
 	u32 count = end - start;
-	if (of->wide || count - 1 >= short_part || count == of->length) return js_sub_string(of->context, of->text, start, end);
+	if (of->wide || count - 1 >= short_part || count == of->length)
+		return js_sub_string(of->context, of->text, start, end);
 	u32 made = js_alloc_string(of->context, count, 0);
 	if (made == 0) return exception;
 	u8 *to = (u8 *)made + string_data;
@@ -226,7 +231,8 @@ static value array(struct method *of) {
 		result = named;
 		goto failed;
 	}
-	value first[] = {value_of(kind_int, count), value_of(kind_int, position(of, 0)), again(value_of(kind_string, of->text)), named};
+	value text = again(value_of(kind_string, of->text));
+	value first[] = {value_of(kind_int, count), value_of(kind_int, position(of, 0)), text, named};
 	u32 of_arrays = load32(context + context_match_shape);
 	add_reference(of_arrays);
 	result = JS_NewObjectFromShape(context, of_arrays, class_array, first);
@@ -355,9 +361,11 @@ value export(regexp_match_all)(u32 context, value self, u32 count, value *argume
 
 // regexp_next is the method next of the iterators of matchAll.
 value export(regexp_next)(u32 context, value self, u32 count, value *arguments, u32 *done, u32 magic) {
-	u32 data = kind_of(self) == kind_object && *(u16 *)(address_of(self) + object_class) == class_matches ? load32(address_of(self) + object_data) : 0;
+	u32 object = address_of(self), data = 0;
+	if (kind_of(self) == kind_object && *(u16 *)(object + object_class) == class_matches) data = load32(object + object_data);
 	struct method of;
-	if (data && !load32(data + matches_done) && has_exec(context, *(value *)data) && open_match(&of, context, *(value *)data, ((value *)data)[1])) {
+	if (data && !load32(data + matches_done) && has_exec(context, *(value *)data) &&
+	    open_match(&of, context, *(value *)data, ((value *)data)[1])) {
 		u32 global = *(u8 *)(data + matches_global), unicode = *(u8 *)(data + matches_unicode);
 		value made = global == (of.global != 0) && unicode == (of.unicode != 0) ? executed(&of) : declined;
 		if (made == exception) {
@@ -388,8 +396,9 @@ value export(string_match)(u32 context, value self, u32 count, value *arguments,
 			if (!is_method(context, place_match, atom_match, number_match)) break;
 			return regexp_match(context, expression, 1, &self);
 		case atom_matchAll:
-			if (!is_method(context, place_matchAll, atom_matchAll, number_matchAll) || !is_method(context, place_match, atom_match, number_match)) break;
-			if (!is_common(context, expression) || !(get16((place)units(code_of(address_of(expression)))) & flags_global)) break;
+			if (!is_method(context, place_matchAll, atom_matchAll, number_matchAll)) break;
+			if (!is_common(context, expression) || !is_method(context, place_match, atom_match, number_match)) break;
+			if (!(get16((place)units(code_of(address_of(expression)))) & flags_global)) break;
 			return regexp_match_all(context, expression, 1, &self);
 		case atom_search:
 			if (!is_method(context, place_search, atom_search, number_search)) break;

@@ -5,6 +5,7 @@
 //     characters, at edges of words, at starts of lines, or nowhere else
 //   - it remembers no alternative that the next character excludes
 //   - it remembers a repeated character as one range of positions, and tests it by a bitmap
+//   - it begins nowhere in a run of characters behind which the expression cannot go on
 //   - after much work it notes which instructions were reached at which positions, and does not try
 //     them again. So no expression takes exponential time, unless it has a back reference, or the
 //     time is spent in a lookahead or a lookbehind, or in two counted groups, one inside of the other
@@ -14,7 +15,7 @@
 // of loops.
 //
 // The methods replace, match and split of an expression do at once what the engine does match by
-// match, in common cases.
+// match, in common cases. Those whose results are arrays of matches are in matches.c.
 
 #include "regexp.h"
 #include "words.h"
@@ -1107,7 +1108,8 @@ u32 has_exec(u32 context, value self) {
 	names = properties(shape) + 10;
 	if (names->atom != atom_exec) return 0;
 	value exec = ((value *)load32(prototype + object_values))[10];
-	return flags_of(names) == flags_later || flags_of(names) == flags_method && kind_of(exec) == kind_object && has_number(address_of(exec), number_exec);
+	if (flags_of(names) == flags_later) return 1;
+	return flags_of(names) == flags_method && kind_of(exec) == kind_object && has_number(address_of(exec), number_exec);
 }
 
 // is_common says whether an object has the class that the language defines, without a change that
@@ -1345,7 +1347,9 @@ u32 is_method(u32 context, u32 i, u32 atom, u32 number) {
 	if (load32(shape + shape_count) <= i) return 0;
 	struct property *name = properties(shape) + i;
 	value method = ((value *)load32(prototype + object_values))[i];
-	return name->atom == atom && (flags_of(name) == flags_later || flags_of(name) == flags_method && kind_of(method) == kind_object && has_number(address_of(method), number));
+	if (name->atom != atom) return 0;
+	if (flags_of(name) == flags_later) return 1;
+	return flags_of(name) == flags_method && kind_of(method) == kind_object && has_number(address_of(method), number);
 }
 
 // is_constructed says whether the class of an expression makes expressions of this class, and the constructor

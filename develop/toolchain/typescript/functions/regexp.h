@@ -92,7 +92,8 @@ struct matcher {
 #define pause_after 10000
 
 // prepare makes a matcher of an expression and a text. The matcher must be released.
-void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide, u32 *registers);
+void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide,
+             u32 *registers);
 void release(struct matcher *m);
 void clear_sets(struct sets *sets);
 
