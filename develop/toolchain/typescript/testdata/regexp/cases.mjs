@@ -229,7 +229,7 @@ function changing(object, name, descriptor, run) {
 /** What all methods make of an expression, and which functions of the handler they call. */
 function methods(expression, calls) {
   const out = [];
-  for (const run of [(e) => "a1b22".replace(e, "-"), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22")]) {
+  for (const run of [(e) => "a1b22".replace(e, "-"), (e) => "a1b22".replace(e, (...all) => (calls.push("by"), all.length + "$&")), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22")]) {
     try {
       out.push(run(expression), typeof expression.lastIndex === "object" ? "object" : expression.lastIndex);
     } catch (error) {
