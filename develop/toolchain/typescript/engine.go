@@ -34,12 +34,19 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // source.
 var engineFunctions = map[string]uint32{
 	"fmod":                     288,
+	"free_gc_object":           46,
+	"free_property":            52,
+	"free_shape":               53,
 	"js_alloc_string":          322,
 	"js_binary_logic_slow":     123,
 	"JS_FreeValue":             39,
 	"JS_FreeValueRT":           40,
+	"js_free":                  82,
+	"js_free_rt":               22,
 	"js_json_parse":            921, // JSON.parse
 	"js_json_stringify":        928, // JSON.stringify
+	"js_malloc":                63,
+	"js_malloc_rt":             21,
 	"JS_NewObjectFromShape":    103,
 	"js_poll_interrupts":       93,
 	"js_regexp_Symbol_match":   976,

@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -25,10 +25,15 @@ var replacements = map[string]string{
 	"regexp_replace": "js_regexp_Symbol_replace",
 	"regexp_split":   "js_regexp_Symbol_split",
 
+	"allocate":        "js_malloc",
+	"allocate_of":     "js_malloc_rt",
 	"binary_logic":    "js_binary_logic_slow",
+	"free_counted":    "free_gc_object",
 	"free_value":      "JS_FreeValue",
 	"free_value_of":   "JS_FreeValueRT",
 	"poll_interrupts": "js_poll_interrupts",
+	"release":         "js_free",
+	"release_of":      "js_free_rt",
 	"remainder":       "fmod",
 	"set_variable":    "set_value",
 }
