@@ -33,16 +33,19 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // engineFunctions are functions of the engine that it does not export, by their names in its
 // source.
 var engineFunctions = map[string]uint32{
+	"find_own_property":        99,
 	"fmod":                     288,
 	"free_gc_object":           46,
 	"free_property":            52,
 	"free_shape":               53,
+	"hash_string8":             386,
 	"js_alloc_string":          322,
 	"js_binary_logic_slow":     123,
 	"JS_FreeValue":             39,
 	"JS_FreeValueRT":           40,
 	"js_free":                  82,
 	"js_free_rt":               22,
+	"JS_GetPropertyValue":      142,
 	"js_json_parse":            921, // JSON.parse
 	"js_json_stringify":        928, // JSON.stringify
 	"js_malloc":                63,
@@ -52,13 +55,18 @@ var engineFunctions = map[string]uint32{
 	"js_regexp_Symbol_match":   976,
 	"js_regexp_Symbol_replace": 972,
 	"js_regexp_Symbol_split":   979,
+	"js_relational_slow":       122,
 	"JS_ThrowOutOfMemory":      30,
 	"lre_canonicalize":         1488,
 	"lre_exec":                 963, // one match of a regular expression
 	"lre_is_space":             331,
 	"lre_realloc":              948,
+	"memcmp":                   365,
 	"perform_promise_then":     438,
 	"set_value":                109,
+	"string_units":             51,
+	"to_float":                 273,
+	"to_numeric":               282,
 }
 
 // engineFiles always has the licence notices, and the engine if it was present when this
