@@ -40,6 +40,7 @@ var engineFunctions = map[string]uint32{
 	"free_shape":               53,
 	"hash_string8":             386,
 	"js_alloc_string":          322,
+	"js_array_sort":            1279, // Array.prototype.sort
 	"js_binary_logic_slow":     123,
 	"JS_FreeValue":             39,
 	"JS_FreeValueRT":           40,
@@ -51,11 +52,13 @@ var engineFunctions = map[string]uint32{
 	"js_malloc":                63,
 	"js_malloc_rt":             21,
 	"JS_NewObjectFromShape":    103,
+	"js_number_toFixed":        1242, // Number.prototype.toFixed
 	"js_poll_interrupts":       93,
 	"js_regexp_Symbol_match":   976,
 	"js_regexp_Symbol_replace": 972,
 	"js_regexp_Symbol_split":   979,
 	"js_relational_slow":       122,
+	"js_string_concat":         1205, // String.prototype.concat
 	"JS_ThrowOutOfMemory":      30,
 	"lre_canonicalize":         1488,
 	"lre_exec":                 963, // one match of a regular expression

@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c functions/operators.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c functions/operators.c functions/sort.c functions/strings.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -27,6 +27,7 @@ var replacements = map[string]string{
 
 	"allocate":        "js_malloc",
 	"allocate_of":     "js_malloc_rt",
+	"array_sort":      "js_array_sort",
 	"binary_logic":    "js_binary_logic_slow",
 	"compare_bytes":   "memcmp",
 	"find_property":   "find_own_property",
@@ -36,6 +37,7 @@ var replacements = map[string]string{
 	"free_value_of":   "JS_FreeValueRT",
 	"get_element":     "JS_GetPropertyValue",
 	"hash_bytes":      "hash_string8",
+	"number_toFixed":  "js_number_toFixed",
 	"numeric":         "to_numeric",
 	"poll_interrupts": "js_poll_interrupts",
 	"release":         "js_free",
@@ -43,6 +45,7 @@ var replacements = map[string]string{
 	"relational":      "js_relational_slow",
 	"remainder":       "fmod",
 	"set_variable":    "set_value",
+	"string_concat":   "js_string_concat",
 	"units_of":        "string_units",
 }
 
