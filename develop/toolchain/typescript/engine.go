@@ -33,6 +33,7 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // engineFunctions are functions of the engine that it does not export, by their names in its
 // source.
 var engineFunctions = map[string]uint32{
+	"add_property":             158,
 	"find_own_property":        99,
 	"fmod":                     288,
 	"free_gc_object":           46,

@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c functions/operators.c functions/sort.c functions/strings.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c functions/operators.c functions/shapes.c functions/sort.c functions/strings.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -40,6 +40,7 @@ var replacements = map[string]string{
 	"number_toFixed":  "js_number_toFixed",
 	"numeric":         "to_numeric",
 	"poll_interrupts": "js_poll_interrupts",
+	"property_added":  "add_property",
 	"release":         "js_free",
 	"release_of":      "js_free_rt",
 	"relational":      "js_relational_slow",

@@ -32,6 +32,15 @@ static u32 digit_count(u32 n) {
 	return count;
 }
 
+// whole makes an integer of a number that is one.
+static value whole(value v) {
+	if (!is_float(v)) return v;
+	u64 form = v + float_bias;
+	double d;
+	__builtin_memcpy(&d, &form, 8);
+	return __builtin_fabs(d) < 2147483648.0 && (double)(int)d == d ? value_of(kind_int, (int)d) : v;
+}
+
 static u64 magnitude(value v) { return (int)v < 0 ? -(long long)(int)v : (int)v; }
 
 // string_concat joins a text with texts and numbers.
@@ -40,7 +49,7 @@ value export(string_concat)(u32 context, value self, u32 count, value *arguments
 	if (kind_of(self) != kind_string || count > most_parts || (int)count < 0) return js_string_concat(context, self, count, arguments);
 	u32 length = 0, wide = 0, made = 0;
 	for (u32 i = 0; i <= count; i++) {
-		value part = i == 0 ? self : arguments[i - 1];
+		value part = i == 0 ? self : whole(arguments[i - 1]);
 		if (kind_of(part) == kind_int) {
 			length += digit_count(magnitude(part)) + ((int)part < 0);
 			parts[i] = part;
@@ -92,28 +101,28 @@ value export(number_toFixed)(u32 context, value self, u32 count, value *argument
 	if (kind_of(wanted) != kind_int || (u32)wanted > 3) goto engine;
 	u32 places = (u32)wanted, factor = 1, negative;
 	for (u32 i = 0; i < places; i++) factor *= 10;
-	u64 whole;
+	u64 number;
 	if (kind_of(self) == kind_int) {
-		whole = magnitude(self) * factor;
+		number = magnitude(self) * factor;
 		negative = (int)self < 0;
 	} else if (is_float(self)) {
 		u64 form = self + float_bias;
 		int exponent = (int)(form >> 52 & 0x7ff) - 1075; // the number is mantissa * 2^exponent
 		if (exponent > -1 || exponent < -62) goto engine;
 		u64 product = (form & 0xfffffffffffff | 0x10000000000000) * factor;
-		whole = product >> -exponent;
-		if (product >> (-exponent - 1) & 1) whole++; // a half is rounded up
+		number = product >> -exponent;
+		if (product >> (-exponent - 1) & 1) number++; // a half is rounded up
 		negative = form >> 63;
 	} else
 		goto engine;
 	u8 text[most_digits + 4], *end = text + sizeof(text), *at = end;
-	u32 fraction = whole % factor;
-	whole /= factor;
+	u32 fraction = number % factor;
+	number /= factor;
 	if (places > 0) {
 		for (u32 i = 0; i < places; i++, fraction /= 10) *--at = '0' + fraction % 10;
 		*--at = '.';
 	}
-	at = digits(at, whole);
+	at = digits(at, number);
 	if (negative) *--at = '-';
 	u32 n = end - at, made = js_alloc_string(context, n, 0);
 	if (made == 0) return exception;
