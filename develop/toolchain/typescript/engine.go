@@ -110,7 +110,7 @@ func Notices() string {
 // Deeper recursion is a RangeError. It must occur before the sandbox's limit of the native
 // stack, of which each byte here takes up to 20 (measured with some forty kinds of
 // recursion, callbacks and conversions among them). At that limit a handler traps.
-const javascriptStack = 640_000
+const javascriptStack = 610_000
 
 // Flags of qjs_compile.
 const stripSource = 16

@@ -57,7 +57,7 @@ var reduction = wasm.Reduction{
 	Functions: []uint32{interpreter, getProperty, concatStrings, compareStrings, equalStrings},
 	Clear:     []wasm.Bits{{Offset: 753, Mask: 0x80}}, // of the flags of JS_SetDumpFlags, which nothing sets
 	Constant:  []uint32{1_090_640},
-	Inline:    []string{"free_value", "free_value_of", "poll_interrupts", "set_variable", "find_property", "numeric", "float_of", "units_of"},
+	Inline:    []string{"free_value", "free_value_of", "poll_interrupts", "set_variable", "find_property", "numeric", "units_of"},
 }
 
 // Functions of the engine whose code is reduced.

@@ -13,9 +13,9 @@ u32 engine(add_property)(u32 context, u32 object, u32 atom, u32 flags);
 // next shape, and how often the step was made.
 u32 engine(steps)(void);
 #define step_words 64
-#define step_times 8u
-#define most_kept 256
-#define most_properties 16 // of a shape that is kept
+#define step_times 32u
+#define most_kept 64
+#define most_properties 8 // of a shape that is kept
 
 #define runtime_shape_bits 756 // the binary logarithm of the number of lists of shapes
 #define runtime_shapes 768     // the lists

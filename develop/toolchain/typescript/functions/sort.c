@@ -113,7 +113,7 @@ value export(array_sort)(u32 context, value self, u32 argument_count, value *arg
 		if (kind_of(values[i]) != kind_string) texts = 0;
 	}
 	if (o.compare == undefined ? !texts : !JS_IsFunction(context, o.compare)) goto engine;
-	struct element *all = (struct element *)js_malloc(context, (count + count / 2 + run) * sizeof(struct element));
+	struct element *all = (struct element *)js_malloc(context, 2 * count * sizeof(struct element));
 	if (all == 0) return exception;
 	present = 0;
 	for (u32 i = 0; i < count; i++) {
