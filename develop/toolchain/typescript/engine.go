@@ -34,6 +34,7 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // source.
 var engineFunctions = map[string]uint32{
 	"add_property":             158,
+	"define_value":             148, // JS_DefinePropertyValue
 	"find_own_property":        99,
 	"fmod":                     288,
 	"free_gc_object":           46,

@@ -39,6 +39,7 @@ var replacements = map[string]string{
 	"hash_bytes":      "hash_string8",
 	"number_toFixed":  "js_number_toFixed",
 	"numeric":         "to_numeric",
+	"object_made":     "JS_NewObjectFromShape",
 	"poll_interrupts": "js_poll_interrupts",
 	"property_added":  "add_property",
 	"release":         "js_free",
@@ -48,6 +49,7 @@ var replacements = map[string]string{
 	"set_variable":    "set_value",
 	"string_concat":   "js_string_concat",
 	"units_of":        "string_units",
+	"value_defined":   "define_value",
 }
 
 // reduction describes how the interpreter of bytecode becomes shorter. The engine's build has, for each

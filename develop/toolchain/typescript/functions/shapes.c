@@ -1,4 +1,4 @@
-// Adding properties to objects in TypeScript modules. Objects with the same properties in the same order share
+// Making objects in TypeScript modules, and adding properties to them. Objects with the same properties in the same order share
 // their shape. The engine finds the shape with one more property if an object has it. Otherwise it changes the
 // shape of the object, if no other object has that, and else a copy. So of objects that are made one after the other
 // with three properties, only the last step found a shape. This function keeps the shapes between, when a step is
@@ -7,6 +7,8 @@
 #include "engine.h"
 #include "memory.h"
 
+struct property *find_property(value **found, u32 object, u32 atom);
+void release_of(u32 runtime, u32 at);
 u32 engine(add_property)(u32 context, u32 object, u32 atom, u32 flags);
 
 // Of the glue: a word with the number of kept shapes, and then words for steps: the upper bits of the hash of the
@@ -68,4 +70,67 @@ u32 export(property_added)(u32 context, u32 object, u32 atom, u32 flags) {
 	u32 at = add_property(context, object, atom, flags);
 	if (at) keep(load32(object + object_shape), kept);
 	return at;
+}
+
+u32 engine(define_value)(u32 context, value object, u32 atom, value v, u32 flags); // owns the value
+
+#define flag_extensible 2
+#define flag_exotic 8
+#define flag_throw 0x4000 // of a definition: it throws if it is refused
+
+// value_defined is JS_DefinePropertyValue: at once for a new property of a plain object.
+u32 export(value_defined)(u32 context, value object, u32 atom, value v, u32 flags) {
+	if (kind_of(object) != kind_object || (flags | flag_throw) != (flags_plain | flag_throw)) return define_value(context, object, atom, v, flags);
+	u32 at = address_of(object);
+	value *found;
+	if (*(u16 *)(at + object_class) != class_object || (*(u16 *)(at + object_flags) & (flag_extensible | flag_exotic)) != flag_extensible || find_property(&found, at, atom))
+		return define_value(context, object, atom, v, flags);
+	found = (value *)property_added(context, at, atom, flags_plain);
+	if (found == 0) {
+		drop_value(context, v);
+		return (u32)-1;
+	}
+	*found = v;
+	return 1;
+}
+
+#define context_array_shape 28
+#define runtime_objects 596   // the list of all objects
+#define runtime_threshold 624 // the bytes from which garbage is collected
+#define object_bytes 40
+
+// object_made is JS_NewObjectFromShape: at once for objects without values, and empty arrays, if no garbage is to be
+// collected before.
+value export(object_made)(u32 context, u32 shape, u32 class, value *values) {
+	u32 runtime = load32(context + context_runtime), at, room;
+	if (values || class != class_object && (class != class_array || shape != load32(context + context_array_shape)) ||
+	    load32(runtime + runtime_bytes) + object_bytes > load32(runtime + runtime_threshold) || (at = take_slot(runtime, object_bytes)) == 0)
+		return JS_NewObjectFromShape(context, shape, class, values);
+	room = take_slot(runtime, 8 * load32(shape + shape_room));
+	if (room == 0) {
+		release_of(runtime, at);
+		return JS_NewObjectFromShape(context, shape, class, values);
+	}
+	u16 *flags = (u16 *)(at + object_flags);
+	*flags = (*flags & 0xfe00) | flag_extensible;
+	*(u16 *)(at + object_class) = class;
+	store32(at + object_shape, shape);
+	store32(at + object_values, room);
+	store32(at + object_weak, 0);
+	store32(at + object_weak + 4, 0);
+	if (class == class_array) {
+		*flags |= flag_fast_array | flag_exotic;
+		*(value *)room = value_of(kind_int, 0); // the length
+		store32(at + array_values - 4, 0);
+		store32(at + array_values, 0);
+		store32(at + array_count, 0);
+	}
+	u32 list = runtime + runtime_objects, last = load32(list);
+	*(u8 *)(at - 5) = 0;
+	store32(at - 4, 1);
+	store32(last + 4, at);
+	store32(at, last);
+	store32(at + 4, list);
+	store32(list, at);
+	return value_of(kind_object, at);
 }
