@@ -66,6 +66,7 @@ var engineFunctions = map[string]uint32{
 	"lre_exec":                 963, // one match of a regular expression
 	"lre_is_space":             331,
 	"lre_realloc":              948,
+	"map_find_record":          504,
 	"memcmp":                   365,
 	"perform_promise_then":     438,
 	"set_value":                109,

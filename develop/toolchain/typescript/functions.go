@@ -7,7 +7,7 @@ import (
 	"runner.example/internal/wasm"
 )
 
-//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/memory.c functions/operators.c functions/shapes.c functions/sort.c functions/strings.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/json.c functions/regexp.c functions/values.c functions/numbers.c functions/maps.c functions/memory.c functions/operators.c functions/shapes.c functions/sort.c functions/strings.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
@@ -31,6 +31,7 @@ var replacements = map[string]string{
 	"binary_logic":    "js_binary_logic_slow",
 	"compare_bytes":   "memcmp",
 	"find_property":   "find_own_property",
+	"find_record":     "map_find_record",
 	"float_of":        "to_float",
 	"free_counted":    "free_gc_object",
 	"free_value":      "JS_FreeValue",
