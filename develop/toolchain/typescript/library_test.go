@@ -96,6 +96,18 @@ export const otherRemainders = () => remainders(whole + half);
 const bits = (n: number) => { let sum = 0; for (let i = 0; i < 2000; i++) sum ^= (n + i) & 0xffff; return text(String(sum)); };
 export const wordBits = () => bits(whole);
 export const otherBits = () => bits(whole * 2 ** 40);
+const replaces = (expression: RegExp) => text(String("ab".repeat(1000).replace(expression, (c) => c + c).length));
+export const usualReplace = () => replaces(/[ab]/g);
+export const otherReplace = () => replaces(/(?<n>[ab])/g);
+const joins = (n: number) => { let sum = 0; for (let i = 0; i < 2000; i++) sum += ` + "`${i + n}-${i + n}`" + `.length; return text(String(sum)); };
+export const usualJoin = () => joins(0);
+export const otherJoin = () => joins(half);
+const fixes = (places: number) => { let sum = 0; for (let i = 0; i < 2000; i++) sum += (i / 8).toFixed(places).length; return text(String(sum)); };
+export const usualFixed = () => fixes(2);
+export const otherFixed = () => fixes(4);
+const sorts = (all: number[]) => text(String(all.map((_, i) => (i * 7919) % 2000).concat(all).sort((a, b) => a - b).length));
+export const usualSort = () => sorts(Array.from({ length: 2000 }, () => 1));
+export const otherSort = () => sorts(Object.assign(Array.from({ length: 2000 }, () => 1), { length: 2001 }));
 `
 
 // Common values take the fast path: they take less fuel than others.
@@ -106,6 +118,10 @@ func TestCommonValuesTakeTheFastPath(t *testing.T) {
 	}{
 		{"wholeRemainders", "otherRemainders"},
 		{"wordBits", "otherBits"},
+		{"usualReplace", "otherReplace"},
+		{"usualJoin", "otherJoin"},
+		{"usualFixed", "otherFixed"},
+		{"usualSort", "otherSort"},
 	} {
 		fuel := func(handler string) float64 {
 			call := toolchaintest.NewCall(t.Context(), &abi.Request{}, slog.DiscardHandler)
