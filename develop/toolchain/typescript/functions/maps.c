@@ -17,13 +17,17 @@ int compare_bytes(const u8 *a, const u8 *b, u32 count);
 u32 export(find_record)(u32 context, u32 map, value key) {
 	u32 string = address_of(key);
 	if (kind_of(key) != kind_string || load32(string) & string_wide) return map_find_record(context, map, key);
-	u32 count = load32(string), hash = kind_string * key_factor ^ load32(context + context_seed) ^ hash_bytes((u8 *)units(string), count, 0);
+	u32 count = load32(string), hash = hash_bytes((u8 *)units(string), count, 0);
+	hash ^= kind_string * key_factor ^ load32(context + context_seed);
 	u32 list = load32(map + map_lists) + 8 * (hash & load32(map + map_count) - 1);
 	for (u32 link = load32(list + 4); link != list; link = load32(link + 4)) {
 		value other = *(value *)(link - record_link + record_key);
 		if (kind_of(other) == kind_rope) return map_find_record(context, map, key);
 		if (kind_of(other) != kind_string) continue;
-		if (other == key || load32(address_of(other)) == count && compare_bytes((u8 *)units(address_of(other)), (u8 *)units(string), count) == 0) return link - record_link;
+		if (other == key) return link - record_link;
+		u32 text = address_of(other);
+		if (load32(text) == count && compare_bytes((u8 *)units(text), (u8 *)units(string), count) == 0)
+			return link - record_link;
 	}
 	return 0;
 }

@@ -40,7 +40,8 @@ void export(free_last)(u32 runtime, value v) {
 void export(free_counted)(u32 runtime, u32 object) {
 	u32 class = *(u16 *)(object + object_class);
 	if (*(u8 *)(object - 5) & 0x7f || class != class_object && class != class_array || load32(object + object_weak) ||
-	    *(u8 *)(runtime + runtime_phase) == phase_cycles || class == class_array && !(*(u16 *)(object + object_flags) & flag_fast_array)) {
+	    *(u8 *)(runtime + runtime_phase) == phase_cycles ||
+	    class == class_array && !(*(u16 *)(object + object_flags) & flag_fast_array)) {
 		free_gc_object(runtime, object);
 		return;
 	}

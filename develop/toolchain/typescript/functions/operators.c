@@ -68,10 +68,10 @@ int export(compare_bytes)(const u8 *a, const u8 *b, u32 count) {
 
 // hash_bytes is the engine's hash of a string, with four bytes in each step.
 u32 export(hash_bytes)(const u8 *at, u32 count, u32 hash) {
-	const u32 factor = 263;
+	const u32 factor = 263, square = factor * factor;
 	u32 rest = count;
 	for (; rest >= 4; at += 4, rest -= 4)
-		hash = hash * (factor * factor * factor * factor) + at[0] * (factor * factor * factor) + at[1] * (factor * factor) + at[2] * factor + at[3];
+		hash = hash * (square * square) + at[0] * (square * factor) + at[1] * square + at[2] * factor + at[3];
 	for (; rest > 0; at++, rest--) hash = hash * factor + *at;
 	return hash ^ count * 1640531527u;
 }
@@ -88,7 +88,8 @@ u32 export(relational)(u32 context, value *top, u32 operator) {
 	if (kind_of(a) != kind_string || kind_of(b) != kind_string) return js_relational_slow(context, top, operator);
 	u32 a_count = load32(address_of(a)), b_count = load32(address_of(b));
 	if ((a_count | b_count) & string_wide) return js_relational_slow(context, top, operator);
-	int order = compare_bytes((u8 *)units_of(address_of(a)), (u8 *)units_of(address_of(b)), a_count < b_count ? a_count : b_count);
+	u32 both = a_count < b_count ? a_count : b_count;
+	int order = compare_bytes((u8 *)units_of(address_of(a)), (u8 *)units_of(address_of(b)), both);
 	if (order == 0) order = (int)(a_count - b_count);
 	u32 result;
 	switch (operator) {

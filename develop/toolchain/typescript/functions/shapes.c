@@ -1,5 +1,5 @@
-// Making objects in TypeScript modules, and adding properties to them. Objects with the same properties in the same order share
-// their shape. The engine finds the shape with one more property if an object has it. Otherwise it changes the
+// Making objects in TypeScript modules, and adding properties to them. Objects with the same properties in the same
+// order share their shape. The engine finds the shape with one more property if an object has it. Otherwise it changes the
 // shape of the object, if no other object has that, and else a copy. So of objects that are made one after the other
 // with three properties, only the last step found a shape. This function keeps the shapes between, when a step is
 // made for the eighth time: kept shapes take other memory, which must be restored after a short request.
@@ -35,7 +35,8 @@ static void keep(u32 shape, u32 *kept) {
 // is_next says whether a shape has the properties of another one, and then one more.
 static u32 is_next(u32 next, u32 shape, u32 hash, u32 atom, u32 flags) {
 	u32 count = load32(shape + shape_count);
-	if (load32(next + shape_hash) != hash || load32(next + shape_prototype) != load32(shape + shape_prototype) || load32(next + shape_count) != count + 1) return 0;
+	if (load32(next + shape_hash) != hash || load32(next + shape_count) != count + 1) return 0;
+	if (load32(next + shape_prototype) != load32(shape + shape_prototype)) return 0;
 	struct property *a = properties(next), *b = properties(shape);
 	for (; count > 0; a++, b++, count--)
 		if (a->atom != b->atom || flags_of(a) != flags_of(b)) return 0;
@@ -45,7 +46,8 @@ static u32 is_next(u32 next, u32 shape, u32 hash, u32 atom, u32 flags) {
 // property_added adds a property without a value, and returns where the value goes, or 0.
 u32 export(property_added)(u32 context, u32 object, u32 atom, u32 flags) {
 	u32 shape = load32(object + object_shape), runtime = load32(context + context_runtime);
-	if (!*(u8 *)(shape + shape_hashed) || *(u8 *)(object + object_flags) & flag_prototype) return add_property(context, object, atom, flags);
+	if (!*(u8 *)(shape + shape_hashed) || *(u8 *)(object + object_flags) & flag_prototype)
+		return add_property(context, object, atom, flags);
 	u32 count = load32(shape + shape_count), hash = ((load32(shape + shape_hash) + atom) * factor + flags) * factor;
 	u32 next = load32(load32(runtime + runtime_shapes) + 4 * (hash >> (32 - load32(runtime + runtime_shape_bits))));
 	while (next && !is_next(next, shape, hash, atom, flags)) next = load32(next + shape_next);
@@ -80,10 +82,12 @@ u32 engine(define_value)(u32 context, value object, u32 atom, value v, u32 flags
 
 // value_defined is JS_DefinePropertyValue: at once for a new property of a plain object.
 u32 export(value_defined)(u32 context, value object, u32 atom, value v, u32 flags) {
-	if (kind_of(object) != kind_object || (flags | flag_throw) != (flags_plain | flag_throw)) return define_value(context, object, atom, v, flags);
+	if (kind_of(object) != kind_object || (flags | flag_throw) != (flags_plain | flag_throw))
+		return define_value(context, object, atom, v, flags);
 	u32 at = address_of(object);
 	value *found;
-	if (*(u16 *)(at + object_class) != class_object || (*(u16 *)(at + object_flags) & (flag_extensible | flag_exotic)) != flag_extensible || find_property(&found, at, atom))
+	if (*(u16 *)(at + object_class) != class_object || find_property(&found, at, atom) ||
+	    (*(u16 *)(at + object_flags) & (flag_extensible | flag_exotic)) != flag_extensible)
 		return define_value(context, object, atom, v, flags);
 	found = (value *)property_added(context, at, atom, flags_plain);
 	if (found == 0) {
@@ -104,7 +108,8 @@ u32 export(value_defined)(u32 context, value object, u32 atom, value v, u32 flag
 value export(object_made)(u32 context, u32 shape, u32 class, value *values) {
 	u32 runtime = load32(context + context_runtime), at, room;
 	if (values || class != class_object && (class != class_array || shape != load32(context + context_array_shape)) ||
-	    load32(runtime + runtime_bytes) + object_bytes > load32(runtime + runtime_threshold) || (at = take_slot(runtime, object_bytes)) == 0)
+	    load32(runtime + runtime_bytes) + object_bytes > load32(runtime + runtime_threshold) ||
+	    (at = take_slot(runtime, object_bytes)) == 0)
 		return JS_NewObjectFromShape(context, shape, class, values);
 	room = take_slot(runtime, 8 * load32(shape + shape_room));
 	if (room == 0) {

@@ -35,7 +35,8 @@ static int compare_texts(u32 a, u32 b) {
 	if (!wide)
 		differing = compare_bytes(x, y, both);
 	else
-		for (u32 i = 0; i < both && differing == 0; i++) differing = (a_wide ? ((u16 *)x)[i] : x[i]) - (b_wide ? ((u16 *)y)[i] : y[i]);
+		for (u32 i = 0; i < both && differing == 0; i++)
+			differing = (a_wide ? ((u16 *)x)[i] : x[i]) - (b_wide ? ((u16 *)y)[i] : y[i]);
 	return differing ? differing : a_count > b_count ? 1 : a_count < b_count ? -1 : 0;
 }
 
@@ -94,7 +95,8 @@ static u32 is_fast(u32 array) {
 // put sets an element of the array, which the function that compares may have changed.
 static u32 put(u32 context, value self, u32 index, value v) {
 	u32 array = address_of(self);
-	if (!is_fast(array) || index >= load32(array + array_count)) return (int)JS_SetPropertyInt64(context, self, index, v) >= 0;
+	if (!is_fast(array) || index >= load32(array + array_count))
+		return (int)JS_SetPropertyInt64(context, self, index, v) >= 0;
 	value *at = (value *)load32(array + array_values) + index, old = *at;
 	*at = v;
 	drop_value(context, old);
@@ -105,7 +107,8 @@ value export(array_sort)(u32 context, value self, u32 argument_count, value *arg
 	struct order o = {context, 0, arguments[0]};
 	if (kind_of(self) != kind_object || !is_fast(address_of(self))) goto engine;
 	u32 array = address_of(self), count = load32(array + array_count), texts = 1, present = 0;
-	if (*(value *)load32(array + object_values) != value_of(kind_int, count) || count < 2 || count > 0x1000000) goto engine;
+	if (*(value *)load32(array + object_values) != value_of(kind_int, count)) goto engine; // its length
+	if (count < 2 || count > 0x1000000) goto engine;
 	value *values = (value *)load32(array + array_values);
 	for (u32 i = 0; i < count; i++) {
 		if (values[i] == undefined) continue;

@@ -46,7 +46,7 @@ static u64 magnitude(value v) { return (int)v < 0 ? -(long long)(int)v : (int)v;
 // string_concat joins a text with texts and numbers.
 value export(string_concat)(u32 context, value self, u32 count, value *arguments) {
 	value parts[most_parts + 1];
-	if (kind_of(self) != kind_string || count > most_parts || (int)count < 0) return js_string_concat(context, self, count, arguments);
+	if (kind_of(self) != kind_string || count > most_parts) goto engine;
 	u32 length = 0, wide = 0, made = 0;
 	for (u32 i = 0; i <= count; i++) {
 		value part = i == 0 ? self : whole(arguments[i - 1]);
