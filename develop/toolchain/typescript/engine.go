@@ -33,18 +33,32 @@ const engineDigest = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732
 // engineFunctions are functions of the engine that it does not export, by their names in its
 // source.
 var engineFunctions = map[string]uint32{
+	"add_property":                   158,
+	"define_value":                   148, // JS_DefinePropertyValue
+	"find_own_property":              99,
 	"fmod":                           288,
+	"free_gc_object":                 46,
+	"free_property":                  52,
+	"free_shape":                     53,
+	"hash_string8":                   386,
 	"js_alloc_string":                322,
 	"js_array_iterator_next":         132,
+	"js_array_sort":                  1279, // Array.prototype.sort
 	"js_binary_logic_slow":           123,
 	"js_for_of_start":                167,
+	"js_free":                        82,
+	"js_free_rt":                     22,
 	"JS_FreeValue":                   39,
 	"JS_FreeValueRT":                 40,
+	"JS_GetPropertyValue":            142,
 	"JS_IteratorClose":               137,
 	"JS_IteratorNext":                136,
 	"js_json_parse":                  921, // JSON.parse
 	"js_json_stringify":              928, // JSON.stringify
+	"js_malloc":                      63,
+	"js_malloc_rt":                   21,
 	"JS_NewObjectFromShape":          103,
+	"js_number_toFixed":              1242, // Number.prototype.toFixed
 	"js_poll_interrupts":             93,
 	"js_regexp_exec":                 961,
 	"js_regexp_get_flags":            966,
@@ -56,6 +70,8 @@ var engineFunctions = map[string]uint32{
 	"js_regexp_Symbol_split":         979,
 	"js_regexp_test":                 970,
 	"JS_RegExpExec":                  959,
+	"js_relational_slow":             122,
+	"js_string_concat":               1205, // String.prototype.concat
 	"js_string_indexof_char":         973,
 	"js_string_match":                1212, // and matchAll
 	"js_sub_string":                  931,
@@ -64,8 +80,13 @@ var engineFunctions = map[string]uint32{
 	"lre_exec":                       963, // one match of a regular expression
 	"lre_is_space":                   331,
 	"lre_realloc":                    948,
+	"map_find_record":                504,
+	"memcmp":                         365,
 	"perform_promise_then":           438,
 	"set_value":                      109,
+	"string_units":                   51,
+	"to_float":                       273,
+	"to_numeric":                     282,
 }
 
 // engineFiles always has the licence notices, and the engine if it was present when this
@@ -105,7 +126,7 @@ func Notices() string {
 // Deeper recursion is a RangeError. It must occur before the sandbox's limit of the native
 // stack, of which each byte here takes up to 20 (measured with some forty kinds of
 // recursion, callbacks and conversions among them). At that limit a handler traps.
-const javascriptStack = 640_000
+const javascriptStack = 610_000
 
 // Flags of qjs_compile.
 const stripSource = 16

@@ -116,8 +116,9 @@ func bindings() []binding {
 //	104  the functions dispatch, finish, rejected, interrupted, stopped and threw, which are
 //	     values
 //	152  u32: 1 if memory was refused
-//	160  the cache of regular expressions: see functions/matches.c
-//	288  the buffer for the host's output and for JSON, and a byte after it
+//	160  words of the linked functions: see functions/shapes.c
+//	424  the cache of regular expressions: see functions/matches.c
+//	552  the buffer for the host's output and for JSON, and a byte after it
 const (
 	slotBytes    = 8
 	numberAt     = 64
@@ -125,8 +126,9 @@ const (
 	rejectedAt   = 80
 	functionsAt  = 104
 	exhaustedAt  = 152
-	cacheAt      = 160
-	outputAt     = 288
+	stepsAt      = 160
+	cacheAt      = 424
+	outputAt     = 552
 	outputBytes  = 8 << 10
 	scratchBytes = outputAt + outputBytes + 1
 	valueBytes   = 8
@@ -156,6 +158,7 @@ func (p *program) link() (wasm.Link, error) {
 		{Name: "deepest", Type: typeOf(2, 1), Locals: words(4, 0), Code: assemble(deepest)},
 		{Name: "invoke", Type: typeOf(1, 0), Locals: words(0, 1), Code: assemble(p.invoke)},
 		{Name: "cache", Type: typeOf(0, 1), Code: assemble(func(a *assembler) { a.i32(p.scratch + cacheAt) })},
+		{Name: "steps", Type: typeOf(0, 1), Code: assemble(func(a *assembler) { a.i32(p.scratch + stepsAt) })},
 		{Name: "out of memory", Replaces: "JS_ThrowOutOfMemory", Type: wasm.FuncType{Params: words(1, 0), Results: words(0, 1)}, Code: assemble(p.outOfMemory)},
 		{Replaces: "env.host_call", Type: typeOf(5, 1), Code: assemble(func(a *assembler) { a.op(opUnreachable) })},
 		{Name: "interrupt", Replaces: "env.host_interrupt", Type: typeOf(0, 1), Code: assemble(p.interrupt)},

@@ -150,6 +150,7 @@ static inline u32 units(u32 string) {
 #define flags_global 1
 #define flags_sticky 0x20
 #define flags_unicode 0x110 // u or v
+#define flags_named 0x80    // it has names of groups
 
 // The instructions. Operands of a jump are relative to its end. Those with _i compare canonical
 // characters, those with _m know lines.
@@ -222,6 +223,11 @@ value engine(JS_NewArray)(u32 context);
 value engine(JS_NewArrayFrom)(u32 context, u32 count, value *values); // owns the values
 u32 engine(JS_DefinePropertyValue)(u32 context, value object, u32 atom, value v, u32 flags);
 u32 engine(JS_GetOwnProperty)(u32 context, u32 descriptor, value object, u32 atom);
+value engine(JS_ThrowRangeError)(u32 context, u32 format, u32 arguments);
+#define message_length 1060778 // the address of a format: invalid string length
+u32 engine(JS_IsFunction)(u32 context, value v);
+value engine(JS_Call)(u32 context, value function, value self, u32 count, value *arguments); // owns none
+value engine(JS_ToString)(u32 context, value v); // does not own the value
 value engine(JS_ParseJSON)(u32 context, const u8 *text, u32 length, const u8 *file); // text[length] is 0
 
 // Functions that the engine does not export: develop/toolchain/typescript/engine.go has their numbers.
@@ -240,3 +246,13 @@ u32 engine(lre_is_space)(u32 character);
 // Functions of the glue: see develop/toolchain/typescript/glue.go.
 u32 engine(take)(value v, u32 *slot);
 u32 engine(interrupt)(void); // whether the run is over
+
+// drop_value counts one reference less.
+static inline void drop_value(u32 context, value v) {
+	if (kind_of(v) < kind_first) return;
+	int *count = (int *)(address_of(v) - 4);
+	if (*count > 1)
+		--*count;
+	else
+		JS_FreeValue(context, v);
+}

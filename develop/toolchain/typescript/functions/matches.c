@@ -148,7 +148,7 @@ static u32 open_match(struct method *of, u32 context, value self, value text) {
 static int find_next(struct method *of) {
 	u32 from = of->flags & flags_stateful ? (u32) * (value *)load32(of->object + object_values) : 0;
 	int found = from > of->length ? 0 : match(&of->m, from);
-	release(&of->m);
+	release_matcher(&of->m);
 	return found;
 }
 
@@ -295,7 +295,7 @@ value export(regexp_search)(u32 context, value self, u32 count, value *arguments
 	struct method of;
 	if (has_exec(context, self) && open_match(&of, context, self, arguments[0])) {
 		int found = match(&of.m, 0);
-		release(&of.m);
+		release_matcher(&of.m);
 		if (found >= 0) return value_of(kind_int, found ? position(&of, 0) : -1u);
 	}
 	return js_regexp_Symbol_search(context, self, count, arguments);

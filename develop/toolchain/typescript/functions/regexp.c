@@ -1046,7 +1046,7 @@ void clear_sets(struct sets *sets) {
 	for (u32 i = 0; i < sets_kept; i++) sets->keys[i] = 0;
 }
 
-void release(struct matcher *m) {
+void release_matcher(struct matcher *m) {
 	if (m->stack != m->first) lre_realloc(m->context, (u32)m->stack, 0);
 	if (m->numbers) lre_realloc(m->context, (u32)m->numbers, 0);
 	if (m->bits) lre_realloc(m->context, (u32)m->bits, 0);
@@ -1074,7 +1074,7 @@ int export(regexp_execute)(u32 *registers, place expression, place text, u32 fro
 	clear_sets(&sets);
 	prepare(&m, &sets, context, expression, text, length, wide, registers);
 	int result = match(&m, from);
-	release(&m);
+	release_matcher(&m);
 	return result;
 }
 
@@ -1290,18 +1290,168 @@ static value replaced(struct method *of, struct list *found, u32 by) {
 	return value_of(kind_string, made);
 }
 
-// regexp_replace is RegExp.prototype[Symbol.replace]: at once if the replacement is a text without $.
-value export(regexp_replace)(u32 context, value self, u32 count, value *arguments) {
+// replaced_by_text is regexp_replace for what is not a function.
+called value replaced_by_text(u32 context, value self, u32 count, value *arguments) {
 	struct method of;
 	if (kind_of(arguments[1]) == kind_string && open_method(&of, context, self, arguments[0])) {
 		struct list found;
 		open_list(&found, context);
 		value made = replaced(&of, &found, address_of(arguments[1]));
 		free_list(&found);
-		release(&of.m);
+		release_matcher(&of.m);
 		if (made != declined) return made;
 	}
 	return js_regexp_Symbol_replace(context, self, count, arguments);
+}
+
+// find_captures finds all matches, or the first one. It stores the captures of each as offsets, or ~0, and
+// returns how many words it stored; or ~0 if it cannot do it. It is a function of its own because its frame
+// is large, and the functions that are called with the matches may come here again.
+called u32 find_captures(u32 context, value self, value text, u32 *captures, u32 **stored) {
+	struct method of;
+	if (!open_method(&of, context, self, text)) return ~0u;
+	struct list found;
+	open_list(&found, context);
+	*captures = of.m.captures;
+	u32 count = ~0u;
+	if (get16((place)units(load32(of.object + regexp_code))) & flags_named) goto declined;
+	for (u32 from = 0; from <= of.length;) {
+		int result = match(&of.m, from);
+		if (result < 0) goto declined;
+		if (result == 0) break;
+		for (u32 i = 0; i < of.m.captures; i += 2) {
+			u32 missing = of.registers[i] == 0 || of.registers[i + 1] == 0;
+			if (!append(&found, missing ? ~0u : position(&of, i)) || !append(&found, missing ? ~0u : position(&of, i + 1))) goto declined;
+		}
+		if (!of.global) break;
+		u32 start = position(&of, 0), end = position(&of, 1);
+		from = end > start ? end : behind(&of, end);
+	}
+	if (found.count > 0) {
+		*stored = (u32 *)lre_realloc(context, 0, found.count * 4);
+		if (*stored == 0) goto declined;
+		__builtin_memcpy(*stored, found.at, found.count * 4);
+	}
+	count = found.count;
+	if (of.global) set_lastIndex(&of, 0);
+declined:
+	free_list(&found);
+	release_matcher(&of.m);
+	return count;
+}
+
+// A text, and what its matches are replaced by.
+struct replacements {
+	u32 context, length, wide;
+	place units;
+	u32 count, captures, *found; // found has as many words as there are captures, for each match
+	value *made;                 // for each match, a string
+};
+
+// call stores what a function returns for each match, as strings, and says whether it did.
+static u32 call(struct replacements *r, value text, value function) {
+	value arguments[most_registers / 2 + 2];
+	struct method of; // for part; the compiler keeps only what that uses
+	of.context = r->context;
+	of.units = r->units;
+	of.wide = r->wide;
+	u32 strings = r->captures / 2, *found = r->found;
+	for (u32 i = 0; i < r->count; i++, found += r->captures) {
+		value result = exception;
+		u32 n = 0;
+		while (n < strings) {
+			u32 start = found[2 * n];
+			value one = start == ~0u ? value_of(kind_undefined, 0) : part(&of, start, found[2 * n + 1]);
+			if (one == exception) break;
+			arguments[n++] = one;
+		}
+		if (n == strings) {
+			arguments[n] = value_of(kind_int, found[0]);
+			arguments[n + 1] = text;
+			result = JS_Call(r->context, function, value_of(kind_undefined, 0), n + 2, arguments);
+		}
+		while (n > 0) drop_value(r->context, arguments[--n]);
+		if (kind_of(result) != kind_string && result != exception) {
+			value other = result;
+			result = JS_ToString(r->context, other);
+			drop_value(r->context, other);
+		}
+		r->made[i] = result;
+		if (kind_of(result) == kind_exception) {
+			while (i > 0) drop_value(r->context, r->made[--i]);
+			return 0;
+		}
+	}
+	return 1;
+}
+
+// joined returns the text with the replacements.
+static value joined(struct replacements *r) {
+	u32 wide = r->wide, *found = r->found;
+	u64 count = r->length;
+	for (u32 i = 0; i < r->count; i++, found += r->captures) {
+		u32 by = load32(address_of(r->made[i]));
+		wide |= (by & string_wide) != 0;
+		count += (u64)(by & ~string_wide) - (found[1] - found[0]);
+	}
+	if (count > most_units) {
+		JS_ThrowRangeError(r->context, message_length, 0);
+		return exception;
+	}
+	u32 made = js_alloc_string(r->context, count, wide), to = made + string_data;
+	if (made == 0) return exception;
+	u32 at = 0, done = 0, bits = 0;
+	found = r->found;
+	for (u32 i = 0; i < r->count; i++, found += r->captures) {
+		u32 by = address_of(r->made[i]), by_count = load32(by) & ~string_wide, by_wide = (load32(by) & string_wide) != 0;
+		bits |= write(to, wide, at, r->units + (done << r->wide), r->wide, found[0] - done);
+		at += found[0] - done;
+		bits |= write(to, wide, at, (place)units(by), by_wide, by_count);
+		at += by_count;
+		done = found[1];
+	}
+	bits |= write(to, wide, at, r->units + (done << r->wide), r->wide, r->length - done);
+	if (wide)
+		made = narrow(r->context, made, count, bits);
+	else
+		((u8 *)to)[count] = 0;
+	return made ? value_of(kind_string, made) : exception;
+}
+
+// replaced_by replaces each match by what a function returns for it.
+called value replaced_by(u32 context, value self, value text, value function) {
+	struct replacements r;
+	u32 words = find_captures(context, self, text, &r.captures, &r.found);
+	if (words == ~0u) return declined;
+	if (words == 0) {
+		add_reference(address_of(text));
+		return text;
+	}
+	u32 string = load32(address_of(text));
+	r.context = context;
+	r.length = string & ~string_wide;
+	r.wide = (string & string_wide) != 0;
+	r.units = (place)units(address_of(text));
+	r.count = words / r.captures;
+	r.made = (value *)js_malloc(context, r.count * sizeof(value));
+	value result = exception;
+	if (r.made && call(&r, text, function)) {
+		result = joined(&r);
+		for (u32 i = 0; i < r.count; i++) drop_value(context, r.made[i]);
+	}
+	if (r.made) js_free(context, (u32)r.made);
+	lre_realloc(context, (u32)r.found, 0);
+	return result;
+}
+
+// regexp_replace is RegExp.prototype[Symbol.replace]: at once if the replacement is a function, or a text
+// without $.
+value export(regexp_replace)(u32 context, value self, u32 count, value *arguments) {
+	if (kind_of(arguments[1]) == kind_object && JS_IsFunction(context, arguments[1])) {
+		value made = replaced_by(context, self, arguments[0], arguments[1]);
+		return made != declined ? made : js_regexp_Symbol_replace(context, self, count, arguments);
+	}
+	return replaced_by_text(context, self, count, arguments);
 }
 
 // strings makes an array of parts of the text, which a list has the starts and ends of.
@@ -1335,7 +1485,7 @@ value export(regexp_match)(u32 context, value self, u32 count, value *arguments)
 			made = found.count == 0 ? value_of(kind_null, 0) : strings(&of, &found);
 		}
 		free_list(&found);
-		release(&of.m);
+		release_matcher(&of.m);
 		if (made != declined) return made;
 	}
 	return js_regexp_Symbol_match(context, self, count, arguments);
@@ -1397,7 +1547,7 @@ value export(regexp_split)(u32 context, value self, u32 count, value *arguments)
 		open_list(&parts, context);
 		value made = find_parts(&of, &parts) ? strings(&of, &parts) : declined;
 		free_list(&parts);
-		release(&of.m);
+		release_matcher(&of.m);
 		if (made != declined) return made;
 	}
 	return js_regexp_Symbol_split(context, self, count, arguments);

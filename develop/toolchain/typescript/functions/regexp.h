@@ -94,7 +94,7 @@ struct matcher {
 // prepare makes a matcher of an expression and a text. The matcher must be released.
 void prepare(struct matcher *m, struct sets *sets, u32 context, place expression, place text, u32 length, u32 wide,
              u32 *registers);
-void release(struct matcher *m);
+void release_matcher(struct matcher *m);
 void clear_sets(struct sets *sets);
 
 // kept_sets returns the sets that are kept of an expression's code, or 0. They are valid until the next call: a

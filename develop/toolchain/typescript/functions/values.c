@@ -9,7 +9,7 @@
 #define first_counted ((u64)kind_first << 32) // values from here on have a reference count
 #define context_interrupt 292                 // calls and loops until the next interrupt
 
-void engine(JS_FreeValueRT)(u32 runtime, value v);
+void free_last(u32 runtime, value v); // see memory.c
 u32 engine(js_poll_interrupts)(u32 context);
 
 // released counts one reference less, unless it is the last one.
@@ -22,17 +22,17 @@ static inline int released(value v) {
 }
 
 void export(free_value)(u32 context, value v) {
-	if (!released(v)) JS_FreeValueRT(load32(context + context_runtime), v);
+	if (!released(v)) free_last(load32(context + context_runtime), v);
 }
 
 void export(free_value_of)(u32 runtime, value v) {
-	if (!released(v)) JS_FreeValueRT(runtime, v);
+	if (!released(v)) free_last(runtime, v);
 }
 
 void export(set_variable)(u32 context, value *variable, value v) {
 	value old = *variable;
 	*variable = v;
-	if (!released(old)) JS_FreeValueRT(load32(context + context_runtime), old);
+	if (!released(old)) free_last(load32(context + context_runtime), old);
 }
 
 u32 export(poll_interrupts)(u32 context) {

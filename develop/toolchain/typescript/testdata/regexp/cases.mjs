@@ -253,7 +253,7 @@ const matchesPrototype = Object.getPrototypeOf("".matchAll(/./g)), iteratorProto
 function methods(expression, calls) {
   const out = [];
   for (const run of [
-    (e) => "a1b22".replace(e, "-"), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22"),
+    (e) => "a1b22".replace(e, "-"), (e) => "a1b22".replace(e, (...all) => (calls.push("by"), all.length + "$&")), (e) => "a1b22".match(e), (e) => "a1b22".split(e), (e) => e.exec("a1b22"), (e) => e.test("a1b22"),
     (e) => "a1b22".search(e), (e) => e.flags, (e) => [...take("a1b22".matchAll(e))], (e) => [...take(e[Symbol.matchAll]("a1b22"))],
     (e) => { const m = e.exec("a1b22"); return [m && Object.getOwnPropertyNames(m), m && Object.keys(m), Array.isArray(m), m && m.push("x"), m]; },
   ]) {
