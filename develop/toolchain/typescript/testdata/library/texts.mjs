@@ -127,7 +127,7 @@ function properties(random, log) {
     for (let i = random.below(10); i > 0; i--) {
       const name = random.pick(names);
       switch (random.below(14)) {
-        case 0: delete made[name]; break;
+        case 0: Reflect.deleteProperty(made, name); break;
         case 1: Object.defineProperty(made, name, { value: i, writable: random.chance(2), enumerable: random.chance(2), configurable: true }); break;
         case 2: Object.defineProperty(made, name, { get: () => i, configurable: true }); break;
         case 3: if (random.chance(9)) Object.freeze(made); break;
