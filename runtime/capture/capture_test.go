@@ -281,10 +281,12 @@ func (g *guest) resume(s *capture.State) error {
 // kinds runs a test with compared and with guarded memories.
 func kinds(t *testing.T, f func(t *testing.T, guarded bool)) {
 	t.Run("compared", func(t *testing.T) { f(t, false) })
-	if runtime.GOARCH == "amd64" {
+	if guardable {
 		t.Run("guarded", func(t *testing.T) { f(t, true) })
 	}
 }
+
+const guardable = runtime.GOARCH == "amd64"
 
 var compiler = wazero.NewRuntimeConfigCompiler()
 
