@@ -5,6 +5,7 @@ package capture_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -59,6 +60,8 @@ type guest struct {
 	notes []uint64
 	next  func(n int) uint32
 	nest  func()
+
+	from, to [256]byte
 }
 
 type image struct {
@@ -89,7 +92,7 @@ func compile(t testing.TB, config wazero.RuntimeConfig, guarded bool, text strin
 	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
 	b := p.NewHostModuleBuilder("env")
 	b.NewFunctionBuilder().WithGoModuleFunction(inGuest((*guest).callNext), nil, i32).Export("next")
-	b.NewFunctionBuilder().WithGoModuleFunction(inGuest(func(g *guest, stack []uint64) { g.notes = append(g.notes, stack[0]) }), i64, nil).Export("note")
+	b.NewFunctionBuilder().WithGoModuleFunction(inGuest(func(g *guest, stack []uint64) { g.notes = append(g.notes, stack[0]); g.dirty() }), i64, nil).Export("note")
 	b.NewFunctionBuilder().WithGoModuleFunction(inGuest(func(_ *guest, stack []uint64) { panic(sys.NewExitError(uint32(stack[0]))) }), i32, nil).Export("exit")
 	b.NewFunctionBuilder().WithGoModuleFunction(inGuest(func(g *guest, _ []uint64) { g.nest() }), nil, nil).Export("nest")
 	if _, err := b.Instantiate(ctx); err != nil {
@@ -115,6 +118,14 @@ func (g *guest) callNext(stack []uint64) {
 		}
 	}
 	stack[0] = uint64(g.next(n))
+	g.dirty()
+}
+
+// dirty leaves other values in the vector registers each time, as any code of Go may.
+func (g *guest) dirty() {
+	n := len(g.from) - g.nexts%2 // a constant would be copied by other instructions
+	_, _ = rand.Read(g.from[:n])
+	copy(g.to[:n], g.from[:n])
 }
 
 // guarded is a memory whose accesses are not compared.
@@ -644,6 +655,37 @@ func TestReferencesToFunctionsAreThoseOfTheInstance(t *testing.T) {
 		if err := g.resume(s); err != nil || !slices.Equal(g.notes, []uint64{2, 3, 1}) {
 			t.Error(err, g.notes)
 		}
+	}
+}
+
+// A number of 32 bits can lie in a word whose other half was an address before.
+func TestNumbersNextToOldAddressesAreKept(t *testing.T) {
+	if !guardable {
+		t.Skip("the memories must be 4 GiB apart")
+	}
+	const values, params = 40, 70
+	var text, sum, arguments strings.Builder
+	text.WriteString(`(memory (export "memory") 1 1) (func $spill (result i64) (local` + strings.Repeat(" i32", values) + ")\n")
+	for i := range values {
+		fmt.Fprintf(&text, "(local.set %d (i32.load offset=%d (i32.const 0)))\n", i, 16*i)
+	}
+	text.WriteString("(i64.const 0)\n")
+	for offset := 8; offset >= 0; offset -= 8 { // the second time with the addresses of the first
+		for i := range values {
+			fmt.Fprintf(&text, "(i64.add (i64.load offset=%d (local.get %d)))\n", offset, i)
+		}
+	}
+	for i := range params {
+		fmt.Fprintf(&arguments, "(i32.const %d)", 1<<(i%31))
+		fmt.Fprintf(&sum, "(i32.add (local.get %d))", i)
+	}
+	fmt.Fprintf(&text, `) (func $sum (param%s) (call $next) %s (i64.extend_i32_u) (call $note))
+		(func (export "_start") (call $note (call $spill)) (call $sum %s))`, strings.Repeat(" i32", params), &sum, &arguments)
+	p := compile(t, compiler, false, text.String())
+	p.guarded = true // the memory is in a region, and its accesses are compared
+	s, _ := p.check(t, "_start", 0)
+	if s.Size().Dead < 10 {
+		t.Errorf("%+v: the addresses of $spill are not where the parameters of $sum are", s.Size())
 	}
 }
 
