@@ -63,7 +63,7 @@ var subjects = []subject{
 		".",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth cpuqueue draws front guard limit router",
+		"auth capture cpuqueue draws front guard limit router",
 		"compile",
 		"sandbox",
 		".",
@@ -114,8 +114,8 @@ var onlyImporters = map[string][]string{
 	"golang.org/x/net/idna":                 {"internal/idn"},
 	"golang.org/x/text/cases":               {"internal/casefold"},
 	"time/tzdata":                           {"internal/timezone"},
-	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/compile", "runtime/guard", "runtime/draws", "runtime/sandbox"},
-	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/capture", "runtime/compile", "runtime/guard", "runtime/draws", "runtime/sandbox"},
+	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "runtime/capture", "runtime/compile", "runtime/draws", "runtime/sandbox"},
 }
 
 // place is where a package is in the order of subjects.

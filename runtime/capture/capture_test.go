@@ -184,10 +184,8 @@ func (g *guest) context() context.Context {
 // save returns the memory and the globals g0, g1 and so on.
 func (g *guest) save() image {
 	i := image{notes: len(g.notes), nexts: g.nexts}
-	if m := g.Memory(); m != nil {
-		b, _ := m.Read(0, m.Size())
-		i.memory = bytes.Clone(b)
-	}
+	b, _ := g.Memory().Read(0, g.Memory().Size())
+	i.memory = bytes.Clone(b)
 	for n := 0; ; n++ {
 		global := g.ExportedGlobal(fmt.Sprintf("g%d", n))
 		if global == nil {
@@ -200,13 +198,12 @@ func (g *guest) save() image {
 // load makes an instance what a captured one was.
 func (g *guest) load(t testing.TB, i image) {
 	t.Helper()
-	if m := g.Memory(); m != nil {
-		if have := m.Size(); have < uint32(len(i.memory)) {
-			m.Grow((uint32(len(i.memory)) - have) / 65536)
-		}
-		if !m.Write(0, i.memory) || m.Size() != uint32(len(i.memory)) {
-			t.Fatalf("the memory has %d bytes, want %d", m.Size(), len(i.memory))
-		}
+	m := g.Memory()
+	if have := m.Size(); have < uint32(len(i.memory)) {
+		m.Grow((uint32(len(i.memory)) - have) / 65536)
+	}
+	if !m.Write(0, i.memory) || m.Size() != uint32(len(i.memory)) {
+		t.Fatalf("the memory has %d bytes, want %d", m.Size(), len(i.memory))
 	}
 	for n, x := range i.globals {
 		g.ExportedGlobal(fmt.Sprintf("g%d", n)).(api.MutableGlobal).Set(x)
@@ -273,7 +270,7 @@ func (p *program) check(t testing.TB, export string, n int) (*capture.State, ima
 		g.load(t, i)
 		if round == 1 { // it has a frame of another size behind it, and another stack
 			_ = g.fn.CallWithStack(g.context(), nil)
-			if g.Memory() != nil && g.Memory().Size() != uint32(len(i.memory)) {
+			if g.Memory().Size() != uint32(len(i.memory)) {
 				continue
 			}
 			g.load(t, i)
@@ -761,6 +758,39 @@ func TestWhatCannotBeCaptured(t *testing.T) {
 
 	interpreted := compile(t, wazero.NewRuntimeConfigInterpreter(), false, nests).guest(t, "_start")
 	refused(capture.Call(interpreted.context(), interpreted.fn), "not compiled code")
+}
+
+// tryTable calls next within a try_table, and behind it. wat2wasm does not know the instruction.
+var tryTable = "\x00asm\x01\x00\x00\x00" +
+	"\x01\x08\x02\x60\x00\x01\x7f\x60\x00\x00" + // types
+	"\x02\x0c\x01\x03env\x04next\x00\x00" +
+	"\x03\x02\x01\x01" +
+	"\x05\x03\x01\x00\x01" + // memory
+	"\x07\x0a\x01\x06_start\x00\x01" +
+	"\x0a\x13\x01\x11\x00" +
+	"\x02\x40\x1f\x40\x01\x02\x00" + // block, try_table (catch_all 0)
+	"\x10\x00\x1a\x0b\x0b" +
+	"\x10\x00\x1a\x0b"
+
+func TestACallWithinATryTableIsNotCaptured(t *testing.T) {
+	config := compiler.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling)
+	p := compile(t, config, false, "")
+	var err error
+	if p.compiled, err = p.CompileModule(p.ctx, []byte(tryTable)); err != nil {
+		t.Fatal(err)
+	}
+	g := p.guest(t, "_start")
+	g.next = func(n int) uint32 {
+		_, err := capture.Take(g.fn)
+		if (err == nil) != (n == 1) || n == 0 && !strings.Contains(err.Error(), "try_table") {
+			t.Errorf("call %d: %v", n, err)
+		}
+		return 0
+	}
+	if err := capture.Call(g.context(), g.fn); err != nil || g.nexts != 2 {
+		t.Fatal(err, g.nexts)
+	}
+	p.check(t, "_start", 1)
 }
 
 func TestContinuingTakesNoMemory(t *testing.T) {
