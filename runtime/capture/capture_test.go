@@ -812,25 +812,34 @@ func TestContinuingTakesNoMemory(t *testing.T) {
 	}
 }
 
+// BenchmarkResume compares a call that continues with one that begins. Of the large ones, one has the stack of an
+// interpreter, and returns from all of its frames.
 func BenchmarkResume(b *testing.B) {
-	p := compile(b, compiler, false, traps)
-	s, i := p.state(b, "_start", 0)
-	g := p.guest(b, "_start")
-	ctx, results := g.context(), []uint64{0}
-	g.notes = make([]uint64, 0, 20)
-	b.Run("resume", func(b *testing.B) {
-		for b.Loop() {
-			g.notes = g.notes[:0]
-			_ = s.Resume(ctx, g.fn, results)
-		}
-	})
-	b.Run("call", func(b *testing.B) {
-		for b.Loop() {
-			g.notes = g.notes[:0]
-			_ = g.fn.CallWithStack(ctx, nil)
-		}
-	})
-	_ = i
+	small := compile(b, compiler, false, traps)
+	large := compile(b, compiler, false, `(memory 1 1) (func (export "_start") (call $down (i32.const 180)))
+		(func $down (param $n i32) (if (local.get $n)
+			(then (call $down (i32.sub (local.get $n) (i32.const 1))) (call $down (i32.const 0)) (return)))
+			(if (i32.eqz (global.get 0)) (then (global.set 0 (i32.const 1)) (drop (call $next)))))
+		(global (export "g0") (mut i32) (i32.const 0))`)
+	for _, p := range []*program{small, large} {
+		s, i := p.state(b, "_start", 0)
+		g := p.guest(b, "_start")
+		ctx, results := g.context(), []uint64{0}
+		g.notes = make([]uint64, 0, 20)
+		b.Run(fmt.Sprintf("resume/stack=%d/replaced=%d", s.Size().Stack, s.Size().Replaced), func(b *testing.B) {
+			g.ExportedGlobal("g0").(api.MutableGlobal).Set(i.globals[0])
+			for b.Loop() {
+				g.notes = g.notes[:0]
+				_ = s.Resume(ctx, g.fn, results)
+			}
+		})
+		b.Run("call", func(b *testing.B) {
+			for b.Loop() {
+				g.notes = g.notes[:0]
+				_ = g.fn.CallWithStack(ctx, nil)
+			}
+		})
+	}
 }
 
 // wat makes a module of its text.
