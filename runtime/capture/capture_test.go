@@ -760,23 +760,30 @@ func TestWhatCannotBeCaptured(t *testing.T) {
 	refused(capture.Call(interpreted.context(), interpreted.fn), "not compiled code")
 }
 
-// tryTable calls next within a try_table, and behind it. wat2wasm does not know the instruction.
-var tryTable = "\x00asm\x01\x00\x00\x00" +
-	"\x01\x08\x02\x60\x00\x01\x7f\x60\x00\x00" + // types
-	"\x02\x0c\x01\x03env\x04next\x00\x00" +
-	"\x03\x02\x01\x01" +
-	"\x05\x03\x01\x00\x01" + // memory
-	"\x07\x0a\x01\x06_start\x00\x01" +
-	"\x0a\x13\x01\x11\x00" +
-	"\x02\x40\x1f\x40\x01\x02\x00" + // block, try_table (catch_all 0)
-	"\x10\x00\x1a\x0b\x0b" +
-	"\x10\x00\x1a\x0b"
+// exceptions returns a module whose _start has the code. wat2wasm does not know try_table.
+func exceptions(code string) []byte {
+	body := "\x00" + code // no locals
+	return []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x08\x02\x60\x00\x01\x7f\x60\x00\x00" + // types
+		"\x02\x0c\x01\x03env\x04next\x00\x00" +
+		"\x03\x02\x01\x01" +
+		"\x05\x03\x01\x00\x01" + // memory
+		"\x0d\x03\x01\x00\x01" + // tag
+		"\x07\x0a\x01\x06_start\x00\x01" +
+		"\x0a" + string(rune(len(body)+2)) + "\x01" + string(rune(len(body))) + body)
+}
+
+const (
+	tryNext  = "\x02\x40\x1f\x40\x01\x02\x00\x10\x00\x1a\x0b\x0b" // block, try_table (catch_all 0), next
+	tryThrow = "\x02\x40\x1f\x40\x01\x02\x00\x08\x00\x0b\x0b"
+	justNext = "\x10\x00\x1a"
+)
 
 func TestACallWithinATryTableIsNotCaptured(t *testing.T) {
 	config := compiler.WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesExceptionHandling)
 	p := compile(t, config, false, "")
 	var err error
-	if p.compiled, err = p.CompileModule(p.ctx, []byte(tryTable)); err != nil {
+	if p.compiled, err = p.CompileModule(p.ctx, exceptions(tryNext+justNext+"\x0b")); err != nil {
 		t.Fatal(err)
 	}
 	g := p.guest(t, "_start")
@@ -790,6 +797,13 @@ func TestACallWithinATryTableIsNotCaptured(t *testing.T) {
 	if err := capture.Call(g.context(), g.fn); err != nil || g.nexts != 2 {
 		t.Fatal(err, g.nexts)
 	}
+	p.check(t, "_start", 1)
+
+	// A caught exception replaces the stack, before the capture and after.
+	if p.compiled, err = p.CompileModule(p.ctx, exceptions(tryThrow+tryThrow+justNext+tryThrow+justNext+"\x0b")); err != nil {
+		t.Fatal(err)
+	}
+	p.check(t, "_start", 0)
 	p.check(t, "_start", 1)
 }
 

@@ -264,7 +264,7 @@ func continueRandom(t *testing.T, seed uint64, guarded bool, programs int) (all 
 func TestRandomProgramsContinueAsIfUninterrupted(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("first seed %d", seed)
-	n := 12
+	n := 6
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n *= 100
 	}
