@@ -82,12 +82,16 @@ type Call struct {
 	output
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
+	guest        *Guest       // that the call is bound to
 	checkFunc    func() error // checkRun, bound once
 	initializing bool
 	stopping     bool // see Stopping
 	muted        bool
 	inside       bool    // a host function runs, or failed
 	program      program // of a command
+	start        *Start  // of a program; nil: it is no start
+	resumed      bool    // the program waited for the request
+	files        fileTable
 }
 
 // keptResultBytes is the largest buffer for results that a Call keeps between runs.
@@ -112,6 +116,8 @@ func (c *Call) Begin() {
 	c.output.reset(c)
 	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
+	c.start, c.resumed = nil, false
+	c.files.reset()
 }
 
 // parties are the handler and the caller, which the run's slots are counted for.

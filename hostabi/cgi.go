@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/files"
 	"runner.example/internal/caller"
 )
 
@@ -51,15 +52,36 @@ func (p *program) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BeginProgram makes the run that of a command: from now on arguments (only name),
-// environment, standard input and output are those of a CGI script. Call it after Begin
-// and after the guest's initialization.
-func (c *Call) BeginProgram(name string) {
+// Program is what a program finds when it starts.
+type Program struct {
+	// Args are its arguments, the first one of which is its name.
+	Args []string
+	// Env are variables: "NAME=value".
+	Env []string
+	// Root has the files. It must not be changed any more.
+	Root *files.Root
+}
+
+// begin gives the run the arguments, the variables and the files.
+func (c *Call) beginProgram(with *Program) {
 	p := &c.program
 	p.reset()
-	p.running = true
-	p.most = c.limits.ResponseBytes + maxHeaderBlock + 1 // an output of this length is too long for an answer
-	p.args = append(append(p.args, name...), 0)
+	for _, arg := range with.Args {
+		p.args = append(append(p.args, arg...), 0)
+	}
+	for _, v := range with.Env {
+		p.env = append(append(p.env, v...), 0)
+	}
+	c.files.reset()
+	c.files.open = append(c.files.open, openedFile{path: []*files.Node{&with.Root.Node}})
+}
+
+// BeginProgram makes the run that of a command: from now on environment, standard input and output
+// are those of a CGI script. Call it after Begin and after the guest's initialization.
+func (c *Call) BeginProgram(with *Program) {
+	c.beginProgram(with)
+	c.program.running = true
+	c.program.most = c.limits.ResponseBytes + maxHeaderBlock + 1 // an output of this length is too long for an answer
 	c.describeRequest()
 }
 

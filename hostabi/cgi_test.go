@@ -23,7 +23,7 @@ import (
 func (g *guest) program() {
 	g.t.Helper()
 	g.call.Begin()
-	g.call.BeginProgram("hello")
+	g.call.BeginProgram(&hostabi.Program{Args: []string{"hello"}, Root: hostabi.NewRoot()})
 }
 
 // strings reads what args_get or environ_get give, by their pointers.
@@ -420,95 +420,17 @@ func TestTheFilesOfACommandArePipesAndInputHasASize(t *testing.T) {
 	}
 }
 
-// TestTheRootDirectoryOfACommandIsEmpty: what it opens is not there, as programs know it,
-// and nothing that it does makes a file.
-func TestTheRootDirectoryOfACommandIsEmpty(t *testing.T) {
-	g := newGuest(t, hostabi.Limits{})
-	const root, path, result, noFile, readOnly = 3, 1024, 4096, 44, 69
-	g.module.Memory().Write(path, []byte("etc/x"))
-	calls := []struct {
-		name  string
-		words []uint64
-		want  uint32
-	}{
-		{"fd_prestat_get", []uint64{root, result}, wasiOK},
-		{"fd_prestat_get", []uint64{root, memoryBytes}, wasiFault},
-		{"fd_prestat_dir_name", []uint64{root, result, 1}, wasiOK},
-		{"fd_prestat_dir_name", []uint64{root, result, 0}, wasiInval},
-		{"fd_prestat_dir_name", []uint64{root, memoryBytes, 1}, wasiFault},
-		{"fd_fdstat_get", []uint64{root, result}, wasiOK},
-		{"fd_filestat_get", []uint64{root, result}, wasiOK},
-		{"fd_filestat_get", []uint64{root, memoryBytes - 63}, wasiFault},
-		{"fd_readdir", []uint64{root, result, 100, 0, result}, wasiOK},
-		{"fd_close", []uint64{root}, wasiOK}, // and is there as before
-		{"path_open", []uint64{root, 0, path, 5, 0, 0, 0, 0, result}, noFile},
-		{"path_open", []uint64{root, 0, memoryBytes, 1 << 31, 0, 0, 0, 0, result}, noFile},
-		{"path_open", []uint64{root, 0, path, 5, 1, 0, 0, 0, result}, readOnly},
-		{"path_filestat_get", []uint64{root, 0, path, 5, result}, noFile},
-		{"path_readlink", []uint64{root, path, 5, result, 10, result}, noFile},
-		{"path_unlink_file", []uint64{root, path, 5}, noFile},
-		{"path_remove_directory", []uint64{root, path, 5}, noFile},
-		{"path_rename", []uint64{root, path, 5, root, path, 3}, noFile},
-		{"path_link", []uint64{root, 0, path, 5, root, path, 3}, noFile},
-		{"path_filestat_set_times", []uint64{root, 0, path, 5, 0, 0, 0}, noFile},
-		{"path_symlink", []uint64{path, 5, root, path, 3}, readOnly},
-		{"path_create_directory", []uint64{root, path, 5}, readOnly},
-		{"fd_read", []uint64{root, 0, 0, result}, wasiBadFD},
-		{"fd_write", []uint64{root, 0, 0, result}, wasiBadFD},
-	}
-	for range 2 {
-		g.program()
-		for _, c := range calls {
-			if errno := g.system(c.name, c.words...); errno != c.want {
-				t.Errorf("%s%v: %d, want %d", c.name, c.words, errno, c.want)
-			}
-			next := slices.Clone(c.words)
-			for i, w := range next {
-				if w == root {
-					next[i] = root + 1
-				}
-			}
-			if errno := g.system(c.name, next...); errno != wasiBadFD {
-				t.Errorf("%s%v of a file that is not open: %d", c.name, next, errno)
-			}
-		}
-	}
-	g.module.Memory().Write(path, []byte("."))
-	for _, c := range []struct {
-		name  string
-		words []uint64
-		want  []byte
-	}{
-		{"fd_prestat_get", []uint64{root, result}, []byte{0, 0, 0, 0, 1, 0, 0, 0}},
-		{"fd_prestat_dir_name", []uint64{root, result, 1}, []byte("/\xee")},
-		{"path_open", []uint64{root, 0, path, 1, 0, 0, 0, 0, result}, []byte{root, 0, 0, 0}},
-		{"path_filestat_get", []uint64{root, 0, path, 1, result}, append(make([]byte, 16), 3, 0)},
-		{"fd_fdstat_get", []uint64{root, result}, []byte{3, 0}},
-		{"fd_readdir", []uint64{root, 0, 100, 0, result}, []byte{0, 0, 0, 0}},
-	} {
-		g.module.Memory().Write(result, bytes.Repeat([]byte{0xee}, 64))
-		if errno := g.system(c.name, c.words...); errno != wasiOK || !bytes.HasPrefix(g.at(result, 64), c.want) {
-			t.Errorf("%s%v: %d, %x", c.name, c.words, errno, g.at(result, 64))
-		}
-	}
-	g.call.Begin() // a handler that is not a command has no root
-	for _, c := range calls {
-		if errno := g.system(c.name, c.words...); errno != wasiBadFD {
-			t.Errorf("%s%v of a handler: %d", c.name, c.words, errno)
-		}
-	}
-}
-
 // FuzzProgramOutput: any output of a command is either a valid answer, whose body is the
 // end of the output, or is refused with an error of one line.
 func FuzzProgramOutput(f *testing.F) {
 	f.Add([]byte("Content-Type: text/plain\nStatus: 201 Created\n\nhello"))
 	f.Add([]byte("Location: /x\r\n\r\n"))
 	f.Add([]byte("Status: 204\nX-A: b\n\n"))
+	root := hostabi.NewRoot()
 	f.Fuzz(func(t *testing.T, out []byte) {
 		c := &hostabi.Call{Input: hostabi.Input{Context: context.Background(), Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler)}), Request: &abi.Request{Route: "/"}}}
 		c.Begin()
-		c.BeginProgram("x")
+		c.BeginProgram(&hostabi.Program{Root: root})
 		g := &guest{t: t, module: memoryOf(t, out), wasi: wasiFunctions, call: c}
 		written := 0
 		for written < len(out) {

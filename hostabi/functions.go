@@ -22,11 +22,7 @@ type Function struct {
 func Functions() []Function {
 	var all []Function
 	for _, f := range abi.Functions() {
-		run, ok := implementations[f.Name]
-		if !ok {
-			panic("BUG: host function " + f.Name + " has no body")
-		}
-		all = append(all, bind(f, run))
+		all = append(all, byName[f.Name].bind())
 	}
 	return all
 }
@@ -52,6 +48,7 @@ var implementations = map[string]implementation{
 	"call_start":           callStart,
 	"call_wait":            callWait,
 	"call_take":            callTake,
+	"request_next":         requestNext,
 	"keep_writes":          keepWrites,
 	"log":                  logText,
 }
@@ -67,34 +64,66 @@ var timed = map[string]bool{
 // slow are the functions that may take long: each checks the request's time first.
 var slow = map[string]bool{"call": true, "call_start": true, "call_wait": true, "call_take": true}
 
-// bind adds the checks that all functions share to run. A guest can answer when a budget
-// is spent. The log has its own budget, so that it can report how much it dropped.
-func bind(f abi.Function, run implementation) Function {
-	answering := strings.HasPrefix(f.Name, "response_")
-	logging := f.Name == "log"
-	slow, timed := slow[f.Name], timed[f.Name]
-	reading := f.Name == "call_result"
+// boundFunction is a function with what bind knows of it.
+type boundFunction struct {
+	abi.Function
+	body implementation
+	// A guest can answer when a budget is spent. The log has its own budget, so that it can report how
+	// much it dropped, and waiting for a request needs none.
+	answering, always bool
+	slow, timed       bool
+	reading           bool // call_result, which has what it reads free once
+	reports           bool // its error is the last result
+}
+
+// byName has the functions by their names. init sets it, because the functions refer to it.
+var byName map[string]*boundFunction
+
+func init() {
+	byName = map[string]*boundFunction{}
+	for _, f := range abi.Functions() {
+		body, ok := implementations[f.Name]
+		if !ok {
+			panic("BUG: host function " + f.Name + " has no body")
+		}
+		byName[f.Name] = &boundFunction{
+			Function: f, body: body,
+			answering: strings.HasPrefix(f.Name, "response_"), always: f.Name == "log" || f.Name == "request_next",
+			slow: slow[f.Name], timed: timed[f.Name], reading: f.Name == "call_result",
+			reports: f.Name == "call" || f.Name == "call_start" || f.Name == "call_take",
+		}
+	}
+}
+
+// run checks what all functions share, and runs the function.
+func (f *boundFunction) run(gc *Guest, c *Call, g guest) int32 {
+	result := int32(0)
+	if !f.reading || c.unread == 0 {
+		result = int32(c.enter(f.answering, f.slow))
+	}
+	if (f.slow || f.reading) && result == int32(abi.Limit) {
+		c.refuse()
+	}
+	if result == 0 || f.always {
+		if f.timed {
+			gc.beginWork()
+		}
+		result = f.body(c, g)
+		if f.timed {
+			gc.endWork()
+		}
+		c.checkWork()
+	}
+	return result
+}
+
+// bind makes the function one that guests call.
+func (f *boundFunction) bind() Function {
 	fn := func(ctx context.Context, m api.Module, stack []uint64) {
 		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
-		result := int32(0)
-		if !reading || c.unread == 0 {
-			result = int32(c.enter(answering, slow))
-		}
-		if (slow || reading) && result == int32(abi.Limit) {
-			c.refuse()
-		}
-		if result == 0 || logging {
-			if timed {
-				gc.beginWork()
-			}
-			result = run(c, guest{m.Memory(), stack})
-			if timed {
-				gc.endWork()
-			}
-			c.checkWork()
-		}
+		result := f.run(gc, c, guest{m.Memory(), stack})
 		c.inside = false
 		if f.Result {
 			stack[0] = api.EncodeI32(result)

@@ -73,11 +73,11 @@ func (g *Guest) endWork() {
 // Bind makes call the one that host functions use from now on; nil unbinds the last one.
 func (g *Guest) Bind(call *Call) {
 	if g.call != nil {
-		g.call.sandbox = nil
+		g.call.sandbox, g.call.guest = nil, nil
 	}
 	g.worked, g.began = 0, time.Time{}
 	if g.call = call; call != nil {
-		call.sandbox = g.Sandbox
+		call.sandbox, call.guest = g.Sandbox, g
 	}
 }
 

@@ -8,8 +8,16 @@ import (
 
 // guest is the memory and the arguments of one host call, as i32 words in order.
 type guest struct {
-	memory api.Memory
+	memory memory
 	words  []uint64
+}
+
+// memory is that of a guest, or the bytes of a message to the host's file.
+type memory interface {
+	Read(offset, bytes uint32) ([]byte, bool)
+	ReadUint64Le(offset uint32) (uint64, bool)
+	WriteUint32Le(offset, n uint32) bool
+	WriteUint64Le(offset uint32, n uint64) bool
 }
 
 // tooLong is more than the length of any buffer.

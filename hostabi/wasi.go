@@ -25,22 +25,29 @@ const ClockGrain = time.Millisecond
 
 // The errnos and file types of WASI preview 1 that are returned.
 const (
-	wasiOK     = 0
-	wasiBadFD  = 8
-	wasiFault  = 21
-	wasiFBig   = 22
-	wasiIntr   = 27
-	wasiInval  = 28
-	wasiIO     = 29
-	wasiNoFile = 44
-	wasiNoSys  = 52
-	wasiNoSock = 57
-	wasiROnly  = 69
-	wasiSPipe  = 70
+	wasiOK          = 0
+	wasiBadFD       = 8
+	wasiExists      = 20
+	wasiFault       = 21
+	wasiFBig        = 22
+	wasiIntr        = 27
+	wasiInval       = 28
+	wasiIO          = 29
+	wasiIsDir       = 31
+	wasiTooManyOpen = 33
+	wasiNameTooLong = 37
+	wasiNoFile      = 44
+	wasiNoSys       = 52
+	wasiNotDir      = 54
+	wasiNoSock      = 57
+	wasiROnly       = 69
+	wasiSPipe       = 70
+	wasiNotCapable  = 76
 
 	unknownFile     = 0 // of pipes
 	characterDevice = 2
 	directory       = 3
+	regularFile     = 4
 )
 
 // maxPart is the most bytes that one fd_write or fd_read moves, as with a pipe. The guest
@@ -56,11 +63,11 @@ const maxSubscriptions = 256
 // WASI returns every function of WASI preview 1. Time and randomness are real. Standard
 // output and error are log lines, standard input is empty. There are no files, arguments,
 // environment variables or sockets. A command has its name as its argument, its request and
-// its answer as CGI scripts have them, and an empty root directory. No state outlives the
-// run, so none reaches the next request.
+// its answer as CGI scripts have them. It and a program that waits for requests have files
+// that they can read. No state outlives the run, so none reaches the next request.
 //
 // Functions that do nothing return badf for a file that is not open, else nosys. Open are
-// only 0, 1, 2 and a command's root.
+// only 0, 1, 2 and a program's files.
 func WASI() []Function {
 	w := &wasi{started: clock.Mark()}
 	var all []Function
@@ -75,37 +82,37 @@ func WASI() []Function {
 		{"environ_sizes_get", "ii", environmentSizes},
 		{"clock_res_get", "ii", clockGrain},
 		{"clock_time_get", "ili", w.now},
-		{"fd_advise", "illi", badFile},
-		{"fd_allocate", "ill", badFile},
+		{"fd_advise", "illi", knownFile},
+		{"fd_allocate", "ill", readOnlyFile},
 		{"fd_close", "i", closeFile},
 		{"fd_datasync", "i", openFile},
 		{"fd_fdstat_get", "ii", fileStatus},
 		{"fd_fdstat_set_flags", "ii", openFile},
 		{"fd_fdstat_set_rights", "ill", openFile},
 		{"fd_filestat_get", "ii", fileAttributes},
-		{"fd_filestat_set_size", "il", badFile},
-		{"fd_filestat_set_times", "illi", badFile},
-		{"fd_pread", "iiili", noSeek},
+		{"fd_filestat_set_size", "il", readOnlyFile},
+		{"fd_filestat_set_times", "illi", readOnlyFile},
+		{"fd_pread", "iiili", readFileAt},
 		{"fd_prestat_get", "ii", rootSize},
 		{"fd_prestat_dir_name", "iii", rootName},
 		{"fd_pwrite", "iiili", noSeek},
-		{"fd_read", "iiii", readInput},
-		{"fd_readdir", "iiili", listRoot},
-		{"fd_renumber", "ii", badFile},
-		{"fd_seek", "ilii", noSeek},
+		{"fd_read", "iiii", readFile},
+		{"fd_readdir", "iiili", listDirectory},
+		{"fd_renumber", "ii", renumberFile},
+		{"fd_seek", "ilii", seekFile},
 		{"fd_sync", "i", openFile},
-		{"fd_tell", "ii", noSeek},
+		{"fd_tell", "ii", tellFile},
 		{"fd_write", "iiii", writeOutput},
 		{"path_create_directory", "iii", readOnly},
 		{"path_filestat_get", "iiiii", pathAttributes},
-		{"path_filestat_set_times", "iiiilli", noFile},
-		{"path_link", "iiiiiii", noFile},
+		{"path_filestat_set_times", "iiiilli", changePath(2, wasiROnly)},
+		{"path_link", "iiiiiii", changePath(2, wasiROnly)},
 		{"path_open", "iiiiillii", openPath},
-		{"path_readlink", "iiiiii", noFile},
-		{"path_remove_directory", "iii", noFile},
-		{"path_rename", "iiiiii", noFile},
+		{"path_readlink", "iiiiii", changePath(1, wasiInval)},
+		{"path_remove_directory", "iii", changePath(1, wasiROnly)},
+		{"path_rename", "iiiiii", changePath(1, wasiROnly)},
 		{"path_symlink", "iiiii", badDirectory},
-		{"path_unlink_file", "iii", noFile},
+		{"path_unlink_file", "iii", changePath(1, wasiROnly)},
 		{"poll_oneoff", "iiii", w.poll},
 		{"proc_exit", "i", exit},
 		{"proc_raise", "i", noSystem},
@@ -182,7 +189,7 @@ func badFile(_ *Call, g guest) uint32 {
 // badDirectory is for path_symlink, whose directory is the third word.
 func badDirectory(c *Call, g guest) uint32 {
 	switch {
-	case c.isRoot(g, 2):
+	case c.file(g, 2) != nil:
 		return wasiROnly
 	case g.open(2):
 		return wasiNoSys
@@ -251,6 +258,13 @@ func (w *wasi) now(c *Call, g guest) uint32 {
 // clock reads a clock in nanoseconds. The monotonic one begins at one second, because some
 // libraries take 0 for an error.
 func (w *wasi) clock(c *Call, id uint32) (uint64, bool) {
+	if c.start != nil && id <= clockMonotonic {
+		passed := c.start.read()
+		if id == clockRealtime {
+			return uint64(c.start.Time.Add(passed).Truncate(ClockGrain).UnixNano()), true
+		}
+		return uint64((c.start.mark.Sub(w.started) + passed + time.Second).Truncate(ClockGrain)), true
+	}
 	switch id {
 	case clockRealtime:
 		return uint64(c.now().Truncate(ClockGrain).UnixNano()), true
@@ -264,8 +278,8 @@ func (w *wasi) clock(c *Call, id uint32) (uint64, bool) {
 //
 //	u8 type · u8 0 · u16 flags · u32 0 · u64 rights · u64 inherited rights
 func fileStatus(c *Call, g guest) uint32 {
-	root := c.isRoot(g, 0)
-	if !g.open(0) && !root {
+	f := c.file(g, 0)
+	if !g.open(0) && f == nil {
 		return wasiBadFD
 	}
 	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 24)
@@ -273,14 +287,20 @@ func fileStatus(c *Call, g guest) uint32 {
 		return wasiFault
 	}
 	clear(room)
-	if root { // libraries do not try what the rights exclude
-		room[0] = directory
-		binary.LittleEndian.PutUint64(room[8:], math.MaxUint64)
-		binary.LittleEndian.PutUint64(room[16:], math.MaxUint64)
+	const mayRead, maySeek, mayTell, mayWrite, mayStat, mayPoll = 1 << 1, 1 << 2, 1 << 5, 1 << 6, 1 << 21, 1 << 27
+	if f != nil { // libraries do not try what the rights exclude
+		rights := uint64(mayRead | maySeek | mayTell | mayStat | mayPoll)
+		switch room[0] = typeOf(f.node()); {
+		case f.node().IsDirectory():
+			rights = math.MaxUint64
+			binary.LittleEndian.PutUint64(room[16:], rights)
+		case f.node().Host:
+			rights = mayRead | mayWrite | mayStat | mayPoll
+		}
+		binary.LittleEndian.PutUint64(room[8:], rights)
 		return wasiOK
 	}
 	room[0] = c.fileType()
-	const mayRead, mayWrite, mayPoll = 1 << 1, 1 << 6, 1 << 27
 	rights := uint64(mayWrite | mayPoll)
 	if api.DecodeU32(g.words[0]) == 0 {
 		rights = mayRead | mayPoll
@@ -292,22 +312,18 @@ func fileStatus(c *Call, g guest) uint32 {
 // fileAttributes writes a filestat: 64 bytes, all zero except the type at 16 and the number
 // of links at 24.
 func fileAttributes(c *Call, g guest) uint32 {
-	switch {
-	case c.isRoot(g, 0):
-		return g.putAttributes(1, directory)
-	case g.open(0):
-		return g.putAttributes(1, c.fileType())
+	if f := c.file(g, 0); f != nil {
+		return g.putFile(1, f.node())
 	}
-	return wasiBadFD
-}
-
-func (g guest) putAttributes(word int, kind byte) uint32 {
-	room, ok := g.memory.Read(api.DecodeU32(g.words[word]), 64)
+	if !g.open(0) {
+		return wasiBadFD
+	}
+	room, ok := g.memory.Read(api.DecodeU32(g.words[1]), 64)
 	if !ok {
 		return wasiFault
 	}
 	clear(room)
-	room[16], room[24] = kind, 1
+	room[16], room[24] = c.fileType(), 1
 	return wasiOK
 }
 
@@ -351,6 +367,9 @@ func writeOutput(c *Call, g guest) uint32 {
 	case fd == 2:
 		out = &c.stderr
 	default:
+		if f := c.file(g, 0); f != nil {
+			return c.writeFile(g, f)
+		}
 		return wasiBadFD
 	}
 	if most == 0 {
@@ -380,6 +399,10 @@ func random(c *Call, g guest) uint32 {
 	for part := range slices.Chunk(room, cost.Every/randomUnits) {
 		if c.work.Spend(randomUnits*len(part)) != nil {
 			return wasiIO // the run ends
+		}
+		if c.start != nil {
+			_, _ = c.start.random.Read(part) // never fails
+			continue
 		}
 		_, _ = rand.Read(part) // never fails
 	}
@@ -431,6 +454,9 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 		due[i] = w.wait(c, in[i*subscriptionBytes:])
 	}
 	first := slices.Min(due)
+	if c.start != nil {
+		c.start.elapsed += first
+	}
 	c.sleep(first)
 	events := 0
 	for i := range due {

@@ -84,6 +84,8 @@ func Functions() []Function {
 			"waits until a started operation is completed and returns its ticket, each once; `not_found` when there is none"},
 		{"call_take", []Param{{"ticket", Number}}, true,
 			"waits for a started operation and returns what `call` would have, once; `call_result` then reads the result"},
+		{"request_next", []Param{{"handlers", Text}}, true,
+			"waits for the next request, and returns the index of its handler in `handlers`, names in lines; without names the module is the one handler. The first call ends the start of a program, the second one a request"},
 		{"keep_writes", nil, false, "commits this request's writes with any status of the answer"},
 		{"log", []Param{{"level", Number}, {"text", Text}}, false,
 			"0 debug, 1 info, 2 warn, 3 error, 4 why the handler fails; bounded per request"},

@@ -85,6 +85,7 @@ RUNNER_IMPORT("call_result") extern int32_t runner_host_call_result(uint32_t off
 RUNNER_IMPORT("call_start") extern int32_t runner_host_call_start(const char *op, uint32_t op_len, const void *args, uint32_t args_len);
 RUNNER_IMPORT("call_wait") extern int32_t runner_host_call_wait(void);
 RUNNER_IMPORT("call_take") extern int32_t runner_host_call_take(uint32_t ticket);
+RUNNER_IMPORT("request_next") extern int32_t runner_host_request_next(const char *handlers, uint32_t handlers_len);
 RUNNER_IMPORT("keep_writes") extern void runner_host_keep_writes(void);
 RUNNER_IMPORT("log") extern void runner_host_log(uint32_t level, const char *text, uint32_t text_len);
 

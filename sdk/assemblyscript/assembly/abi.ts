@@ -51,6 +51,9 @@ export declare function call_wait(): i32;
 @external("runner", "call_take")
 export declare function call_take(ticket: i32): i32;
 
+@external("runner", "request_next")
+export declare function request_next(handlers: usize, handlersLength: i32): i32;
+
 @external("runner", "keep_writes")
 export declare function keep_writes(): void;
 

@@ -95,6 +95,7 @@ pub(crate) mod imports {
         pub(crate) fn call_start(op: *const u8, op_len: usize, args: *const u8, args_len: usize) -> i32;
         pub(crate) fn call_wait() -> i32;
         pub(crate) fn call_take(ticket: u32) -> i32;
+        pub(crate) fn request_next(handlers: *const u8, handlers_len: usize) -> i32;
         pub(crate) fn keep_writes();
         pub(crate) fn log(level: u32, text: *const u8, text_len: usize);
     }

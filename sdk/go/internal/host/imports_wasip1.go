@@ -57,6 +57,9 @@ func callWait() int32
 //go:wasmimport runner call_take
 func callTake(ticket uint32) int32
 
+//go:wasmimport runner request_next
+func requestNext(handlers string) int32
+
 //go:wasmimport runner keep_writes
 func keepWrites()
 

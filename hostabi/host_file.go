@@ -1,0 +1,256 @@
+package hostabi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"runner.example/hostabi/abi"
+)
+
+// The file /runner/host calls the host, for programs that cannot import its functions. A program writes a
+// message and reads its answer:
+//
+//	query 24⏎{"from":"Order","limit":3}         →  ok 61⏎{"rows":[…],"nextCursor":null}
+//	response_send 200 5⏎hello                   →  ok 1⏎0
+//	get 20⏎{"from":"Orders"}                    →  invalid 78⏎{"code":"invalid","message":"…"}
+//
+// A message is the name of a function of the module "runner" or of an operation of call, the function's
+// numbers, the length of what follows the line, and that: the function's texts, with a line end between two
+// of them, or the operation's arguments. An answer is "ok" or an errno, and the length of what follows the
+// line: what the function writes to its buffer, else its result as a decimal number; the result of an
+// operation; or the error of call. The file calls what the functions of that name are, with the same
+// checks and budgets.
+
+// HostFile is the path of the file.
+const HostFile = "runner/host"
+
+// maxHead is the longest first line of a message.
+const maxHead = 256
+
+// conversation is what was written to the file and not yet called, and what was not yet read.
+type conversation struct {
+	in, out []byte
+	read    int // bytes of out
+	room    []byte
+}
+
+// keptConversation is the largest buffer that a Call keeps between runs.
+const keptConversation = 64 << 10
+
+func (h *conversation) reset() {
+	h.in, h.out, h.read = h.in[:0], h.out[:0], 0
+	if cap(h.in) > keptConversation || cap(h.out) > keptConversation || cap(h.room) > keptConversation {
+		*h = conversation{}
+	}
+}
+
+// read reads what was answered. Nothing is there before a message was written in whole.
+func (h *conversation) readAnswer(c *Call, g guest) uint32 {
+	rest := h.out[h.read:]
+	rest = rest[:min(len(rest), maxFilePart)]
+	read := 0
+	for i := uint64(0); i < g.parts() && read < len(rest); i++ {
+		room, ok := g.part(i, len(rest)-read)
+		if !ok {
+			return wasiFault
+		}
+		read += copy(room, rest[read:])
+	}
+	if !c.countMoved(read) {
+		return wasiIO
+	}
+	if h.read += read; h.read == len(h.out) {
+		h.out, h.read = h.out[:0], 0
+	}
+	return errnoOf(g.put32(3, uint32(read)))
+}
+
+// write adds to the message, and calls what it names as soon as it is complete.
+func (h *conversation) write(c *Call, part []byte) {
+	h.in = append(h.in, part...)
+	for {
+		end := bytes.IndexByte(h.in[:min(len(h.in), maxHead)], '\n')
+		if end < 0 {
+			if len(h.in) >= maxHead {
+				h.refuse("a message's first line is longer than %d bytes", maxHead)
+			}
+			return
+		}
+		words := strings.Fields(string(h.in[:end]))
+		numbers := make([]int32, max(0, len(words)-1))
+		for i := range numbers {
+			n, err := strconv.ParseInt(words[i+1], 10, 32)
+			if err != nil {
+				h.refuse("%.60q in a message's first line is no number", words[i+1])
+				return
+			}
+			numbers[i] = int32(n)
+		}
+		if len(numbers) == 0 || numbers[len(numbers)-1] < 0 {
+			h.refuse("a message's first line %.60q does not end with the length of what follows", h.in[:end])
+			return
+		}
+		length := int(numbers[len(numbers)-1])
+		if length > maxRowBytes+maxOpBytes {
+			h.refuse("a message has %d bytes, the limit is %d", length, maxRowBytes+maxOpBytes)
+			return
+		}
+		if len(h.in) < end+1+length {
+			h.in = slices.Grow(h.in, end+1+length-len(h.in))
+			return
+		}
+		message := h.in[end+1 : end+1+length]
+		rest := h.in[end+1+length:]
+		h.call(c, words[0], numbers[:len(numbers)-1], message, len(rest))
+		h.in = h.in[:copy(h.in, rest)]
+	}
+}
+
+// refuse answers a message that cannot be read, and forgets what was written.
+func (h *conversation) refuse(format string, args ...any) {
+	h.in = h.in[:0]
+	text := fmt.Sprintf(format, args...)
+	h.answer(abi.Invalid, []byte(`{"code":"invalid","message":`+strconv.Quote(text)+`}`))
+}
+
+func (h *conversation) answer(errno abi.Errno, body []byte) {
+	status := "ok"
+	if errno < 0 {
+		status = errno.String()
+	}
+	h.out = append(h.out, status...)
+	h.out = strconv.AppendInt(append(h.out, ' '), int64(len(body)), 10)
+	h.out = append(append(h.out, '\n'), body...)
+}
+
+// call calls a function or an operation. rest is how much was written behind the message.
+func (h *conversation) call(c *Call, name string, numbers []int32, payload []byte, rest int) {
+	f, known := byName[name]
+	if !known { // an operation, or none: call says so
+		memory := buffer(append([]byte(name), payload...))
+		g := guest{memory, []uint64{0, uint64(len(name)), uint64(len(name)), uint64(len(payload))}}
+		result := byName["call"].run(c.guest, c, g)
+		h.answer(abi.Errno(min(result, 0)), c.result.JSON)
+		return
+	}
+	if name == "request_next" && (rest > 0 || len(h.out) > h.read) {
+		h.refuse("request_next must be the only message: read the answers of others before")
+		return
+	}
+	words, memory, room, problem := h.arguments(f.Function, numbers, payload)
+	if problem != "" {
+		h.refuse("%s: %s", name, problem)
+		return
+	}
+	if f.Name == "request_body" && c.Request != nil && len(c.Request.Body) > len(memory)-room {
+		memory = slices.Grow(memory, len(c.Request.Body))[:room+len(c.Request.Body)]
+		words[len(words)-1] = uint64(len(c.Request.Body))
+	}
+	h.room = memory
+	result := f.run(c.guest, c, guest{buffer(memory), words})
+	switch {
+	case result < 0 && f.reports:
+		h.answer(abi.Errno(result), c.result.JSON)
+	case result < 0:
+		h.answer(abi.Errno(result), nil)
+	case f.reports && f.Name != "call_start" && f.Name != "call_wait":
+		h.answer(0, c.result.JSON)
+	case room < 0:
+		h.answer(0, strconv.AppendInt(nil, int64(result), 10))
+	case int(result) > len(memory)-room && f.Name != "request_body":
+		h.answer(abi.TooLarge, nil)
+	default:
+		h.answer(0, memory[room:][:min(int(result), len(memory)-room)])
+	}
+}
+
+// arguments puts the numbers and texts of a function into words, and the texts into memory. room is where the
+// function's buffer begins there, -1 if it has none. problem says what is wrong with the message.
+func (h *conversation) arguments(f abi.Function, numbers []int32, payload []byte) (words []uint64, memory []byte, room int, problem string) {
+	texts := 0
+	for _, p := range f.Params {
+		if p.Kind == abi.Text || p.Kind == abi.Bytes {
+			texts++
+		}
+	}
+	memory, room = append(h.room[:0], payload...), -1
+	at := 0
+	for _, p := range f.Params {
+		switch p.Kind {
+		case abi.Number:
+			if len(numbers) == 0 {
+				return nil, nil, 0, "a number is missing: " + p.Name
+			}
+			words = append(words, uint64(uint32(numbers[0])))
+			numbers = numbers[1:]
+		case abi.Room:
+			room = len(memory)
+			memory = slices.Grow(memory, roomBytes)[:room+roomBytes]
+			words = append(words, uint64(room), roomBytes)
+		default:
+			end := len(payload)
+			if texts--; texts > 0 {
+				n := bytes.IndexByte(payload[at:], '\n')
+				if n < 0 {
+					return nil, nil, 0, "a line end is missing after " + p.Name
+				}
+				end = at + n
+			}
+			words = append(words, uint64(at), uint64(end-at))
+			at = min(end+1, len(payload))
+		}
+	}
+	switch {
+	case len(numbers) > 0:
+		return nil, nil, 0, "it has too many numbers"
+	case at < len(payload) && texts == 0 && !hasText(f):
+		return nil, nil, 0, "nothing may follow the first line"
+	}
+	return words, memory, room, ""
+}
+
+func hasText(f abi.Function) bool {
+	return slices.ContainsFunc(f.Params, func(p abi.Param) bool { return p.Kind == abi.Text || p.Kind == abi.Bytes })
+}
+
+// roomBytes is the size of the buffer for what a function writes. Only request_body writes more.
+const roomBytes = 64 << 10
+
+// buffer is the memory of a message.
+type buffer []byte
+
+func (b buffer) Read(offset, n uint32) ([]byte, bool) {
+	end := uint64(offset) + uint64(n)
+	if end > uint64(len(b)) {
+		return nil, false
+	}
+	return b[offset:end:end], true
+}
+
+func (b buffer) ReadUint64Le(offset uint32) (uint64, bool) {
+	at, ok := b.Read(offset, 8)
+	if !ok {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(at), true
+}
+
+func (b buffer) WriteUint32Le(offset, v uint32) bool {
+	at, ok := b.Read(offset, 4)
+	if ok {
+		binary.LittleEndian.PutUint32(at, v)
+	}
+	return ok
+}
+
+func (b buffer) WriteUint64Le(offset uint32, v uint64) bool {
+	at, ok := b.Read(offset, 8)
+	if ok {
+		binary.LittleEndian.PutUint64(at, v)
+	}
+	return ok
+}

@@ -1,0 +1,139 @@
+package hostabi
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
+)
+
+// Start is one start of a program: what it does before it waits for its first request. Two starts with
+// the same StartInput do the same, as far as the host decides it.
+type Start struct {
+	StartInput
+	// Waits is called when the program waits. The run ends with its error, and with ErrWaits without one.
+	Waits func(*Waiting) error
+
+	random  *rand.ChaCha8
+	elapsed time.Duration // that the program has seen
+}
+
+// Waiting is where a program waits for requests. It does not change.
+type Waiting struct {
+	// Handlers are the handlers that the program has; nil: it is one itself.
+	Handlers []string
+	byFile   bool // it waits in a write to the file that calls the host
+	open     []openedFile
+}
+
+// Result is what the host function in which the program waits returns for a request of a handler.
+func (w *Waiting) Result(handler int) uint64 {
+	if w.byFile {
+		return wasiOK
+	}
+	return uint64(handler)
+}
+
+// StartInput is what a start reads of the host.
+type StartInput struct {
+	Seed [32]byte // of what it reads as random
+	Time time.Time
+	mark time.Time // Time, by the clock that the guest's monotonic clock is read from
+}
+
+// NewStartInput returns the input of a start at the given time.
+func NewStartInput(seed [32]byte, now time.Time) StartInput {
+	return StartInput{seed, now, clock.Mark()}
+}
+
+// ErrWaits ends a start: the program waits for a request.
+var ErrWaits = fmt.Errorf("the program waits for a request")
+
+// readTime is how much time passes for a program that starts when it reads a clock.
+const readTime = time.Microsecond
+
+// BeginStart makes the run a start of the program. Call it after Begin.
+func (c *Call) BeginStart(with *Program, s *Start) {
+	c.beginProgram(with)
+	s.random, s.elapsed = rand.NewChaCha8(s.Seed), 0
+	c.start = s
+}
+
+// Starting reports whether the run is a start of a program.
+func (c *Call) Starting() bool { return c.start != nil }
+
+// BeginResumed says that the run continues a program that waited for this request, of a handler.
+func (c *Call) BeginResumed(w *Waiting, handler int) {
+	c.resumed = true
+	c.files.open = append(c.files.open[:0], w.open...)
+	if w.byFile {
+		c.files.host.answer(0, strconv.AppendInt(nil, int64(handler), 10))
+	}
+}
+
+// requestNext waits for a request. A start ends here, and so does the run of a request.
+func requestNext(c *Call, g guest) int32 {
+	names, ok := g.bytes(0)
+	switch {
+	case !ok:
+		return int32(abi.Invalid)
+	case c.start != nil:
+		handlers, err := readHandlers(names)
+		if err == nil {
+			_, byFile := g.memory.(buffer)
+			err = c.start.Waits(&Waiting{handlers, byFile, slices.Clone(c.files.open)})
+		}
+		if err == nil {
+			err = ErrWaits
+		}
+		c.unwind(err)
+	case c.resumed:
+		c.unwind(&Exit{})
+	}
+	return int32(abi.Denied)
+}
+
+// Limits of the handlers of a program.
+const (
+	maxHandlers     = 1000
+	maxHandlerBytes = 256
+)
+
+// readHandlers reads the names of handlers, which are separated by line ends.
+func readHandlers(text []byte) ([]string, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var all []string
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		name := string(line)
+		switch {
+		case len(all) == maxHandlers:
+			return nil, fmt.Errorf("request_next: the program has more than %d handlers", maxHandlers)
+		case len(name) > maxHandlerBytes || !isName(name):
+			return nil, fmt.Errorf("request_next: %.60q is not a handler's name: letters, digits and _", name)
+		case slices.Contains(all, name):
+			return nil, fmt.Errorf("request_next: the handler %s is named twice", name)
+		}
+		all = append(all, name)
+	}
+	return all, nil
+}
+
+// isName reports whether a schema can name a handler so.
+func isName(s string) bool {
+	letters := strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+	return s != "" && letters == "" && (s[0] < '0' || s[0] > '9')
+}
+
+// read returns the time of a start, in which a moment passes.
+func (s *Start) read() time.Duration {
+	s.elapsed += readTime
+	return s.elapsed
+}

@@ -1,0 +1,455 @@
+package hostabi
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi/files"
+)
+
+// The files of a program. Descriptor 3 is its root directory, which libraries look paths up in. All files
+// can only be read, but for the one that calls the host: see hostFile.
+
+const (
+	// firstFile is the descriptor of the root directory.
+	firstFile = 3
+	// maxOpen is how many files a program may have open.
+	maxOpen = 256
+	maxPath = 4096
+	// fileTime is the time of all files, in nanoseconds: 1980, the first year that archives can have.
+	fileTime = 315_532_800_000_000_000
+)
+
+// openedFile is an open file or directory.
+type openedFile struct {
+	path   []*files.Node // from the root to the file; nil: the descriptor is not in use
+	offset int64
+}
+
+func (f *openedFile) node() *files.Node { return f.path[len(f.path)-1] }
+
+// NewRoot returns a root that has the file that calls the host.
+func NewRoot() *files.Root {
+	r := files.NewRoot()
+	if err := r.Add(files.File{Path: HostFile, Host: true}); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return r
+}
+
+// fileTable has the open files of a run, from firstFile on. A guest that is no program has none.
+type fileTable struct {
+	open  []openedFile
+	host  conversation
+	calls bool // the file that calls the host was opened
+}
+
+// reset closes all files.
+func (t *fileTable) reset() {
+	clear(t.open)
+	t.open, t.calls = t.open[:0], false
+	t.host.reset()
+}
+
+// OpenedHostFile reports whether the program has opened the file that calls the host.
+func (c *Call) OpenedHostFile() bool { return c.files.calls }
+
+// file returns the open file of a word; nil: there is none.
+func (c *Call) file(g guest, word int) *openedFile {
+	fd := int64(api.DecodeU32(g.words[word])) - firstFile
+	if fd < 0 || fd >= int64(len(c.files.open)) || c.files.open[fd].path == nil {
+		return nil
+	}
+	return &c.files.open[fd]
+}
+
+// directory returns the open directory of a word, or an errno.
+func (c *Call) directory(g guest, word int) (*openedFile, uint32) {
+	f := c.file(g, word)
+	switch {
+	case f == nil:
+		return nil, badFile(c, g)
+	case !f.node().IsDirectory():
+		return nil, wasiNotDir
+	}
+	return f, wasiOK
+}
+
+// find returns the nodes on the way to a path of two words, which is relative to an open directory and must
+// not leave it. If the last element is missing, missing is true.
+func (c *Call) find(g guest, directory *openedFile, word int) (path []*files.Node, errno uint32) {
+	text, ok := g.bytes(word)
+	switch {
+	case !ok:
+		return nil, wasiFault
+	case len(text) > maxPath:
+		return nil, wasiNameTooLong
+	case len(text) == 0:
+		return nil, wasiNoFile
+	case text[0] == '/':
+		return nil, wasiNotCapable
+	}
+	base := len(directory.path)
+	path = slices.Clip(directory.path)
+	for name := range strings.SplitSeq(string(text), "/") {
+		at := path[len(path)-1]
+		switch {
+		case !at.IsDirectory():
+			return nil, wasiNotDir
+		case name == "" || name == ".":
+		case name == "..":
+			if len(path) == base {
+				return nil, wasiNotCapable
+			}
+			path = path[:len(path)-1]
+		default:
+			next := at.Child(name)
+			if next == nil {
+				return nil, wasiNoFile
+			}
+			path = append(path, next)
+		}
+	}
+	return path, wasiOK
+}
+
+// openPath opens a file or a directory.
+func openPath(c *Call, g guest) uint32 {
+	const create, mustBeDirectory, exclusive, truncate = 1, 2, 4, 8
+	const mayWrite = 1 << 6
+	directory, errno := c.directory(g, 0)
+	if errno != wasiOK {
+		return errno
+	}
+	flags := api.DecodeU32(g.words[4])
+	path, errno := c.find(g, directory, 2)
+	switch {
+	case errno == wasiNoFile && flags&create != 0:
+		return wasiROnly
+	case errno != wasiOK:
+		return errno
+	}
+	n := path[len(path)-1]
+	switch {
+	case flags&create != 0 && flags&exclusive != 0:
+		return wasiExists
+	case flags&mustBeDirectory != 0 && !n.IsDirectory():
+		return wasiNotDir
+	case !n.Host && !n.IsDirectory() && (flags&truncate != 0 || g.words[5]&mayWrite != 0):
+		return wasiROnly
+	}
+	fd := slices.IndexFunc(c.files.open, func(f openedFile) bool { return f.path == nil })
+	if fd < 0 {
+		if len(c.files.open) == maxOpen {
+			return wasiTooManyOpen
+		}
+		fd = len(c.files.open)
+	}
+	if !g.put32(8, uint32(fd+firstFile)) {
+		return wasiFault
+	}
+	if fd == len(c.files.open) {
+		c.files.open = append(c.files.open, openedFile{})
+	}
+	c.files.open[fd] = openedFile{path: path}
+	c.files.calls = c.files.calls || n.Host
+	return wasiOK
+}
+
+func closeFile(c *Call, g guest) uint32 {
+	if f := c.file(g, 0); f != nil {
+		*f = openedFile{}
+		return wasiOK
+	}
+	return openFile(c, g)
+}
+
+// renumberFile moves a descriptor to another one, which is closed.
+func renumberFile(c *Call, g guest) uint32 {
+	from, to := c.file(g, 0), c.file(g, 1)
+	if from == nil || to == nil {
+		return badFile(c, g)
+	}
+	if from != to {
+		*to, *from = *from, openedFile{}
+	}
+	return wasiOK
+}
+
+// rootSize writes a prestat: u32 0 for a directory · u32 length of its name.
+func rootSize(c *Call, g guest) uint32 {
+	if f := c.file(g, 0); f == nil || len(f.path) > 1 || api.DecodeU32(g.words[0]) != firstFile {
+		return badFile(c, g)
+	}
+	return errnoOf(g.put64(1, 1<<32))
+}
+
+func rootName(c *Call, g guest) uint32 {
+	f := c.file(g, 0)
+	switch {
+	case f == nil || len(f.path) > 1 || api.DecodeU32(g.words[0]) != firstFile:
+		return badFile(c, g)
+	case api.DecodeU32(g.words[2]) < 1:
+		return wasiInval
+	}
+	at, ok := g.memory.Read(api.DecodeU32(g.words[1]), 1)
+	if ok {
+		at[0] = '/'
+	}
+	return errnoOf(ok)
+}
+
+// listDirectory writes the entries of a directory that begin at a cookie, "." and ".." first:
+//
+//	u64 cookie of the next one · u64 number of the file · u32 length of the name · u8 type · u24 0 · name
+//
+// The last one is cut off where the room ends.
+func listDirectory(c *Call, g guest) uint32 {
+	f, errno := c.directory(g, 0)
+	if errno != wasiOK {
+		return errno
+	}
+	room, ok := g.bytes(1)
+	if !ok {
+		return wasiFault
+	}
+	children := f.node().Children()
+	above := f.node()
+	if len(f.path) > 1 {
+		above = f.path[len(f.path)-2]
+	}
+	written := 0
+	for i := g.words[3]; i < uint64(len(children)+2) && written < len(room); i++ {
+		name, n := ".", f.node()
+		switch {
+		case i == 1:
+			name, n = "..", above
+		case i > 1:
+			n = children[i-2]
+			name = n.Name
+		}
+		var head [24]byte
+		binary.LittleEndian.PutUint64(head[:], i+1)
+		binary.LittleEndian.PutUint64(head[8:], n.ID)
+		binary.LittleEndian.PutUint32(head[16:], uint32(len(name)))
+		head[20] = typeOf(n)
+		written += copy(room[written:], head[:])
+		written += copy(room[written:], name)
+	}
+	if !c.countMoved(written) {
+		return wasiIO
+	}
+	return errnoOf(g.put32(4, uint32(written)))
+}
+
+// typeOf returns the type of a file of WASI. The file that calls the host is like a socket: it has no length.
+func typeOf(n *files.Node) byte {
+	switch {
+	case n.IsDirectory():
+		return directory
+	case n.Host:
+		return characterDevice
+	}
+	return regularFile
+}
+
+// putFile writes a filestat: u64 device · u64 number · u8 type · at 24: u64 links · u64 size · three times.
+func (g guest) putFile(word int, n *files.Node) uint32 {
+	room, ok := g.memory.Read(api.DecodeU32(g.words[word]), 64)
+	if !ok {
+		return wasiFault
+	}
+	clear(room)
+	room[0], room[16], room[24] = 1, typeOf(n), 1
+	binary.LittleEndian.PutUint64(room[8:], n.ID)
+	binary.LittleEndian.PutUint64(room[32:], uint64(n.Size()))
+	for at := 40; at < 64; at += 8 {
+		binary.LittleEndian.PutUint64(room[at:], fileTime)
+	}
+	return wasiOK
+}
+
+func pathAttributes(c *Call, g guest) uint32 {
+	directory, errno := c.directory(g, 0)
+	if errno != wasiOK {
+		return errno
+	}
+	path, errno := c.find(g, directory, 2)
+	if errno != wasiOK {
+		return errno
+	}
+	return g.putFile(4, path[len(path)-1])
+}
+
+// readOnly is for functions that change the directory of their first word.
+func readOnly(c *Call, g guest) uint32 {
+	if _, errno := c.directory(g, 0); errno != wasiOK {
+		return errno
+	}
+	return wasiROnly
+}
+
+// changePath is for functions that change the file of a path, or read it as a link.
+func changePath(pathWord int, present uint32) wasiBody {
+	return func(c *Call, g guest) uint32 {
+		directory, errno := c.directory(g, 0)
+		if errno != wasiOK {
+			return errno
+		}
+		if _, errno := c.find(g, directory, pathWord); errno != wasiOK {
+			return errno
+		}
+		return present
+	}
+}
+
+// readPart reads a file from an offset into the buffers of a read, and returns how much.
+func (c *Call) readPart(g guest, n *files.Node, offset int64) (read int, errno uint32) {
+	switch {
+	case n.IsDirectory():
+		return 0, wasiIsDir
+	case n.Host:
+		return 0, wasiSPipe
+	}
+	content, err := n.Content()
+	if err != nil {
+		c.logInternal("fd_read", err)
+		return 0, wasiIO
+	}
+	rest := content[min(offset, int64(len(content))):]
+	rest = rest[:min(len(rest), maxFilePart)]
+	for i := uint64(0); i < g.parts() && read < len(rest); i++ {
+		room, ok := g.part(i, len(rest)-read)
+		if !ok {
+			return 0, wasiFault
+		}
+		n := min(len(room), len(rest)-read)
+		c.copy(room, rest[read:])
+		read += n
+	}
+	if !c.countMoved(read) {
+		return 0, wasiIO
+	}
+	return read, wasiOK
+}
+
+// maxFilePart is the most bytes that one read of a file moves.
+const maxFilePart = 1 << 20
+
+func readFile(c *Call, g guest) uint32 {
+	f := c.file(g, 0)
+	if f == nil {
+		return readInput(c, g)
+	}
+	if f.node().Host {
+		return c.files.host.readAnswer(c, g)
+	}
+	read, errno := c.readPart(g, f.node(), f.offset)
+	if errno != wasiOK {
+		return errno
+	}
+	f.offset += int64(read)
+	return errnoOf(g.put32(3, uint32(read)))
+}
+
+func readFileAt(c *Call, g guest) uint32 {
+	f := c.file(g, 0)
+	switch {
+	case f == nil:
+		return noSeek(c, g)
+	case int64(g.words[3]) < 0:
+		return wasiInval
+	}
+	read, errno := c.readPart(g, f.node(), int64(g.words[3]))
+	if errno != wasiOK {
+		return errno
+	}
+	return errnoOf(g.put32(4, uint32(read)))
+}
+
+// seekFile moves the offset of a file.
+func seekFile(c *Call, g guest) uint32 {
+	f := c.file(g, 0)
+	switch {
+	case f == nil:
+		return noSeek(c, g)
+	case f.node().Host:
+		return wasiSPipe
+	case f.node().IsDirectory():
+		return wasiIsDir
+	}
+	to, offset := int64(0), int64(g.words[1])
+	switch api.DecodeU32(g.words[2]) {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		to = f.offset
+	case io.SeekEnd:
+		to = f.node().Size()
+	default:
+		return wasiInval
+	}
+	if offset > math.MaxInt64-to || to+offset < 0 {
+		return wasiInval
+	}
+	if !g.put64(3, uint64(to+offset)) {
+		return wasiFault
+	}
+	f.offset = to + offset
+	return wasiOK
+}
+
+func tellFile(c *Call, g guest) uint32 {
+	f := c.file(g, 0)
+	switch {
+	case f == nil:
+		return noSeek(c, g)
+	case f.node().Host:
+		return wasiSPipe
+	}
+	return errnoOf(g.put64(1, uint64(f.offset)))
+}
+
+// knownFile is for functions that need an open file and do nothing.
+func knownFile(c *Call, g guest) uint32 {
+	if c.file(g, 0) != nil {
+		return wasiOK
+	}
+	return badFile(c, g)
+}
+
+// readOnlyFile is for functions that change an open file.
+func readOnlyFile(c *Call, g guest) uint32 {
+	if c.file(g, 0) != nil {
+		return wasiROnly
+	}
+	return badFile(c, g)
+}
+
+// writeFile writes to the file that calls the host; nothing else can be written.
+func (c *Call) writeFile(g guest, f *openedFile) uint32 {
+	if !f.node().Host {
+		return wasiBadFD
+	}
+	var message bytes.Buffer
+	for i := uint64(0); i < g.parts() && message.Len() < maxFilePart; i++ {
+		part, ok := g.part(i, maxFilePart-message.Len())
+		if !ok {
+			return wasiFault
+		}
+		message.Write(part)
+	}
+	if !c.countMoved(message.Len()) {
+		return wasiIO
+	}
+	if !g.put32(3, uint32(message.Len())) {
+		return wasiFault
+	}
+	c.files.host.write(c, message.Bytes())
+	return wasiOK
+}
