@@ -147,12 +147,9 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	var names []string
 	var wrong diag.List
 	for _, file := range bundle.Modules {
-		loadModule, name := engine.Load, file.ShortName()
-		if bundle.Schema.IsFresh(name) {
-			loadModule = engine.LoadFresh
-		}
+		name := file.ShortName()
 		names = append(names, name)
-		m, err := loadModule(ctx, file.Name, file.Wasm)
+		m, err := engine.LoadAs(ctx, file.Name, file.Wasm, sandbox.Settings{Fresh: bundle.Schema.IsFresh(name)})
 		if err != nil {
 			all = append(all, err)
 			continue

@@ -58,7 +58,7 @@ var subjects = []subject{
 		".",
 	}},
 	{"hostabi", []string{ // what a guest can call
-		"abi longwork octets outbound pbkdf2",
+		"abi files longwork octets outbound pbkdf2",
 		"password sentvalue webcrypto",
 		".",
 	}},

@@ -18,7 +18,7 @@ func commandName(file string) string {
 // programs do, in a sandbox that is as it was before it. The name is empty if the module
 // does not export _start, or exports a handler with this name.
 func (m *Module) Command() string {
-	if len(m.handlers) == len(m.program.Handlers) {
+	if m.waiting != nil || len(m.handlers) == len(m.program.Handlers) {
 		return ""
 	}
 	return m.handlers[len(m.handlers)-1]
@@ -36,22 +36,26 @@ func (m *Module) Offers(named func(handler string) bool) []string {
 
 // export is the name of a handler's function.
 func (m *Module) export(handler int) string {
-	if handler == len(m.program.Handlers) {
+	if m.waiting != nil || handler == len(m.program.Handlers) {
 		return exportStart
 	}
 	return m.handlers[handler]
 }
 
-// invokeHandler runs a handler's function, or a command's program.
+// invokeHandler runs a handler's function or a command's program, or continues a program that waits.
 func (s *sandbox) invokeHandler(call *hostabi.Call, handler int) error {
-	f := s.functions[handler]
+	at := s.module.functionOf(handler)
+	f := s.functions[at]
 	if f == nil {
 		f = s.function(s.module.export(handler))
-		s.functions[handler] = f
+		s.functions[at] = f
+	}
+	if s.module.waiting != nil {
+		return s.resume(call, f, handler)
 	}
 	if handler < len(s.module.program.Handlers) {
 		return s.invoke(f)
 	}
-	call.BeginProgram(s.module.handlers[handler])
+	call.BeginProgram(s.module.start)
 	return call.EndProgram(s.invoke(f))
 }

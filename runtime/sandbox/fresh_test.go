@@ -37,7 +37,7 @@ func drawing(t *testing.T, passes int) []byte {
 
 func loadFresh(t *testing.T, e *sandbox.Engine, wasm []byte) *sandbox.Module {
 	t.Helper()
-	m, err := e.LoadFresh(t.Context(), "build/test.wasm", wasm)
+	m, err := e.LoadAs(t.Context(), "build/test.wasm", wasm, sandbox.Settings{Fresh: true})
 	if err != nil {
 		t.Fatal(err)
 	}

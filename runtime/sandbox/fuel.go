@@ -179,6 +179,9 @@ func (s *sandbox) settleFuel() {
 // Worked is called after host functions have computed for a while, which takes no fuel. It
 // ends the slice, so that the guest's time is measured at its next fuel check.
 func (s *sandbox) Worked(d time.Duration) {
+	if s.guest.Call().Starting() { // two starts have the same slices, so that they leave the same on the stack
+		return
+	}
 	s.settleFuel()
 	s.fuel.Set(0)
 	if s.meter.slices == 1 {
@@ -296,7 +299,13 @@ func (a *account) park(computes bool) bool {
 // leaveSlot gives the instance slot back, if the guest finds a place. A background guest does.
 func (a *account) leaveSlot() {
 	p := &a.slot
+	p.memory.lend()
 	p.bytes = p.memory.charged
+	defer func() {
+		if !p.parked {
+			p.memory.retake()
+		}
+	}()
 	p.parked = (p.turn != nil || a.engine.memory.hasReserve()) && a.engine.slots.park(p.claim, a.caller(), p.bytes)
 }
 
@@ -310,6 +319,7 @@ func (a *account) unpark(ctx context.Context) {
 		p.countQueued(-1)
 	}
 	p.parked, p.queued = false, false
+	defer p.memory.retake()
 	a.engine.slots.unpark(ctx, p.claim, a.by, p.bytes, a.task.Running())
 }
 
@@ -342,6 +352,7 @@ func (s *sandbox) Wait(begins bool) error {
 		p.began, p.waits = now, true
 		if h := p.handlerState; h != nil {
 			h.expect(true)
+			s.memory.lend()
 			h.expectMemory(s.memory.charged)
 		}
 		if !s.park(false) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -35,6 +36,7 @@ type memory struct {
 	charged int64  // bytes taken from the budget
 	tail    int64  // bytes of private pages behind the image
 	open    uint64 // bytes that can be accessed, if the space opens them one by one
+	lent    bool   // see lend
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
 	// faulted means that a run since the last restore may have written to pages that no
@@ -187,5 +189,36 @@ func (m *memory) settle() {
 	if less := m.charged - m.cost(int64(m.size)); less > 0 {
 		m.budget.give(less)
 		m.charged -= less
+	}
+}
+
+// lendFrom is the size of an image from which on lend counts pages, which takes some microseconds.
+const lendFrom = 1 << 20
+
+// lend gives back to the budget what is charged for pages of the image that the guest has not written,
+// until retake. It is for a guest that waits: one that runs can write to any page before the host knows.
+func (m *memory) lend() {
+	if m.lent || m.image == nil || m.watch == nil || m.image.size < lendFrom {
+		return
+	}
+	written, err := m.scan.walkWatched(m, math.MaxInt, false)
+	if err != nil {
+		return // it stays charged for all
+	}
+	less := min(m.charged, int64(m.image.size)) - int64(written)*int64(osPage)
+	if less <= 0 {
+		return
+	}
+	m.lent = true
+	m.charged -= less
+	m.budget.give(less)
+}
+
+// retake charges the guest for all of its memory again, because it runs. If there is not enough, it
+// runs without: as few guests run at once as there are instance slots, this is no more than an image each.
+func (m *memory) retake() {
+	if m.lent {
+		m.lent = false
+		m.charge(int64(m.size))
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/files"
 	"runner.example/internal/fault"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/cpuqueue"
@@ -21,6 +23,7 @@ type Module struct {
 	name     string
 	fresh    bool
 	sum      [sha256.Size]byte // of the file
+	settings string            // the key
 	uses     int               // each of which Close ends; guarded by Engine.mu
 	engine   *Engine
 	program  *program
@@ -37,49 +40,79 @@ type Module struct {
 	image  *image
 	values []uint64
 	random []region
+	// waiting is where a program waits for requests; nil: the module is another one.
+	waiting *waiting
+	// start is what a command finds when it starts.
+	start *hostabi.Program
 
 	golang  goTables
 	pool    pool
 	closing sync.Once
 }
 
-// Load checks and compiles a module, initializes it and keeps the image. name is its file,
-// for messages. A module that is loaded already, with the same name and the same bytes, is shared:
-// its sandboxes are warm. Each Load needs a Close. Every error is one line that begins with name
-// and says what to do.
+// Settings are what a schema says of a module.
+type Settings struct {
+	// Fresh: each request initializes the module as part of its run. Loading initializes it too, to find
+	// errors.
+	Fresh bool
+	// Program: the module is a program, which is started to find out whether it waits for requests. Without
+	// it only a program that imports request_next is.
+	Program *Program
+}
+
+// Program is what a program finds when it starts. The zero value is a program with nothing.
+type Program struct {
+	// Args follow the program's name, which is that of the module.
+	Args []string
+	// Env are variables: "NAME=value".
+	Env []string
+	// Files, sorted by path, are below /app. They differ if Tree does.
+	Files []files.File
+	Tree  string
+	// Timeout is how long a start may take; 0: InitTime. With it, a program that does not wait is refused.
+	Timeout time.Duration
+}
+
+// key differs for settings with which a module does something else.
+func (s *Settings) key() string {
+	if s.Program == nil {
+		return fmt.Sprintf("%v", s.Fresh)
+	}
+	return fmt.Sprintf("%v %q %q %q %s", s.Fresh, s.Program.Args, s.Program.Env, s.Program.Tree, s.Program.Timeout)
+}
+
+// Load is LoadAs for a module that the schema does not mention.
 func (e *Engine) Load(ctx context.Context, name string, wasm []byte) (*Module, error) {
-	return e.loadAs(ctx, name, wasm, false)
+	return e.LoadAs(ctx, name, wasm, Settings{})
 }
 
-// LoadFresh is Load for a module that each request initializes as part of its run. LoadFresh
-// initializes it too, to find errors.
-func (e *Engine) LoadFresh(ctx context.Context, name string, wasm []byte) (*Module, error) {
-	return e.loadAs(ctx, name, wasm, true)
-}
-
-func (e *Engine) loadAs(ctx context.Context, name string, wasm []byte, fresh bool) (*Module, error) {
-	sum := sha256.Sum256(wasm)
-	if m := e.share(name, sum, fresh); m != nil {
+// LoadAs checks and compiles a module, initializes or starts it, and keeps the image. name is its file,
+// for messages. A module that is loaded already, with the same name, bytes and settings, is shared:
+// its sandboxes are warm. Each call needs a Close. Every error is one line that begins with name
+// and says what to do.
+func (e *Engine) LoadAs(ctx context.Context, name string, wasm []byte, settings Settings) (*Module, error) {
+	sum, key := sha256.Sum256(wasm), settings.key()
+	if m := e.share(name, sum, key); m != nil {
 		return m, nil
 	}
-	m, err := e.load(ctx, name, wasm, fresh)
+	m, err := e.load(ctx, name, wasm, &settings)
 	if err != nil {
 		f := fault.Of(err)
 		return nil, fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m.sum = sum
+	m.sum, m.settings = sum, key
 	e.modules[m] = struct{}{}
 	return m, nil
 }
 
 // share returns a loaded module with one more use; nil: there is none.
-func (e *Engine) share(name string, sum [sha256.Size]byte, fresh bool) *Module {
+func (e *Engine) share(name string, sum [sha256.Size]byte, settings string) *Module {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for m := range e.modules {
-		if m.name == name && m.sum == sum && m.fresh == fresh {
+		if m.name == name && m.sum == sum && m.settings == settings {
 			m.uses++
 			return m
 		}
@@ -87,18 +120,28 @@ func (e *Engine) share(name string, sum [sha256.Size]byte, fresh bool) *Module {
 	return nil
 }
 
-func (e *Engine) load(ctx context.Context, name string, wasm []byte, fresh bool) (_ *Module, err error) {
+func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *Settings) (_ *Module, err error) {
 	p, code, err := e.prepare(ctx, wasm)
 	if err != nil {
 		return nil, err
 	}
 	p.Source = compile.Source{} // the compiler has it now
-	if fresh {                  // its image is taken before the initialization, so runner_prepare has no use
+	fresh := settings.Fresh
+	if fresh { // its image is taken before the initialization, so runner_prepare has no use
 		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
 	}
 	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
-	if command := commandName(name); p.Command && !slices.Contains(p.Handlers, command) {
+	command := commandName(name)
+	if p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
+	}
+	if p.Command {
+		if m.start, err = newProgram(command, settings.Program); err != nil {
+			return nil, errors.Join(err, m.free(ctx))
+		}
+	}
+	if err = m.prepareImage(ctx, settings); err != nil {
+		return nil, errors.Join(err, m.free(ctx))
 	}
 	m.states = make([]handlerState, len(m.handlers))
 	m.byName = make(map[string]int, len(m.handlers))
@@ -106,10 +149,18 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte, fresh bool)
 		m.byName[h] = i
 		m.states[i].name, m.states[i].longSlots, m.states[i].in = name+" "+h, longPerCPU*cpuSlots(), e.slots
 	}
-	if err := m.initialize(ctx); err != nil {
-		return nil, errors.Join(err, m.free(ctx))
-	}
 	return m, nil
+}
+
+// prepareImage starts the module if it may wait for requests, else it initializes it.
+func (m *Module) prepareImage(ctx context.Context, settings *Settings) error {
+	if m.program.Waits || m.program.Command && settings.Program != nil {
+		waits, err := m.startProgram(ctx, settings.Program)
+		if waits || err != nil {
+			return err
+		}
+	}
+	return m.initialize(ctx)
 }
 
 // initialize runs the module's initialization, keeps the image, and makes the first sandbox.
@@ -246,9 +297,14 @@ func (m *Module) Name() string { return m.name }
 // Initializes reports whether the module runs code before a request.
 func (m *Module) Initializes() bool { return len(m.program.First) > 0 }
 
-// Handlers returns the sorted names of the exports that can be handlers. The caller must not
-// change the slice.
-func (m *Module) Handlers() []string { return m.program.Handlers }
+// Handlers returns the names of the functions that can be handlers: exports, sorted, or what a
+// program that waits for requests has named. The caller must not change the slice.
+func (m *Module) Handlers() []string {
+	if m.waiting != nil {
+		return m.handlers
+	}
+	return m.program.Handlers
+}
 
 // Close ends one use of the module. The last one releases it: it waits for runs in progress and
 // refuses later ones.

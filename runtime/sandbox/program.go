@@ -46,6 +46,8 @@ type program struct {
 	Exported map[int]string
 	// Command: it exports _start.
 	Command bool
+	// Waits: it is a command that calls request_next.
+	Waits bool
 	// First are the functions of the initialization, in order.
 	First   []string
 	Random  bool // it exports runner_random
@@ -104,6 +106,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 	if err := p.readExports(m); err != nil {
 		return nil, err
 	}
+	p.Waits = p.waits(m)
 	memory := m.Memory()
 	p.MinPages, p.MaxPages = memory.MinPages, memory.MaxPages
 	if p.Go = isGo(m); p.Go {

@@ -238,11 +238,13 @@ func TestAnOptimizationThatDoesNotWorkIsDisabledAndLogged(t *testing.T) {
 }
 
 func TestTheSelfTestMatchesItsSource(t *testing.T) {
-	embedded, err := os.ReadFile("selftest.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(embedded, assembleFile(t, "selftest.wat")) {
-		t.Error("selftest.wasm is not what wat2wasm makes of selftest.wat: run wat2wasm selftest.wat -o selftest.wasm")
+	for _, name := range []string{"selftest", "selftest_program"} {
+		embedded, err := os.ReadFile(name + ".wasm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(embedded, assembleFile(t, name+".wat")) {
+			t.Errorf("%[1]s.wasm is not what wat2wasm makes of %[1]s.wat: run wat2wasm %[1]s.wat -o %[1]s.wasm", name)
+		}
 	}
 }

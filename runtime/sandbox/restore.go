@@ -41,8 +41,13 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 		return err
 	}
 	s.resetGlobals()
-	if optimizations.stack.size(s.functions[handler]) > keptStack || err != nil && !optimizations.reuse {
-		s.functions[handler] = nil
+	at := s.module.functionOf(handler)
+	kept := keptStack
+	if w := s.module.waiting; w != nil {
+		kept = max(kept, 4*w.state.Size().Stack)
+	}
+	if optimizations.stack.size(s.functions[at]) > kept || err != nil && !optimizations.reuse {
+		s.functions[at] = nil
 	}
 	if s.reseed != nil && optimizations.stack.size(s.reseed) > keptStack {
 		s.reseed = s.function(exportReseed)

@@ -32,6 +32,7 @@ type sandbox struct {
 	functions []api.Function
 	random    random
 	reseed    api.Function // nil: the module does not export it
+	result    [1]uint64    // of the host function that a program is continued from
 	running   api.Function // that the guest is in; nil: none
 	last      api.Function // that the guest was in
 	steps     uint64       // of native stack beyond maxStack; see stack.go
@@ -58,7 +59,7 @@ type guest struct {
 // instantiate makes an instance of a module. It has no memory yet, and no code of the guest
 // has run.
 func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
-	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, len(m.handlers))}
+	s := &sandbox{account: account{engine: m.engine}, module: m, functions: make([]api.Function, max(1, len(m.handlers)))}
 	s.task.Reset(&m.initializing, 0)
 	spare := uint64(0)
 	if m.program.Reports {

@@ -82,7 +82,7 @@ func (s *scanner) restore(m *memory, keep int) (pages int, err error) {
 	}
 	s.found, s.all = s.found[:0], false
 	if m.watch != nil {
-		pages, err = s.restoreWatched(m, keep)
+		pages, err = s.walkWatched(m, keep, true)
 	} else {
 		pages, err = s.restoreByTable(m, keep)
 	}
@@ -118,10 +118,10 @@ func (s *scanner) put(m *memory, from, to uint64) {
 	s.found = append(s.found, pageRange{from, to})
 }
 
-// restoreWatched asks the kernel for the pages that were written since they were marked
-// (Linux 6.7). The kernel's page of zeros does not count. A scan may stop before the end;
-// it continues where it stopped.
-func (s *scanner) restoreWatched(m *memory, keep int) (pages int, err error) {
+// walkWatched asks the kernel for the pages that were written since they were marked
+// (Linux 6.7), and puts the image's bytes there if restore is set. The kernel's page of zeros does not
+// count. A scan may stop before the end; it continues where it stopped.
+func (s *scanner) walkWatched(m *memory, keep int, restore bool) (pages int, err error) {
 	if m.high == 0 {
 		return 0, nil
 	}
@@ -144,7 +144,9 @@ func (s *scanner) restoreWatched(m *memory, keep int) (pages int, err error) {
 			if pages += int((r.end - r.start) / osPage); pages > keep {
 				return pages, nil
 			}
-			s.put(m, r.start-base, r.end-base)
+			if restore {
+				s.put(m, r.start-base, r.end-base)
+			}
 		}
 		if s.arg.walkEnd >= s.arg.end {
 			return pages, nil

@@ -19,6 +19,7 @@ import (
 	"runner.example/internal/deadline"
 	"runner.example/internal/patches"
 	"runner.example/internal/wasm/opcode"
+	"runner.example/runtime/capture"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/guard"
 )
@@ -46,6 +47,8 @@ type optimizations struct {
 	guard bool
 	// trace: the active calls of a trap are found. Otherwise failures have no frames.
 	trace bool
+	// programs: a program that waits for requests can be continued. Otherwise its module is refused.
+	programs bool
 	// Whether the kernel watches memory for writes says Engine.watch.
 }
 
@@ -62,12 +65,18 @@ const (
 	OptStack    = "stack"
 	OptFaults   = "faults"
 	OptTrace    = "trace"
+	OptPrograms = "programs"
 )
 
 // selftest.wasm is made from selftest.wat.
 //
 //go:embed selftest.wasm
 var selftestWasm []byte
+
+// selftest_program.wasm is made from selftest_program.wat.
+//
+//go:embed selftest_program.wasm
+var selftestProgram []byte
 
 // test tests the optimizations, and disables and logs those that fail. An error means that
 // not even plain instances work.
@@ -81,10 +90,10 @@ func (e *Engine) test(ctx context.Context) error {
 	if err := e.testGuard(ctx); err != nil {
 		return err
 	}
-	m, err := e.load(ctx, "self-test", selftestWasm, false)
+	m, err := e.load(ctx, "self-test", selftestWasm, &Settings{})
 	if err != nil {
 		e.optimizations.snapshot = false
-		if m, err = e.load(ctx, "self-test", selftestWasm, false); err != nil {
+		if m, err = e.load(ctx, "self-test", selftestWasm, &Settings{}); err != nil {
 			return fmt.Errorf("self-test of the sandboxes: %w", err)
 		}
 	}
@@ -106,7 +115,38 @@ func (e *Engine) test(ctx context.Context) error {
 	}
 	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
 	e.optimizations.trace = t.passes(OptTrace, "failures are logged without frames", t.traces)
-	return nil
+	return t.testPrograms(ctx)
+}
+
+// testPrograms tests that a program is continued, in two sandboxes and twice in each.
+func (t *selfTest) testPrograms(ctx context.Context) error {
+	if !capture.Available() {
+		return nil // OptPatches has told
+	}
+	const instead = "programs that wait for requests are refused"
+	t.engine.optimizations.programs = true
+	program := &selfTest{engine: t.engine}
+	var err error
+	if program.module, err = t.engine.load(ctx, "self-test", selftestProgram, &Settings{}); err != nil {
+		t.engine.optimizations.programs = false
+		t.disabled(OptPrograms, instead, err)
+		return nil
+	}
+	continues := func(s *sandbox) error {
+		for range 2 {
+			handler, err := program.run(s, "second", plenty)
+			if exit, exited := errors.AsType[*hostabi.Exit](err); !exited || exit.Status != 0 {
+				return fmt.Errorf("it ends with %v", err)
+			}
+			if err := s.restore(&hostabi.Call{}, handler, err); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t.engine.optimizations.programs = program.passes(OptPrograms, instead, continues) &&
+		program.passes(OptPrograms, instead, continues)
+	return program.module.Close(ctx)
 }
 
 // testGuard finds out whether memories can be guarded.
@@ -133,7 +173,7 @@ func (e *Engine) testGuard(ctx context.Context) error {
 		return nil
 	}
 	e.setGuard(true)
-	if t.module, err = e.load(ctx, "self-test", selftestWasm, false); err != nil {
+	if t.module, err = e.load(ctx, "self-test", selftestWasm, &Settings{}); err != nil {
 		e.setGuard(false)
 		t.disabled(OptGuard, instead, err)
 		return nil

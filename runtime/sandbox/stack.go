@@ -46,8 +46,15 @@ func (s *sandbox) releaseSteps() {
 // invoke calls a function of the guest, and records it and how it ended. It writes the results to
 // stack, which has one word for each.
 func (s *sandbox) invoke(f api.Function, stack ...uint64) error {
-	s.running, s.last = f, f
-	s.ended = f.CallWithStack(&s.guest, stack)
+	s.enter(f)
+	return s.leave(f.CallWithStack(&s.guest, stack))
+}
+
+// enter and leave are around each call of the guest, f is what is called, and err how it ended.
+func (s *sandbox) enter(f api.Function) { s.running, s.last = f, f }
+
+func (s *sandbox) leave(err error) error {
+	s.ended = err
 	s.running = nil
 	if s.stop.because != nil {
 		s.ended = s.stop.because

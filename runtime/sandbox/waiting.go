@@ -1,0 +1,229 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
+	"runner.example/internal/wasm"
+	"runner.example/runtime/capture"
+	"runner.example/runtime/compile"
+)
+
+// A program, which exports _start, may wait for a request: it calls request_next. Then it starts once,
+// up to there. Its memory, globals and native stack are kept, and each request continues from there in
+// a sandbox of its own: capture has the stack, the image the rest.
+//
+// The stack is known only if two starts left the same (see package capture), so the program starts
+// twice, with the same times and random bytes.
+
+// waiting is a program that waits for a request.
+type waiting struct {
+	*hostabi.Waiting
+	state *capture.State
+	depth uint64 // of the active calls, as the module counts it
+}
+
+// Limits of a start.
+const (
+	startCalls = 1_000_000
+	startBytes = 1 << 30
+)
+
+// waits reports whether the program calls request_next.
+func (p *program) waits(m *wasm.Module) bool {
+	return p.Command && slices.ContainsFunc(m.Imports(), func(i wasm.Import) bool {
+		return i.Module == abi.Module && i.Name == "request_next"
+	})
+}
+
+// started is one start of a program.
+type started struct {
+	sandbox *sandbox
+	asked   bool // it opened the file that calls the host
+	waiting *hostabi.Waiting
+	call    *capture.Capture
+	depth   uint64
+}
+
+// newProgram returns what a program finds.
+func newProgram(name string, with *Program) (*hostabi.Program, error) {
+	p := &hostabi.Program{Args: []string{name}, Root: hostabi.NewRoot()}
+	if with == nil {
+		return p, nil
+	}
+	p.Args, p.Env = append(p.Args, with.Args...), with.Env
+	for _, f := range with.Files {
+		f.Path = "app/" + f.Path
+		if err := p.Root.Add(f); err != nil {
+			return nil, refuse("cannot have its files: %v", err)
+		}
+	}
+	return p, nil
+}
+
+// startProgram starts the program twice, and keeps where it waits. If it does not wait and need not,
+// it returns false.
+func (m *Module) startProgram(load context.Context, with *Program) (waits bool, err error) {
+	e := m.engine
+	timeout, must := e.options.InitTime, m.program.Waits
+	if with != nil && with.Timeout > 0 {
+		timeout, must = with.Timeout, true
+	}
+	if problem := m.unfitToWait(); problem != nil {
+		if must {
+			return false, problem
+		}
+		return false, nil
+	}
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	input := hostabi.NewStartInput(seed, clock.System())
+	first, err := m.startOnce(load, input, timeout, m.engine.options.Logger)
+	if first != nil && !first.asked && !must {
+		return false, nil // it is a CGI program
+	}
+	if err != nil {
+		return false, err
+	}
+	kept := false
+	defer func() {
+		if !kept {
+			first.sandbox.discard()
+		}
+	}()
+	second, err := m.startOnce(load, input, timeout, slog.New(slog.DiscardHandler)) // it says the same
+	if err != nil {
+		return false, err
+	}
+	defer second.sandbox.discard()
+	state, err := capture.Shared(first.call, second.call)
+	switch {
+	case err != nil:
+		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same: %v", err)
+	case !slices.Equal(first.waiting.Handlers, second.waiting.Handlers), first.depth != second.depth:
+		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same")
+	}
+	m.waiting = &waiting{first.waiting, state, first.depth}
+	if m.handlers = first.waiting.Handlers; m.handlers == nil {
+		m.handlers = []string{commandName(m.name)}
+	}
+	if err := m.keep(first.sandbox); err != nil {
+		if errors.Is(err, errNoMemory) {
+			return false, noMemory()
+		}
+		return false, err
+	}
+	kept = true
+	m.pool.add(first.sandbox)
+	m.program.Data = nil // it is in the image
+	return true, nil
+}
+
+// unfitToWait says why the program cannot be continued.
+func (m *Module) unfitToWait() error {
+	const begin = "waits for requests, and cannot be continued: "
+	switch {
+	case !capture.Available():
+		return refuse(begin+"%v", capture.ErrUnavailable)
+	case m.fresh:
+		return refuse(begin + "the schema says that it is fresh")
+	case len(m.program.Unfit) > 0:
+		return refuse(begin+"it %s", strings.Join(m.program.Unfit, "; "))
+	case !m.engine.optimizations.programs:
+		return refuse(begin + "a self-test failed: see the line with optimization=programs in the log")
+	}
+	return nil
+}
+
+// startOnce starts the program in a sandbox of its own.
+func (m *Module) startOnce(load context.Context, input hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
+	ctx, cancel := context.WithTimeout(load, timeout)
+	defer cancel()
+	last := &lastError{Handler: log.Handler()}
+	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
+		Logger: slog.New(last),
+		Limits: hostabi.Limits{CPU: timeout, HostCalls: startCalls, MovedBytes: startBytes},
+	})}}
+	call.Begin()
+	s, err := m.boot(call)
+	if errors.Is(err, errNoMemory) {
+		return nil, noMemory()
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.discard()
+		}
+	}()
+	result = &started{sandbox: s}
+	program := s.function(exportStart)
+	call.BeginStart(m.start, &hostabi.Start{StartInput: input, Waits: func(w *hostabi.Waiting) (err error) {
+		result.waiting, result.depth = w, s.depth.Get()
+		result.call, err = capture.Take(program)
+		return err
+	}})
+	s.begin(claim{call: call}, &m.initializing)
+	for _, name := range m.program.First {
+		if err = s.invoke(s.function(name)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		s.enter(program)
+		err = s.leave(capture.Call(&s.guest, program))
+	}
+	s.end()
+	call.End()
+	result.asked = m.program.Waits || call.OpenedHostFile()
+	return result, m.startError(load, call, last, timeout, err)
+}
+
+// startError says how a start ended that ended with err; nil: the program waits.
+func (m *Module) startError(load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
+	exit, exited := errors.AsType[*hostabi.Exit](err)
+	switch {
+	case errors.Is(err, hostabi.ErrWaits):
+		return nil
+	case err != nil && load.Err() != nil:
+		return compile.Cancelled(load)
+	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
+		return refuse("takes longer than %s before it waits for a request", timeout)
+	case exited:
+		return refuse("exits with status %d before it waits for a request%s", exit.Status, last.suffix())
+	case err == nil:
+		return refuse("ends before it waits for a request%s", last.suffix())
+	}
+	if crash, ok := call.Crash(); ok {
+		return refuse("fails before it waits for a request: %s", compile.Quote(crash.String(), 500))
+	}
+	return refuse("fails before it waits for a request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
+}
+
+// resume continues the program, for a request of a handler.
+func (s *sandbox) resume(call *hostabi.Call, f api.Function, handler int) error {
+	w := s.module.waiting
+	call.BeginResumed(w.Waiting, handler)
+	s.depth.Set(w.depth)
+	s.result[0] = w.Result(handler)
+	s.enter(f)
+	return s.leave(w.state.Resume(&s.guest, f, s.result[:]))
+}
+
+// functionOf is the index in sandbox.functions of a handler's function. A program that waits has one for all.
+func (m *Module) functionOf(handler int) int {
+	if m.waiting != nil {
+		return 0
+	}
+	return handler
+}

@@ -1,0 +1,188 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/runtime/capture"
+	"runner.example/runtime/sandbox"
+)
+
+// waiting is a program that waits for requests of three handlers two calls deep, with values in
+// locals and memory. "count" answers how often it has run in its sandbox, "deep" recurses before it
+// answers, and "bad" traps. With the method X it exits without an answer.
+const waiting = `(module
+	(import "runner" "request_next" (func $next (param i32 i32) (result i32)))
+	(import "runner" "request_method" (func $method (param i32 i32) (result i32)))
+	(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+	(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+	(memory (export "memory") 2)
+	(data (i32.const 0) "count\ndeep\nbad")
+	(global $starts (mut i32) (i32.const 0))
+	(table funcref (elem $wait $wait))
+	(type $waiter (func (param i64 f64) (result i32)))
+	(func $wait (type $waiter) (local $which i32)
+		(local.set $which (call $next (i32.const 0) (i32.const 14)))
+		(if (i64.ne (local.get 0) (i64.const 0x123456789abcdef)) (then unreachable))
+		(if (f64.ne (local.get 1) (f64.const 1.5)) (then unreachable))
+		(local.get $which))
+	(func $deep (param i32) (result i32)
+		(if (result i32) (local.get 0)
+			(then (i32.add (i32.const 1) (call $deep (i32.sub (local.get 0) (i32.const 1)))))
+			(else (i32.const 0))))
+	(func (export "_start") (local $which i32) (local $sum i32)
+		(global.set $starts (i32.add (global.get $starts) (i32.const 1)))
+		(i32.store8 (i32.const 0x100) (i32.const 65))
+		(loop $again
+			(local.set $sum (i32.const 1000))
+			(local.set $which (call_indirect (type $waiter) (i64.const 0x123456789abcdef) (f64.const 1.5) (i32.const 1)))
+			(drop (call $method (i32.const 0x200) (i32.const 8)))
+			(if (i32.eq (i32.load8_u (i32.const 0x200)) (i32.const 88)) (then (call $exit (i32.const 0))))
+			(i32.store8 (i32.const 0x100) (i32.add (i32.load8_u (i32.const 0x100)) (global.get $starts)))
+			(if (i32.eq (i32.const 1) (local.get $which)) (then
+				(if (i32.eq (memory.grow (i32.const 3)) (i32.const -1)) (then unreachable))
+				(local.set $sum (i32.add (local.get $sum) (call $deep (i32.const 20000))))))
+			(if (i32.eq (i32.const 2) (local.get $which)) (then
+				(i32.store8 (i32.const 0x101) (i32.const 90)) (unreachable)))
+			(if (i32.ne (local.get $sum) (i32.add (i32.const 1000) (i32.mul (local.get $which) (i32.const 20000)))) (then unreachable))
+			(i32.store8 (i32.const 0x101) (i32.add (i32.load8_u (i32.const 0x101)) (i32.const 48)))
+			(drop (call $send (i32.const 200) (i32.const 0x100) (i32.const 2)))
+			(global.set $starts (i32.const 7))
+			(br $again))))`
+
+func needCapture(t testing.TB) {
+	t.Helper()
+	if !capture.Available() {
+		t.Skip("this program was built without the patches")
+	}
+}
+
+func TestAProgramThatWaitsIsContinuedInEachRequest(t *testing.T) {
+	needCapture(t)
+	m := load(t, newEngine(t, sandbox.Options{Instances: 1}), assembleText(t, waiting))
+	if got := strings.Join(m.Handlers(), " "); got != "count deep bad" || m.Command() != "" {
+		t.Fatalf("its handlers are %q, its command %q", got, m.Command())
+	}
+	call := newCall(context.Background(), new(bytes.Buffer)) // one for all, as a request that is run again has
+	for i := range 300 {
+		handler := []string{"count", "deep", "bad", "count"}[i%4]
+		call.Request.Method = []byte([]string{"GET", "GET", "GET", "X"}[i%4])
+		err := m.Run(call, handler)
+		switch {
+		case i%4 < 2 && (err != nil || call.Response.Status != 200 || string(call.Response.Body) != "B0"):
+			t.Fatalf("run %d of %s: %v, %d %q", i, handler, err, call.Response.Status, call.Response.Body)
+		case i%4 >= 2 && fault.CodeOf(err) != fault.HandlerFailed:
+			t.Fatalf("run %d of %s, which fails: %v, %d %q", i, handler, err, call.Response.Status, call.Response.Body)
+		}
+		if idle, err := m.Restored(); err != nil || idle != 1 {
+			t.Fatalf("after run %d: %d sandboxes, %v", i, idle, err)
+		}
+	}
+}
+
+func TestManySandboxesContinueOneStart(t *testing.T) {
+	needCapture(t)
+	m := load(t, newEngine(t, sandbox.Options{Instances: 8}), assembleText(t, waiting))
+	var all []chan error
+	for range 16 {
+		done := make(chan error, 1)
+		all = append(all, done)
+		go func() {
+			for range 50 {
+				call, err := within(t, plenty, m, "deep")
+				if err == nil && string(call.Response.Body) != "B0" {
+					err = fmt.Errorf("it answers %q", call.Response.Body)
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for _, done := range all {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAStartThatDoesNotWaitRefusesTheModule(t *testing.T) {
+	needCapture(t)
+	e := newEngine(t, sandbox.Options{InitTime: 100 * time.Millisecond})
+	program := func(start string) []byte {
+		return assembleText(t, `(module
+			(import "runner" "request_next" (func $next (param i32 i32) (result i32)))
+			(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+			(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+			(memory (export "memory") 1)
+			(table $t 1 funcref)
+			(data (i32.const 0) "\10\00\00\00\0c\00\00\00")
+			(data (i32.const 16) "no database\n" "9lives" "a\na" "\00")
+			(func (export "_start") `+start+`))`)
+	}
+	for _, row := range []struct{ start, want string }{
+		{"", "ends before it waits for a request"},
+		{"unreachable", "fails before it waits for a request: "},
+		{"(call $exit (i32.const 3))", "exits with status 3 before it waits for a request"},
+		{"(loop (br 0))", "takes longer than 100ms before it waits for a request"},
+		{"(drop (call $next (i32.const 28) (i32.const 6)))", `"9lives" is not a handler's name`},
+		{"(drop (call $next (i32.const 34) (i32.const 3)))", "the handler a is named twice"},
+		{"(drop (call $next (i32.const -1) (i32.const 3)))", "ends before it waits for a request"},
+	} {
+		_, err := e.Load(context.Background(), "build/program.wasm", program(row.start))
+		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(fault.Of(err).Detail, row.want) {
+			t.Errorf("%s: %v, want %q", row.start, err, row.want)
+		}
+	}
+}
+
+// buildProgram compiles a program of testdata, in C or Go.
+func buildProgram(t testing.TB, file string) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "program.wasm")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, "./"+filepath.Dir(file))
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if strings.HasSuffix(file, ".c") {
+		cmd = exec.Command("clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O2", file, "-o", out)
+	}
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s (tools/setup.sh installs the compilers): %v\n%s", file, err, text)
+	}
+	module, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+func TestProgramsInCAndGoWait(t *testing.T) {
+	needCapture(t)
+	if testing.Short() {
+		t.Skip("it runs compilers")
+	}
+	for _, file := range []string{"testdata/cwaits/main.c", "testdata/gowaits/main.go"} {
+		t.Run(file, func(t *testing.T) {
+			m := load(t, newEngine(t, sandbox.Options{Instances: 2}), buildProgram(t, file))
+			call := newCall(context.Background(), new(bytes.Buffer))
+			for i := range 200 {
+				call.Request.Body = []byte(fmt.Sprintf("body %d", i))
+				if err := m.Run(call, "test"); err != nil {
+					t.Fatalf("run %d: %v", i, err)
+				}
+				if want := fmt.Sprintf("run 1 of started: body %d", i); string(call.Response.Body) != want {
+					t.Fatalf("run %d answers %q, want %q", i, call.Response.Body, want)
+				}
+			}
+		})
+	}
+}
