@@ -127,6 +127,9 @@ func TestADirectoryThatCannotBeATreeIsRefusedWithAllProblems(t *testing.T) {
 }
 
 func TestLimitsOfADirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 256 MiB")
+	}
 	app := t.TempDir()
 	deep := "deep/" + strings.Repeat("d/", tree.MaxDepth)
 	write(t, app, map[string]string{deep + "file": "x", "large/file": "", "wide/file": ""})
