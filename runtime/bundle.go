@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/symbols"
+	"runner.example/internal/tree"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
@@ -44,6 +45,11 @@ type ModuleFile struct {
 	// an activation. DebugErr says why a debug file that is there cannot be used; it continues "debug information".
 	Debug    []byte
 	DebugErr error
+	// Files are the files that the schema gives the module; nil: none. They are those of the release, or of the app
+	// directory, and do not change. A content is read when it is asked for, and not kept: who starts a program keeps
+	// what it needs. The digest of their listing tells whether two bundles have equal files. Arguments, environment
+	// and the other settings of the module are in Schema.Module.
+	Files *tree.Tree
 }
 
 // ShortName is the name of the module in a schema: the name of its file without .wasm.

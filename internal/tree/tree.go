@@ -56,6 +56,9 @@ func New(files []File, read func(File) ([]byte, error)) (*Tree, error) {
 // List returns the files, sorted by the bytes of their paths. The caller must not change them.
 func (t *Tree) List() []File { return t.files }
 
+// Digest returns the SHA-256 of the listing, which is that of the whole tree. It is computed in each call.
+func (t *Tree) Digest() [sha256.Size]byte { return sha256.Sum256(t.Listing()) }
+
 // Bytes returns the size of all files together.
 func (t *Tree) Bytes() int64 { return t.bytes }
 
