@@ -269,9 +269,25 @@ func (v *Activator) next(ctx context.Context, a *app.App, folder *runtime.Bundle
 	if err != nil {
 		return next, err
 	}
+	if err := v.useStored(folder); err != nil {
+		return next, err
+	}
 	folder.Release = staged.ID
 	change := release.Activation{ID: staged.ID, Origin: release.Folder, By: by}
 	return candidate{bundle: folder, id: staged.ID, staged: staged, change: change}, nil
+}
+
+// useStored replaces the trees of the app directory by those of the store, which has their contents: files of the
+// directory may change while the bundle is served.
+func (v *Activator) useStored(folder *runtime.Bundle) (err error) {
+	for i := range folder.Modules {
+		if files := folder.Modules[i].Files; files != nil {
+			if folder.Modules[i].Files, err = v.releases.Tree(files.List()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkFolder returns an error if the settings of a require a signature, and the release of the app

@@ -170,6 +170,9 @@ func digestsOf(b *runtime.Bundle) map[string]store.Digest {
 		if m.Debug != nil {
 			all[release.DebugOf(m.Name)] = sha256.Sum256(m.Debug)
 		}
+		if m.Files != nil {
+			all[release.TreeOf(m.Name)] = m.Files.Digest()
+		}
 	}
 	for _, name := range b.Schema.Secrets {
 		if value, ok := b.Secrets.Get(name); ok {

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"runner.example/hostabi/files"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/symbols"
+	"runner.example/internal/tree"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
@@ -44,6 +46,11 @@ type ModuleFile struct {
 	// an activation. DebugErr says why a debug file that is there cannot be used; it continues "debug information".
 	Debug    []byte
 	DebugErr error
+	// Files are the files that the schema gives the module; nil: none. They are those of the release, or of the app
+	// directory, and do not change. A content is read when it is asked for, and not kept: who starts a program keeps
+	// what it needs. The digest of their listing tells whether two bundles have equal files. Arguments, environment
+	// and the other settings of the module are in Schema.Module.
+	Files *tree.Tree
 }
 
 // ShortName is the name of the module in a schema: the name of its file without .wasm.
@@ -149,7 +156,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	for _, file := range bundle.Modules {
 		name := file.ShortName()
 		names = append(names, name)
-		m, err := engine.LoadAs(ctx, file.Name, file.Wasm, sandbox.Settings{Fresh: bundle.Schema.IsFresh(name)})
+		m, err := engine.LoadAs(ctx, file.Name, file.Wasm, moduleSettings(bundle.Schema.Module(name), file.Files))
 		if err != nil {
 			all = append(all, err)
 			continue
@@ -175,6 +182,30 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 		return modules, &UnboundError{List: wrong}
 	}
 	return modules, nil
+}
+
+// moduleSettings are those of a module block, which may be nil, and of the module's files.
+func moduleSettings(block *schema.Module, t *tree.Tree) sandbox.Settings {
+	if block == nil {
+		return sandbox.Settings{}
+	}
+	s := sandbox.Settings{Fresh: block.Fresh, Stub: block.Stub}
+	if len(block.Args) == 0 && len(block.Env) == 0 && t == nil && block.StartTimeout == 0 {
+		return s
+	}
+	s.Program = &sandbox.Program{Args: block.Args, Timeout: block.StartTimeout}
+	for _, v := range block.Env {
+		s.Program.Env = append(s.Program.Env, v.Name+"="+v.Value)
+	}
+	if t != nil {
+		s.Program.Tree = fmt.Sprintf("%x", t.Digest())
+		for _, f := range t.List() {
+			s.Program.Files = append(s.Program.Files, files.File{
+				Path: f.Path, Size: f.Size, Read: func() ([]byte, error) { return t.ReadFile(f.Path) },
+			})
+		}
+	}
+	return s
 }
 
 // namesHandler returns whether the routes, functions and jobs of a schema name a handler.

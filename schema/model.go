@@ -403,7 +403,33 @@ type Module struct {
 	Name, Doc string
 	// Fresh says that the module is initialized in each request, instead of once.
 	Fresh bool
-	Span  diag.Span
+	// Args are the arguments of a program after its name.
+	Args []string
+	// Env are the environment variables that a program has besides those of the request, in the order of the
+	// schema. None has the name of one of those.
+	Env []EnvVar
+	// Files is the directory whose files a program can read, a path with slashes relative to the app directory;
+	// empty: it has none. FilesSpan is its place.
+	Files     string
+	FilesSpan diag.Span
+	// StartTimeout limits the start of a program; 0: the default.
+	StartTimeout time.Duration
+	// Stub are the names of modules that a program imports and does not need: a call of one of their functions fails.
+	Stub []string
+	Span diag.Span
+}
+
+// EnvVar is an environment variable of a program.
+type EnvVar struct{ Name, Value string }
+
+// Module returns the module block for the module of that name; nil: there is none.
+func (s *Schema) Module(name string) *Module {
+	for i := range s.Modules {
+		if s.Modules[i].Name == name {
+			return &s.Modules[i]
+		}
+	}
+	return nil
 }
 
 // IsFresh reports whether the module of that name is initialized in each request.
@@ -419,6 +445,15 @@ func (s *Schema) CheckModules(names []string) (found diag.List) {
 				"build/ has no module %s.wasm%s: name one of build/*.wasm, or remove the block",
 				m.Name, diag.DidYouMean(m.Name, names))
 		}
+	}
+	return found
+}
+
+// CheckFiles reports that the directory of the module's files cannot be used. problems are sentences that name what
+// is wrong, and what to do.
+func (m *Module) CheckFiles(problems []string) (found diag.List) {
+	for _, problem := range problems {
+		found.Errorf("E559", m.FilesSpan, "files of module %s: %s", m.Name, problem)
 	}
 	return found
 }

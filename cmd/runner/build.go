@@ -114,6 +114,7 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	}
 	unbound := s.CheckHandlers(exports)
 	unbound.Append(s.CheckModules(a.ModuleNames()))
+	unbound.Append(a.CheckTrees(s))
 	if !unbound.HasErrors() {
 		drawn, err := a.FindDraws(ctx, s)
 		if err == nil {

@@ -75,6 +75,7 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 			unknown = unknown.Strict()
 		}
 		found.Append(unknown)
+		found.Append(a.CheckTrees(s))
 		if !a.Problems.HasErrors() { // if it has errors, the secrets of the file are unknown
 			c.NoteSecrets(a, s)
 		}

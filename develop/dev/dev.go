@@ -246,6 +246,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
+	d.files.watchTrees(treesOf(s))
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
@@ -261,6 +262,16 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	return nil
 }
 
+// treesOf returns the directories of files that a schema gives modules.
+func treesOf(s *schema.Schema) (dirs []string) {
+	for _, m := range s.Modules {
+		if m.Files != "" && !slices.Contains(dirs, m.Files) {
+			dirs = append(dirs, m.Files)
+		}
+	}
+	return dirs
+}
+
 // mark records which sources must be built because of the changed files. It removes the
 // module of a deleted source if this run has built it.
 func (d *dev) mark(changed []string) error {
@@ -270,7 +281,7 @@ func (d *dev) mark(changed []string) error {
 	}
 	for _, name := range changed {
 		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") ||
-			strings.HasSuffix(name, ".schema") {
+			strings.HasSuffix(name, ".schema") || d.files.inTree(name) && !strings.HasPrefix(name, "handlers/") {
 			continue
 		}
 		of := "handlers"

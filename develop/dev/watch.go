@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/tree"
 	"runner.example/node/config"
 )
 
@@ -41,6 +42,8 @@ type watcher struct {
 	seen map[string]stamp
 	// also are files outside handlers/ that modules are built from.
 	also []string
+	// trees are the directories of files that the schema gives modules.
+	trees []string
 }
 
 // stamp identifies one version of a file.
@@ -183,6 +186,9 @@ func (w *watcher) look() map[string]stamp {
 		w.ask(filepath.Dir(path))
 		note(name, path)
 	}
+	for _, dir := range w.trees {
+		w.lookInto(dir, note)
+	}
 	note(packages+"/"+installed, filepath.Join(w.dir, packages, installed))
 	handlers := filepath.Join(w.dir, "handlers") + string(filepath.Separator) // also follows a link to a directory
 	_ = filepath.WalkDir(handlers, func(path string, d fs.DirEntry, err error) error {
@@ -203,6 +209,55 @@ func (w *watcher) look() map[string]stamp {
 		return nil
 	})
 	return now
+}
+
+// lookInto notes all files of the tree dir, also those that are not valid in a tree.
+func (w *watcher) lookInto(dir string, note func(name, path string)) {
+	files := 0
+	root := filepath.Join(w.dir, filepath.FromSlash(dir)) + string(filepath.Separator)
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // deleted meanwhile or unreadable: the reload reports it
+			return nil
+		case d.Name() == ".git":
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			w.ask(path)
+			return nil
+		}
+		if files++; files > tree.MaxFiles { // it is refused
+			return filepath.SkipAll
+		}
+		if name, err := filepath.Rel(w.dir, path); err == nil {
+			note(filepath.ToSlash(name), path)
+		}
+		return nil
+	})
+}
+
+// watchTrees sets the directories of files of modules. Files of a new one count as unchanged since now: they are about to
+// be read.
+func (w *watcher) watchTrees(dirs []string) {
+	before := w.trees
+	w.trees = dirs
+	for _, dir := range before {
+		if !slices.Contains(dirs, dir) {
+			maps.DeleteFunc(w.seen, func(name string, _ stamp) bool { return strings.HasPrefix(name, dir+"/") })
+		}
+	}
+	for _, dir := range dirs {
+		if !slices.Contains(before, dir) {
+			w.lookInto(dir, func(name, _ string) { w.ours(name) })
+		}
+	}
+}
+
+// inTree reports whether a file is one of a module, and not a source.
+func (w *watcher) inTree(name string) bool {
+	return slices.ContainsFunc(w.trees, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
 // ask subscribes to notifications of a directory; it may be called again.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"runner.example/internal/wasm/opcode"
@@ -27,6 +28,8 @@ type Options struct {
 	// MemoryMaxPages replaces the declared maximum of the memory; 0 keeps it. A caller that
 	// raises it must refuse growth beyond the declared maximum.
 	MemoryMaxPages uint32
+	// Rename gives imports other names; nil: they keep theirs.
+	Rename func(Import) (module, name string)
 	// TableMax is the limit to which a table may grow, unless it is larger at first; 0 keeps
 	// the declared one.
 	TableMax uint32
@@ -418,12 +421,21 @@ func (w *rewriter) imports() []byte {
 	if w.link != nil {
 		return w.link.importSection()
 	}
-	if len(w.added) == 0 {
+	if len(w.added) == 0 && w.Rename == nil {
 		return w.m.content(sectionImport)
 	}
 	b := appendU32(nil, uint32(len(w.m.imports)+len(w.added)))
-	b = append(b, w.m.entries(sectionImport)...)
-	for _, i := range w.added {
+	written := w.added
+	if w.Rename == nil {
+		b = append(b, w.m.entries(sectionImport)...)
+	} else {
+		renamed := slices.Clone(w.m.imports)
+		for n := range renamed {
+			renamed[n].Module, renamed[n].Name = w.Rename(renamed[n])
+		}
+		written = append(renamed, written...)
+	}
+	for _, i := range written {
 		b = appendName(appendName(b, i.Module), i.Name)
 		b = appendU32(append(b, byte(FunctionKind)), i.typeIndex)
 	}

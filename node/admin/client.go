@@ -29,6 +29,8 @@ type Transport interface {
 	Backup(ctx context.Context, w io.Writer) error
 	// Put stores the contents of a file.
 	Put(ctx context.Context, f release.File, contents io.Reader) error
+	// PutBatch stores the blobs of a batch, whose body this is.
+	PutBatch(ctx context.Context, body []byte) error
 }
 
 // NewClient returns a client that uses the transport.

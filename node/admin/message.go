@@ -15,6 +15,8 @@ const (
 	RemotePath = "/v1/"
 	// BlobPath begins the rest of the path of an upload, which ends with the digest: PUT blobs/<sha256>.
 	BlobPath = "blobs/"
+	// BatchPath is the rest of the path of an upload of many blobs.
+	BatchPath = BlobPath + "batch"
 	// BackupError is the trailer that contains the Refusal that ended a backup.
 	BackupError = "Backup-Error"
 	// MaxMessage is the limit of a request and of an answer, in bytes.

@@ -79,6 +79,8 @@ var (
 	OpListReleases    = plain[none, ReleaseList]("releases.list", keystore.RoleRead)
 	OpGetRelease      = plain[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)
 	OpMissingFiles    = plain[release.Manifest, MissingFiles]("releases.missing", keystore.RoleRead)
+	OpMissingBlobs    = plain[Blobs, Blobs]("blobs.missing", keystore.RoleRead)
+	OpGetListing      = plain[ListingName, Listing]("releases.listing", keystore.RoleRead)
 	OpAddRelease      = commits[AddRelease, release.Release]("releases.add", keystore.RoleDeploy)
 	OpActivateRelease = commits[ActivateRelease, ProblemAnswer]("releases.activate", keystore.RoleDeploy)
 
@@ -100,6 +102,8 @@ type Stream struct {
 var (
 	// OpUpload stores a file of a release: PUT BlobPath<sha256>.
 	OpUpload = Stream{"blobs.put", keystore.RoleDeploy}
+	// OpUploadBatch stores many small contents: PUT BatchPath, see Batch.
+	OpUploadBatch = Stream{"blobs.putBatch", keystore.RoleDeploy}
 	// OpBackup answers with a backup.
 	OpBackup = Stream{"backup", keystore.RoleAdmin}
 )

@@ -1,16 +1,20 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/tree"
 	"runner.example/node/release"
+	"runner.example/state/store"
 )
 
 // ReleaseList has the stored releases, the newest first, and the pointer to the active one.
@@ -37,11 +41,39 @@ type ReleaseID struct {
 type ReleaseSources struct {
 	release.Release
 	Sources []diag.Source `json:"sources"`
+	// Listings are the files of modules, by the names of their listings. A node does not send them: Client.Listing
+	// reads one.
+	Listings map[string][]tree.File `json:"-"`
 }
 
 // MissingFiles are the files whose contents the node lacks.
 type MissingFiles struct {
 	Files []release.File `json:"files"`
+}
+
+// Blob is a content by its digest.
+type Blob struct {
+	Digest store.Digest `json:"sha256"`
+	Size   int64        `json:"size"` // bytes
+}
+
+// Blobs are contents: those that a client asks for, or those that the node lacks.
+type Blobs struct {
+	Blobs []Blob `json:"blobs"`
+}
+
+// MaxBlobs limits the contents of one question. Their message is smaller than those that are allowed.
+const MaxBlobs = 5_000
+
+// ListingName names a listing of a release: the file that lists the files of a module.
+type ListingName struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Listing is the text of a listing, see package tree.
+type Listing struct {
+	Text []byte `json:"text"`
 }
 
 // ActivateRelease names the release to activate.
@@ -66,6 +98,43 @@ func (c *Client) Release(ctx context.Context, id string) (ReleaseSources, error)
 func (c *Client) MissingFiles(ctx context.Context, m release.Manifest) ([]release.File, error) {
 	missing, err := ask(ctx, c, OpMissingFiles, m)
 	return missing.Files, err
+}
+
+// MissingBlobs returns those of the contents that the node lacks.
+func (c *Client) MissingBlobs(ctx context.Context, blobs []release.File) (missing []release.File, err error) {
+	for part := range slices.Chunk(blobs, MaxBlobs) {
+		var asked Blobs
+		for _, f := range part {
+			asked.Blobs = append(asked.Blobs, Blob{f.Digest, f.Size})
+		}
+		lacks, err := ask(ctx, c, OpMissingBlobs, asked)
+		if err != nil {
+			return nil, err
+		}
+		absent := map[store.Digest]bool{}
+		for _, b := range lacks.Blobs {
+			absent[b.Digest] = true
+		}
+		for _, f := range part {
+			if absent[f.Digest] {
+				missing = append(missing, f)
+			}
+		}
+	}
+	return missing, nil
+}
+
+// Listing returns the files that a listing of a stored release names.
+func (c *Client) Listing(ctx context.Context, id, name string) ([]tree.File, error) {
+	listing, err := ask(ctx, c, OpGetListing, ListingName{ID: id, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	files, err := tree.Parse(listing.Text)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "the node sent %s of release %s, which cannot be read: %v", name, id, err)
+	}
+	return files, nil
 }
 
 // AddRelease stores a release, whose contents the node has. It is not activated. The error is a fault
@@ -94,17 +163,36 @@ func (p *peer) Put(ctx context.Context, f release.File, contents io.Reader) erro
 	}
 	request.ContentLength = f.Size
 	request.Header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	return p.upload(request, f.Name)
+}
+
+// PutBatch sends the blobs of the batch to the node.
+func (c *Client) PutBatch(ctx context.Context, batch Batch) error {
+	return c.transport.PutBatch(ctx, batch.body)
+}
+
+// PutBatch sends an upload of many blobs.
+func (p *peer) PutBatch(ctx context.Context, body []byte) error {
+	request, err := p.request(ctx, http.MethodPut, BatchPath, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return p.upload(request, "files")
+}
+
+// upload sends a request with contents; what names them.
+func (p *peer) upload(request *http.Request, what string) error {
 	answer, err := p.transport.RoundTrip(request)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx := request.Context(); ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return fault.Wrap(err, fault.Unavailable, "the connection broke while %s was sent: run the command again, what has arrived is kept", f.Name)
+		return fault.Wrap(err, fault.Unavailable, "the connection broke while %s was sent: run the command again, what has arrived is kept", what)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxMessage))
 	if err != nil || answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("send %s: %w", f.Name, errors.Join(err, refused(answer, body)))
+		return fmt.Errorf("send %s: %w", what, errors.Join(err, refused(answer, body)))
 	}
 	return nil
 }

@@ -294,6 +294,7 @@ func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, er
 		return nil, err
 	}
 	bundle := &runtime.Bundle{Schema: s, Modules: modules}
+	_ = a.ReadTrees(bundle) // CheckTrees reports it
 	err = runtime.CheckModules(ctx, a.SandboxOptions(""), bundle)
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
 		return unbound.List, nil

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/tree"
 	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/schema"
@@ -24,11 +26,57 @@ func (a *App) Read() (*runtime.Bundle, error) {
 func (a *App) Bundle(s *schema.Schema, sources []diag.Source) (*runtime.Bundle, error) {
 	modules, unread := runtime.ReadModules(a.Dir)
 	values, missing := a.Secrets(s.Secrets)
-	if err := errors.Join(unread, missing); err != nil {
+	b := &runtime.Bundle{Schema: s, Sources: sources, Modules: modules, Secrets: values}
+	if err := errors.Join(unread, missing, a.ReadTrees(b)); err != nil {
 		return nil, err
 	}
-	name, err := a.Name(s)
-	return &runtime.Bundle{App: name, Schema: s, Sources: sources, Modules: modules, Secrets: values}, err
+	var err error
+	b.App, err = a.Name(s)
+	return b, err
+}
+
+// ReadTrees gives the modules of a bundle of the app directory their files. The error is a *console.Problems with all
+// that is wrong with the directories.
+func (a *App) ReadTrees(b *runtime.Bundle) error {
+	trees, found := a.trees(b.Schema)
+	if found.HasErrors() {
+		return &console.Problems{What: "the files of modules cannot be read: " + console.Counted(found), Sources: b.Sources, List: found}
+	}
+	for i := range b.Modules {
+		if block := b.Schema.Module(b.Modules[i].ShortName()); block != nil {
+			b.Modules[i].Files = trees[block.Files]
+		}
+	}
+	return nil
+}
+
+// CheckTrees reports what is wrong with the directories that the module blocks name.
+func (a *App) CheckTrees(s *schema.Schema) diag.List {
+	_, found := a.trees(s)
+	return found
+}
+
+// trees reads the directories that the module blocks name. The data directory cannot be in one of them: it has the
+// keys of the server.
+func (a *App) trees(s *schema.Schema) (trees map[string]*tree.Tree, found diag.List) {
+	trees, wrong := map[string]*tree.Tree{}, map[string][]string{}
+	for i := range s.Modules {
+		block := &s.Modules[i]
+		dir := block.Files
+		if dir == "" {
+			continue
+		}
+		if trees[dir] == nil && wrong[dir] == nil {
+			read, err := tree.OpenDir(a.Dir, dir, a.Data)
+			if invalid, ok := errors.AsType[*tree.InvalidError](err); ok {
+				wrong[dir] = invalid.Problems
+			} else {
+				trees[dir] = read
+			}
+		}
+		found.Append(block.CheckFiles(wrong[dir]))
+	}
+	return trees, found
 }
 
 // BundleOf returns the bundle of the stored release rel with its files. The schema is compiled with the settings
@@ -38,7 +86,7 @@ func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.
 	for _, f := range files {
 		switch {
 		case release.IsModule(f.Name):
-			b.Modules = append(b.Modules, runtime.ModuleFile{Name: f.Name, Wasm: f.Data})
+			b.Modules = append(b.Modules, runtime.ModuleFile{Name: f.Name, Wasm: f.Data, Files: treeIn(files, release.TreeOf(f.Name))})
 		case release.IsSchema(f.Name):
 			b.Sources = append(b.Sources, diag.Source{Name: f.Name, Text: f.Data})
 		}
@@ -50,8 +98,39 @@ func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.
 	if declared := b.Schema.App; declared != "" && declared != b.App {
 		return nil, fault.New(fault.Invalid, "the release is of app %q, and its schema declares app %q", b.App, declared)
 	}
+	if err := checkTrees(b); err != nil {
+		return nil, err
+	}
 	b.Secrets, err = a.Secrets(b.Schema.Secrets)
 	return b, err
+}
+
+// treeIn returns the tree of the listing with that name; nil: there is none.
+func treeIn(files []release.FileData, name string) *tree.Tree {
+	for _, f := range files {
+		if f.Name == name {
+			return f.Tree
+		}
+	}
+	return nil
+}
+
+// checkTrees refuses a stored release whose schema gives a module files that it does not have, or no files. Another
+// program than runner deploy has made it.
+func checkTrees(b *runtime.Bundle) error {
+	for _, m := range b.Modules {
+		block := b.Schema.Module(m.ShortName())
+		given := block != nil && block.Files != ""
+		switch {
+		case given && m.Files == nil:
+			return fault.New(fault.Invalid, "the schema gives module %s the directory %q, and the release has no %s: deploy the app again",
+				block.Name, block.Files, release.TreeOf(m.Name))
+		case !given && m.Files != nil:
+			return fault.New(fault.Invalid, "the release has %s, and the schema gives module %s no files: deploy the app again",
+				release.TreeOf(m.Name), m.ShortName())
+		}
+	}
+	return nil
 }
 
 // Files returns the files of a bundle, as a release has them.
@@ -63,6 +142,9 @@ func Files(b *runtime.Bundle) (files []release.FileData) {
 		files = append(files, release.FileData{Name: m.Name, Data: m.Wasm})
 		if m.Debug != nil {
 			files = append(files, release.FileData{Name: release.DebugOf(m.Name), Data: m.Debug})
+		}
+		if m.Files != nil {
+			files = append(files, release.FileData{Name: release.TreeOf(m.Name), Data: m.Files.Listing(), Tree: m.Files})
 		}
 	}
 	return files

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,11 +15,13 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/tree"
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/schema"
+	"runner.example/state/store"
 )
 
 // Upload is the bundle of an app directory as a node gets it: the files of its release, with a signature. It
@@ -46,6 +49,7 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, err
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
 	bundle := &runtime.Bundle{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}
+	broken = errors.Join(broken, a.ReadTrees(bundle))
 	check := func(ctx context.Context) error {
 		return bundle.Explain(runtime.CheckModules(ctx, a.SandboxOptions(""), bundle))
 	}
@@ -65,7 +69,12 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, err
 	describe := func(files []release.FileData) *Upload {
 		m := release.Describe(name, files)
 		u := &Upload{contents: files, Check: check, Draws: drawn}
-		u.ID, u.Manifest, u.Sources = m.ID(), m, sources
+		u.ID, u.Manifest, u.Sources, u.Listings = m.ID(), m, sources, map[string][]tree.File{}
+		for _, f := range files {
+			if f.Tree != nil {
+				u.Listings[f.Name] = f.Tree.List()
+			}
+		}
 		if key != nil {
 			u.signature = new(release.Sign(m, key))
 		}
@@ -107,11 +116,8 @@ func (u *Upload) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan,
 		return nil, err
 	}
 	plan := &Plan{}
-	if plan.Send, err = node.MissingFiles(ctx, u.Manifest); err != nil {
+	if plan.Send, err = u.missing(ctx, node, all); err != nil {
 		return nil, err
-	}
-	if all {
-		plan.Send = append([]release.File{}, u.Files...)
 	}
 	status, err := node.Status(ctx)
 	if err != nil {
@@ -121,6 +127,39 @@ func (u *Upload) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan,
 	u.planSignature(plan, list)
 	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, u.ReleaseSources)
 	return plan, err
+}
+
+// missing returns the files and the contents of trees that the node lacks, or all of them. Each content is there once.
+func (u *Upload) missing(ctx context.Context, node *admin.Client, all bool) (send []release.File, err error) {
+	missing, err := node.MissingFiles(ctx, u.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	if all {
+		missing = u.Files
+	}
+	seen := map[store.Digest]bool{}
+	addNew := func(to []release.File, f release.File) []release.File {
+		if seen[f.Digest] {
+			return to
+		}
+		seen[f.Digest] = true
+		return append(to, f)
+	}
+	send = []release.File{}
+	for _, f := range missing {
+		send = addNew(send, f)
+	}
+	var contents []release.File
+	for _, f := range u.Files {
+		for _, listed := range u.Listings[f.Name] {
+			contents = addNew(contents, release.ContentOf(f.Name, listed))
+		}
+	}
+	if !all {
+		contents, err = node.MissingBlobs(ctx, contents)
+	}
+	return append(send, contents...), err
 }
 
 // planSignature adds to the plan what the node will do with the signature, or without one.
@@ -169,17 +208,60 @@ func (u *Upload) Send(ctx context.Context, node *admin.Client, plan *Plan, progr
 	return err
 }
 
+// sendFiles sends the files, and small contents of trees together.
 func (u *Upload) sendFiles(ctx context.Context, node *admin.Client, files []release.File, progress io.Writer) error {
+	read := u.readers()
+	var batch admin.Batch
+	flush := func() error {
+		if batch.Empty() {
+			return nil
+		}
+		err := node.PutBatch(ctx, batch)
+		batch = admin.Batch{}
+		return err
+	}
 	for _, f := range files {
-		i := slices.IndexFunc(u.contents, func(c release.FileData) bool { return c.Name == f.Name })
-		if i < 0 {
+		content := read[f.Digest]
+		if content == nil {
 			return fault.New(fault.Internal, "the node asks for %s, which the release does not have", f.Name)
 		}
-		if err := node.PutFile(ctx, f, io.TeeReader(bytes.NewReader(u.contents[i].Data), progress)); err != nil {
-			return err
+		data, err := content()
+		if err != nil {
+			return fault.New(fault.Invalid, "%v while the release was sent: run the command again", err)
+		}
+		_, isFile := slices.BinarySearchFunc(u.Files, f.Name, func(f release.File, name string) int { return cmp.Compare(f.Name, name) })
+		if isFile || len(data) > admin.MaxBatchedBytes {
+			if err := node.PutFile(ctx, f, io.TeeReader(bytes.NewReader(data), progress)); err != nil {
+				return err
+			}
+			continue
+		}
+		if !batch.Add(data) {
+			if err := flush(); err != nil {
+				return err
+			}
+			batch.Add(data)
+		}
+		_, _ = progress.Write(data)
+	}
+	return flush()
+}
+
+// readers returns functions that read the contents of the release, by their digests.
+func (u *Upload) readers() map[store.Digest]func() ([]byte, error) {
+	read := map[store.Digest]func() ([]byte, error){}
+	for _, c := range u.contents {
+		read[sha256.Sum256(c.Data)] = func() ([]byte, error) { return c.Data, nil }
+		if c.Tree == nil {
+			continue
+		}
+		for _, f := range c.Tree.List() {
+			if read[f.SHA256] == nil {
+				read[f.SHA256] = func() ([]byte, error) { return c.Tree.ReadFile(f.Path) }
+			}
 		}
 	}
-	return nil
+	return read
 }
 
 // Activate activates the release of the plan. The error is a fault with the code Conflict if another
@@ -252,6 +334,9 @@ func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseLis
 	d := Difference{Before: from, After: after.ID, Changes: []Change{}}
 	if from != after.ID {
 		var err error
+		if err = readListings(ctx, node, &before, &after); err != nil {
+			return d, err
+		}
 		if d, err = Compare(before, after); err != nil {
 			return d, err
 		}
@@ -264,6 +349,30 @@ func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseLis
 		return d, nil
 	}
 	return d, d.compareRows(ctx, node, list, after)
+}
+
+// readListings reads the listings that differ in two releases.
+func readListings(ctx context.Context, node *admin.Client, before, after *admin.ReleaseSources) error {
+	for _, old := range before.Files {
+		at := slices.IndexFunc(after.Files, func(f release.File) bool { return f.Name == old.Name && f.Digest != old.Digest })
+		if at < 0 || !release.IsTree(old.Name) {
+			continue
+		}
+		for _, r := range []*admin.ReleaseSources{before, after} {
+			if r.Listings[old.Name] != nil { // one that is not sent yet
+				continue
+			}
+			files, err := node.Listing(ctx, r.ID, old.Name)
+			if err != nil {
+				return err
+			}
+			if r.Listings == nil {
+				r.Listings = map[string][]tree.File{}
+			}
+			r.Listings[old.Name] = files
+		}
+	}
+	return nil
 }
 
 // compareRows adds what an activation would refuse or warn about.

@@ -11,12 +11,14 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/settings"
+	"runner.example/internal/tree"
 	"runner.example/node/admin"
 	"runner.example/node/release"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/schema/format"
 	"runner.example/schema/syntax"
+	"runner.example/state/store"
 )
 
 // Difference is what changes from one release to another.
@@ -54,7 +56,7 @@ type Property struct {
 }
 
 // Kinds are the kinds of declarations, in the order in which they are reported.
-var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "var", "outbound", "module"}
+var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "var", "outbound", "module", "file"}
 
 // declared is the name of the property of declarations that have one: what is written after the name.
 const declared = "declared"
@@ -89,6 +91,7 @@ func Compare(before, after admin.ReleaseSources) (Difference, error) {
 			d.Changes = append(d.Changes, Change{"changed", a.kind, a.name, differ})
 		}
 	}
+	d.Changes = append(d.Changes, compareFiles(before, after)...)
 	slices.SortFunc(d.Changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)), cmp.Compare(a.Name, b.Name))
 	})
@@ -165,20 +168,103 @@ func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 		v.add("outbound", origin, "", "")
 	}
 	for _, m := range s.Modules {
-		if m.Fresh {
-			v.add("module", "build/"+m.Name+".wasm", "fresh", "yes")
-		}
+		v.addModule(&m)
 	}
 	for _, f := range r.Files {
 		if release.IsModule(f.Name) {
 			v.add("module", f.Name, "size", console.Plural(int(f.Size), "byte"))
 			v.add("module", f.Name, "sha256", f.Digest.String())
 		}
-		if module, ok := release.ModuleOf(f.Name); ok {
+		switch module, ok := release.ModuleOf(f.Name); {
+		case ok && release.IsTree(f.Name):
+			v.add("module", module, "files", describeTree(r, f))
+		case ok:
 			v.add("module", module, "debug", f.Digest.String())
 		}
 	}
 	return v, nil
+}
+
+// describeTree returns the digest of a tree, and how many files it has if that is known.
+func describeTree(r admin.ReleaseSources, listing release.File) string {
+	text := listing.Digest.String()
+	files, bytes := len(r.Listings[listing.Name]), int64(0)
+	for _, f := range r.Listings[listing.Name] {
+		bytes += f.Size
+	}
+	for _, info := range r.Trees {
+		if info.Name == listing.Name {
+			files, bytes = info.Files, info.Bytes
+		}
+	}
+	if files == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s, %s, %s", console.Plural(files, "file"), console.Plural(int(bytes), "byte"), text)
+}
+
+// addModule adds the settings of a module block.
+func (v inventory) addModule(m *schema.Module) {
+	var env []string
+	for _, e := range m.Env {
+		env = append(env, fmt.Sprintf("%s=%q", e.Name, e.Value))
+	}
+	quoted := func(texts []string) string {
+		var all []string
+		for _, text := range texts {
+			all = append(all, strconv.Quote(text))
+		}
+		return strings.Join(all, " ")
+	}
+	timeout := ""
+	if m.StartTimeout > 0 {
+		timeout = settings.FormatDuration(m.StartTimeout)
+	}
+	for _, p := range []Property{
+		{Name: "fresh", After: textIf(m.Fresh, "yes")}, {Name: "args", After: quoted(m.Args)}, {Name: "env", After: strings.Join(env, " ")},
+		{Name: "directory", After: m.Files}, {Name: "startTimeout", After: timeout}, {Name: "stub", After: quoted(m.Stub)},
+	} {
+		if p.After != "" {
+			v.add("module", "build/"+m.Name+".wasm", p.Name, p.After)
+		}
+	}
+}
+
+// compareFiles returns the files that differ in trees of both releases. Of a tree that one of them does not have, the
+// module says how many files there are.
+func compareFiles(before, after admin.ReleaseSources) (changes []Change) {
+	for listing, files := range after.Listings {
+		old := map[string]tree.File{}
+		for _, f := range before.Listings[listing] {
+			old[f.Path] = f
+		}
+		if len(old) == 0 {
+			continue
+		}
+		module, _ := release.ModuleOf(listing)
+		name := func(f tree.File) string { return module + " " + tree.Quoted(f.Path) }
+		for _, f := range files {
+			was, known := old[f.Path]
+			delete(old, f.Path)
+			switch {
+			case !known:
+				changes = append(changes, Change{"added", "file", name(f), changed(nil, fileProperties(f))})
+			case was.SHA256 != f.SHA256:
+				changes = append(changes, Change{"changed", "file", name(f), changed(fileProperties(was), fileProperties(f))})
+			}
+		}
+		for _, f := range old {
+			changes = append(changes, Change{"removed", "file", name(f), changed(fileProperties(f), nil)})
+		}
+	}
+	return changes
+}
+
+func fileProperties(f tree.File) []Property {
+	return []Property{
+		{Name: "size", After: console.Plural(int(f.Size), "byte")},
+		{Name: "sha256", After: store.Digest(f.SHA256).String()},
+	}
 }
 
 // addRoute adds the effective settings of a route. A setting that has its default has no text.

@@ -3,11 +3,14 @@ package deploy_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"regexp"
 	"strings"
 	"testing"
 
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/tree"
 	"runner.example/node/admin"
 	"runner.example/node/deploy"
 	"runner.example/node/release"
@@ -153,6 +156,71 @@ func TestADifferenceFromNoReleaseAddsEverything(t *testing.T) {
 	}
 	if _, err := deploy.Compare(admin.ReleaseSources{}, version("rel_b", "entity {")); err == nil {
 		t.Error("a schema with errors was compared")
+	}
+}
+
+func TestADifferenceNamesTheFilesOfModules(t *testing.T) {
+	with := func(id, settings string, contents map[string]string) admin.ReleaseSources {
+		v := version(id, "module a { files: \"lib\""+settings+" }\n", "a")
+		if contents == nil {
+			return v
+		}
+		var files []tree.File
+		for path, content := range contents {
+			files = append(files, tree.File{Path: path, Size: int64(len(content)), SHA256: sha256.Sum256([]byte(content))})
+		}
+		made, err := tree.New(files, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Files = append(v.Files, release.File{Name: "build/a.tree", Size: 1, Digest: made.Digest()})
+		v.Listings = map[string][]tree.File{"build/a.tree": made.List()}
+		return v
+	}
+	many := map[string]string{"kept": "x"}
+	for i := range 30 {
+		many[fmt.Sprint("f", i)] = "12345"
+	}
+	print := func(before, after admin.ReleaseSources) string {
+		t.Helper()
+		d, err := deploy.Compare(before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := d.Print(&console.Console{Stdout: &out, Stderr: io.Discard}); err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile(", [0-9a-f]{64}").ReplaceAllString(out.String(), "")
+	}
+	base := map[string]string{"same": "a", "changed": "b", "gone": "c", "\xff": "d"}
+	got := print(with("rel_a", ", args: [\"-v\"]", base), with("rel_b", ", args: [\"-m\", \"x\"], env: { A: \"b c\" }, startTimeout: 90s, stub: [\"s\"]",
+		map[string]string{"same": "a", "changed": "bb", "\xff": "e", "new/x\n": ""}))
+	const want = `from rel_a to rel_b
+module
+  ~ build/a.wasm
+      args: "-v" → "-m" "x"
+      env: not set → A="b c"
+      startTimeout: not set → 90s
+      stub: not set → "s"
+      files: 4 files, 4 bytes → 4 files, 4 bytes
+file
+  ~ build/a.wasm "\xff"
+  + build/a.wasm "new/x\n"  size: 0 bytes
+  ~ build/a.wasm changed  size: 1 byte → 2 bytes
+  - build/a.wasm gone  size: 1 byte
+`
+	if got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := print(with("rel_a", "", map[string]string{"kept": "x"}), with("rel_b", "", many)); strings.Count(got, "+ build/a.wasm f") != 20 ||
+		!strings.Contains(got, "\n  … and 10 files more; --json lists all\n") {
+		t.Error(got)
+	}
+	// A tree that one of them does not have is one line.
+	if got := print(version("rel_a", "", "a"), with("rel_b", "", many)); strings.Contains(got, "\nfile\n") || !strings.Contains(got, "directory: not set → lib") ||
+		!strings.Contains(got, "files: not set → 31 files, 151 bytes") {
+		t.Error(got)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func PrintList(c *console.Console, list admin.ReleaseList) error {
 	var rows [][]string
 	for _, r := range list.Releases {
-		state, modules := "", 0
+		state, modules, files := "", 0, 0
 		switch r.ID {
 		case list.Active.ID:
 			state = "active"
@@ -26,11 +26,14 @@ func PrintList(c *console.Console, list admin.ReleaseList) error {
 				modules++
 			}
 		}
+		for _, info := range r.Trees {
+			files += info.Files
+		}
 		rows = append(rows, []string{
-			r.ID, state, r.App, fmt.Sprint(modules), r.Added.UTC().Format(time.DateTime + "Z"), r.By.Kind + " " + r.By.ID, signers(r, list.TrustedKeys),
+			r.ID, state, r.App, fmt.Sprint(modules), fmt.Sprint(files), r.Added.UTC().Format(time.DateTime + "Z"), r.By.Kind + " " + r.By.ID, signers(r, list.TrustedKeys),
 		})
 	}
-	return c.PrintTable([]string{"release", "state", "app", "modules", "added", "by", "signed by"}, rows, "there are no releases")
+	return c.PrintTable([]string{"release", "state", "app", "modules", "files", "added", "by", "signed by"}, rows, "there are no releases")
 }
 
 // signers names the keys that have signed a release, and says if the node does not accept them.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"runner.example/internal/console"
@@ -11,6 +12,9 @@ import (
 var marks = map[string][2]string{
 	"added": {"+", "\x1b[32m"}, "removed": {"-", "\x1b[31m"}, "changed": {"~", "\x1b[33m"},
 }
+
+// maxFiles limits the lines about files of modules.
+const maxFiles = 20
 
 // Print writes the difference for people: a line for each change, and more for the properties of a
 // declaration that was changed. Notes go to stderr. So do diagnostics without an error; with one they
@@ -22,13 +26,22 @@ func (d Difference) Print(c *console.Console) error {
 		before = "none"
 	}
 	fmt.Fprintf(&out, "from %s to %s\n", before, d.After)
-	kind := ""
+	kind, files := "", 0
 	for _, change := range d.Changes {
 		if change.Kind != kind {
 			kind = change.Kind
 			fmt.Fprintf(&out, "%s\n", kind)
 		}
+		if change.Kind == "file" {
+			if files++; files > maxFiles {
+				continue
+			}
+			change.Properties = slices.DeleteFunc(slices.Clone(change.Properties), func(p Property) bool { return p.Name == "sha256" })
+		}
 		out.WriteString(change.text(c.ColorOut))
+	}
+	if files > maxFiles {
+		fmt.Fprintf(&out, "  … and %s more; --json lists all\n", console.Plural(files-maxFiles, "file"))
 	}
 	if len(d.Changes) == 0 {
 		out.WriteString("the declarations and modules are equal\n")

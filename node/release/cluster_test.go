@@ -47,7 +47,7 @@ func TestAReleaseOfAnotherNodeIsRead(t *testing.T) {
 	for range 2 {
 		_, got, err := onB.Read(t.Context(), rel.ID)
 		if err != nil || string(got[1].Data) != "one" {
-			t.Errorf("read %q, %v", got, err)
+			t.Errorf("read %v, %v", got, err)
 		}
 		cut.Store(true) // it has them now
 	}
@@ -97,7 +97,7 @@ func TestANodeGetsTheContentsOfAllReleases(t *testing.T) {
 	for i, rel := range releases {
 		got, err := onB.Contents(t.Context(), rel.Manifest)
 		if err != nil || string(got[1].Data) != []string{"one", "two"}[i] {
-			t.Errorf("read %q, %v", got, err)
+			t.Errorf("read %v, %v", got, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/tree"
 	"runner.example/state/store"
 )
 
@@ -30,7 +31,8 @@ type Manifest struct {
 	Files []File `json:"files"`
 }
 
-// File is a file of a release: "app.schema", "build/app.wasm", or "build/app.debug".
+// File is a file of a release: "app.schema", "build/app.wasm", "build/app.debug", or "build/app.tree", which lists the
+// files of a directory. The contents of these are blobs of their own, and not files of the release.
 type File struct {
 	Name   string       `json:"name"`
 	Size   int64        `json:"size"` // bytes
@@ -41,6 +43,8 @@ type File struct {
 type FileData struct {
 	Name string
 	Data []byte
+	// Tree has the contents that a listing names. It is nil for other files.
+	Tree *tree.Tree
 }
 
 // Describe returns the manifest of the files.
@@ -52,6 +56,8 @@ func Describe(app string, files []FileData) Manifest {
 	m.sort()
 	return m
 }
+
+func digestOf(data []byte) store.Digest { return sha256.Sum256(data) }
 
 func (m *Manifest) sort() {
 	slices.SortFunc(m.Files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
@@ -110,7 +116,7 @@ func (m Manifest) Check() error {
 		switch kind := kindOf(f.Name); {
 		case kind == "":
 			refuse(
-				"file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, or its debug file, build/app.debug",
+				"file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, its debug file, build/app.debug, or the listing of its files, build/app.tree",
 				f.Name)
 		case names[f.Name]:
 			refuse("file %q is listed twice", f.Name)
@@ -123,7 +129,11 @@ func (m Manifest) Check() error {
 		total += max(0, min(f.Size, MaxFileBytes))
 	}
 	for _, f := range m.Files {
-		if module, ok := ModuleOf(f.Name); ok && !names[module] {
+		switch module, ok := ModuleOf(f.Name); {
+		case !ok || names[module]:
+		case IsTree(f.Name):
+			refuse("listing %q has no module in the release: add %s, or remove the listing", f.Name, module)
+		default:
 			refuse("debug file %q has no module in the release: add %s, or remove the debug file", f.Name, module)
 		}
 	}
@@ -141,10 +151,11 @@ const (
 	schemaFile = "schema"
 	moduleFile = "module"
 	debugFile  = "debug file"
+	treeFile   = "listing"
 )
 
 // suffixes are those of the kinds of files in build/.
-var suffixes = map[string]string{moduleFile: ".wasm", debugFile: ".debug"}
+var suffixes = map[string]string{moduleFile: ".wasm", debugFile: ".debug", treeFile: ".tree"}
 
 // kindOf returns the kind of a file by its name; "" if a release cannot have it.
 func kindOf(name string) string {
@@ -179,9 +190,21 @@ func DebugOf(module string) string {
 	return strings.TrimSuffix(module, suffixes[moduleFile]) + suffixes[debugFile]
 }
 
-// ModuleOf returns the name of the module of a debug file. ok is false if name is not that of a debug file.
+// IsTree reports whether a file of a release is the listing of the files of a module.
+func IsTree(name string) bool { return kindOf(name) == treeFile }
+
+// TreeOf returns the name of the listing of the files of a module.
+func TreeOf(module string) string {
+	return strings.TrimSuffix(module, suffixes[moduleFile]) + suffixes[treeFile]
+}
+
+// ModuleOf returns the name of the module of a debug file or a listing. ok is false if name is not that of one.
 func ModuleOf(name string) (module string, ok bool) {
-	return strings.TrimSuffix(name, suffixes[debugFile]) + suffixes[moduleFile], IsDebug(name)
+	kind := kindOf(name)
+	if kind != debugFile && kind != treeFile {
+		return "", false
+	}
+	return strings.TrimSuffix(name, suffixes[kind]) + suffixes[moduleFile], true
 }
 
 // isPlain reports whether the text can be shown on a line.

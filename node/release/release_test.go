@@ -157,7 +157,7 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 	}
 	got, err := r.Contents(t.Context(), rel.Manifest)
 	if err != nil || len(got) != 2 || string(got[1].Data) != "one" {
-		t.Errorf("contents %q, %v", got, err)
+		t.Errorf("contents %v, %v", got, err)
 	}
 }
 
@@ -369,7 +369,7 @@ func checkKept(t *testing.T, st *store.Store, r *release.Releases, order []strin
 		listed = append(listed, rel.ID)
 		got, err := r.Contents(t.Context(), rel.Manifest)
 		if err != nil || string(got[1].Data) != modules[rel.ID] {
-			t.Errorf("release %s has %q, %v", rel.ID, got, err)
+			t.Errorf("release %s has %v, %v", rel.ID, got, err)
 		}
 		for _, f := range rel.Files {
 			named[f.Digest] = true

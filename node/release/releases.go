@@ -1,7 +1,6 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -93,6 +92,8 @@ type Release struct {
 	First audit.Timestamp `json:"first"`
 	// Activated is when it was activated last; the zero time: it never was.
 	Activated audit.Timestamp `json:"activated,omitzero"`
+	// Trees describe the files of modules. The node counts them when the release is added.
+	Trees []TreeInfo `json:"trees,omitempty"`
 	// Signatures are in the order in which they were added.
 	Signatures []Signature `json:"signatures,omitempty"`
 }
@@ -117,17 +118,19 @@ type Pointer struct {
 }
 
 // Missing returns the files of a manifest whose contents this node does not have, after it has fetched
-// those that another node of the cluster has.
+// those that another node of the cluster has. If it has a listing, these are also the contents that it names. The
+// error is a fault with the code Invalid if a listing is not valid.
 func (r *Releases) Missing(ctx context.Context, m Manifest) ([]File, error) {
-	missing, err := r.filesStoredBefore(m, time.Time{})
-	if len(missing) == 0 || err != nil {
+	missing, err := r.fetchMissing(ctx, m.Files) // the listings too
+	if err != nil {
 		return nil, err
 	}
-	// If the other nodes cannot be asked, the client sends them to this one.
-	if err := r.fetch(ctx, missing); err != nil && ctx.Err() != nil {
+	c, err := r.stored(ctx, m)
+	if err != nil {
 		return nil, err
 	}
-	return r.filesStoredBefore(m, time.Time{})
+	more, err := r.fetchMissing(ctx, slices.DeleteFunc(c.blobs, func(f File) bool { return slices.Contains(m.Files, f) }))
+	return append(missing, more...), err
 }
 
 // Fetch fetches the contents of stored releases that this node does not have, from other nodes of the
@@ -139,35 +142,36 @@ func (r *Releases) Fetch(ctx context.Context) error {
 		return err
 	}
 	for _, rel := range all {
-		missing, err := r.filesStoredBefore(rel.Manifest, time.Time{})
-		if err != nil {
-			return err
-		}
-		if err := r.fetch(ctx, missing); err != nil && ctx.Err() == nil {
+		if err := r.fetchRelease(ctx, rel.Manifest); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Warn("contents of a release not fetched", "release", rel.ID, "cause", err)
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
-// fetch fetches contents, unless no node has them.
-func (r *Releases) fetch(ctx context.Context, files []File) (errs error) {
-	for _, f := range files {
-		blob, err := r.store.Blob(ctx, f.Digest)
-		switch {
-		case err == nil:
-			_ = blob.Close()
-		case !errors.Is(err, store.ErrNotFound):
-			errs = errors.Join(errs, err)
+// fetchRelease fetches the contents of a release that this node does not have.
+func (r *Releases) fetchRelease(ctx context.Context, m Manifest) error {
+	fetch := func(blobs []File) error {
+		missing, err := r.storedBefore(blobs, time.Time{})
+		if err == nil {
+			err = r.fetch(ctx, missing)
 		}
+		return err
 	}
-	return errs
+	if err := fetch(m.Files); err != nil {
+		return err
+	}
+	c, err := r.stored(ctx, m)
+	if err != nil {
+		return err
+	}
+	return fetch(c.blobs)
 }
 
-// filesStoredBefore returns the files whose contents this node does not have, or has stored before
+// storedBefore returns those of the files whose contents this node does not have, or has stored before
 // oldest.
-func (r *Releases) filesStoredBefore(m Manifest, oldest time.Time) (found []File, err error) {
-	for _, f := range m.Files {
+func (r *Releases) storedBefore(files []File, oldest time.Time) (found []File, err error) {
+	for _, f := range files {
 		blob, err := r.store.HasBlob(f.Digest)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && (blob.Size != f.Size || blob.Stored.Before(oldest)):
@@ -194,12 +198,16 @@ func (r *Releases) Add(ctx context.Context, m Manifest, signature *Signature, by
 	}
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	missing, err := r.filesStoredBefore(m, time.Time{})
+	c, err := r.stored(ctx, m)
+	if err != nil {
+		return rel, err
+	}
+	missing, err := r.storedBefore(c.blobs, time.Time{})
 	if err != nil {
 		return rel, err
 	}
 	_, err = r.store.Update(ctx, func(tx *store.Tx) (err error) {
-		if rel, err = newRecord(tx, m, by); err != nil {
+		if rel, err = newRecord(tx, m, c.trees, by); err != nil {
 			return err
 		}
 		if rel, err = r.TrustedKeys().Add(rel, signature); err != nil {
@@ -224,19 +232,22 @@ func lacking(files []File) error {
 
 func namesOf(files []File) string {
 	var names []string
-	for _, f := range files {
+	for _, f := range files[:min(maxNamed, len(files))] {
 		names = append(names, fmt.Sprintf("%s (%v)", f.Name, f.Digest))
+	}
+	if more := len(files) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(names, ", ")
 }
 
 // newRecord returns the record of a release that is added now. If it was added before, it keeps its
 // signatures and when it was activated.
-func newRecord(tx *store.Tx, m Manifest, by Author) (Release, error) {
+func newRecord(tx *store.Tx, m Manifest, trees []TreeInfo, by Author) (Release, error) {
 	m.Files = slices.Clone(m.Files)
 	m.sort()
 	now := audit.Timestamp{Time: tx.Now()}
-	rel := Release{ID: m.ID(), Manifest: m, Added: now, By: by.Actor, First: now}
+	rel := Release{ID: m.ID(), Manifest: m, Added: now, By: by.Actor, First: now, Trees: trees}
 	switch before, err := Get(tx, rel.ID); {
 	case err == nil:
 		rel.First, rel.Activated, rel.Signatures = before.First, before.Activated, before.Signatures
@@ -259,6 +270,7 @@ type Staged struct {
 	ID       string
 	releases *Releases
 	manifest Manifest
+	contents contents
 	by       Author
 }
 
@@ -269,27 +281,72 @@ func (r *Releases) Stage(ctx context.Context, app string, files []FileData, by A
 	if err := m.Check(); err != nil {
 		return nil, err
 	}
-	staged := &Staged{m.ID(), r, m, by}
+	c, err := given(m, files)
+	if err != nil {
+		return nil, err
+	}
+	staged := &Staged{m.ID(), r, m, c, by}
 	r.adding.Lock() // a sweep that has read the age of a blob deletes it before
 	defer r.adding.Unlock()
 	var missing []File
-	err := r.store.View(ctx, func(tx *store.Tx) (err error) {
+	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
 		missing, err = staged.unsafe(tx, blobAge/4)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		at := slices.IndexFunc(missing, func(lacks File) bool { return lacks.Name == f.Name })
-		if at < 0 {
-			continue
-		}
-		if err := r.store.PutBlobAs(ctx, bytes.NewReader(f.Data), missing[at].Digest, missing[at].Size); err != nil {
-			return nil, fmt.Errorf("store %s: %w", f.Name, err)
-		}
+	if err := r.storeContents(ctx, files, missing); err != nil {
+		return nil, err
 	}
 	return staged, nil
+}
+
+// batchBytes is how many bytes of contents are in memory while those of a tree are stored.
+const batchBytes = 8 << 20
+
+// storeContents stores those of the contents that are missing.
+func (r *Releases) storeContents(ctx context.Context, files []FileData, missing []File) error {
+	lacks := map[store.Digest]File{}
+	for _, f := range missing {
+		lacks[f.Digest] = f
+	}
+	var batch [][]byte
+	bytes := 0
+	store := func(data []byte) error {
+		batch, bytes = append(batch, data), bytes+len(data)
+		if bytes < batchBytes {
+			return nil
+		}
+		all := batch
+		batch, bytes = nil, 0
+		return r.store.PutBlobs(ctx, all)
+	}
+	for _, f := range files {
+		if digest := digestOf(f.Data); lacks[digest].Name != "" {
+			delete(lacks, digest)
+			if err := store(f.Data); err != nil {
+				return fmt.Errorf("store %s: %w", f.Name, err)
+			}
+		}
+		if f.Tree == nil {
+			continue
+		}
+		for _, listed := range f.Tree.List() {
+			if lacks[listed.SHA256].Name == "" {
+				continue
+			}
+			delete(lacks, listed.SHA256)
+			data, err := f.Tree.ReadFile(listed.Path)
+			if err == nil {
+				err = store(data)
+			}
+			if err != nil {
+				return fmt.Errorf("store files of %s: %w", f.Name, err)
+			}
+		}
+	}
+	return r.store.PutBlobs(ctx, batch)
 }
 
 // unsafe returns the files whose contents are missing, or older than that while no record names them.
@@ -300,7 +357,7 @@ func (s *Staged) unsafe(tx *store.Tx, age time.Duration) ([]File, error) {
 	} else if fault.CodeOf(err) != fault.NotFound {
 		return nil, err
 	}
-	return s.releases.filesStoredBefore(s.manifest, oldest)
+	return s.releases.storedBefore(s.contents.blobs, oldest)
 }
 
 // Add writes the record in tx. If the release is the active one already, it writes nothing. It does
@@ -324,7 +381,7 @@ func (s *Staged) Add(tx *store.Tx) error {
 		return fault.New(fault.Conflict,
 			"the contents of %s were deleted meanwhile, because no release that is kept names them: try again", namesOf(lost))
 	}
-	rel, err := newRecord(tx, s.manifest, s.by)
+	rel, err := newRecord(tx, s.manifest, s.contents.trees, s.by)
 	if err != nil {
 		return err
 	}
@@ -429,7 +486,8 @@ func list(tx *store.Tx) (all []Release, active Pointer, err error) {
 	return all, active, nil
 }
 
-// Read reads a stored release and its files without debug files: serving the release does not need them. The error is
+// Read reads a stored release and its files without debug files: serving the release does not need them. Its trees are
+// complete on this node, and their contents are read later. The error is
 // a fault with the code NotFound if there is no such release, or one of Contents.
 func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []FileData, err error) {
 	err = r.store.View(ctx, func(tx *store.Tx) (err error) {
@@ -439,8 +497,11 @@ func (r *Releases) Read(ctx context.Context, id string) (rel Release, files []Fi
 	if err != nil {
 		return rel, nil, err
 	}
-	files, err = r.Contents(ctx, rel.Manifest.without(IsDebug))
-	return rel, files, err
+	m := rel.Manifest.without(IsDebug)
+	if files, err = r.Contents(ctx, m); err != nil {
+		return rel, nil, err
+	}
+	return rel, files, r.addTrees(ctx, m, files)
 }
 
 // without returns the manifest without the files whose names match.
@@ -486,6 +547,12 @@ type UnreadableError struct{ *fault.Fault }
 // Unwrap returns the fault, whose code is Unavailable.
 func (e *UnreadableError) Unwrap() error { return e.Fault }
 
+func unreadable(f File, err error) error {
+	return &UnreadableError{fault.New(fault.Unavailable,
+		"file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v",
+		f.Name, f.Digest, err)}
+}
+
 // Contents reads the files of a release, and compares them with their digests. The error joins an
 // *UnreadableError for each file that is missing or damaged.
 func (r *Releases) Contents(ctx context.Context, m Manifest) (files []FileData, err error) {
@@ -496,13 +563,9 @@ func (r *Releases) Contents(ctx context.Context, m Manifest) (files []FileData, 
 			return nil, err
 		}
 		if err != nil {
-			all = append(all, &UnreadableError{
-				fault.New(fault.Unavailable,
-					"file %s with the SHA-256 %v cannot be read: send it again with runner deploy --send-all, or restore a backup: %v",
-					f.Name, f.Digest, err),
-			})
+			all = append(all, unreadable(f, err))
 		}
-		files = append(files, FileData{f.Name, data})
+		files = append(files, FileData{Name: f.Name, Data: data})
 	}
 	return files, errors.Join(all...)
 }

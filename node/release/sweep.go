@@ -24,13 +24,14 @@ func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("sweep releases: %w", err)
 		}
 	}
+	var errs []error
 	if err := r.sweepBlobs(ctx, now); err != nil {
-		return fmt.Errorf("sweep blobs of releases: %w", err)
+		errs = append(errs, fmt.Errorf("sweep blobs of releases: %w", err))
 	}
 	if err := r.Fetch(ctx); err != nil {
-		return fmt.Errorf("fetch blobs of releases: %w", err)
+		errs = append(errs, fmt.Errorf("fetch blobs of releases: %w", err))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *Releases) sweepRecords(ctx context.Context) error {
@@ -67,6 +68,34 @@ func (r *Releases) sweepRecords(ctx context.Context) error {
 	return nil
 }
 
+// named returns the blobs that the releases name. It is nil if this node lacks a listing, which Fetch gets; the error says
+// that a listing is damaged. Then it is not known which blobs it names, and none may be deleted.
+func (r *Releases) named(ctx context.Context, all []Release) (map[store.Digest]bool, error) {
+	named := map[store.Digest]bool{}
+	for _, rel := range all {
+		for _, f := range rel.Files {
+			if named[f.Digest] {
+				continue // the releases share it
+			}
+			named[f.Digest] = true
+			if !IsTree(f.Name) {
+				continue
+			}
+			if _, err := r.store.HasBlob(f.Digest); errors.Is(err, store.ErrNotFound) {
+				return nil, nil
+			}
+			files, err := r.readListing(ctx, f)
+			if err != nil {
+				return nil, fmt.Errorf("read %s of release %s: %w", f.Name, rel.ID, err)
+			}
+			for _, listed := range files {
+				named[listed.SHA256] = true
+			}
+		}
+	}
+	return named, nil
+}
+
 func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
 	if err := r.store.Barrier(ctx); err != nil { // the records of other nodes count too
 		return err
@@ -81,11 +110,9 @@ func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	named := map[store.Digest]bool{}
-	for _, rel := range all {
-		for _, f := range rel.Files {
-			named[f.Digest] = true
-		}
+	named, err := r.named(ctx, all)
+	if named == nil || err != nil {
+		return err
 	}
 	for _, b := range blobs {
 		if named[b.Digest] || now.Sub(b.Stored) < blobAge {

@@ -55,6 +55,8 @@ type Settings struct {
 	// Fresh: each request initializes the module as part of its run. Loading initializes it too, to find
 	// errors.
 	Fresh bool
+	// Stub are modules whose functions the module may import. A call of one traps.
+	Stub []string
 	// Program: the module is a program, which is started to find out whether it waits for requests. Without
 	// it only a program that imports request_next is.
 	Program *Program
@@ -76,9 +78,9 @@ type Program struct {
 // key differs for settings with which a module does something else.
 func (s *Settings) key() string {
 	if s.Program == nil {
-		return fmt.Sprintf("%v", s.Fresh)
+		return fmt.Sprintf("%v %q", s.Fresh, s.Stub)
 	}
-	return fmt.Sprintf("%v %q %q %q %s", s.Fresh, s.Program.Args, s.Program.Env, s.Program.Tree, s.Program.Timeout)
+	return fmt.Sprintf("%v %q %q %q %q %s", s.Fresh, s.Stub, s.Program.Args, s.Program.Env, s.Program.Tree, s.Program.Timeout)
 }
 
 // Load is LoadAs for a module that the schema does not mention.
@@ -121,7 +123,7 @@ func (e *Engine) share(name string, sum [sha256.Size]byte, settings string) *Mod
 }
 
 func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *Settings) (_ *Module, err error) {
-	p, code, err := e.prepare(ctx, wasm)
+	p, code, err := e.prepare(ctx, wasm, settings.Stub)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ type program struct {
 }
 
 // prepare checks, rewrites and compiles a module.
-func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile.Code, error) {
+func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*program, *compile.Code, error) {
 	limits := wasm.DefaultLimits()
 	limits.Compile = e.options.CompileTime
 	m, err := wasm.Parse(binary, limits)
@@ -81,7 +81,7 @@ func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile
 	case err != nil:
 		return nil, nil, refuse("%v", err)
 	}
-	p, err := e.rewrite(m)
+	p, err := e.rewrite(ctx, m, stub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,8 +89,12 @@ func (e *Engine) prepare(ctx context.Context, binary []byte) (*program, *compile
 	return p, c, err
 }
 
-func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
-	if err := e.checkImports(m); err != nil {
+func (e *Engine) rewrite(ctx context.Context, m *wasm.Module, stub []string) (*program, error) {
+	if err := e.checkImports(m, stub); err != nil {
+		return nil, err
+	}
+	rename, err := e.stubs(ctx, m, stub)
+	if err != nil {
 		return nil, err
 	}
 	limit := uint32(e.options.MemoryBytes / pageBytes)
@@ -121,6 +125,7 @@ func (e *Engine) rewrite(m *wasm.Module) (*program, error) {
 		MemoryMaxPages: 1 << 16,
 		TableMax:       maxTable,
 		Prefix:         exportPrefix,
+		Rename:         rename,
 		Detach:         true,
 		Alike:          true,
 		Offsets:        true,
@@ -196,11 +201,12 @@ func (p *program) readExports(m *wasm.Module) error {
 }
 
 // checkImports refuses imports that the host does not have, and names them.
-func (e *Engine) checkImports(m *wasm.Module) error {
+func (e *Engine) checkImports(m *wasm.Module, stub []string) error {
 	var unknown []string
 	for _, i := range m.Imports() {
 		f, ok := e.offered[i.Module][i.Name]
 		switch {
+		case isStub(i, stub):
 		case !ok:
 			unknown = append(unknown, qualified(i))
 		case !sameTypes(i.Type.Params, f.Params) || !sameTypes(i.Type.Results, f.Results):

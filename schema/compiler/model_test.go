@@ -292,3 +292,35 @@ func TestIDsOfUsersAndTenantsMayBeExternal(t *testing.T) {
 		t.Error("IsULID")
 	}
 }
+
+func TestModuleBlocksDescribePrograms(t *testing.T) {
+	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(`
+		/// An interpreter.
+		module python {
+			args: ["-m", "app"], files: "python/lib"
+			env: { PYTHONHOME: "/", LANG: "C.UTF-8", EMPTY: "" }
+			startTimeout: 10s, stub: ["rb-js-abi-host", "canonical_abi"]
+		}
+		module "my-ids" { fresh: true }
+		routes("/", auth: none, rateLimit: none) { GET / -> python }
+	`)}}, compiler.Options{})
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	got := *s.Module("python")
+	if line := got.FilesSpan.Start.Line; line != 4 {
+		t.Errorf("the directory is at line %d", line)
+	}
+	got.Span, got.FilesSpan = diag.Span{}, diag.Span{}
+	want := schema.Module{
+		Name: "python", Doc: "An interpreter.", Args: []string{"-m", "app"}, Files: "python/lib",
+		Env:          []schema.EnvVar{{Name: "PYTHONHOME", Value: "/"}, {Name: "LANG", Value: "C.UTF-8"}, {Name: "EMPTY"}},
+		StartTimeout: 10 * time.Second, Stub: []string{"rb-js-abi-host", "canonical_abi"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if s.Module("my-ids") == nil || !s.IsFresh("my-ids") || s.Module("other") != nil {
+		t.Errorf("the modules are %+v", s.Modules)
+	}
+}

@@ -398,6 +398,8 @@ func (p *printer) value(v syntax.SettingValue) {
 		p.literal(v)
 	case *syntax.ListSetting:
 		p.list("[", "]", len(v.Elems), func(i int) { p.value(v.Elems[i]) })
+	case *syntax.MapSetting:
+		p.block(len(v.Entries), false, ",", "", func(i int) { p.setting(v.Entries[i]) })
 	case *syntax.NameSetting:
 		p.emit(v.Name.Name)
 		if v.Call {

@@ -89,6 +89,8 @@ var formatCases = []string{
 	"// only a comment\n\n\n// and another",
 	"app x // trailing\n/* own */ secret A\nsecret /* inside */ B\n// last\n",
 	"enum E { a, b // why\n c }\nenum F {\n\n a\n\n\n b\n}\nenum G { a /* x */ b }",
+	"module a{args:[\"-m\" , \"app\"],env:{A:\"b\" // why\n B:\"c\",},files:\"lib\" stub:[]}\nmodule \"b-c\" {env:{} startTimeout:10s\n}",
+	"module a { env: {\n /* first */ A: \"b\",\n\n /// doc\n B: \"c\" } }",
 	"entity A { id: id /// not a doc\n/// doc\n, /// doc too\nname: string @unique\n  @min(-1) @max(1_000) /* end */ }",
 	"entity A { id: id a: text @index( ignoreCase, // why\n) @unique b: text\n @index\n}",
 	"entity A{id:id a:B[]@inverse(b) c:Order[\n/// lost\n]\n d: int? = 3}",

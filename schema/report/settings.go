@@ -25,6 +25,8 @@ func describeValue(v syntax.SettingValue) string {
 		return v.Raw
 	case *syntax.NameSetting:
 		return v.Name.Name
+	case *syntax.MapSetting:
+		return "a block"
 	}
 	return "a list"
 }

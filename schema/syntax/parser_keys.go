@@ -12,7 +12,7 @@ var (
 	jwtSettings      = []string{"issuer", "audience", "jwks", "algorithms", "tenant", "roles"}
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
 	outboundSettings = []string{"allow"}
-	moduleSettings   = []string{"fresh"}
+	moduleSettings   = []string{"fresh", "args", "env", "files", "startTimeout", "stub"}
 	sessionKinds     = []string{"cookie", "jwt"}
 	scopeAttrs       = []string{"grant", "issue", "manage", "allTenants"}
 	cookieAttrs      = []string{"manage"}
@@ -47,9 +47,42 @@ func (p *parser) moduleDecl(keyword diag.Span, doc string) Decl {
 			return nil
 		}
 	}
-	p.block(true, func() bool { return p.settingItem(&d.Settings, moduleSettings) })
+	p.block(true, func() bool {
+		if p.isWord("env") && p.peek(2)[0].is(":") && p.peek(2)[1].is("{") {
+			return p.mapItem(&d.Settings)
+		}
+		return p.settingItem(&d.Settings, moduleSettings)
+	})
 	d.Loc = p.from(keyword)
 	return d
+}
+
+// mapItem reads `name: { NAME: value, … }` and an optional comma.
+func (p *parser) mapItem(settings *[]*Setting) bool {
+	name, _ := p.ident("a setting")
+	p.accept(":")
+	m, start := &MapSetting{}, p.tok.span
+	p.block(true, func() bool {
+		entry := &Setting{}
+		var ok bool
+		if entry.Name, ok = p.ident("a name"); !ok || !p.expect(":") {
+			return false
+		}
+		v, ok := p.value()
+		if ok {
+			entry.Value = v
+		}
+		entry.Loc = p.from(entry.Name.Loc)
+		m.Entries = append(m.Entries, entry)
+		p.accept(",")
+		return ok
+	})
+	m.Loc = p.from(start)
+	s := &Setting{Name: name, Value: m}
+	s.Loc = p.from(name.Loc)
+	*settings = append(*settings, s)
+	p.accept(",")
+	return true
 }
 
 // stringsSetting reads `name: ["…", …]`.

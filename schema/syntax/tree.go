@@ -129,7 +129,7 @@ type OutboundDecl struct {
 	Settings []*Setting
 }
 
-// ModuleDecl is `module name { fresh: true }` or `module "name" { … }`.
+// ModuleDecl is `module name { fresh: true, args: ["-v"] }` or `module "name" { … }`.
 type ModuleDecl struct {
 	Node
 	Doc     string
@@ -138,7 +138,8 @@ type ModuleDecl struct {
 	// literal; nil: the name is written without quotes.
 	Name   Ident
 	Quoted *Literal
-	// Settings has `fresh` with a literal true or false, unless the source has an error.
+	// Settings are `fresh`, `args`, `env` (a *MapSetting), `files`, `startTimeout` and `stub`. Their values are as
+	// written.
 	Settings []*Setting
 }
 
@@ -172,7 +173,7 @@ type Setting struct {
 	Value SettingValue
 }
 
-// SettingValue is a *Literal, a *ListSetting or a *NameSetting.
+// SettingValue is a *Literal, a *ListSetting, a *NameSetting or a *MapSetting.
 type SettingValue interface {
 	Span() diag.Span
 	value()
@@ -191,6 +192,12 @@ type NameSetting struct {
 	// Call reports that the name is followed by parentheses.
 	Call bool
 	Args []SettingValue
+}
+
+// MapSetting is `{ NAME: value, … }`.
+type MapSetting struct {
+	Node
+	Entries []*Setting
 }
 
 // EnumDecl is `enum Name { a, b }`.
@@ -706,6 +713,7 @@ func (*RoutesDecl) routeItem() {}
 func (*Literal) value()     {}
 func (*ListSetting) value() {}
 func (*NameSetting) value() {}
+func (*MapSetting) value()  {}
 
 func (*Literal) expr()    {}
 func (*NullExpr) expr()   {}

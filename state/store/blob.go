@@ -47,6 +47,22 @@ func (s *Store) PutBlobAs(ctx context.Context, r io.Reader, want Digest, size in
 	return err
 }
 
+// PutBlobs stores the blobs with these bytes. It is faster than PutBlob for each of many small ones. After it returned
+// nil all of them are on disk; after an error some may be stored. The error matches ErrUnavailable if the disk is full.
+func (s *Store) PutBlobs(ctx context.Context, blobs [][]byte) error {
+	if s.isClosed() {
+		return errClosed
+	}
+	err := s.blobs.PutAll(ctx, blobs)
+	if space.IsFull(err) {
+		err = unavailable(err)
+	}
+	if err != nil {
+		return fmt.Errorf("store %d blobs: %w", len(blobs), orUnavailable(ctx, err))
+	}
+	return nil
+}
+
 // putBlob stores what r yields unless check returns an error for its digest.
 func (s *Store) putBlob(ctx context.Context, r io.Reader, check func(Digest) error) (Digest, error) {
 	if s.isClosed() {

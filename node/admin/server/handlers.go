@@ -58,6 +58,8 @@ var handlers = byName(
 	handle(admin.OpListReleases, (*Local).listReleases),
 	handle(admin.OpGetRelease, (*Local).getRelease),
 	handle(admin.OpMissingFiles, (*Local).missingFiles),
+	handle(admin.OpMissingBlobs, (*Local).missingBlobs),
+	handle(admin.OpGetListing, (*Local).getListing),
 	handle(admin.OpAddRelease, (*Local).addRelease),
 	handle(admin.OpActivateRelease, (*Local).activateRelease),
 	handle(admin.OpShowClock, (*Local).showClock),
@@ -94,6 +96,8 @@ func roleOf(name string) (role keystore.Role, ok bool) {
 	switch name {
 	case admin.OpUpload.Name:
 		return admin.OpUpload.Role, true
+	case admin.OpUploadBatch.Name:
+		return admin.OpUploadBatch.Role, true
 	case admin.OpBackup.Name:
 		return admin.OpBackup.Role, true
 	}

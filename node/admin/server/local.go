@@ -94,6 +94,14 @@ func (p inProcess) Put(ctx context.Context, f release.File, contents io.Reader) 
 	return p.put(ctx, f, contents)
 }
 
+func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
+	blobs, err := admin.ReadBatch(body)
+	if err != nil {
+		return err
+	}
+	return p.Store.PutBlobs(ctx, blobs)
+}
+
 // operator is who asks for an operation.
 type operator struct {
 	// id is a user of this machine, or a platform key.

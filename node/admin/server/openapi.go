@@ -25,6 +25,7 @@ func OpenAPI() []byte {
 	d := &document{schemas: map[string]any{}, types: map[string]reflect.Type{}}
 	paths := map[string]any{
 		admin.RemotePath + admin.BlobPath + "{sha256}": map[string]any{"put": d.uploadOperation()},
+		admin.RemotePath + admin.BatchPath:             map[string]any{"put": d.batchOperation()},
 		admin.RemotePath + admin.OpBackup.Name: map[string]any{"post": d.operation(admin.OpBackup.Name, admin.OpBackup.Role, reflect.TypeFor[struct{}](), map[string]any{
 			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
 			"content":     map[string]any{"application/octet-stream": map[string]any{}},
@@ -85,6 +86,19 @@ func (d *document) uploadOperation() map[string]any {
 		"requestBody": map[string]any{"required": true, "content": map[string]any{"application/octet-stream": map[string]any{}}},
 		"responses": map[string]any{
 			"200":     map[string]any{"description": "The file is stored.", "content": jsonContent(map[string]any{"type": "object"})},
+			"default": map[string]any{"$ref": "#/components/responses/Refusal"},
+		},
+	}
+}
+
+func (d *document) batchOperation() map[string]any {
+	return map[string]any{
+		"operationId": admin.OpUploadBatch.Name, "summary": "Store many small contents of a release. Needs the role " + string(admin.OpUploadBatch.Role) + ".",
+		"description": "The body has, for each content, its SHA-256 in 32 bytes, its size in 8 bytes, big endian, and its bytes.",
+		"x-role":      admin.OpUploadBatch.Role, "security": security,
+		"requestBody": map[string]any{"required": true, "content": map[string]any{"application/octet-stream": map[string]any{}}},
+		"responses": map[string]any{
+			"200":     map[string]any{"description": "The contents are stored.", "content": jsonContent(map[string]any{"type": "object"})},
 			"default": map[string]any{"$ref": "#/components/responses/Refusal"},
 		},
 	}

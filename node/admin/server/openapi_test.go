@@ -41,6 +41,8 @@ func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 			name, ok := strings.CutPrefix(path, "/v1/")
 			if name == "blobs/{sha256}" {
 				name, ok = "blobs.put", ok && method == "put"
+			} else if name == "blobs/batch" {
+				name, ok = "blobs.putBatch", ok && method == "put"
 			} else if method != "post" {
 				ok = false
 			}
@@ -62,8 +64,8 @@ func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 // The roles are pinned here a second time: a change of one is a change of what keys that exist may do.
 func TestOperationsNeedTheseRoles(t *testing.T) {
 	want := map[string]string{
-		"read":   "cluster.status releases.get releases.list releases.missing status",
-		"deploy": "blobs.put releases.activate releases.add schema.compare",
+		"read":   "blobs.missing cluster.status releases.get releases.list releases.listing releases.missing status",
+		"deploy": "blobs.put blobs.putBatch releases.activate releases.add schema.compare",
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup clock.accept clock.show cluster.invite cluster.leave data.delete data.drop data.each data.get data.import data.list data.update " +
 			"functions.call jobs.cancel jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke reload " +

@@ -61,6 +61,30 @@ func (l *Local) missingFiles(ctx context.Context, _ keystore.Authority, m releas
 	return admin.MissingFiles{Files: append([]release.File{}, missing...)}, err
 }
 
+func (l *Local) missingBlobs(ctx context.Context, _ keystore.Authority, args admin.Blobs) (admin.Blobs, error) {
+	if len(args.Blobs) > admin.MaxBlobs {
+		return admin.Blobs{}, fault.New(fault.TooLarge, "the question names %d blobs, and the limit is %d", len(args.Blobs), admin.MaxBlobs)
+	}
+	var asked []release.File
+	for _, b := range args.Blobs {
+		asked = append(asked, release.File{Name: b.Digest.String(), Size: b.Size, Digest: b.Digest})
+	}
+	missing, err := l.Releases.MissingBlobs(ctx, asked)
+	found := admin.Blobs{Blobs: []admin.Blob{}}
+	for _, f := range missing {
+		found.Blobs = append(found.Blobs, admin.Blob{Digest: f.Digest, Size: f.Size})
+	}
+	return found, err
+}
+
+func (l *Local) getListing(ctx context.Context, _ keystore.Authority, args admin.ListingName) (admin.Listing, error) {
+	if err := release.CheckID(args.ID); err != nil {
+		return admin.Listing{}, err
+	}
+	text, err := l.Releases.Listing(ctx, args.ID, args.Name)
+	return admin.Listing{Text: text}, err
+}
+
 func (l *Local) addRelease(ctx context.Context, who keystore.Authority, args admin.AddRelease) (release.Release, error) {
 	rel, err := l.Releases.Add(ctx, args.Manifest, args.Signature, authorOf(who))
 	return rel, allFaults(err)
@@ -100,6 +124,32 @@ func (l *Local) put(ctx context.Context, f release.File, contents io.Reader) err
 		return tooLarge(f.Size)
 	}
 	return l.Store.PutBlobAs(ctx, contents, f.Digest, f.Size)
+}
+
+// blobCost is what a blob of a batch counts at least, in bytes: about what its file takes on a disk.
+const blobCost = 4 << 10
+
+// costOf returns what blobs count beyond their bytes.
+func costOf(blobs [][]byte) (more int64) {
+	for _, b := range blobs {
+		more += int64(max(0, blobCost-len(b)))
+	}
+	return more
+}
+
+// readBatch reads the body of an upload of many blobs.
+func readBatch(r *http.Request) ([][]byte, error) {
+	if r.ContentLength < 0 {
+		return nil, fault.New(fault.Invalid, "the length of the files is missing: send Content-Length")
+	}
+	if r.ContentLength > admin.MaxBatchBytes {
+		return nil, fault.New(fault.TooLarge, "the files have %d bytes together, and the limit of a batch is %d", r.ContentLength, admin.MaxBatchBytes)
+	}
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, body); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "the upload broke off before its end")
+	}
+	return admin.ReadBatch(body)
 }
 
 func tooLarge(size int64) error {

@@ -146,6 +146,9 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		err = fault.New(fault.NotFound, "paths begin with %s", admin.RemotePath)
+	case name == admin.BatchPath:
+		name = admin.OpUploadBatch.Name
+		err = s.uploadBatch(w, r, control, key.Role)
 	case upload:
 		name = admin.OpUpload.Name
 		err = s.upload(w, r, control, key.Role, digest)
@@ -207,7 +210,7 @@ func addressOf(remote string) netip.Addr {
 func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role, name string, who operator) error {
 	needed, known := roleOf(name)
 	switch {
-	case !known || name == admin.OpUpload.Name: // that is a PUT of another path
+	case !known || name == admin.OpUpload.Name || name == admin.OpUploadBatch.Name: // these are a PUT of another path
 		return unknownOperation(name)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -280,6 +283,40 @@ func (s *RemoteServer) upload(w http.ResponseWriter, r *http.Request, control *h
 			err = fault.Wrap(body.err, fault.Invalid, "the upload broke off before its end")
 		}
 		return err
+	}
+	send200(w, control, []byte("{}\n"))
+	return nil
+}
+
+// uploadBatch stores many small contents. Each counts as a few kilobytes at least: so many files are limited too.
+func (s *RemoteServer) uploadBatch(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role) error {
+	if r.Method != http.MethodPut {
+		w.Header().Set("Allow", http.MethodPut)
+		return fault.New(fault.MethodNotAllowed, "the method must be PUT, not %s", r.Method)
+	}
+	if err := allow(have, admin.OpUploadBatch.Role); err != nil {
+		return err
+	}
+	done, err := s.uploads.take(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	size := max(0, r.ContentLength)
+	if err := s.quota.take(size, clock.Mark()); err != nil {
+		return err
+	}
+	_ = control.SetReadDeadline(clock.In(uploadTime)) // fails only if the connection is closed
+	blobs, err := readBatch(r)
+	if err == nil {
+		err = s.quota.take(costOf(blobs), clock.Mark())
+	}
+	if err != nil {
+		s.quota.giveBack(size)
+		return err
+	}
+	if err := s.local.Store.PutBlobs(r.Context(), blobs); err != nil {
+		return err // some may be stored, so all count
 	}
 	send200(w, control, []byte("{}\n"))
 	return nil

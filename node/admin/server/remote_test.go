@@ -258,7 +258,7 @@ func TestEachRoleRunsItsOperationsAndOtherCredentialsNone(t *testing.T) {
 			// The arguments are not valid, so that an operation that may run does nothing.
 			got := n.do(n.web(), "POST", "/v1/"+name, strings.NewReader("[]"), bearer(key.Token))
 			switch {
-			case name == "blobs.put":
+			case name == "blobs.put" || name == "blobs.putBatch":
 				if got.status != 404 {
 					t.Errorf("a POST of %s: %d %s", name, got.status, got.body)
 				}
@@ -582,6 +582,60 @@ func TestUploadsAreCheckedAndLimited(t *testing.T) {
 	}
 	if got := n.do(n.web(), "PUT", blobPath("x"), &sized{zeros{}, release.MaxFileBytes + 1}, auth, "Expect: 100-continue"); got.status != 413 || got.code != "too_large" {
 		t.Errorf("a file that is too large: %d %s", got.status, got.body)
+	}
+}
+
+// A batch is stored as a whole, and small files count as 4 KiB each.
+func TestBatchesAreCheckedAndLimited(t *testing.T) {
+	n := serveRemote(t, server.RemoteOptions{Options: server.Options{UploadPerHour: 100 << 10}})
+	ctx, there := t.Context(), n.client(keystore.RoleDeploy)
+	batchOf := func(texts ...string) (batch admin.Batch) {
+		for _, text := range texts {
+			batch.Add([]byte(text))
+		}
+		return batch
+	}
+	many := make([]string, 20)
+	var asked []release.File
+	for i := range many {
+		many[i] = fmt.Sprint("content ", i)
+		asked = append(asked, release.File{Name: fmt.Sprint(i), Size: int64(len(many[i])), Digest: sha256.Sum256([]byte(many[i]))})
+	}
+	if missing, err := there.MissingBlobs(ctx, asked); err != nil || len(missing) != 20 {
+		t.Errorf("%d are missing, %v", len(missing), err)
+	}
+	if err := n.client(keystore.RoleRead).PutBatch(ctx, batchOf("x")); fault.CodeOf(err) != fault.InsufficientRole {
+		t.Errorf("with the role read: %v", err)
+	}
+	if err := there.PutBatch(ctx, batchOf(many...)); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := n.client(keystore.RoleRead).MissingBlobs(ctx, asked); err != nil || len(missing) != 0 {
+		t.Errorf("%d are missing, %v", len(missing), err)
+	}
+	auth := bearer(n.keys[keystore.RoleDeploy].Token)
+	put := func(body io.Reader) answer { return n.do(n.web(), "PUT", "/v1/blobs/batch", body, auth) }
+	head := make([]byte, 40)
+	for name, body := range map[string]io.Reader{
+		"cut": bytes.NewReader(head[:39]), "another digest": bytes.NewReader(head), "without a length": io.MultiReader(strings.NewReader("x")),
+		"a large size": bytes.NewReader(bytes.Repeat([]byte{0xff}, 40)),
+	} {
+		if got := put(body); got.status != 400 || got.code != "invalid" {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+	}
+	// 20 files count as 80 KiB: four more fit, and then none.
+	if err := there.PutBatch(ctx, batchOf("1", "2", "3", "4")); err != nil {
+		t.Error(err)
+	}
+	if err := there.PutBatch(ctx, batchOf("5", "6")); fault.CodeOf(err) != fault.RateLimited {
+		t.Errorf("over the limit: %v", err)
+	}
+	if got := put(&sized{zeros{}, admin.MaxBatchBytes + 1}); got.status != 429 && got.status != 413 {
+		t.Errorf("a batch that is too large: %d %s", got.status, got.body)
+	}
+	if text := n.log.String(); !strings.Contains(text, "operation=blobs.putBatch result=ok") {
+		t.Error(text)
 	}
 }
 

@@ -73,6 +73,16 @@ func (s *SocketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *SocketServer) answer(r *http.Request) ([]byte, error) {
+	if r.URL.Path == "/"+admin.BatchPath && r.Method == http.MethodPut {
+		blobs, err := readBatch(r)
+		if err == nil {
+			err = s.local.Store.PutBlobs(r.Context(), blobs)
+		}
+		if err != nil {
+			return nil, explained(err)
+		}
+		return []byte("{}\n"), nil
+	}
 	if digest, ok := strings.CutPrefix(r.URL.Path, "/"+admin.BlobPath); ok && r.Method == http.MethodPut {
 		f, err := uploadOf(r, digest)
 		if err == nil {

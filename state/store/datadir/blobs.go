@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/atomicio"
@@ -135,6 +136,56 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) 
 		return Digest{}, err
 	}
 	return d, nil
+}
+
+// putAtOnce is how many blobs PutAll writes at the same time: the file system syncs them together.
+const putAtOnce = 16
+
+// PutAll stores the blobs with these bytes, in one go: many small ones take a fraction of the time that Put needs for
+// each. After it returned nil all of them are on disk. After an error some may be stored.
+func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
+	if b.dir == "" {
+		for _, data := range blobs {
+			if _, err := b.Put(ctx, bytes.NewReader(data), func(Digest) error { return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var next atomic.Int64
+	var running sync.WaitGroup
+	errs := make([]error, min(putAtOnce, len(blobs)))
+	for i := range errs {
+		running.Go(func() {
+			for at := next.Add(1) - 1; errs[i] == nil && at < int64(len(blobs)); at = next.Add(1) - 1 {
+				errs[i] = b.putUnnamed(ctx, blobs[at])
+			}
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return atomicio.SyncDir(b.dir)
+}
+
+// putUnnamed stores a blob, whose name may be lost in a power cut.
+func (b *Blobs) putUnnamed(ctx context.Context, data []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	f, err := atomicio.Create(b.dir, tempBlob, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Rename(b.Path(sha256.Sum256(data)))
 }
 
 // Path returns the path of a blob's file.

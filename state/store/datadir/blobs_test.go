@@ -111,6 +111,34 @@ func TestBlobsAgreeWithAMap(t *testing.T) {
 	})
 }
 
+func TestManyBlobsAreStoredTogether(t *testing.T) {
+	inMemoryAndOnDisk(t, func(t *testing.T, b *datadir.Blobs) {
+		want := map[datadir.Digest]string{}
+		var blobs [][]byte
+		for i := range 100 {
+			text := strings.Repeat("x", i%40) // some are equal
+			want[digest(text)] = text
+			blobs = append(blobs, []byte(text))
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := b.PutAll(ended, blobs); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end of the context: %v", err)
+		}
+		if err := errors.Join(b.PutAll(t.Context(), blobs), b.PutAll(t.Context(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		for d, text := range want {
+			if got, err := read(t, b, d); err != nil || got != text {
+				t.Fatalf("%v is read as %q, %v", d, got, err)
+			}
+		}
+		if all, err := b.List(); err != nil || len(all) != len(want) {
+			t.Errorf("%d blobs are listed, %v; want %d", len(all), err, len(want))
+		}
+	})
+}
+
 // files returns the names in the directory of the blobs.
 func files(t *testing.T, b *datadir.Blobs) (names []string) {
 	t.Helper()
