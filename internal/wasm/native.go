@@ -31,7 +31,11 @@ func (n *native) call(a arity) {
 
 // meet counts the values that differ after the paths through a block.
 func (n *native) meet(locals int, block frame) {
-	n.values += min(int64(locals), n.sets-block.sets) + 2
+	differ := min(int64(locals), n.sets-block.sets)
+	if block.loop >= 0 { // they differ at its beginning and behind the check of its fuel
+		differ *= 2
+	}
+	n.values += differ + 2
 }
 
 // measureFrame notes how much native stack a call of the function takes.
