@@ -52,6 +52,7 @@ setup:
 	@tools/fetch-typescript.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
+	@tools/fetch-interpreters.sh >/dev/null
 	@tools/fetch-urltests.sh >/dev/null
 	@tools/fetch-jsontests.sh >/dev/null
 	@tools/fetch-openapi-validator.sh >/dev/null

@@ -62,18 +62,22 @@ type Program struct {
 	Root *files.Root
 }
 
-// begin gives the run the arguments, the variables and the files.
+// beginProgram gives the run the arguments, the variables and the files.
 func (c *Call) beginProgram(with *Program) {
-	p := &c.program
-	p.reset()
+	c.program.reset()
+	c.program.give(with)
+	c.files.reset()
+	c.files.open = append(c.files.open, openedFile{path: []*files.Node{&with.Root.Node}})
+}
+
+// give gives the run the arguments and the variables.
+func (p *program) give(with *Program) {
 	for _, arg := range with.Args {
 		p.args = append(append(p.args, arg...), 0)
 	}
 	for _, v := range with.Env {
 		p.env = append(append(p.env, v...), 0)
 	}
-	c.files.reset()
-	c.files.open = append(c.files.open, openedFile{path: []*files.Node{&with.Root.Node}})
 }
 
 // BeginProgram makes the run that of a command: from now on environment, standard input and output

@@ -69,8 +69,9 @@ func (c *Call) BeginStart(with *Program, s *Start) {
 func (c *Call) Starting() bool { return c.start != nil }
 
 // BeginResumed says that the run continues a program that waited for this request, of a handler.
-func (c *Call) BeginResumed(w *Waiting, handler int) {
+func (c *Call) BeginResumed(with *Program, w *Waiting, handler int) {
 	c.resumed = true
+	c.program.give(with) // libraries may ask for variables when the first one is read
 	c.files.open = append(c.files.open[:0], w.open...)
 	if w.byFile {
 		c.files.host.answer(0, strconv.AppendInt(nil, int64(handler), 10))

