@@ -68,7 +68,9 @@ func (g *guest) readFrom(t testing.TB, file, room uint64) (all string) {
 	}
 }
 
-func message(head, payload string) string { return fmt.Sprintf("%s %d\n%s", head, len(payload), payload) }
+func message(head, payload string) string {
+	return fmt.Sprintf("%s %d\n%s", head, len(payload), payload)
+}
 
 func TestTheHostsFileDoesWhatTheFunctionsDo(t *testing.T) {
 	g, file := asProgram(t, hostabi.Limits{})

@@ -143,7 +143,7 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.fresh, err = engine.LoadFresh(ctx, l.path, wasm); err != nil {
+		if l.fresh, err = engine.LoadAs(ctx, l.path, wasm, sandbox.Settings{Fresh: true}); err != nil {
 			return nil, err
 		}
 	}
