@@ -222,6 +222,10 @@ func (w *rewriter) addImport(module, name string, params ...ValueType) uint32 {
 	return uint32(len(w.m.imports) + len(w.added) - 1)
 }
 
+// captured is the export that keeps its name: the compiler gives the calls of such a module the form in which they
+// can be captured.
+const captured = "_start"
+
 func (w *rewriter) checkNames() error {
 	if w.Prefix == "" {
 		if w.Detach {
@@ -232,7 +236,7 @@ func (w *rewriter) checkNames() error {
 	if w.Alike {
 		w.done.Exports = map[string]string{}
 		for i, e := range w.m.exports {
-			if e.Kind == FunctionKind {
+			if e.Kind == FunctionKind && e.Name != captured {
 				w.done.Exports[e.Name] = fmt.Sprintf("%se%d", w.Prefix, i)
 			}
 		}

@@ -222,7 +222,7 @@ type seen struct{ programs, trapped, frames, replaced, dead, large int }
 func continueRandom(t *testing.T, seed uint64, guarded bool, programs int) (all seen) {
 	t.Helper()
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 3))}
-	g.add(`(memory (export "memory") 1 40) (table %d funcref)`, programs*8)
+	g.add(`(memory (export "memory") 1 40) (table %d funcref) (func (export "_start"))`, programs*8)
 	for i := range 3 {
 		g.add(`(global (export "g%d") (mut i64) (i64.const %d))`, i, i)
 	}

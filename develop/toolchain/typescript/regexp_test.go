@@ -179,7 +179,8 @@ export function full() {
       for (;;) kept.push(ways[round % ways.length]());
     } catch (error) {
       kept.length = 0;
-      if (error) errors.add(String(error)); // null: there was not even memory for the error
+      // There may be no memory for the error (null), or for its message.
+      if (error && !String(error).endsWith("Invalid error message")) errors.add(String(error));
     }
   }
   named.lastIndex = 0;

@@ -614,7 +614,9 @@ func TestBatchesAreCheckedAndLimited(t *testing.T) {
 		t.Errorf("%d are missing, %v", len(missing), err)
 	}
 	auth := bearer(n.keys[keystore.RoleDeploy].Token)
-	put := func(body io.Reader) answer { return n.do(n.web(), "PUT", "/v1/blobs/batch", body, auth) }
+	put := func(body io.Reader) answer {
+		return n.do(n.web(), "PUT", "/v1/blobs/batch", body, auth, "Expect: 100-continue")
+	}
 	head := make([]byte, 40)
 	for name, body := range map[string]io.Reader{
 		"cut": bytes.NewReader(head[:39]), "another digest": bytes.NewReader(head), "without a length": io.MultiReader(strings.NewReader("x")),
