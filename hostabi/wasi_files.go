@@ -34,10 +34,14 @@ type openedFile struct {
 
 func (f *openedFile) node() *files.Node { return f.path[len(f.path)-1] }
 
-// NewRoot returns a root that has the file that calls the host.
+// NewRoot returns a root that has the file that calls the host, and the time zones of the machine.
 func NewRoot() *files.Root {
 	r := files.NewRoot()
-	if err := r.Add(files.File{Path: HostFile, Host: true}); err != nil {
+	err := r.Add(files.File{Path: HostFile, Host: true})
+	if z := zones(); z != nil && err == nil {
+		err = r.Mount(zonesAt, z)
+	}
+	if err != nil {
 		panic("BUG: " + err.Error())
 	}
 	return r

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -163,7 +164,7 @@ func TestDirectoriesAreListed(t *testing.T) {
 			t.Errorf("with room for %d bytes: %q, want %q", room, got, want)
 		}
 	}
-	if got := g.list(t, rootFile, 500); !slices.Equal(got, []string{". 3", ".. 3", "app 3", "etc 3", "runner 3"}) {
+	if got := g.list(t, rootFile, 500); !slices.Equal(got, []string{". 3", ".. 3", "app 3", "etc 3", "runner 3", "usr 3"}) {
 		t.Errorf("the root has %q", got)
 	}
 	if fd, errno := g.open(lib, "deep/../a.txt", 0); errno != wasiOK || fd != lib+1 {
@@ -288,5 +289,21 @@ func TestPathsOfFilesThatDoNotFitAreRefused(t *testing.T) {
 	}
 	if n := root.Child("a"); n == nil || len(n.Children()) != 2 || !bytes.Equal([]byte(n.Children()[1].Name), []byte("c")) {
 		t.Errorf("the directory a has %v", n)
+	}
+}
+
+// The time zones of the machine are files of each program.
+func TestProgramsReadTheTimeZonesOfTheMachine(t *testing.T) {
+	want, err := os.ReadFile("/usr/share/zoneinfo/Europe/Berlin")
+	if err != nil {
+		t.Skipf("this machine has no time zones: %v", err)
+	}
+	g := withFiles(t)
+	fd, errno := g.open(rootFile, "usr/share/zoneinfo/Europe/Berlin", 0)
+	if errno != wasiOK {
+		t.Fatalf("path_open: %d", errno)
+	}
+	if got := g.readFrom(t, fd, 1000); got != string(want) {
+		t.Errorf("the zone has %d bytes, want %d", len(got), len(want))
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Node is a directory or a file. It is safe for concurrent use once it is built.
 type Node struct {
 	Name string
-	// ID differs among the nodes of one root. That of the root is 1.
+	// ID differs among all nodes of the process.
 	ID uint64
 	// Host: it is the file through which programs call the host.
 	Host bool
@@ -35,22 +36,32 @@ type File struct {
 }
 
 // Root is a directory that contains all others.
-type Root struct {
-	Node
-	last uint64
-}
+type Root struct{ Node }
+
+// lastID is the ID of the newest node.
+var lastID atomic.Uint64
 
 // NewRoot returns an empty root.
-func NewRoot() *Root { return &Root{Node: Node{Name: "/", ID: 1, directory: true}, last: 1} }
+func NewRoot() *Root { return &Root{Node{Name: "/", ID: lastID.Add(1), directory: true}} }
 
 // Add adds a file, and the directories that it is in. It is an error if the path is not clean or already
 // taken. Files are added in any order, before the root is used.
 func (r *Root) Add(f File) error {
+	return r.put(f.Path, &Node{size: f.Size, read: f.Read, Host: f.Host})
+}
+
+// Mount makes what another root has a directory. Several roots may have it.
+func (r *Root) Mount(path string, of *Root) error {
+	return r.put(path, &Node{directory: true, children: of.children})
+}
+
+// put gives a node its place and its number.
+func (r *Root) put(path string, n *Node) error {
 	at := &r.Node
-	elements := strings.Split(f.Path, "/")
+	elements := strings.Split(path, "/")
 	for _, name := range elements {
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
-			return fmt.Errorf("the path %q has an element %q", f.Path, name)
+			return fmt.Errorf("the path %q has an element %q", path, name)
 		}
 	}
 	for i, name := range elements {
@@ -58,15 +69,15 @@ func (r *Root) Add(f File) error {
 		last := i == len(elements)-1
 		if found {
 			if at = at.children[place]; last || !at.directory {
-				return fmt.Errorf("the path %q is already taken by another file", f.Path)
+				return fmt.Errorf("the path %q is already taken by another file", path)
 			}
 			continue
 		}
-		r.last++
-		next := &Node{Name: name, ID: r.last, directory: !last}
+		next := &Node{directory: true}
 		if last {
-			next.size, next.read, next.Host = f.Size, f.Read, f.Host
+			next = n
 		}
+		next.Name, next.ID = name, lastID.Add(1)
 		at.children = slices.Insert(at.children, place, next)
 		at = next
 	}

@@ -1,0 +1,39 @@
+package hostabi
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+
+	"runner.example/hostabi/files"
+)
+
+// zonesAt is the directory of time zones, of the machine and of programs.
+const zonesAt = "usr/share/zoneinfo"
+
+// zones has the time zones of the machine, which all programs share; nil: it has none. They are found once, and
+// the content of each is read when a program first reads it.
+var zones = sync.OnceValue(func() *files.Root {
+	machine := os.DirFS("/" + zonesAt)
+	root := files.NewRoot()
+	_ = fs.WalkDir(machine, ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // it is left out
+		case d.IsDir():
+			if path == "posix" || path == "right" { // the same zones again, and without leap seconds
+				return fs.SkipDir
+			}
+		case !strings.HasPrefix(d.Name(), "."):
+			if info, err := fs.Stat(machine, path); err == nil && info.Mode().IsRegular() {
+				read := func() ([]byte, error) { return fs.ReadFile(machine, path) }
+				_ = root.Add(files.File{Path: path, Size: info.Size(), Read: read}) // a walk has no path twice
+			}
+		}
+		return nil
+	})
+	if len(root.Children()) == 0 {
+		return nil
+	}
+	return root
+})
