@@ -210,8 +210,11 @@ var errMoved = fault.New(fault.Limit, "the request has moved too many bytes betw
 
 // logInternal logs an error that is not the guest's.
 func (c *Call) logInternal(act string, err error) abi.Errno {
-	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", c.Request.LogID(),
-		slog.String("operation", act), slog.Any("error", err))
+	attrs := []slog.Attr{slog.String("operation", act), slog.Any("error", err)}
+	if c.Request != nil { // a program that starts has none
+		attrs = append(attrs, c.Request.LogID())
+	}
+	c.Host.Logger.LogAttrs(context.Background(), slog.LevelError, "host call failed", attrs...)
 	return abi.Internal
 }
 

@@ -3,7 +3,9 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/hostabi/files"
 	"runner.example/internal/fault"
 	"runner.example/runtime/capture"
 	"runner.example/runtime/sandbox"
@@ -143,6 +146,36 @@ func TestAStartThatDoesNotWaitRefusesTheModule(t *testing.T) {
 		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(fault.Of(err).Detail, row.want) {
 			t.Errorf("%s: %v, want %q", row.start, err, row.want)
 		}
+	}
+}
+
+func TestAStartReadsAnErrorOfAFile(t *testing.T) {
+	needCapture(t)
+	log := new(bytes.Buffer)
+	e := newEngine(t, sandbox.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	program := &sandbox.Program{Files: []files.File{
+		{Path: "x", Size: 1, Read: func() ([]byte, error) { return nil, errors.New("the disk is gone") }},
+	}}
+	_, err := e.LoadAs(context.Background(), "build/program.wasm", assembleText(t, `(module
+		(import "runner" "request_next" (func $next (param i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+		(import "wasi_snapshot_preview1" "path_open"
+			(func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(data (i32.const 0) "app/x")
+		(data (i32.const 16) "\20\00\00\00\0c\00\00\00")
+		(func (export "_start")
+			(if (call $open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 0)
+					(i64.const 2) (i64.const 0) (i32.const 0) (i32.const 64))
+				(then unreachable))
+			(call $exit (call $read (i32.load (i32.const 64)) (i32.const 16) (i32.const 1) (i32.const 68)))))`),
+		sandbox.Settings{Program: program})
+	if fault.CodeOf(err) != fault.Invalid || !strings.Contains(fault.Of(err).Detail, "exits with status 29 ") {
+		t.Errorf("%v, want the status 29, which is the errno io", err)
+	}
+	if !strings.Contains(log.String(), "the disk is gone") {
+		t.Errorf("the log does not say why: %s", log)
 	}
 }
 
