@@ -38,6 +38,13 @@ type conversation struct {
 	room    []byte
 }
 
+// maxUnread is how many bytes of answers may be unread when another message is written. A program that writes
+// and never reads is ended, because a message of few bytes can have a long answer.
+const maxUnread = 8 << 20
+
+// messageUnits is the work of a message, beside what its function does.
+const messageUnits = 500
+
 // keptConversation is the largest buffer that a Call keeps between runs.
 const keptConversation = 64 << 10
 
@@ -63,8 +70,8 @@ func (h *conversation) readAnswer(c *Call, g guest) uint32 {
 	if !c.countMoved(read) {
 		return wasiIO
 	}
-	if h.read += read; h.read == len(h.out) {
-		h.out, h.read = h.out[:0], 0
+	if h.read += read; h.read >= len(h.out)/2 { // also if the program never reads all
+		h.out, h.read = h.out[:copy(h.out, h.out[h.read:])], 0
 	}
 	return errnoOf(g.put32(3, uint32(read)))
 }
@@ -72,42 +79,59 @@ func (h *conversation) readAnswer(c *Call, g guest) uint32 {
 // write adds to the message, and calls what it names as soon as it is complete.
 func (h *conversation) write(c *Call, part []byte) {
 	h.in = append(h.in, part...)
+	done := 0
 	for {
-		end := bytes.IndexByte(h.in[:min(len(h.in), maxHead)], '\n')
-		if end < 0 {
-			if len(h.in) >= maxHead {
-				h.refuse("a message's first line is longer than %d bytes", maxHead)
-			}
-			return
+		n := h.next(c, h.in[done:])
+		if len(h.in) == 0 {
+			return // it was refused
 		}
-		words := strings.Fields(string(h.in[:end]))
-		numbers := make([]int32, max(0, len(words)-1))
-		for i := range numbers {
-			n, err := strconv.ParseInt(words[i+1], 10, 32)
-			if err != nil {
-				h.refuse("%.60q in a message's first line is no number", words[i+1])
-				return
-			}
-			numbers[i] = int32(n)
+		if n == 0 {
+			break
 		}
-		if len(numbers) == 0 || numbers[len(numbers)-1] < 0 {
-			h.refuse("a message's first line %.60q does not end with the length of what follows", h.in[:end])
-			return
-		}
-		length := int(numbers[len(numbers)-1])
-		if length > maxRowBytes+maxOpBytes {
-			h.refuse("a message has %d bytes, the limit is %d", length, maxRowBytes+maxOpBytes)
-			return
-		}
-		if len(h.in) < end+1+length {
-			h.in = slices.Grow(h.in, end+1+length-len(h.in))
-			return
-		}
-		message := h.in[end+1 : end+1+length]
-		rest := h.in[end+1+length:]
-		h.call(c, words[0], numbers[:len(numbers)-1], message, len(rest))
-		h.in = h.in[:copy(h.in, rest)]
+		done += n
 	}
+	h.in = h.in[:copy(h.in, h.in[done:])] // once, because there may be many messages
+}
+
+// next calls the message that text begins with, and returns its length; 0: it is not complete, or refused.
+func (h *conversation) next(c *Call, text []byte) int {
+	if unread := len(h.out) - h.read; unread > maxUnread && len(text) > 0 {
+		c.unwind(fmt.Errorf("the program has not read %d bytes of answers in /%s: read each answer", unread, HostFile))
+	}
+	end := bytes.IndexByte(text[:min(len(text), maxHead)], '\n')
+	if end < 0 {
+		if len(text) >= maxHead {
+			h.refuse("a message's first line is longer than %d bytes", maxHead)
+		}
+		return 0
+	}
+	words := strings.Fields(string(text[:end]))
+	numbers := make([]int32, max(0, len(words)-1))
+	for i := range numbers {
+		n, err := strconv.ParseInt(words[i+1], 10, 32)
+		if err != nil {
+			h.refuse("%.60q in a message's first line is no number", words[i+1])
+			return 0
+		}
+		numbers[i] = int32(n)
+	}
+	if len(numbers) == 0 || numbers[len(numbers)-1] < 0 {
+		h.refuse("a message's first line %.60q does not end with the length of what follows", text[:end])
+		return 0
+	}
+	length := int(numbers[len(numbers)-1])
+	if length > maxRowBytes+maxOpBytes {
+		h.refuse("a message has %d bytes, the limit is %d", length, maxRowBytes+maxOpBytes)
+		return 0
+	}
+	if len(text) < end+1+length {
+		return 0
+	}
+	_ = c.work.Spend(messageUnits)
+	c.checkWork()
+	rest := text[end+1+length:]
+	h.call(c, words[0], numbers[:len(numbers)-1], text[end+1:end+1+length], len(rest))
+	return end + 1 + length
 }
 
 // refuse answers a message that cannot be read, and forgets what was written.

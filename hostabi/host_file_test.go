@@ -228,6 +228,46 @@ func TestTheBudgetCountsMessages(t *testing.T) {
 }
 
 // FuzzHostFile: whatever is written, the answers are well formed, and the host goes on.
+// A few bytes that are refused have a long answer. A program that writes them and never reads is ended.
+func TestAProgramThatNeverReadsItsAnswersIsEnded(t *testing.T) {
+	for _, text := range []string{strings.Repeat("a 0\n", 8000), strings.Repeat("x", 300)} {
+		t.Run(text[:4], func(t *testing.T) {
+			g, file := asProgram(t, hostabi.Limits{HostCalls: 1, MovedBytes: 1 << 30})
+			defer func() {
+				err, ok := recover().(error)
+				if !ok || !strings.Contains(err.Error(), "has not read") || g.call.HostFailed() {
+					t.Errorf("it is ended by %v, host failed: %v", err, g.call.HostFailed())
+				}
+			}()
+			for range 200_000 {
+				g.writeTo(t, file, text)
+			}
+			t.Error("it is not ended")
+		})
+	}
+}
+
+// A program that reads, but never all, has no more unread than what it leaves.
+func TestAnswersThatWereReadAreForgotten(t *testing.T) {
+	g, file := asProgram(t, hostabi.Limits{HostCalls: 1 << 20, MovedBytes: 1 << 30})
+	answer := "ok 4\nPOST"
+	g.writeTo(t, file, message("request_method", ""))
+	text := strings.Repeat(message("request_method", ""), 1000)
+	for i := range 1000 { // their answers are 9 MB
+		g.writeTo(t, file, text)
+		g.module.Memory().WriteUint64Le(partsAt, uint64(1000*len(answer))<<32|bytesAt)
+		if errno := g.system("fd_read", file, partsAt, 1, resultAt); errno != wasiOK {
+			t.Fatalf("fd_read: %d", errno)
+		}
+		if got := string(g.at(bytesAt, uint32(1000*len(answer)))); got != strings.Repeat(answer, 1000) {
+			t.Fatalf("round %d reads %.100q", i, got)
+		}
+	}
+	if got := g.readFrom(t, file, 100); got != answer {
+		t.Errorf("it has left %q, want %q", got, answer)
+	}
+}
+
 func FuzzHostFile(f *testing.F) {
 	g, _ := asProgram(f, hostabi.Limits{HostCalls: 1 << 30, MovedBytes: 1 << 40})
 	f.Add([]byte(message("request_method", "")), uint16(3))
