@@ -21,13 +21,12 @@ type Node struct {
 	children  []*Node // sorted by name
 	size      int64
 	read      func() ([]byte, error)
-	once      sync.Once
-	content   []byte
-	err       error
+	content   atomic.Pointer[[]byte] // nil: it is not read
+	reading   sync.Mutex
 }
 
-// File is a file for Add. Read returns its content, of Size bytes. It is called once, by the first reader,
-// and the bytes are not changed.
+// File is a file for Add. Read returns its content, of Size bytes. It is called until it succeeds, by one
+// reader at a time, and the bytes are not changed.
 type File struct {
 	Path string // with slashes, from the root: "app/main.py"
 	Size int64
@@ -105,15 +104,27 @@ func (n *Node) Child(name string) *Node {
 	return nil
 }
 
-// Content returns what a file contains. The caller must not change the bytes.
+// Content returns what a file contains. The caller must not change the bytes. After an error the next call
+// reads again: the disk or another node may be back.
 func (n *Node) Content() ([]byte, error) {
-	n.once.Do(func() {
-		if n.read == nil {
-			return
-		}
-		if n.content, n.err = n.read(); n.err == nil && int64(len(n.content)) != n.size {
-			n.err = fmt.Errorf("file %s has %d bytes, not %d", n.Name, len(n.content), n.size)
-		}
-	})
-	return n.content, n.err
+	if c := n.content.Load(); c != nil {
+		return *c, nil
+	}
+	if n.read == nil {
+		return nil, nil
+	}
+	n.reading.Lock()
+	defer n.reading.Unlock()
+	if c := n.content.Load(); c != nil {
+		return *c, nil
+	}
+	content, err := n.read()
+	if err == nil && int64(len(content)) != n.size {
+		err = fmt.Errorf("file %s has %d bytes, not %d", n.Name, len(content), n.size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n.content.Store(&content)
+	return content, nil
 }
