@@ -55,20 +55,11 @@ func (h *conversation) reset() {
 	}
 }
 
-// read reads what was answered. Nothing is there before a message was written in whole.
+// readAnswer reads what was answered. Nothing is there before a message was written in whole.
 func (h *conversation) readAnswer(c *Call, g guest) uint32 {
-	rest := h.out[h.read:]
-	rest = rest[:min(len(rest), maxFilePart)]
-	read := 0
-	for i := uint64(0); i < g.parts() && read < len(rest); i++ {
-		room, ok := g.part(i, len(rest)-read)
-		if !ok {
-			return wasiFault
-		}
-		read += copy(room, rest[read:])
-	}
-	if !c.countMoved(read) {
-		return wasiIO
+	read, errno := c.fill(g, h.out[h.read:], maxFilePart)
+	if errno != wasiOK {
+		return errno
 	}
 	if h.read += read; h.read >= len(h.out)/2 { // also if the program never reads all
 		h.out, h.read = h.out[:copy(h.out, h.out[h.read:])], 0

@@ -326,21 +326,7 @@ func (c *Call) readPart(g guest, n *files.Node, offset int64) (read int, errno u
 		c.logInternal("fd_read", err)
 		return 0, wasiIO
 	}
-	rest := content[min(offset, int64(len(content))):]
-	rest = rest[:min(len(rest), maxFilePart)]
-	for i := uint64(0); i < g.parts() && read < len(rest); i++ {
-		room, ok := g.part(i, len(rest)-read)
-		if !ok {
-			return 0, wasiFault
-		}
-		n := min(len(room), len(rest)-read)
-		c.copy(room, rest[read:])
-		read += n
-	}
-	if !c.countMoved(read) {
-		return 0, wasiIO
-	}
-	return read, wasiOK
+	return c.fill(g, content[min(offset, int64(len(content))):], maxFilePart)
 }
 
 // maxFilePart is the most bytes that one read of a file moves.

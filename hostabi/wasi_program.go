@@ -55,21 +55,29 @@ func readInput(c *Call, g guest) uint32 {
 	if !p.running {
 		return errnoOf(g.put32(3, 0))
 	}
-	rest := c.Request.Body[p.read:]
-	rest = rest[:min(len(rest), maxPart)]
-	read := 0
-	for i := uint64(0); i < g.parts() && read < len(rest); i++ {
-		room, ok := g.part(i, len(rest)-read)
-		if !ok {
-			return wasiFault
-		}
-		read += copy(room, rest[read:])
-	}
-	if !c.countMoved(read) {
-		return wasiIO
+	read, errno := c.fill(g, c.Request.Body[p.read:], maxPart)
+	if errno != wasiOK {
+		return errno
 	}
 	p.read += read
 	return errnoOf(g.put32(3, uint32(read)))
+}
+
+// fill copies bytes, at most so many, to the buffers of a read, and returns how many.
+func (c *Call) fill(g guest, from []byte, most int) (read int, errno uint32) {
+	from = from[:min(len(from), most)]
+	for i := uint64(0); i < g.parts() && read < len(from); i++ {
+		room, ok := g.part(i, len(from)-read)
+		if !ok {
+			return 0, wasiFault
+		}
+		c.copy(room, from[read:])
+		read += len(room)
+	}
+	if !c.countMoved(read) {
+		return 0, wasiIO
+	}
+	return read, wasiOK
 }
 
 // left returns how many bytes of the request's body standard input still has.
