@@ -14,16 +14,16 @@ import (
 // The file /runner/host calls the host, for programs that cannot import its functions. A program writes a
 // message and reads its answer:
 //
-//	query 24⏎{"from":"Order","limit":3}         →  ok 61⏎{"rows":[…],"nextCursor":null}
+//	query 26⏎{"from":"Order","limit":3}         →  ok 61⏎{"rows":[…],"nextCursor":null}
 //	response_send 200 5⏎hello                   →  ok 1⏎0
-//	get 20⏎{"from":"Orders"}                    →  invalid 78⏎{"code":"invalid","message":"…"}
+//	get 17⏎{"from":"Orders"}                    →  invalid 78⏎{"code":"invalid","message":"…"}
 //
 // A message is the name of a function of the module "runner" or of an operation of call, the function's
 // numbers, the length of what follows the line, and that: the function's texts, with a line end between two
 // of them, or the operation's arguments. An answer is "ok" or an errno, and the length of what follows the
 // line: what the function writes to its buffer, else its result as a decimal number; the result of an
-// operation; or the error of call. The file calls what the functions of that name are, with the same
-// checks and budgets.
+// operation; or the error of call. A message runs the same code as an imported function of that name, with
+// the same checks and limits.
 
 // HostFile is the path of the file.
 const HostFile = "runner/host"
@@ -55,7 +55,7 @@ func (h *conversation) reset() {
 	}
 }
 
-// readAnswer reads what was answered. Nothing is there before a message was written in whole.
+// readAnswer reads the next bytes of the answers. There are none before a message is complete.
 func (h *conversation) readAnswer(c *Call, g guest) uint32 {
 	read, errno := c.fill(g, h.out[h.read:], maxFilePart)
 	if errno != wasiOK {
@@ -101,7 +101,7 @@ func (h *conversation) next(c *Call, text []byte) int {
 	for i := range numbers {
 		n, err := strconv.ParseInt(words[i+1], 10, 32)
 		if err != nil {
-			h.refuse("%.60q in a message's first line is no number", words[i+1])
+			h.refuse("%.60q in a message's first line is not a number", words[i+1])
 			return 0
 		}
 		numbers[i] = int32(n)
@@ -125,7 +125,7 @@ func (h *conversation) next(c *Call, text []byte) int {
 	return end + 1 + length
 }
 
-// refuse answers a message that cannot be read, and forgets what was written.
+// refuse answers a message that is not valid, and discards all bytes that were written.
 func (h *conversation) refuse(format string, args ...any) {
 	h.in = h.in[:0]
 	text := fmt.Sprintf(format, args...)

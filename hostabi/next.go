@@ -44,7 +44,7 @@ func (w *Waiting) Result(handler int) uint64 {
 type StartInput struct {
 	Seed [32]byte // of what it reads as random
 	Time time.Time
-	mark time.Time // Time, by the clock that the guest's monotonic clock is read from
+	mark time.Time // the same moment, of the clock behind the guest's monotonic clock
 }
 
 // NewStartInput returns the input of a start at the given time.
@@ -133,7 +133,7 @@ func isName(s string) bool {
 	return s != "" && letters == "" && (s[0] < '0' || s[0] > '9')
 }
 
-// read returns the time of a start, in which a moment passes.
+// read returns the time that has passed in a start, and lets readTime pass.
 func (s *Start) read() time.Duration {
 	s.elapsed += readTime
 	return s.elapsed

@@ -47,7 +47,7 @@ func NewRoot() *files.Root {
 	return r
 }
 
-// fileTable has the open files of a run, from firstFile on. A guest that is no program has none.
+// fileTable has the open files of a run, from firstFile on. A guest that is not a program has none.
 type fileTable struct {
 	open  []openedFile
 	host  conversation
@@ -213,7 +213,7 @@ func rootName(c *Call, g guest) uint32 {
 //
 //	u64 cookie of the next one · u64 number of the file · u32 length of the name · u8 type · u24 0 · name
 //
-// The last one is cut off where the room ends.
+// The last one is cut off at the end of the buffer.
 func listDirectory(c *Call, g guest) uint32 {
 	f, errno := c.directory(g, 0)
 	if errno != wasiOK {
@@ -252,7 +252,8 @@ func listDirectory(c *Call, g guest) uint32 {
 	return errnoOf(g.put32(4, uint32(written)))
 }
 
-// typeOf returns the type of a file of WASI. The file that calls the host is like a socket: it has no length.
+// typeOf returns the WASI type of a file. The file that calls the host is a character device: it has no length and no
+// offset.
 func typeOf(n *files.Node) byte {
 	switch {
 	case n.IsDirectory():
@@ -291,7 +292,7 @@ func pathAttributes(c *Call, g guest) uint32 {
 	return g.putFile(4, path[len(path)-1])
 }
 
-// readOnly is for functions that change the directory of their first word.
+// readOnly refuses functions that change the directory of their first word.
 func readOnly(c *Call, g guest) uint32 {
 	if _, errno := c.directory(g, 0); errno != wasiOK {
 		return errno
@@ -413,7 +414,7 @@ func knownFile(c *Call, g guest) uint32 {
 	return badFile(c, g)
 }
 
-// readOnlyFile is for functions that change an open file.
+// readOnlyFile refuses functions that change an open file.
 func readOnlyFile(c *Call, g guest) uint32 {
 	if c.file(g, 0) != nil {
 		return wasiROnly

@@ -21,7 +21,7 @@ var zones = sync.OnceValue(func() *files.Root {
 		switch {
 		case err != nil: // it is left out
 		case d.IsDir():
-			if path == "posix" || path == "right" { // the same zones again, and without leap seconds
+			if path == "posix" || path == "right" { // the same zones again, and those with leap seconds
 				return fs.SkipDir
 			}
 		case !strings.HasPrefix(d.Name(), "."):

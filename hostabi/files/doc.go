@@ -1,4 +1,4 @@
-// Package files has the read-only files that a program sees: directories in memory, with files that are read
+// Package files has the read-only files of a program: directories in memory, and files whose contents are read
 // when they are first used.
 //
 // A Root is built once for a module, by Add. Then it does not change, and all sandboxes of the module share it. Paths

@@ -49,12 +49,12 @@ func (r *Root) Add(f File) error {
 	return r.put(f.Path, &Node{size: f.Size, read: f.Read, Host: f.Host})
 }
 
-// Mount makes what another root has a directory. Several roots may have it.
+// Mount adds a directory with the entries of another root. Several roots may share them.
 func (r *Root) Mount(path string, of *Root) error {
 	return r.put(path, &Node{directory: true, children: of.children})
 }
 
-// put gives a node its place and its number.
+// put adds a node at a path, and sets its name and ID.
 func (r *Root) put(path string, n *Node) error {
 	at := &r.Node
 	elements := strings.Split(path, "/")
