@@ -227,7 +227,7 @@ func (p *program) taken(t testing.TB, export string, n int) *guest {
 func (p *program) state(t testing.TB, export string, n int) (*capture.State, image) {
 	t.Helper()
 	a, b := p.taken(t, export, n), p.taken(t, export, n)
-	s, err := capture.Shared(a.taken, b.taken)
+	s, err := capture.Compare(a.taken, b.taken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestACallIsCapturedTwice(t *testing.T) {
 	whole := p.guest(t, "_start")
 	err := whole.fn.CallWithStack(whole.context(), nil)
 	for k := range 2 {
-		s, failed := capture.Shared(captures[k][0], captures[k][1])
+		s, failed := capture.Compare(captures[k][0], captures[k][1])
 		if failed != nil {
 			t.Fatal(failed)
 		}
@@ -380,10 +380,10 @@ func TestACallIsCapturedTwice(t *testing.T) {
 		g.load(t, images[k])
 		g.outcome(g.resume(s), images[k]).compare(t, "continued", whole.outcome(err, images[k]))
 	}
-	if _, err := capture.Shared(captures[0][0], captures[1][1]); err == nil {
+	if _, err := capture.Compare(captures[0][0], captures[1][1]); err == nil {
 		t.Error("captures of two moments are equal")
 	}
-	if _, err := capture.Shared(captures[0][0], captures[0][0]); err == nil || !strings.Contains(err.Error(), "same instance") {
+	if _, err := capture.Compare(captures[0][0], captures[0][0]); err == nil || !strings.Contains(err.Error(), "same instance") {
 		t.Error(err)
 	}
 }
@@ -578,7 +578,7 @@ func TestPlantedWordsAreKept(t *testing.T) {
 			t.Fatal(err, g.err)
 		}
 	}
-	s, err := capture.Shared(a.taken, b.taken)
+	s, err := capture.Compare(a.taken, b.taken)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -615,7 +615,7 @@ func TestOtherDifferencesAreErrors(t *testing.T) {
 		}
 		all[i] = g.taken
 	}
-	_, err := capture.Shared(all[0], all[1])
+	_, err := capture.Compare(all[0], all[1])
 	if err == nil || !strings.Contains(err.Error(), "0x1122334455667700 and 0x1122334455667701") {
 		t.Error(err)
 	}
@@ -642,7 +642,7 @@ const references = `
 func TestReferencesToFunctionsAreThoseOfTheInstance(t *testing.T) {
 	p := compile(t, compiler, false, references)
 	a, b := p.taken(t, "_start", 0), p.taken(t, "_start", 0)
-	s, err := capture.Shared(a.taken, b.taken)
+	s, err := capture.Compare(a.taken, b.taken)
 	if err != nil {
 		t.Fatal(err)
 	}

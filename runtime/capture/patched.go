@@ -21,7 +21,7 @@ type Capture struct{ of experimental.CallCapture }
 // number of goroutines can use it at a time.
 type State struct{ of experimental.CallState }
 
-// Available reports whether this program can capture calls.
+// Available reports whether this runner can capture calls.
 func Available() bool { return runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64" }
 
 // Call calls a function without parameters and results so that Take can capture it. It ends as fn.Call does. It is for
@@ -56,10 +56,10 @@ func Take(fn api.Function) (*Capture, error) {
 	return &Capture{of}, nil
 }
 
-// Shared compares the captures of two instances of a compiled module, and returns where any instance of it can
+// Compare compares the captures of two instances of a compiled module, and returns where any instance of it can
 // continue. Both instances must stay open until then. The error names up to eight words in which the captures differ
 // beyond the addresses that the engine knows: the instances did not do the same.
-func Shared(a, b *Capture) (*State, error) {
+func Compare(a, b *Capture) (*State, error) {
 	of, err := a.of.Compare(b.of)
 	if err != nil {
 		return nil, err

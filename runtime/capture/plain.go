@@ -16,7 +16,7 @@ type Capture struct{}
 // State is where a call continues.
 type State struct{}
 
-// Available returns false: this program was built without the patches.
+// Available returns false: this runner was built without the patches.
 func Available() bool { return false }
 
 // Call returns ErrUnavailable.
@@ -25,8 +25,8 @@ func Call(context.Context, api.Function) error { return ErrUnavailable }
 // Take returns ErrUnavailable.
 func Take(api.Function) (*Capture, error) { return nil, ErrUnavailable }
 
-// Shared returns ErrUnavailable.
-func Shared(_, _ *Capture) (*State, error) { return nil, ErrUnavailable }
+// Compare returns ErrUnavailable.
+func Compare(_, _ *Capture) (*State, error) { return nil, ErrUnavailable }
 
 // Resume returns ErrUnavailable.
 func (s *State) Resume(context.Context, api.Function, []uint64) error { return ErrUnavailable }

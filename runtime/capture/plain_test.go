@@ -15,7 +15,7 @@ func TestWithoutThePatchesNothingIsCaptured(t *testing.T) {
 		t.Error("calls can be captured")
 	}
 	_, taken := capture.Take(nil)
-	_, shared := capture.Shared(nil, nil)
+	_, shared := capture.Compare(nil, nil)
 	for _, err := range []error{
 		capture.Call(context.Background(), nil), taken, shared, new(capture.State).Resume(context.Background(), nil, nil),
 	} {

@@ -19,9 +19,9 @@ import (
 	"runner.example/runtime/compile"
 )
 
-// A program, which exports _start, may wait for a request: it calls request_next. Then it starts once,
-// up to there. Its memory, globals and native stack are kept, and each request continues from there in
-// a sandbox of its own: capture has the stack, the image the rest.
+// A program, which exports _start, may wait for its requests: it calls request_next. Then it runs once up to
+// that call. Its memory, globals and native stack are kept, and each request continues from there in
+// a sandbox of its own. The State of package capture has the stack, and the image has the memory.
 //
 // The stack is known only if two starts left the same (see package capture), so the program starts
 // twice, with the same times and random bytes.
@@ -55,7 +55,7 @@ type started struct {
 	depth   uint64
 }
 
-// newProgram returns what a program finds.
+// newProgram returns the arguments, the environment and the files of a program.
 func newProgram(name string, with *Program) (*hostabi.Program, error) {
 	p := &hostabi.Program{Args: []string{name}, Root: hostabi.NewRoot()}
 	if with == nil {
@@ -71,8 +71,8 @@ func newProgram(name string, with *Program) (*hostabi.Program, error) {
 	return p, nil
 }
 
-// startProgram starts the program twice, and keeps where it waits. If it does not wait and need not,
-// it returns false.
+// startProgram starts the program twice, and keeps the state in which it waits. It returns false if the program is a
+// CGI program, which does not wait.
 func (m *Module) startProgram(load context.Context, with *Program) (waits bool, err error) {
 	e := m.engine
 	timeout, must := e.options.InitTime, m.program.Waits
@@ -101,12 +101,12 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 			first.sandbox.discard()
 		}
 	}()
-	second, err := m.startOnce(load, input, timeout, slog.New(slog.DiscardHandler)) // it says the same
+	second, err := m.startOnce(load, input, timeout, slog.New(slog.DiscardHandler)) // its log is the same
 	if err != nil {
 		return false, err
 	}
 	defer second.sandbox.discard()
-	state, err := capture.Shared(first.call, second.call)
+	state, err := capture.Compare(first.call, second.call)
 	switch {
 	case err != nil:
 		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same: %v", err)
@@ -189,7 +189,7 @@ func (m *Module) startOnce(load context.Context, input hostabi.StartInput, timeo
 	return result, m.startError(load, call, last, timeout, err)
 }
 
-// startError says how a start ended that ended with err; nil: the program waits.
+// startError returns the error of a start that ended with err; nil: the program waits.
 func (m *Module) startError(load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	switch {
