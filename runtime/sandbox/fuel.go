@@ -299,11 +299,11 @@ func (a *account) park(computes bool) bool {
 // leaveSlot gives the instance slot back, if the guest finds a place. A background guest does.
 func (a *account) leaveSlot() {
 	p := &a.slot
-	p.memory.lend()
+	p.memory.chargeWritten()
 	p.bytes = p.memory.charged
 	defer func() {
 		if !p.parked {
-			p.memory.retake()
+			p.memory.chargeAll()
 		}
 	}()
 	p.parked = (p.turn != nil || a.engine.memory.hasReserve()) && a.engine.slots.park(p.claim, a.caller(), p.bytes)
@@ -319,7 +319,7 @@ func (a *account) unpark(ctx context.Context) {
 		p.countQueued(-1)
 	}
 	p.parked, p.queued = false, false
-	defer p.memory.retake()
+	defer p.memory.chargeAll()
 	a.engine.slots.unpark(ctx, p.claim, a.by, p.bytes, a.task.Running())
 }
 
@@ -352,7 +352,7 @@ func (s *sandbox) Wait(begins bool) error {
 		p.began, p.waits = now, true
 		if h := p.handlerState; h != nil {
 			h.expect(true)
-			s.memory.lend()
+			s.memory.chargeWritten()
 			h.expectMemory(s.memory.charged)
 		}
 		if !s.park(false) {

@@ -36,7 +36,7 @@ type memory struct {
 	charged int64  // bytes taken from the budget
 	tail    int64  // bytes of private pages behind the image
 	open    uint64 // bytes that can be accessed, if the space opens them one by one
-	lent    bool   // see lend
+	partial bool   // see chargeWritten
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
 	// faulted means that a run since the last restore may have written to pages that no
@@ -145,7 +145,7 @@ func (m *memory) setOpen(size uint64) error {
 	return err
 }
 
-// look calls a function that reads up to the end of what the memory reached, which the guest cannot access.
+// look calls a function that reads up to m.reached, while the guest can access only m.size bytes.
 func (m *memory) look(read func() error) error {
 	if err := m.setOpen(max(m.size, m.reached)); err != nil {
 		return err
@@ -192,33 +192,33 @@ func (m *memory) settle() {
 	}
 }
 
-// lendFrom is the size of an image from which on lend counts pages, which takes some microseconds.
-const lendFrom = 1 << 20
+// countPagesFrom is the size of the smallest image whose pages chargeWritten counts. Counting takes some microseconds.
+const countPagesFrom = 1 << 20
 
-// lend gives back to the budget what is charged for pages of the image that the guest has not written,
-// until retake. It is for a guest that waits: one that runs can write to any page before the host knows.
-func (m *memory) lend() {
-	if m.lent || m.image == nil || m.watch == nil || m.image.size < lendFrom {
+// chargeWritten charges the guest only for the pages of the image that it has written, until chargeAll. It is for a
+// guest that waits: one that runs can write to any page before the host knows.
+func (m *memory) chargeWritten() {
+	if m.partial || m.image == nil || m.watch == nil || m.image.size < countPagesFrom {
 		return
 	}
 	written, err := m.scan.walkWatched(m, math.MaxInt, false)
 	if err != nil {
-		return // it stays charged for all
+		return // all of the image stays charged
 	}
 	less := min(m.charged, int64(m.image.size)) - int64(written)*int64(osPage)
 	if less <= 0 {
 		return
 	}
-	m.lent = true
+	m.partial = true
 	m.charged -= less
 	m.budget.give(less)
 }
 
-// retake charges the guest for all of its memory again, because it runs. If there is not enough, it
-// runs without: as few guests run at once as there are instance slots, this is no more than an image each.
-func (m *memory) retake() {
-	if m.lent {
-		m.lent = false
+// chargeAll charges the guest for all of its memory again, because it runs. If the budget does not suffice, the guest
+// runs uncharged. Only as many guests run at once as there are instance slots, so this is at most one image each.
+func (m *memory) chargeAll() {
+	if m.partial {
+		m.partial = false
 		m.charge(int64(m.size))
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// A program of another host may import functions that it does not need here. The schema names their modules,
-// and each of these functions ends the run when it is called.
+// A program that was built for another host may import functions that this runner does not have. The schema names
+// their modules in stub. Each of these functions ends the run when it is called.
 
 // isStub reports whether an import is of one of the modules, which cannot be the runner's own.
 func isStub(i wasm.Import, stub []string) bool {
@@ -52,7 +52,7 @@ func (e *Engine) provideStub(ctx context.Context, module string, i wasm.Import) 
 	if e.compiler.Runtime.Module(module) != nil {
 		return nil
 	}
-	called := fmt.Errorf("called %s, which the schema names in stub: it does nothing here", qualified(i))
+	called := fmt.Errorf("called %s, which the schema names in stub: it is not implemented", qualified(i))
 	f := hostabi.Function{Name: i.Name, Fn: func(context.Context, api.Module, []uint64) { panic(called) }}
 	for _, t := range i.Type.Params {
 		f.Params = append(f.Params, api.ValueType(t))
