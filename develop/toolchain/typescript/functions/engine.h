@@ -247,7 +247,7 @@ u32 engine(lre_is_space)(u32 character);
 u32 engine(take)(value v, u32 *slot);
 u32 engine(interrupt)(void); // whether the run is over
 
-// drop_value counts one reference less.
+// drop_value decrements a reference count.
 static inline void drop_value(u32 context, value v) {
 	if (kind_of(v) < kind_first) return;
 	int *count = (int *)(address_of(v) - 4);

@@ -24,7 +24,7 @@ void export(release)(u32 context, u32 at) {
 	if (!free_slot(load32(context + context_runtime), at)) js_free(context, at);
 }
 
-// free_last frees what has no reference any more, but still its last count.
+// free_last frees a value whose last reference is released. Its count is still 1.
 void export(free_last)(u32 runtime, value v) {
 	u32 string = address_of(v);
 	if (kind_of(v) == kind_string && load32(string + string_form) >> form_shift == form_inside) {

@@ -11,7 +11,7 @@
 //     time is spent in a lookahead or a lookbehind, or in two counted groups, one inside of the other
 //
 // It is a backtracking matcher like the engine's. Its stack is memory of the engine's allocator, so
-// it recurses nowhere. Registers are the captures, two words each, and then counters and positions
+// it does not recurse. Registers are the captures, two words each, and then counters and positions
 // of loops.
 //
 // The methods replace, match and split of an expression do at once what the engine does match by

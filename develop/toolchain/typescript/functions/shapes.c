@@ -1,8 +1,9 @@
 // Making objects in TypeScript modules, and adding properties to them. Objects with the same properties in the same
-// order share their shape. The engine finds the shape with one more property if an object has it. Otherwise it changes
-// the shape of the object, if no other object has that, and else a copy. So of objects that are made one after the
-// other with three properties, only the last step found a shape. This function keeps the shapes between, when a step
-// is made for the 32nd time: kept shapes take other memory, which must be restored after a short request.
+// order share their shape. To add a property is a step from one shape to the next. If an object has the next shape,
+// the engine finds it. Otherwise it changes the shape of the object in place if no other object has that shape, or
+// changes a copy. Changed in place, the shapes of earlier steps are lost: of the steps that make an object with three
+// properties, only the last one found its shape. These functions keep the shapes of a step that is made for the 32nd
+// time, and not before: a kept shape takes memory, which must be restored after a short request.
 
 #include "engine.h"
 #include "memory.h"

@@ -1,7 +1,7 @@
 // Sorting for TypeScript modules: Array.prototype.sort, which toSorted uses too. It sorts arrays without
 // holes by merging, with few calls of the function that compares, and compares texts itself if there is no function.
-// It leaves the rest to the engine. The result is that of the engine, unless the function contradicts itself:
-// then the language leaves the order open.
+// It leaves the rest to the engine. The result is that of the engine, unless the function is inconsistent:
+// then the language does not define the order.
 
 #include "engine.h"
 
@@ -23,7 +23,7 @@ struct order {
 	value compare; // a function, or undefined
 };
 
-#define run 8 // so many elements are put in order one by one
+#define run 8 // the length of the parts that are sorted by insertion
 
 static int compare_texts(u32 a, u32 b) {
 	u32 a_count = load32(a), b_count = load32(b), wide = (a_count | b_count) & string_wide;
@@ -40,7 +40,7 @@ static int compare_texts(u32 a, u32 b) {
 	return differing ? differing : a_count > b_count ? 1 : a_count < b_count ? -1 : 0;
 }
 
-// after says whether a belongs behind b.
+// after says whether a is sorted after b.
 static inline int after(struct order *o, struct element *a, struct element *b) {
 	if (o->failed) return 0;
 	if (o->compare == undefined) return compare_texts(address_of(a->v), address_of(b->v)) > 0;
@@ -52,7 +52,7 @@ static inline int after(struct order *o, struct element *a, struct element *b) {
 	return d > 0;
 }
 
-// sort_run puts a few elements in order, by searching the place of each one among those before.
+// sort_run sorts a few elements by binary insertion.
 static void sort_run(struct order *o, struct element *all, u32 count) {
 	for (u32 i = 1; i < count; i++) {
 		struct element one = all[i];

@@ -9,7 +9,7 @@ value engine(js_number_toFixed)(u32 context, value self, u32 count, value *argum
 static const value exception = value_of(kind_exception, 0);
 
 #define most_parts 32
-#define most_joined 8192 // units; longer texts the engine does not join before they are read
+#define most_joined 8192 // units; the engine joins longer texts only when they are read
 #define most_digits 20   // of a number
 
 // digits writes a number in decimal, to the end of some bytes, and returns where it begins.
@@ -32,7 +32,7 @@ static u32 digit_count(u32 n) {
 	return count;
 }
 
-// whole makes an integer of a number that is one.
+// whole converts a number to the integer kind if it is a 32-bit integer.
 static value whole(value v) {
 	if (!is_float(v)) return v;
 	u64 form = v + float_bias;

@@ -12,7 +12,7 @@
 void free_last(u32 runtime, value v); // see memory.c
 u32 engine(js_poll_interrupts)(u32 context);
 
-// released counts one reference less, unless it is the last one.
+// released decrements the reference count, unless the reference is the last one, and says whether it did.
 static inline int released(value v) {
 	if (v < first_counted) return 1;
 	int *count = (int *)(address_of(v) - 4);
