@@ -156,7 +156,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	for _, file := range bundle.Modules {
 		name := file.ShortName()
 		names = append(names, name)
-		m, err := engine.LoadAs(ctx, file.Name, file.Wasm, moduleSettings(bundle.Schema.Module(name), file.Files))
+		m, err := engine.LoadAs(ctx, file.Name, file.Wasm, ModuleSettings(bundle.Schema, file))
 		if err != nil {
 			all = append(all, err)
 			continue
@@ -184,28 +184,29 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	return modules, nil
 }
 
-// moduleSettings are those of a module block, which may be nil, and of the module's files.
-func moduleSettings(block *schema.Module, t *tree.Tree) sandbox.Settings {
+// ModuleSettings are what the schema says of a module, with the module's files.
+func ModuleSettings(s *schema.Schema, file ModuleFile) sandbox.Settings {
+	block, t := s.Module(file.ShortName()), file.Files
 	if block == nil {
 		return sandbox.Settings{}
 	}
-	s := sandbox.Settings{Fresh: block.Fresh, Stub: block.Stub}
+	settings := sandbox.Settings{Fresh: block.Fresh, Stub: block.Stub}
 	if len(block.Args) == 0 && len(block.Env) == 0 && t == nil && block.StartTimeout == 0 {
-		return s
+		return settings
 	}
-	s.Program = &sandbox.Program{Args: block.Args, Timeout: block.StartTimeout}
+	settings.Program = &sandbox.Program{Args: block.Args, Timeout: block.StartTimeout}
 	for _, v := range block.Env {
-		s.Program.Env = append(s.Program.Env, v.Name+"="+v.Value)
+		settings.Program.Env = append(settings.Program.Env, v.Name+"="+v.Value)
 	}
 	if t != nil {
-		s.Program.Tree = fmt.Sprintf("%x", t.Digest())
+		settings.Program.Tree = fmt.Sprintf("%x", t.Digest())
 		for _, f := range t.List() {
-			s.Program.Files = append(s.Program.Files, files.File{
+			settings.Program.Files = append(settings.Program.Files, files.File{
 				Path: f.Path, Size: f.Size, Read: func() ([]byte, error) { return t.ReadFile(f.Path) },
 			})
 		}
 	}
-	return s
+	return settings
 }
 
 // namesHandler returns whether the routes, functions and jobs of a schema name a handler.

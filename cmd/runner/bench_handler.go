@@ -17,7 +17,8 @@ units of at most 64 ns.
 
 The caller is anonymous. The request is GET / without --request, otherwise the HTTP/1.1
 message in a file. The handler's writes to the store are discarded. Limits come from the
-app's runner.toml, secrets from its schema if there is one.`
+app's runner.toml. If there is a schema, secrets come from it, and its block "module" for the
+file's name: arguments, environment and files of a program, and whether the module is fresh.`
 
 func benchHandlerCommand(c *program) *cobra.Command {
 	var opt handlerbench.Options

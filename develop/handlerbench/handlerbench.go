@@ -31,7 +31,9 @@ import (
 	"runner.example/internal/wasm"
 	"runner.example/keystore"
 	"runner.example/node/app"
+	"runner.example/runtime"
 	"runner.example/runtime/sandbox"
+	"runner.example/schema"
 	"runner.example/schema/compiler"
 	"runner.example/schema/syntax"
 	"runner.example/state/entity"
@@ -91,7 +93,15 @@ func Run(ctx context.Context, opt Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, console.Invalid("%s: %v", path, err)
 	}
-	h, close, err := newHost(ctx, opt)
+	s, sources, err := readSchema(a)
+	if err != nil {
+		return nil, err
+	}
+	bundle := &runtime.Bundle{Schema: s, Sources: sources, Modules: []runtime.ModuleFile{{Name: path, Wasm: file}}}
+	if err := a.ReadTrees(bundle); err != nil {
+		return nil, err
+	}
+	h, close, err := newHost(ctx, opt, s, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +113,7 @@ func Run(ctx context.Context, opt Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
-	module, err := engine.Load(ctx, path, file)
+	module, err := engine.LoadAs(ctx, path, file, runtime.ModuleSettings(s, bundle.Modules[0]))
 	if err != nil {
 		return nil, err
 	}
@@ -152,15 +162,17 @@ type host struct {
 	store *store.Store
 }
 
-func newHost(ctx context.Context, opt Options) (b *host, close func() error, err error) {
-	a := opt.App
-	s, _ := compiler.Compile(nil, compiler.Options{})
-	var sources []diag.Source
-	if _, err := syntax.Load(a.Dir); err == nil {
-		if s, sources, err = a.Compile(); err != nil {
-			return nil, nil, err
-		}
+// readSchema compiles the schema of an app, which may have none.
+func readSchema(a *app.App) (*schema.Schema, []diag.Source, error) {
+	if _, err := syntax.Load(a.Dir); err != nil {
+		s, _ := compiler.Compile(nil, compiler.Options{})
+		return s, nil, nil
 	}
+	return a.Compile()
+}
+
+func newHost(ctx context.Context, opt Options, s *schema.Schema, sources []diag.Source) (b *host, close func() error, err error) {
+	a := opt.App
 	values, err := a.Secrets(s.Secrets)
 	if err != nil {
 		return nil, nil, err
