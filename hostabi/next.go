@@ -52,6 +52,11 @@ func NewStartInput(seed [32]byte, now time.Time) StartInput {
 	return StartInput{seed, now, clock.Mark()}
 }
 
+// StartLimits are the limits of a start, which may read the files of a program.
+func StartLimits(cpu time.Duration) Limits {
+	return Limits{CPU: cpu, HostCalls: 1_000_000, MovedBytes: 1 << 30}
+}
+
 // ErrWaits ends a start: the program waits for a request.
 var ErrWaits = fmt.Errorf("the program waits for a request")
 

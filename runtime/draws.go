@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,33 +23,52 @@ func FindDraws(ctx context.Context, opt sandbox.Options, bundle *Bundle) (found 
 		if bundle.Schema.IsFresh(file.ShortName()) {
 			continue
 		}
-		drawn, err := draws.Find(ctx, file.Wasm, draws.Options{MemoryBytes: opt.MemoryBytes})
+		options, err := drawOptions(opt, ModuleSettings(bundle.Schema, file), file)
+		if err != nil {
+			continue
+		}
+		drawn, err := draws.Find(ctx, file.Wasm, options)
 		if ctx.Err() != nil {
 			return found, ctx.Err()
 		}
 		if err != nil || len(drawn.Draws) == 0 {
 			continue
 		}
-		handlers := handlersOf(bundle.Schema, file)
+		handlers := handlersOf(bundle.Schema, file, &drawn)
 		for _, d := range drawn.Draws {
-			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, drawn.Named, handlers))
+			found.Warnf("W554", diag.Span{File: file.Name}, "%s", drawMessage(file, d, &drawn, handlers))
 		}
 	}
 	return found, nil
 }
 
+// interpreterTime is how much longer a start may take in the interpreter than in a sandbox.
+const interpreterTime = 10
+
+func drawOptions(opt sandbox.Options, settings sandbox.Settings, file ModuleFile) (o draws.Options, err error) {
+	o = draws.Options{MemoryBytes: opt.MemoryBytes, Stub: settings.Stub}
+	if p := settings.Program; p != nil {
+		o.Start, o.MustWait, o.Time = true, p.Timeout > 0, interpreterTime*cmp.Or(p.Timeout, opt.InitTime)
+	}
+	o.Program, err = settings.Program.ForHost(file.Name)
+	return o, err
+}
+
 // maxChain is how many functions of a chain are shown.
 const maxChain = 12
 
-func drawMessage(file ModuleFile, d draws.Draw, named bool, handlers string) string {
+func drawMessage(file ModuleFile, d draws.Draw, found *draws.Found, handlers string) string {
 	chain := d.Chain
 	if len(chain) > maxChain {
 		chain = slices.Concat(chain[:maxChain/2], []string{"…"}, chain[len(chain)-maxChain/2:])
 	}
 	text := fmt.Sprintf("every request gets the same %s, %s before the first request by %s%s",
 		d.Kind, d.Kind.Act(), strings.Join(chain, " → "), handlers)
-	if !named {
+	if !found.Named {
 		text += " (the module has no function names: build it without stripping to see which package drew)"
+	}
+	if found.Waits {
+		return text + ": draw after request_next has returned"
 	}
 	name := file.ShortName()
 	if !syntax.IsName(name) {
@@ -58,19 +78,27 @@ func drawMessage(file ModuleFile, d draws.Draw, named bool, handlers string) str
 		": write `module %s { fresh: true }` in the schema, or draw in the handler or in runner_reseed", name)
 }
 
-// handlersOf names the handlers of the schema that a module exports, to append to a message.
-func handlersOf(s *schema.Schema, file ModuleFile) string {
+// handlersOf names the handlers of the schema that a module has, to append to a message.
+func handlersOf(s *schema.Schema, file ModuleFile, found *draws.Found) string {
 	m, err := wasm.Parse(file.Wasm, wasm.DefaultLimits())
 	if err != nil {
 		return ""
 	}
-	named := namesHandler(s)
-	var handlers []string
-	for _, x := range m.Exports() {
-		if x.Kind == wasm.FunctionKind && named(x.Name) {
-			handlers = append(handlers, x.Name)
+	var all []string
+	switch {
+	case found.Handlers != nil:
+		all = found.Handlers
+	case found.Waits:
+		all = []string{file.ShortName()}
+	default:
+		for _, x := range m.Exports() {
+			if x.Kind == wasm.FunctionKind {
+				all = append(all, x.Name)
+			}
 		}
 	}
+	named := namesHandler(s)
+	handlers := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !named(name) })
 	const shown = 5
 	slices.Sort(handlers)
 	switch n := len(handlers); {

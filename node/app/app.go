@@ -311,7 +311,9 @@ func (a *App) FindDraws(ctx context.Context, s *schema.Schema) (diag.List, error
 	if err != nil {
 		return nil, err
 	}
-	return runtime.FindDraws(ctx, a.SandboxOptions(""), &runtime.Bundle{Schema: s, Modules: modules})
+	bundle := &runtime.Bundle{Schema: s, Modules: modules}
+	_ = a.ReadTrees(bundle) // CheckTrees reports it
+	return runtime.FindDraws(ctx, a.SandboxOptions(""), bundle)
 }
 
 // ModuleNames returns the names of the modules in build/, as in a schema.

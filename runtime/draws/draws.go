@@ -17,6 +17,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/clock"
 	"runner.example/internal/settings"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
@@ -28,6 +29,13 @@ type Options struct {
 	// MemoryBytes limits the module's memory; Time limits each of the two runs.
 	MemoryBytes int64
 	Time        time.Duration `default:"10s"`
+	// Stub are modules whose functions the module may import. A call of one traps.
+	Stub []string
+	// Program is what a program finds when it starts. Without it only a module that is not a program is run.
+	Program *hostabi.Program
+	// Start says that a program is started even if it does not import request_next, MustWait that it is
+	// not a CGI program.
+	Start, MustWait bool
 }
 
 // Kind is what was drawn.
@@ -66,22 +74,33 @@ type Found struct {
 	Draws []Draw
 	// Named says that the module has the names of its functions.
 	Named bool
+	// Waits says that the module is a program that waits for requests, and Handlers are those that it has;
+	// nil: it is one itself.
+	Waits    bool
+	Handlers []string
 }
 
-// Find runs the initialization of a module and returns its draws. A module without an
-// initialization has none. If the initialization fails or takes too long, Find returns the draws up
-// to that moment. An error is about a module that cannot be loaded.
+// Find runs the initialization of a module, or the start of a program that waits for requests, and returns
+// its draws. A module without an initialization has none, and neither has a CGI program, which starts in each
+// request. If the run fails or takes too long, Find returns the draws up to that moment. An error is about
+// a module that cannot be loaded.
 func Find(ctx context.Context, module []byte, o Options) (found Found, err error) {
 	parsed, err := wasm.Parse(module, wasm.DefaultLimits())
 	if err != nil {
 		return found, err
 	}
+	imports := importsNext(parsed)
 	first := initializers(parsed)
-	if len(first) == 0 && !parsed.HasStart() {
+	starts := o.Program != nil && exports(parsed, startFunction) && (o.Start || imports)
+	if len(first) == 0 && !parsed.HasStart() && !starts {
 		return found, nil
 	}
 	settings.FillZero(&o)
 	w := newWatcher(parsed, o.MemoryBytes)
+	if starts {
+		first = append(first, startFunction)
+		w.program, w.waits, w.drawsSeed = o.Program, imports || o.MustWait, drawsPythonSeed(module, o.Program)
+	}
 	config := wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true)
 	if pages := o.MemoryBytes / wasm.PageBytes; pages > 0 {
 		config = config.WithMemoryLimitPages(uint32(min(pages, 1<<16)))
@@ -89,7 +108,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	r := wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() { err = errors.Join(err, r.Close(context.WithoutCancel(ctx))) }()
 	watched := experimental.WithFunctionListenerFactory(ctx, w)
-	if err := w.instantiateHost(watched, r); err != nil {
+	if err := w.instantiateHost(watched, r, stubsOf(parsed, o.Stub)); err != nil {
 		return found, err
 	}
 	compiled, err := r.CompileModule(watched, module)
@@ -102,7 +121,10 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 		w.offset = clockOffset
 		again = w.run(ctx, r, compiled, first, o.Time)
 	}
-	return Found{Draws: w.draws(events, again), Named: w.named}, ctx.Err()
+	if starts && !w.waits {
+		return found, ctx.Err() // it is a CGI program
+	}
+	return Found{Draws: w.draws(events, again), Named: w.named, Waits: starts, Handlers: w.handlers}, ctx.Err()
 }
 
 // clockOffset is the difference between the clocks of the two runs. With it, the time has different
@@ -112,14 +134,48 @@ const clockOffset = 1_234_567_890_123_456_789 * time.Nanosecond / 7
 // initializers are the exported functions that run before the first request, in order.
 func initializers(m *wasm.Module) (names []string) {
 	for _, name := range []string{"_initialize", "runner_warm", "runner_prepare"} {
-		if slices.ContainsFunc(m.Exports(), func(x wasm.Export) bool {
-			return x.Kind == wasm.FunctionKind && x.Name == name
-		}) {
+		if exports(m, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
+
+// startFunction makes a module a program.
+const startFunction = "_start"
+
+func exports(m *wasm.Module, function string) bool {
+	return slices.ContainsFunc(m.Exports(), func(x wasm.Export) bool {
+		return x.Kind == wasm.FunctionKind && x.Name == function
+	})
+}
+
+func importsNext(m *wasm.Module) bool {
+	return slices.ContainsFunc(m.Imports(), func(i wasm.Import) bool {
+		return i.Module == abi.Module && i.Name == "request_next"
+	})
+}
+
+// stubsOf returns the functions that a module imports from the modules of stub. They trap.
+func stubsOf(m *wasm.Module, stub []string) map[string][]hostabi.Function {
+	all := map[string][]hostabi.Function{}
+	for _, i := range m.Imports() {
+		if !slices.Contains(stub, i.Module) {
+			continue
+		}
+		f := hostabi.Function{Name: i.Name, Fn: func(context.Context, api.Module, []uint64) { panic(errStub) }}
+		for _, t := range i.Type.Params {
+			f.Params = append(f.Params, api.ValueType(t))
+		}
+		for _, t := range i.Type.Results {
+			f.Results = append(f.Results, api.ValueType(t))
+		}
+		all[i.Module] = append(all[i.Module], f)
+	}
+	return all
+}
+
+var errStub = errors.New("a function of a stub was called")
 
 // maxFrames limits what is kept of a run, and maxDraws what is returned: a module may draw as often as it likes.
 const (
@@ -139,6 +195,12 @@ type watcher struct {
 	rules
 	names map[uint32]string // of functions by index; nil: those of the name section
 	named bool
+
+	program  *hostabi.Program // that is started; nil: the module is initialized
+	waits    bool             // the program is not a CGI program
+	handlers []string         // of the program
+
+	drawsSeed, drewSeed bool // of the hashes of CPython
 
 	events []event
 	frames int             // of events
@@ -186,6 +248,10 @@ func (w *watcher) NewFunctionListener(f api.FunctionDefinition) experimental.Fun
 		if w.frames >= maxFrames {
 			return
 		}
+		if kind == Random && w.drawsSeed && !w.drewSeed && params[1] == pythonSeedBytes {
+			w.drewSeed = true
+			return
+		}
 		var active []api.FunctionDefinition
 		var place []byte
 		for stack.Next() {
@@ -221,11 +287,11 @@ const (
 	clockFunction  = "clock_time_get"
 )
 
-// instantiateHost makes the host's functions available. Random bytes and the time are the watcher's.
-func (w *watcher) instantiateHost(ctx context.Context, r wazero.Runtime) error {
-	for module, functions := range map[string][]hostabi.Function{
-		abi.Module: hostabi.Functions(), hostabi.WASIModule: hostabi.WASI(),
-	} {
+// instantiateHost makes the host's functions available, and those of other modules. Random bytes and the time
+// are the watcher's.
+func (w *watcher) instantiateHost(ctx context.Context, r wazero.Runtime, all map[string][]hostabi.Function) error {
+	all[abi.Module], all[hostabi.WASIModule] = hostabi.Functions(), hostabi.WASI()
+	for module, functions := range all {
 		b := r.NewHostModuleBuilder(module)
 		for _, f := range functions {
 			switch {
@@ -266,19 +332,28 @@ func (w *watcher) shiftedClock(now api.GoModuleFunc) api.GoModuleFunc {
 	}
 }
 
-// run runs the initialization once, and returns the events up to its end or its failure. The sandbox
-// reports a failure when it loads the module.
+// run runs the initialization or the start once, and returns the events up to its end or its failure. The
+// sandbox reports a failure when it loads the module.
 func (w *watcher) run(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, first []string,
 	limit time.Duration) []event {
 	w.events, w.frames, w.places, w.random = nil, 0, map[string]bool{}, rand.NewChaCha8([32]byte{})
+	w.drewSeed = false
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
-		Logger: slog.New(slog.DiscardHandler), Limits: hostabi.Limits{CPU: limit},
+		Logger: slog.New(slog.DiscardHandler), Limits: hostabi.StartLimits(limit),
 	})}}
 	call.Begin()
-	defer call.End()
-	call.Initializing(true)
+	defer func() { w.waits = w.waits || call.OpenedHostFile(); call.End() }()
+	if w.program == nil {
+		call.Initializing(true)
+	} else {
+		input := hostabi.NewStartInput([32]byte{}, clock.System())
+		call.BeginStart(w.program, &hostabi.Start{StartInput: input, Waits: func(at *hostabi.Waiting) error {
+			w.waits, w.handlers = true, at.Handlers
+			return nil
+		}})
+	}
 	guest := &hostabi.Guest{Context: ctx}
 	guest.Bind(call)
 	m, err := r.InstantiateModule(guest, module, wazero.NewModuleConfig().WithName("").WithStartFunctions())

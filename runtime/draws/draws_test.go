@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"runner.example/hostabi"
 	"runner.example/runtime/draws"
 )
 
@@ -20,21 +22,31 @@ import (
 // names of functions.
 func assemble(t *testing.T, names bool, functions, body string) []byte {
 	t.Helper()
-	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
-		t.Skip("wat2wasm is missing: apt-get install wabt")
-	}
-	in, out := filepath.Join(t.TempDir(), "module.wat"), filepath.Join(t.TempDir(), "module.wasm")
-	text := `(module
-		(import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
-		(import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))
+	return assembleText(t, names, `(module
+		`+hostImports+`
 		(memory (export "memory") 1)
+		`+drawFunctions+functions+`
+		(func $_initialize (export "_initialize") `+body+`)
+		(func (export "hello")))`)
+}
+
+const hostImports = `
+		(import "wasi_snapshot_preview1" "random_get" (func $random_get (param i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "clock_time_get" (func $clock_time_get (param i32 i64 i32) (result i32)))`
+
+const drawFunctions = `
 		(func $bytes (drop (call $random_get (i32.const 0) (i32.const 8))))
 		(func $time (result i32)
 			(drop (call $clock_time_get (i32.const 0) (i64.const 0) (i32.const 16)))
 			(i32.wrap_i64 (i64.load (i32.const 16))))
-		` + functions + `
-		(func $_initialize (export "_initialize") ` + body + `)
-		(func (export "hello")))`
+		`
+
+func assembleText(t *testing.T, names bool, text string) []byte {
+	t.Helper()
+	if _, err := exec.LookPath("wat2wasm"); err != nil && testing.Short() {
+		t.Skip("wat2wasm is missing: apt-get install wabt")
+	}
+	in, out := filepath.Join(t.TempDir(), "module.wat"), filepath.Join(t.TempDir(), "module.wasm")
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +98,62 @@ func TestDrawsAreFoundWithTheirChain(t *testing.T) {
 			found, err := draws.Find(t.Context(), assemble(t, true, row.functions, row.body), draws.Options{})
 			if got := shown(found); err != nil || got != row.want || !found.Named {
 				t.Errorf("%v, with names %v, found\n%s\nwant\n%s", err, found.Named, got, row.want)
+			}
+		})
+	}
+}
+
+// A program that waits starts once, so what it draws until then is the same in every request.
+func TestDrawsOfTheStartOfAProgramAreFound(t *testing.T) {
+	const (
+		next = `(import "runner" "request_next" (func $next (param i32 i32) (result i32)))`
+		stub = `(import "other" "close" (func $close (param i64) (result f32)))`
+		open = `(import "wasi_snapshot_preview1" "path_open" (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))`
+
+		wait     = `(drop (call $next (i32.const 100) (i32.const 4)))`
+		openHost = `(drop (call $open (i32.const 3) (i32.const 0) (i32.const 200) (i32.const 11) (i32.const 0) (i64.const 66) (i64.const 0) (i32.const 0) (i32.const 300)))`
+		long     = `(loop $again (br $again))`
+	)
+	program := func(env ...string) *hostabi.Program {
+		return &hostabi.Program{Args: []string{"program"}, Env: env, Root: hostabi.NewRoot()}
+	}
+	found := "random bytes: setup → bytes"
+	for _, row := range []struct {
+		name, imports, functions, body string
+		options                        draws.Options
+		want                           string
+		waits                          bool
+	}{
+		{"it imports request_next", next, "", "(call $setup)" + wait + "(call $bytes)", draws.Options{Program: program()}, found, true},
+		{"a seed from the clock", next, "(func $srand (param i32))", "(call $srand (call $time))" + wait, draws.Options{Program: program()}, "random sequence: srand", true},
+		{"a start function", next, "(start $setup)", wait, draws.Options{Program: program()}, found, true},
+		{"it fails before it waits", next, "", "(call $setup) (unreachable)", draws.Options{Program: program()}, found, true},
+		{"a start that takes too long", next, "", "(call $setup)" + long, draws.Options{Program: program(), Time: time.Second}, found, true},
+		{"it calls a stub", next + stub, "", "(call $setup) (drop (call $close (i64.const 0)))" + wait, draws.Options{Program: program(), Stub: []string{"other"}}, found, true},
+		{"the host's file", open, "", "(call $setup)" + openHost, draws.Options{Program: program(), Start: true}, found, true},
+		{"it must wait", "", "", "(call $setup)", draws.Options{Program: program(), Start: true, MustWait: true}, found, true},
+		{"a CGI program", "", "", "(call $setup)", draws.Options{Program: program(), Start: true}, "", false},
+		{"a program that is not started", open, "", "(call $setup)" + openHost, draws.Options{Program: program()}, "", false},
+		{"the seed of CPython's hashes", next, `(data "PYTHONHASHSEED")`, "(call $hash)" + wait, draws.Options{Program: program()}, "", true},
+		{"a second draw of as many bytes", next, `(data "PYTHONHASHSEED") (func $other (call $hash))`, "(call $hash) (call $other)" + wait, draws.Options{Program: program()}, "random bytes: other → hash", true},
+		{"CPython with a seed", next, `(data "PYTHONHASHSEED")`, "(call $hash)" + wait, draws.Options{Program: program("PYTHONHASHSEED=7")}, "random bytes: hash", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			module := assembleText(t, true, `(module
+				`+hostImports+row.imports+`
+				(memory (export "memory") 1)
+				(data (i32.const 100) "wait")
+				(data (i32.const 200) "runner/host")
+				`+drawFunctions+row.functions+`
+				(func $setup (call $bytes))
+				(func $hash (drop (call $random_get (i32.const 0) (i32.const 24))))
+				(func $_start (export "_start") `+row.body+`))`)
+			got, err := draws.Find(t.Context(), module, row.options)
+			if err != nil || shown(got) != row.want || got.Waits != row.waits {
+				t.Errorf("%v, waits %v, found\n%s\nwant\n%s", err, got.Waits, shown(got), row.want)
+			}
+			if strings.Contains(row.body, wait) && !strings.Contains(row.body, "$close") && !slices.Equal(got.Handlers, []string{"wait"}) {
+				t.Errorf("its handlers are %q", got.Handlers)
 			}
 		})
 	}

@@ -138,7 +138,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *S
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
 	if p.Command {
-		if m.start, err = newProgram(command, settings.Program); err != nil {
+		if m.start, err = settings.Program.ForHost(name); err != nil {
 			return nil, errors.Join(err, m.free(ctx))
 		}
 	}

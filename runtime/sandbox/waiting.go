@@ -33,12 +33,6 @@ type waiting struct {
 	depth uint64 // of the active calls, as the module counts it
 }
 
-// Limits of a start.
-const (
-	startCalls = 1_000_000
-	startBytes = 1 << 30
-)
-
 // waits reports whether the program calls request_next.
 func (p *program) waits(m *wasm.Module) bool {
 	return p.Command && slices.ContainsFunc(m.Imports(), func(i wasm.Import) bool {
@@ -55,9 +49,9 @@ type started struct {
 	depth   uint64
 }
 
-// newProgram returns the arguments, the environment and the files of a program.
-func newProgram(name string, with *Program) (*hostabi.Program, error) {
-	p := &hostabi.Program{Args: []string{name}, Root: hostabi.NewRoot()}
+// ForHost returns the arguments, the environment and the files of the program in a file. with may be nil.
+func (with *Program) ForHost(file string) (*hostabi.Program, error) {
+	p := &hostabi.Program{Args: []string{commandName(file)}, Root: hostabi.NewRoot()}
 	if with == nil {
 		return p, nil
 	}
@@ -152,7 +146,7 @@ func (m *Module) startOnce(load context.Context, input hostabi.StartInput, timeo
 	last := &lastError{Handler: log.Handler()}
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(last),
-		Limits: hostabi.Limits{CPU: timeout, HostCalls: startCalls, MovedBytes: startBytes},
+		Limits: hostabi.StartLimits(timeout),
 	})}}
 	call.Begin()
 	s, err := m.boot(call)
