@@ -40,8 +40,6 @@ type frame struct {
 	path   uint32 // the heaviest path that branches to its end
 	sets   int64  // that were seen when it began
 	values int32  // that a branch to it passes
-	id     int32  // of the block in its function
-	table  int32  // of a loop: in coder.tables, or -1
 }
 
 // level is the function or one of the loops around the code that is being read.
@@ -61,7 +59,6 @@ type coder struct {
 	levels  []level
 	to      int // the frame of the last branch
 	native  native
-	threading
 	locals  int // of all functions so far
 	compile time.Duration
 	longest time.Duration // of the functions so far
@@ -149,6 +146,14 @@ func (c *coder) readFunction(i int) {
 	f.calls.to, f.indirect.to = len(c.m.calls), len(c.m.indirect)
 }
 
+// selectsParameter reports whether the function has the type (i32) -> i32 and the br_table at a
+// position selects by the parameter.
+func (c *coder) selectsParameter(f *function, at int) bool {
+	t := c.m.types[f.typeIndex]
+	return len(t.Params) == 1 && t.Params[0] == I32 && len(t.Results) == 1 && t.Results[0] == I32 &&
+		c.bytes[at-2] == opcode.LocalGet && c.bytes[at-1] == 0
+}
+
 // Weights of branches, in tenths of an if without else. Those of loops and bulk operations
 // include the inserted checks. Compiled bulk operations are loops.
 const (
@@ -219,8 +224,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		last     = int64(-1) // the i32 constant just pushed, if not negative
 	)
 	results := c.arities[f.typeIndex].results
-	c.frames = append(c.frames[:0], frame{loop: -1, values: results, table: -1})
-	c.threading.reset()
+	c.frames = append(c.frames[:0], frame{loop: -1, values: results})
 	c.levels = append(c.levels[:0], level{})
 	for r.err == nil {
 		if values > int64(m.limits.BlockValues) {
@@ -237,7 +241,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		}
 		constant := last
 		last = -1
-		known := c.next()
 		switch opcode.Immediates[op] {
 		case opcode.ImmNone:
 			switch op {
@@ -272,7 +275,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if op != opcode.LocalGet {
 				n.sets++
 			}
-			c.local(op, i, constant)
 		case opcode.ImmI32:
 			last = r.signed(32)
 		case opcode.ImmMemarg:
@@ -283,7 +285,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			values += c.label()
 			straight = false
 			if op == opcode.Br {
-				c.thread(at, known)
 				c.endPath()
 			}
 		case opcode.ImmBlock:
@@ -292,7 +293,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			n.values += int64(params) + int64(results)
 			fr := frame{
 				loop: -1, level: int32(len(c.levels) - 1), start: c.levels[len(c.levels)-1].path, sets: n.sets,
-				values: results, id: c.block(op, params), table: -1,
+				values: results,
 			}
 			switch op {
 			case opcode.Loop:
@@ -343,7 +344,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 			f.hasCall, straight = true, false
 		case opcode.ImmTable:
-			loop := c.beginTable()
 			f.resumes = f.resumes || straight && c.selectsParameter(f, at)
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
 				f.branches += tenthsTarget
@@ -351,9 +351,6 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				values += c.label()
 				if r.err != nil {
 					return
-				}
-				if loop >= 0 {
-					c.addTarget()
 				}
 			}
 			straight = false

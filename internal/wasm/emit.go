@@ -212,14 +212,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmLabel:
 			label, size := uleb32(src[pos:])
 			pos += size
-			goes := label
-			if w.thread < len(m.threads) && m.threads[w.thread].at == at {
-				if w.Fuel != nil {
-					goes = m.threads[w.thread].label
-				}
-				w.thread++
-			}
-			if goes = w.blocks.label(goes); goes != label {
+			if goes := w.blocks.label(label); goes != label {
 				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, goes)
 				copied = pos

@@ -137,7 +137,7 @@ func TestTheHostIsToldWhereCodeOfGoContinues(t *testing.T) {
 		export string
 		want   []int32 // each once
 	}{
-		{"go", []int32{0, 1}}, // the jump to 7 goes ahead
+		{"go", []int32{0, 7}}, // a slice lasts for the pass to 1
 		{"again", []int32{0, 5}},
 		{"other", []int32{-1}},
 		{"later", []int32{-1}},

@@ -175,7 +175,6 @@ type Module struct {
 type codeFacts struct {
 	loops       []uint32 // weight of the heaviest path through each loop, in the order of the code
 	splits      []int    // positions of instructions that begin a new stretch: see stretch
-	threads     []thread // branches that are changed, in order
 	before      *Offsets // to the code of the module that WithoutDispatch changed
 	places      []place  // loops that WithoutDispatch added, in order
 	calls       []uint32 // the functions that each function calls: see function.calls

@@ -146,7 +146,6 @@ type rewriter struct {
 	needs        []need           // by defined function
 	resultBlocks map[string]int64 // block types without parameters, by their results
 	loop, split  int              // the next in m.loops and m.splits
-	thread       int              // the next in m.threads
 	place        int              // the next in m.places
 	blocks       blocks
 	body         []byte

@@ -7,15 +7,12 @@ package wasm
 //
 // The entry of a function or of a loop is charged for the heaviest path through it up to
 // another check, and one unit more. A path heavier than stretch gets further checks, each
-// charged for a whole stretch after it. A branch that would continue a path heavier than
-// threadWeight is not changed (see thread), as the further checks would cost more than it
-// saves. Functions that weigh at most leafWeight are not charged (see graph.isCharged): the
+// charged for a whole stretch after it. Functions that weigh at most leafWeight are not charged (see graph.isCharged): the
 // call is.
 const (
-	unitShift    = 6
-	stretch      = 4 << 10
-	threadWeight = stretch * 3 / 4
-	leafWeight   = 256
+	unitShift  = 6
+	stretch    = 4 << 10
+	leafWeight = 256
 )
 
 // units is the fuel for a path of the given weight.
