@@ -66,7 +66,7 @@ func FuzzHostCall(f *testing.F) {
 			}
 			// The room, when there is one, is the last two words.
 			from, to := uint64(memoryBytes), uint64(memoryBytes)
-			if last := len(fn.Params) - 1; last >= 0 && fn.Params[last].Kind == abi.Room && n >= 0 {
+			if last := len(fn.Params) - 1; last >= 0 && fn.Params[last].Kind == abi.Buffer && n >= 0 {
 				from = uint64(words[len(words)-2])
 				to = from + uint64(words[len(words)-1])
 			}

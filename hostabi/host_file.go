@@ -31,11 +31,11 @@ const HostFile = "runner/host"
 // maxHead is the longest first line of a message.
 const maxHead = 256
 
-// conversation is what was written to the file and not yet called, and what was not yet read.
-type conversation struct {
+// hostMessages is what was written to the file and not yet called, and what was not yet read.
+type hostMessages struct {
 	in, out []byte
-	read    int // bytes of out
-	room    []byte
+	read    int    // bytes of out
+	memory  []byte // of the message that is called
 }
 
 // maxUnread is how many bytes of answers may be unread when another message is written. A program that writes
@@ -45,18 +45,18 @@ const maxUnread = 8 << 20
 // messageUnits is the work of a message, beside what its function does.
 const messageUnits = 500
 
-// keptConversation is the largest buffer that a Call keeps between runs.
-const keptConversation = 64 << 10
+// keptMessages is the largest buffer that a Call keeps between runs.
+const keptMessages = 64 << 10
 
-func (h *conversation) reset() {
+func (h *hostMessages) reset() {
 	h.in, h.out, h.read = h.in[:0], h.out[:0], 0
-	if cap(h.in) > keptConversation || cap(h.out) > keptConversation || cap(h.room) > keptConversation {
-		*h = conversation{}
+	if cap(h.in) > keptMessages || cap(h.out) > keptMessages || cap(h.memory) > keptMessages {
+		*h = hostMessages{}
 	}
 }
 
 // readAnswer reads the next bytes of the answers. There are none before a message is complete.
-func (h *conversation) readAnswer(c *Call, g guest) uint32 {
+func (h *hostMessages) readAnswer(c *Call, g guest) uint32 {
 	read, errno := c.fill(g, h.out[h.read:], maxFilePart)
 	if errno != wasiOK {
 		return errno
@@ -68,7 +68,7 @@ func (h *conversation) readAnswer(c *Call, g guest) uint32 {
 }
 
 // write adds to the message, and calls what it names as soon as it is complete.
-func (h *conversation) write(c *Call, part []byte) {
+func (h *hostMessages) write(c *Call, part []byte) {
 	h.in = append(h.in, part...)
 	done := 0
 	for {
@@ -85,7 +85,7 @@ func (h *conversation) write(c *Call, part []byte) {
 }
 
 // next calls the message that text begins with, and returns its length; 0: it is not complete, or refused.
-func (h *conversation) next(c *Call, text []byte) int {
+func (h *hostMessages) next(c *Call, text []byte) int {
 	if unread := len(h.out) - h.read; unread > maxUnread && len(text) > 0 {
 		c.unwind(fmt.Errorf("the program has not read %d bytes of answers in /%s: read each answer", unread, HostFile))
 	}
@@ -126,13 +126,13 @@ func (h *conversation) next(c *Call, text []byte) int {
 }
 
 // refuse answers a message that is not valid, and discards all bytes that were written.
-func (h *conversation) refuse(format string, args ...any) {
+func (h *hostMessages) refuse(format string, args ...any) {
 	h.in = h.in[:0]
 	text := fmt.Sprintf(format, args...)
 	h.answer(abi.Invalid, []byte(`{"code":"invalid","message":`+strconv.Quote(text)+`}`))
 }
 
-func (h *conversation) answer(errno abi.Errno, body []byte) {
+func (h *hostMessages) answer(errno abi.Errno, body []byte) {
 	status := "ok"
 	if errno < 0 {
 		status = errno.String()
@@ -143,10 +143,10 @@ func (h *conversation) answer(errno abi.Errno, body []byte) {
 }
 
 // call calls a function or an operation. rest is how much was written behind the message.
-func (h *conversation) call(c *Call, name string, numbers []int32, payload []byte, rest int) {
+func (h *hostMessages) call(c *Call, name string, numbers []int32, payload []byte, rest int) {
 	f, known := byName[name]
 	if !known { // an operation, or none: call says so
-		memory := buffer(append([]byte(name), payload...))
+		memory := messageMemory(append([]byte(name), payload...))
 		g := guest{memory, []uint64{0, uint64(len(name)), uint64(len(name)), uint64(len(payload))}}
 		result := byName["call"].run(c.guest, c, g)
 		h.answer(abi.Errno(min(result, 0)), c.result.JSON)
@@ -156,17 +156,17 @@ func (h *conversation) call(c *Call, name string, numbers []int32, payload []byt
 		h.refuse("request_next must be the only message: read the answers of others before")
 		return
 	}
-	words, memory, room, problem := h.arguments(f.Function, numbers, payload)
+	words, memory, buffer, problem := h.arguments(f.Function, numbers, payload)
 	if problem != "" {
 		h.refuse("%s: %s", name, problem)
 		return
 	}
-	if f.Name == "request_body" && c.Request != nil && len(c.Request.Body) > len(memory)-room {
-		memory = slices.Grow(memory, len(c.Request.Body))[:room+len(c.Request.Body)]
+	if f.Name == "request_body" && c.Request != nil && len(c.Request.Body) > len(memory)-buffer {
+		memory = slices.Grow(memory, len(c.Request.Body))[:buffer+len(c.Request.Body)]
 		words[len(words)-1] = uint64(len(c.Request.Body))
 	}
-	h.room = memory
-	result := f.run(c.guest, c, guest{buffer(memory), words})
+	h.memory = memory
+	result := f.run(c.guest, c, guest{messageMemory(memory), words})
 	switch {
 	case result < 0 && f.reports:
 		h.answer(abi.Errno(result), c.result.JSON)
@@ -174,25 +174,26 @@ func (h *conversation) call(c *Call, name string, numbers []int32, payload []byt
 		h.answer(abi.Errno(result), nil)
 	case f.reports && f.Name != "call_start" && f.Name != "call_wait":
 		h.answer(0, c.result.JSON)
-	case room < 0:
+	case buffer < 0:
 		h.answer(0, strconv.AppendInt(nil, int64(result), 10))
-	case int(result) > len(memory)-room && f.Name != "request_body":
+	case int(result) > len(memory)-buffer && f.Name != "request_body":
 		h.answer(abi.TooLarge, nil)
 	default:
-		h.answer(0, memory[room:][:min(int(result), len(memory)-room)])
+		h.answer(0, memory[buffer:][:min(int(result), len(memory)-buffer)])
 	}
 }
 
-// arguments puts the numbers and texts of a function into words, and the texts into memory. room is where the
+// arguments puts the numbers and texts of a function into words, and the texts into memory. buffer is where the
 // function's buffer begins there, -1 if it has none. problem says what is wrong with the message.
-func (h *conversation) arguments(f abi.Function, numbers []int32, payload []byte) (words []uint64, memory []byte, room int, problem string) {
+func (h *hostMessages) arguments(f abi.Function, numbers []int32, payload []byte) (
+	words []uint64, memory []byte, buffer int, problem string) {
 	texts := 0
 	for _, p := range f.Params {
 		if p.Kind == abi.Text || p.Kind == abi.Bytes {
 			texts++
 		}
 	}
-	memory, room = append(h.room[:0], payload...), -1
+	memory, buffer = append(h.memory[:0], payload...), -1
 	at := 0
 	for _, p := range f.Params {
 		switch p.Kind {
@@ -202,10 +203,10 @@ func (h *conversation) arguments(f abi.Function, numbers []int32, payload []byte
 			}
 			words = append(words, uint64(uint32(numbers[0])))
 			numbers = numbers[1:]
-		case abi.Room:
-			room = len(memory)
-			memory = slices.Grow(memory, roomBytes)[:room+roomBytes]
-			words = append(words, uint64(room), roomBytes)
+		case abi.Buffer:
+			buffer = len(memory)
+			memory = slices.Grow(memory, bufferBytes)[:buffer+bufferBytes]
+			words = append(words, uint64(buffer), bufferBytes)
 		default:
 			end := len(payload)
 			if texts--; texts > 0 {
@@ -225,20 +226,20 @@ func (h *conversation) arguments(f abi.Function, numbers []int32, payload []byte
 	case at < len(payload) && texts == 0 && !hasText(f):
 		return nil, nil, 0, "nothing may follow the first line"
 	}
-	return words, memory, room, ""
+	return words, memory, buffer, ""
 }
 
 func hasText(f abi.Function) bool {
 	return slices.ContainsFunc(f.Params, func(p abi.Param) bool { return p.Kind == abi.Text || p.Kind == abi.Bytes })
 }
 
-// roomBytes is the size of the buffer for what a function writes. Only request_body writes more.
-const roomBytes = 64 << 10
+// bufferBytes is the size of the buffer for what a function writes. Only request_body writes more.
+const bufferBytes = 64 << 10
 
-// buffer is the memory of a message.
-type buffer []byte
+// messageMemory is the memory that the arguments of a message point to.
+type messageMemory []byte
 
-func (b buffer) Read(offset, n uint32) ([]byte, bool) {
+func (b messageMemory) Read(offset, n uint32) ([]byte, bool) {
 	end := uint64(offset) + uint64(n)
 	if end > uint64(len(b)) {
 		return nil, false
@@ -246,7 +247,7 @@ func (b buffer) Read(offset, n uint32) ([]byte, bool) {
 	return b[offset:end:end], true
 }
 
-func (b buffer) ReadUint64Le(offset uint32) (uint64, bool) {
+func (b messageMemory) ReadUint64Le(offset uint32) (uint64, bool) {
 	at, ok := b.Read(offset, 8)
 	if !ok {
 		return 0, false
@@ -254,7 +255,7 @@ func (b buffer) ReadUint64Le(offset uint32) (uint64, bool) {
 	return binary.LittleEndian.Uint64(at), true
 }
 
-func (b buffer) WriteUint32Le(offset, v uint32) bool {
+func (b messageMemory) WriteUint32Le(offset, v uint32) bool {
 	at, ok := b.Read(offset, 4)
 	if ok {
 		binary.LittleEndian.PutUint32(at, v)
@@ -262,7 +263,7 @@ func (b buffer) WriteUint32Le(offset, v uint32) bool {
 	return ok
 }
 
-func (b buffer) WriteUint64Le(offset uint32, v uint64) bool {
+func (b messageMemory) WriteUint64Le(offset uint32, v uint64) bool {
 	at, ok := b.Read(offset, 8)
 	if ok {
 		binary.LittleEndian.PutUint64(at, v)

@@ -147,7 +147,7 @@ func TestEachFunctionHasTheSameResultThroughTheFile(t *testing.T) {
 				n := []int{-1, 0, 1, 2, 200, 404}[r.IntN(6)]
 				words = append(words, n)
 				head += fmt.Sprint(" ", n)
-			case abi.Room:
+			case abi.Buffer:
 				room = true
 			default:
 				text := texts[r.IntN(len(texts))]

@@ -92,7 +92,7 @@ func requestNext(c *Call, g guest) int32 {
 	case c.start != nil:
 		handlers, err := readHandlers(names)
 		if err == nil {
-			_, byFile := g.memory.(buffer)
+			_, byFile := g.memory.(messageMemory)
 			err = c.start.Waits(&Waiting{handlers, byFile, slices.Clone(c.files.open)})
 		}
 		if err == nil {

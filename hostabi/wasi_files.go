@@ -50,7 +50,7 @@ func NewRoot() *files.Root {
 // fileTable has the open files of a run, from firstFile on. A guest that is not a program has none.
 type fileTable struct {
 	open  []openedFile
-	host  conversation
+	host  hostMessages
 	calls bool // the file that calls the host was opened
 }
 

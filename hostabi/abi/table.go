@@ -16,7 +16,7 @@ const (
 	Number Kind = iota // an integer
 	Text               // UTF-8 in guest memory: pointer, length
 	Bytes              // bytes in guest memory: pointer, length
-	Room               // a buffer that the host writes to: pointer, capacity
+	Buffer             // a buffer that the host writes to: pointer, capacity
 )
 
 // Param is one parameter of a host function.
@@ -54,18 +54,18 @@ func (f Function) Words() int {
 // Functions returns all functions of the module "runner", in the order in which
 // they are documented.
 func Functions() []Function {
-	room := Param{"buf", Room}
+	buffer := Param{"buf", Buffer}
 	name := Param{"name", Text}
 	return []Function{
-		{"request_method", []Param{room}, true, "the method, as received"},
-		{"request_path", []Param{room}, true, "the raw path without the query"},
-		{"request_param", []Param{name, room}, true, "one path parameter by name, decoded"},
-		{"request_query", []Param{name, room}, true, "the first query value of a name, decoded"},
-		{"request_header", []Param{name, room}, true, "one header by its name in lower case; lines of one name are joined"},
-		{"request_pairs", []Param{{"kind", Number}, room}, true,
+		{"request_method", []Param{buffer}, true, "the method, as received"},
+		{"request_path", []Param{buffer}, true, "the raw path without the query"},
+		{"request_param", []Param{name, buffer}, true, "one path parameter by name, decoded"},
+		{"request_query", []Param{name, buffer}, true, "the first query value of a name, decoded"},
+		{"request_header", []Param{name, buffer}, true, "one header by its name in lower case; lines of one name are joined"},
+		{"request_pairs", []Param{{"kind", Number}, buffer}, true,
 			"all of kind 0 params, 1 query, 2 headers: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
-		{"request_body", []Param{{"offset", Number}, room}, true, "the exact bytes; returns how many remain from `offset`"},
-		{"context", []Param{room}, true,
+		{"request_body", []Param{{"offset", Number}, buffer}, true, "the exact bytes; returns how many remain from `offset`"},
+		{"context", []Param{buffer}, true,
 			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
 		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true,
@@ -76,7 +76,7 @@ func Functions() []Function {
 			"the answer is the result of the last `call`, not copied through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` when there is none"},
 		{"call", []Param{{"op", Text}, {"args", Bytes}}, true,
 			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
-		{"call_result", []Param{{"offset", Number}, room}, true,
+		{"call_result", []Param{{"offset", Number}, buffer}, true,
 			"reads the last result, or the error's `{code, message}`; returns how many bytes remain from `offset`"},
 		{"call_start", []Param{{"op", Text}, {"args", Bytes}}, true,
 			"starts an operation and returns its ticket, 0 or more, at once; an operation that does not wait is completed before"},

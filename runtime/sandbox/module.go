@@ -201,10 +201,10 @@ func (m *Module) initialize(load context.Context) error {
 	case err != nil:
 		return refuse("fails before its first request: %s%s", compile.Quote(compile.FirstLine(err), 500), last.suffix())
 	}
-	if len(m.program.Unfit) > 0 || !e.optimizations.snapshot {
+	if len(m.program.Unrestorable) > 0 || !e.optimizations.snapshot {
 		if e.optimizations.snapshot {
 			e.options.Logger.Warn("module cannot be restored",
-				"module", m.name, "because", strings.Join(m.program.Unfit, "; "))
+				"module", m.name, "because", strings.Join(m.program.Unrestorable, "; "))
 		}
 		s.discard()
 		return nil

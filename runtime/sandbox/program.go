@@ -66,8 +66,8 @@ type program struct {
 	Stack              *wasm.StackPointer // nil: there is none
 	// MinPages and MaxPages are as the module declares them.
 	MinPages, MaxPages uint32
-	// Unfit says why an instance cannot be restored; empty if it can.
-	Unfit []string
+	// Unrestorable says why an instance cannot be restored; empty if it can.
+	Unrestorable []string
 }
 
 // prepare checks, rewrites and compiles a module.
@@ -102,7 +102,7 @@ func (e *Engine) rewrite(ctx context.Context, m *wasm.Module, stub []string) (*p
 		return nil, refuse("%v", err)
 	}
 	p := &program{
-		Unfit: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions(),
+		Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions(),
 	}
 	if stack, ok := m.StackPointer(); ok {
 		p.Stack = &stack

@@ -22,7 +22,8 @@ func isStub(i wasm.Import, stub []string) bool {
 
 // stubs provides the functions, and returns their names: a module of its own for each name and type, because
 // two programs may import one name with different types. nil: there are none.
-func (e *Engine) stubs(ctx context.Context, m *wasm.Module, stub []string) (func(wasm.Import) (module, name string), error) {
+func (e *Engine) stubs(
+	ctx context.Context, m *wasm.Module, stub []string) (func(wasm.Import) (module, name string), error) {
 	names := map[string]string{} // modules by names and types
 	for _, i := range m.Imports() {
 		if !isStub(i, stub) {

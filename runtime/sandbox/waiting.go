@@ -73,7 +73,7 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	if with != nil && with.Timeout > 0 {
 		timeout, must = with.Timeout, true
 	}
-	if problem := m.unfitToWait(); problem != nil {
+	if problem := m.cannotWait(); problem != nil {
 		if must {
 			return false, problem
 		}
@@ -123,16 +123,16 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	return true, nil
 }
 
-// unfitToWait says why the program cannot be continued.
-func (m *Module) unfitToWait() error {
+// cannotWait says why the program cannot be continued.
+func (m *Module) cannotWait() error {
 	const begin = "waits for requests, and cannot be continued: "
 	switch {
 	case !capture.Available():
 		return refuse(begin+"%v", capture.ErrUnavailable)
 	case m.fresh:
 		return refuse(begin + "the schema says that it is fresh")
-	case len(m.program.Unfit) > 0:
-		return refuse(begin+"it %s", strings.Join(m.program.Unfit, "; "))
+	case len(m.program.Unrestorable) > 0:
+		return refuse(begin+"it %s", strings.Join(m.program.Unrestorable, "; "))
 	case !m.engine.optimizations.programs:
 		return refuse(begin + "a self-test failed: see the line with optimization=programs in the log")
 	}
@@ -140,7 +140,8 @@ func (m *Module) unfitToWait() error {
 }
 
 // startOnce starts the program in a sandbox of its own.
-func (m *Module) startOnce(load context.Context, input hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
+func (m *Module) startOnce(
+	load context.Context, input hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
 	ctx, cancel := context.WithTimeout(load, timeout)
 	defer cancel()
 	last := &lastError{Handler: log.Handler()}
@@ -184,7 +185,8 @@ func (m *Module) startOnce(load context.Context, input hostabi.StartInput, timeo
 }
 
 // startError returns the error of a start that ended with err; nil: the program waits.
-func (m *Module) startError(load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
+func (m *Module) startError(
+	load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	switch {
 	case errors.Is(err, hostabi.ErrWaits):

@@ -395,7 +395,7 @@ func (b binding) given() (n int) {
 		return 1
 	}
 	for _, param := range b.function.Params {
-		if param.Kind != abi.Room {
+		if param.Kind != abi.Buffer {
 			n++
 		}
 	}
@@ -486,7 +486,7 @@ func (p *program) takeArguments(a *assembler, f abi.Function) (hasOutput bool) {
 			p.dropBefore(a, f, i)
 			exception(a)
 			a.op(opReturn, opEnd)
-		case abi.Room:
+		case abi.Buffer:
 			hasOutput = true
 			continue
 		default:
@@ -514,7 +514,7 @@ func (p *program) pass(a *assembler, f abi.Function, pushOutput func()) {
 			a.get(uint32(firstLocal + i))
 		case abi.Text, abi.Bytes:
 			a.get(uint32(firstLocal + i)).i32(p.slot(i)).load(0)
-		case abi.Room:
+		case abi.Buffer:
 			pushOutput()
 		}
 	}

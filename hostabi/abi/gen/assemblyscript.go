@@ -20,7 +20,7 @@ func assemblyScript() string {
 				params = append(params, p.Name+": i32")
 			case abi.Text, abi.Bytes:
 				params = append(params, p.Name+": usize", p.Name+"Length: i32")
-			case abi.Room:
+			case abi.Buffer:
 				params = append(params, p.Name+": usize", "capacity: i32")
 			}
 		}

@@ -38,7 +38,7 @@ func cPart() string {
 				params = append(params, "const char *"+p.Name, "uint32_t "+p.Name+"_len")
 			case abi.Bytes:
 				params = append(params, "const void *"+p.Name, "uint32_t "+p.Name+"_len")
-			case abi.Room:
+			case abi.Buffer:
 				params = append(params, "void *"+p.Name, "uint32_t cap")
 			}
 		}

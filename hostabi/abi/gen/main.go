@@ -111,7 +111,7 @@ func signature(f abi.Function) string {
 		switch p.Kind {
 		case abi.Number:
 			words = append(words, p.Name)
-		case abi.Room:
+		case abi.Buffer:
 			words = append(words, p.Name, "cap")
 		case abi.Text, abi.Bytes:
 			words = append(words, p.Name, "len")
@@ -180,7 +180,7 @@ func goImports() string {
 				params = append(params, p.Name+" string")
 			case abi.Bytes:
 				params = append(params, p.Name+" unsafe.Pointer", "length uint32")
-			case abi.Room:
+			case abi.Buffer:
 				params = append(params, p.Name+" unsafe.Pointer", "capacity uint32")
 			}
 		}

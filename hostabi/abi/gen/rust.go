@@ -52,7 +52,7 @@ func rust() string {
 				params = append(params, p.Name+": u32")
 			case abi.Text, abi.Bytes:
 				params = append(params, p.Name+": *const u8", p.Name+"_len: usize")
-			case abi.Room:
+			case abi.Buffer:
 				params = append(params, p.Name+": *mut u8", "cap: usize")
 			}
 		}
