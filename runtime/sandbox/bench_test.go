@@ -15,6 +15,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/files"
 	"runner.example/runtime/sandbox"
 	"runner.example/tests/bench/arms"
 )
@@ -78,25 +79,41 @@ func BenchmarkSteady(b *testing.B) {
 }
 
 // BenchmarkIdle measures the memory of an idle sandbox: after a request, and after a long
-// idle time. RUNNER_BENCH_MODULES names more modules, as name=path,…: programs, or with a handler hello.
+// idle time. RUNNER_BENCH_MODULES names more modules, as name=path,…: programs, or with a handler hello. A program
+// name=path=directory runs main.py of that directory.
 func BenchmarkIdle(b *testing.B) {
 	const n = 300
 	type row struct {
 		name, handler string
 		wasm          []byte
+		settings      sandbox.Settings
 	}
-	rows := []row{{"small", "handle", assemble(b, "small")}, {"go", "handle", buildGo(b, "gohello")}}
+	rows := []row{{name: "small", handler: "handle", wasm: assemble(b, "small")}, {name: "go", handler: "handle", wasm: buildGo(b, "gohello")}}
 	for pair := range strings.FieldsFuncSeq(os.Getenv("RUNNER_BENCH_MODULES"), func(c rune) bool { return c == ',' }) {
 		name, path, _ := strings.Cut(pair, "=")
+		path, dir, script := strings.Cut(path, "=")
 		wasm, err := os.ReadFile(path)
 		if err != nil {
 			b.Fatal(err)
 		}
-		rows = append(rows, row{name, "hello", wasm})
+		r := row{name: name, handler: "hello", wasm: wasm}
+		if script {
+			text, err := os.ReadFile(filepath.Join(dir, "main.py"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			main := files.File{Path: "main.py", Size: int64(len(text)), Read: func() ([]byte, error) { return text, nil }}
+			r.settings.Program = &sandbox.Program{Args: []string{"/app/main.py"}, Files: []files.File{main}, Timeout: time.Minute}
+			r.handler = name
+		}
+		rows = append(rows, r)
 	}
 	for _, row := range rows {
 		b.Run(row.name, func(b *testing.B) {
-			m := load(b, newEngine(b, sandbox.Options{TotalMemoryBytes: 1 << 40}), row.wasm)
+			m, err := newEngine(b, sandbox.Options{TotalMemoryBytes: 1 << 40}).LoadAs(b.Context(), row.name+".wasm", row.wasm, row.settings)
+			if err != nil {
+				b.Fatal(err)
+			}
 			call := newCall(context.Background(), new(bytes.Buffer))
 			call.Request.Body = []byte(orderJSON)
 			call.Request.Params = []abi.Pair{{Name: []byte("what"), Value: []byte("hello")}}

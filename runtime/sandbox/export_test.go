@@ -175,7 +175,7 @@ func (m *Module) Fill(n int, call *hostabi.Call, handler string) error {
 		}
 		call.Begin()
 		index := m.byName[handler]
-		err = s.call(m.claim(call, index), index)
+		_, err = classify(call, nil, s.call(m.claim(call, index), index))
 		s.finish()
 		if err := errors.Join(err, s.restore(call, index, err)); err != nil {
 			return err

@@ -50,6 +50,7 @@ func languages() []*language {
 		{name: "C++", directory: "cpp"},
 		{name: "AssemblyScript", directory: "as"},
 		{name: "CGI program in C", directory: "cgi"},
+		{name: "waiting program in C", directory: "waiting"},
 	}
 }
 
@@ -93,19 +94,28 @@ func hundredRows() string {
 	return "[" + strings.Join(rows, ",") + "]"
 }
 
+// measuredSchema reads the schema of the guests.
+func measuredSchema() (*schema.Schema, string, error) {
+	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
+	if err != nil {
+		return nil, "", err
+	}
+	app, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: text}}, compiler.Options{})
+	if found.HasErrors() {
+		return nil, "", fmt.Errorf("%s: %v", guestsDir, found.Sorted())
+	}
+	return app, string(text), nil
+}
+
 // measureLanguages builds the guests and measures them in turns. A language whose guest
 // cannot be built is reported as missing; any other failure is an error.
 func measureLanguages(rounds int) (_ []*language, err error) {
 	ctx := context.Background()
-	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
+	app, text, err := measuredSchema()
 	if err != nil {
 		return nil, err
 	}
-	sources := []diag.Source{{Name: "app.schema", Text: text}}
-	app, found := compiler.Compile(sources, compiler.Options{})
-	if found.HasErrors() {
-		return nil, fmt.Errorf("%s: %v", guestsDir, found.Sorted())
-	}
+	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
 	all := languages()
 	var there []*language
 	for _, l := range all {
@@ -169,15 +179,10 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 func (l *language) build(ctx context.Context, app *schema.Schema) error {
 	l.calls, l.pages = map[string][]float64{}, map[string]int{}
 	dir := filepath.Join(guestsDir, l.directory)
-	if l.directory == "cgi" {
+	if l.directory == "cgi" || l.directory == "waiting" {
 		l.path = filepath.Join(dir, "build", "program.wasm")
-		if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
+		if err := compileC(filepath.Join(dir, "program.c"), l.path); err != nil {
 			return err
-		}
-		said, err := exec.Command("clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O2", "-Wl,--strip-all", "-Isdk/c",
-			filepath.Join(dir, "program.c"), "-o", l.path).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%w %s", err, said)
 		}
 	} else {
 		cache, err := os.UserCacheDir()
@@ -199,6 +204,19 @@ func (l *language) build(ctx context.Context, app *schema.Schema) error {
 		l.size = info.Size()
 	}
 	return err
+}
+
+// compileC compiles a program in C, which can use the SDK.
+func compileC(source, out string) error {
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		return err
+	}
+	said, err := exec.Command("clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O2", "-Wl,--strip-all", "-Isdk/c",
+		source, "-o", out).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w %s", err, said)
+	}
+	return nil
 }
 
 func (l *language) load(ctx context.Context, engine *sandbox.Engine) (*sandbox.Module, error) {
@@ -318,7 +336,7 @@ func (l *language) measureCalls(ctx context.Context, h *host, t task, module *sa
 }
 
 // idleBenchmarks measure the memory of idle sandboxes.
-var idleBenchmarks = []string{"test", "-run", "^$", "-bench", "Idle/guest", "-benchtime", "5x", "./runtime/sandbox"}
+var idleBenchmarks = []string{"test", "-run", "^$", "-bench", "Idle/(guest|python)", "-benchtime", "5x", "./runtime/sandbox"}
 
 // measureIdle measures idle sandboxes of the guests that are there.
 func measureIdle(all []*language) (metrics, error) {
@@ -332,8 +350,13 @@ func measureIdle(all []*language) (metrics, error) {
 			paths = append(paths, "guest-"+l.directory+"="+path)
 		}
 	}
+	return idleOf(paths...)
+}
+
+// idleOf measures idle sandboxes of modules, name=path or name=path=directory.
+func idleOf(modules ...string) (metrics, error) {
 	cmd := exec.Command("tools/go.sh", idleBenchmarks...)
-	cmd.Env = append(os.Environ(), "RUNNER_BENCH_MODULES="+strings.Join(paths, ","))
+	cmd.Env = append(os.Environ(), "RUNNER_BENCH_MODULES="+strings.Join(modules, ","))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(idleBenchmarks, " "), err, out)

@@ -30,6 +30,7 @@ func main() {
 	guests := flag.Bool("languages", false, "measure the languages alone and write no report")
 	parts := flag.Bool("parts", false, "measure the parts of requests in TypeScript and Go alone and write no report")
 	computes := flag.Bool("tasks", false, "measure the tasks that compute alone and write no report")
+	programs := flag.Bool("programs", false, "measure the programs that start once alone and write no report")
 	var runners []string
 	const usage = "the runner (default bin/runner); with -tasks repeatable: the others are compared with the first"
 	flag.Func("runner", usage, func(path string) error {
@@ -48,6 +49,8 @@ func main() {
 		err = errors.New("only -tasks compares runners: give one -runner")
 	case *guests:
 		err = printLanguages(*rounds)
+	case *programs:
+		err = printPrograms(*rounds, *length, runners[0])
 	case *parts:
 		err = printParts(*rounds)
 	case *servers:
@@ -125,8 +128,13 @@ func bench(rounds int, length time.Duration, out, runner string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(os.Stderr, "measuring programs that start once")
+	programs, err := measurePrograms(rounds, length, dir, runner)
+	if err != nil {
+		return err
+	}
 	report := render(arms, computing, rounds, length, others, micro, rows, jobs, script,
-		languageTable(guests, idle), partsTable(parts))
+		languageTable(guests, idle), programTable(programs), partsTable(parts))
 	fmt.Print(report)
 	plot := strings.TrimSuffix(out, ".md") + ".svg"
 	if err := os.WriteFile(plot, []byte(draw(arms)), 0o644); err != nil {

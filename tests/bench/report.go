@@ -104,7 +104,7 @@ func goals(arms []*arm, m metrics) string {
 }
 
 func render(arms []*arm, computing *computing, rounds int, length time.Duration, others float64,
-	micro, rows, jobs []byte, script scriptTimes, languages, parts string) string {
+	micro, rows, jobs []byte, script scriptTimes, languages, programs, parts string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Performance\n\n`make bench` measures and writes this page. wrk holds 32 connections on loopback; server and load\n"+
 		"share %d cores; %s. The servers are measured in turns, %s each, for %d rounds. The report uses the\n"+
@@ -126,6 +126,9 @@ func render(arms []*arm, computing *computing, rounds int, length time.Duration,
 	b.WriteString("\n## Languages\n\n")
 	b.WriteString(languagesText)
 	b.WriteString(languages)
+	b.WriteString("\n## Programs that start once\n\n")
+	b.WriteString(programsText)
+	b.WriteString(programs)
 	b.WriteString("\n## Where the time goes\n\n")
 	b.WriteString(partsText)
 	b.WriteString(parts)
@@ -141,6 +144,7 @@ func render(arms []*arm, computing *computing, rounds int, length time.Duration,
 		"    bin/bench -tasks          # the tasks that compute alone; writes no report\n" +
 		"    bin/bench -tasks -runner bin/runner -runner bin/other # two builds of the runner, in turns\n" +
 		"    bin/bench -languages      # the languages alone; writes no report\n" +
+		"    bin/bench -programs       # the programs that start once alone; writes no report\n" +
 		"    bin/bench -parts          # the parts of requests alone; writes no report\n")
 	for _, c := range []struct {
 		dir  string

@@ -24,8 +24,6 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
-	"runner.example/internal/diag"
-	"runner.example/schema/compiler"
 	"runner.example/tests/bench/tasks/work"
 )
 
@@ -380,13 +378,9 @@ var serverLanguages = []string{"ts", "go", "rust", "c"}
 
 // guestApps builds the guests of serverLanguages, and an app directory for each.
 func guestApps(dir string) (all []guestApp, err error) {
-	text, err := os.ReadFile(filepath.Join(guestsDir, "app.schema"))
+	app, text, err := measuredSchema()
 	if err != nil {
 		return nil, err
-	}
-	app, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: text}}, compiler.Options{})
-	if found.HasErrors() {
-		return nil, fmt.Errorf("%s: %v", guestsDir, found.Sorted())
 	}
 	for _, l := range languages() {
 		if !slices.Contains(serverLanguages, l.directory) {
@@ -401,7 +395,7 @@ func guestApps(dir string) (all []guestApp, err error) {
 			return nil, err
 		}
 		g := guestApp{l.name, filepath.Join(dir, l.directory)}
-		if err := writeApp(g.app, string(text), "guest", wasm); err != nil {
+		if err := writeApp(g.app, text, "guest", wasm); err != nil {
 			return nil, err
 		}
 		all = append(all, g)
