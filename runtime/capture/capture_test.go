@@ -522,6 +522,30 @@ func TestContinuedRunsEndAsOthers(t *testing.T) {
 	})
 }
 
+// ends is an error with which a host function ends a call, with a trace or without.
+type ends struct{ without bool }
+
+func (e *ends) Error() string  { return "the guest is done" }
+func (e *ends) EndsCall() bool { return e.without }
+
+// A call that a host function ends has no trace, and its instance can be called again.
+func TestACallEndsWithoutATrace(t *testing.T) {
+	p := compile(t, wazero.NewRuntimeConfigCompiler(), false, `(func (export "run") (call $nest))`)
+	m, err := p.InstantiateModule(p.ctx, p.compiled, wazero.NewModuleConfig().WithName(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var end *ends
+	ctx := context.WithValue(p.ctx, guestKey{}, &guest{nest: func() { panic(end) }})
+	for _, without := range []bool{true, false, true} {
+		end = &ends{without}
+		_, err := m.ExportedFunction("run").Call(ctx)
+		if !errors.Is(err, end) || strings.Contains(err.Error(), "wasm stack trace") == (without && capture.Available()) {
+			t.Errorf("ends without a trace: %v, the error is %v", without, err)
+		}
+	}
+}
+
 func TestADeadlineEndsAContinuedRun(t *testing.T) {
 	p := compile(t, compiler.WithCloseOnContextDone(true), false, `
   (memory (export "memory") 1 1)
