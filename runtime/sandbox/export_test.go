@@ -86,7 +86,7 @@ func (s *sandbox) differs() error {
 		}
 	}
 	for i, f := range s.functions {
-		if n := s.engine.optimizations.stack.size(f); n > keptStack {
+		if n := s.engine.optimizations.stack.size(f); n > s.module.keptStack() {
 			return fmt.Errorf("handler %q keeps a stack of %d bytes", s.module.handlers[i], n)
 		}
 	}

@@ -42,17 +42,21 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 	}
 	s.resetGlobals()
 	at := s.module.functionOf(handler)
-	kept := keptStack
-	if w := s.module.waiting; w != nil {
-		kept = max(kept, 4*w.state.Size().Stack)
-	}
-	if optimizations.stack.size(s.functions[at]) > kept || err != nil && !optimizations.reuse {
+	if optimizations.stack.size(s.functions[at]) > s.module.keptStack() || err != nil && !optimizations.reuse {
 		s.functions[at] = nil
 	}
 	if s.reseed != nil && optimizations.stack.size(s.reseed) > keptStack {
 		s.reseed = s.function(exportReseed)
 	}
 	return nil
+}
+
+// keptStack is keptStack, or more for a program that continues with a large one: it needs that again.
+func (m *Module) keptStack() int {
+	if m.waiting == nil {
+		return keptStack
+	}
+	return max(keptStack, 4*m.waiting.state.Size().Stack)
 }
 
 // shrink releases the memory that grew. To wazero this is a growth by a page for which the
