@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -84,13 +85,20 @@ func dump(t testing.TB, m *sandbox.Module) []byte {
 // After any end of a request the sandbox is as it was before, byte for byte, with each
 // fallback. A guest that reads everything finds nothing of the request.
 func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
+	eachKind(t, testASandboxIsRestoredAfterAnyEndOfARequest)
+}
+
+func testASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T, as kind) {
 	const canary = "rnk_CANARYcanaryCANARYcanary"
 	rounds := 3
 	if testing.Short() {
 		rounds = 1
 	}
-	wasm := assemble(t, "cases")
+	wasm := as.file(t, "cases")
 	for name, disabled := range fallbacks {
+		if as.waits && !restores(name) {
+			continue // without images no program waits
+		}
 		t.Run(name, func(t *testing.T) {
 			m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, Disable: disabled, NoBreaker: true}), wasm)
 			first := slices.Clone(dump(t, m))
@@ -117,7 +125,11 @@ func TestASandboxIsRestoredAfterAnyEndOfARequest(t *testing.T) {
 
 // Sandboxes are reused if possible. Otherwise the test above would test nothing.
 func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true}), assemble(t, "cases"))
+	eachKind(t, testASandboxIsUsedAgainUnlessTheHostFailed)
+}
+
+func testASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true}), as.file(t, "cases"))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	for way := range ways {
 		runWay(t, m, call, way, "x")
@@ -135,18 +147,43 @@ func TestASandboxIsUsedAgainUnlessTheHostFailed(t *testing.T) {
 	}
 }
 
-// Many concurrent requests of all kinds each find a restored sandbox.
+// inNewStack calls f in a goroutine of its own, whose stack is too small and grows at a random depth, perhaps within f.
+func inNewStack(chance *rand.Rand, f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		below(chance.IntN(64), f)
+	}()
+	<-done
+}
+
+// below calls f with so many frames of half a kilobyte above it.
+func below(frames int, f func()) {
+	var frame [512]byte
+	if frames == 0 {
+		f()
+	} else {
+		below(frames-1, f)
+	}
+	runtime.KeepAlive(&frame)
+}
+
+// Many concurrent requests of all kinds each find a restored sandbox, while garbage is collected and stacks grow.
 func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
+	eachKind(t, testConcurrentRequestsFindRestoredSandboxes)
+}
+
+func testConcurrentRequestsFindRestoredSandboxes(t *testing.T, as kind) {
 	n := 4000
 	if testing.Short() {
 		n = 1000
 	}
 	if soak {
-		n = 1_000_000
+		n = 500_000
 	}
 	// With a stopped clock no run is long, so none is refused by the CPU queue.
 	still := func() time.Duration { return 0 }
-	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true, Now: still}), assemble(t, "cases"))
+	m := load(t, newEngine(t, sandbox.Options{MemoryBytes: 16 << 20, NoBreaker: true, Now: still}), as.file(t, "cases"))
 	want := slices.Clone(dump(t, m))
 	var names []string
 	for way := range ways {
@@ -164,6 +201,9 @@ func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 			chance := rand.New(rand.NewPCG(seed, worker))
 			call := newCall(context.Background(), new(bytes.Buffer))
 			for i := range n / parallel {
+				if chance.IntN(300) == 0 {
+					runtime.GC()
+				}
 				if chance.IntN(8) == 0 {
 					call.Context = context.Background()
 					if err := m.Run(call, "dump"); err != nil || !bytes.Equal(call.Response.Body, want) {
@@ -172,7 +212,14 @@ func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 					}
 					continue
 				}
-				runWay(t, m, call, names[chance.IntN(len(names))], fmt.Sprintf("secret %d of %d", i, worker))
+				run := func() {
+					runWay(t, m, call, names[chance.IntN(len(names))], fmt.Sprintf("secret %d of %d", i, worker))
+				}
+				if chance.IntN(8) == 0 {
+					inNewStack(chance, run)
+				} else {
+					run()
+				}
 			}
 		})
 	}
@@ -185,8 +232,15 @@ func TestConcurrentRequestsFindRestoredSandboxes(t *testing.T) {
 // Random numbers never repeat, neither those of the host nor those of a state in guest
 // memory that runner_reseed seeds again.
 func TestTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T) {
+	eachKind(t, testTwoRequestsNeverSeeTheSameRandomNumbers)
+}
+
+func testTwoRequestsNeverSeeTheSameRandomNumbers(t *testing.T, as kind) {
 	for _, disabled := range [][]string{nil, {sandbox.OptSnapshot}} {
-		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), assemble(t, "cases"))
+		if as.waits && disabled != nil {
+			return // without images no program waits
+		}
+		m := load(t, newEngine(t, sandbox.Options{Disable: disabled}), as.file(t, "cases"))
 		seen := map[string]bool{}
 		for range 200 {
 			call, err := within(t, plenty, m, "seed")
@@ -264,7 +318,11 @@ func TestAGoHandlerIsRestoredToo(t *testing.T) {
 }
 
 func TestARunInASteadyStateAllocatesNothing(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "small"))
+	eachKind(t, testARunInASteadyStateAllocatesNothing)
+}
+
+func testARunInASteadyStateAllocatesNothing(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{}), as.file(t, "small"))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	allocs := testing.AllocsPerRun(5000, func() {
 		if err := m.Run(call, "handle"); err != nil {

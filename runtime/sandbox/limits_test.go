@@ -55,7 +55,11 @@ func (c *stepClock) options() sandbox.Options {
 
 // A guest that does not call the host ends at the first refill after its deadline.
 func TestAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	eachKind(t, testAGuestEndsAtTheFirstRefillAfterItsDeadline)
+}
+
+func testAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), as.file(t, "cases"))
 	for _, handler := range []string{"loop", "tree", "dive", "fill"} {
 		for _, left := range []int{0, 1, 7, 50} {
 			ctx := &countdown{Context: context.Background(), left: left}
@@ -70,8 +74,10 @@ func TestAGuestEndsAtTheFirstRefillAfterItsDeadline(t *testing.T) {
 	}
 }
 
-func TestRefillsAreAtMostASliceApart(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+func TestRefillsAreAtMostASliceApart(t *testing.T) { eachKind(t, testRefillsAreAtMostASliceApart) }
+
+func testRefillsAreAtMostASliceApart(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{}), as.file(t, "cases"))
 	for _, passes := range []uint32{100_000, 1_000_000, 10_000_000} {
 		ctx := &countdown{Context: context.Background(), left: 1 << 30}
 		call := newCall(ctx, new(bytes.Buffer))
@@ -92,7 +98,11 @@ func TestRefillsAreAtMostASliceApart(t *testing.T) {
 }
 
 func TestCPUTimeIsLimitedForAllRunsOfARequestTogether(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	eachKind(t, testCPUTimeIsLimitedForAllRunsOfARequestTogether)
+}
+
+func testCPUTimeIsLimitedForAllRunsOfARequestTogether(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), as.file(t, "cases"))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	call.Host.Limits.CPU = 20 * time.Millisecond
 	run := func(attempt int, handler string) error {
@@ -114,8 +124,10 @@ func TestCPUTimeIsLimitedForAllRunsOfARequestTogether(t *testing.T) {
 	}
 }
 
-func TestWaitingIsNotCPUTime(t *testing.T) {
-	wasm := assemble(t, "cases")
+func TestWaitingIsNotCPUTime(t *testing.T) { eachKind(t, testWaitingIsNotCPUTime) }
+
+func testWaitingIsNotCPUTime(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		m := load(t, newEngine(t, sandbox.Options{}), wasm)
 		call := newCall(context.Background(), new(bytes.Buffer))
@@ -128,7 +140,11 @@ func TestWaitingIsNotCPUTime(t *testing.T) {
 
 // A recursion may take more native stack than each guest has, and takes guest memory for it.
 func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
-	wasm := assembleText(t, `(module
+	eachKind(t, testADeepRecursionIsPaidForWithMemory)
+}
+
+func testADeepRecursionIsPaidForWithMemory(t *testing.T, as kind) {
+	wasm := as.text(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 		(memory (export "memory") 1)
 		(func $down (param i32) (result i32)
@@ -155,6 +171,10 @@ func TestADeepRecursionIsPaidForWithMemory(t *testing.T) {
 
 // The stack of a guest is limited to 16 MiB, which are three steps of 8 MiB of guest memory.
 func TestAnEndlessRecursionTakesAtMostThreeSteps(t *testing.T) {
+	eachKind(t, testAnEndlessRecursionTakesAtMostThreeSteps)
+}
+
+func testAnEndlessRecursionTakesAtMostThreeSteps(t *testing.T, as kind) {
 	var e *sandbox.Engine
 	var most int64
 	now := func() time.Duration { // called at each refill, by the guest
@@ -164,7 +184,7 @@ func TestAnEndlessRecursionTakesAtMostThreeSteps(t *testing.T) {
 		return 0
 	}
 	e = newEngine(t, sandbox.Options{NoBreaker: true, Now: now, CPUTime: func() time.Duration { return 0 }})
-	m := load(t, e, assembleText(t, `(module
+	m := load(t, e, as.text(t, `(module
 		(memory (export "memory") 1)
 		(func $down (param i32) (result i32) (i32.add (i32.const 1) (call $down (local.get 0))))
 		(func (export "down") (drop (call $down (i32.const 0)))))`))
@@ -178,11 +198,15 @@ func TestAnEndlessRecursionTakesAtMostThreeSteps(t *testing.T) {
 }
 
 func TestTheStackOfADeepRecursionIsReleased(t *testing.T) {
+	eachKind(t, testTheStackOfADeepRecursionIsReleased)
+}
+
+func testTheStackOfADeepRecursionIsReleased(t *testing.T, as kind) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
 	e := newEngine(t, sandbox.Options{NoBreaker: true, QueueWait: plenty})
-	m := load(t, e, assemble(t, "cases"))
+	m := load(t, e, as.file(t, "cases"))
 	heap := func() int64 {
 		var s runtime.MemStats
 		runtime.GC()
@@ -217,7 +241,11 @@ func TestTheStackOfADeepRecursionIsReleased(t *testing.T) {
 }
 
 func TestABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T) {
-	wasm := assemble(t, "cases")
+	eachKind(t, testABreakerOpensAfterFiveTimeOutsInAMinute)
+}
+
+func testABreakerOpensAfterFiveTimeOutsInAMinute(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{})
 		m := load(t, e, wasm)
@@ -430,7 +458,11 @@ func TestAHandlerThatFailsForFiveCallersIsUnavailableToAll(t *testing.T) {
 
 // When a server stops its handlers, their breakers do not count that.
 func TestARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+	eachKind(t, testARunThatIsCancelledDoesNotCountAgainstItsHandler)
+}
+
+func testARunThatIsCancelledDoesNotCountAgainstItsHandler(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{}), as.file(t, "cases"))
 	for range 10 {
 		ctx, cancel := context.WithCancel(context.Background())
 		calls := &cancelled{Context: ctx, cancel: cancel, left: 1000}
@@ -458,7 +490,11 @@ func (c *cancelled) Err() error {
 // The time in which a request has queued for a slot is not that of its handler: a run that had less than a
 // quarter of all time does not count.
 func TestARunThatMostlyQueuedForASlotDoesNotCountAgainstItsHandler(t *testing.T) {
-	wasm := assemble(t, "cases")
+	eachKind(t, testARunThatMostlyQueuedForASlotDoesNotCountAgainstItsHandler)
+}
+
+func testARunThatMostlyQueuedForASlotDoesNotCountAgainstItsHandler(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		for queued, want := range map[time.Duration]fault.Code{900 * time.Millisecond: "", 700 * time.Millisecond: fault.HandlerUnavailable} {
 			e := newEngine(t, sandbox.Options{Instances: 1, QueueWait: time.Minute})
@@ -478,7 +514,11 @@ func TestARunThatMostlyQueuedForASlotDoesNotCountAgainstItsHandler(t *testing.T)
 }
 
 func TestExhaustedStacksOpenABreakerToo(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "cases"))
+	eachKind(t, testExhaustedStacksOpenABreakerToo)
+}
+
+func testExhaustedStacksOpenABreakerToo(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{}), as.file(t, "cases"))
 	for range 5 {
 		if _, err := within(t, plenty, m, "stack"); fault.CodeOf(err) != fault.HandlerFailed {
 			t.Fatalf("ends with %v", err)
@@ -519,7 +559,11 @@ func TestAStackOverflowOfTheCompilerIsRecognized(t *testing.T) {
 }
 
 func TestIdleSandboxesReleaseTheirMemory(t *testing.T) {
-	wasm := assemble(t, "cases")
+	eachKind(t, testIdleSandboxesReleaseTheirMemory)
+}
+
+func testIdleSandboxesReleaseTheirMemory(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{IdleTime: 10 * time.Second})
 		m := load(t, e, wasm)
@@ -563,7 +607,11 @@ func TestIdleSandboxesReleaseTheirMemory(t *testing.T) {
 
 // The sandbox that was used last is used next, also after others were trimmed.
 func TestATrimmedSandboxIsUsedAfterOthers(t *testing.T) {
-	wasm := assemble(t, "cases")
+	eachKind(t, testATrimmedSandboxIsUsedAfterOthers)
+}
+
+func testATrimmedSandboxIsUsedAfterOthers(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		m := load(t, newEngine(t, sandbox.Options{IdleTime: 10 * time.Second}), wasm) // it looks every 2.5 s
 		run := func(handler string) {
@@ -580,19 +628,25 @@ func TestATrimmedSandboxIsUsedAfterOthers(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		run("normal") // in one of them
 		time.Sleep(9 * time.Second)
-		if n := m.KeptFunctions(); n != 2 { // the other has released its functions
+		kept := 2
+		if as.waits {
+			kept = 1 // for both handlers
+		}
+		if n := m.KeptFunctions(); n != kept { // the other has released its functions
 			t.Fatalf("%d functions are kept, want those of one sandbox", n)
 		}
 		run("normal")
 		time.Sleep(3 * time.Second)
-		if n := m.KeptFunctions(); n != 2 {
+		if n := m.KeptFunctions(); n != kept {
 			t.Errorf("%d functions are kept: the trimmed sandbox was used", n)
 		}
 	})
 }
 
-func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
-	wasm := assemble(t, "cases")
+func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) { eachKind(t, testTheMemoryOfAllGuestsIsLimited) }
+
+func testTheMemoryOfAllGuestsIsLimited(t *testing.T, as kind) {
+	wasm := as.file(t, "cases")
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(t, sandbox.Options{MemoryBytes: 8 << 20, TotalMemoryBytes: 8 << 20})
 		m := load(t, e, wasm)
@@ -635,8 +689,12 @@ func TestTheMemoryOfAllGuestsIsLimited(t *testing.T) {
 
 // Guests that are large or wait leave memory to small ones that run.
 func TestSmallGuestsFindMemoryBesideLargeOnes(t *testing.T) {
+	eachKind(t, testSmallGuestsFindMemoryBesideLargeOnes)
+}
+
+func testSmallGuestsFindMemoryBesideLargeOnes(t *testing.T, as kind) {
 	const page = 64 << 10
-	wasm := assembleText(t, `(module
+	wasm := as.text(t, `(module
 		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
 		(memory (export "memory") 4)
@@ -676,16 +734,22 @@ func TestSmallGuestsFindMemoryBesideLargeOnes(t *testing.T) {
 // Idle sandboxes are discarded when others need their memory: not more than necessary, and
 // none if all of them have too little.
 func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
+	eachKind(t, testIdleSandboxesAreDiscardedOnlyIfThatHelps)
+}
+
+func testIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T, as kind) {
 	const page = 64 << 10
-	e := newEngine(t, sandbox.Options{MemoryBytes: 64 * page, TotalMemoryBytes: 64 * page, NoBreaker: true})
+	// Loading a program that waits takes two sandboxes, beside two modules with their images.
+	e := newEngine(t, sandbox.Options{MemoryBytes: 65 * page, TotalMemoryBytes: 65 * page, NoBreaker: true})
 	load16 := func(most string) *sandbox.Module {
-		return load(t, e, assembleText(t, `(module
+		return load(t, e, as.text(t, `(module
 			(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
 			(memory (export "memory") 16 `+most+`)
-			(func (export "hello") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
-			(func (export "grow") (drop (memory.grow (i32.const 24))) (call 1))
+			(func $answer (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+			(func (export "hello") (call $answer))
+			(func (export "grow") (drop (memory.grow (i32.const 24))) (call $answer))
 			(func (export "growTooMuch")
-				(if (i32.ne (memory.grow (i32.const 60)) (i32.const -1)) (then unreachable)) (call 1)))`))
+				(if (i32.ne (memory.grow (i32.const 60)) (i32.const -1)) (then unreachable)) (call $answer)))`))
 	}
 	modules := []*sandbox.Module{load16(""), load16("16"), load16("17")} // 48 pages, 16 of them of each
 	idle := func() (n int) {
@@ -711,7 +775,11 @@ func TestIdleSandboxesAreDiscardedOnlyIfThatHelps(t *testing.T) {
 // A guest that only computes does not stop the garbage collector. Without fuel the
 // collections would wait for the end of the guests, and the test would hang.
 func TestSpinningGuestsDoNotStopTheCollector(t *testing.T) {
-	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), assemble(t, "cases"))
+	eachKind(t, testSpinningGuestsDoNotStopTheCollector)
+}
+
+func testSpinningGuestsDoNotStopTheCollector(t *testing.T, as kind) {
+	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true}), as.file(t, "cases"))
 	ctx, stop := context.WithCancel(context.Background())
 	var guests sync.WaitGroup
 	for _, handler := range []string{"loop", "tree", "fill"} {
