@@ -55,6 +55,17 @@ func (h *hostMessages) reset() {
 	}
 }
 
+// idle returns what a program must do before it waits, whose requests begin without messages and answers.
+func (h *conversation) idle() error {
+	switch {
+	case len(h.in) > 0:
+		return fmt.Errorf("request_next: a message in /%s is not complete: write all of it before", HostFile)
+	case len(h.out) > h.read:
+		return fmt.Errorf("request_next: an answer in /%s is not read: read it before", HostFile)
+	}
+	return nil
+}
+
 // readAnswer reads the next bytes of the answers. There are none before a message is complete.
 func (h *hostMessages) readAnswer(c *Call, g guest) uint32 {
 	read, errno := c.fill(g, h.out[h.read:], maxFilePart)

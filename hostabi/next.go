@@ -90,19 +90,27 @@ func requestNext(c *Call, g guest) int32 {
 	case !ok:
 		return int32(abi.Invalid)
 	case c.start != nil:
-		handlers, err := readHandlers(names)
-		if err == nil {
-			_, byFile := g.memory.(messageMemory)
-			err = c.start.Waits(&Waiting{handlers, byFile, slices.Clone(c.files.open)})
-		}
-		if err == nil {
-			err = ErrWaits
-		}
-		c.unwind(err)
+		_, byFile := g.memory.(messageMemory)
+		c.unwind(c.wait(names, byFile))
 	case c.resumed:
 		c.unwind(&Exit{})
 	}
 	return int32(abi.Denied)
+}
+
+// wait ends a start, and returns what its run ends with.
+func (c *Call) wait(names []byte, byFile bool) error {
+	handlers, err := readHandlers(names)
+	if err == nil && !byFile { // a message is alone
+		err = c.files.host.idle()
+	}
+	if err == nil {
+		err = c.start.Waits(&Waiting{handlers, byFile, slices.Clone(c.files.open)})
+	}
+	if err == nil {
+		err = ErrWaits
+	}
+	return err
 }
 
 // Limits of the handlers of a program.

@@ -236,10 +236,7 @@ func (s *sandbox) call(c claim, handler int) error {
 	call := c.call
 	s.begin(c, &c.cpu)
 	defer s.guest.Bind(nil)
-	err := s.runHandler(call, handler)
-	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
-		err = fmt.Errorf("%w: %w", errStack, err)
-	}
+	err := s.checkStack(s.runHandler(call, handler))
 	// After a cancellation the caller has gone.
 	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) {
 		s.report(call, err)
@@ -265,6 +262,14 @@ func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
 		}
 	}
 	return s.invokeHandler(call, handler)
+}
+
+// checkStack adds errStack to the error of a run whose calls nested too deep.
+func (s *sandbox) checkStack(err error) error {
+	if err != nil && (uint32(s.depth.Get()) > maxStack || overflowed(err)) {
+		return fmt.Errorf("%w: %w", errStack, err)
+	}
+	return err
 }
 
 // overflowed reports whether an error is wazero's own trap at the end of the native stack,

@@ -86,7 +86,7 @@ func (u Uninterrupted) Run(call *hostabi.Call, handler string) error {
 	m := u.m
 	first := &hostabi.Call{Input: hostabi.Input{Context: context.Background(), Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(slog.DiscardHandler),
-		Limits: hostabi.Limits{CPU: m.engine.options.InitTime, HostCalls: startCalls, MovedBytes: startBytes},
+		Limits: hostabi.StartLimits(m.engine.options.InitTime),
 	})}}
 	first.Begin()
 	s, err := m.boot(first)
@@ -112,9 +112,7 @@ func (u Uninterrupted) Run(call *hostabi.Call, handler string) error {
 	if run.at == nil {
 		return fmt.Errorf("it did not wait: %w", outcome)
 	}
-	if outcome != nil && (uint32(s.depth.Get()) > maxStack || overflowed(outcome)) {
-		outcome = fmt.Errorf("%w: %w", errStack, outcome)
-	}
+	outcome = s.checkStack(outcome)
 	if outcome != nil {
 		_, _ = call.Crash() // as Run does: it logs lines of standard error
 	}

@@ -14,6 +14,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/clock"
+	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/capture"
 	"runner.example/runtime/compile"
@@ -32,6 +33,10 @@ type waiting struct {
 	state *capture.State
 	depth uint64 // of the active calls, as the module counts it
 }
+
+// startStack limits the stack with which a program waits. Each sandbox keeps up to four times of it (see
+// Module.keptStack), and no budget counts it.
+const startStack = 256 << 10
 
 // waits reports whether the program calls request_next.
 func (p *program) waits(m *wasm.Module) bool {
@@ -104,6 +109,9 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	switch {
 	case err != nil:
 		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same: %v", err)
+	case state.Size().Stack > startStack:
+		return false, refuse("waits for requests with %d KiB of active calls, the limit is %d KiB: call request_next in fewer calls",
+			state.Size().Stack>>10, startStack>>10)
 	case !slices.Equal(first.waiting.Handlers, second.waiting.Handlers), first.depth != second.depth:
 		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same")
 	}
@@ -164,6 +172,9 @@ func (m *Module) startOnce(
 	result = &started{sandbox: s}
 	program := s.function(exportStart)
 	call.BeginStart(m.start, &hostabi.Start{StartInput: input, Waits: func(w *hostabi.Waiting) (err error) {
+		if s.running != program {
+			return refuse("calls request_next before _start: call it in _start, or in what _start calls")
+		}
 		result.waiting, result.depth = w, s.depth.Get()
 		result.call, err = capture.Take(program)
 		return err
@@ -176,11 +187,14 @@ func (m *Module) startOnce(
 	}
 	if err == nil {
 		s.enter(program)
-		err = s.leave(capture.Call(&s.guest, program))
+		err = s.checkStack(s.leave(capture.Call(&s.guest, program)))
 	}
 	s.end()
 	call.End()
 	result.asked = m.program.Waits || call.OpenedHostFile()
+	if err != nil && s.memory.refused != nil {
+		err = errors.Join(s.memory.refused, err)
+	}
 	return result, m.startError(load, call, last, timeout, err)
 }
 
@@ -188,6 +202,7 @@ func (m *Module) startOnce(
 func (m *Module) startError(
 	load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
+	refused, isRefused := errors.AsType[*fault.Fault](err)
 	switch {
 	case errors.Is(err, hostabi.ErrWaits):
 		return nil
@@ -195,6 +210,8 @@ func (m *Module) startError(
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before it waits for a request", timeout)
+	case isRefused:
+		return refused
 	case exited:
 		return refuse("exits with status %d before it waits for a request%s", exit.Status, last.suffix())
 	case err == nil:
