@@ -56,7 +56,7 @@ func (h *hostMessages) reset() {
 }
 
 // idle returns what a program must do before it waits, whose requests begin without messages and answers.
-func (h *conversation) idle() error {
+func (h *hostMessages) idle() error {
 	switch {
 	case len(h.in) > 0:
 		return fmt.Errorf("request_next: a message in /%s is not complete: write all of it before", HostFile)

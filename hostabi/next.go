@@ -16,12 +16,13 @@ import (
 // Start is one start of a program: what it does before it waits for its first request. Two starts with
 // the same StartInput do the same, as far as the host decides it.
 type Start struct {
-	StartInput
+	*StartInput
 	// Waits is called when the program waits. The run ends with its error, and with ErrWaits without one.
 	Waits func(*Waiting) error
 
-	random  *rand.ChaCha8
-	elapsed time.Duration // that the program has seen
+	random *rand.ChaCha8
+	run    int // of the times, which the next reading is in
+	reads  int // of that run, in this start
 }
 
 // Waiting is where a program waits for requests. It does not change.
@@ -40,16 +41,24 @@ func (w *Waiting) Result(handler int) uint64 {
 	return uint64(handler)
 }
 
-// StartInput is what a start reads of the host.
+// StartInput is what two starts of a program read of the host, one after the other. The second one reads the times that
+// the first one has read. They are never ahead of the machine's clocks, which the program reads in its requests.
 type StartInput struct {
-	Seed [32]byte // of what it reads as random
-	Time time.Time
-	mark time.Time // the same moment, of the clock behind the guest's monotonic clock
+	seed  [32]byte // of what is read as random
+	time  time.Time
+	mark  time.Time // the same moment, of the clock behind the guest's monotonic clock
+	times []timeRun
 }
 
-// NewStartInput returns the input of a start at the given time.
-func NewStartInput(seed [32]byte, now time.Time) StartInput {
-	return StartInput{seed, now, clock.Mark()}
+// timeRun is a number of readings of the clocks at the same time, since the beginning.
+type timeRun struct {
+	passed time.Duration
+	reads  int
+}
+
+// NewStartInput returns the input of starts that begin at the given time.
+func NewStartInput(seed [32]byte, now time.Time) *StartInput {
+	return &StartInput{seed: seed, time: now, mark: clock.Mark()}
 }
 
 // StartLimits are the limits of a start, which may read the files of a program.
@@ -60,13 +69,10 @@ func StartLimits(cpu time.Duration) Limits {
 // ErrWaits ends a start: the program waits for a request.
 var ErrWaits = fmt.Errorf("the program waits for a request")
 
-// readTime is how much time passes for a program that starts when it reads a clock.
-const readTime = time.Microsecond
-
 // BeginStart makes the run a start of the program. Call it after Begin.
 func (c *Call) BeginStart(with *Program, s *Start) {
 	c.beginProgram(with)
-	s.random, s.elapsed = rand.NewChaCha8(s.Seed), 0
+	s.random, s.run, s.reads = rand.NewChaCha8(s.seed), 0, 0
 	c.start = s
 }
 
@@ -146,8 +152,20 @@ func isName(s string) bool {
 	return s != "" && letters == "" && (s[0] < '0' || s[0] > '9')
 }
 
-// read returns the time that has passed in a start, and lets readTime pass.
-func (s *Start) read() time.Duration {
-	s.elapsed += readTime
-	return s.elapsed
+// passed reads the clock: it returns how much time has passed when the first start read it, or now.
+func (s *Start) passed() time.Duration {
+	if s.run == len(s.times) {
+		now := time.Since(s.mark).Truncate(ClockGrain)
+		if s.run == 0 || s.times[s.run-1].passed != now {
+			s.times = append(s.times, timeRun{passed: now})
+			s.run++
+		}
+		s.times[s.run-1].reads++
+		return now
+	}
+	at := s.times[s.run]
+	if s.reads++; s.reads == at.reads {
+		s.run, s.reads = s.run+1, 0
+	}
+	return at.passed
 }

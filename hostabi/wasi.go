@@ -259,9 +259,9 @@ func (w *wasi) now(c *Call, g guest) uint32 {
 // libraries take 0 for an error.
 func (w *wasi) clock(c *Call, id uint32) (uint64, bool) {
 	if c.start != nil && id <= clockMonotonic {
-		passed := c.start.read()
+		passed := c.start.passed()
 		if id == clockRealtime {
-			return uint64(c.start.Time.Add(passed).Truncate(ClockGrain).UnixNano()), true
+			return uint64(c.start.time.Add(passed).Truncate(ClockGrain).UnixNano()), true
 		}
 		return uint64((c.start.mark.Sub(w.started) + passed + time.Second).Truncate(ClockGrain)), true
 	}
@@ -454,9 +454,6 @@ func (w *wasi) poll(c *Call, g guest) uint32 {
 		due[i] = w.wait(c, in[i*subscriptionBytes:])
 	}
 	first := slices.Min(due)
-	if c.start != nil {
-		c.start.elapsed += first
-	}
 	c.sleep(first)
 	events := 0
 	for i := range due {

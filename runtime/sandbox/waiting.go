@@ -25,7 +25,7 @@ import (
 // a sandbox of its own. The State of package capture has the stack, and the image has the memory.
 //
 // The stack is known only if two starts left the same (see package capture), so the program starts
-// twice, with the same times and random bytes.
+// twice, and the second start reads the times and random bytes of the first.
 
 // waiting is a program that waits for a request.
 type waiting struct {
@@ -149,7 +149,7 @@ func (m *Module) cannotWait() error {
 
 // startOnce starts the program in a sandbox of its own.
 func (m *Module) startOnce(
-	load context.Context, input hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
+	load context.Context, input *hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
 	ctx, cancel := context.WithTimeout(load, timeout)
 	defer cancel()
 	last := &lastError{Handler: log.Handler()}

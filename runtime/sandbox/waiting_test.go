@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -145,6 +146,41 @@ func TestAStartThatDoesNotWaitRefusesTheModule(t *testing.T) {
 		_, err := e.Load(context.Background(), "build/program.wasm", program(row.start))
 		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(fault.Of(err).Detail, row.want) {
 			t.Errorf("%s: %v, want %q", row.start, err, row.want)
+		}
+	}
+}
+
+// A start may read a clock faster than it ticks, for example to wait without sleeping.
+func TestNoClockGoesBackWhenAProgramContinues(t *testing.T) {
+	needCapture(t)
+	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, `(module
+		(import "runner" "request_next" (func $next (param i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "clock_time_get" (func $time (param i32 i64 i32) (result i32)))
+		(memory (export "memory") 1)
+		(func $read (drop (call $time (i32.const 0) (i64.const 1) (i32.const 0))) (drop (call $time (i32.const 1) (i64.const 1) (i32.const 8))))
+		(func (export "_start") (local $n i32) (local $real i64) (local $monotonic i64)
+			(call $read)
+			(i64.store (i32.const 16) (i64.load (i32.const 8)))
+			(loop $again
+				(call $read)
+				(if (i64.lt_u (i64.load (i32.const 8)) (local.get $monotonic)) (then unreachable))
+				(local.set $real (i64.load (i32.const 0)))
+				(local.set $monotonic (i64.load (i32.const 8)))
+				(br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 300000))))
+			(if (i64.eq (i64.load (i32.const 16)) (local.get $monotonic)) (then unreachable)) ;; it stands still
+			(drop (call $next (i32.const 0) (i32.const 0)))
+			(call $read)
+			(i64.store (i32.const 0) (i64.sub (i64.load (i32.const 0)) (local.get $real)))
+			(i64.store (i32.const 8) (i64.sub (i64.load (i32.const 8)) (local.get $monotonic)))
+			(drop (call $send (i32.const 200) (i32.const 0) (i32.const 16)))))`))
+	call, err := within(t, plenty, m, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, clock := range []string{"real", "monotonic"} {
+		if passed := time.Duration(binary.LittleEndian.Uint64(call.Response.Body[8*i:])); passed < 0 || passed > plenty {
+			t.Errorf("the %s clock goes from the start to the request by %s", clock, passed)
 		}
 	}
 }
