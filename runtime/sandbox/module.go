@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/hostabi"
@@ -42,8 +43,9 @@ type Module struct {
 	random []region
 	// waiting is where a program waits for requests; nil: the module is another one.
 	waiting *waiting
-	// start is what a command finds when it starts.
-	start *hostabi.Program
+	// start is what a command finds when it starts, and fileBytes the size of its files that are in memory.
+	start     *hostabi.Program
+	fileBytes atomic.Int64
 
 	golang  goTables
 	pool    pool
@@ -138,7 +140,7 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *S
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
 	if p.Command {
-		if m.start, err = settings.Program.ForHost(name); err != nil {
+		if m.start, err = settings.Program.counted(m).ForHost(name); err != nil {
 			return nil, errors.Join(err, m.free(ctx))
 		}
 	}
@@ -282,6 +284,7 @@ func (m *Module) free(ctx context.Context) error {
 	if m.image != nil {
 		m.image.close()
 	}
+	m.engine.memory.give(m.fileBytes.Swap(0))
 	return m.engine.compiler.Release(ctx, m.code)
 }
 

@@ -54,22 +54,6 @@ type started struct {
 	depth   uint64
 }
 
-// ForHost returns the arguments, the environment and the files of the program in a file. with may be nil.
-func (with *Program) ForHost(file string) (*hostabi.Program, error) {
-	p := &hostabi.Program{Args: []string{commandName(file)}, Root: hostabi.NewRoot()}
-	if with == nil {
-		return p, nil
-	}
-	p.Args, p.Env = append(p.Args, with.Args...), with.Env
-	for _, f := range with.Files {
-		f.Path = "app/" + f.Path
-		if err := p.Root.Add(f); err != nil {
-			return nil, refuse("cannot have its files: %v", err)
-		}
-	}
-	return p, nil
-}
-
 // startProgram starts the program twice, and keeps the state in which it waits. It returns false if the program is a
 // CGI program, which does not wait.
 func (m *Module) startProgram(load context.Context, with *Program) (waits bool, err error) {

@@ -215,6 +215,71 @@ func TestAStartReadsAnErrorOfAFile(t *testing.T) {
 	}
 }
 
+// The contents of files that a program has read count as memory of guests until the module is closed. Without memory
+// a read fails with io.
+func TestContentsOfFilesCountAsGuestMemory(t *testing.T) {
+	log := new(bytes.Buffer)
+	e := newEngine(t, sandbox.Options{
+		MemoryBytes: 1 << 20, TotalMemoryBytes: 8 << 20, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	const mib = 1 << 20
+	var with sandbox.Program
+	reads := 0
+	for i := range 9 {
+		with.Files = append(with.Files, files.File{Path: fmt.Sprint(i), Size: mib, Read: func() ([]byte, error) {
+			if reads++; reads == 3 {
+				return nil, errors.New("the disk is gone")
+			}
+			return make([]byte, mib), nil
+		}})
+	}
+	// It answers with the errno of reading the file that the body names.
+	m, err := e.LoadAs(t.Context(), "build/program.wasm", assembleText(t, `(module
+		(import "runner" "request_body" (func $body (param i32 i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "path_open"
+			(func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(data (i32.const 0) "app/x")
+		(data (i32.const 16) "\20\00\00\00\0c\00\00\00")
+		(func (export "_start")
+			(drop (call $body (i32.const 0) (i32.const 4) (i32.const 1)))
+			(if (call $open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 5) (i32.const 0)
+					(i64.const 2) (i64.const 0) (i32.const 0) (i32.const 64))
+				(then (unreachable)))
+			(i32.store8 (i32.const 80) (call $read (i32.load (i32.const 64)) (i32.const 16) (i32.const 1) (i32.const 68)))
+			(drop (call $send (i32.const 200) (i32.const 80) (i32.const 1)))))`), sandbox.Settings{Program: &with})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const io = 29
+	before := e.GuestMemory()
+	for _, row := range []struct {
+		file  byte
+		errno byte
+		kept  int64 // files
+	}{
+		{'0', 0, 1}, {'1', 0, 2}, {'1', 0, 2}, {'2', io, 2}, {'2', 0, 3}, {'3', 0, 4}, {'4', 0, 5}, {'5', 0, 6}, {'6', io, 6}, {'0', 0, 6},
+	} {
+		call := newCall(t.Context(), new(bytes.Buffer))
+		call.Host.Logger = slog.New(slog.NewTextHandler(log, nil))
+		call.Request.Body = []byte{row.file}
+		if err := m.Run(call, "program"); err != nil || call.Response.Body[0] != row.errno {
+			t.Errorf("file %c: %v, errno %d, want %d", row.file, err, call.Response.Body, row.errno)
+		}
+		if kept := e.GuestMemory() - before; kept != row.kept*mib {
+			t.Errorf("after file %c: %d bytes of files, want %d MiB", row.file, kept, row.kept)
+		}
+	}
+	if !strings.Contains(log.String(), "raise [sandbox] total_memory") {
+		t.Errorf("the log does not say what to do: %s", log)
+	}
+	if err := m.Close(t.Context()); err != nil || e.GuestMemory() != 0 {
+		t.Errorf("closed, the module takes %d bytes: %v", e.GuestMemory(), err)
+	}
+}
+
 // buildProgram compiles a program of testdata, in C or Go.
 func buildProgram(t testing.TB, file string) []byte {
 	t.Helper()
