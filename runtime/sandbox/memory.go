@@ -36,7 +36,7 @@ type memory struct {
 	charged int64  // bytes taken from the budget
 	tail    int64  // bytes of private pages behind the image
 	open    uint64 // bytes that can be accessed, if the space opens them one by one
-	partial bool   // see chargeWritten
+	counted bool   // chargeWritten has counted the written pages
 	// shrinking makes the next Reallocate return the image's size.
 	shrinking bool
 	// faulted means that a run since the last restore may have written to pages that no
@@ -198,27 +198,25 @@ const countPagesFrom = 1 << 20
 // chargeWritten charges the guest only for the pages of the image that it has written, until chargeAll. It is for a
 // guest that waits: one that runs can write to any page before the host knows.
 func (m *memory) chargeWritten() {
-	if m.partial || m.image == nil || m.watch == nil || m.image.size < countPagesFrom {
+	if m.counted || m.image == nil || m.watch == nil || m.image.size < countPagesFrom {
 		return
 	}
+	m.counted = true
 	written, err := m.scan.walkWatched(m, math.MaxInt, false)
 	if err != nil {
 		return // all of the image stays charged
 	}
-	less := min(m.charged, int64(m.image.size)) - int64(written)*int64(osPage)
-	if less <= 0 {
-		return
+	if less := min(m.charged, int64(m.image.size)) - int64(written)*int64(osPage); less > 0 {
+		m.charged -= less
+		m.budget.give(less)
 	}
-	m.partial = true
-	m.charged -= less
-	m.budget.give(less)
 }
 
 // chargeAll charges the guest for all of its memory again, because it runs. If the budget does not suffice, the guest
 // runs uncharged. Only as many guests run at once as there are instance slots, so this is at most one image each.
 func (m *memory) chargeAll() {
-	if m.partial {
-		m.partial = false
+	if m.counted {
+		m.counted = false
 		m.charge(int64(m.size))
 	}
 }

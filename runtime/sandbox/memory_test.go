@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -205,4 +207,56 @@ func TestSwappedPagesAreRestored(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A guest with a large image is charged for the pages that it has written while it waits, and for all when it runs.
+func TestAGuestThatWaitsIsChargedForItsWrittenPages(t *testing.T) {
+	eachKind(t, testAGuestThatWaitsIsChargedForItsWrittenPages)
+}
+
+func testAGuestThatWaitsIsChargedForItsWrittenPages(t *testing.T, as kind) {
+	const page = 4096
+	wasm := as.text(t, `(module
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "poll_oneoff" (func $poll (param i32 i32 i32 i32) (result i32)))
+		(memory (export "memory") 32)
+		(func $nap (param $written i32)
+			(memory.fill (i32.const 4096) (i32.const 1) (i32.mul (local.get $written) (i32.const 4096)))
+			(i32.store (i32.const 16) (i32.const 1))
+			(i64.store (i32.const 24) (i64.const 5000000000))
+			(drop (call $poll (i32.const 0) (i32.const 200) (i32.const 1) (i32.const 300))))
+		(func $answer (drop (call $send (i32.const 200) (i32.const 0) (i32.const 0))))
+		(func (export "few") (call $nap (i32.const 20)) (call $nap (i32.const 30)) (call $answer))
+		(func (export "all") (call $nap (i32.const 511)) (call $nap (i32.const 30)) (call $answer)))`)
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, sandbox.Options{})
+		if !strings.Contains(e.Optimizations(), "watch true") {
+			t.Skip("this kernel does not report written pages")
+		}
+		m := load(t, e, wasm)
+		rest := e.GuestMemory() - 2<<20 // of the image
+		for _, row := range []struct {
+			handler string
+			pages   [2]int64 // in each wait
+		}{{"few", [2]int64{21, 31}}, {"all", [2]int64{512, 512}}} { // a page stays written
+			done := make(chan error)
+			go func() {
+				_, err := within(t, plenty, m, row.handler)
+				done <- err
+			}()
+			for i := range 2 {
+				synctest.Wait()
+				if now := e.GuestMemory() - rest; now != row.pages[i]*page {
+					t.Errorf("%s: %d pages are charged in wait %d, want %d", row.handler, now/page, i+1, row.pages[i])
+				}
+				time.Sleep(5 * time.Second)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if now := e.GuestMemory() - rest; now != 2<<20 {
+				t.Errorf("%s: %d bytes are charged after the run", row.handler, now)
+			}
+		}
+	})
 }
