@@ -240,6 +240,23 @@ func TestDescriptorsAreUsedAgainAndMoved(t *testing.T) {
 	}
 }
 
+// TestAnOpenFileIsFlushedAndKeepsItsFlags: Ruby clears O_NONBLOCK of a file that it loads.
+func TestAnOpenFileIsFlushedAndKeepsItsFlags(t *testing.T) {
+	g := withFiles(t)
+	fd, _ := g.open(rootFile, "app/main.py", 0)
+	for name, words := range map[string][]uint64{
+		"fd_fdstat_set_flags": {fd, 0}, "fd_fdstat_set_rights": {fd, 2, 2}, "fd_sync": {fd}, "fd_datasync": {fd},
+	} {
+		if errno := g.system(name, words...); errno != wasiOK {
+			t.Errorf("%s%v: %d", name, words, errno)
+		}
+		words[0] = fd + 1
+		if errno := g.system(name, words...); errno != wasiBadFD {
+			t.Errorf("%s%v of a closed file: %d, want %d", name, words, errno, wasiBadFD)
+		}
+	}
+}
+
 func TestPointersOfFilesOutsideOfMemoryAreFaults(t *testing.T) {
 	g := withFiles(t)
 	at, length := g.path("app/main.py")
