@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -201,8 +202,14 @@ func (o *logStream) Write(p []byte) (int, error) {
 // hasCrashes reports whether the stream is standard error, in which Go's runtime writes a crash.
 func (o *logStream) hasCrashes() bool { return o == &o.call.stderr }
 
-// end logs a line, unless it is held back as part of a crash.
+// colors are the sequences that programs write for colors on a terminal.
+var colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// end logs a line without its colors, unless it is held back as part of a crash.
 func (o *logStream) end(line []byte) {
+	if bytes.IndexByte(line, '\x1b') >= 0 {
+		line = colors.ReplaceAll(line, nil)
+	}
 	if !o.hasCrashes() || !o.call.crash.add(line, o.most) {
 		o.call.logLine(o.level, line)
 	}

@@ -63,7 +63,7 @@ func NewStartInput(seed [32]byte, now time.Time) *StartInput {
 
 // StartLimits are the limits of a start, which may read the files of a program.
 func StartLimits(cpu time.Duration) Limits {
-	return Limits{CPU: cpu, HostCalls: 1_000_000, MovedBytes: 1 << 30}
+	return Limits{CPU: cpu, HostCalls: 1_000_000, MovedBytes: 1 << 30, LogLines: 1_000, LogBytes: 256 << 10}
 }
 
 // ErrWaits ends a start: the program waits for a request.

@@ -168,6 +168,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	modules map[*Module]struct{}
+	stubs   map[string]int // how many modules use each stub
 }
 
 // fuelModule is the module that rewritten modules import refill and stackUsed from. A guest
@@ -199,6 +200,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 		stop:    make(chan struct{}),
 		metrics: newMetrics(options.Metrics),
 		modules: map[*Module]struct{}{},
+		stubs:   map[string]int{},
 	}
 	e.cpu = cpuqueue.New(cpuSlots(), options.Now)
 	e.memory.set(options.TotalMemoryBytes, options.MemoryBytes, options.Instances)

@@ -403,3 +403,6 @@ func (e *Engine) NamedBytes() (most int) {
 	}
 	return most
 }
+
+// HasHostModule reports whether compiled modules can import from a module.
+func (e *Engine) HasHostModule(name string) bool { return e.compiler.Runtime.Module(name) != nil }

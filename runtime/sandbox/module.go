@@ -29,6 +29,7 @@ type Module struct {
 	engine   *Engine
 	program  *program
 	code     *compile.Code
+	stubs    []string // the host modules of its stubs
 	handlers []string // the program's, then the command, if it is one
 	byName   map[string]int
 	states   []handlerState // as handlers
@@ -135,6 +136,9 @@ func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *S
 		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
 	}
 	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
+	if err = m.useStubs(ctx); err != nil {
+		return nil, errors.Join(err, m.free(ctx))
+	}
 	command := commandName(name)
 	if p.Command && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
@@ -172,7 +176,7 @@ func (m *Module) initialize(load context.Context) error {
 	e := m.engine
 	ctx, cancel := context.WithTimeout(load, e.options.InitTime)
 	defer cancel()
-	last := &lastError{Handler: e.options.Logger.Handler()}
+	last := &lastLines{Handler: e.options.Logger.Handler()}
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(last),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
@@ -196,8 +200,8 @@ func (m *Module) initialize(load context.Context) error {
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse(
-			"takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers",
-			e.options.InitTime)
+			"takes longer than %s before its first request: move work from _initialize and runner_warm into the handlers%s",
+			e.options.InitTime, last.suffix())
 	case err != nil && crashed:
 		return refuse("fails before its first request: %s", compile.Quote(crash.String(), 500))
 	case err != nil:
@@ -236,21 +240,20 @@ func noMemory() error {
 		"no memory is left for it: raise [sandbox] total_memory in runner.toml")
 }
 
-// lastError keeps the last error that is logged: a guest that traps often logs why.
-type lastError struct {
+// lastLines keeps the last lines that are logged: a guest that fails often writes why.
+type lastLines struct {
 	slog.Handler
-	text string
+	lines []string
 }
 
 // Enabled implements slog.Handler.
-func (l *lastError) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelError || l.Handler.Enabled(ctx, level)
-}
+func (l *lastLines) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
-func (l *lastError) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelError {
-		l.text = r.Message
+func (l *lastLines) Handle(ctx context.Context, r slog.Record) error {
+	const most, bytes = 4, 300
+	if text := strings.TrimSpace(r.Message); text != "" && r.Level >= slog.LevelInfo {
+		l.lines = append(l.lines[max(0, len(l.lines)+1-most):], compile.Quote(text, bytes))
 	}
 	if !l.Handler.Enabled(ctx, r.Level) {
 		return nil
@@ -259,11 +262,11 @@ func (l *lastError) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // suffix is what is added to the reason.
-func (l *lastError) suffix() string {
-	if l.text == "" {
+func (l *lastLines) suffix() string {
+	if len(l.lines) == 0 {
 		return ""
 	}
-	return ", having logged: " + l.text
+	return ", having logged: " + strings.Join(l.lines, " / ")
 }
 
 // keep makes the image from s, and attaches it to s.
@@ -285,7 +288,7 @@ func (m *Module) free(ctx context.Context) error {
 		m.image.close()
 	}
 	m.engine.memory.give(m.fileBytes.Swap(0))
-	return m.engine.compiler.Release(ctx, m.code)
+	return errors.Join(m.releaseStubs(ctx), m.engine.compiler.Release(ctx, m.code))
 }
 
 // SetBackground says that a handler runs beside requests: it waits for an instance slot as long as its

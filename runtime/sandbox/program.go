@@ -48,6 +48,8 @@ type program struct {
 	Command bool
 	// Waits: it is a command that calls request_next.
 	Waits bool
+	// Stubs are the imports that the schema says to do without.
+	Stubs []wasm.Import
 	// First are the functions of the initialization, in order.
 	First   []string
 	Random  bool // it exports runner_random
@@ -81,7 +83,7 @@ func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*pr
 	case err != nil:
 		return nil, nil, refuse("%v", err)
 	}
-	p, err := e.rewrite(ctx, m, stub)
+	p, err := e.rewrite(m, stub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,12 +91,8 @@ func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*pr
 	return p, c, err
 }
 
-func (e *Engine) rewrite(ctx context.Context, m *wasm.Module, stub []string) (*program, error) {
+func (e *Engine) rewrite(m *wasm.Module, stub []string) (*program, error) {
 	if err := e.checkImports(m, stub); err != nil {
-		return nil, err
-	}
-	rename, err := e.stubs(ctx, m, stub)
-	if err != nil {
 		return nil, err
 	}
 	limit := uint32(e.options.MemoryBytes / pageBytes)
@@ -102,7 +100,8 @@ func (e *Engine) rewrite(ctx context.Context, m *wasm.Module, stub []string) (*p
 		return nil, refuse("%v", err)
 	}
 	p := &program{
-		Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()), Functions: m.Functions(),
+		Stubs: stubsOf(m, stub), Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()),
+		Functions: m.Functions(),
 	}
 	if stack, ok := m.StackPointer(); ok {
 		p.Stack = &stack
@@ -125,7 +124,7 @@ func (e *Engine) rewrite(ctx context.Context, m *wasm.Module, stub []string) (*p
 		MemoryMaxPages: 1 << 16,
 		TableMax:       maxTable,
 		Prefix:         exportPrefix,
-		Rename:         rename,
+		Rename:         renameStubs(stub),
 		Detach:         true,
 		Alike:          true,
 		Offsets:        true,

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,39 +21,64 @@ func isStub(i wasm.Import, stub []string) bool {
 	return slices.Contains(stub, i.Module) && i.Module != abi.Module && i.Module != hostabi.WASIModule
 }
 
-// stubs provides the functions, and returns their names: a module of its own for each name and type, because
-// two programs may import one name with different types. nil: there are none.
-func (e *Engine) stubs(
-	ctx context.Context, m *wasm.Module, stub []string) (func(wasm.Import) (module, name string), error) {
-	names := map[string]string{} // modules by names and types
-	for _, i := range m.Imports() {
-		if !isStub(i, stub) {
-			continue
-		}
-		key := fmt.Sprintf("%q %q %s", i.Module, i.Name, signature(i.Type))
-		names[key] = "stub " + key
-		if err := e.provideStub(ctx, names[key], i); err != nil {
-			return nil, err
-		}
-	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	return func(i wasm.Import) (module, name string) {
-		if as, ok := names[fmt.Sprintf("%q %q %s", i.Module, i.Name, signature(i.Type))]; ok {
-			return as, i.Name
-		}
-		return i.Module, i.Name
-	}, nil
+// stubName is the host module of a stub: one for each name and type, because two programs may import one name with
+// different types. Programs with the same stub share it, as their code may be the same.
+func stubName(i wasm.Import) string {
+	return fmt.Sprintf("stub %q %q %s", i.Module, i.Name, signature(i.Type))
 }
 
-// provideStub makes the function, unless it exists.
-func (e *Engine) provideStub(ctx context.Context, module string, i wasm.Import) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.compiler.Runtime.Module(module) != nil {
+// stubsOf returns the imports that are stubs.
+func stubsOf(m *wasm.Module, stub []string) []wasm.Import {
+	return slices.DeleteFunc(slices.Clone(m.Imports()), func(i wasm.Import) bool { return !isStub(i, stub) })
+}
+
+// renameStubs returns a function that says where a module finds its imports; nil: under their own names.
+func renameStubs(stub []string) func(wasm.Import) (module, name string) {
+	if len(stub) == 0 {
 		return nil
 	}
+	return func(i wasm.Import) (module, name string) {
+		if isStub(i, stub) {
+			return stubName(i), i.Name
+		}
+		return i.Module, i.Name
+	}
+}
+
+// useStubs provides the stubs of the module, until releaseStubs.
+func (m *Module) useStubs(ctx context.Context) error {
+	e := m.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, i := range m.program.Stubs {
+		name := stubName(i)
+		if e.stubs[name] == 0 {
+			if err := e.provideStub(ctx, name, i); err != nil {
+				return err
+			}
+		}
+		e.stubs[name]++
+		m.stubs = append(m.stubs, name)
+	}
+	return nil
+}
+
+// releaseStubs ends the module's use of its stubs. The last one closes a stub.
+func (m *Module) releaseStubs(ctx context.Context) (err error) {
+	e := m.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range m.stubs {
+		if e.stubs[name]--; e.stubs[name] == 0 {
+			delete(e.stubs, name)
+			err = errors.Join(err, e.compiler.Runtime.Module(name).Close(ctx))
+		}
+	}
+	return err
+}
+
+// provideStub makes the function.
+func (e *Engine) provideStub(ctx context.Context, module string, i wasm.Import) error {
 	called := fmt.Errorf("called %s, which the schema names in stub: it is not implemented", qualified(i))
 	f := hostabi.Function{Name: i.Name, Fn: func(context.Context, api.Module, []uint64) { panic(called) }}
 	for _, t := range i.Type.Params {

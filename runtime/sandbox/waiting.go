@@ -136,7 +136,7 @@ func (m *Module) startOnce(
 	load context.Context, input *hostabi.StartInput, timeout time.Duration, log *slog.Logger) (result *started, err error) {
 	ctx, cancel := context.WithTimeout(load, timeout)
 	defer cancel()
-	last := &lastError{Handler: log.Handler()}
+	last := &lastLines{Handler: log.Handler()}
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(last),
 		Limits: hostabi.StartLimits(timeout),
@@ -184,7 +184,7 @@ func (m *Module) startOnce(
 
 // startError returns the error of a start that ended with err; nil: the program waits.
 func (m *Module) startError(
-	load context.Context, call *hostabi.Call, last *lastError, timeout time.Duration, err error) error {
+	load context.Context, call *hostabi.Call, last *lastLines, timeout time.Duration, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
 	refused, isRefused := errors.AsType[*fault.Fault](err)
 	switch {
@@ -193,7 +193,7 @@ func (m *Module) startError(
 	case err != nil && load.Err() != nil:
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
-		return refuse("takes longer than %s before it waits for a request", timeout)
+		return refuse("takes longer than %s before it waits for a request%s", timeout, last.suffix())
 	case isRefused:
 		return refused
 	case exited:

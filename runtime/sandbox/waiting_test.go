@@ -134,11 +134,15 @@ func TestAStartThatDoesNotWaitRefusesTheModule(t *testing.T) {
 			(data (i32.const 16) "no database\n" "9lives" "a\na" "\00")
 			(func (export "_start") `+start+`))`)
 	}
+	const says = "(drop (call $write (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8)))"
 	for _, row := range []struct{ start, want string }{
 		{"", "ends before it waits for a request"},
 		{"unreachable", "fails before it waits for a request: "},
 		{"(call $exit (i32.const 3))", "exits with status 3 before it waits for a request"},
 		{"(loop (br 0))", "takes longer than 100ms before it waits for a request"},
+		{says + "(loop (br 0))", "takes longer than 100ms before it waits for a request, having logged: no database"},
+		{says + "(call $exit (i32.const 3))", "exits with status 3 before it waits for a request, having logged: no database"},
+		{strings.Repeat(says, 100) + "unreachable", "unreachable, having logged: no database / no database / no database / no database"},
 		{"(drop (call $next (i32.const 28) (i32.const 6)))", `"9lives" is not a handler's name`},
 		{"(drop (call $next (i32.const 34) (i32.const 3)))", "the handler a is named twice"},
 		{"(drop (call $next (i32.const -1) (i32.const 3)))", "ends before it waits for a request"},
