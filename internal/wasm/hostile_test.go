@@ -70,7 +70,7 @@ func TestHostileModules(t *testing.T) {
 		{"text", []byte("(module (memory 1))"), wasm.DefaultLimits(), "is not a WebAssembly module"},
 		{"component", []byte("\x00asm\x0d\x00\x01\x00"), wasm.DefaultLimits(), "is a WebAssembly component"},
 		{"later version", []byte("\x00asm\x02\x00\x00\x00"), wasm.DefaultLimits(), "version 2"},
-		{"large file", module(section(0, text("x"), make([]byte, 33<<20))), wasm.DefaultLimits(), "strip debug information"},
+		{"large file", module(section(0, text("x"), make([]byte, 65<<20))), wasm.DefaultLimits(), "strip debug information"},
 
 		{"section past the end", module([]byte{1, 5, 0}), wasm.DefaultLimits(), "the type section at byte 0x8 ends outside the file"},
 		{"section of 4 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), wasm.DefaultLimits(), "ends outside the file"},

@@ -32,10 +32,10 @@ type Limits struct {
 // has one table element for each function.
 func DefaultLimits() Limits {
 	return Limits{
-		ModuleBytes:   32 << 20,
+		ModuleBytes:   64 << 20,
 		Types:         10_000,
 		Imports:       1_000,
-		Functions:     50_000,
+		Functions:     100_000,
 		BodyBytes:     1 << 20,
 		Locals:        10_000,
 		AllLocals:     2_000_000,

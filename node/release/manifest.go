@@ -19,7 +19,7 @@ import (
 // The limits of a release.
 const (
 	MaxFiles      = 128
-	MaxFileBytes  = 32 << 20
+	MaxFileBytes  = 64 << 20
 	MaxTotalBytes = 256 << 20
 	maxNameBytes  = 200
 )

@@ -110,7 +110,7 @@ func TestAManifestThatIsNotValidIsRefused(t *testing.T) {
 		`file ".a.schema" cannot`:        {App: "shop", Files: []release.File{good, file(".a.schema", 1)}},
 		`file "build/a\x00.wasm" cannot`: {App: "shop", Files: []release.File{good, file("build/a\x00.wasm", 1)}},
 		"listed twice":                   {App: "shop", Files: []release.File{good, good}},
-		"has 33554433 bytes":             {App: "shop", Files: []release.File{good, file("build/a.wasm", release.MaxFileBytes+1)}},
+		"has 67108865 bytes":             {App: "shop", Files: []release.File{good, file("build/a.wasm", release.MaxFileBytes+1)}},
 		"has -1 bytes":                   {App: "shop", Files: []release.File{good, file("build/a.wasm", -1)}},
 		"129 files":                      {App: "shop", Files: slices.Repeat([]release.File{good}, 129)},
 		`file "a.debug" cannot`:          {App: "shop", Files: []release.File{good, file("a.debug", 1)}},

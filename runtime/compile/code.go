@@ -19,8 +19,8 @@ import (
 
 // Options of a Compiler.
 type Options struct {
-	// Time and Bytes are the CPU time and the memory that compiling one module may
-	// take.
+	// Time and Bytes are the CPU time and the memory that compiling a module with up to 8 MiB
+	// of code may take. More code may take more: see Compiler.Limits.
 	Time  time.Duration
 	Bytes int64
 	// Command is the command that runs Main with the arguments that follow it. Empty: all
@@ -30,6 +30,13 @@ type Options struct {
 	CacheDir   string
 	CacheBytes int64
 }
+
+// Interpreters have up to 14 MiB of code, of which each MiB takes up to 1.6 s and 36 MiB to compile.
+const (
+	smallCode    = 8 << 20
+	timePerMiB   = 2 * time.Second
+	memoryPerMiB = 32 << 20
+)
 
 // Compiler compiles modules and shares their code. Close it after all Codes are released.
 type Compiler struct {
@@ -62,6 +69,13 @@ func New(ctx context.Context, options Options) (*Compiler, error) {
 // SetGuarded has modules compiled to code for guarded memories (package guard), or for any. It must not be
 // called while a module is compiled.
 func (c *Compiler) SetGuarded(on bool) { c.guarded = on }
+
+// Limits returns the CPU time and the memory that compiling a module with so many bytes of code may take: Time and
+// Bytes, and more for code beyond smallCode.
+func (c *Compiler) Limits(code int) (time.Duration, int64) {
+	large := (max(0, code-smallCode) + 1<<20 - 1) >> 20
+	return c.options.Time + time.Duration(large)*timePerMiB, c.options.Bytes + int64(large)*memoryPerMiB
+}
 
 // Close closes the runtime and the cache.
 func (c *Compiler) Close(ctx context.Context) error {

@@ -39,7 +39,7 @@ const (
 	// baseMemory is what the separate process has before it compiles, with what Go
 	// reserves.
 	baseMemory = 192 << 20
-	// waitFactor times Options.Time is the limit of the separate process's wall-clock
+	// waitFactor times the limit of its CPU time is the limit of the separate process's wall-clock
 	// time, on a machine with other load.
 	waitFactor = 12
 	// niceness is that of the separate process, which is a process group of its own.
@@ -116,11 +116,12 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	ctx, cancel := context.WithTimeout(load, waitFactor*c.options.Time)
+	limit, memory := c.Limits(len(s.Wasm))
+	ctx, cancel := context.WithTimeout(load, waitFactor*limit)
 	defer cancel()
 	command := c.options.Command
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)],
-		dir, c.options.Time.String(), strconv.FormatInt(c.options.Bytes, 10), strconv.FormatBool(c.guarded))...)
+		dir, limit.String(), strconv.FormatInt(memory, 10), strconv.FormatBool(c.guarded))...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(s.Wasm), &stdout, &stderr
 	cmd.Env = []string{} // the environment may have secrets
@@ -137,15 +138,15 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 	case !exited:
 		return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process did not start: %v", err)
 	case ctx.Err() != nil, exit.ExitCode() == exitTime, killedBy(exit, syscall.SIGXCPU),
-		killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= c.options.Time:
+		killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= limit:
 		return refuse(
 			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
-			c.options.Time, s.Cost.Heaviest)
+			limit, s.Cost.Heaviest)
 	case exit.ExitCode() == exitMemory, bytes.Contains(stderr.Bytes(), []byte("out of memory")),
 		bytes.Contains(stderr.Bytes(), []byte("cannot allocate memory")):
 		return refuse(
 			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_memory",
-			size(c.options.Bytes), s.Cost.Heaviest)
+			size(memory), s.Cost.Heaviest)
 	case exit.ExitCode() == exitRefused:
 		return notValid(stdout.String())
 	}

@@ -43,7 +43,10 @@ func itself(t *testing.T) []string {
 
 // withLarge is a module of a handler "f" that does nothing, and a large function
 // (i32, i32) -> () beside it.
-func withLarge(n int, instructions ...byte) []byte {
+func withLarge(n int, instructions ...byte) []byte { return withCopies(1, n, instructions...) }
+
+// withCopies is withLarge with so many equal functions.
+func withCopies(copies, n int, instructions ...byte) []byte {
 	num := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
 	section := func(id byte, content ...[]byte) []byte {
 		all := slices.Concat(content...)
@@ -52,10 +55,10 @@ func withLarge(n int, instructions ...byte) []byte {
 	large := slices.Concat([]byte{0}, bytes.Repeat(instructions, n), []byte{0x0b})
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
 		section(1, []byte{2, 0x60, 0, 0, 0x60, 2, 0x7f, 0x7f, 0}),
-		section(3, []byte{2, 0, 1}),
+		section(3, num(1+copies), []byte{0}, bytes.Repeat([]byte{1}, copies)),
 		section(5, []byte{1, 0, 1}),
 		section(7, []byte{2, 1, 'f', 0, 0, 6}, []byte("memory"), []byte{2, 0}),
-		section(10, []byte{2, 2, 0, 0x0b}, num(len(large)), large))
+		section(10, num(1+copies), []byte{2, 0, 0x0b}, bytes.Repeat(slices.Concat(num(len(large)), large), copies)))
 }
 
 // Pieces of large functions.
@@ -63,6 +66,7 @@ var (
 	stores = []byte{0x20, 0, 0x20, 1, 0x36, 2, 0}    // i32.store of one parameter at the other
 	calls  = []byte{0x10, 0}                         // of f
 	divs   = []byte{0x20, 0, 0x20, 1, 0x6d, 0x21, 0} // i32.div_s
+	drops  = []byte{0x41, 0, 0x1a}                   // i32.const and drop
 	broken = []byte{0x6a, 0x21, 0}                   // i32.add of nothing
 )
 
@@ -122,6 +126,14 @@ func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
 		"the kernel's bound of memory": {
 			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo fatal error: runtime: out of memory >&2; exit 2"}}, withLarge(100_000, calls...),
 			"large.wasm: takes more than 768 MiB to compile",
+		},
+		"the time of much code": {
+			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "kill -XCPU $$"}}, withCopies(9, 330_000, drops...),
+			"large.wasm: takes more than 3s to compile",
+		},
+		"the memory of much code": {
+			sandbox.Options{CompileTime: time.Second, Compiler: []string{"/bin/sh", "-c", "echo fatal error: runtime: out of memory >&2; exit 2"}}, withCopies(9, 330_000, drops...),
+			"large.wasm: takes more than 800 MiB to compile",
 		},
 		"a module that is not valid": {
 			sandbox.Options{CompileTime: time.Second, Compiler: itself(t)}, withLarge(60_000, slices.Concat(broken, divs)...),

@@ -59,7 +59,7 @@ type Options struct {
 	// InitTime is how long the initialization of a module may take.
 	InitTime time.Duration `default:"10s"`
 	// CompileTime limits the CPU time for compiling one module, CompileBytes the memory.
-	// Beyond that the module is refused.
+	// Beyond that the module is refused. Each MiB of code beyond 8 MiB may take 2s and 32mb more.
 	CompileTime  time.Duration `toml:"sandbox.compile_timeout" default:"30s" min:"10ms" max:"1h"`
 	CompileBytes int64         `toml:"sandbox.compile_memory" unit:"size" default:"768mb" min:"64mb" max:"1024gb"`
 	// Compiler is the command that runs compile.Main with the arguments that follow it,

@@ -75,7 +75,7 @@ type program struct {
 // prepare checks, rewrites and compiles a module.
 func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*program, *compile.Code, error) {
 	limits := wasm.DefaultLimits()
-	limits.Compile = e.options.CompileTime
+	limits.Compile, _ = e.compiler.Limits(len(binary))
 	m, err := wasm.Parse(binary, limits)
 	switch {
 	case errors.Is(err, wasm.ErrCompileTime):

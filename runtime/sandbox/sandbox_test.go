@@ -541,7 +541,7 @@ func TestHostileModules(t *testing.T) {
 		{"nothing", nil, "is empty"},
 		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is not a WebAssembly module"},
 		{"half a module", good[:len(good)/2], "is cut off or damaged"},
-		{"a module of 33 MiB", append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 33<<20-8)...), "is 34603008 bytes large, and a module may have 33554432"},
+		{"a module of 65 MiB", append([]byte("\x00asm\x01\x00\x00\x00"), make([]byte, 65<<20-8)...), "is 68157440 bytes large, and a module may have 67108864"},
 		{"imported memory", assembleText(t, `(module (import "env" "memory" (memory 1)) (func (export "h")))`), `imports its memory ("env.memory")`},
 		{"imported global", assembleText(t, `(module (import "env" "g" (global i32)) (func (export "h")))`), `imports "env.g", which is not a function`},
 		{"shared memory", assembleText(t, `(module (memory (export "memory") 1 1 shared) (func (export "h")))`), "has a shared memory"},
@@ -568,7 +568,7 @@ func TestHostileModules(t *testing.T) {
 		{"many tables", assembleText(t, `(module `+strings.Repeat("(table 1 funcref)", 9)+`(memory (export "memory") 1) (func (export "h")))`), "has 9 tables"},
 		{"many locals", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") (local `+strings.Repeat("i32 ", 10_001)+`)))`), "more than 10000 locals"},
 		{"a long function", assembleText(t, `(module (memory (export "memory") 1) (func (export "h") `+strings.Repeat("nop ", 1<<20)+`))`), "has a function of 1024 KiB"},
-		{"many functions", assembleText(t, `(module (memory (export "memory") 1) (func (export "h")) `+strings.Repeat("(func)", 50_000)+`)`), "has 50001 functions"},
+		{"many functions", assembleText(t, `(module (memory (export "memory") 1) (func (export "h")) `+strings.Repeat("(func)", 100_000)+`)`), "has 100001 functions"},
 		{"damaged code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x6a"), "is damaged: code section"},
 		{"invalid code", []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x0e\x02\x01h\x00\x00\x06memory\x02\x00\x0a\x05\x01\x03\x00\x6a\x0b"), "is not a valid WebAssembly module"},
 	} {
