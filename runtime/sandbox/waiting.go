@@ -176,17 +176,15 @@ func (m *Module) startOnce(
 	s.end()
 	call.End()
 	result.asked = m.program.Waits || call.OpenedHostFile()
-	if err != nil && s.memory.refused != nil {
-		err = errors.Join(s.memory.refused, err)
-	}
-	return result, m.startError(load, call, last, timeout, err)
+	return result, startError(load, call, last, timeout, s.memory.refused, err)
 }
 
-// startError returns the error of a start that ended with err; nil: the program waits.
-func (m *Module) startError(
-	load context.Context, call *hostabi.Call, last *lastLines, timeout time.Duration, err error) error {
+// startError returns the error of a start that ended with err; nil: the program waits. refused is the error of its last
+// request for memory, or nil.
+func startError(
+	load context.Context, call *hostabi.Call, last *lastLines, timeout time.Duration, refused, err error) error {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
-	refused, isRefused := errors.AsType[*fault.Fault](err)
+	told, isFault := errors.AsType[*fault.Fault](err)
 	switch {
 	case errors.Is(err, hostabi.ErrWaits):
 		return nil
@@ -194,8 +192,10 @@ func (m *Module) startError(
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
 		return refuse("takes longer than %s before it waits for a request%s", timeout, last.suffix())
-	case isRefused:
-		return refused
+	case refused != nil:
+		return refuse("fails before it waits for a request: %v%s", refused, last.suffix())
+	case isFault:
+		return told
 	case exited:
 		return refuse("exits with status %d before it waits for a request%s", exit.Status, last.suffix())
 	case err == nil:

@@ -142,6 +142,7 @@ func TestAStartThatDoesNotWaitRefusesTheModule(t *testing.T) {
 		{"(loop (br 0))", "takes longer than 100ms before it waits for a request"},
 		{says + "(loop (br 0))", "takes longer than 100ms before it waits for a request, having logged: no database"},
 		{says + "(call $exit (i32.const 3))", "exits with status 3 before it waits for a request, having logged: no database"},
+		{"(drop (memory.grow (i32.const 60000))) unreachable", "fails before it waits for a request: handler needed more than 64mb of memory ([sandbox] memory)"},
 		{strings.Repeat(says, 100) + "unreachable", "unreachable, having logged: no database / no database / no database / no database"},
 		{"(drop (call $next (i32.const 28) (i32.const 6)))", `"9lives" is not a handler's name`},
 		{"(drop (call $next (i32.const 34) (i32.const 3)))", "the handler a is named twice"},
