@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/files"
@@ -251,8 +252,9 @@ func (l *lastLines) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
 func (l *lastLines) Handle(ctx context.Context, r slog.Record) error {
-	const most, bytes = 4, 300
-	if text := strings.TrimSpace(r.Message); text != "" && r.Level >= slog.LevelInfo {
+	const most, bytes = 8, 300
+	text := strings.TrimSpace(r.Message)
+	if strings.ContainsFunc(text, unicode.IsLetter) && r.Level >= slog.LevelInfo { // others underline, or are empty
 		l.lines = append(l.lines[max(0, len(l.lines)+1-most):], compile.Quote(text, bytes))
 	}
 	if !l.Handler.Enabled(ctx, r.Level) {
