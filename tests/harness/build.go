@@ -262,27 +262,43 @@ func goCommand(env []string, args ...string) error {
 // testdata/guests.
 func GuestFile(name string) string { return filepath.Join(Scratch, name+".wasm") }
 
-var compiledModules sync.Map // directory of handlers -> func() ([]byte, error)
+var compiledModules sync.Map // path of the sources -> func() ([]byte, error)
 
 // GoModule compiles the handlers in a directory, once for all tests, and returns the
 // module.
 func GoModule(t testing.TB, dir string) string {
 	t.Helper()
-	once, _ := compiledModules.LoadOrStore(dir, sync.OnceValues(func() ([]byte, error) {
+	return compiled(t, dir, func(file string) *exec.Cmd {
+		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, ".")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+		return cmd
+	})
+}
+
+// CProgram compiles a WASI program of one file, once for all tests, and returns the module.
+func CProgram(t testing.TB, source string) string {
+	t.Helper()
+	return compiled(t, source, func(file string) *exec.Cmd {
+		return exec.Command("clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O1", "-o", file, source)
+	})
+}
+
+// compiled runs a compiler once for all tests. It writes the module to a file.
+func compiled(t testing.TB, source string, compiler func(file string) *exec.Cmd) string {
+	t.Helper()
+	once, _ := compiledModules.LoadOrStore(source, sync.OnceValues(func() ([]byte, error) {
 		unlock, err := lockShared()
 		if err != nil {
 			return nil, err
 		}
 		defer unlock()
-		name, err := filepath.Rel(repository, dir)
+		name, err := filepath.Rel(repository, source)
 		if err != nil {
 			return nil, err
 		}
 		file := filepath.Join(sharedDir(), strings.ReplaceAll(name, "/", "_")+".wasm")
-		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, ".")
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("compile %s: %w\n%s", dir, err, out)
+		if out, err := compiler(file).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compile %s (tools/setup.sh installs the compilers): %w\n%s", source, err, out)
 		}
 		return os.ReadFile(file)
 	}))
@@ -291,4 +307,12 @@ func GoModule(t testing.TB, dir string) string {
 		t.Fatal(err)
 	}
 	return string(module)
+}
+
+// NeedPatches skips a test of programs that wait, if the runner cannot continue them.
+func NeedPatches(t testing.TB) {
+	t.Helper()
+	if !patches.Applied {
+		t.Skip("built without the patches of third_party: use tools/go.sh")
+	}
 }

@@ -55,7 +55,7 @@ func TestOtherInterpretersAreProgramsThatStartOnce(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			needPatches(t)
+			harness.NeedPatches(t)
 			a := harness.NewApp(t, fmt.Sprintf(`app interpreters
 module %[1]s { args: %[2]s, files: "code", startTimeout: 60s }
 routes("/v1", auth: none, rateLimit: none) { POST /orders/:name -> %[1]s }

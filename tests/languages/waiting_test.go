@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"runner.example/internal/patches"
 	"runner.example/tests/harness"
 )
 
@@ -26,25 +25,13 @@ func waitingApp(t *testing.T) *harness.App {
 	t.Helper()
 	a := harness.NewApp(t, waitingSchema, "")
 	a.Write("texts/greeting.txt", "hello")
-	if err := os.MkdirAll(a.Path("build"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	compileProgram(a, "visits", "clang-22", "--target=wasm32-wasi", "-Wno-deprecated", "-O1", "-o", a.Path("build/visits.wasm"),
-		"testdata/waiting/visits.c")
+	a.Write("build/visits.wasm", harness.CProgram(t, harness.RepoFile("tests/languages/testdata/waiting/visits.c")))
 	return a
-}
-
-// needPatches skips a test of a runner that cannot continue programs.
-func needPatches(t *testing.T) {
-	t.Helper()
-	if !patches.Applied {
-		t.Skip("built without the patches of third_party: use tools/go.sh")
-	}
 }
 
 func TestAProgramStartsOnceWithItsArgumentsVariablesAndFiles(t *testing.T) {
 	t.Parallel()
-	needPatches(t)
+	harness.NeedPatches(t)
 	a := waitingApp(t)
 	if out := a.Must("check", "--modules"); strings.Contains(out, "W554") {
 		t.Errorf("it draws nothing, and is reported: %s", out)
@@ -81,7 +68,7 @@ func TestAProgramStartsOnceWithItsArgumentsVariablesAndFiles(t *testing.T) {
 // What a program draws before it waits is the same in every request, and is reported.
 func TestWhatAProgramDrawsInItsStartIsReported(t *testing.T) {
 	t.Parallel()
-	needPatches(t)
+	harness.NeedPatches(t)
 	a := harness.NewApp(t, "app drawn\nroutes(\"/\", auth: none, rateLimit: none) { GET / -> draw }\n", "")
 	if err := os.MkdirAll(a.Path("build"), 0o755); err != nil {
 		t.Fatal(err)
@@ -108,7 +95,7 @@ func TestWhatAProgramDrawsInItsStartIsReported(t *testing.T) {
 // TestPythonIsAProgramThatStartsOnce runs the example of docs/programs.md in CPython, as npm has it.
 func TestPythonIsAProgramThatStartsOnce(t *testing.T) {
 	t.Parallel()
-	needPatches(t)
+	harness.NeedPatches(t)
 	a := harness.NewApp(t, `app snakes
 module python { args: ["/app/main.py"], files: "code", startTimeout: 60s }
 routes("/v1", auth: none, rateLimit: none) { POST /orders/:name -> python }

@@ -183,6 +183,12 @@ func (l *traffic) end() {
 
 const getRelease = "GET /release/x HTTP/1.1\r\nHost: switched\r\n\r\n"
 
+// postNote is a request that inserts a row.
+func postNote(token string) string {
+	const row = `{"into":"Note","values":{"text":"a note"}}`
+	return fmt.Sprintf("POST /note HTTP/1.1\r\nHost: switched\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n%s", token, len(row), row)
+}
+
 // switches is a node with three releases that are activated one after the other, while clients send
 // requests.
 type switches struct {
@@ -195,13 +201,13 @@ type switches struct {
 	begun, done atomic.Int64
 }
 
-// startSwitches deploys the releases on a new node, for so many switches. prepare changes the apps.
-func startSwitches(t *testing.T, most int, prepare func(t *testing.T, a *harness.App)) *switches {
+// startSwitches deploys the releases on a new node, for so many switches. prepare changes the app with an index.
+func startSwitches(t *testing.T, most int, prepare func(index int, a *harness.App)) *switches {
 	t.Helper()
 	s := &switches{edge: startEdge(t, "RUNNER_METRICS_LISTEN=127.0.0.1:0"), history: make([]string, len(marks)+most)}
 	for i, fields := range []string{"", "", extraField} {
 		s.apps = append(s.apps, markedApp(t, marks[i], fields))
-		prepare(t, s.apps[i])
+		prepare(i, s.apps[i])
 		s.change(i, func() { s.ids = append(s.ids, s.must(s.apps[i], "deploy", "--yes").After) })
 	}
 	return s
@@ -213,6 +219,19 @@ func (s *switches) change(index int, activate func()) {
 	s.begun.Add(1)
 	activate()
 	s.done.Store(s.begun.Load())
+}
+
+// switchTo activates the release with an index by a command, and checks that it is served.
+func (s *switches) switchTo(index int, command ...string) {
+	s.T.Helper()
+	s.change(index, func() {
+		if r := s.run(s.apps[index], command...); r.Status != 0 {
+			s.T.Errorf("%v: %d %s", command, r.Status, r.Stderr)
+		}
+	})
+	if mark, err := markOf([]byte(s.Do("GET", "/release/x", "").Body)); err != nil || mark != marks[index] {
+		s.T.Errorf("after %v: %s is active, and not %s: %v", command, mark, marks[index], err)
+	}
 }
 
 // begin returns the number of complete switches, for check.
@@ -244,12 +263,11 @@ func TestReleasesAreSwitchedUnderLoad(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := startSwitches(t, count, func(*testing.T, *harness.App) {})
+	s := startSwitches(t, count, func(int, *harness.App) {})
 	token := s.app.Token("writer", "--data", s.data)
 	l := newTraffic(t, s.Addr, s.begin, s.check)
 	l.clients(14, 0, getRelease)
-	const row = `{"into":"Note","values":{"text":"a note"}}`
-	l.clients(2, 20*time.Millisecond, fmt.Sprintf("POST /note HTTP/1.1\r\nHost: switched\r\nX-API-Key: %s\r\nContent-Length: %d\r\n\r\n%s", token, len(row), row))
+	l.clients(2, 20*time.Millisecond, postNote(token))
 	metrics := s.status().Metrics
 	samples := make([][]int64, len(heldNames))
 	commands := map[string]int{}
@@ -264,14 +282,7 @@ func TestReleasesAreSwitchedUnderLoad(t *testing.T) {
 			next, command = previous, []string{"rollback"}
 		}
 		commands[command[0]]++
-		s.change(next, func() {
-			if r := s.run(s.apps[next], command...); r.Status != 0 {
-				t.Errorf("%v: %d %s", command, r.Status, r.Stderr)
-			}
-		})
-		if mark, err := markOf([]byte(s.Do("GET", "/release/x", "").Body)); err != nil || mark != marks[next] {
-			t.Errorf("after %v: %s is active, and not %s: %v", command, mark, marks[next], err)
-		}
+		s.switchTo(next, command...)
 		active, previous = next, active
 		for i, n := range held(t, s.Server, metrics) {
 			samples[i] = append(samples[i], n)

@@ -72,7 +72,7 @@ func TestASwitchOfReleasesCostsLittle(t *testing.T) {
 		t.Skip("compares speeds: make soak does it")
 	}
 	const slow, rounds, each = 30, 40, 5
-	s := startSwitches(t, slow+rounds*each+5, addGoModule)
+	s := startSwitches(t, slow+rounds*each+5, func(_ int, a *harness.App) { addGoModule(t, a) })
 	activate := s.activator()
 	l := newTraffic(t, s.Addr, s.begin, func(begun, status int, body []byte) error {
 		if status == 200 && string(body) == "0" { // of the module in Go
