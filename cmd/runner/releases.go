@@ -13,9 +13,10 @@ import (
 
 const releasesHelp = `List the releases that the node keeps, the newest first, and which one is active.
 
-A release is the schema files and the modules of an app. Serving an app directory stores one,
-and so does a deployment. All public keys begin with the same 16 characters; "signed by" shows the
-8 after them. --json has the whole keys, and those that the node trusts.`
+A release is the schema files and the modules of an app, and the files that the schema gives the
+modules; "files" is their number. Serving an app directory stores a release, and so does a
+deployment. All public keys begin with the same 16 characters; "signed by" shows the 8 after them.
+--json has the whole keys, and those that the node trusts.`
 
 func releasesCommand(c *program) *cobra.Command {
 	var remote cli.Remote
