@@ -19,6 +19,8 @@ type Start struct {
 	*StartInput
 	// Waits is called when the program waits. The run ends with its error, and with ErrWaits without one.
 	Waits func(*Waiting) error
+	// Unread is why a file of the program could not be read; nil: all could that it has read.
+	Unread error
 
 	random *rand.ChaCha8
 	run    int // of the times, which the next reading is in

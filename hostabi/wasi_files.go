@@ -325,6 +325,9 @@ func (c *Call) readPart(g guest, n *files.Node, offset int64) (read int, errno u
 	content, err := n.Content()
 	if err != nil {
 		c.logInternal("fd_read", err)
+		if c.start != nil {
+			c.start.Unread = err
+		}
 		return 0, wasiIO
 	}
 	return c.fill(g, content[min(offset, int64(len(content))):], maxFilePart)

@@ -125,12 +125,18 @@ func (r *Releases) Missing(ctx context.Context, m Manifest) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.stored(ctx, m)
+	damaged, err := r.damagedListings(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.stored(ctx, m.without(func(name string) bool {
+		return slices.ContainsFunc(damaged, func(f File) bool { return f.Name == name })
+	}))
 	if err != nil {
 		return nil, err
 	}
 	more, err := r.fetchMissing(ctx, slices.DeleteFunc(c.blobs, func(f File) bool { return slices.Contains(m.Files, f) }))
-	return append(missing, more...), err
+	return slices.Concat(missing, damaged, more), err
 }
 
 // Fetch fetches the contents of stored releases that this node does not have, from other nodes of the

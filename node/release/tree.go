@@ -116,11 +116,14 @@ func (r *Releases) stored(ctx context.Context, m Manifest) (c contents, err erro
 	return c, checkTrees(m, c.trees)
 }
 
-// readListing reads a listing that is stored.
+// readListing reads a listing that is stored. The error is an *UnreadableError if it is damaged.
 func (r *Releases) readListing(ctx context.Context, f File) ([]tree.File, error) {
 	data, err := r.content(ctx, f)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, err
+	case err != nil:
+		return nil, unreadable(f, err)
 	}
 	files, err := tree.Parse(data)
 	if err != nil {
@@ -151,17 +154,26 @@ func (r *Releases) Listing(ctx context.Context, id, name string) (listing []byte
 }
 
 // Tree returns a tree whose contents are blobs of the store. They are read when they are asked for, from this node alone.
+// The error of a read is an *UnreadableError.
 func (r *Releases) Tree(files []tree.File) (*tree.Tree, error) {
 	return tree.New(files, func(f tree.File) ([]byte, error) {
-		blob, err := r.store.LocalBlob(context.Background(), f.SHA256)
+		data, err := r.localContent(f)
 		if err != nil {
-			return nil, err
+			err = unreadable(File{Name: tree.Quoted(f.Path), Digest: f.SHA256}, err)
 		}
-		defer blob.Close()
-		data := make([]byte, f.Size)
-		_, err = io.ReadFull(blob, data)
 		return data, err
 	})
+}
+
+func (r *Releases) localContent(f tree.File) ([]byte, error) {
+	blob, err := r.store.LocalBlob(context.Background(), f.SHA256)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	data := make([]byte, f.Size)
+	_, err = io.ReadFull(blob, data)
+	return data, err
 }
 
 // addTrees gives the listings among the files their trees, after all contents are here. The error joins an
@@ -197,6 +209,22 @@ func (r *Releases) addTrees(ctx context.Context, m Manifest, files []FileData) e
 		}
 	}
 	return nil
+}
+
+// damagedListings returns the listings among the files of a release that this node has and cannot read.
+func (r *Releases) damagedListings(ctx context.Context, m Manifest) (damaged []File, err error) {
+	for _, f := range m.Files {
+		if _, err := r.store.HasBlob(f.Digest); !IsTree(f.Name) || err != nil {
+			continue
+		}
+		_, err := r.readListing(ctx, f)
+		if _, unreadable := errors.AsType[*UnreadableError](err); unreadable {
+			damaged = append(damaged, f)
+		} else if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return damaged, nil
 }
 
 // MissingBlobs returns those of the blobs that this node does not have, after it has fetched those that another node of

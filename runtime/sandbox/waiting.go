@@ -155,14 +155,15 @@ func (m *Module) startOnce(
 	}()
 	result = &started{sandbox: s}
 	program := s.function(exportStart)
-	call.BeginStart(m.start, &hostabi.Start{StartInput: input, Waits: func(w *hostabi.Waiting) (err error) {
+	start := &hostabi.Start{StartInput: input, Waits: func(w *hostabi.Waiting) (err error) {
 		if s.running != program {
 			return refuse("calls request_next before _start: call it in _start, or in what _start calls")
 		}
 		result.waiting, result.depth = w, s.depth.Get()
 		result.call, err = capture.Take(program)
 		return err
-	}})
+	}}
+	call.BeginStart(m.start, start)
 	s.begin(claim{call: call}, &m.initializing)
 	for _, name := range m.program.First {
 		if err = s.invoke(s.function(name)); err != nil {
@@ -176,6 +177,9 @@ func (m *Module) startOnce(
 	s.end()
 	call.End()
 	result.asked = m.program.Waits || call.OpenedHostFile()
+	if start.Unread != nil { // whatever the program has made of it
+		return result, fault.Wrap(start.Unread, fault.Invalid, "cannot start: %v", start.Unread)
+	}
 	return result, startError(load, call, last, timeout, s.memory.refused, err)
 }
 

@@ -113,7 +113,7 @@ routes("/v1", auth: none, rateLimit: none) { POST /orders/:name -> python }
 	if out := a.Must("check", "--modules"); strings.Contains(out, warning) {
 		t.Errorf("the seed of its hashes is reported: %s", out)
 	}
-	a.Write("code/main.py", "import random\n"+example)
+	a.Write("code/main.py", "import random\n"+programsExample(t, "python"))
 	if out := a.Must("check", "--modules"); strings.Count(out, warning) != 1 || !strings.Contains(out, " (handler python) ") {
 		t.Errorf("a generator that is seeded in the start: %s", out)
 	}

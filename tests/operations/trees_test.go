@@ -1,7 +1,9 @@
 package operations_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +123,114 @@ func TestADirectoryIsDeployedWithItsModule(t *testing.T) {
 	e.Want(200, nil, "GET", "/hello", "")
 }
 
+// waitingTree is an app whose program waits for requests and has a directory of n files. It answers with the mark.
+func waitingTree(t *testing.T, mark string, n int) *harness.App {
+	t.Helper()
+	harness.NeedPatches(t)
+	a := markedApp(t, mark, "")
+	makeWait(t, a, mark)
+	for i := range n {
+		a.Write(treeFile(i), fmt.Sprint("content ", i))
+	}
+	a.Write("lib/only.txt", "only "+mark)
+	return a
+}
+
+// wantMark checks which release is served.
+func wantMark(s *harness.Server, want string) {
+	s.T.Helper()
+	got := s.Do("GET", "/release/x", "")
+	if mark, err := markOf([]byte(got.Body)); got.Status != 200 || err != nil || mark != want {
+		s.T.Errorf("%d %s, %v; want %s", got.Status, mark, err, want)
+	}
+}
+
+// contents returns the paths of the blobs that begin with a text.
+func contents(t *testing.T, data, text string) (paths []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(data, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		path := filepath.Join(data, "blobs", entry.Name())
+		content, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // it is deleted meanwhile
+			t.Fatal(err)
+		}
+		if err == nil && strings.HasPrefix(string(content), text) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// Every blob of a release is damaged, or only one content. A deployment with --send-all repairs them.
+func TestSendAllRepairsDamagedFilesOfAModule(t *testing.T) {
+	e := startEdge(t)
+	a := waitingTree(t, "1001", 30)
+	e.must(a, "deploy", "--yes")
+	wantMark(e.Server, "1001")
+	for _, damaged := range [][]string{contents(t, e.data, "1001"), contents(t, e.data, "")} {
+		for _, path := range damaged {
+			text := []byte(harness.MustRead(t, path))
+			text[len(text)/2] ^= 1
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Stop()
+		e.start()
+		e.Want(503, nil, "GET", "/release/x", "")
+		if log := e.Stderr.String(); !strings.Contains(log, `"msg":"active release cannot be read"`) || !strings.Contains(log, "runner deploy --send-all") {
+			t.Error(log)
+		}
+		if done := e.must(a, "deploy", "--yes", "--send-all"); done.sentContents() != 0 || len(done.Send) != blobs(t, e.data) {
+			t.Errorf("%d of %d blobs were sent", len(done.Send), blobs(t, e.data))
+		}
+		wantMark(e.Server, "1001")
+	}
+}
+
+// A backup has the files of the modules: a program that waits starts from a restored data directory.
+func TestABackupHasTheFilesOfModules(t *testing.T) {
+	e := startEdge(t)
+	for _, mark := range []string{"1001", "1002"} {
+		e.must(waitingTree(t, mark, 30), "deploy", "--yes")
+	}
+	file, restored := e.app.Path("edge.backup"), filepath.Join(t.TempDir(), "restored")
+	e.app.Must("backup", file, "--data", e.data)
+	e.app.Must("backup", "--check", file)
+	e.Stop()
+	e.app.Must("restore", file, "--data", restored, "--pepper", filepath.Join(e.data, "pepper"))
+	if want, got := blobs(t, e.data), blobs(t, restored); got != want {
+		t.Errorf("%d blobs are restored, want %d", got, want)
+	}
+	s := e.app.Serve("--data", restored)
+	wantMark(s, "1002")
+	e.app.Must("rollback", "--yes", "--data", restored)
+	wantMark(s, "1001")
+}
+
+// With a release the node deletes the contents that no other release lists.
+func TestContentsAreDeletedWithTheLastReleaseThatListsThem(t *testing.T) {
+	d := &disturbed{edge: startEdge(t, "RUNNER_RELEASE_KEEP=1"), t: t}
+	deploy := func(mark string) string { return d.must(waitingTree(t, mark, 30), "deploy", "--yes").After }
+	first := deploy("1001")
+	deploy("1002")
+	d.ageBlobs()
+	deploy("1003")
+	d.WaitForOutput(`"msg":"release deleted","release":"` + first + `"`)
+	d.WaitUntil("the files of the first release are deleted", func() bool { return len(contents(t, d.data, "only 1001")) == 0 })
+	for text, want := range map[string]int{"only 1002": 1, "only 1003": 1, "content ": 30} {
+		if got := len(contents(t, d.data, text)); got != want {
+			t.Errorf("%d contents begin with %q, want %d", got, text, want)
+		}
+	}
+	d.app.Must("rollback", "--yes", "--data", d.data)
+	wantMark(d.Server, "1002")
+}
+
 func TestADirectoryThatCannotBeReadIsReportedByEachCommand(t *testing.T) {
 	a := treeApp(t, 1)
 	if err := os.RemoveAll(a.Path("lib")); err != nil {
@@ -184,6 +294,29 @@ func TestDevServesTheFilesOfAModuleAfterASave(t *testing.T) {
 	s.WaitForOutput(`runner: app\.schema changed: serving 3 routes`)
 	if text := s.Stderr.String(); strings.Count(text, "built build") != 1 {
 		t.Error(text)
+	}
+}
+
+// A save of one file among thousands is served within a second.
+func TestDevServesASavedFileAmongThousands(t *testing.T) {
+	files, saves := 2000, 2
+	if harness.Soak {
+		files, saves = 20_000, 15
+	}
+	a := waitingTree(t, "1001", files-2)
+	s := a.Start("dev")
+	s.WaitUntil("the program", func() bool { return s.Get("/release/x", "").Status == 200 })
+	var took []float64
+	for i := range saves {
+		mark := fmt.Sprint(2000 + i)
+		began := time.Now()
+		a.Write("lib/mark.txt", mark)
+		s.WaitUntil(mark, func() bool { return strings.HasPrefix(s.Get("/release/x", "").Body, `["1001","`+mark+`",`) })
+		took = append(took, time.Since(began).Seconds())
+	}
+	t.Logf("a saved file of %d was served after %.2f s (median)", files, median(took))
+	if harness.Soak && median(took) > 1 {
+		t.Error("more than a second")
 	}
 }
 
