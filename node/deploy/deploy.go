@@ -321,38 +321,38 @@ func find(list admin.ReleaseList, name string) (id string, err error) {
 // differenceTo compares a stored release with another one, and that one with the rows and keys of the
 // node if it is not active.
 func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseList, from string, after admin.ReleaseSources) (Difference, error) {
-	before, unread := admin.ReleaseSources{}, ""
+	before := admin.ReleaseSources{}
+	var notes []string
 	if from != "" && from != after.ID {
 		var err error
 		before, err = node.Release(ctx, from)
 		if fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil {
-			unread = fmt.Sprintf("release %s cannot be read, so all of %s is shown as new: %s", from, after.ID, fault.Of(err).Detail)
+			notes = append(notes, fmt.Sprintf("release %s cannot be read, so all of %s is shown as new: %s", from, after.ID, fault.Of(err).Detail))
 		} else if err != nil {
 			return Difference{}, err
 		}
 	}
 	d := Difference{Before: from, After: after.ID, Changes: []Change{}}
 	if from != after.ID {
-		var err error
-		if err = readListings(ctx, node, &before, &after); err != nil {
+		unread, err := readListings(ctx, node, &before, &after)
+		if err != nil {
 			return d, err
 		}
+		notes = append(notes, unread...)
 		if d, err = Compare(before, after); err != nil {
 			return d, err
 		}
 		d.Before = from
 	}
-	if unread != "" {
-		d.Notes = append(d.Notes, unread)
-	}
+	d.Notes = append(d.Notes, notes...)
 	if after.ID == list.Active.ID {
 		return d, nil
 	}
 	return d, d.compareRows(ctx, node, list, after)
 }
 
-// readListings reads the listings that differ in two releases.
-func readListings(ctx context.Context, node *admin.Client, before, after *admin.ReleaseSources) error {
+// readListings reads the listings that differ in two releases. Notes name those that the node cannot read.
+func readListings(ctx context.Context, node *admin.Client, before, after *admin.ReleaseSources) (notes []string, err error) {
 	for _, old := range before.Files {
 		at := slices.IndexFunc(after.Files, func(f release.File) bool { return f.Name == old.Name && f.Digest != old.Digest })
 		if at < 0 || !release.IsTree(old.Name) {
@@ -363,8 +363,11 @@ func readListings(ctx context.Context, node *admin.Client, before, after *admin.
 				continue
 			}
 			files, err := node.Listing(ctx, r.ID, old.Name)
-			if err != nil {
-				return err
+			if fault.CodeOf(err) == fault.Unavailable && ctx.Err() == nil {
+				notes = append(notes, fmt.Sprintf("the files of %s were not compared: %s", old.Name, fault.Of(err).Detail))
+				continue
+			} else if err != nil {
+				return nil, err
 			}
 			if r.Listings == nil {
 				r.Listings = map[string][]tree.File{}
@@ -372,7 +375,7 @@ func readListings(ctx context.Context, node *admin.Client, before, after *admin.
 			r.Listings[old.Name] = files
 		}
 	}
-	return nil
+	return notes, nil
 }
 
 // compareRows adds what an activation would refuse or warn about.

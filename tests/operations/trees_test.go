@@ -192,6 +192,34 @@ func TestSendAllRepairsDamagedFilesOfAModule(t *testing.T) {
 	}
 }
 
+// The listing of the active release is damaged: another release can be deployed, and so can the same one again.
+func TestADamagedListingStopsNoDeployment(t *testing.T) {
+	e := startEdge(t)
+	first := waitingTree(t, "1001", 5)
+	e.must(first, "deploy", "--yes")
+	for _, path := range contents(t, e.data, "") {
+		if text := harness.MustRead(t, path); strings.Contains(text, "d0/file0.txt") {
+			if err := os.WriteFile(path, []byte(strings.Replace(text, "d0/file0.txt", "d0/file9.txt", 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if dry := e.must(first, "deploy", "--dry-run"); dry.sent() != "build/release.tree" {
+		t.Errorf("the same release sends %s", dry.sent())
+	}
+	got := e.run(waitingTree(t, "1002", 5), "deploy", "--yes")
+	if got.Status != 0 || !strings.Contains(got.Stdout+got.Stderr, "the files of build/release.tree were not compared: ") {
+		t.Errorf("%d %s%s", got.Status, got.Stdout, got.Stderr)
+	}
+	wantMark(e.Server, "1002")
+	if got := e.run(first, "rollback", "--yes"); got.Status == 0 || !strings.Contains(got.Stderr, "runner deploy --send-all") {
+		t.Errorf("a rollback: %d %s", got.Status, got.Stderr)
+	}
+	wantMark(e.Server, "1002")
+	e.must(first, "deploy", "--yes")
+	wantMark(e.Server, "1001")
+}
+
 // A backup has the files of the modules: a program that waits starts from a restored data directory.
 func TestABackupHasTheFilesOfModules(t *testing.T) {
 	e := startEdge(t)
