@@ -72,9 +72,9 @@ func (w *watcher) close() {
 // next waits until files have changed and are unchanged for a moment. It returns their
 // names, and when it noticed the first one.
 func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err error) {
-	for {
+	for notified := false; ; {
 		at = clock.Mark()
-		if now := w.look(); !maps.Equal(now, w.seen) {
+		if notified || !maps.Equal(w.look(), w.seen) {
 			if err := w.settle(ctx); err != nil {
 				return nil, at, err
 			}
@@ -82,7 +82,7 @@ func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err
 				return changed, at, nil
 			}
 		}
-		if err := w.wait(ctx); err != nil {
+		if notified, err = w.wait(ctx); err != nil {
 			return nil, at, err
 		}
 	}
@@ -107,7 +107,7 @@ func (w *watcher) take() (changed []string) {
 }
 
 // wait waits for a notification, or for the next comparison.
-func (w *watcher) wait(ctx context.Context) error {
+func (w *watcher) wait(ctx context.Context) (notified bool, err error) {
 	every, events, failures := lookOftenest, (chan fsnotify.Event)(nil), (chan error)(nil)
 	if w.notice != nil {
 		every, events, failures = lookEvery, w.notice.Events, w.notice.Errors
@@ -116,12 +116,13 @@ func (w *watcher) wait(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	case <-events:
+		return true, nil
 	case <-failures: // for example, lost notifications
 	case <-timer.C:
 	}
-	return nil
+	return false, nil
 }
 
 // settle waits until files are unchanged for a moment.
