@@ -25,22 +25,19 @@ func interpreter(t *testing.T, name string) string {
 	return string(module)
 }
 
-// programsExample returns the first block of docs/programs.md in a language.
+// programsExample returns the first block of docs/programs.md and docs/interpreters.md in a language.
 func programsExample(t *testing.T, language string) string {
 	t.Helper()
-	page, err := os.ReadFile(harness.RepoFile("docs/programs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, found := strings.Cut(string(page), "```"+language+"\n")
+	pages := harness.MustRead(t, harness.RepoFile("docs/programs.md")) + harness.MustRead(t, harness.RepoFile("docs/interpreters.md"))
+	_, example, found := strings.Cut(pages, "```"+language+"\n")
 	example, _, ended := strings.Cut(example, "```")
 	if !found || !ended {
-		t.Fatalf("docs/programs.md has no example in %s", language)
+		t.Fatalf("docs/programs.md and docs/interpreters.md have no example in %s", language)
 	}
 	return example
 }
 
-// TestOtherInterpretersAreProgramsThatStartOnce runs the examples of docs/programs.md in Ruby and PHP, as npm has them, and
+// TestOtherInterpretersAreProgramsThatStartOnce runs the examples of docs/interpreters.md in Ruby and PHP, as npm has them, and
 // scripts that are wrong.
 func TestOtherInterpretersAreProgramsThatStartOnce(t *testing.T) {
 	for _, row := range []struct{ name, module, script, args, wrong, want string }{
