@@ -473,5 +473,6 @@ func FuzzWaitingPrograms(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed)
 	}
+	f.Add(uint64(15114016294335789432)) // has numbers in words that look like addresses of the memory
 	f.Fuzz(func(t *testing.T, seed uint64) { modelled(t, e, seed, 40, func() {}) })
 }
