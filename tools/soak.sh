@@ -131,11 +131,11 @@ part "ratios: metrics, backups and restores" \
 part "ratios: jobs beside requests" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/jobs -run 'TestEnqueuing|TestManyJobs|TestRequestsStayFast|TestJobsThatWait|TestADueJob'
 part "sandbox: isolation, a million requests" \
-  tools/go.sh test -count=1 -v -timeout 60m ./runtime/sandbox
+  tools/go.sh test -count=1 -v -timeout 60m ./runtime/sandbox -skip TestEachRequestOfAProgram
+part "sandbox: random programs that wait, against their model, 100,000 requests" \
+  tools/go.sh test -count=1 -v -timeout 30m ./runtime/sandbox -run TestEachRequestOfAProgram
 part "sandbox: the same, shorter, with the race detector" \
   env RUNNER_SOAK= tools/go.sh test -race -count=1 -v -timeout 30m ./runtime/sandbox ./hostabi ./hostabi/longwork
-part "programs that start once: random ones against their models" \
-  tools/go.sh test -count=1 -v -timeout 30m ./runtime/capture ./runtime/sandbox -run 'TestRandomProgramsContinue|TestEachRequestOfAProgram'
 part "store, rows, keys and jobs with the race detector" \
   env RUNNER_SOAK= tools/go.sh test -race -count=1 -v -timeout 60m ./state/store/... ./state/entity ./keystore ./state/jobs
 part "callers, webhooks and outbound calls with the race detector" \

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -113,7 +114,7 @@ func (u Uninterrupted) Run(call *hostabi.Call, handler string) error {
 		return fmt.Errorf("it did not wait: %w", outcome)
 	}
 	outcome = s.checkStack(outcome)
-	if outcome != nil {
+	if outcome != nil && !errors.Is(outcome, hostabi.ErrTimeOver) {
 		_, _ = call.Crash() // as Run does: it logs lines of standard error
 	}
 	call.End()
