@@ -28,7 +28,7 @@ func (a *activeBundle) answerPreflight(s *requestState, x *front.Exchange) bool 
 	}
 	rt := &a.routes[i]
 	if rt.allowOrigin(x) {
-		x.AddHeader("Access-Control-Allow-Methods", []byte(rt.Method))
+		x.AddHeader("Access-Control-Allow-Methods", rt.preflightMethods(method))
 		if headers, lines := x.Header("access-control-request-headers"); lines == 1 {
 			x.AddHeader("Access-Control-Allow-Headers", headers)
 		}
@@ -36,6 +36,14 @@ func (a *activeBundle) answerPreflight(s *requestState, x *front.Exchange) bool 
 	}
 	x.Send(&noContent)
 	return true
+}
+
+// preflightMethods are the methods that the route allows to a page that has asked for one.
+func (rt *route) preflightMethods(asked []byte) []byte {
+	if rt.Method == router.Any {
+		return asked
+	}
+	return []byte(rt.Method)
 }
 
 // allowRefusal adds CORS headers to a refusal before routing, so that pages can read it.

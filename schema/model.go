@@ -35,6 +35,8 @@ type Schema struct {
 	Jobs []Job
 	// Modules are the modules that have a block, in order of declaration.
 	Modules []Module
+	// Python is nil if there is no python block.
+	Python *Python
 	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
 	// Entities.
 	Enums    []*Enum

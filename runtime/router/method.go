@@ -16,6 +16,12 @@ const (
 
 var methodNames = [methods]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
+// Any is the method of a route for GET, HEAD, POST, PUT, PATCH and DELETE. A route for one of them comes before it.
+const Any = "ANY"
+
+// anyOf are the methods of Any. The one for GET serves HEAD.
+var anyOf = []int{get, post, put, patch, del}
+
 // methodOf returns the index of a method in methodNames, -1 for any other method.
 func methodOf(name []byte) int {
 	for i, m := range methodNames {

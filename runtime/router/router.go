@@ -3,6 +3,7 @@ package router
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"runner.example/hostabi/abi"
@@ -78,11 +79,26 @@ type Router struct {
 func New(routes []Route) *Router {
 	r := &Router{}
 	for i, route := range routes {
+		if route.Method == Any {
+			continue
+		}
 		m := methodOf([]byte(route.Method))
 		if m < 0 || !strings.HasPrefix(route.Path, "/") {
 			panic(fmt.Sprintf("BUG: router given the route %q %q", route.Method, route.Path))
 		}
-		r.trees[m].add(route.Path, i)
+		r.trees[m].add(route.Path, i, false)
+	}
+	for i, route := range routes {
+		if route.Method == Any {
+			for _, m := range anyOf {
+				r.trees[m].add(route.Path, i, true)
+			}
+		}
+	}
+	for i, route := range routes {
+		if prefix, ok := strings.CutSuffix(route.Path, "/*"); ok {
+			r.addRoot(prefix, route.Method, i)
+		}
 	}
 	for set := range r.allow {
 		r.allow[set] = allowText(set)
@@ -136,8 +152,9 @@ func (r *Router) find(method int, target []byte, m *Match) bool {
 	}
 	m.Route = leaf.route
 	m.buf = m.buf[:0]
-	for i, s := range m.spans {
-		m.Params = append(m.Params, abi.Pair{Name: leaf.names[i], Value: m.decode(target[s.from:s.to])})
+	for i, name := range leaf.names { // the rest of a path with * has a span and no name
+		s := m.spans[i]
+		m.Params = append(m.Params, abi.Pair{Name: name, Value: m.decode(target[s.from:s.to])})
 	}
 	return true
 }
@@ -169,19 +186,37 @@ type leaf struct {
 	names [][]byte
 }
 
-// add adds the route of index i below n.
-func (n *node) add(path string, i int) {
+// addRoot adds the paths above a route with the path prefix/*: the prefix, with a slash and without. Routes that
+// have one of these paths come before it.
+func (r *Router) addRoot(prefix, method string, i int) {
+	for m := range r.trees {
+		if methodNames[m] != method && !(method == Any && slices.Contains(anyOf, m)) {
+			continue
+		}
+		if prefix != "" {
+			r.trees[m].add(prefix, i, true)
+		}
+		r.trees[m].add(prefix+"/", i, true)
+	}
+}
+
+// add adds the route of index i below n. A route that gives way is not added where there is one.
+func (n *node) add(path string, i int, givesWay bool) {
 	l := &leaf{route: i}
 	for rest, more := path[1:], true; more; {
 		var segment string
 		segment, rest, more = strings.Cut(rest, "/")
 		switch {
 		case strings.HasPrefix(segment, "*"):
-			if more || len(segment) == 1 || n.rest != nil {
+			if more || n.rest != nil && !givesWay {
 				panic(fmt.Sprintf("BUG: router given the path %q", path))
 			}
-			l.names = append(l.names, []byte(segment[1:]))
-			n.rest = l
+			if len(segment) > 1 {
+				l.names = append(l.names, []byte(segment[1:]))
+			}
+			if n.rest == nil {
+				n.rest = l
+			}
 			return
 		case strings.HasPrefix(segment, ":"):
 			l.names = append(l.names, []byte(segment[1:]))
@@ -193,10 +228,12 @@ func (n *node) add(path string, i int) {
 			n = n.child(segment)
 		}
 	}
-	if n.end != nil {
+	switch {
+	case n.end == nil:
+		n.end = l
+	case !givesWay:
 		panic(fmt.Sprintf("BUG: router given the path %q twice", path))
 	}
-	n.end = l
 }
 
 // child returns the node below n for a static segment, and creates it if necessary.

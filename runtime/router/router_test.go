@@ -69,6 +69,58 @@ func TestTheMoreLiteralRouteWins(t *testing.T) {
 	}
 }
 
+func TestARouteOfAnyMethodHasEverythingBelowItsPath(t *testing.T) {
+	r := router.New([]router.Route{
+		0: {"ANY", "/shop/*"},
+		1: {"GET", "/shop/health"},
+		2: {"POST", "/shop/:id"},
+		3: {"ANY", "/t/:tenant/*"},
+		4: {"ANY", "/*rest"},
+		5: {"GET", "/shop"},
+		6: {"ANY", "/one"},
+		7: {"DELETE", "/files/*"},
+	})
+	for _, row := range []struct {
+		method, target string
+		route          int
+		params         []string
+	}{
+		{"GET", "/shop", 5, nil},
+		{"HEAD", "/shop", 5, nil},
+		{"POST", "/shop", 0, nil},
+		{"GET", "/shop/", 0, nil},
+		{"GET", "/shop/a/b", 0, nil},
+		{"GET", "/shop/health", 1, nil},
+		{"HEAD", "/shop/health", 1, nil},
+		{"PUT", "/shop/health", 0, nil},
+		{"POST", "/shop/5", 2, []string{"id=5"}},
+		{"PATCH", "/shop/5", 0, nil},
+		{"DELETE", "/t/a/x/y", 3, []string{"tenant=a"}},
+		{"GET", "/t/a", 3, []string{"tenant=a"}},
+		{"GET", "/t/a/", 3, []string{"tenant=a"}},
+		{"GET", "/t", 4, []string{"rest=t"}},
+		{"GET", "/one", 6, nil},
+		{"PUT", "/one", 6, nil},
+		{"DELETE", "/files", 7, nil},
+		{"DELETE", "/files/x", 7, nil},
+		{"GET", "/files/x", 4, []string{"rest=files/x"}},
+	} {
+		want := found{Outcome: router.Found, Route: row.route, Params: row.params}
+		if diff := cmp.Diff(want, ask(r, row.method, row.target)); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", row.method, row.target, diff)
+		}
+	}
+	if got := ask(r, "OPTIONS", "/shop/x"); got.Outcome != router.Options {
+		t.Errorf("OPTIONS: %v", got)
+	}
+	if got := ask(r, "GET", "/"); got.Outcome != router.NotFound {
+		t.Errorf("a rest with a name, and nothing left: %v", got)
+	}
+	if got := ask(router.New([]router.Route{{"ANY", "/*"}}), "GET", "/"); got.Outcome != router.Found {
+		t.Errorf("everything below /: %v", got)
+	}
+}
+
 func TestParametersAreDecodedOnceAfterTheMatch(t *testing.T) {
 	r := router.New(sampleRoutes)
 	rows := []struct{ target, param string }{

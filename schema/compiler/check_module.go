@@ -82,13 +82,17 @@ func (c *moduleChecker) setting(s *syntax.Setting) {
 	case "files":
 		c.files(s.Value)
 	case "startTimeout":
-		if d, ok := c.Duration(s.Value); ok && (d < minStartTimeout || d > maxStartTimeout) {
-			c.Errorf("E555", s.Value.Span(), "startTimeout is not between %s", maxStartTimeoutIn)
-		} else if ok {
-			c.module.StartTimeout = d
-		}
+		c.startTimeout(s.Value)
 	case "stub":
 		c.stub(s)
+	}
+}
+
+func (c *moduleChecker) startTimeout(v syntax.SettingValue) {
+	if d, ok := c.Duration(v); ok && (d < minStartTimeout || d > maxStartTimeout) {
+		c.Errorf("E555", v.Span(), "startTimeout is not between %s", maxStartTimeoutIn)
+	} else if ok {
+		c.module.StartTimeout = d
 	}
 }
 

@@ -25,7 +25,7 @@ type segmentKind int
 const (
 	static segmentKind = iota
 	param              // :name
-	rest               // *name
+	rest               // *name, or * for everything below the path, and the path itself
 )
 
 // segment is a segment of a path, without the slash before it.
@@ -70,7 +70,7 @@ func pathText(segments []segment) string {
 func joinPath(prefix, own []segment) (path string, params []string) {
 	whole := append(slices.Clip(prefix), own...)
 	for _, s := range whole {
-		if s.kind != static {
+		if s.kind != static && s.text != "" {
 			params = append(params, s.text)
 		}
 	}
@@ -137,6 +137,8 @@ func (c *pathChecker) checkPath(path syntax.Path, outer []segment) ([]segment, b
 func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments []segment) bool {
 	for _, s := range segments {
 		switch {
+		case s == segment{kind: rest}:
+			continue
 		case s.kind != static && !syntax.IsName(s.text):
 			c.badParam(span, s)
 		case s.kind != static:

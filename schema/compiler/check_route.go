@@ -146,12 +146,17 @@ func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 	if d.Result != nil && d.Method.Name == "HEAD" {
 		c.Errorf("E503", d.Result.Loc, "the response of a HEAD request has no body to check")
 	}
+	if d.Result != nil && d.Method.Name == anyMethod {
+		c.Errorf("E503", d.Result.Loc, "the responses to requests of any method have no common type: write a route for a method")
+	}
 	if d.Settings == nil {
 		return
 	}
 	body := hasBody(d.Method.Name)
 	for _, s := range d.Settings.List {
 		switch {
+		case s.Name.Name == "input" && d.Method.Name == anyMethod:
+			c.Errorf("E503", s.Name.Loc, "input: requests of any method have no common body: write a route for a method")
 		case s.Name.Name == "input" && !body:
 			c.Errorf("E503", s.Name.Loc, "input: a %s request has no body to check", d.Method.Name)
 		case s.Name.Name == "query" && body:
@@ -161,6 +166,9 @@ func (c *routeChecker) checkBodyless(d *syntax.RouteDecl) {
 		}
 	}
 }
+
+// anyMethod stands for the methods GET, HEAD, POST, PUT, PATCH and DELETE.
+const anyMethod = "ANY"
 
 func hasBody(method string) bool {
 	return method != "GET" && method != "HEAD" && method != "OPTIONS"
@@ -322,7 +330,7 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 		Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc,
 	}
 	route.BodyBytes, route.Timeout = boundsOf(set)
-	if hasBody(d.Method.Name) {
+	if hasBody(d.Method.Name) && d.Method.Name != anyMethod {
 		route.Input = refOf(set.input)
 	}
 	route.Query = refOf(set.query)

@@ -70,6 +70,7 @@ func Compile(sources []diag.Source, opt Options) (*schema.Schema, diag.List) {
 	(&authChecker{a, origins}).checkAuth()
 	origins.checkOutbound()
 	a.checkModules()
+	a.checkPython()
 	entities := entityChecker{a, fields, map[*syntax.FieldDecl]string{}}
 	entities.checkEnums()
 	entities.checkTypes()

@@ -180,6 +180,8 @@ func (a *app) collect() {
 			single("E120", "auth", d.Keyword)
 		case *syntax.OutboundDecl:
 			single("E120", "outbound", d.Keyword)
+		case *syntax.PythonDecl:
+			single("E120", "python", d.Keyword)
 		case *syntax.APIKeysDecl:
 			single("E300", "apiKeys", d.Keyword)
 			a.collectScopes(d, scopes)

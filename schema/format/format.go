@@ -298,6 +298,9 @@ func (p *printer) decl(d syntax.Decl) {
 			p.emit(d.Name.Name)
 		}
 		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
+	case *syntax.PythonDecl:
+		p.emit("python")
+		p.block(len(d.Settings), false, ",", "", func(i int) { p.setting(d.Settings[i]) })
 	case *syntax.AuthDecl:
 		p.auth(d)
 	case *syntax.EnumDecl:

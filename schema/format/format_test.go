@@ -144,6 +144,10 @@ func TestFormatReturnsTheCanonicalForm(t *testing.T) {
 			"var A : url=\"https://a\"\nvar B:rate=5/minute var C:int\noutbound{allow:[A,]}\nroutes(\"/\",rateLimit:B  by ip,cors:[A]) { }",
 			"var A: url = \"https://a\"\nvar B: rate = 5/minute\nvar C: int\noutbound { allow: [A] }\nroutes(\"/\", rateLimit: B by ip, cors: [A]) {}\n",
 		},
+		"the interpreter of handlers in Python": {
+			"python{wasm:\"p/python.wasm\" env:{A:\"1\",} // why\nstartTimeout:1m}\npython{ }",
+			"python {\n  wasm: \"p/python.wasm\"\n  env: { A: \"1\" } // why\n  startTimeout: 1m\n}\n\npython {}\n",
+		},
 		"routes say what they answer": {
 			"routes(\"/\") {\nGET /a->a:Order[]?(query:Q)\nPOST /bb -> b :[ ] Order\nPUT /c->c : string(1..8)\n}",
 			"routes(\"/\") {\n  GET  /a  -> a: Order[]? (query: Q)\n  POST /bb -> b: []Order\n  PUT  /c  -> c: string(1..8)\n}\n",

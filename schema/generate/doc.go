@@ -1,4 +1,4 @@
-// Package generate writes files from a schema: TypeScript declarations for handlers and
+// Package generate writes files from a schema: types of TypeScript and Python for handlers and
 // editors, an OpenAPI document, and a TypeScript client.
 //
 // Invariants: equal schemas produce equal bytes. The output is in order of declaration and

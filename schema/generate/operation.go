@@ -21,8 +21,10 @@ type operation struct {
 // operations are the routes and then the exposed functions, in order of declaration.
 func operations(s *schema.Schema) []operation {
 	served := map[string]int{}
-	for _, r := range s.Routes {
-		served[r.Handler]++
+	for i := range s.Routes {
+		if r := &s.Routes[i]; !isMount(r) {
+			served[r.Handler]++
+		}
 	}
 	taken := map[string]bool{}
 	for name, routes := range served {
@@ -31,6 +33,9 @@ func operations(s *schema.Schema) []operation {
 	var all []operation
 	for i := range s.Routes {
 		r := &s.Routes[i]
+		if isMount(r) {
+			continue
+		}
 		name := r.Handler
 		if served[name] > 1 {
 			name = uniqueName(name+pascal(r.Method)+pascal(r.Path), taken)
@@ -44,6 +49,9 @@ func operations(s *schema.Schema) []operation {
 	}
 	return all
 }
+
+// isMount reports whether the route is that of an application, which has operations of its own.
+func isMount(r *schema.Route) bool { return r.Method == "ANY" || strings.HasSuffix(r.Path, "/*") }
 
 // uniqueName returns the name, with a number appended if it is taken, and marks it as taken.
 func uniqueName(name string, taken map[string]bool) string {

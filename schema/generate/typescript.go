@@ -134,7 +134,7 @@ func (t *typeScript) sentField(_ *schema.ObjectType, f *schema.Field) {
 // default.
 func (t *typeScript) readField(o *schema.ObjectType, f *schema.Field) {
 	mark := optionalMark(f)
-	if (f.HasDefault || f.DefaultNow) && t.onlyQuery(o) {
+	if (f.HasDefault || f.DefaultNow) && onlyQuery(t.schema, o) {
 		mark = ""
 	}
 	t.typeField(f, mark)
@@ -146,21 +146,21 @@ func (t *typeScript) typeField(f *schema.Field, mark string) {
 }
 
 // onlyQuery reports whether queries have the type, and neither bodies nor results.
-func (t *typeScript) onlyQuery(o *schema.ObjectType) bool {
+func onlyQuery(s *schema.Schema, o *schema.ObjectType) bool {
 	queries, others := false, false
 	has := func(f *schema.Field) bool { return f.Type.Object == o }
 	result := func(r *schema.Type) bool { return r != nil && r.Object == o }
-	for _, r := range t.schema.Routes {
+	for _, r := range s.Routes {
 		queries = queries || r.Query == o.Name
 		others = others || r.Input == o.Name || result(r.Result)
 	}
-	for _, f := range t.schema.Functions {
+	for _, f := range s.Functions {
 		others = others || slices.ContainsFunc(f.Params, has) || result(f.Result)
 	}
-	for _, j := range t.schema.Jobs {
+	for _, j := range s.Jobs {
 		others = others || slices.ContainsFunc(j.Params, has)
 	}
-	for _, other := range t.schema.Types {
+	for _, other := range s.Types {
 		others = others || slices.ContainsFunc(other.Fields, has)
 	}
 	return queries && !others
@@ -179,7 +179,7 @@ func (t *typeScript) entity(e *schema.Entity) {
 	t.line(3, "};")
 	t.line(3, "insert: {")
 	for _, f := range e.Fields {
-		if mark, ok := t.insertable(e, f); ok {
+		if mark, ok := insertable(t.schema, e, f); ok {
 			t.line(4, "%s%s: %s;", f.Name, mark, orNull(&f.Type, valueType(&f.Type, "schema.", asWritten)))
 		}
 	}
@@ -214,22 +214,22 @@ func writable(f *schema.Field) bool {
 }
 
 // insertable reports whether the field can be set in a new row; mark is "?" if it is optional.
-func (t *typeScript) insertable(e *schema.Entity, f *schema.Field) (mark string, ok bool) {
+func insertable(s *schema.Schema, e *schema.Entity, f *schema.Field) (mark string, ok bool) {
 	switch {
 	case f == e.ID: // otherwise the host creates it
-		return "?", e.Name == t.schema.Auth.User || e.Name == t.schema.Auth.Tenant
+		return "?", e.Name == s.Auth.User || e.Name == s.Auth.Tenant
 	case f == e.Tenant: // otherwise it is the caller's
-		return "?", t.insertedOverTenants(e)
+		return "?", insertedOverTenants(s, e)
 	}
 	return optionalMark(f), writable(f)
 }
 
 // insertedOverTenants reports whether callers without a tenant can insert rows of the entity:
 // they must set the tenant. Operators, who can call every function and enqueue jobs that act as them, have none.
-func (t *typeScript) insertedOverTenants(e *schema.Entity) bool {
+func insertedOverTenants(s *schema.Schema, e *schema.Entity) bool {
 	asCaller := func(j schema.Job) bool { return j.As == "" }
-	return len(t.schema.Functions) > 0 || slices.ContainsFunc(t.schema.Jobs, asCaller) ||
-		slices.ContainsFunc(t.schema.APIKeys.Scopes, func(scope *schema.Scope) bool {
+	return len(s.Functions) > 0 || slices.ContainsFunc(s.Jobs, asCaller) ||
+		slices.ContainsFunc(s.APIKeys.Scopes, func(scope *schema.Scope) bool {
 			return scope.AllTenants && slices.ContainsFunc(scope.Grants, func(g schema.Grant) bool {
 				return g.Allows.Has(schema.ActInsert) && slices.Contains(g.Entities, e.Name)
 			})

@@ -465,8 +465,8 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 }
 
 var declWords = []string{
-	"app", "auth", "secret", "var", "outbound", "module", "enum", "type", "entity", "apiKeys", "functions",
-	"jobs", "routes",
+	"app", "auth", "secret", "var", "outbound", "module", "python", "enum", "type", "entity", "apiKeys",
+	"functions", "jobs", "routes",
 }
 
 // beginsDecl reports that word, followed by the tokens after, can only begin a top-level
@@ -477,7 +477,7 @@ func beginsDecl(word string, after []token) bool {
 		return after[0].kind == tokIdent
 	case "var":
 		return after[0].kind == tokIdent && after[1].is(":")
-	case "auth", "outbound", "apiKeys":
+	case "auth", "outbound", "python", "apiKeys":
 		return after[0].is("{")
 	case "module":
 		return (after[0].kind == tokIdent || after[0].kind == tokString) && after[1].is("{")

@@ -125,6 +125,8 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 		return p.outboundDecl(keyword, doc)
 	case "module":
 		return p.moduleDecl(keyword, doc)
+	case "python":
+		return p.pythonDecl(keyword, doc)
 	case "enum":
 		return p.enumDecl(keyword, doc)
 	case "type":

@@ -13,6 +13,7 @@ var (
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
 	outboundSettings = []string{"allow"}
 	moduleSettings   = []string{"fresh", "args", "env", "files", "startTimeout", "stub"}
+	pythonSettings   = []string{"wasm", "env", "startTimeout"}
 	sessionKinds     = []string{"cookie", "jwt"}
 	scopeAttrs       = []string{"grant", "issue", "manage", "allTenants"}
 	cookieAttrs      = []string{"manage"}
@@ -47,14 +48,26 @@ func (p *parser) moduleDecl(keyword diag.Span, doc string) Decl {
 			return nil
 		}
 	}
-	p.block(true, func() bool {
-		if p.isWord("env") && p.peek(2)[0].is(":") && p.peek(2)[1].is("{") {
-			return p.mapItem(&d.Settings)
-		}
-		return p.settingItem(&d.Settings, moduleSettings)
-	})
+	p.moduleBlock(&d.Settings, moduleSettings)
 	d.Loc = p.from(keyword)
 	return d
+}
+
+func (p *parser) pythonDecl(keyword diag.Span, doc string) Decl {
+	d := &PythonDecl{Doc: doc, Keyword: keyword}
+	p.moduleBlock(&d.Settings, pythonSettings)
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// moduleBlock reads the block of a module, whose env is a map.
+func (p *parser) moduleBlock(settings *[]*Setting, known []string) {
+	p.block(true, func() bool {
+		if p.isWord("env") && p.peek(2)[0].is(":") && p.peek(2)[1].is("{") {
+			return p.mapItem(settings)
+		}
+		return p.settingItem(settings, known)
+	})
 }
 
 // mapItem reads `name: { NAME: value, … }` and an optional comma.

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ANY"}
 	settingWords = []string{
 		"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors",
 	}
@@ -163,7 +163,7 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 		return false
 	}
 	word := p.tok.text
-	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS) or routes(...), found %q%s"
+	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found %q%s"
 	p.note("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes"}))
 	meant := diag.Suggest(word, methods, []string{"routes"})
 	p.unread = p.unread || meant == ""

@@ -43,14 +43,14 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 	}{
 		{"rotes(\"/\", auth: none) {\n  get /a -> a\n  GET /b = b\n  fly /a/*b -> c\n  GET -> d\n}", []string{
 			`1:1 E101 unknown declaration "rotes" (did you mean "routes"?)`,
-			`2:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS) or routes(...), found "get" (did you mean "GET"?)`,
+			`2:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found "get" (did you mean "GET"?)`,
 			`3:10 E100 expected "->", found "="`,
-			`4:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS) or routes(...), found "fly"`,
+			`4:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found "fly"`,
 			`5:7 E100 expected a path, found "->"`,
 		}},
 		{"app\nsecret X\nthing Y { a: b }\nenum E { }\n)", []string{
 			`2:1 E100 expected the app's name, found "secret"`,
-			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, module, enum, type, entity, apiKeys, functions, jobs or routes`,
+			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, module, python, enum, type, entity, apiKeys, functions, jobs or routes`,
 			`4:10 E100 expected a value of the enum, found "}"`,
 			`5:1 E100 expected a declaration, found ")"`,
 		}},

@@ -65,7 +65,7 @@ type Ident struct {
 }
 
 // Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl, *VarDecl,
-// *OutboundDecl, *ModuleDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
+// *OutboundDecl, *ModuleDecl, *PythonDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
 // *FunctionsDecl, *JobsDecl or *RoutesDecl.
 type Decl interface {
 	Span() diag.Span
@@ -140,6 +140,15 @@ type ModuleDecl struct {
 	Quoted *Literal
 	// Settings are `fresh`, `args`, `env` (a *MapSetting), `files`, `startTimeout` and `stub`. Their values are as
 	// written.
+	Settings []*Setting
+}
+
+// PythonDecl is `python { wasm: "…", env: { NAME: "…" }, startTimeout: 60s }`.
+type PythonDecl struct {
+	Node
+	Doc     string
+	Keyword diag.Span
+	// Settings are `wasm`, `env` (a *MapSetting) and `startTimeout`. Their values are as written.
 	Settings []*Setting
 }
 
@@ -698,6 +707,7 @@ func (*SecretDecl) decl()    {}
 func (*VarDecl) decl()       {}
 func (*OutboundDecl) decl()  {}
 func (*ModuleDecl) decl()    {}
+func (*PythonDecl) decl()    {}
 func (*AuthDecl) decl()      {}
 func (*EnumDecl) decl()      {}
 func (*TypeDecl) decl()      {}

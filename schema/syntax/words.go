@@ -23,7 +23,7 @@ var declarations = diag.Vocabulary{
 		"schedule": {"jobs"}, "task": {"jobs"}, "tasks": {"jobs"},
 		"env": {"var", "secret"}, "variable": {"var"}, "config": {"var"}, "setting": {"var"}, "const": {"var"},
 		"name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
-		"modules": {"module"}, "wasm": {"module"}, "binary": {"module"}, "build": {"module"},
+		"modules": {"module"}, "wasm": {"module"}, "binary": {"module"}, "build": {"module"}, "py": {"python"}, "interpreter": {"python"},
 	},
 	Remedies: map[string]string{
 		"import":  "all *.schema files of the app directory are read as one, without imports",
