@@ -48,6 +48,9 @@ type Host struct {
 	Calendar clock.Calendar
 	// Limits of one run.
 	Limits Limits
+	// Messages is told each message that a program has written to the host's file, and its answer, before the program
+	// goes on; nil: none. It must not keep the bytes.
+	Messages func(message, answer []byte)
 }
 
 // NewHost returns a host. A limit or a parameter of hashes that is zero has its default.

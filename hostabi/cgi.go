@@ -68,6 +68,9 @@ func (c *Call) beginProgram(with *Program) {
 	c.program.give(with)
 	c.files.reset()
 	c.files.open = append(c.files.open, openedFile{path: []*files.Node{&with.Root.Node}})
+	if z := zonesNode(); z != nil {
+		c.files.open = append(c.files.open, openedFile{path: []*files.Node{z}})
+	}
 }
 
 // give gives the run the arguments and the variables.

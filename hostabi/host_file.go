@@ -68,10 +68,11 @@ func (h *hostMessages) idle() error {
 
 // readAnswer reads the next bytes of the answers. There are none before a message is complete.
 func (h *hostMessages) readAnswer(c *Call, g guest) uint32 {
-	read, errno := c.fill(g, h.out[h.read:], maxFilePart)
+	read, errno := c.place(g, h.out[h.read:], maxFilePart)
 	if errno != wasiOK {
 		return errno
 	}
+	c.countMoved(read) // an answer that is there can be read
 	if h.read += read; h.read >= len(h.out)/2 { // also if the program never reads all
 		h.out, h.read = h.out[:copy(h.out, h.out[h.read:])], 0
 	}
@@ -131,9 +132,16 @@ func (h *hostMessages) next(c *Call, text []byte) int {
 	}
 	_ = c.work.Spend(messageUnits)
 	c.checkWork()
-	rest := text[end+1+length:]
-	h.call(c, words[0], numbers[:len(numbers)-1], text[end+1:end+1+length], len(rest))
-	return end + 1 + length
+	whole, rest := text[:end+1+length], text[end+1+length:]
+	before, moved := len(h.out), c.moved
+	h.call(c, words[0], numbers[:len(numbers)-1], whole[end+1:], len(rest))
+	if c.moved <= c.limits.MovedBytes {
+		c.moved = moved // what the function has copied is counted when the file is written and read
+	}
+	if c.Host.Messages != nil {
+		c.Host.Messages(whole, h.out[before:])
+	}
+	return len(whole)
 }
 
 // refuse answers a message that is not valid, and discards all bytes that were written.
@@ -159,8 +167,13 @@ func (h *hostMessages) call(c *Call, name string, numbers []int32, payload []byt
 	if !known { // an operation, or none: call says so
 		memory := messageMemory(append([]byte(name), payload...))
 		g := guest{memory, []uint64{0, uint64(len(name)), uint64(len(name)), uint64(len(payload))}}
-		result := byName["call"].run(c.guest, c, g)
-		h.answer(abi.Errno(min(result, 0)), c.result.JSON)
+		result := abi.Errno(byName["call"].run(c.guest, c, g))
+		if result >= 0 && c.moved+len(c.result.JSON) > c.limits.MovedBytes { // as when call_result reads it
+			c.countMoved(len(c.result.JSON))
+			c.fail("", errMoved)
+			result = abi.Limit
+		}
+		h.answer(min(result, 0), c.result.JSON)
 		return
 	}
 	if name == "request_next" && (rest > 0 || len(h.out) > h.read) {

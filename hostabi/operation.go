@@ -68,6 +68,7 @@ var operationTable = map[string]operation{
 	"crypto.deriveBits":  {run: runWebCrypto},
 	"password.hash":      {begin: hashPassword},
 	"password.verify":    {begin: verifyPassword},
+	"password.scrypt":    {begin: derivePassword},
 	"domainToASCII":      {run: withArguments(domainToASCII)},
 	"timeZone":           {run: withArguments(timeZone)},
 	"fetch":              {begin: fetch, maxArguments: maxDataBytes},

@@ -55,6 +55,44 @@ func verifyPassword(c *Call, text []byte) (work, error) {
 	}), nil
 }
 
+// maxKeyBytes limits the key that scrypt derives.
+const maxKeyBytes = 1024
+
+// derivePassword derives a key from a password with scrypt (RFC 7914).
+func derivePassword(c *Call, text []byte) (work, error) {
+	args, err := readArguments(text, &c.work)
+	if err != nil {
+		return nil, err
+	}
+	plain, salt := args.data("password"), args.data("salt")
+	var n [4]int64
+	for i, name := range []string{"n", "r", "p", "length"} {
+		var given bool
+		if n[i], given = args.optionalWhole(name); !given {
+			args.wrong("member %q is missing", name)
+		}
+	}
+	if n[3] < 1 || n[3] > maxKeyBytes {
+		args.wrong("member %q must be 1 to 1024", "length")
+	}
+	if err := args.end(); err != nil {
+		return nil, err
+	}
+	derive, err := c.Host.Passwords.Scrypt(salt, n[0], n[1], n[2], int(n[3]))
+	if err != nil {
+		return nil, err
+	}
+	return c.longWork(func(context.Context) ([]byte, error) {
+		key, err := derive(plain)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(struct {
+			Base64 []byte `json:"base64"`
+		}{key})
+	}), nil
+}
+
 // longWork is work that computes for long. It waits for a slot, which handlers and callers share. Its
 // time counts as CPU time of the request, once the guest takes the result or the run ends.
 func (c *Call) longWork(compute func(context.Context) ([]byte, error)) work {

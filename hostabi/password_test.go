@@ -3,6 +3,8 @@ package hostabi_test
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -53,6 +55,23 @@ func TestAPasswordIsHashedAndVerified(t *testing.T) {
 	}
 }
 
+// TestAKeyIsDerivedWithScrypt has vectors of RFC 7914, section 12.
+func TestAKeyIsDerivedWithScrypt(t *testing.T) {
+	g := light(t, hostabi.Limits{})
+	for _, row := range []struct{ args, key string }{
+		{`{"password":"","salt":"","n":16,"r":1,"p":1,"length":64}`,
+			"77d6576238657b203b19ca42c18a0497f16b4844e3074ae8dfdffa3fede21442fcd0069ded0948f8326a753a0fc81f17e8d3e0fb2e0d3628cf35e20c38d18906"},
+		{`{"password":{"base64":"cGFzc3dvcmQ="},"salt":"NaCl","n":1024,"r":8,"p":16,"length":32}`,
+			"fdbabe1c9d3472007856e7190d01e9fe7c6ad7cbc8237830e77376634b373162"},
+	} {
+		result, n := g.op("password.scrypt", row.args)
+		text, _ := result["base64"].(string)
+		if key, err := base64.StdEncoding.DecodeString(text); n < 0 || err != nil || hex.EncodeToString(key) != row.key {
+			t.Errorf("%s: %d %v", row.args, n, result)
+		}
+	}
+}
+
 func TestBadArgumentsOfPasswordsNameTheMember(t *testing.T) {
 	g := light(t, hostabi.Limits{})
 	for _, row := range []struct {
@@ -69,6 +88,11 @@ func TestBadArgumentsOfPasswordsNameTheMember(t *testing.T) {
 		{"password.verify", `{"password":"x","hash":""}`, invalid, `member "hash" is not a hash of a known kind`},
 		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=1,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, invalid, `member "hash" is not a valid hash of Argon2: m must be`},
 		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=4194304,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, tooLarge, `verifying this hash needs 4gb of memory`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":1,"p":1}`, invalid, `member "length" is missing`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":1,"p":1,"length":0}`, invalid, `member "length" must be 1 to 1024`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":17,"r":1,"p":1,"length":8}`, invalid, `parameter N must be a power of two`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":0,"p":1,"length":8}`, invalid, `parameters r and p must be 1 to 65536`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":1048576,"r":8,"p":1,"length":8}`, tooLarge, `this key needs 1gb of memory`},
 		{"crypto.sign", `{"algorithm":{"name":"MD5"},"key":{"type":"secret","algorithm":{"name":"MD5"},"data":"x"},"data":"x"}`, invalid, `NotSupportedError: MD5 is not an algorithm of signatures`},
 		{"crypto.generateKey", `{"algorithm":{"name":"Ed25519"}}`, invalid, `SyntaxError: a private key must have a usage`},
 	} {

@@ -65,6 +65,14 @@ func readInput(c *Call, g guest) uint32 {
 
 // fill copies bytes, at most so many, to the buffers of a read, and returns how many.
 func (c *Call) fill(g guest, from []byte, most int) (read int, errno uint32) {
+	if read, errno = c.place(g, from, most); errno == wasiOK && !c.countMoved(read) {
+		return 0, wasiIO
+	}
+	return read, errno
+}
+
+// place writes the next bytes to the parts of a read, and does not count them.
+func (c *Call) place(g guest, from []byte, most int) (read int, errno uint32) {
 	from = from[:min(len(from), most)]
 	for i := uint64(0); i < g.parts() && read < len(from); i++ {
 		room, ok := g.part(i, len(from)-read)
@@ -73,9 +81,6 @@ func (c *Call) fill(g guest, from []byte, most int) (read int, errno uint32) {
 		}
 		c.copy(room, from[read:])
 		read += len(room)
-	}
-	if !c.countMoved(read) {
-		return 0, wasiIO
 	}
 	return read, wasiOK
 }

@@ -12,6 +12,16 @@ import (
 // zonesAt is the directory of time zones, of the machine and of programs.
 const zonesAt = "usr/share/zoneinfo"
 
+// zonesNode is the directory of time zones, which a program has open from the beginning; nil: the machine has none.
+// Programs find it in the root directory too. But those that bring files of their own, such as CPython's in /usr, look
+// only into the open directory that has the longest part of a path.
+func zonesNode() *files.Node {
+	if z := zones(); z != nil {
+		return &z.Node
+	}
+	return nil
+}
+
 // zones has the time zones of the machine, which all programs share; nil: it has none. They are found once, and
 // the content of each is read when a program first reads it.
 var zones = sync.OnceValue(func() *files.Root {

@@ -139,6 +139,7 @@ func Ops() []Op {
 		{"crypto.deriveBits", `{"algorithm":{…},"key":{…},"length"}`, `{"base64"}`},
 		{"password.hash", `{"password"}`, `{"hash"}`},
 		{"password.verify", `{"password","hash"?}`, `{"valid","rehash"}`},
+		{"password.scrypt", `{"password","salt","n","r","p","length"}`, `{"base64"}`},
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
 		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
 		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`,

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	stdhash "hash"
+	"math/bits"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
@@ -101,8 +102,26 @@ func (h scryptHash) needs() (int64, float64) {
 }
 
 func (h scryptHash) matches(password []byte, _ *cost.Meter) (bool, error) {
-	sum, err := scrypt.Key(password, h.salt, 1<<h.log2n, h.r, h.p, len(h.sum))
-	return err == nil && equal(sum, h.sum), err // an error is what parse prevents
+	sum, err := h.derive(password)
+	return err == nil && equal(sum, h.sum), err // an error is what setCosts prevents
+}
+
+// derive returns the key of a password, as long as the sum.
+func (h scryptHash) derive(password []byte) ([]byte, error) {
+	return scrypt.Key(password, h.salt, 1<<h.log2n, h.r, h.p, len(h.sum))
+}
+
+// setCosts sets the parameters N, r and p.
+func (h *scryptHash) setCosts(n, r, p int64) error {
+	const most = 1 << 16 // of r and p, so that nothing overflows; the limits of needs are far below
+	if n < 2 || n > 1<<32 || n&(n-1) != 0 {
+		return errors.New("parameter N must be a power of two, from 2 to 2^32")
+	}
+	if r < 1 || r > most || p < 1 || p > most {
+		return errors.New("parameters r and p must be 1 to 65536")
+	}
+	h.log2n, h.r, h.p = bits.TrailingZeros64(uint64(n)), int(r), int(p)
+	return nil
 }
 
 // pbkdf2Hash is PBKDF2 with HMAC (RFC 8018).

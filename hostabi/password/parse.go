@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	stdhash "hash"
-	"math/bits"
 	"strconv"
 	"strings"
 
@@ -153,14 +152,10 @@ func parseScrypt(text string) (hash, error) {
 	if err != nil {
 		return nil, malformed(kind, err.Error())
 	}
-	const most = 1 << 16 // of r and p, so that nothing overflows; the limits of needs are far below
-	if n[0] < 2 || n[0] > 1<<32 || bits.OnesCount64(n[0]) != 1 {
-		return nil, malformed(kind, "N must be a power of two, from 2 to 2^32")
+	const most = 1 << 40 // of what an int64 has without a sign
+	if err := h.setCosts(int64(min(n[0], most)), int64(min(n[1], most)), int64(min(n[2], most))); err != nil {
+		return nil, malformed(kind, err.Error())
 	}
-	if n[1] < 1 || n[1] > most || n[2] < 1 || n[2] > most {
-		return nil, malformed(kind, "r and p must be 1 to 65536")
-	}
-	h.log2n, h.r, h.p = bits.TrailingZeros64(n[0]), int(n[1]), int(n[2])
 	return h, checkSalt(kind, h.salt)
 }
 

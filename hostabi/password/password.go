@@ -82,18 +82,37 @@ func (o Options) Parse(text string) (*Hashed, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, seconds := h.needs()
-	if memory > o.MaxMemory {
-		return nil, fault.New(fault.TooLarge,
-			"verifying this hash needs %s of memory; the limit is the %s of [password] max_memory: raise it",
-			settings.FormatSize((memory+1<<20-1)>>20<<20), settings.FormatSize(o.MaxMemory))
-	}
-	if seconds > maxSeconds {
-		return nil, fault.New(fault.TooLarge,
-			"verifying this hash would take about %.0f seconds of a processor; the limit is %d", seconds, maxSeconds)
+	if err := o.check(h, "verifying this hash"); err != nil {
+		return nil, err
 	}
 	a, ok := h.(argon2Hash)
 	return &Hashed{h, ok && a.like(o.current())}, nil
+}
+
+// check returns a fault.TooLarge if computing a hash needs more than the limits. what is the beginning of its message.
+func (o Options) check(h hash, what string) error {
+	memory, seconds := h.needs()
+	if memory > o.MaxMemory {
+		return fault.New(fault.TooLarge, "%s needs %s of memory; the limit is the %s of [password] max_memory: raise it",
+			what, settings.FormatSize((memory+1<<20-1)>>20<<20), settings.FormatSize(o.MaxMemory))
+	}
+	if seconds > maxSeconds {
+		return fault.New(fault.TooLarge, "%s would take about %.0f seconds of a processor; the limit is %d", what, seconds, maxSeconds)
+	}
+	return nil
+}
+
+// Scrypt returns a function that derives a key of length bytes from a password, with scrypt (RFC 7914) and its
+// parameters N, r and p. The errors are those of Parse. The function is not interrupted.
+func (o Options) Scrypt(salt []byte, n, r, p int64, length int) (func(password []byte) ([]byte, error), error) {
+	h := scryptHash{salt: salt, sum: make([]byte, length)}
+	if err := h.setCosts(n, r, p); err != nil {
+		return nil, fault.New(fault.Invalid, "%v", err)
+	}
+	if err := o.check(h, "this key"); err != nil {
+		return nil, err
+	}
+	return h.derive, nil
 }
 
 // maxSeconds is roughly the most time of a processor that verifying a hash may take.
