@@ -184,9 +184,17 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	return modules, nil
 }
 
+// isPython reports whether the module is the interpreter of handlers in Python: it has files and no block.
+func (f ModuleFile) isPython(s *schema.Schema) bool {
+	return f.Files != nil && s.Module(f.ShortName()) == nil
+}
+
 // ModuleSettings are what the schema says of a module, with the module's files.
 func ModuleSettings(s *schema.Schema, file ModuleFile) sandbox.Settings {
 	block, t := s.Module(file.ShortName()), file.Files
+	if file.isPython(s) {
+		block = s.Python.Module()
+	}
 	if block == nil {
 		return sandbox.Settings{}
 	}

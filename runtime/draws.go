@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"runner.example/internal/diag"
 	"runner.example/internal/wasm"
@@ -16,11 +17,11 @@ import (
 )
 
 // FindDraws warns about random values that the modules draw before their first request, because every
-// request gets the same ones. It leaves out modules that the schema makes fresh, and modules that cannot
-// be loaded. The error is that of ctx.
+// request gets the same ones. It leaves out modules that the schema makes fresh, modules that cannot
+// be loaded, and handlers in Python: their SDK draws again in each request. The error is that of ctx.
 func FindDraws(ctx context.Context, opt sandbox.Options, bundle *Bundle) (found diag.List, err error) {
 	for _, file := range bundle.Modules {
-		if bundle.Schema.IsFresh(file.ShortName()) {
+		if bundle.Schema.IsFresh(file.ShortName()) || file.isPython(bundle.Schema) {
 			continue
 		}
 		options, err := drawOptions(opt, ModuleSettings(bundle.Schema, file), file)
@@ -42,13 +43,17 @@ func FindDraws(ctx context.Context, opt sandbox.Options, bundle *Bundle) (found 
 	return found, nil
 }
 
-// interpreterTime is how much longer a start may take in the interpreter than in a sandbox.
-const interpreterTime = 10
+// interpreterTime is how much longer a start may take in the interpreter than in a sandbox, but no longer than
+// interpreterLimit: people wait for it.
+const (
+	interpreterTime  = 10
+	interpreterLimit = 30 * time.Second
+)
 
 func drawOptions(opt sandbox.Options, settings sandbox.Settings, file ModuleFile) (o draws.Options, err error) {
 	o = draws.Options{MemoryBytes: opt.MemoryBytes, Stub: settings.Stub}
 	if p := settings.Program; p != nil {
-		o.Start, o.MustWait, o.Time = true, p.Timeout > 0, interpreterTime*cmp.Or(p.Timeout, opt.InitTime)
+		o.Start, o.MustWait, o.Time = true, p.Timeout > 0, min(interpreterTime*cmp.Or(p.Timeout, opt.InitTime), interpreterLimit)
 	}
 	o.Program, err = settings.Program.ForHost(file.Name)
 	return o, err

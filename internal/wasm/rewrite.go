@@ -111,6 +111,8 @@ type ExportedGlobal struct {
 type DataSegment struct {
 	Offset uint32
 	Bytes  []byte
+	// From and To are where the bytes are in the file.
+	From, To int
 }
 
 // Rewrite returns a new module with the changes of the options, and otherwise with the same
@@ -291,7 +293,7 @@ func (m *Module) Data() (all []DataSegment, err error) {
 			return nil, fmt.Errorf(
 				"has a data segment (number %d) whose offset is not an i32: build it with a current compiler", i)
 		}
-		all = append(all, DataSegment{offset, m.bytes[s.start:s.end:s.end]})
+		all = append(all, DataSegment{offset, m.bytes[s.start:s.end:s.end], int(s.start), int(s.end)})
 	}
 	return all, nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -44,6 +45,7 @@ import (
 type cache struct {
 	dir      string // with the version
 	limit    int64  // in bytes
+	from     string // the directory of another cache, with the version; empty: there is none
 	compiled wazero.CompilationCache
 	mu       sync.Mutex // held while a module is compiled
 }
@@ -64,14 +66,17 @@ var (
 
 // openCache opens the directory, removes other versions, and evicts the least recently
 // used code down to limit bytes.
-func openCache(dir string, limit int64) (*cache, error) {
+func openCache(dir, from string, limit int64) (*cache, error) {
 	sum := sha256.Sum256([]byte(version()))
 	name := "v" + hex.EncodeToString(sum[:8])
 	c := &cache{dir: filepath.Join(dir, name), limit: limit}
 	for _, dir := range []string{dir, c.dir, c.codeDir()} {
-		if err := makePrivate(dir); err != nil {
+		if err := MakePrivate(dir); err != nil {
 			return nil, err
 		}
+	}
+	if from != "" && checkPrivate(from) == nil {
+		c.from = filepath.Join(from, name)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -94,11 +99,16 @@ func openCache(dir string, limit int64) (*cache, error) {
 // codeDir is the directory that the compiler writes to.
 func (c *cache) codeDir() string { return filepath.Join(c.dir, codeDir) }
 
-// makePrivate makes a directory, or checks that no other user can have written to it.
-func makePrivate(dir string) error {
+// MakePrivate makes a directory, or checks that no other user can have written to it.
+func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the cache of compiled modules: %w", err)
 	}
+	return checkPrivate(dir)
+}
+
+// checkPrivate checks that no other user can have written to a directory.
+func checkPrivate(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return fmt.Errorf("open the cache of compiled modules: %w", err)
@@ -148,7 +158,7 @@ func (c *cache) make(ctx context.Context, code *Code, s Source,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := code.key
-	kept := c.find(key)
+	kept := c.find(key) || c.borrow(key) && c.find(key)
 	if !kept {
 		c.evict() // so that the compiler finds no code without a checksum
 	}
@@ -209,6 +219,27 @@ func (c *cache) find(key string) bool {
 	}
 	now := clock.System()
 	_ = os.Chtimes(filepath.Join(c.dir, key+sumsFile), now, now) // when it was last used; an error only has it evicted earlier
+	return true
+}
+
+// borrow copies the code of a key from the other cache, and reports whether that has it. find checks the copy.
+func (c *cache) borrow(key string) bool {
+	if c.from == "" {
+		return false
+	}
+	sums := (&cache{dir: c.from}).sums(key)
+	if len(sums) == 0 {
+		return false
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(sums)), key+sumsFile) { // the list is the last
+		file, err := os.ReadFile(filepath.Join(c.from, name))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(c.dir, name)), 0o700)
+		}
+		if err != nil || c.write(name, file) != nil {
+			return false
+		}
+	}
 	return true
 }
 

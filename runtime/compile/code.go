@@ -26,8 +26,13 @@ type Options struct {
 	// Command is the command that runs Main with the arguments that follow it. Empty: all
 	// modules are compiled in this process.
 	Command []string
+	// OnCommand is called before that command runs, which may take many seconds; nil: nothing is called.
+	OnCommand func()
 	// CacheDir is the cache's directory; empty: there is no cache. CacheBytes is its limit.
-	CacheDir   string
+	CacheDir string
+	// CacheFrom is the directory of another cache, from which code is copied that this one does not have; empty: there
+	// is none. It is not used if another user can write to it.
+	CacheFrom  string
 	CacheBytes int64
 }
 
@@ -57,7 +62,7 @@ func New(ctx context.Context, options Options) (*Compiler, error) {
 	config := wazero.NewRuntimeConfig()
 	if options.CacheDir != "" {
 		var err error
-		if c.cache, err = openCache(options.CacheDir, options.CacheBytes); err != nil {
+		if c.cache, err = openCache(options.CacheDir, options.CacheFrom, options.CacheBytes); err != nil {
 			return nil, err
 		}
 		config = config.WithCompilationCache(c.cache.compiled)
@@ -180,6 +185,13 @@ func (c *Code) Original(address uintptr) (p Instruction, ok bool) {
 		return p, false
 	}
 	return c.offsets.find(uint64(address - c.base))
+}
+
+// Share adds a use of code that a module has. Release it.
+func (c *Compiler) Share(code *Code) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	code.refs++
 }
 
 // Release ends a module's use of the code.

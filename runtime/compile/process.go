@@ -54,6 +54,9 @@ func (c *Compiler) isLight(cost wasm.Cost) bool {
 // compile compiles s, first in a separate process unless the code is cached or s is light.
 func (c *Compiler) compile(load context.Context, s Source, cached bool) (wazero.CompiledModule, error) {
 	if len(c.options.Command) > 0 && !cached && !c.isLight(s.Cost) {
+		if c.options.OnCommand != nil {
+			c.options.OnCommand()
+		}
 		if err := c.compileSeparately(load, s); err != nil {
 			return nil, err
 		}

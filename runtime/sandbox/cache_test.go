@@ -359,6 +359,55 @@ func TestTheCacheIsPrivateToItsOwner(t *testing.T) {
 	}
 }
 
+// Code of another cache is copied, unless it is damaged or other users can write to that cache.
+func TestCodeIsTakenFromAnotherCache(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "from")
+	wasm := assemble(t, "cases")
+	start(t, sandbox.Options{CacheDir: from, NoBreaker: true}, wasm)
+	var code string
+	marked := map[string][]byte{} // the lists in another order, which compiling would not write
+	for _, path := range kept(t, from) {
+		switch {
+		case strings.HasSuffix(path, ".sums"):
+			lines := slices.Collect(strings.Lines(string(read(t, path))))
+			slices.Reverse(lines)
+			marked[filepath.Base(path)] = []byte(strings.Join(lines, ""))
+			if err := os.WriteFile(path, marked[filepath.Base(path)], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case filepath.Base(filepath.Dir(path)) != filepath.Base(from) && !strings.HasSuffix(path, ".offsets"):
+			code = path
+		}
+	}
+	taken := func() (n int) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), "cache")
+		start(t, sandbox.Options{CacheDir: dir, CacheFrom: from, NoBreaker: true}, wasm)
+		for _, path := range kept(t, dir) {
+			if list := marked[filepath.Base(path)]; list != nil && bytes.Equal(read(t, path), list) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := taken(); n != len(marked) {
+		t.Errorf("the code of %d modules was copied, want %d", n, len(marked))
+	}
+	whole := read(t, code)
+	if err := os.WriteFile(code, append(bytes.Clone(whole[:len(whole)-1]), ^whole[len(whole)-1]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := taken(); n != len(marked)-1 {
+		t.Errorf("with one damaged, the code of %d modules was copied, want %d", n, len(marked)-1)
+	}
+	if err := errors.Join(os.WriteFile(code, whole, 0o600), os.Chmod(from, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if n := taken(); n != 0 {
+		t.Errorf("the code of %d modules was copied from a directory that is open to others", n)
+	}
+}
+
 // Modules with equal code share it: data and names do not matter to the compiler.
 func TestModulesThatDifferInTheirDataAreCompiledOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")

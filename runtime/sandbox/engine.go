@@ -66,12 +66,17 @@ type Options struct {
 	// for modules that may come near these limits. Empty: such modules are refused if they
 	// certainly exceed the limits, and otherwise compiled in this process.
 	Compiler []string
+	// OnCompiler is called before that command runs, which may take many seconds; nil: nothing is called.
+	OnCompiler func()
 	// IdleTime is how long a sandbox may be idle before it releases memory. After six times
 	// as long it is discarded, except one for each module.
 	IdleTime time.Duration `default:"10s"`
 	// CacheDir is the directory of compiled code. Code there is run without further
 	// checks, so no other user may write to it. Empty: there is no cache.
 	CacheDir string
+	// CacheFrom is the directory of another cache, from which code is copied that this one does not have. It is not used
+	// if another user can write to it.
+	CacheFrom string
 	// CacheBytes is the limit of the cache; the least recently used code is removed first.
 	CacheBytes int64 `unit:"size" default:"1gb"`
 	// Guard: the memory accesses of handlers are not compared with the size of their memory; one out of
@@ -206,8 +211,8 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	e.memory.set(options.TotalMemoryBytes, options.MemoryBytes, options.Instances)
 	e.memory.reclaim = e.reclaim
 	e.compiler, err = compile.New(ctx, compile.Options{
-		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler,
-		CacheDir: options.CacheDir, CacheBytes: options.CacheBytes,
+		Time: options.CompileTime, Bytes: options.CompileBytes, Command: options.Compiler, OnCommand: options.OnCompiler,
+		CacheDir: options.CacheDir, CacheFrom: options.CacheFrom, CacheBytes: options.CacheBytes,
 	})
 	if err != nil {
 		return nil, err

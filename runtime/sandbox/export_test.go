@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -406,3 +407,9 @@ func (e *Engine) NamedBytes() (most int) {
 
 // HasHostModule reports whether compiled modules can import from a module.
 func (e *Engine) HasHostModule(name string) bool { return e.compiler.Runtime.Module(name) != nil }
+
+// IsPrepared reports whether a loaded module has these bytes, so that another one needs not read them.
+func (e *Engine) IsPrepared(wasm []byte) bool {
+	p, code := e.prepared(wasm, sha256.Sum256(wasm), false, nil)
+	return p != nil && e.compiler.Release(context.Background(), code) == nil
+}

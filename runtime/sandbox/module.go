@@ -30,6 +30,7 @@ type Module struct {
 	engine   *Engine
 	program  *program
 	code     *compile.Code
+	stub     []string // as Settings has it
 	stubs    []string // the host modules of its stubs
 	handlers []string // the program's, then the command, if it is one
 	byName   map[string]int
@@ -101,14 +102,14 @@ func (e *Engine) LoadAs(ctx context.Context, name string, wasm []byte, settings 
 	if m := e.share(name, sum, key); m != nil {
 		return m, nil
 	}
-	m, err := e.load(ctx, name, wasm, &settings)
+	m, err := e.load(ctx, name, wasm, sum, &settings)
 	if err != nil {
 		f := fault.Of(err)
 		return nil, fault.Wrap(f.Cause, f.Code, "%s: %s", name, f.Detail)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m.sum, m.settings = sum, key
+	m.settings = key
 	e.modules[m] = struct{}{}
 	return m, nil
 }
@@ -126,17 +127,20 @@ func (e *Engine) share(name string, sum [sha256.Size]byte, settings string) *Mod
 	return nil
 }
 
-func (e *Engine) load(ctx context.Context, name string, wasm []byte, settings *Settings) (_ *Module, err error) {
-	p, code, err := e.prepare(ctx, wasm, settings.Stub)
-	if err != nil {
-		return nil, err
+func (e *Engine) load(
+	ctx context.Context, name string, wasm []byte, sum [sha256.Size]byte, settings *Settings) (_ *Module, err error) {
+	fresh := settings.Fresh
+	p, code := e.prepared(wasm, sum, fresh, settings.Stub)
+	if p == nil {
+		if p, code, err = e.prepare(ctx, wasm, settings.Stub); err != nil {
+			return nil, err
+		}
 	}
 	p.Source = compile.Source{} // the compiler has it now
-	fresh := settings.Fresh
-	if fresh { // its image is taken before the initialization, so runner_prepare has no use
+	if fresh {                  // its image is taken before the initialization, so runner_prepare has no use
 		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
 	}
-	m := &Module{name: name, fresh: fresh, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
+	m := &Module{name: name, fresh: fresh, sum: sum, stub: settings.Stub, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
 	if err = m.useStubs(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))
 	}
@@ -232,7 +236,7 @@ func (m *Module) initialize(load context.Context) error {
 		return err
 	}
 	m.pool.add(s)
-	m.program.Data = nil // it is in the image
+	m.program.dropData() // it is in the image
 	return nil
 }
 

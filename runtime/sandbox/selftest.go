@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -90,10 +91,10 @@ func (e *Engine) test(ctx context.Context) error {
 	if err := e.testGuard(ctx); err != nil {
 		return err
 	}
-	m, err := e.load(ctx, "self-test", selftestWasm, &Settings{})
+	m, err := e.load(ctx, "self-test", selftestWasm, sha256.Sum256(selftestWasm), &Settings{})
 	if err != nil {
 		e.optimizations.snapshot = false
-		if m, err = e.load(ctx, "self-test", selftestWasm, &Settings{}); err != nil {
+		if m, err = e.load(ctx, "self-test", selftestWasm, sha256.Sum256(selftestWasm), &Settings{}); err != nil {
 			return fmt.Errorf("self-test of the sandboxes: %w", err)
 		}
 	}
@@ -127,7 +128,7 @@ func (t *selfTest) testPrograms(ctx context.Context) error {
 	t.engine.optimizations.programs = true
 	program := &selfTest{engine: t.engine}
 	var err error
-	if program.module, err = t.engine.load(ctx, "self-test", selftestProgram, &Settings{}); err != nil {
+	if program.module, err = t.engine.load(ctx, "self-test", selftestProgram, sha256.Sum256(selftestProgram), &Settings{}); err != nil {
 		t.engine.optimizations.programs = false
 		t.disabled(OptPrograms, instead, err)
 		return nil
@@ -177,7 +178,7 @@ func (e *Engine) testGuard(ctx context.Context) error {
 		return nil
 	}
 	e.setGuard(true)
-	if t.module, err = e.load(ctx, "self-test", selftestWasm, &Settings{}); err != nil {
+	if t.module, err = e.load(ctx, "self-test", selftestWasm, sha256.Sum256(selftestWasm), &Settings{}); err != nil {
 		e.setGuard(false)
 		t.disabled(OptGuard, instead, err)
 		return nil

@@ -111,7 +111,7 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	}
 	kept = true
 	m.pool.add(first.sandbox)
-	m.program.Data = nil // it is in the image
+	m.program.dropData() // it is in the image
 	return true, nil
 }
 

@@ -326,3 +326,33 @@ func TestProgramsInCAndGoWait(t *testing.T) {
 		})
 	}
 }
+
+// Modules of the same bytes share what was made of them. Each has its own start and data.
+func TestModulesOfTheSameBytesAreReadOnce(t *testing.T) {
+	needCapture(t)
+	e := newEngine(t, sandbox.Options{})
+	wasm := assembleText(t, waiting)
+	var all []*sandbox.Module
+	for i := range 3 {
+		m, err := e.Load(t.Context(), fmt.Sprintf("build/%d.wasm", i), bytes.Clone(wasm))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared := e.IsPrepared(wasm); !shared {
+			t.Errorf("module %d would be read again", i)
+		}
+		all = append(all, m)
+	}
+	for i, m := range all {
+		call, err := within(t, plenty, m, "count")
+		if got := strings.Join(m.Handlers(), " "); got != "count deep bad" || err != nil || string(call.Response.Body) != "B0" {
+			t.Errorf("module %d has the handlers %q, and answers %v, %q", i, got, err, call.Response.Body)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e.IsPrepared(wasm) {
+		t.Error("a closed module is still there")
+	}
+}
