@@ -1,0 +1,63 @@
+"""The functions that serve requests."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The handlers by their names, and the functions to run before the first request.
+functions: dict[str, Callable[..., Any]] = {}
+warm_ups: list[Callable[[], Any]] = []
+
+
+@overload
+def handler(function: F, /) -> F: ...
+@overload
+def handler(name: str, /) -> Callable[[F], F]: ...
+def handler(given: Any, /) -> Any:
+    """Makes a function a handler with its name, or with another one: @handler("listOrders").
+
+    The schema may write the name of a function list_orders as listOrders too.
+    """
+    if isinstance(given, str):
+        return lambda function: _add(given, function)
+    return _add(given.__name__, given)
+
+
+def _add(name: str, function: F) -> F:
+    first = functions.get(name)
+    if first is not None:
+        raise ValueError(f"handler {name} is defined twice: in {_place(first)} and in {_place(function)}")
+    functions[name] = function
+    return function
+
+
+def _place(function: Any) -> str:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename.removeprefix('/app/')}:{code.co_firstlineno}" if code else type(function).__name__
+
+
+def warm(function: F) -> F:
+    """Runs a function once, after the imports. What it leaves in memory is there in every request.
+
+    There is no request then: operations and fetches are denied.
+    """
+    warm_ups.append(function)
+    return function
+
+
+def camel(name: str) -> str:
+    """list_orders as listOrders."""
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def named(known: list[str]) -> dict[str, Callable[..., Any]]:
+    """The handlers with the names that the schema has for them."""
+    all: dict[str, Callable[..., Any]] = {}
+    for name, function in functions.items():
+        other = camel(name)
+        all[other if name not in known and other in known and other not in functions else name] = function
+    return all

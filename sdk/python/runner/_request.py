@@ -1,0 +1,226 @@
+"""The request at hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from urllib.parse import parse_qsl
+
+from . import _host
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Body = TypeVar("Body", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    Body = TypeVar("Body")
+
+
+class BodyError(Exception):
+    """A body that is not what the handler asked for. Unless it is caught, the answer is 400."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class File(NamedTuple):
+    """A file of a form."""
+
+    name: str  # of the field
+    filename: str
+    content_type: str
+    data: bytes
+
+
+class Form:
+    """The fields and files of a form, each by its name in the order of the body."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, list[str]] = {}
+        self.files: dict[str, list[File]] = {}
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """The first value of a field."""
+        values = self.fields.get(name)
+        return values[0] if values else default
+
+    def file(self, name: str) -> File | None:
+        """The first file of a field; None if none was sent."""
+        files = self.files.get(name)
+        return files[0] if files else None
+
+
+def _pairs(kind: int) -> list[tuple[str, str]]:
+    status, data = _host.message("request_pairs", kind)
+    if status != "ok":
+        raise _host.refusal(status, "request_pairs")
+    return _read_pairs(data)
+
+
+def _read_pairs(data: bytes) -> list[tuple[str, str]]:
+    pairs, at = [], 0
+    while at < len(data):
+        name, value = struct.unpack_from("<II", data, at)
+        at += 8
+        pairs.append((data[at : at + name].decode(), data[at + name : at + name + value].decode()))
+        at += name + value
+    return pairs
+
+
+def _many(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
+    all: dict[str, list[str]] = {}
+    for name, value in pairs:
+        all.setdefault(name, []).append(value)
+    return all
+
+
+class Request(Generic[Body]):
+    """A request. It reads from the host what the handler asks for. Body is the type of its JSON."""
+
+    @cached_property
+    def method(self) -> str:
+        return _host.text("request_method") or ""
+
+    @cached_property
+    def path(self) -> str:
+        """The raw path, without the query."""
+        return _host.text("request_path") or ""
+
+    @cached_property
+    def params(self) -> dict[str, str]:
+        """Path parameters by name, decoded."""
+        return dict(_pairs(0))
+
+    @cached_property
+    def query_all(self) -> dict[str, list[str]]:
+        """All query values by name, in order."""
+        return _many(_pairs(1))
+
+    @cached_property
+    def query(self) -> dict[str, str]:
+        """Query values by name; of several the first."""
+        return {name: values[0] for name, values in self.query_all.items()}
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """Headers by name in lower case; repeated lines are joined. Credentials that the runner has checked are not among them."""
+        return {name: ", ".join(values) for name, values in _many(_pairs(2)).items()}
+
+    @cached_property
+    def body(self) -> bytes:
+        """The exact body, for signatures."""
+        status, data = _host.message("request_body", 0)
+        if status != "ok":
+            raise _host.refusal(status, "request_body")
+        return data
+
+    def text(self) -> str:
+        """The body as text in UTF-8."""
+        try:
+            return self.body.decode()
+        except UnicodeDecodeError as error:
+            raise BodyError("bad_request", f"the body is not UTF-8: byte {error.start}") from None
+
+    def json(self) -> Body:
+        """The JSON body. An empty one and null give {}, so that a check for a field finds it missing.
+
+        One that is not JSON is a BodyError, which answers 400 invalid_json.
+        """
+        body = self.body
+        if not body.strip():
+            return {}  # type: ignore[return-value]
+        try:
+            value = _decode(body.decode())
+        except (ValueError, RecursionError) as error:
+            raise BodyError("invalid_json", f"the body is not JSON: {error}") from None
+        if body.count(b"[") + body.count(b"{") > 64 and _deeper(value, 64):
+            raise BodyError("invalid_json", "the body is not JSON that can be read: it is nested more than 64 levels deep")
+        if b"\\u" in body and not _is_text(value):
+            raise BodyError("invalid_json", "the body is not JSON that can be read: it has an unpaired surrogate")
+        return {} if value is None else value  # type: ignore[return-value]
+
+    def form(self) -> Form:
+        """The body as a form, multipart/form-data or application/x-www-form-urlencoded. Another body answers 400."""
+        content_type = self.headers.get("content-type", "")
+        kind = content_type.partition(";")[0].strip().lower()
+        form = Form()
+        if kind == "application/x-www-form-urlencoded":
+            try:
+                for name, value in parse_qsl(self.body.decode(), keep_blank_values=True, errors="strict"):
+                    form.fields.setdefault(name, []).append(value)
+            except UnicodeDecodeError:
+                raise BodyError("bad_request", "the form is not UTF-8") from None
+            return form
+        if kind != "multipart/form-data":
+            raise BodyError("bad_request", "the body is not a form: its content type must be multipart/form-data or application/x-www-form-urlencoded")
+        _parts(form, content_type, self.body)
+        return form
+
+
+def _parts(form: Form, content_type: str, body: bytes) -> None:
+    """Reads a form of parts (RFC 7578)."""
+    from email.message import Message
+
+    header = Message()
+    header["content-type"] = content_type
+    boundary = header.get_param("boundary")
+    if not isinstance(boundary, str) or not boundary:
+        raise BodyError("bad_request", "the form has no boundary in its content type")
+    begin = b"--" + boundary.encode()
+    parts = (b"\r\n" + body).split(b"\r\n" + begin)
+    if len(parts) < 2 or not parts[-1].startswith(b"--"):
+        raise BodyError("bad_request", "the form does not end with its boundary: it is not complete")
+    for part in parts[1:-1]:
+        head, found, data = part.partition(b"\r\n\r\n")
+        if not found:
+            raise BodyError("bad_request", "a part of the form has no empty line after its headers")
+        fields = Message()
+        for line in head.decode("utf-8", "replace").split("\r\n"):
+            name, colon, value = line.partition(":")
+            if colon:
+                fields[name.strip()] = value.strip()
+        name = fields.get_param("name", header="content-disposition")
+        if not isinstance(name, str):
+            raise BodyError("bad_request", "a part of the form has no name")
+        filename = fields.get_param("filename", header="content-disposition")
+        if isinstance(filename, str):
+            kind = fields.get("content-type", "application/octet-stream")
+            form.files.setdefault(name, []).append(File(name, filename, kind, data))
+        else:
+            try:
+                form.fields.setdefault(name, []).append(data.decode())
+            except UnicodeDecodeError:
+                raise BodyError("bad_request", f"the field {name} of the form is not UTF-8") from None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested in more levels."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            inner for outer in layer for inner in (outer.values() if type(outer) is dict else outer) if type(inner) in (dict, list)
+        ]
+        if not layer:
+            return False
+    return True
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all texts of a value have a form in UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

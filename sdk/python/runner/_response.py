@@ -1,0 +1,184 @@
+"""Answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, overload
+
+from . import _host, _values
+from ._query import Operation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+
+class Response(Generic[T]):
+    """An answer, made by one of the helpers. T is what it sends as JSON; an error sends none and is a Response[Never]."""
+
+    __slots__ = ("status", "body", "headers", "message")
+
+    def __init__(self, status: int, body: Any = None, headers: list[tuple[str, str]] | None = None, message: str | None = None) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers or []
+        self.message = message
+
+    def with_header(self, name: str, value: str) -> Response[T]:
+        """The answer with one more header line."""
+        return Response(self.status, self.body, [*self.headers, (name, value)], self.message)
+
+
+if TYPE_CHECKING:
+    # What a handler returns to send a T.
+    Answer = Response[T] | Operation[T] | T | Awaitable[Response[T] | Operation[T] | T]
+
+
+class Abort(Exception):
+    """Ends a handler with an answer: see abort."""
+
+    def __init__(self, response: Response[Any]) -> None:
+        super().__init__(f"the handler answers {response.status}")
+        self.response = response
+
+
+class AnswerError(Exception):
+    """An answer that the host has refused."""
+
+
+# Whether the start of the app rehearses requests: the host then refuses all answers.
+rehearsing = False
+
+
+def _refused(status: str, what: str) -> None:
+    if not rehearsing:
+        raise AnswerError(f"{what}: {status}")
+
+
+def abort(response: Response[Any]) -> NoReturn:
+    """Ends the handler with an answer, from any depth of calls: abort(not_found("no such order"))."""
+    raise Abort(response)
+
+
+@overload
+def ok(body: Operation[T]) -> Response[T]: ...
+@overload
+def ok(body: T) -> Response[T]: ...
+@overload
+def ok() -> Response[None]: ...
+def ok(body: Any = None) -> Response[Any]:
+    """Answers 200. The body is sent as JSON, and bytes unchanged. A query is run, and its rows are not handed to the handler."""
+    return Response(200, body)
+
+
+@overload
+def created(body: Operation[T], location: str | None = None) -> Response[T]: ...
+@overload
+def created(body: T, location: str | None = None) -> Response[T]: ...
+@overload
+def created(body: None = None, location: str | None = None) -> Response[None]: ...
+def created(body: Any = None, location: str | None = None) -> Response[Any]:
+    """Answers 201, with the Location of what was created if it is given."""
+    return Response(201, body, [("location", location)] if location else None)
+
+
+def text(body: str, status: int = 200) -> Response[Never]:
+    """Answers with plain text."""
+    return Response(status, body.encode(), [("content-type", "text/plain; charset=utf-8")])
+
+
+def html(body: str, status: int = 200) -> Response[Never]:
+    """Answers with a page. Escape the values that callers have sent."""
+    return Response(status, body.encode(), [("content-type", "text/html; charset=utf-8")])
+
+
+def no_content() -> Response[Never]:
+    """Answers 204."""
+    return Response(204, b"")
+
+
+def redirect(location: str, status: Literal[301, 302, 303, 307, 308] = 302) -> Response[Never]:
+    """Answers 302, or another redirect."""
+    return Response(status, b"", [("location", location)])
+
+
+def bad_request(message: str = "") -> Response[Never]:
+    """Answers 400: the caller sent something invalid."""
+    return Response(400, message=message)
+
+
+def unauthorized(message: str = "") -> Response[Never]:
+    """Answers 401: the caller is not authenticated."""
+    return Response(401, message=message)
+
+
+def forbidden(message: str = "") -> Response[Never]:
+    """Answers 403: the caller may not do this."""
+    return Response(403, message=message)
+
+
+def not_found(message: str = "") -> Response[Never]:
+    """Answers 404."""
+    return Response(404, message=message)
+
+
+def error(status: int, message: str = "") -> Response[Never]:
+    """Answers any other failure, 400 to 599."""
+    return Response(status, message=message)
+
+
+def set_header(name: str, value: str) -> None:
+    status, _ = _host.message("response_header", data=f"{name}\n{value}".encode())
+    if status != "ok":
+        _refused(status, f"set header {name!r}")
+
+
+def deliver(status: int, body: bytes) -> None:
+    refused, _ = _host.message("response_send", status, data=body)
+    if refused != "ok":
+        _refused(refused, f"answer with status {status} and {len(body)} bytes")
+
+
+def send_error(status: int, code: str, message: str) -> None:
+    data = code.encode() + b"\n" + message.encode("utf-8", "replace")
+    refused, _ = _host.message("response_error", status, data=data)
+    if refused != "ok":
+        _refused(refused, f"answer with an error of status {status}")
+
+
+def send(given: Any) -> None:
+    """Answers with what a handler returned."""
+    response = given if isinstance(given, Response) else _plain(given)
+    for name, value in response.headers:
+        set_header(name, value)
+    body = response.body
+    if response.message is not None:
+        send_error(response.status, "", response.message)
+    elif isinstance(body, Operation):
+        body._run()
+        refused, _ = _host.message("response_send_result", response.status, body._part)
+        if refused == "not_found":
+            raise _host.HostError("not_found", "no row is like that", "query")
+        if refused != "ok":
+            _refused(refused, f"answer with status {response.status} and the last result")
+    elif isinstance(body, (bytes, bytearray, memoryview)):
+        deliver(response.status, bytes(body))
+    elif body is None and (response.status == 204 or response.status >= 300):
+        deliver(response.status, b"")
+    else:
+        deliver(response.status, _values.encode(body, _unfit))
+
+
+def _plain(given: Any) -> Response[Any]:
+    if given is None:
+        raise TypeError("the handler returned None: return ok(…), no_content() or another answer")
+    return Response(200, given)
+
+
+def _unfit(path: list[str | int], wrong: str) -> Exception:
+    return TypeError(f"the body cannot be sent: {_values.shown(['body', *path])} {wrong}")

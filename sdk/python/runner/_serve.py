@@ -1,0 +1,258 @@
+"""From the start of the program to the answer of a request."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import inspect
+import os
+import sys
+import traceback
+from types import TracebackType
+from typing import Any, Callable, NoReturn
+
+from . import _handlers, _host, _log, _query, _request, _response, _standard, _values, _web
+from ._request import BodyError, Request
+
+APP = "/app/"
+
+
+def main() -> None:
+    """Starts the app, and serves its requests."""
+    # The directory of this program is the first: files of the app must not hide those of packages.
+    sys.path[:] = [APP + "handlers", APP + "packages", *[path for path in sys.path if path not in ("", "/app")], "/app"]
+    _standard.install()
+    _log.install()
+    try:
+        handlers = _load()
+    except SystemExit as end:
+        _host.log(_host.ERROR, f"the app calls sys.exit({end.code!r}) in its start")
+        os._exit(1)
+    except BaseException as error:
+        _host.log(_host.REPORT, report(error))
+        traceback.print_exception(error)
+        sys.stderr.flush()
+        os._exit(1)
+    functions = list(handlers.values())
+    names = "\n".join(handlers).encode()
+    _standard.end_start()
+    _rehearse(any(inspect.iscoroutinefunction(f) or isinstance(f, _web.ASGI) for f in functions))
+    gc.collect()
+    gc.freeze()  # a collection in a request must not write to the objects of the start
+    while True:
+        status, index = _host.message("request_next", data=names)
+        if status != "ok":
+            raise SystemExit(f"request_next: {status}")
+        _standard.begin()
+        _serve(functions[int(index)])
+        _end()
+
+
+def _rehearse(waits: bool) -> None:
+    """Runs the way of a request a few times. CPython adapts bytecode to what it has seen, and writes to it and to its caches:
+    a request finds that done. The host refuses all that is for a request."""
+
+    def attempt(read: Callable[[], Any]) -> None:
+        try:
+            read()
+        except _host.HostError:
+            pass
+
+    def give(_: Request[Any]) -> Any:
+        return _response.ok({"text": "a", "number": 1, "list": [None, True, 1.5]})
+
+    def refuse(_: Request[Any]) -> Any:
+        _response.abort(_response.not_found("nothing"))
+
+    def fail(_: Request[Any]) -> Any:
+        raise _host.HostError("not_found", "nothing", "query")
+
+    pair = b"\1\0\0\0\1\0\0\0ab"
+    _response.rehearsing = True
+    for _ in range(4):
+        _standard.begin()
+        request: Request[Any] = Request()
+        for read in (
+            lambda: request.method, lambda: request.path, lambda: request.params, lambda: request.query, lambda: request.headers,
+            lambda: request.body, lambda: _query.query("X").where("a", "=", 1).order_by("a").limit(1).rows(),
+            lambda: _query.get("X", "y").row(), lambda: _query.insert("X", {"a": 1}),
+        ):
+            attempt(read)
+        _request._read_pairs(pair * 3)
+        request.__dict__["body"] = b'{"a": [1, "x"]}'
+        request.json()
+        for function in (give, refuse, fail):
+            _serve(function)
+            _end()
+        if waits:
+            _web.run(_nothing())
+        try:
+            raise ValueError("rehearsed")
+        except ValueError as error:
+            report(error)
+    _response.rehearsing = False
+    _standard.begin()
+
+
+def _load() -> dict[str, Callable[..., Any]]:
+    """Imports the app's files, and returns its handlers."""
+    directory = APP + "handlers"
+    stems = sorted(name[:-3] for name in os.listdir(directory) if name.endswith(".py"))
+    for stem in stems:
+        if stem in sys.stdlib_module_names or stem == "runner":
+            raise ImportError(f"handlers/{stem}.py hides the module {stem} {'of Python' if stem != 'runner' else ''}: rename the file")
+    for stem in stems:
+        importlib.import_module(stem)
+    for module in stems:
+        for name, value in vars(sys.modules[module]).items():
+            if isinstance(value, _web.Application) and value not in _handlers.functions.values():
+                _handlers._add(name, value)
+    handlers = _handlers.named(_values.schema.get("handlers", []))
+    if not handlers:
+        raise ImportError("no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)")
+    for function in _handlers.warm_ups:
+        result = function()
+        if inspect.iscoroutine(result):
+            _web.run(result)
+    for function in handlers.values():
+        if isinstance(function, _web.Application):
+            function.start()
+        elif inspect.iscoroutinefunction(function):
+            _web.run(_nothing())  # the event loop is made
+    return handlers
+
+
+async def _nothing() -> None:
+    pass
+
+
+def _serve(function: Callable[..., Any]) -> None:
+    """Runs a handler for the request at hand, and answers."""
+    try:
+        given = function() if getattr(function, "_runner_plain", False) else function(Request())
+        if inspect.iscoroutine(given):
+            given = _web.run(given)
+        if given is not _web.ANSWERED:
+            _response.send(given)
+    except _response.Abort as end:
+        _query.waiting.clear()
+        _answer_or_fail(lambda: _response.send(end.response))
+    except BodyError as error:
+        _query.waiting.clear()
+        _answer_or_fail(lambda: _response.send_error(400, error.code, str(error)))
+    except _host.HostError as error:
+        _query.waiting.clear()
+        known = _ANSWERS.get(error.code) if error.op is None or _of_caller(error.op) else None
+        if known:
+            _answer_or_fail(lambda: _response.send_error(known[0], known[1], error.message))
+        else:
+            _fail(error)
+    except BaseException as error:
+        _query.waiting.clear()
+        _fail(error)
+
+
+# The answer to an error of an operation on rows or keys that the handler did not catch: it
+# depends on what the caller may do. Any other error is 500, and only the log has it.
+_ANSWERS = {"not_found": (404, "not_found"), "denied": (403, "forbidden"), "conflict": (409, "conflict"), "unavailable": (503, "unavailable")}
+
+
+def _of_caller(op: str) -> bool:
+    return op in ("query", "get", "count", "aggregate", "insert", "update", "delete", "webhooks.verify") or op.startswith(
+        ("apiKeys.", "sessions.", "jobs.")
+    )
+
+
+def _answer_or_fail(answer: Callable[[], None]) -> None:
+    try:
+        answer()
+    except BaseException as error:
+        _fail(error)
+
+
+def _fail(error: BaseException) -> None:
+    """Answers 500 and reports why."""
+    if isinstance(error, MemoryError):
+        _fail_without_memory(error)
+    _host.log(_host.REPORT, report(error))
+    try:
+        _response.send_error(500, "handler_failed", "")
+    except _response.AnswerError:
+        os._exit(1)  # another answer is sent already: the request fails
+
+
+def _fail_without_memory(error: MemoryError) -> NoReturn:
+    """Ends the request. The host knows that it was refused memory, and answers."""
+    text = "exception\nMemoryError"
+    try:
+        frames = _frames(error.__traceback__)
+        traceback.clear_frames(error.__traceback__)  # what fills the memory is in their variables
+        text = "\n".join([text, *frames])
+    except MemoryError:
+        pass
+    try:
+        _host.log(_host.REPORT, text)
+    finally:
+        os.abort()
+
+
+def _end() -> None:
+    """Ends a request: what the handler has forgotten goes to the log."""
+    for change in list(_query.waiting.values())[:3]:
+        _host.log(_host.WARN, f"{change} was made and never run, so nothing was written: add .run()")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+
+
+def report(error: BaseException) -> str:
+    """A failure as the runner logs it: its kind, its message with its causes, and its frames, innermost first."""
+    lines = ["exception", _title(error)]
+    seen = {id(error)}
+    cause: BaseException | None = error
+    while cause is not None:
+        raised = cause.__cause__
+        word = "caused by"
+        if raised is None and not cause.__suppress_context__:
+            raised, word = cause.__context__, "while handling"
+        cause = None if raised is None or id(raised) in seen else raised
+        if cause is not None:
+            seen.add(id(cause))
+            at = next(iter(_frames(cause.__traceback__)), "")
+            lines.append(f"{word} {_title(cause)}{at.replace('    at ', ' at ')}")
+    if isinstance(error, BaseExceptionGroup):
+        lines += [f"  {_title(inner)}" for inner in error.exceptions[:5]]
+    return "\n".join([*lines, *_frames(error.__traceback__)])
+
+
+def _title(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text cannot be made"
+    name = type(error).__qualname__
+    if type(error).__module__ not in ("builtins", "__main__"):
+        name = f"{type(error).__module__}.{name}"
+    if isinstance(error, SyntaxError) and error.filename:
+        text = f"{error.msg} ({error.filename.removeprefix(APP)}:{error.lineno}:{error.offset})"
+    return f"{name}: {text}" if text else name
+
+
+def _file(name: str) -> str:
+    """The name of a file as its author knows it. Those of Python's library have the place where it was built."""
+    _, library, rest = name.rpartition("/Lib/")
+    return f"python/{rest}" if library else name.removeprefix(APP)
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    frames = []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
+            positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
+            column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
+            file = _file(code.co_filename)
+            frames.append(f"    at {code.co_qualname} ({file}:{trace.tb_lineno}{column})")
+        trace = trace.tb_next
+    if len(frames) > 60:  # of a deep recursion
+        frames[20:-30] = ["    at … (…)"]
+    return frames[::-1]

@@ -1,0 +1,281 @@
+"""Applications of web frameworks: WSGI (PEP 3333) and ASGI 3."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any, Callable
+from urllib.parse import unquote_to_bytes, urlencode
+
+from . import _context, _handlers, _response
+from ._request import Request, _pairs
+
+#: What a handler returns that has answered.
+ANSWERED = object()
+
+# Headers that only the host sets.
+_HOSTS = {
+    "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "www-authenticate",
+    "x-request-id",
+}
+
+
+class Application:
+    """An application of a framework, as a handler."""
+
+    _runner_plain = True
+
+    def start(self) -> None:
+        """Prepares the application, before the first request."""
+
+    def __call__(self) -> Any:
+        raise NotImplementedError
+
+
+def _split(request: Request) -> tuple[str, bytes]:
+    """The path up to the first parameter of the route, and the rest, decoded."""
+    prefix = ""
+    for segment in _context.context().route.split("/")[1:]:
+        if segment.startswith((":", "*")):
+            break
+        prefix += "/" + segment
+    path = request.path
+    if not path.startswith(prefix):
+        prefix = ""
+    return prefix, unquote_to_bytes(path[len(prefix) :])
+
+
+def _address(request: Request, headers: list[tuple[str, str]]) -> tuple[str, str]:
+    host = next((value for name, value in headers if name == "host"), "localhost")
+    name, colon, port = host.rpartition(":")
+    return (name, port) if colon and port.isdigit() else (host, "80")
+
+
+def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    typed = False
+    for name, value in headers:
+        lower = name.lower()
+        if lower in _HOSTS or lower.startswith(("proxy-", "ratelimit")):
+            continue
+        typed = typed or lower == "content-type"
+        _response.set_header(name, value.strip(" \t"))
+    if body and not typed:
+        _response.set_header("content-type", "application/octet-stream")
+    _response.deliver(status, b"" if status in (204, 205, 304) else body)
+
+
+class WSGI(Application):
+    """A WSGI application."""
+
+    def __init__(self, app: Callable[..., Any], warm: tuple[str, ...]) -> None:
+        self.app = app
+        self.warm = warm
+
+    def start(self) -> None:
+        for path in self.warm:
+            path, _, query = path.partition("?")
+            self._run(_environ("GET", "", path.encode(), query, [("host", "localhost")], b"", ("localhost", "80")))
+
+    def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+        answer: list[Any] = []
+        parts: list[bytes] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
+            if answer and exc_info is None:
+                raise AssertionError("start_response was called twice")
+            answer[:] = [status, headers]
+            return parts.append
+
+        result = self.app(environ, start_response)
+        try:
+            parts.extend(result)
+        finally:
+            if hasattr(result, "close"):
+                result.close()
+        if not answer:
+            raise AssertionError("the application has not called start_response")
+        return answer[0], answer[1], b"".join(parts)
+
+    def __call__(self) -> Any:
+        request = Request()
+        headers = _pairs(2)
+        prefix, path = _split(request)
+        query = _query_string()
+        environ = _environ(request.method, prefix, path, query, headers, request.body, _address(request, headers))
+        auth = _context.context().auth
+        if auth.kind != "anonymous":
+            environ["REMOTE_USER"] = auth.user_id or auth.key_id or "system"
+            environ["AUTH_TYPE"] = auth.kind
+        status, lines, body = self._run(environ)
+        _send(int(status.split(None, 1)[0]), lines, body)
+        return ANSWERED
+
+
+def _query_string() -> str:
+    return urlencode(_pairs(1))
+
+
+def _environ(
+    method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], body: bytes, address: tuple[str, str]
+) -> dict[str, Any]:
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": unquote_to_bytes(prefix).decode("latin-1"),
+        "PATH_INFO": path.decode("latin-1"),
+        "QUERY_STRING": query,
+        "SERVER_NAME": address[0],
+        "SERVER_PORT": address[1],
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.input_terminated": True,
+    }
+    for name, value in headers:
+        key = name.upper().replace("-", "_")
+        if "_" in name:
+            continue  # it would look like another header
+        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+            key = "HTTP_" + key
+        environ[key] = f"{environ[key]},{value}" if key in environ else value
+    environ["CONTENT_LENGTH"] = str(len(body))
+    return environ
+
+
+class ASGI(Application):
+    """An ASGI application."""
+
+    def __init__(self, app: Callable[..., Any], warm: tuple[str, ...]) -> None:
+        self.app = app
+        self.warm = warm
+        self.state: dict[str, Any] = {}
+
+    def start(self) -> None:
+        run(self._lifespan())
+        for path in self.warm:
+            path, _, query = path.partition("?")
+            run(self._run(self._scope("GET", "", path.encode(), query, [("host", "localhost")], ("localhost", "80")), b""))
+
+    async def _lifespan(self) -> None:
+        """Tells the application that it starts. It is not told that it ends, since a sandbox has no end."""
+        import asyncio
+
+        from . import aio
+
+        started: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        received = 0
+
+        async def receive() -> dict[str, Any]:
+            nonlocal received
+            received += 1
+            if received > 1:
+                await asyncio.get_running_loop().create_future()  # for ever
+            return {"type": "lifespan.startup"}
+
+        async def send(event: dict[str, Any]) -> None:
+            if not started.done():
+                started.set_result(event)
+
+        async def live() -> None:
+            try:
+                await self.app({"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}, receive, send)
+            except Exception:
+                pass  # it does not support the protocol
+            if not started.done():
+                started.set_result({"type": "lifespan.startup.complete"})
+
+        task = asyncio.get_running_loop().create_task(live())
+        aio._kept.add(task)
+        event = await started
+        if event["type"] == "lifespan.startup.failed":
+            raise RuntimeError(f"the application has not started: {event.get('message', '')}")
+
+    def _scope(
+        self, method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], address: tuple[str, str]
+    ) -> dict[str, Any]:
+        whole = (path if _without_root() else prefix.encode() + path).decode("utf-8", "replace")
+        return {
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method, "scheme": "http",
+            "path": whole, "raw_path": whole.encode(), "root_path": prefix, "query_string": query.encode(),
+            "headers": [(name.encode("latin-1"), value.encode("utf-8")) for name, value in headers],
+            "client": None, "server": (address[0], int(address[1])), "state": dict(self.state), "extensions": {},
+        }
+
+    async def _run(self, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        import asyncio
+
+        asked = 0
+        status = 0
+        headers: list[tuple[str, str]] = []
+        parts: list[bytes] = []
+        ended = asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                return {"type": "http.request", "body": body, "more_body": False}
+            await ended.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(event: dict[str, Any]) -> None:
+            nonlocal status
+            if event["type"] == "http.response.start":
+                status = event["status"]
+                headers.extend((bytes(n).decode("latin-1"), bytes(v).decode("utf-8", "replace")) for n, v in event.get("headers", ()))
+            elif event["type"] == "http.response.body":
+                parts.append(bytes(event.get("body", b"")))
+                if not event.get("more_body", False):
+                    ended.set()
+            else:
+                raise ValueError(f"the event {event['type']} is not one of an HTTP response")
+
+        await self.app(scope, receive, send)
+        if status == 0:
+            raise AssertionError("the application has sent no response")
+        return status, headers, b"".join(parts)
+
+    def __call__(self) -> Any:
+        request = Request()
+        headers = _pairs(2)
+        prefix, path = _split(request)
+        scope = self._scope(request.method, prefix, path, _query_string(), headers, _address(request, headers))
+        scope["raw_path"] = request.path.encode()
+        _send(*run(self._run(scope, request.body)))
+        return ANSWERED
+
+
+def _without_root() -> bool:
+    """Whether the application wants its paths without root_path: Starlette does before 0.33."""
+    starlette = sys.modules.get("starlette")
+    if starlette is None:
+        return False
+    major, minor = starlette.__version__.split(".")[:2]
+    return (int(major), int(minor)) < (0, 33)
+
+
+def run(coroutine: Any) -> Any:
+    """Runs a coroutine to its end. asyncio is imported when the first one runs: apps without async handlers do not need it."""
+    from . import aio
+
+    return aio.run(coroutine)
+
+
+def wsgi(app: Callable[..., Any], *, warm: str | tuple[str, ...] = ()) -> WSGI:
+    """A WSGI application as a handler: shop = wsgi(app), with the route ANY /shop/*rest -> shop.
+
+    The paths in warm are requested once, before the first request: what the application makes lazily is then there.
+    """
+    return WSGI(app, (warm,) if isinstance(warm, str) else tuple(warm))
+
+
+def asgi(app: Callable[..., Any], *, warm: str | tuple[str, ...] = ()) -> ASGI:
+    """An ASGI application as a handler: shop = asgi(app), with the route ANY /shop/*rest -> shop.
+
+    The paths in warm are requested once, before the first request: what the application makes lazily is then there.
+    """
+    return ASGI(app, (warm,) if isinstance(warm, str) else tuple(warm))
