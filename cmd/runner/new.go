@@ -18,13 +18,14 @@ README.md that says how to run them. The directory may contain other files, such
 nothing is overwritten, and an existing README.md or .gitignore is kept.
 
   --lang ts     TypeScript, which the runner builds itself
+  --lang python Python, which the runner builds itself
   --lang go     Go, with its toolchain
   --lang rust   Rust, with cargo
   --lang c      C, with clang
   --lang as     AssemblyScript, with Node.js and npm
 
-The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript there
-are types for editors in the directory types.`
+The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript and
+Python there are types for editors in the directory types.`
 
 func newCommand(c *program) *cobra.Command {
 	var lang string

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"runner.example/develop/toolchain/python"
 	"runner.example/develop/toolchain/typescript"
 )
 
@@ -18,7 +19,7 @@ import (
 var packedNotices []byte
 
 // notices returns the licences of the runner, of the packages linked into it, and of the
-// engine that TypeScript modules contain.
+// engines that modules in TypeScript and Python contain.
 func notices() (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packedNotices))
 	if err != nil {
@@ -28,5 +29,6 @@ func notices() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the notices: %w", err)
 	}
-	return string(text) + "\n" + strings.Repeat("=", 78) + "\n" + typescript.Notices(), nil
+	line := "\n" + strings.Repeat("=", 78) + "\n"
+	return string(text) + line + typescript.Notices() + line + python.Notices(), nil
 }

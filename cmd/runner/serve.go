@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -161,6 +160,6 @@ func (c *program) logger(a *app.App) *slog.Logger {
 // runtimeOptions returns the options of the runtime for the app.
 func (c *program) runtimeOptions(a *app.App) runtime.Options {
 	opt := a.Config.Runtime
-	opt.Sandbox = a.SandboxOptions(filepath.Join(a.Data, "cache"))
+	opt.Sandbox = a.ServerOptions()
 	return opt
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/telemetry"
@@ -58,6 +59,7 @@ type dev struct {
 	listen string // kept over restarts
 	log    *devLog
 	files  *watcher
+	python *python.Interpreter // of all builds
 
 	// app has the active settings. name and handlers are those of the last build.
 	app      *app.App
@@ -79,12 +81,17 @@ type dev struct {
 var errSettings = errors.New("the settings have changed")
 
 // Run builds and serves the app until a signal, and starts again when the settings have changed.
-func Run(ctx context.Context, opt Options) error {
+func Run(ctx context.Context, opt Options) (err error) {
 	d := &dev{
 		opt: opt, listen: opt.Listen, log: newDevLog(opt, opt.Dir), files: newWatcher(opt.Dir, opt.ConfigFile),
 		waiting: map[string]bool{}, built: map[string]string{},
 	}
 	defer d.files.close()
+	defer func() {
+		if d.python != nil {
+			err = errors.Join(err, d.python.Close(context.WithoutCancel(ctx)))
+		}
+	}()
 	if err := checkDirectory(d.opt.Dir); err != nil {
 		return &console.Failure{
 			Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err),
@@ -170,8 +177,9 @@ func (d *dev) settle(ctx context.Context) error {
 func (d *dev) options() runtime.Options {
 	opt := d.opt.RuntimeOptions(d.app)
 	opt.AccessLog, opt.AccessDetail = true, true
-	opt.Sandbox.NoBreaker = true                      // the developer wants to see every failure
-	_, port, _ := net.SplitHostPort(opt.Front.Listen) // checked by the configuration
+	opt.Sandbox.CacheDir = d.app.ToolOptions().CacheDir // that builds use too
+	opt.Sandbox.NoBreaker = true                        // the developer wants to see every failure
+	_, port, _ := net.SplitHostPort(opt.Front.Listen)   // checked by the configuration
 	opt.Front.Listen = cmp.Or(d.listen, net.JoinHostPort("127.0.0.1", port))
 	if len(opt.Front.Hosts) > 0 {
 		opt.Front.Hosts = append(slices.Clone(opt.Front.Hosts), "localhost", "127.0.0.1")
@@ -246,7 +254,7 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
-	d.files.watchTrees(treesOf(s))
+	d.files.watchTrees(append(treesOf(s), python.PackagesDir))
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
@@ -280,15 +288,9 @@ func (d *dev) mark(changed []string) error {
 		return err
 	}
 	for _, name := range changed {
-		if name == config.FileName || name == typesName || strings.HasPrefix(name, "build/") ||
-			strings.HasSuffix(name, ".schema") || d.files.inTree(name) && !strings.HasPrefix(name, "handlers/") {
-			continue
+		for _, source := range d.sourcesOf(name, all) {
+			d.waiting[source] = true
 		}
-		of := "handlers"
-		if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && slices.Contains(all, parts[0]+"/"+parts[1]) {
-			of = parts[0] + "/" + parts[1]
-		}
-		d.waiting[of] = true
 	}
 	for source, module := range d.built {
 		if !slices.Contains(all, source) {
@@ -314,6 +316,24 @@ func (d *dev) mark(changed []string) error {
 		}
 	}
 	return nil
+}
+
+// sourcesOf returns the sources that a changed file belongs to. all are the sources of the app.
+func (d *dev) sourcesOf(name string, all []string) []string {
+	switch {
+	case strings.HasSuffix(name, ".schema"), strings.HasPrefix(name, python.PackagesDir+"/"):
+		return []string{toolchain.PythonSource} // whose module has a part of them
+	case name == config.FileName, slices.Contains(typesNames, name), strings.HasPrefix(name, "build/"),
+		d.files.inTree(name) && !strings.HasPrefix(name, "handlers/"):
+		return nil
+	}
+	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && slices.Contains(all, parts[0]+"/"+parts[1]) {
+		return []string{parts[0] + "/" + parts[1]}
+	}
+	if filepath.Ext(name) == ".py" {
+		return []string{toolchain.PythonSource}
+	}
+	return []string{"handlers", toolchain.PythonSource} // by an import, or as data
 }
 
 func isFile(path string) bool {
@@ -343,7 +363,9 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if err := app.RefreshTypes(d.app.Dir, s); err != nil {
 		return err
 	}
-	d.files.ours(typesName)
+	for _, name := range typesNames {
+		d.files.ours(name)
+	}
 	var handlers []string
 	for _, r := range s.Routes {
 		handlers = append(handlers, r.Handler)
@@ -351,6 +373,11 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	name, err := d.app.Name(s)
 	if err != nil {
 		return err
+	}
+	if d.python == nil {
+		d.python = python.NewInterpreter(d.app.ToolOptions(), func(text string) {
+			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, text)
+		})
 	}
 	if d.built["handlers"] != "" && (name != d.name || !slices.Equal(handlers, d.handlers)) {
 		d.waiting["handlers"] = true // its name, and the names that must be exported once
@@ -367,6 +394,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		Log: func(text string) {
 			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+console.Harmless(text))
 		},
+		Schema: s, Interpreter: d.python, NoStart: true, // the activation starts it
 		MemoryBytes: d.app.Config.Runtime.Sandbox.MemoryBytes,
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
@@ -388,7 +416,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 // slowSources returns the sources that other toolchains build, which may take long.
 func (d *dev) slowSources() (slow []string) {
 	for source := range d.waiting {
-		if source != "handlers" {
+		if source != "handlers" && source != toolchain.PythonSource {
 			slow = append(slow, source)
 		}
 	}
@@ -398,10 +426,7 @@ func (d *dev) slowSources() (slow []string) {
 
 // noteBuilt records and logs a module that was built.
 func (d *dev) noteBuilt(m *toolchain.Module) {
-	source := "handlers"
-	if len(m.Sources) == 1 && d.waiting[m.Sources[0]] {
-		source = m.Sources[0]
-	} else {
+	if m.Source == "handlers" {
 		d.files.also = nil
 		for _, file := range m.Sources {
 			if !strings.HasPrefix(file, "handlers/") {
@@ -410,8 +435,8 @@ func (d *dev) noteBuilt(m *toolchain.Module) {
 			}
 		}
 	}
-	delete(d.waiting, source)
-	d.built[source] = m.File
+	delete(d.waiting, m.Source)
+	d.built[m.Source] = m.File
 	file := filepath.ToSlash(m.File)
 	d.files.ours(file)
 	d.files.ours(release.DebugOf(file))

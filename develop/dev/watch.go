@@ -53,8 +53,8 @@ type stamp struct {
 	inode    uint64
 }
 
-// typesName is the file of types that is generated from the schema.
-const typesName = "types/schema.d.ts"
+// typesNames are the files of types that are generated from the schema.
+var typesNames = []string{"types/schema.d.ts", "types/runner/schema.pyi"}
 
 func newWatcher(dir, config string) *watcher {
 	w := &watcher{dir: dir, config: config}
@@ -171,9 +171,12 @@ func (w *watcher) look() map[string]stamp {
 	w.ask(w.dir)
 	w.ask(filepath.Join(w.dir, "build"))
 	w.ask(filepath.Dir(w.config))
-	w.ask(filepath.Join(w.dir, "types"))
 	note(config.FileName, w.config)
-	note(typesName, filepath.Join(w.dir, typesName)) // generated here, and again when it is deleted
+	for _, name := range typesNames { // generated here, and again when they are deleted
+		path := filepath.Join(w.dir, name)
+		w.ask(filepath.Dir(path))
+		note(name, path)
+	}
 	for _, pattern := range []string{"*.schema", "build/*.wasm", "build/*.debug"} {
 		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are valid
 		for _, path := range found {
@@ -273,7 +276,7 @@ const packages, installed = "node_modules", ".package-lock.json"
 
 // made are files and directories that toolchains write.
 var made = map[string]bool{
-	packages: true, "target": true, "build": true, "dist": true,
+	packages: true, "target": true, "build": true, "dist": true, "__pycache__": true,
 	"Cargo.lock": true, "go.sum": true, "package-lock.json": true,
 }
 

@@ -106,7 +106,7 @@ func Run(ctx context.Context, opt Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, close()) }()
-	options := a.SandboxOptions("")
+	options := a.ToolOptions()
 	options.Logger, options.NoBreaker = h.host.Logger, true
 	engine, err := sandbox.New(ctx, options)
 	if err != nil {

@@ -37,12 +37,15 @@ type language struct {
 	// sdk are files that are copied to the app's directory sdk/<sdkName>, or nil.
 	sdk     fs.FS
 	sdkName string
+	// types is the one of app.TypeLanguages whose types of the schema the app has for editors, or empty.
+	types string
 	// first is the command to type before the first build, if any.
 	first string
 }
 
 var languages = []language{
-	{name: "ts", parts: []string{"common", "ts", "asked"}},
+	{name: "ts", parts: []string{"common", "ts", "asked"}, types: "ts"},
+	{name: "python", parts: []string{"common", "python"}, types: "python"},
 	{name: "go", parts: []string{"common", "go"}, sdk: golang.Source, sdkName: "go"},
 	{name: "rust", parts: []string{"common", "rust"}, sdk: rust.Crate, sdkName: "rust"},
 	{name: "c", parts: []string{"common", "c"}, sdk: clang.Files, sdkName: "c"},
@@ -155,10 +158,13 @@ func (l *language) appFiles(name string) (files []app.File, err error) {
 			f.Text = bytes.ReplaceAll(f.Text, []byte("hello.schema"), []byte(name+".schema"))
 		}
 	}
-	if l.sdk != nil {
+	switch {
+	case l.sdk != nil:
 		return appendFiles(files, l.sdk, ".", "sdk/"+l.sdkName+"/")
+	case l.types == "":
+		return files, nil
 	}
-	types, err := typesOf(files)
+	types, err := typesOf(files, l.types)
 	return append(files, types...), err
 }
 
@@ -181,8 +187,8 @@ func appendFiles(files []app.File, from fs.FS, root, prefix string) ([]app.File,
 	return files, err
 }
 
-// typesOf returns the files of the directory types of a new app.
-func typesOf(files []app.File) ([]app.File, error) {
+// typesOf returns the files of the directory types of a new app, for one of app.TypeLanguages.
+func typesOf(files []app.File, language string) ([]app.File, error) {
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name, ".schema") {
 			continue
@@ -191,7 +197,7 @@ func typesOf(files []app.File) ([]app.File, error) {
 		if s == nil {
 			panic("BUG: the schema of a new app: " + found.Sorted()[0].String())
 		}
-		return app.TypeFiles(s)
+		return app.TypeFiles(language, s)
 	}
 	return nil, nil
 }

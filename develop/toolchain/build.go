@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/diag"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
+	"runner.example/schema"
 )
 
 // Options are the input of Build.
@@ -29,8 +31,14 @@ type Options struct {
 	// several times as fast. It is created if needed, and used only if no other user can
 	// write to it. Empty: the engine is interpreted.
 	CacheDir string
+	// Schema is the app's schema, of which modules in Python have a part; nil: an empty one.
+	Schema *schema.Schema
+	// Interpreter runs CPython in builds of handlers in Python, which need it.
+	Interpreter *python.Interpreter
+	// NoStart: a module in Python is not started. An error in an import is then found by its activation.
+	NoStart bool
 	// Only selects the sources to build: "handlers" for all TypeScript and JavaScript
-	// files, handlers/<name> for a directory. nil selects all.
+	// files, PythonSource for all of Python, handlers/<name> for a directory. nil selects all.
 	Only func(source string) bool
 	// Log receives the lines that the handlers' files log while they are evaluated; nil
 	// discards them.
@@ -73,16 +81,20 @@ type Module struct {
 	File string
 	// Debug is the path of its debug file; empty: it has none.
 	Debug string
+	// Source is what it was built from, as Options.Only names it.
+	Source string
 	// Sources are the files or the directory that it was built from, relative to the app
 	// directory.
 	Sources []string
-	// Handlers are the exported handlers of a TypeScript module; unknown for other
+	// Handlers are the handlers of a module in TypeScript or Python; unknown for other
 	// languages.
 	Handlers []string
 	Bytes    int
 	Took     time.Duration
 
 	wasm, debug []byte
+	// tree has the files of a module in Python; nil: the module has none.
+	tree *python.Module
 }
 
 // DiagnosticsError has the errors and warnings of the sources.
@@ -96,7 +108,7 @@ type DiagnosticsError struct {
 func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
 
 // ErrNothing means that the app has no sources to build.
-var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js and no directory with " + markers())
+var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js, no *.py and no directory with " + markers())
 
 type builder struct {
 	options Options
@@ -122,6 +134,14 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 			return nil, nil, err
 		}
 	}
+	if len(found.python) > 0 {
+		found.directories = append(found.directories, source{
+			language: &pythonFiles, name: schema.PythonModule, path: PythonSource, files: found.python,
+		})
+	}
+	if err := oneName(found, o.Name); err != nil {
+		return nil, nil, err
+	}
 	for _, s := range found.directories {
 		if !o.wants(s.path) {
 			continue
@@ -143,15 +163,12 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 // buildFiles builds the module of the files in handlers/ itself, if there are any, and warns about
 // sources that are not built.
 func (b *builder) buildFiles(ctx context.Context, found contents) error {
-	name := b.options.Name
 	switch {
-	case len(found.files) > 0 && slices.ContainsFunc(found.directories, func(s source) bool { return s.name == name }):
-		return fmt.Errorf("handlers/%[1]s and the files beside it would both be built into build/%[1]s.wasm: rename the directory", name)
 	case len(found.unreadable) > 0:
 		b.found.Append(found.unreadable)
 		return nil
 	case len(found.files) > 0:
-		if err := b.build(ctx, source{language: &typeScript, name: name, path: "handlers", files: found.files}); err != nil {
+		if err := b.build(ctx, source{language: &typeScript, name: b.options.Name, path: "handlers", files: found.files}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +187,7 @@ func (b *builder) build(ctx context.Context, s source) error {
 		return err
 	}
 	m.File = filepath.Join("build", s.name+".wasm")
-	if !b.loadable(s.path, filepath.ToSlash(m.File), m.wasm) {
+	if m.tree == nil && !b.loadable(s.path, filepath.ToSlash(m.File), m.wasm) { // one in Python was loaded
 		return nil
 	}
 	if len(m.debug) > symbols.MaxDebugBytes {
@@ -182,6 +199,7 @@ func (b *builder) build(ctx context.Context, s source) error {
 	if m.Sources == nil {
 		m.Sources = []string{s.path}
 	}
+	m.Source = s.path
 	m.Bytes, m.Took = len(m.wasm), time.Since(began)
 	if err := m.write(b.options.Dir); err != nil {
 		return err
@@ -207,8 +225,31 @@ func (m *Module) write(dir string) error {
 			return fmt.Errorf("write the debug file: %w", err)
 		}
 	}
-	if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
-		return fmt.Errorf("write the module: %w", err)
+	if m.tree == nil || !m.tree.HasWasm {
+		if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
+			return fmt.Errorf("write the module: %w", err)
+		}
+	}
+	if m.tree != nil && !m.tree.HasFiles {
+		if err := replaceTree(dir, m.tree); err != nil {
+			return fmt.Errorf("write the files of the module: %w", err)
+		}
+	}
+	return nil
+}
+
+// oneName returns an error if two sources would be built into the same module. app is the name of the module of the
+// files in TypeScript and JavaScript.
+func oneName(found contents, app string) error {
+	names := map[string]string{}
+	if len(found.files) > 0 {
+		names[app] = "the files beside it"
+	}
+	for _, s := range found.directories {
+		if first := names[s.name]; first != "" {
+			return fmt.Errorf("%s and %s would both be built into build/%s.wasm: rename the directory, or the app", s.path, first, s.name)
+		}
+		names[s.name] = s.path
 	}
 	return nil
 }
@@ -263,7 +304,7 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 	}
 	var twice error
 	for _, path := range paths {
-		own, err := exportsOf(path, handlers)
+		own, err := made.handlersOf(path, handlers)
 		if err != nil {
 			return nil, fmt.Errorf("module build/%s %w", filepath.Base(path), err)
 		}
@@ -276,6 +317,16 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 		names = append(names, own...)
 	}
 	return names, twice
+}
+
+// handlersOf returns the handlers of one module. Those of a module in Python are in the record.
+func (r record) handlersOf(path string, handlers []string) ([]string, error) {
+	if known := r[filepath.Base(path)].Handlers; known != nil {
+		if sum, err := sumOf(path); err == nil && sum == r[filepath.Base(path)].SHA256 {
+			return known, nil
+		}
+	}
+	return exportsOf(path, handlers)
 }
 
 // exportsOf returns the handlers that one module exports. A WASI command that exports none

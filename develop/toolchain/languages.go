@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/develop/toolchain/python"
 	"runner.example/develop/toolchain/typescript"
 	"runner.example/internal/symbols"
+	"runner.example/schema"
 )
 
 // language builds modules of the sources of one language.
@@ -34,7 +37,8 @@ type source struct {
 	language *language
 	// name is the name of the module, build/<name>.wasm.
 	name string
-	// path is "handlers" for the files there, and handlers/<name> for a directory.
+	// path is "handlers" for the files in TypeScript and JavaScript there, PythonSource for those in Python, and
+	// handlers/<name> for a directory.
 	path string
 	// files are the files in handlers/, which one module has all of.
 	files []string
@@ -50,6 +54,28 @@ var typeScript = language{compile: func(b *builder, ctx context.Context, s sourc
 		return nil, err
 	}
 	return &Module{Sources: m.Sources, Handlers: m.Handlers, wasm: m.Wasm}, nil
+}}
+
+// pythonFiles builds the files handlers/*.py, with what else is in handlers/.
+var pythonFiles = language{compile: func(b *builder, ctx context.Context, s source) (*Module, error) {
+	if b.options.Interpreter == nil {
+		panic("BUG: handlers in Python are built without an interpreter")
+	}
+	cache := b.options.privateCache()
+	if cache != "" {
+		cache = filepath.Join(cache, "python")
+	}
+	beside, _ := find(b.options.Dir) // which has found this source
+	m, found, err := python.Build(ctx, python.Options{
+		Dir: b.options.Dir, Schema: cmp.Or(b.options.Schema, &schema.Schema{}), Interpreter: b.options.Interpreter,
+		Other: func(name string) bool { return beside.isOtherThanPython(b.options.Dir, name) },
+		Known: knownHandlers(b.options.Dir), NoStart: b.options.NoStart, CacheDir: cache, Log: b.options.log,
+	})
+	b.found.Append(found)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	return &Module{Sources: s.files, Handlers: m.Handlers, wasm: m.Wasm, tree: m}, nil
 }}
 
 // languages are those of directories handlers/<name>, in the order in which they are tried.

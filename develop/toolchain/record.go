@@ -12,10 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/atomicio"
+	"runner.example/internal/tree"
+	"runner.example/schema"
 )
 
-// recordName is the file in build/ that lists the modules and debug files that builds have made, with
+// recordName is the file in build/ that lists the modules, debug files and trees that builds have made, with
 // their sources.
 const recordName = ".built"
 
@@ -25,8 +28,10 @@ type record map[string]origin
 // origin is the source of a built file. A file with another digest was not built from it,
 // and is kept.
 type origin struct {
-	Source string `json:"source"` // "handlers", or the directory handlers/<name>
-	SHA256 string `json:"sha256"` // hexadecimal
+	Source string `json:"source"` // "handlers", PythonSource, or the directory handlers/<name>
+	SHA256 string `json:"sha256"` // hexadecimal; of a directory, that of its tree
+	// Handlers are the handlers of a module in Python that was started; nil: it was not.
+	Handlers []string `json:"handlers,omitempty"`
 }
 
 // readRecord reads the record of an app. If it is missing or damaged, the record is empty,
@@ -38,7 +43,7 @@ func readRecord(dir string) record {
 		return record{}
 	}
 	for name := range r {
-		if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".wasm" && ext != ".debug" {
+		if ext := filepath.Ext(name); filepath.Base(name) != name || ext != ".wasm" && ext != ".debug" && name != schema.PythonModule {
 			delete(r, name) // not written by a build
 		}
 	}
@@ -61,7 +66,11 @@ func (r record) write(dir string) error {
 func recordModule(dir, source string, m *Module) (removed []string, err error) {
 	r := readRecord(dir)
 	var names []string
-	for _, file := range []string{m.File, m.Debug} {
+	files := []string{m.File, m.Debug}
+	if m.tree != nil {
+		files = append(files, schema.PythonFiles)
+	}
+	for _, file := range files {
 		if file == "" {
 			continue
 		}
@@ -71,7 +80,12 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 		}
 		name := filepath.Base(file)
 		names = append(names, name)
-		r[name] = origin{source, sum}
+		r[name] = origin{Source: source, SHA256: sum}
+	}
+	if m.tree != nil {
+		module := r[names[0]]
+		module.Handlers = m.Handlers
+		r[names[0]] = module
 	}
 	removed, err = r.sweep(dir, func(other string) bool { return !slices.Contains(names, other) && r[other].Source == source })
 	return removed, errors.Join(err, r.write(dir))
@@ -106,7 +120,7 @@ func (r record) sweep(dir string, stale func(name string) bool) (removed []strin
 		file := filepath.Join("build", name)
 		sum, failed := sumOf(filepath.Join(dir, file))
 		if failed == nil && sum == r[name].SHA256 {
-			failed = os.Remove(filepath.Join(dir, file))
+			failed = os.RemoveAll(filepath.Join(dir, file))
 			if failed == nil {
 				removed = append(removed, file)
 			}
@@ -120,7 +134,56 @@ func (r record) sweep(dir string, stale func(name string) bool) (removed []strin
 	return removed, err
 }
 
+// knownHandlers returns the handlers of the module in Python; nil: it was not started, or is not the one that was built.
+func knownHandlers(dir string) []string {
+	name := schema.PythonModule + ".wasm"
+	made := readRecord(dir)[name]
+	if sum, err := sumOf(filepath.Join(dir, "build", name)); err != nil || sum != made.SHA256 {
+		return nil
+	}
+	return made.Handlers
+}
+
+// replaceTree writes the files of a module in Python that differ, and removes others.
+func replaceTree(dir string, m *python.Module) error {
+	there := map[string][sha256.Size]byte{}
+	if before, err := tree.OpenDir(dir, schema.PythonFiles); err == nil {
+		for _, f := range before.List() {
+			there[f.Path] = f.SHA256
+		}
+	} else if err := os.RemoveAll(filepath.Join(dir, schema.PythonFiles)); err != nil { // it is not one of a build
+		return err
+	}
+	for _, f := range m.Files.List() {
+		if there[f.Path] != f.SHA256 {
+			path := filepath.Join(dir, schema.PythonFiles, filepath.FromSlash(f.Path))
+			// A file that is written in part has another digest, and is written again.
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, m.Content[f.Path], 0o644)); err != nil {
+				return err
+			}
+		}
+		delete(there, f.Path)
+	}
+	for path := range there {
+		path = filepath.Join(dir, schema.PythonFiles, filepath.FromSlash(path))
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		for parent := filepath.Dir(path); os.Remove(parent) == nil; parent = filepath.Dir(parent) { // if it is empty
+		}
+	}
+	return nil
+}
+
+// sumOf returns the digest of a file, or of the tree that a directory has.
 func sumOf(path string) (string, error) {
+	if isDir(path) {
+		t, err := tree.OpenDir(filepath.Dir(path), filepath.Base(path))
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%x", t.Digest()), nil
+	}
 	file, err := os.ReadFile(path)
 	sum := sha256.Sum256(file)
 	return hex.EncodeToString(sum[:]), err

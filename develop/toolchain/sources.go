@@ -14,14 +14,55 @@ import (
 
 // contents is the content of the directory handlers of an app.
 type contents struct {
-	// files are TypeScript and JavaScript files, directories are in other languages.
+	// files are TypeScript and JavaScript files, python those in Python, directories are in other languages.
 	files       []string
+	python      []string
 	directories []source
 	// unreadable has the files that cannot be read.
 	unreadable diag.List
 	// libraries are directories with TypeScript and JavaScript files to import. strays are
 	// sources that nothing builds.
 	libraries, strays []string
+}
+
+// PythonSource is the name of all that the module of handlers in Python is built from, in Sources and Options.Only.
+const PythonSource = "handlers/*.py"
+
+// isPython reports whether a file is a source in Python, by its name.
+func isPython(name string) bool {
+	return filepath.Ext(name) == ".py" && !strings.HasPrefix(name, ".") && name != ".py"
+}
+
+// isOtherThanPython reports whether an entry of the directory handlers belongs to another language. Directories with
+// scripts and without Python are what TypeScript imports; without TypeScript they are data.
+func (c *contents) isOtherThanPython(dir, name string) bool {
+	path := filepath.Join(dir, "handlers", name)
+	if !isDir(path) {
+		_, other := native[filepath.Ext(name)]
+		return other || isScript(name) || strings.HasSuffix(name, ".d.ts") || slices.Contains(scriptSettings, name)
+	}
+	return languageOf(path) != nil || len(c.files) > 0 && firstFile(path, isScript) != "" && firstFile(path, isPython) == ""
+}
+
+// scriptSettings are files that editors and tools of TypeScript read.
+var scriptSettings = []string{"package.json", "package-lock.json", "tsconfig.json", "jsconfig.json"}
+
+// firstFile returns the first file below a directory with such a name, without packages of npm and hidden directories;
+// empty: there is none.
+func firstFile(dir string, is func(name string) bool) (found string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // reported when a file imports it
+			return nil
+		case d.IsDir() && path != dir && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
+			return fs.SkipDir
+		case !d.IsDir() && is(d.Name()):
+			found = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
 }
 
 // scripts are the extensions of files that are built into the app's own module.
@@ -47,7 +88,7 @@ func isScript(name string) bool {
 var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
 
 // Sources lists the sources of an app's modules: "handlers" for all TypeScript and
-// JavaScript files together, handlers/<name> for each directory of another language.
+// JavaScript files together, PythonSource for those in Python, handlers/<name> for each directory of another language.
 func Sources(dir string) ([]string, error) {
 	found, err := find(dir)
 	if err != nil && !errors.Is(err, ErrNothing) {
@@ -56,6 +97,9 @@ func Sources(dir string) ([]string, error) {
 	var all []string
 	if len(found.files) > 0 {
 		all = append(all, "handlers")
+	}
+	if len(found.python) > 0 {
+		all = append(all, PythonSource)
 	}
 	for _, s := range found.directories {
 		all = append(all, s.path)
@@ -79,7 +123,7 @@ func find(dir string) (found contents, err error) {
 		}
 	}
 	switch {
-	case len(found.files)+len(found.directories) > 0:
+	case len(found.files)+len(found.python)+len(found.directories) > 0:
 		return found, nil
 	case len(found.strays) > 0:
 		return found, fmt.Errorf("%w: %s is not in such a directory", ErrNothing, found.strays[0])
@@ -97,6 +141,8 @@ func (c *contents) add(dir, name string) {
 	switch {
 	case err == nil && info.IsDir():
 		c.addDirectory(path, name)
+	case isPython(name): // the build reports one that cannot be read
+		c.python = append(c.python, file)
 	case isScript(name):
 		c.files = append(c.files, file)
 		if why := whyUnreadable(path, info, err); why != "" {
@@ -119,25 +165,13 @@ func (c *contents) addDirectory(path, name string) {
 	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
 		return
 	}
-	library, stray := false, ""
-	_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil: // reported when a file imports it
-			return nil
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules"):
-			return fs.SkipDir
-		case !d.IsDir():
-			library = library || isScript(d.Name())
-			if native[filepath.Ext(d.Name())] != "" && stray == "" {
-				stray = filepath.Join("handlers", name, d.Name())
-			}
-		}
-		return nil
-	})
-	if library {
+	stray := firstFile(path, func(file string) bool { return native[filepath.Ext(file)] != "" })
+	switch {
+	case firstFile(path, isPython) != "": // a package
+	case firstFile(path, isScript) != "":
 		c.libraries = append(c.libraries, "handlers/"+name)
-	} else if stray != "" {
-		c.strays = append(c.strays, stray)
+	case stray != "":
+		c.strays = append(c.strays, filepath.Join("handlers", name, filepath.Base(stray)))
 	}
 }
 
@@ -168,7 +202,7 @@ func (b *builder) warnUnused(found contents) {
 		used = append(used, m.Sources...)
 	}
 	for _, directory := range found.libraries {
-		if !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, directory+"/") }) {
+		if len(found.files) > 0 && !slices.ContainsFunc(used, func(file string) bool { return strings.HasPrefix(file, directory+"/") }) {
 			b.found.Warnf("", diag.Span{File: directory}, "no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported")
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"runner.example/node/cluster"
 	"runner.example/node/config"
 	"runner.example/runtime"
+	"runner.example/runtime/compile"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
@@ -231,10 +232,39 @@ func (a *App) CheckCookies(listen string) error {
 	f.Hint = "remove it from runner.toml, or listen on 127.0.0.1"
 	return f
 }
+
+// SandboxOptions returns the options of the sandbox with a cache in this directory; empty: without a cache.
 func (a *App) SandboxOptions(cache string) sandbox.Options {
 	opt := a.Config.SandboxOptions(cache)
 	opt.Compiler = moduleCompiler()
 	return opt
+}
+
+// ToolOptions returns the options of the sandbox for commands without a data directory. The cache is in the user's
+// cache directory, if no other user can write to it.
+func (a *App) ToolOptions() sandbox.Options {
+	dir := userCache()
+	if dir != "" && compile.MakePrivate(dir) != nil {
+		dir = ""
+	}
+	return a.SandboxOptions(dir)
+}
+
+// ServerOptions returns the options of the sandbox of a server, whose cache is in the data directory. What runner build
+// has compiled on this machine is not compiled again.
+func (a *App) ServerOptions() sandbox.Options {
+	opt := a.SandboxOptions(filepath.Join(a.Data, "cache"))
+	opt.CacheFrom = userCache()
+	return opt
+}
+
+// userCache is the user's directory of compiled code; empty: the user has none.
+func userCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "runner", "code")
 }
 
 // CompilerCommand is internal: a server starts this program with it to compile a module
@@ -295,7 +325,7 @@ func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, er
 	}
 	bundle := &runtime.Bundle{Schema: s, Modules: modules}
 	_ = a.ReadTrees(bundle) // CheckTrees reports it
-	err = runtime.CheckModules(ctx, a.SandboxOptions(""), bundle)
+	err = runtime.CheckModules(ctx, a.ToolOptions(), bundle)
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
 		return unbound.List, nil
 	}

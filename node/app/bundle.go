@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -42,12 +45,25 @@ func (a *App) ReadTrees(b *runtime.Bundle) error {
 	if found.HasErrors() {
 		return &console.Problems{What: "the files of modules cannot be read: " + console.Counted(found), Sources: b.Sources, List: found}
 	}
-	for i := range b.Modules {
-		if block := b.Schema.Module(b.Modules[i].ShortName()); block != nil {
-			b.Modules[i].Files = trees[block.Files]
+	for _, block := range a.blocks(b.Schema) {
+		for i := range b.Modules {
+			if b.Modules[i].ShortName() == block.Name {
+				b.Modules[i].Files = trees[block.Files]
+			}
 		}
 	}
 	return nil
+}
+
+// blocks are the module blocks of a schema, and that of handlers in Python if runner build has made files of them.
+func (a *App) blocks(s *schema.Schema) []schema.Module {
+	if s.Module(schema.PythonModule) != nil {
+		return s.Modules
+	}
+	if _, err := os.Stat(filepath.Join(a.Dir, filepath.FromSlash(schema.PythonFiles))); err != nil {
+		return s.Modules
+	}
+	return append(slices.Clip(s.Modules), *s.Python.Module())
 }
 
 // CheckTrees reports what is wrong with the directories that the module blocks name.
@@ -60,8 +76,7 @@ func (a *App) CheckTrees(s *schema.Schema) diag.List {
 // keys of the server.
 func (a *App) trees(s *schema.Schema) (trees map[string]*tree.Tree, found diag.List) {
 	trees, wrong := map[string]*tree.Tree{}, map[string][]string{}
-	for i := range s.Modules {
-		block := &s.Modules[i]
+	for _, block := range a.blocks(s) {
 		dir := block.Files
 		if dir == "" {
 			continue
@@ -116,7 +131,7 @@ func treeIn(files []release.FileData, name string) *tree.Tree {
 }
 
 // checkTrees refuses a stored release whose schema gives a module files that it does not have, or no files. Another
-// program than runner deploy has made it.
+// program than runner deploy has made it. The module of handlers in Python has files without a block.
 func checkTrees(b *runtime.Bundle) error {
 	for _, m := range b.Modules {
 		block := b.Schema.Module(m.ShortName())
@@ -125,7 +140,7 @@ func checkTrees(b *runtime.Bundle) error {
 		case given && m.Files == nil:
 			return fault.New(fault.Invalid, "the schema gives module %s the directory %q, and the release has no %s: deploy the app again",
 				block.Name, block.Files, release.TreeOf(m.Name))
-		case !given && m.Files != nil:
+		case !given && m.Files != nil && (block != nil || m.ShortName() != schema.PythonModule):
 			return fault.New(fault.Invalid, "the release has %s, and the schema gives module %s no files: deploy the app again",
 				release.TreeOf(m.Name), m.ShortName())
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"runner.example/schema"
 	"runner.example/schema/generate"
+	"runner.example/sdk/python"
 	"runner.example/sdk/typescript"
 )
 
@@ -17,10 +19,13 @@ type File struct {
 	Text []byte
 }
 
-// WriteTypes writes the directory types of an app, and returns its files. Files that are up to
-// date are not touched.
-func WriteTypes(dir string, s *schema.Schema) (written []string, err error) {
-	files, err := TypeFiles(s)
+// TypeLanguages are the languages that have types, by the names that --lang has for them.
+var TypeLanguages = []string{"ts", "python"}
+
+// WriteTypes writes the types of an app for one of TypeLanguages into its directory types, and
+// returns their files. Files that are up to date are not touched.
+func WriteTypes(dir, language string, s *schema.Schema) (written []string, err error) {
+	files, err := TypeFiles(language, s)
 	if err != nil {
 		return nil, err
 	}
@@ -34,8 +39,15 @@ func WriteTypes(dir string, s *schema.Schema) (written []string, err error) {
 	return written, nil
 }
 
-// TypeFiles returns the files of the directory types.
-func TypeFiles(s *schema.Schema) (files []File, err error) {
+// TypeFiles returns the files of the directory types for one of TypeLanguages.
+func TypeFiles(language string, s *schema.Schema) ([]File, error) {
+	if language == "python" {
+		return pythonTypes(s)
+	}
+	return typeScriptTypes(s)
+}
+
+func typeScriptTypes(s *schema.Schema) (files []File, err error) {
 	files = append(files, File{"types/schema.d.ts", generate.TypeScript(s)})
 	for _, name := range []string{"sdk", "globals"} {
 		text, err := typescript.Declarations.ReadFile(strings.Replace(name, "sdk", "index", 1) + ".d.ts")
@@ -47,24 +59,55 @@ func TypeFiles(s *schema.Schema) (files []File, err error) {
 	return files, nil
 }
 
-// RefreshTypes writes the directory types of an app with handlers in TypeScript, or in JavaScript
-// with a configuration of a type checker.
-func RefreshTypes(dir string, s *schema.Schema) error {
+// pythonTypes are the package runner with stubs beside two of its modules.
+func pythonTypes(s *schema.Schema) (files []File, err error) {
+	types, functions := generate.Python(s)
+	files = []File{{"types/runner/schema.pyi", types}, {"types/runner/_typed.pyi", functions}}
+	return files, fs.WalkDir(python.Files, "runner", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := python.Files.ReadFile(path)
+		files = append(files, File{"types/" + path, text})
+		return err
+	})
+}
+
+// LanguagesOfTypes returns those of TypeLanguages that an app has handlers in. JavaScript with a
+// configuration of a type checker counts, and so does such a configuration for Python.
+func LanguagesOfTypes(dir string) (languages []string) {
 	entries, err := os.ReadDir(filepath.Join(dir, "handlers"))
 	if err != nil {
 		return nil // no handlers
 	}
-	wanted := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return slices.Contains([]string{".ts", ".mts", ".cts", ".tsx"}, filepath.Ext(e.Name()))
-	})
-	for _, config := range []string{"tsconfig.json", "jsconfig.json"} {
-		if _, err := os.Stat(filepath.Join(dir, config)); err == nil {
-			wanted = true
+	for _, l := range []struct {
+		name                string
+		extensions, configs []string
+	}{
+		{"ts", []string{".ts", ".mts", ".cts", ".tsx"}, []string{"tsconfig.json", "jsconfig.json"}},
+		{"python", []string{".py"}, []string{"pyrightconfig.json"}},
+	} {
+		wanted := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+			return slices.Contains(l.extensions, filepath.Ext(e.Name()))
+		})
+		for _, config := range l.configs {
+			if _, err := os.Stat(filepath.Join(dir, config)); err == nil {
+				wanted = true
+			}
+		}
+		if wanted {
+			languages = append(languages, l.name)
 		}
 	}
-	if !wanted {
-		return nil
+	return languages
+}
+
+// RefreshTypes writes the types of an app for the languages of its handlers.
+func RefreshTypes(dir string, s *schema.Schema) error {
+	for _, language := range LanguagesOfTypes(dir) {
+		if _, err := WriteTypes(dir, language, s); err != nil {
+			return err
+		}
 	}
-	_, err = WriteTypes(dir, s)
-	return err
+	return nil
 }

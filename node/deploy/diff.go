@@ -170,6 +170,9 @@ func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 	for _, m := range s.Modules {
 		v.addModule(&m)
 	}
+	if s.Python != nil {
+		v.addModule(s.Python.Module())
+	}
 	for _, f := range r.Files {
 		if release.IsModule(f.Name) {
 			v.add("module", f.Name, "size", console.Plural(int(f.Size), "byte"))

@@ -11,8 +11,21 @@ import (
 	"testing"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
 	"runner.example/runtime/sandbox"
 )
+
+// Interpreter returns an interpreter for one test. Its compiled code is that of Engine.
+func Interpreter(t testing.TB) *python.Interpreter {
+	t.Helper()
+	p := python.NewInterpreter(Options(sandbox.Options{}), nil)
+	t.Cleanup(func() {
+		if err := p.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
 
 // process is what the tests of a process share.
 var process struct {

@@ -1,0 +1,450 @@
+package toolchain_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
+	"runner.example/develop/toolchain/toolchaintest"
+	"runner.example/hostabi/abi"
+	"runner.example/internal/diag"
+	"runner.example/internal/patches"
+	"runner.example/internal/tree"
+	"runner.example/runtime"
+	"runner.example/runtime/sandbox"
+	"runner.example/schema"
+	"runner.example/schema/compiler"
+)
+
+// pythonApp builds apps in Python.
+type pythonApp struct {
+	*testing.T
+	dir         string
+	schema      string
+	interpreter *python.Interpreter
+	log         []string
+	removed     []string
+}
+
+const pythonSchema = `app n
+entity Order { id: id, total: decimal(12, 2)?, tags: string[], placedAt: time @created, lines: Line[] @inverse(order), of: Customer? }
+entity Line { id: id, order: Order }
+entity Customer { id: id, name: string }
+var LIMIT: int = 3
+jobs { closeMonth(month: date) }
+routes("/v1", auth: none, rateLimit: none) { GET /hello/:name -> sayHello }
+`
+
+func newPythonApp(t *testing.T, files map[string]string) *pythonApp {
+	t.Helper()
+	if !patches.Applied {
+		t.Skip("built without the patches of third_party: use tools/go.sh")
+	}
+	if testing.Short() {
+		t.Skip("compiles CPython: left out by -short")
+	}
+	return &pythonApp{T: t, dir: toolchaintest.App(t, files), schema: pythonSchema, interpreter: toolchaintest.Interpreter(t)}
+}
+
+func (a *pythonApp) options() toolchain.Options {
+	a.Helper()
+	s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(a.schema)}}, compiler.Options{})
+	if s == nil {
+		a.Fatal(found)
+	}
+	return toolchain.Options{
+		Dir: a.dir, Name: "n", Schema: s, Interpreter: a.interpreter, CacheDir: toolchaintest.EngineCache(a),
+		Log:     func(text string) { a.log = append(a.log, text) },
+		Removed: func(file string) { a.removed = append(a.removed, filepath.ToSlash(file)) },
+	}
+}
+
+// build builds the app, and returns its only module.
+func (a *pythonApp) build() *toolchain.Module {
+	a.Helper()
+	modules, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings != nil || len(modules) != 1 {
+		a.Fatalf("built %v, %v, %v, %s", modules, warnings, err, a.log)
+	}
+	return modules[0]
+}
+
+// refused builds the app, and returns the diagnostics in their order.
+func (a *pythonApp) refused() (all []string) {
+	a.Helper()
+	_, _, err := toolchain.Build(context.Background(), a.options())
+	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
+	if !ok {
+		a.Fatalf("got %v", err)
+	}
+	for _, d := range wrong.List.Sorted() {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+func (a *pythonApp) write(name, text string) {
+	a.Helper()
+	path := filepath.Join(a.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *pythonApp) remove(name string) {
+	a.Helper()
+	if err := os.RemoveAll(filepath.Join(a.dir, name)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// files returns the tree of the module.
+func (a *pythonApp) files() *tree.Tree {
+	a.Helper()
+	files, err := tree.OpenDir(a.dir, schema.PythonFiles)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return files
+}
+
+// ask calls a handler of the module.
+func (a *pythonApp) ask(handler string) toolchaintest.Answer {
+	a.Helper()
+	wasm, err := os.ReadFile(filepath.Join(a.dir, "build", "python.wasm"))
+	if err != nil {
+		a.Fatal(err)
+	}
+	file := runtime.ModuleFile{Name: "build/python.wasm", Wasm: wasm, Files: a.files()}
+	m, err := pythonEngine(a).LoadAs(context.Background(), file.Name, file.Wasm, runtime.ModuleSettings(a.options().Schema, file))
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer m.Close(context.Background())
+	return toolchaintest.Ask(a, m, handler, abi.Request{Params: []abi.Pair{{Name: []byte("name"), Value: []byte("ada")}}})
+}
+
+const greeting = `from runner import handler
+from texts.words import word
+import there
+
+@handler
+def say_hello(req):
+    with open("/app/handlers/texts/end.txt") as end:
+        return {"text": f"{word()} {req.params['name']}{end.read()}", "from": there.name}
+
+@handler
+def close_month(req):
+    pass
+`
+
+var pythonFiles = map[string]string{
+	"handlers/greeting.py":    greeting,
+	"handlers/texts/words.py": "def word():\n    return \"hello\"\n", "handlers/texts/end.txt": "!",
+	"handlers/.hidden.py": "(", "handlers/texts/.hidden": "x", "handlers/__pycache__/x.pyc": "x", "handlers/node_modules/x.py": "(",
+	"handlers/tsconfig.json": "{}", "handlers/static/a.js": "", "handlers/c/x.c": "", "handlers/c/data.py": "(",
+	"python_packages/there.py": "name = \"there\"\n", "python_packages/bin/script.py": "(", "python_packages/.lock": "x",
+	"python_packages/there-1.0.dist-info/RECORD": "there.py,,\n",
+	"python_packages/old/for_python_2.py":        "print 1\n",
+}
+
+func TestPythonIsBuiltWithItsPackagesAndBytecode(t *testing.T) {
+	a := newPythonApp(t, pythonFiles)
+	a.remove("handlers/c") // a directory in C is a module of its own
+	m := a.build()
+	if m.File != filepath.Join("build", "python.wasm") || !slices.Equal(m.Handlers, []string{"sayHello", "closeMonth"}) ||
+		!slices.Equal(m.Sources, []string{"handlers/greeting.py"}) || m.Source != toolchain.PythonSource {
+		t.Errorf("built %+v", m)
+	}
+	var own []string
+	for _, f := range a.files().List() {
+		if !strings.HasPrefix(f.Path, "runner/") {
+			own = append(own, f.Path)
+		}
+	}
+	if got, want := strings.Join(own, " "), "LICENSE __main__.py __pycache__/__main__.cpython-312.pyc "+
+		"handlers/__pycache__/greeting.cpython-312.pyc handlers/greeting.py handlers/static/a.js handlers/texts/__pycache__/words.cpython-312.pyc "+
+		"handlers/texts/end.txt handlers/texts/words.py packages/__pycache__/there.cpython-312.pyc packages/old/for_python_2.py "+
+		"packages/there-1.0.dist-info/RECORD packages/there.py schema.json"; got != want {
+		t.Errorf("the module has\n%s, want\n%s", got, want)
+	}
+	bytecode, err := a.files().ReadFile("handlers/__pycache__/greeting.cpython-312.pyc")
+	if err != nil || !bytes.HasPrefix(bytecode, []byte("\xcb\x0d\x0d\x0a\x01\x00\x00\x00")) || !bytes.Contains(bytecode, []byte("/app/handlers/greeting.py")) {
+		t.Errorf("the bytecode is %.40q, %v", bytecode, err) // of Python 3.12, not compared with its source
+	}
+	if got := a.ask("sayHello"); got.Body != `{"text":"hello ada!","from":"there"}` {
+		t.Errorf("answers %+v", got)
+	}
+	if exports, err := toolchain.Exports(a.dir, "sayHello"); err != nil || !slices.Equal(exports, []string{"sayHello", "closeMonth"}) {
+		t.Errorf("exports %v, %v", exports, err)
+	}
+}
+
+func TestPythonKnowsTheSchema(t *testing.T) {
+	a := newPythonApp(t, map[string]string{"handlers/a.py": "from runner import handler\n@handler\ndef a(req): pass\n"})
+	a.build()
+	got, err := a.files().ReadFile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.Join(strings.Fields(string(got)), "")
+	if want := `{"handlers":["sayHello","closeMonth"],"entities":{"Customer":{"id":"id","name":"string"},` +
+		`"Line":{"id":"id","order":{"one":"Order"}},` +
+		`"Order":{"id":"id","lines":{"many":"Line"},"of":{"one":"Customer"},"placedAt":"time","tags":"listofstring","total":"decimal"}},` +
+		`"vars":{"LIMIT":"int"},"jobs":{"closeMonth":{"month":"date"}}}`; plain != want {
+		t.Errorf("schema.json is\n%s, want\n%s", plain, want)
+	}
+}
+
+func TestPythonIsBuiltAgainOnlyAsFarAsItChanged(t *testing.T) {
+	a := newPythonApp(t, pythonFiles)
+	a.remove("handlers/c")
+	a.build()
+	before := a.files().Digest()
+	stamp := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(a.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime().UnixNano()
+	}
+	names := []string{"build/python.wasm", "build/python/handlers/greeting.py", "build/python/runner/__init__.py"}
+	var stamps []int64
+	for _, name := range names {
+		stamps = append(stamps, stamp(name))
+	}
+	a.log = nil
+	a.write("handlers/texts/words.py", "print(\"started\")\ndef word():\n    return \"good morning\"\n")
+	a.write("handlers/more.py", "")
+	a.remove("handlers/texts/end.txt")
+	a.build()
+	for i, name := range names {
+		if stamp(name) != stamps[i] {
+			t.Errorf("%s was written again", name)
+		}
+	}
+	if !slices.Equal(a.log, []string{"started"}) {
+		t.Errorf("logged %q", a.log)
+	}
+	if _, there := a.files().Lookup("handlers/texts/end.txt"); there {
+		t.Error("a deleted file is still there")
+	}
+	a.write("handlers/texts/end.txt", "!")
+	a.build()
+	if got := a.ask("sayHello"); got.Body != `{"text":"good morning ada!","from":"there"}` {
+		t.Errorf("answers %+v", got)
+	}
+	for name, text := range pythonFiles {
+		if strings.HasPrefix(name, "handlers/texts") {
+			a.write(name, text)
+		}
+	}
+	a.remove("handlers/more.py")
+	a.build()
+	if a.files().Digest() != before {
+		t.Error("equal sources have made other files")
+	}
+	a.log = nil
+	a.build() // the module is not started again
+	if a.log != nil {
+		t.Errorf("logged %q", a.log)
+	}
+}
+
+func TestPythonErrorsHavePlaces(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "def f(:\n    pass\n", "handlers/b.py": "x = 1\n  y = 2\n", "handlers/deep/c.py": "s = 'a\n",
+	})
+	if got, want := strings.Join(a.refused(), "\n"), "handlers/a.py:1:7: error: invalid syntax\n"+
+		"handlers/b.py:2:2: error: unexpected indent\n"+
+		"handlers/deep/c.py:1:5: error: unterminated string literal (detected at line 1)"; got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+	a.remove("handlers/b.py")
+	a.write("handlers/deep/c.py", "def fails():\n    return {}[\"key\"]\n")
+	for source, want := range map[string]string{
+		"import flask\n":                        "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'flask': name its package in handlers/requirements.txt, or add handlers/flask.py",
+		"import tkinter\n":                      "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'tkinter': a handler has no display",
+		"from deep.c import fails\n\nfails()\n": "handlers/deep/c.py:2:12: error: KeyError: 'key'",
+		"x = 1\n":                               "handlers: error: ImportError: no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)",
+		"import sys\nsys.exit(3)\n":             "handlers: error: the app calls sys.exit(3) in its start",
+		"import os\nos._exit(3)\n":              "handlers: error: build/python.wasm: exits with status 3 before it waits for a request",
+	} {
+		a.write("handlers/a.py", source)
+		if got := a.refused(); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+		if _, err := os.Stat(filepath.Join(a.dir, "build", "python.wasm")); err == nil {
+			t.Errorf("%q: there is a module", source)
+		}
+	}
+	a.write("handlers/a.py", "import re\nfrom runner import handler\n@handler\ndef a(req): re.match(\"\\d\", \"1\")\n")
+	_, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings == nil || warnings.Error() != `handlers/a.py:4:1: warning: invalid escape sequence '\d'` {
+		t.Errorf("warned %v, %v", warnings, err)
+	}
+	a.schema += "module python { args: [\"/app\"] }\n"
+	if got := a.refused(); len(got) != 1 || !strings.Contains(got[0], "error[E560]: module python is the one of handlers in Python, handlers/*.py") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestPythonIsRemovedWithItsSources(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",
+		"handlers/b.ts": "import { two } from \"./lib/two\";\nexport const b = () => two;\n", "handlers/lib/two.ts": "export const two = 2;\n",
+	})
+	modules, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings != nil || len(modules) != 2 || modules[0].File != "build/n.wasm" || modules[1].File != "build/python.wasm" {
+		t.Fatal(modules, warnings, err)
+	}
+	for _, file := range []string{"handlers/b.ts", "handlers/lib/two.ts"} {
+		if _, there := a.files().Lookup(file); there {
+			t.Errorf("the module has %s", file)
+		}
+	}
+	a.remove("handlers/a.py")
+	a.build()
+	if !slices.Equal(a.removed, []string{"build/python", "build/python.wasm"}) {
+		t.Errorf("removed %v", a.removed)
+	}
+	a.write("handlers/a.py", "from runner import handler\n@handler\ndef a(req): return 1\n")
+	a.remove("handlers/b.ts")
+	a.build()
+	a.write("build/python/mine.txt", "put there by hand")
+	a.remove("handlers/a.py")
+	a.removed = nil
+	if removed, err := toolchain.Clean(a.dir); err != nil || !slices.Equal(removed, []string{"build/python.wasm"}) {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+}
+
+func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py":                                 "import yaml, quick\nfrom runner import handler\n@handler\ndef a(req): return [yaml.name, quick.name]\n",
+		"python_packages/yaml/__init__.py":              "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n",
+		"python_packages/yaml/_yaml.cpython-312-x86.so": "\x7fELF", "python_packages/PyYAML-6.0.dist-info/RECORD": "yaml/__init__.py,,\nyaml/_yaml.cpython-312-x86.so,,\n",
+		"python_packages/quick.py": "name = \"quick\"\n", "python_packages/quick.cpython-312-x86.so": "\x7fELF",
+	})
+	_, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings == nil || len(warnings.List) != 2 ||
+		!strings.Contains(warnings.List[1].Message, "package PyYAML runs without its machine code") {
+		t.Fatal(warnings, err)
+	}
+	if got := a.ask("a"); got.Body != `["pure","quick"]` {
+		t.Errorf("answers %+v", got)
+	}
+	a.write("python_packages/numpy/core.pyd", "MZ")
+	a.write("python_packages/odd/lib.so.1", "\x7fELF")
+	if got, want := strings.Join(a.refused()[:2], "\n"), "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array\n"+
+		"python_packages/odd/lib.so.1: error: package odd has machine code, which a sandbox cannot run: use a package of Python alone"; got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// wheel writes a package of Python alone to the app's directory wheels.
+func (a *pythonApp) wheel(name, version, source string) {
+	a.Helper()
+	var packed bytes.Buffer
+	z := zip.NewWriter(&packed)
+	info := name + "-" + version + ".dist-info/"
+	for file, text := range map[string]string{
+		name + ".py":      source,
+		info + "METADATA": "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n",
+		info + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		info + "RECORD":   "",
+	} {
+		w, err := z.Create(file)
+		if err == nil {
+			_, err = w.Write([]byte(text))
+		}
+		if err != nil {
+			a.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		a.Fatal(err)
+	}
+	a.write("wheels/"+name+"-"+version+"-py3-none-any.whl", packed.String())
+}
+
+func TestPackagesAreInstalledWhenTheirListChanges(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "import there\nfrom runner import handler\n@handler\ndef a(req): return there.version\n",
+	})
+	if exec.Command("pip3", "--version").Run() != nil {
+		t.Skip("pip3 is missing")
+	}
+	a.wheel("there", "1.0", "version = 1\n")
+	a.wheel("there", "2.0", "version = 2\n")
+	for _, version := range []string{"1", "2"} {
+		a.write("handlers/requirements.txt", "--no-index\n--find-links "+filepath.Join(a.dir, "wheels")+"\nthere=="+version+".0\n")
+		a.build()
+		if got := a.ask("a"); got.Body != version {
+			t.Errorf("answers %+v", got)
+		}
+	}
+	t.Setenv("PATH", t.TempDir()) // nothing is installed again
+	a.build()
+	a.write("handlers/requirements.txt", "there")
+	if got := a.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "handlers/requirements.txt: error: neither uv nor pip is installed") {
+		t.Errorf("got %q", got)
+	}
+	a.remove("python_packages/.runner-requirements")
+	if got := a.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "python_packages: error: it has packages that runner build did not install") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPackageThatCannotBeInstalledIsNamed(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "", "handlers/requirements.txt": "--no-index\nabsent==1.0\n", "python_packages/.runner-requirements": "of others",
+	})
+	if exec.Command("pip3", "--version").Run() != nil {
+		t.Skip("pip3 is missing")
+	}
+	if got := a.refused(); len(got) != 1 || !strings.Contains(got[0], "the packages cannot be installed: ") || !strings.Contains(got[0], "absent==1.0") {
+		t.Errorf("got %q", got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(a.dir, ".python_packages-*")); left != nil {
+		t.Errorf("left %v", left)
+	}
+}
+
+func TestTheSchemaNamesAnotherInterpreter(t *testing.T) {
+	a := newPythonApp(t, map[string]string{"handlers/a.py": "from runner import handler\nimport os\n@handler\ndef a(req): return os.environ[\"LANG\"]\n"})
+	a.build()
+	wasm, err := os.ReadFile(filepath.Join(a.dir, "build", "python.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := append(wasm, "\x00\x02\x01x"...) // a section that says nothing
+	a.write("other/python.wasm", string(other))
+	a.schema += "python { wasm: \"other/python.wasm\", env: { LANG: \"de\" } }\n"
+	a.build()
+	if got, err := os.ReadFile(filepath.Join(a.dir, "build", "python.wasm")); err != nil || !bytes.Equal(got, other) {
+		t.Errorf("the module has %d bytes, %v", len(got), err)
+	}
+	if got := a.ask("a"); got.Body != `"de"` {
+		t.Errorf("answers %+v", got)
+	}
+	a.remove("other")
+	if got := a.refused(); len(got) != 1 || !strings.HasPrefix(got[0], "app.schema:8:16: error: the interpreter other/python.wasm: ") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// pythonEngine returns an engine for one test, whose handlers have the memory that CPython needs.
+func pythonEngine(a *pythonApp) *sandbox.Engine {
+	a.Helper()
+	return toolchaintest.NewEngine(a, sandbox.Options{})
+}
