@@ -32,7 +32,7 @@ type subject struct {
 // One that is not here fails the test.
 var subjects = []subject{
 	{"sdk", []string{ // sources, embedded for toolchain and scaffold
-		"assemblyscript c go rust typescript",
+		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
@@ -78,7 +78,7 @@ var subjects = []subject{
 		". deploy",
 	}},
 	{"develop", []string{ // the author of handlers
-		"handlerbench scaffold toolchain/typescript",
+		"handlerbench scaffold toolchain/python toolchain/typescript",
 		"toolchain",
 		"dev toolchain/toolchaintest",
 	}},

@@ -14,11 +14,14 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
+	"runner.example/internal/tree"
 	"runner.example/keystore"
+	"runner.example/runtime"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
 	"runner.example/schema/compiler"
@@ -33,6 +36,7 @@ type language struct {
 	name, directory string
 	missing         error  // why there is no guest
 	path            string // of its module
+	app             *schema.Schema
 	size            int64
 	first, again    []float64 // ms to load the module: compiled, and from the cache
 	module          *sandbox.Module
@@ -49,6 +53,7 @@ func languages() []*language {
 		{name: "C", directory: "c"},
 		{name: "C++", directory: "cpp"},
 		{name: "AssemblyScript", directory: "as"},
+		{name: "Python", directory: "python"},
 		{name: "CGI program in C", directory: "cgi"},
 		{name: "waiting program in C", directory: "waiting"},
 	}
@@ -177,7 +182,7 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 
 // build builds the guest's module as `runner build` does.
 func (l *language) build(ctx context.Context, app *schema.Schema) error {
-	l.calls, l.pages = map[string][]float64{}, map[string]int{}
+	l.app, l.calls, l.pages = app, map[string][]float64{}, map[string]int{}
 	dir := filepath.Join(guestsDir, l.directory)
 	if l.directory == "cgi" || l.directory == "waiting" {
 		l.path = filepath.Join(dir, "build", "program.wasm")
@@ -189,7 +194,11 @@ func (l *language) build(ctx context.Context, app *schema.Schema) error {
 		if err != nil {
 			return err
 		}
-		options := toolchain.Options{Dir: dir, Name: "measured", CacheDir: filepath.Join(cache, "runner", "engine")}
+		interpreter := python.NewInterpreter(sandbox.Options{CacheDir: filepath.Join(cache, "runner", "bench")}, nil)
+		defer interpreter.Close(ctx)
+		options := toolchain.Options{
+			Dir: dir, Name: "measured", Schema: app, Interpreter: interpreter, CacheDir: filepath.Join(cache, "runner", "engine"),
+		}
 		for _, r := range app.Routes {
 			options.Handlers = append(options.Handlers, r.Handler)
 		}
@@ -224,7 +233,13 @@ func (l *language) load(ctx context.Context, engine *sandbox.Engine) (*sandbox.M
 	if err != nil {
 		return nil, err
 	}
-	return engine.Load(ctx, l.path, wasm)
+	file := runtime.ModuleFile{Name: l.path, Wasm: wasm}
+	if l.directory == "python" {
+		if file.Files, err = tree.OpenDir(filepath.Join(guestsDir, l.directory), schema.PythonFiles); err != nil {
+			return nil, err
+		}
+	}
+	return engine.LoadAs(ctx, l.path, wasm, runtime.ModuleSettings(l.app, file))
 }
 
 // measureLoad loads the module twice, in engines that share a cache directory.
@@ -342,7 +357,7 @@ var idleBenchmarks = []string{"test", "-run", "^$", "-bench", "Idle/(guest|pytho
 func measureIdle(all []*language) (metrics, error) {
 	var paths []string
 	for _, l := range all {
-		if l.missing == nil {
+		if l.missing == nil && l.directory != schema.PythonModule { // that needs its files; see programs
 			path, err := filepath.Abs(l.path)
 			if err != nil {
 				return nil, err
@@ -399,8 +414,12 @@ func languageTable(all []*language, idle metrics) string {
 			continue
 		}
 		sandbox := idle["Idle/guest-"+l.directory]
-		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms | %.0f KiB, later %.0f |", l.name, l.size>>10,
-			median(l.first), median(l.again), sandbox["used-KiB"], sandbox["trimmed-KiB"])
+		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms |", l.name, l.size>>10, median(l.first), median(l.again))
+		if sandbox == nil {
+			b.WriteString(" see programs |")
+		} else {
+			fmt.Fprintf(&b, " %.0f KiB, later %.0f |", sandbox["used-KiB"], sandbox["trimmed-KiB"])
+		}
 		var pages []string
 		for _, t := range tasks() {
 			fmt.Fprintf(&b, " %s |", spread(l.calls[t.handler], format(median(l.calls[t.handler]))))

@@ -32,11 +32,16 @@ type recorder struct {
 // computed are the operations without effects, which an SDK may compute itself.
 var computed = []string{"digest", "hmac", "timingSafeEqual", "crypto.importKey", "crypto.sign", "crypto.verify"}
 
+// isTraced reports whether calls of a function have lines.
+func isTraced(name string) bool {
+	return !strings.HasPrefix(name, "request_") && name != "context" && name != "call_result"
+}
+
 // listening returns the context for an engine with the recorder.
 func (r *recorder) listening(ctx context.Context) context.Context {
 	return experimental.WithFunctionListenerFactory(ctx, experimental.FunctionListenerFactoryFunc(
 		func(f api.FunctionDefinition) experimental.FunctionListener {
-			if f.ModuleName() != abi.Module || strings.HasPrefix(f.Name(), "request_") || f.Name() == "context" || f.Name() == "call_result" {
+			if f.ModuleName() != abi.Module || !isTraced(f.Name()) {
 				return nil
 			}
 			return r
@@ -45,46 +50,101 @@ func (r *recorder) listening(ctx context.Context) context.Context {
 
 // Before writes the line of a call, before the call changes the guest's memory.
 func (r *recorder) Before(_ context.Context, m api.Module, f api.FunctionDefinition, words []uint64, _ experimental.StackIterator) {
-	r.quiet = false
-	number := func(word int) int { return int(api.DecodeI32(words[word])) }
-	text := func(word int) string {
-		b, ok := m.Memory().Read(api.DecodeU32(words[word]), api.DecodeU32(words[word+1]))
-		if !ok {
-			return "<outside of memory>"
+	var numbers []int
+	var texts []string
+	at := 0
+	for _, p := range function(f.Name()).Params {
+		switch p.Kind {
+		case abi.Number:
+			numbers = append(numbers, int(api.DecodeI32(words[at])))
+			at++
+		case abi.Text, abi.Bytes:
+			b, ok := m.Memory().Read(api.DecodeU32(words[at]), api.DecodeU32(words[at+1]))
+			if !ok {
+				b = []byte("<outside of memory>")
+			}
+			texts = append(texts, string(b))
+			at += 2
+		default:
+			at += 2
 		}
-		return string(b)
 	}
-	line := f.Name()
-	switch line {
+	r.call(f.Name(), numbers, texts)
+}
+
+// function returns a function of the host; it has no parameters if there is none of that name.
+func function(name string) abi.Function {
+	all := abi.Functions()
+	if i := slices.IndexFunc(all, func(f abi.Function) bool { return f.Name == name }); i >= 0 {
+		return all[i]
+	}
+	return abi.Function{}
+}
+
+// message writes the line of a message in the host's file. A message that is not one of a function is an operation.
+func (r *recorder) message(message, answer []byte) {
+	head, payload, _ := strings.Cut(string(message), "\n")
+	words := strings.Fields(head)
+	name, texts := words[0], []string{}
+	var numbers []int
+	for _, word := range words[1 : len(words)-1] {
+		n, _ := strconv.Atoi(word)
+		numbers = append(numbers, n)
+	}
+	count := 0
+	for _, p := range function(name).Params {
+		if p.Kind == abi.Text || p.Kind == abi.Bytes {
+			count++
+		}
+	}
+	if function(name).Name == "" {
+		name, texts = "call", []string{name, payload}
+	} else {
+		texts = strings.SplitN(payload, "\n", count)
+	}
+	if !isTraced(name) {
+		return
+	}
+	r.call(name, numbers, texts)
+	if status, _, _ := strings.Cut(string(answer), " "); status != "ok" && !r.quiet {
+		r.lines[len(r.lines)-1] += " -> " + status
+	}
+}
+
+// call writes the line of a call.
+func (r *recorder) call(name string, numbers []int, texts []string) {
+	r.quiet = false
+	line := name
+	switch name {
 	case "log":
-		if number(0) == 4 { // a report: each language has its own words
+		if numbers[0] == 4 { // a report: each language has its own words
 			r.quiet = true
 			return
 		}
 		levels := []string{"debug", "info", "warn", "error"}
-		line = "log " + levels[min(number(0), 3)] + " " + r.plain(text(1))
+		line = "log " + levels[min(numbers[0], 3)] + " " + r.plain(texts[0])
 	case "call_wait", "call_take":
 		r.quiet = true
 		return
 	case "call", "call_start":
-		if r.quiet = slices.Contains(computed, text(0)); r.quiet {
+		if r.quiet = slices.Contains(computed, texts[0]); r.quiet {
 			return
 		}
-		line = "call " + text(0) + " " + r.json(text(2))
-		if text(0) == "fetch" {
-			line, r.quiet = "call fetch "+r.fetch(text(2)), true
+		line = "call " + texts[0] + " " + r.json(texts[1])
+		if texts[0] == "fetch" {
+			line, r.quiet = "call fetch "+r.fetch(texts[1]), true
 		}
-		if text(0) == "password.verify" { // the errno may be that of call_take
+		if texts[0] == "password.verify" { // the errno may be that of call_take
 			r.quiet = true
 		}
 	case "response_header":
-		line = "header " + strings.ToLower(text(0)) + " " + r.plain(text(2))
+		line = "header " + strings.ToLower(texts[0]) + " " + r.plain(texts[1])
 	case "response_send":
-		line = strings.TrimSpace("send " + strconv.Itoa(number(0)) + " " + r.body(text(1)))
+		line = strings.TrimSpace("send " + strconv.Itoa(numbers[0]) + " " + r.body(texts[0]))
 	case "response_send_result":
-		line = fmt.Sprintf("result %d %s", number(0), []string{"all", "rows", "row"}[number(1)])
+		line = fmt.Sprintf("result %d %s", numbers[0], []string{"all", "rows", "row"}[numbers[1]])
 	case "response_error":
-		line = fmt.Sprintf("error %d %s %s", number(0), cmpOr(text(1), "-"), r.plain(text(3)))
+		line = fmt.Sprintf("error %d %s %s", numbers[0], cmpOr(texts[0], "-"), r.plain(texts[1]))
 	}
 	r.lines = append(r.lines, strings.TrimSpace(line))
 }

@@ -136,6 +136,11 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, 9, "docs/clients
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, 6, "docs/programs.md") }
 
+func TestTheStepsOfThePythonPageWork(t *testing.T) {
+	harness.NeedPatches(t)
+	follow(t, 5, "docs/python.md")
+}
+
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
 func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, 12, "docs/schema/tutorial.md") }
@@ -144,8 +149,8 @@ func TestTheRecipesOfTheMigrationsPageWork(t *testing.T) { follow(t, 20, "docs/m
 
 // follow does what pages say, one after the other: it writes the files, runs the commands in order, and checks
 // that every line a page shows is printed, where … stands for any text. Only the checkout
-// and the port differ. At least so many lines must be compared. TypeScript of the page must
-// pass the type checker.
+// and the port differ. At least so many lines must be compared. Handlers of the page must pass
+// the type checker of their language.
 func follow(t *testing.T, least int, pages ...string) {
 	t.Helper()
 	sh := newShell(t)
@@ -181,7 +186,13 @@ func follow(t *testing.T, least int, pages ...string) {
 	written := &harness.App{T: t, Dir: filepath.Join(home, "hello")}
 	if _, err := os.Stat(written.Path("handlers")); err == nil {
 		written.Must("generate", "types")
-		for at, text := range harness.CheckTypes(t, written) {
+		var said map[string]string
+		if _, err := os.Stat(written.Path("pyrightconfig.json")); err == nil {
+			said = harness.CheckPython(t, written, "pyrightconfig.json")
+		} else {
+			said = harness.CheckTypes(t, written)
+		}
+		for at, text := range said {
 			t.Errorf("%s: %s", at, text)
 		}
 	}

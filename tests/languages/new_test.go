@@ -30,6 +30,7 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 		module      string
 	}{
 		{"ts", "", "node --test test/", "build/my_app.wasm"},
+		{"python", "", "python3 -m unittest discover test", "build/python.wasm"},
 		{"go", "", "cd handlers/greetings && go test", "build/greetings.wasm"},
 		{"rust", "", "", "build/greetings.wasm"}, // its tests need a whole build; the long form runs them
 		{"c", "", "cc -o build/greeting_test handlers/greetings/greeting_test.c && build/greeting_test", "build/greetings.wasm"},

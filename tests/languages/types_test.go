@@ -99,28 +99,61 @@ export const order: Insert<"Order">["shop"] = "s1";
 }
 
 func TestExamplesAndNewAppsPassTheTypeChecker(t *testing.T) {
-	fresh := harness.NewApp(t, "", "")
-	fresh.Must("new", "hello")
-	fresh.Dir = fresh.Path("hello")
-	apps := map[string]*harness.App{"runner new": fresh}
-	examples, err := filepath.Glob(harness.RepoFile("plugins/examples/*/handlers/*.ts"))
-	if err != nil {
+	for _, row := range []struct {
+		lang, handlers, example string
+		check                   func(t *testing.T, a *harness.App) map[string]string
+	}{
+		{"ts", "*.ts", "orders", harness.CheckTypes},
+		{"python", "*.py", "expenses", func(t *testing.T, a *harness.App) map[string]string {
+			return harness.CheckPython(t, a, "pyrightconfig.json")
+		}},
+	} {
+		fresh := harness.NewApp(t, "", "")
+		fresh.Must("new", "hello", "--lang", row.lang)
+		fresh.Dir = fresh.Path("hello")
+		apps := map[string]*harness.App{"runner new": fresh}
+		examples, err := filepath.Glob(harness.RepoFile("plugins/examples/*/handlers/" + row.handlers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range examples {
+			directory := filepath.Dir(filepath.Dir(file))
+			if apps[directory] == nil {
+				apps[directory] = typedExample(t, directory)
+			}
+		}
+		if apps[harness.RepoFile("plugins/examples/"+row.example)] == nil {
+			t.Errorf("the example %s was not found", row.example)
+		}
+		for name, a := range apps {
+			for at, text := range row.check(t, a) {
+				t.Errorf("%s in %s: %s: %s", name, row.lang, at, text)
+			}
+		}
+	}
+}
+
+// typedExample is a copy of an example without what was built, with its types.
+func typedExample(t *testing.T, directory string) *harness.App {
+	t.Helper()
+	a := harness.NewApp(t, "", "")
+	if err := os.Remove(a.Path("app.schema")); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range examples {
-		directory := filepath.Dir(filepath.Dir(file))
-		if apps[directory] == nil {
-			apps[directory] = typed(t, directory)
+	for _, form := range []string{"*.schema", "*.json"} {
+		files, err := filepath.Glob(filepath.Join(directory, form))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s in %s: %v", form, directory, err)
+		}
+		for _, file := range files {
+			a.Write(filepath.Base(file), harness.MustRead(t, file))
 		}
 	}
-	if apps[harness.RepoFile("plugins/examples/orders")] == nil {
-		t.Error("the orders example was not found")
+	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(directory, "handlers"))); err != nil {
+		t.Fatal(err)
 	}
-	for name, a := range apps {
-		for at, text := range harness.CheckTypes(t, a) {
-			t.Errorf("%s: %s: %s", name, at, text)
-		}
-	}
+	a.Must("generate", "types")
+	return a
 }
 
 // Without entities or without generated types, any name is accepted and rows have type any.

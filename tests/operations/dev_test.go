@@ -450,6 +450,24 @@ func TestRemovedOutputIsBuiltAgain(t *testing.T) {
 	s.WaitForBody("/v1/more", "one")
 }
 
+func TestRemovedTypesOfPythonAreWrittenAgain(t *testing.T) {
+	s := harness.Develop(t)
+	types := func() bool {
+		_, err := os.Stat(s.App.Path("types/runner/schema.pyi"))
+		return err == nil
+	}
+	s.App.Write("pyrightconfig.json", "{}")
+	s.App.Write("app.schema", strings.Replace(harness.DevSchema, "GET /hello", "GET /more -> hello\n  GET /hello", 1))
+	s.WaitForBody("/v1/more", "one")
+	if !types() {
+		t.Fatal("a build with a configuration of pyright has not written its types")
+	}
+	if err := os.Remove(s.App.Path("types/runner/schema.pyi")); err != nil {
+		t.Fatal(err)
+	}
+	s.WaitUntil("the types are there again", types)
+}
+
 func TestAModuleOfAnEarlierRunIsRemovedWithItsSource(t *testing.T) {
 	a := harness.NewApp(t, harness.DevSchema, "")
 	a.Write("handlers/hello.ts", harness.HelloSource("one"))

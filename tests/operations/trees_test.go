@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"runner.example/internal/patches"
 	"runner.example/tests/harness"
 )
 
@@ -360,4 +361,39 @@ func TestThousandsOfFilesAreDeployedInSeconds(t *testing.T) {
 	if done.sentContents() != 2000 || len(again.Send) != 0 {
 		t.Errorf("sent %d contents, then %s", done.sentContents(), again.sent())
 	}
+}
+
+func TestAnAppInPythonIsDeployed(t *testing.T) {
+	if !patches.Applied {
+		t.Skip("built without the patches of third_party: use tools/go.sh")
+	}
+	e := startEdge(t)
+	a := harness.NewApp(t, `app edge
+routes("/", auth: none, rateLimit: none) { GET /hello -> hello }
+`, "")
+	source := func(text string) {
+		a.Write("handlers/a.py", "from runner import handler\n\n@handler\ndef hello(req):\n    return \""+text+"\"\n")
+		a.Must("build")
+	}
+	source("one")
+	e.must(a, "deploy", "--yes")
+	e.WantBody("/hello", "one")
+	source("two")
+	second := e.must(a, "deploy", "--yes")
+	if sent := second.sent(); !strings.Contains(sent, "handlers/a.py of build/python.tree") || strings.Contains(sent, "build/python.wasm") {
+		t.Errorf("sent %s", sent)
+	}
+	e.WantBody("/hello", "two")
+	a.Must(append([]string{"rollback", "--yes"}, e.flags...)...)
+	e.WantBody("/hello", "one")
+	e.Stop()
+	e.start()
+	e.WantBody("/hello", "one")
+
+	// The block of the schema is a part of the release.
+	a.Write("python.schema", "python { startTimeout: 2m }\n")
+	if got := e.must(a, "deploy", "--yes"); !strings.Contains(got.changes(), "changed module build/python.wasm") {
+		t.Errorf("changed %s", got.changes())
+	}
+	e.WantBody("/hello", "two")
 }
