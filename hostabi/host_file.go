@@ -72,7 +72,7 @@ func (h *hostMessages) readAnswer(c *Call, g guest) uint32 {
 	if errno != wasiOK {
 		return errno
 	}
-	c.countMoved(read) // an answer that is there can be read
+	c.countMoved(read)                          // an answer that is there can be read
 	if h.read += read; h.read >= len(h.out)/2 { // also if the program never reads all
 		h.out, h.read = h.out[:copy(h.out, h.out[h.read:])], 0
 	}

@@ -85,7 +85,8 @@ func function(name string) abi.Function {
 func (r *recorder) message(message, answer []byte) {
 	head, payload, _ := strings.Cut(string(message), "\n")
 	words := strings.Fields(head)
-	name, texts := words[0], []string{}
+	name := words[0]
+	var texts []string
 	var numbers []int
 	for _, word := range words[1 : len(words)-1] {
 		n, _ := strconv.Atoi(word)
