@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, Callable, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,6 +34,8 @@ def _add(name: str, function: F) -> F:
 
 
 def _place(function: Any) -> str:
+    import inspect
+
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename.removeprefix('/app/')}:{code.co_firstlineno}" if code else type(function).__name__
 

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import warnings
+from typing import Any
 
 from . import _host
 
 
-class _Handler(logging.Handler):
-    """Sends records to the runner's log."""
+def handle(logging: Any) -> None:
+    """Sends records of the module logging to the runner's log."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            text = self.format(record)
-            if record.name != "root":
-                text = f"{record.name}: {text}"
-            level = record.levelno
-            _host.log(
-                _host.ERROR if level >= logging.ERROR else _host.WARN if level >= logging.WARNING
-                else _host.INFO if level >= logging.INFO else _host.DEBUG,
-                text,
-            )
-        except RecursionError:
-            raise
-        except Exception:
-            self.handleError(record)
+    class Handler(logging.Handler):  # type: ignore[misc]
+        def emit(self, record: Any) -> None:
+            try:
+                text = self.format(record)
+                if record.name != "root":
+                    text = f"{record.name}: {text}"
+                level = record.levelno
+                _host.log(
+                    _host.ERROR if level >= logging.ERROR else _host.WARN if level >= logging.WARNING
+                    else _host.INFO if level >= logging.INFO else _host.DEBUG,
+                    text,
+                )
+            except RecursionError:
+                raise
+            except Exception:
+                self.handleError(record)
+
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(Handler())
+        root.setLevel(logging.INFO)
 
 
 def install() -> None:
-    root = logging.getLogger()
-    if not root.handlers:
-        root.addHandler(_Handler())
-        root.setLevel(logging.INFO)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     warnings.showwarning = _warn

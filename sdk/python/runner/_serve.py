@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib
-import inspect
 import os
 import sys
-import traceback
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, Callable, NoReturn
 
 from . import _handlers, _host, _log, _query, _request, _response, _standard, _values, _web
@@ -30,6 +28,8 @@ def main() -> None:
         os._exit(1)
     except BaseException as error:
         _host.log(_host.REPORT, report(error))
+        import traceback
+
         traceback.print_exception(error)
         sys.stderr.flush()
         os._exit(1)
@@ -112,14 +112,19 @@ def _load() -> dict[str, Callable[..., Any]]:
         raise ImportError("no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)")
     for function in _handlers.warm_ups:
         result = function()
-        if inspect.iscoroutine(result):
+        if isinstance(result, CoroutineType):
             _web.run(result)
     for function in handlers.values():
         if isinstance(function, _web.Application):
             function.start()
-        elif inspect.iscoroutinefunction(function):
+        elif _is_async(function):
             _web.run(_nothing())  # the event loop is made
     return handlers
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_flags & 0x80 != 0  # CO_COROUTINE of the module inspect
 
 
 async def _nothing() -> None:
@@ -130,7 +135,7 @@ def _serve(function: Callable[..., Any]) -> None:
     """Runs a handler for the request at hand, and answers."""
     try:
         given = function() if getattr(function, "_runner_plain", False) else function(Request())
-        if inspect.iscoroutine(given):
+        if isinstance(given, CoroutineType):
             given = _web.run(given)
         if given is not _web.ANSWERED:
             _response.send(given)
@@ -186,7 +191,7 @@ def _fail_without_memory(error: MemoryError) -> NoReturn:
     text = "exception\nMemoryError"
     try:
         frames = _frames(error.__traceback__)
-        traceback.clear_frames(error.__traceback__)  # what fills the memory is in their variables
+        _clear(error.__traceback__)  # what fills the memory is in their variables
         text = "\n".join([text, *frames])
     except MemoryError:
         pass
@@ -194,6 +199,15 @@ def _fail_without_memory(error: MemoryError) -> NoReturn:
         _host.log(_host.REPORT, text)
     finally:
         os.abort()
+
+
+def _clear(trace: TracebackType | None) -> None:
+    while trace is not None:
+        try:
+            trace.tb_frame.clear()
+        except RuntimeError:
+            pass  # it runs
+        trace = trace.tb_next
 
 
 def _end() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import types
-import warnings
 from importlib.machinery import ModuleSpec, PathFinder
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-from . import _query, _context
+from . import _context, _log, _query
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:  # that module imports many others
+    Loader = object
 
 # Modules that are made here instead of those that this build of Python lacks.
 _MADE: dict[str, Callable[[types.ModuleType], None]] = {}
@@ -27,7 +31,7 @@ _ABSENT = {
 }
 
 
-# Modules that are changed after their import.
+# Modules that are changed after their import. Most apps import few of them, and imports are most of a start.
 _CHANGED: dict[str, Callable[[types.ModuleType], None]] = {}
 
 
@@ -50,24 +54,24 @@ class _Finder:  # importlib.abc would import tempfile and random
 
 def _changed(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
     spec = PathFinder.find_spec(name, path)
-    if spec is None or spec.loader is None:
-        return spec
-    spec.loader = _Changing(spec.loader)  # type: ignore[assignment]
+    if spec is not None and spec.loader is not None:
+        spec.loader = _Changing(spec.loader)
     return spec
 
 
-class _Changing:
-    """A loader whose modules are changed after they were loaded."""
+class _Changing(Loader):
+    """Imports one module, and changes it. Its own loader may be the one of all modules in a file."""
 
     def __init__(self, loader: Any) -> None:
-        self._loader = loader
+        self._own = loader
 
-    def exec_module(self, module: types.ModuleType) -> None:
-        self._loader.exec_module(module)
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
+        return self._own.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__loader__ = module.__spec__.loader = self._own
+        self._own.exec_module(module)
         _CHANGED[module.__name__](module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
 
 
 def _anyio(module: types.ModuleType) -> None:
@@ -103,6 +107,8 @@ def _random(module: types.ModuleType) -> None:
     def __init__(self: Any, x: Any = None) -> None:
         make(self, x)
         if x is None and not isinstance(self, module.SystemRandom):
+            import warnings
+
             warnings.warn("random.Random() gives every request the same numbers: make it in the handler", RuntimeWarning, 2)
 
     module.Random._init_of_random = make
@@ -147,7 +153,18 @@ def _executors(module: types.ModuleType) -> None:
 _MADE["concurrent.futures.thread"] = _executors
 
 
+def _socket(module: types.ModuleType) -> None:
+    from . import _sockets
+
+    _sockets.install()
+
+
+_CHANGED["socket"] = _socket
+
+
 def _ssl(module: types.ModuleType) -> None:
+    import socket  # before what replaces it
+
     from . import _sockets
 
     _sockets.fill_ssl(module)
@@ -156,29 +173,30 @@ def _ssl(module: types.ModuleType) -> None:
 _MADE["ssl"] = _ssl
 
 
+_CHANGED["logging"] = _log.handle
+
+
 def install() -> None:
     """Replaces what works in another way, before the app is imported."""
     sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
-    _threads()
-    _hashes()
-    from . import _sockets
-
-    _sockets.install()
+    for name in _CHANGED:
+        if name in sys.modules:
+            _CHANGED[name](sys.modules[name])
 
 
-def _threads() -> None:
-    import threading
-
-    def start(self: threading.Thread) -> None:
+def _threads(module: Any) -> None:
+    def start(self: Any) -> None:
         raise RuntimeError(f"cannot start the thread {self.name}: a handler has one thread; async functions with asyncio.gather run side by side")
 
-    threading.Thread.start = start  # type: ignore[method-assign]
+    module.Thread.start = start
 
 
-def _hashes() -> None:
+_CHANGED["threading"] = _threads
+
+
+def _hashes(hashlib: Any) -> None:
     """hashlib.pbkdf2_hmac and scrypt, which need OpenSSL: the host computes them."""
     import base64
-    import hashlib
 
     from . import _values
 
@@ -211,8 +229,11 @@ def _hashes() -> None:
         args = {"password": {"base64": bytes(password)}, "salt": {"base64": bytes(salt)}, "n": n, "r": r, "p": p, "length": dklen}
         return derive("password.scrypt", args)
 
-    hashlib.pbkdf2_hmac = pbkdf2_hmac  # type: ignore[assignment]
-    hashlib.scrypt = scrypt  # type: ignore[assignment]
+    hashlib.pbkdf2_hmac = pbkdf2_hmac
+    hashlib.scrypt = scrypt
+
+
+_CHANGED["hashlib"] = _hashes
 
 
 def end_start() -> None:

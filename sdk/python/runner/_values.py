@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import datetime
 import decimal
 import enum
 import json
 import math
-import uuid
+import sys
 from typing import Any, Callable
 
 from . import _host
@@ -69,13 +68,15 @@ def _form(value: Any) -> Any:
         return int(seconds)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode()
-    if isinstance(value, uuid.UUID):
+    if "uuid" in sys.modules and isinstance(value, sys.modules["uuid"].UUID):
         return str(value)
     if isinstance(value, enum.Enum):
         return value.value
     if value is NULL:
         return None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses
+
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, (set, frozenset)):
         raise _NoForm("is a set: write sorted(…) or list(…)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from typing import Any, Callable
-from urllib.parse import unquote_to_bytes, urlencode
 
 from . import _context, _handlers, _response
 from ._request import Request, _pairs
@@ -25,6 +24,9 @@ class Application:
 
     _runner_plain = True
 
+    def __init__(self) -> None:
+        import urllib.parse  # in the start, for each request
+
     def start(self) -> None:
         """Prepares the application, before the first request."""
 
@@ -34,6 +36,8 @@ class Application:
 
 def _split(request: Request) -> tuple[str, bytes]:
     """The path up to the first parameter of the route, and the rest, decoded."""
+    from urllib.parse import unquote_to_bytes
+
     prefix = ""
     for segment in _context.context().route.split("/")[1:]:
         if segment.startswith((":", "*")):
@@ -68,6 +72,7 @@ class WSGI(Application):
     """A WSGI application."""
 
     def __init__(self, app: Callable[..., Any], warm: tuple[str, ...]) -> None:
+        super().__init__()
         self.app = app
         self.warm = warm
 
@@ -112,12 +117,16 @@ class WSGI(Application):
 
 
 def _query_string() -> str:
+    from urllib.parse import urlencode
+
     return urlencode(_pairs(1))
 
 
 def _environ(
     method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], body: bytes, address: tuple[str, str]
 ) -> dict[str, Any]:
+    from urllib.parse import unquote_to_bytes
+
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": unquote_to_bytes(prefix).decode("latin-1"),
@@ -150,6 +159,7 @@ class ASGI(Application):
     """An ASGI application."""
 
     def __init__(self, app: Callable[..., Any], warm: tuple[str, ...]) -> None:
+        super().__init__()
         self.app = app
         self.warm = warm
         self.state: dict[str, Any] = {}
