@@ -68,9 +68,7 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 		}
 		return false, nil
 	}
-	var seed [32]byte
-	_, _ = rand.Read(seed[:]) // never fails
-	input := hostabi.NewStartInput(seed, clock.System())
+	input := newStartInput()
 	first, err := m.startOnce(load, input, timeout, m.engine.options.Logger)
 	if first != nil && !first.asked && !must {
 		return false, nil // it is a CGI program
@@ -113,6 +111,12 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	m.pool.add(first.sandbox)
 	m.program.dropData() // it is in the image
 	return true, nil
+}
+
+func newStartInput() *hostabi.StartInput {
+	var seed [32]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	return hostabi.NewStartInput(seed, clock.System())
 }
 
 // cannotWait says why the program cannot be continued.

@@ -356,3 +356,21 @@ func TestModulesOfTheSameBytesAreReadOnce(t *testing.T) {
 		t.Error("a closed module is still there")
 	}
 }
+
+func TestAProgramCanBeStartedOnlyToSeeItsHandlers(t *testing.T) {
+	needCapture(t)
+	e := newEngine(t, sandbox.Options{})
+	wasm, settings := assembleText(t, waiting), sandbox.Settings{Program: &sandbox.Program{Timeout: plenty}}
+	handlers, err := e.Start(t.Context(), "build/a.wasm", wasm, settings)
+	if got := strings.Join(handlers, " "); got != "count deep bad" || err != nil {
+		t.Errorf("its handlers are %q, %v", got, err)
+	}
+	if e.IsPrepared(wasm) || e.GuestMemory() != 0 {
+		t.Errorf("it is kept, with %d bytes", e.GuestMemory())
+	}
+	ends := assembleText(t, `(module (memory (export "memory") 1) (func (export "_start")))`)
+	const want = "build/a.wasm: ends before it waits for a request"
+	if handlers, err := e.Start(t.Context(), "build/a.wasm", ends, settings); handlers != nil || fault.Of(err).Detail != want {
+		t.Errorf("a program that ends: %q, %v", handlers, err)
+	}
+}

@@ -68,17 +68,14 @@ func (p *Interpreter) open(ctx context.Context) (err error) {
 	return err
 }
 
-// start loads the module as a server does, and returns the names of its handlers. The log has the lines that it wrote.
+// start starts the module, and returns the names of its handlers. The log has the lines that it wrote.
 func (p *Interpreter) start(ctx context.Context, m runtime.ModuleFile, s *schema.Schema) (handlers []string, log []logged, err error) {
 	if err := p.open(ctx); err != nil {
 		return nil, nil, err
 	}
 	p.log.all = nil
-	loaded, err := p.engine.LoadAs(ctx, m.Name, m.Wasm, runtime.ModuleSettings(s, m))
-	if err != nil {
-		return nil, p.log.all, err
-	}
-	return append([]string{}, loaded.Handlers()...), p.log.all, loaded.Close(ctx)
+	handlers, err = p.engine.Start(ctx, m.Name, m.Wasm, runtime.ModuleSettings(s, m))
+	return handlers, p.log.all, err
 }
 
 //go:embed compile.py
