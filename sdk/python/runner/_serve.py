@@ -36,7 +36,7 @@ def main() -> None:
     functions = list(handlers.values())
     names = "\n".join(handlers).encode()
     _standard.end_start()
-    _rehearse(any(inspect.iscoroutinefunction(f) or isinstance(f, _web.ASGI) for f in functions))
+    _rehearse(any(_is_async(f) or isinstance(f, _web.ASGI) for f in functions))
     gc.collect()
     gc.freeze()  # a collection in a request must not write to the objects of the start
     while True:
