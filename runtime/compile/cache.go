@@ -65,7 +65,8 @@ var (
 )
 
 // openCache opens the directory, removes other versions, and evicts the least recently
-// used code down to limit bytes.
+// used code down to limit bytes. A version that was opened in the last hour stays: another build of this program may
+// be compiling into it.
 func openCache(dir, from string, limit int64) (*cache, error) {
 	sum := sha256.Sum256([]byte(version()))
 	name := "v" + hex.EncodeToString(sum[:8])
@@ -82,8 +83,11 @@ func openCache(dir, from string, limit int64) (*cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
+	now := clock.System()
+	_ = os.Chtimes(c.dir, now, now) // when it was last opened
 	for _, e := range entries {
-		if e.IsDir() && versionName.MatchString(e.Name()) && e.Name() != name {
+		if info, err := e.Info(); err == nil && e.IsDir() && versionName.MatchString(e.Name()) && e.Name() != name &&
+			now.Sub(info.ModTime()) > time.Hour {
 			old := cache{dir: filepath.Join(dir, e.Name())}
 			old.clear(func(string) bool { return true })
 			old.removeDirs()

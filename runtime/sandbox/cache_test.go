@@ -230,11 +230,12 @@ func TestTheCacheDoesNotTouchOtherFiles(t *testing.T) {
 		return paths
 	}
 	foreign := place("letter.txt", "photos/v1/a.jpg", "v0123456789abcdef.bak/x", key+".sums",
-		filepath.Join(version, "notes"), filepath.Join(code, "notes"), "v00000000000000ff/diary/"+key+".sums", "v00000000000000ff/x")
+		filepath.Join(version, "notes"), filepath.Join(code, "notes"), "v00000000000000ff/diary/"+key+".sums", "v00000000000000ff/x",
+		"v00000000000000aa/"+key+".sums") // of a program that has opened it just now
 	useless := place(old+"/"+key+".sums", old+"/code/wazero/"+key, old+"/new-17",
 		filepath.Join(version, key+".sums"), filepath.Join(version, "new-4"), filepath.Join(code, key), filepath.Join(code, key+".77.tmp"))
 	long := time.Now().Add(-2 * time.Hour)
-	for _, path := range useless {
+	for _, path := range append([]string{filepath.Join(dir, old), filepath.Join(dir, "v00000000000000ff")}, useless...) {
 		if err := os.Chtimes(path, long, long); err != nil {
 			t.Fatal(err)
 		}
