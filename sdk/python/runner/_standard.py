@@ -38,7 +38,7 @@ _CHANGED: dict[str, Callable[[types.ModuleType], None]] = {}
 class _Finder:  # importlib.abc would import tempfile and random
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
         if name in _MADE:
-            return ModuleSpec(name, self)
+            return ModuleSpec(name, self)  # type: ignore[arg-type]
         if name in _CHANGED:
             return _changed(name, path)
         if name in _ABSENT:
