@@ -132,8 +132,8 @@ func TestAModuleThatCannotBeLoadedDoesNotReplaceTheOldOne(t *testing.T) {
 	}{
 		{16 << 20, "const table = new Uint8Array(20 << 20).fill(1);\nexport const a = () => table[0];\n",
 			"handlers: error: too much data at the top level of the handlers' files: 22 MiB, and a request may have 16 MiB"},
-		{64 << 20, "const table = new Uint8Array(40 << 20).fill(1);\nexport const a = () => table[0];\n",
-			"handlers: error: too much data at the top level of the handlers' files: the module has 41 MiB, the limit is 32 MiB"},
+		{128 << 20, "const table = new Uint8Array(70 << 20).fill(1);\nexport const a = () => table[0];\n",
+			"handlers: error: too much data at the top level of the handlers' files: the module has 71 MiB, the limit is 64 MiB"},
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "handlers", "a.ts"), []byte(row.source), 0o600); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,6 +130,12 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 		_, err := c.etcd.MemberRemove(ctx, id)
 		return err
 	})
+	if errors.Is(err, rpctypes.ErrStopped) { // the one that was asked, perhaps because it was removed
+		members, listErr := c.Members(ctx)
+		if listErr == nil && !slices.ContainsFunc(members, func(m MemberInfo) bool { return m.ID == id }) {
+			return nil
+		}
+	}
 	if err != nil {
 		return memberError("remove an etcd server", err)
 	}
