@@ -36,10 +36,17 @@ func oracle(routes []router.Route, method, target string) found {
 	if !oracleWellFormed(target) {
 		return found{Outcome: router.BadPath}
 	}
-	for _, m := range []string{method, map[string]string{"HEAD": "GET"}[method]} {
-		if f, ok := oracleBest(routes, m, target); ok {
-			return f
+	best := func(target string) (f found, ok bool) {
+		if f, ok = oracleBest(routes, method, target); !ok && method == "HEAD" {
+			return oracleBest(routes, "GET", target)
 		}
+		return f, ok
+	}
+	if f, ok := best(target); ok {
+		if seen, ok := best(oraclePlain(target)); ok && seen.Route != f.Route {
+			return found{Outcome: router.BadPath}
+		}
+		return f
 	}
 	has := map[string]bool{}
 	for _, route := range routes {
@@ -81,6 +88,18 @@ func oracleWellFormed(target string) bool {
 		}
 	}
 	return true
+}
+
+// oraclePlain decodes the segments that a template could spell.
+func oraclePlain(target string) string {
+	segments := strings.Split(target, "/")
+	for i, raw := range segments {
+		text, _ := url.PathUnescape(raw)
+		if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~") == "" {
+			segments[i] = text
+		}
+	}
+	return strings.Join(segments, "/")
 }
 
 // oracleBest picks, among the routes of a method that fit, the one that is

@@ -109,7 +109,8 @@ func New(routes []Route) *Router {
 // Match finds the route for a method and a target without its query, and fills m. It does
 // not allocate once the buffers of m are large enough.
 //
-// A path that breaks the rules of paths is BadPath even if no route has it. Of the matching
+// A path that breaks the rules of paths is BadPath even if no route has it, and so is one whose encoding hides the
+// literal text of another route: the handler would see that route's path, without its settings. Of the matching
 // routes of the method, the one with more literal text in the first differing segment wins.
 // Parameters and rests do not match the segments /_call and /_health. The GET route serves
 // HEAD if there is no HEAD route.
@@ -119,7 +120,18 @@ func (r *Router) Match(method, target []byte, m *Match) Outcome {
 		return BadPath
 	}
 	own := methodOf(method)
-	found := own >= 0 && r.find(own, target, m) || own == head && r.find(get, target, m)
+	var seen *leaf // for the path that the handler sees
+	if bytes.IndexByte(target, '%') >= 0 {
+		seen = r.find(own, m.buf, m)
+	}
+	leaf := r.find(own, target, m)
+	if leaf != nil && seen != nil && seen != leaf {
+		return BadPath
+	}
+	found := leaf != nil
+	if found {
+		m.take(leaf, target)
+	}
 	if found && own != options {
 		return Found
 	}
@@ -143,20 +155,28 @@ func (r *Router) Match(method, target []byte, m *Match) Outcome {
 	return MethodNotAllowed
 }
 
-// find searches the routes of one method and fills m if one matches.
-func (r *Router) find(method int, target []byte, m *Match) bool {
+// find searches the routes of a method, and records the positions of the parameters in m.spans.
+func (r *Router) find(method int, path []byte, m *Match) *leaf {
 	m.spans = m.spans[:0]
-	leaf := r.trees[method].find(target, 1, m)
-	if leaf == nil {
-		return false
+	if method < 0 {
+		return nil
 	}
-	m.Route = leaf.route
+	l := r.trees[method].find(path, 1, m)
+	if l == nil && method == head {
+		m.spans = m.spans[:0]
+		l = r.trees[get].find(path, 1, m)
+	}
+	return l
+}
+
+// take fills m with what find has found.
+func (m *Match) take(l *leaf, target []byte) {
+	m.Route = l.route
 	m.buf = m.buf[:0]
-	for i, name := range leaf.names { // the rest of a path with * has a span and no name
+	for i, name := range l.names { // the rest of a path with * has a span and no name
 		s := m.spans[i]
 		m.Params = append(m.Params, abi.Pair{Name: name, Value: m.decode(target[s.from:s.to])})
 	}
-	return true
 }
 
 // decode returns raw percent-decoded: raw itself if nothing is encoded, else a part of

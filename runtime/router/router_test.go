@@ -155,6 +155,25 @@ func TestAnEncodedSegmentIsNotTheLiteralOne(t *testing.T) {
 	}
 }
 
+// TestAnEncodingDoesNotHideTheRouteThatAHandlerSees asks for a part of an application that a route of its own protects.
+func TestAnEncodingDoesNotHideTheRouteThatAHandlerSees(t *testing.T) {
+	r := router.New([]router.Route{
+		{"ANY", "/shop/*"}, {"ANY", "/shop/admin/*"}, {"GET", "/users/:name"}, {"GET", "/users/me"},
+	})
+	for _, target := range []string{"/shop/%61dmin", "/shop/adm%69n/", "/shop/%61%64%6D%69%6e/users", "/users/m%65"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			if got := ask(r, method, target); got.Outcome != router.BadPath {
+				t.Errorf("%s %s gave %v, want BadPath", method, target, got)
+			}
+		}
+	}
+	for target, route := range map[string]int{"/shop/%61dmins": 0, "/shop/a%20b": 0, "/shop/admin/%61": 1, "/users/%6De%20": 2, "/users/me": 3} {
+		if got := ask(r, "GET", target); got.Outcome != router.Found || got.Route != route {
+			t.Errorf("GET %s gave %v, want route %d", target, got, route)
+		}
+	}
+}
+
 func TestInvalidPathsAreBadEvenWithoutARoute(t *testing.T) {
 	r := router.New(sampleRoutes)
 	for _, target := range []string{
