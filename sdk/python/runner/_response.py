@@ -176,7 +176,11 @@ def send(given: Any) -> None:
 
 def _plain(given: Any) -> Response[Any]:
     if given is None:
+        if (_host.text("request_path") or "").startswith("/_job/"):
+            return no_content()  # a job has done its work
         raise TypeError("the handler returned None: return ok(…), no_content() or another answer")
+    if type(given) is tuple:
+        raise TypeError("the handler returned a tuple: return created(…), error(422, …) or another answer for a status, or a list")
     return Response(200, given)
 
 
