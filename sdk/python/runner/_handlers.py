@@ -26,6 +26,8 @@ def handler(given: Any, /) -> Any:
 
 
 def _add(name: str, function: F) -> F:
+    if not (name.isascii() and name.isidentifier()):  # a line end would move the names behind it to other functions
+        raise ValueError(f"{name!r} is not a name for the handler in {_place(function)}: letters, digits and _")
     first = functions.get(name)
     if first is not None:
         raise ValueError(f"handler {name} is defined twice: in {_place(first)} and in {_place(function)}")

@@ -38,26 +38,29 @@ def message(name: str, *numbers: int, data: bytes = b"") -> tuple[str, bytes]:
     head = f"{name} {' '.join(map(str, numbers))} {len(data)}\n" if numbers else f"{name} {len(data)}\n"
     file = _file if _file >= 0 else _open()
     rest = head.encode() + data
-    written = os.write(file, rest)
-    while written < len(rest):
-        rest = rest[written:]
+    try:
         written = os.write(file, rest)
-    answer = os.read(file, 65536)
-    end = answer.find(b"\n")
-    while end < 0:
-        answer += os.read(file, 65536)
+        while written < len(rest):
+            rest = rest[written:]
+            written = os.write(file, rest)
+        answer = os.read(file, 65536)
         end = answer.find(b"\n")
-    status, length = answer[:end].split()
-    end += 1
-    missing = int(length) - (len(answer) - end)
-    if missing > 0:
-        parts = [answer[end:]]
-        while missing > 0:
-            part = os.read(file, missing)
-            parts.append(part)
-            missing -= len(part)
-        return status.decode(), b"".join(parts)
-    return status.decode(), answer[end:]
+        while end < 0:
+            answer += os.read(file, 65536)
+            end = answer.find(b"\n")
+        status, length = answer[:end].split()
+        end += 1
+        missing = int(length) - (len(answer) - end)
+        if missing > 0:
+            parts = [answer[end:]]
+            while missing > 0:
+                part = os.read(file, missing)
+                parts.append(part)
+                missing -= len(part)
+            return status.decode(), b"".join(parts)
+        return status.decode(), answer[end:]
+    except MemoryError:
+        os.abort()  # the next message would get what is left of this answer. The host knows that it refused memory
 
 
 def text(name: str, *numbers: int, data: str = "") -> str | None:

@@ -154,9 +154,12 @@ def send_error(status: int, code: str, message: str) -> None:
 def send(given: Any) -> None:
     """Answers with what a handler returned."""
     response = given if isinstance(given, Response) else _plain(given)
+    body = response.body
+    if response.message is None and not isinstance(body, (Operation, bytes, bytearray, memoryview)):
+        # Before the headers: the answer to a body that cannot be sent must not have them.
+        body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, _unfit)
     for name, value in response.headers:
         set_header(name, value)
-    body = response.body
     if response.message is not None:
         send_error(response.status, "", response.message)
     elif isinstance(body, Operation):
@@ -166,12 +169,8 @@ def send(given: Any) -> None:
             raise _host.HostError("not_found", "no row is like that", "query")
         if refused != "ok":
             _refused(refused, f"answer with status {response.status} and the last result")
-    elif isinstance(body, (bytes, bytearray, memoryview)):
-        deliver(response.status, bytes(body))
-    elif body is None and (response.status == 204 or response.status >= 300):
-        deliver(response.status, b"")
     else:
-        deliver(response.status, _values.encode(body, _unfit))
+        deliver(response.status, bytes(body))
 
 
 def _plain(given: Any) -> Response[Any]:

@@ -223,7 +223,7 @@ def report(error: BaseException) -> str:
     lines = ["exception", _title(error)]
     seen = {id(error)}
     cause: BaseException | None = error
-    while cause is not None:
+    while cause is not None and len(lines) < 30:
         raised = cause.__cause__
         word = "caused by"
         if raised is None and not cause.__suppress_context__:

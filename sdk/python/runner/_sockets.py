@@ -99,10 +99,10 @@ class HostSocket:
         if chunked:
             body = _dechunked(body)
         scheme = "https" if self.secure else "http"
-        name, port = self.address
-        if not host:
-            host = name if port == (443 if self.secure else 80) else f"{name}:{port}"
-        url = target if "://" in target else f"{scheme}://{host}{target}"
+        origin = _origin(scheme, *self.address)
+        if host and _origin(scheme, *_parted(host, 443 if self.secure else 80)) != origin and target.startswith("/"):
+            raise OSError(f"the header Host is {host!r} and the connection is to {origin}: a request cannot have the name of another host")
+        url = origin + target if target.startswith("/") else target  # for a proxy: the host connects by itself
         try:
             got = _fetch.fetch(url, method=method, headers=headers, body=body or None, timeout=self.timeout and min(self.timeout, 60), redirect="manual")
         except _host.HostError as error:
@@ -184,6 +184,21 @@ class _Answer(io.BufferedIOBase):
         data = answer.read(size or 1)
         answer.seek(at)
         return data
+
+
+def _parted(host: str, port: int) -> tuple[str, int]:
+    """The name and the port of a header Host."""
+    name, colon, digits = host.rpartition(":")
+    return (name, int(digits)) if colon and digits.isdecimal() and digits.isascii() else (host, port)
+
+
+def _origin(scheme: str, name: str, port: int) -> str:
+    """An origin in one form, with the name in ASCII."""
+    if not name.isascii():
+        name = name.encode("idna").decode()
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    return f"{scheme}://{name.lower().rstrip(".")}" + ("" if port == (443 if scheme == "https" else 80) else f":{port}")
 
 
 def _reason(status: int) -> str:

@@ -6,7 +6,7 @@ import io
 import sys
 from typing import Any, Callable
 
-from . import _context, _handlers, _response
+from . import _context, _handlers, _host, _response
 from ._request import Request, _pairs
 
 #: What a handler returns that has answered.
@@ -112,8 +112,16 @@ class WSGI(Application):
             environ["REMOTE_USER"] = auth.user_id or auth.key_id or "system"
             environ["AUTH_TYPE"] = auth.kind
         status, lines, body = self._run(environ)
-        _send(int(status.split(None, 1)[0]), lines, body)
+        _send(int(status.split(None, 1)[0]), [(name, _unwrapped(value)) for name, value in lines], body)
         return ANSWERED
+
+
+def _unwrapped(value: str) -> str:
+    """A header's value of WSGI, whose characters are bytes (PEP 3333), as text."""
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 def _query_string() -> str:
@@ -148,6 +156,7 @@ def _environ(
         key = name.upper().replace("-", "_")
         if "_" in name:
             continue  # it would look like another header
+        value = value.encode().decode("latin-1")
         if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             key = "HTTP_" + key
         environ[key] = f"{environ[key]},{value}" if key in environ else value
@@ -234,6 +243,9 @@ class ASGI(Application):
 
         async def send(event: dict[str, Any]) -> None:
             nonlocal status
+            if event["type"] == ("http.response.body" if status == 0 else "http.response.start") or ended.is_set():
+                raise RuntimeError(f"the event {event['type']} is not expected: the response " + (
+                    "has ended" if ended.is_set() else "has not started" if status == 0 else "has started"))
             if event["type"] == "http.response.start":
                 status = event["status"]
                 headers.extend((bytes(n).decode("latin-1"), bytes(v).decode("utf-8", "replace")) for n, v in event.get("headers", ()))
@@ -244,9 +256,16 @@ class ASGI(Application):
             else:
                 raise ValueError(f"the event {event['type']} is not one of an HTTP response")
 
-        await self.app(scope, receive, send)
-        if status == 0:
-            raise AssertionError("the application has sent no response")
+        try:
+            await self.app(scope, receive, send)
+        except Exception as error:
+            if not ended.is_set() or status < 400:  # below 400 the request would commit
+                raise
+            from ._serve import report
+
+            _host.log(_host.REPORT, report(error))  # of Starlette, which raises it again after its page
+        if not ended.is_set():
+            raise AssertionError("the application has not ended its response" if status else "the application has sent no response")
         return status, headers, b"".join(parts)
 
     def __call__(self) -> Any:
