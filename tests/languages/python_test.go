@@ -239,6 +239,8 @@ func TestBottleAndStarletteRun(t *testing.T) {
 routes("/", auth: none, rateLimit: none) {
   ANY /bottle/* -> in_bottle
   ANY /star/*   -> in_starlette
+  ANY /header/* -> in_header
+  ANY /half/*   -> in_half
 }
 `, "", "bottle.py", "starlette", "anyio", "sniffio", "idna", "typing_extensions.py")
 	s := a.Serve()
@@ -251,6 +253,12 @@ routes("/", auth: none, rateLimit: none) {
 	s.Matches(200, "4 5", "POST", "/star/item/4", "hello", "")
 	s.Matches(200, "done at once", "GET", "/star/thread", "", "")
 	s.Matches(404, "Not Found", "GET", "/star/nothing", "", "")
+	s.Matches(500, "a page about broken", "GET", "/star/broken", "", "")
+	s.Matches(500, "handler_failed", "GET", "/half/", "", "")
+	got := s.Do("GET", "/header/", "", "Cookie: name=日本")
+	if got.Body != "name=日本" || got.Header.Get("X-Value") != "name=日本" {
+		t.Errorf("a header in UTF-8: %+v", got)
+	}
 }
 
 // TestPackagesOfPythonDoTheirMainJob has packages of Debian that are in Python alone, or need no machine code.
@@ -338,6 +346,7 @@ func TestPythonsLibraryInAHandler(t *testing.T) {
 		want := map[string]any{
 			"urllib": `GET /a?x=1 "" `, "requests": []any{200.0, `POST /b "z" 7b2261223a20317d`}, "moved": []any{1.0, `GET /there "" `},
 			"http.client": `PUT /c "" 00ff`, "fetch": `GET /d "" `, "refused": true,
+			"other": true, "url in query": `GET /a?to=http://b.example/c "" `,
 		}
 		for name := range want {
 			if fmt.Sprint(got[name]) != fmt.Sprint(want[name]) {

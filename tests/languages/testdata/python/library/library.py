@@ -41,7 +41,14 @@ def http_clients(req: Request):
         refused = ""
     except requests.ConnectionError as error:
         refused = str(error)
+    try:
+        requests.get(service + "/x", headers={"host": "elsewhere.example"})
+        other = ""
+    except requests.ConnectionError as error:
+        other = str(error)
     return {
+        "other": "the name of another host" in other,
+        "url in query": urllib.request.urlopen(service + "/a?to=http://b.example/c").read().decode(),
         "urllib": urllib.request.urlopen(service + "/a?x=1").read().decode(),
         "requests": [answer.status_code, answer.text],
         "moved": [len(moved.history), moved.text],
