@@ -72,8 +72,9 @@ func (h *hostMessages) readAnswer(c *Call, g guest) uint32 {
 	if errno != wasiOK {
 		return errno
 	}
-	c.countMoved(read)                          // an answer that is there can be read
-	if h.read += read; h.read >= len(h.out)/2 { // also if the program never reads all
+	c.countMoved(read) // an answer that is there can be read
+	h.read += read
+	if h.read >= len(h.out)/2 { // also if the program never reads all
 		h.out, h.read = h.out[:copy(h.out, h.out[h.read:])], 0
 	}
 	return errnoOf(g.put32(3, uint32(read)))
@@ -134,9 +135,10 @@ func (h *hostMessages) next(c *Call, text []byte) int {
 	c.checkWork()
 	whole, rest := text[:end+1+length], text[end+1+length:]
 	before, moved := len(h.out), c.moved
+	c.moved -= len(whole) // it was counted when it was written, and the function counts it again
 	h.call(c, words[0], numbers[:len(numbers)-1], whole[end+1:], len(rest))
 	if c.moved <= c.limits.MovedBytes {
-		c.moved = moved // what the function has copied is counted when the file is written and read
+		c.moved = moved // the answer is counted when it is read
 	}
 	if c.Host.Messages != nil {
 		c.Host.Messages(whole, h.out[before:])

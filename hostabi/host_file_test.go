@@ -72,6 +72,26 @@ func message(head, payload string) string {
 	return fmt.Sprintf("%s %d\n%s", head, len(payload), payload)
 }
 
+// The bytes of a message count once: arguments of six tenths of the limit fit.
+func TestBytesOfMessagesCountOnce(t *testing.T) {
+	const limit = 10_000
+	g, file := asProgram(t, hostabi.Limits{MovedBytes: limit})
+	text := message("digest", `{"algorithm":"SHA-256","data":"`+strings.Repeat("a", limit*6/10)+`"}`)
+	g.writeTo(t, file, text)
+	answer := g.readFrom(t, file, 1000)
+	if !strings.HasPrefix(answer, "ok ") {
+		t.Fatalf("%s", answer)
+	}
+	want := len(text) + len(answer) - len(g.call.Request.Body) // so many are free
+	if moved := g.call.Moved(); moved != want {
+		t.Errorf("%d bytes have moved, want %d", moved, want)
+	}
+	g.writeTo(t, file, text)
+	if answer := g.readFrom(t, file, 1000); !strings.HasPrefix(answer, "limit ") {
+		t.Errorf("beyond the limit: %s", answer)
+	}
+}
+
 func TestTheHostsFileDoesWhatTheFunctionsDo(t *testing.T) {
 	g, file := asProgram(t, hostabi.Limits{})
 	g.call.Request.Body = []byte(strings.Repeat("a body ", 20_000))

@@ -35,7 +35,7 @@ type Schema struct {
 	Jobs []Job
 	// Modules are the modules that have a block, in order of declaration.
 	Modules []Module
-	// Python is nil if there is no python block.
+	// Python is the python block; nil: there is none.
 	Python *Python
 	// Enums, Types and Entities are in order of declaration. In untyped mode there are no
 	// Entities.

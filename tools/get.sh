@@ -43,6 +43,15 @@ npm_folder() { # directory, packages…
     { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
 }
 
+# npm_command prints the path of a command of an npm package, which is fetched once, into the user's cache.
+npm_command() { # package, version, command
+  local dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/$1-$2
+  npm_folder "$dir" "$1@$2"
+  local command=$dir/node_modules/.bin/$3
+  [ -x "$command" ] || { say "$command is missing: remove $dir and try again"; exit 1; }
+  echo "$command"
+}
+
 # deb_folder creates a directory with the files of Debian packages, which are not installed,
 # unless it exists. It appears complete or not at all, as that of npm_folder.
 deb_folder() { # directory, packages…

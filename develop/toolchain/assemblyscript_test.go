@@ -536,7 +536,7 @@ func TestEqualAssemblyScriptSourcesMakeEqualModules(t *testing.T) {
 		t.Errorf("they have %d and %d bytes and are not the same", len(one), len(two))
 	}
 	_, err := toolchaintest.Engine(t).Load(context.Background(), "build/script.wasm", one)
-	if err == nil || !strings.Contains(err.Error(), "having logged: operations are for handlers") {
+	if err == nil || !strings.Contains(err.Error(), "its last log lines: operations are for handlers") {
 		t.Errorf("what asks for rows outside of handlers is loaded with %v", err)
 	}
 }

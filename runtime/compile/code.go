@@ -29,11 +29,11 @@ type Options struct {
 	// OnCommand is called before that command runs, which may take many seconds; nil: nothing is called.
 	OnCommand func()
 	// CacheDir is the cache's directory; empty: there is no cache. CacheBytes is its limit.
-	CacheDir string
+	CacheDir   string
+	CacheBytes int64
 	// CacheFrom is the directory of another cache, from which code is copied that this one does not have; empty: there
 	// is none. It is not used if another user can write to it.
-	CacheFrom  string
-	CacheBytes int64
+	CacheFrom string
 }
 
 // Interpreters have up to 14 MiB of code, of which each MiB takes up to 1.6 s and 36 MiB to compile.

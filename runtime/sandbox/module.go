@@ -308,7 +308,7 @@ func (l *lastLines) suffix() string {
 	if len(l.lines) == 0 {
 		return ""
 	}
-	return ", having logged: " + strings.Join(l.lines, " / ")
+	return "; its last log lines: " + strings.Join(l.lines, " / ")
 }
 
 // keep makes the image from s, and attaches it to s.

@@ -186,7 +186,7 @@ func TestRunnerRandomOfAnotherTypeIsRefused(t *testing.T) {
 		{`(func (export "runner_random") (result i32) unreachable)`, "fails before its first request: runner_random: wasm error: unreachable"},
 		// as an SDK says that it does not find the state
 		{`(data (i32.const 0) "not found") (func (export "runner_random") (result i32) (call $log (i32.const 3) (i32.const 0) (i32.const 9)) unreachable)`,
-			"fails before its first request: runner_random: wasm error: unreachable, having logged: not found"},
+			"fails before its first request: runner_random: wasm error: unreachable; its last log lines: not found"},
 	} {
 		_, err := e.Load(context.Background(), "build/hostile.wasm", assembleText(t, `(module (import "runner" "log" (func $log (param i32 i32 i32)))
 			(memory (export "memory") 1) (func (export "handle")) `+row.function+`)`))

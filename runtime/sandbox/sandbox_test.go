@@ -318,7 +318,7 @@ func TestAModuleThatCannotBeInitializedIsRefusedAndKeepsNothing(t *testing.T) {
 		"_initialize traps and has said why": {`(module (import "runner" "log" (func $log (param i32 i32 i32)))
 			(memory (export "memory") 1) (data (i32.const 0) "no \n good")
 			(func (export "_initialize") (call $log (i32.const 3) (i32.const 0) (i32.const 9)) unreachable) (func (export "h")))`,
-			`fails before its first request: _initialize: wasm error: unreachable, having logged: no \n good`},
+			`fails before its first request: _initialize: wasm error: unreachable; its last log lines: no \n good`},
 		"start traps": {`(module (memory (export "memory") 1) (func $s unreachable) (start $s) (func (export "h")))`,
 			"fails before its first request: its start function: wasm error: unreachable"},
 		"runner_warm traps": {`(module (memory (export "memory") 1) (func (export "runner_warm") unreachable) (func (export "h")))`,

@@ -113,6 +113,14 @@ func TestAGeneratorThatPythonMakesInItsStartIsReported(t *testing.T) {
 	if n := strings.Count(s.Stderr.String(), warning); n != 1 {
 		t.Errorf("the server warns %d times:\n%s", n, s.Stderr.String())
 	}
+	a.Write("handlers/snakes.py", strings.ReplaceAll(snakes, "{count}", "{__import__('random').Random().random() < 1}"))
+	a.Must("build")
+	s = a.Serve()
+	s.WantBody("/v1/greet/ada", "hello ada, True")
+	s.Stop()
+	if strings.Contains(s.Stderr.String(), warning) {
+		t.Errorf("a generator of a request is reported:\n%s", s.Stderr.String())
+	}
 }
 
 func TestPythonIsDevelopedBesideTypeScript(t *testing.T) {

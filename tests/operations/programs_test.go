@@ -69,9 +69,9 @@ func TestAReleaseWhoseProgramDoesNotStartIsRefusedUnderLoad(t *testing.T) {
 	for _, active := range []int{0, 2} {
 		s.switchTo(active, "rollback", s.ids[active])
 		for how, want := range map[string]string{
-			"exit": "exits with status 3 before it waits for a request, having logged: there is no configuration",
-			"trap": "wasm error: unreachable, having logged: there is no configuration",
-			"loop": "takes longer than 1s before it waits for a request, having logged: there is no configuration",
+			"exit": "exits with status 3 before it waits for a request; its last log lines: there is no configuration",
+			"trap": "wasm error: unreachable; its last log lines: there is no configuration",
+			"loop": "takes longer than 1s before it waits for a request; its last log lines: there is no configuration",
 		} {
 			a := markedApp(t, "1009", "")
 			makeWait(t, a, "1009")

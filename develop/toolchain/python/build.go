@@ -68,8 +68,8 @@ func Build(ctx context.Context, o Options) (*Module, diag.List, error) {
 	b := &builder{options: o, files: map[string][]byte{}}
 	if m := o.Schema.Module(schema.PythonModule); m != nil {
 		b.found.Errorf("E560", m.Span,
-			"module %s is the one of handlers in Python, handlers/*.py, which has the settings of the block python: rename build/%[1]s.wasm and this block",
-			m.Name)
+			"module %s is the one of handlers in Python, handlers/*.py, which has the settings of the block python: "+
+				"rename build/%[1]s.wasm and this block", m.Name)
 		return nil, b.found, nil
 	}
 	m, err := b.build(ctx)

@@ -24,8 +24,11 @@ const moduleDigest = "1c87efaf4daed8eefbf437be944f2dab3ce4c7058d998f220df2196f66
 //go:embed engine
 var engineFiles embed.FS
 
+// rebuild is what to do about a runner without the right interpreter.
+const rebuild = ": in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner"
+
 // ErrNoEngine means that this program was built without CPython.
-var ErrNoEngine = errors.New("this runner was built without CPython, which handlers in Python need: in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner")
+var ErrNoEngine = errors.New("this runner was built without CPython, which handlers in Python need" + rebuild)
 
 // engineFile returns CPython with a larger stack. It takes it from built, which is an earlier result or anything else,
 // if it can.
@@ -49,7 +52,7 @@ func engineFile(built []byte) ([]byte, error) {
 		return nil, fmt.Errorf("unpack CPython: %w", err)
 	}
 	if !isFile(file, engineDigest) {
-		return nil, errors.New("this runner was built with another version of CPython: in its source directory, run make build, or tools/fetch-engine.sh && go install ./cmd/runner")
+		return nil, errors.New("this runner was built with another version of CPython" + rebuild)
 	}
 	if file = withStack(file); !isFile(file, moduleDigest) {
 		return nil, errors.New("BUG: CPython cannot be given a larger stack")
@@ -66,8 +69,10 @@ func isFile(file []byte, digest string) bool {
 // of a key function end in a trap. CPython allows 500, after which it raises RecursionError. So the stack gets 6 MiB
 // behind the memory that the module begins with: 500 calls take less, and the heap grows from the end of the memory.
 var stackChanges = [][2]string{
-	{"\x05\x04\x01\x00\xa0\x01", "\x05\x04\x01\x00\x80\x02"},                                     // the memory has 256 pages, not 160
-	{"\x06\x08\x01\x7f\x01\x41\x80\x80\x20\x0b", "\x06\x09\x01\x7f\x01\x41\x80\x80\x80\x08\x0b"}, // the stack begins at its end, not at 512 KiB
+	// The memory section: 256 pages, not 160.
+	{"\x05\x04\x01\x00\xa0\x01", "\x05\x04\x01\x00\x80\x02"},
+	// The global section: the stack begins at the end of these pages, not at 512 KiB.
+	{"\x06\x08\x01\x7f\x01\x41\x80\x80\x20\x0b", "\x06\x09\x01\x7f\x01\x41\x80\x80\x80\x08\x0b"},
 }
 
 // withStack changes two sections of CPython. It returns a file as it is that does not have them.

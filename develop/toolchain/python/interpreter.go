@@ -174,7 +174,8 @@ func readCompiled(answer []byte, n int) ([]compiled, error) {
 		var size int
 		var wrong []any
 		var warned [][2]any
-		if err := errors.Join(json.Unmarshal(r[0], &size), json.Unmarshal(r[1], &wrong), json.Unmarshal(r[2], &warned)); err != nil || size > len(rest) {
+		err := errors.Join(json.Unmarshal(r[0], &size), json.Unmarshal(r[1], &wrong), json.Unmarshal(r[2], &warned))
+		if err != nil || size > len(rest) {
 			return nil, errors.New("compile: the interpreter's answer is not that of compile.py")
 		}
 		if len(wrong) == 3 {

@@ -238,6 +238,7 @@ _CHANGED["hashlib"] = _hashes
 
 def end_start() -> None:
     """Ends what install does for the start alone."""
+    del _CHANGED["random"]  # a request that imports it may make generators
     random = sys.modules.get("random")
     if random is not None:
         random.Random.__init__ = random.Random._init_of_random  # type: ignore[attr-defined]
