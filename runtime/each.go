@@ -33,7 +33,8 @@ type EachAnswer struct {
 }
 
 // CallEach is Call for several calls in one transaction. Each has the limits of a request; together
-// they have the function's timeout: after half of it, the calls so far are committed.
+// they have the function's timeout: after half of it, the calls so far are committed. The commit has
+// time of its own: with a slow disk no batch would be short enough otherwise.
 func (r *Runtime) CallEach(ctx context.Context, e Each) (got EachAnswer, err error) {
 	got.Answer, err = r.callOn(ctx, e.FunctionCall, func(ctx context.Context, a *activeBundle, rt *route, inv *invocation) error {
 		return r.invokeEach(ctx, a, rt, inv, e, &got)
@@ -45,7 +46,9 @@ func (r *Runtime) invokeEach(ctx context.Context, a *activeBundle, rt *route, in
 	inv.startDeadline(ctx, rt.timeout)
 	inv.input = functionInput(rt, e.FunctionCall)
 	started := clock.Mark()
-	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
+	commit, cancel := context.WithTimeout(ctx, rt.timeout+recordTimeout)
+	defer cancel()
+	_, err := r.opt.Store.Update(commit, func(tx *store.Tx) error {
 		if got.Sent {
 			return errSent
 		}
