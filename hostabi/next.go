@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"runner.example/hostabi/abi"
@@ -23,7 +24,7 @@ type Start struct {
 	Unread error
 
 	random *rand.ChaCha8
-	run    int // of the times, which the next reading is in
+	run    int // of the times, which the last reading was in
 	reads  int // of that run, in this start
 }
 
@@ -43,12 +44,15 @@ func (w *Waiting) Result(handler int) uint64 {
 	return uint64(handler)
 }
 
-// StartInput is what two starts of a program read of the host, one after the other. The second one reads the times that
-// the first one has read. They are never ahead of the machine's clocks, which the program reads in its requests.
+// StartInput is what two starts of a program read of the host. They may run side by side: the clock is read by the start
+// that is ahead, and the other one reads the same times. They are never ahead of the machine's clocks, which the
+// program reads in its requests.
 type StartInput struct {
-	seed  [32]byte // of what is read as random
-	time  time.Time
-	mark  time.Time // the same moment, of the clock behind the guest's monotonic clock
+	seed [32]byte // of what is read as random
+	time time.Time
+	mark time.Time // the same moment, of the clock behind the guest's monotonic clock
+
+	mu    sync.Mutex
 	times []timeRun
 }
 
@@ -154,20 +158,22 @@ func isName(s string) bool {
 	return s != "" && letters == "" && (s[0] < '0' || s[0] > '9')
 }
 
-// passed reads the clock: it returns how much time has passed when the first start read it, or now.
+// passed reads the clock: it returns how much time has passed when the other start made this reading, or now.
 func (s *Start) passed() time.Duration {
-	if s.run == len(s.times) {
-		now := time.Since(s.mark).Truncate(ClockGrain)
-		if s.run == 0 || s.times[s.run-1].passed != now {
-			s.times = append(s.times, timeRun{passed: now})
-			s.run++
-		}
-		s.times[s.run-1].reads++
-		return now
-	}
-	at := s.times[s.run]
-	if s.reads++; s.reads == at.reads {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch last := len(s.times) - 1; {
+	case last >= 0 && s.reads < s.times[s.run].reads: // in the same run
+	case s.run < last:
 		s.run, s.reads = s.run+1, 0
+	default: // the other start has not come here yet
+		now := time.Since(s.mark).Truncate(ClockGrain)
+		if last < 0 || s.times[last].passed != now {
+			s.times = append(s.times, timeRun{passed: now})
+			s.run, s.reads = last+1, 0
+		}
+		s.times[s.run].reads++
 	}
-	return at.passed
+	s.reads++
+	return s.times[s.run].passed
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -25,7 +26,7 @@ import (
 // a sandbox of its own. The State of package capture has the stack, and the image has the memory.
 //
 // The stack is known only if two starts left the same (see package capture), so the program starts
-// twice, and the second start reads the times and random bytes of the first.
+// twice, side by side: both starts read the same times and random bytes.
 
 // waiting is a program that waits for a request.
 type waiting struct {
@@ -68,12 +69,8 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 		}
 		return false, nil
 	}
-	input := newStartInput()
-	first, err := m.startOnce(load, input, timeout, m.engine.options.Logger)
-	if first != nil && !first.asked && !must {
-		return false, nil // it is a CGI program
-	}
-	if err != nil {
+	first, second, err := m.startTwice(load, timeout, must)
+	if err != nil || first == nil {
 		return false, err
 	}
 	kept := false
@@ -81,12 +78,8 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 		if !kept {
 			first.sandbox.discard()
 		}
+		second.sandbox.discard()
 	}()
-	second, err := m.startOnce(load, input, timeout, slog.New(slog.DiscardHandler)) // its log is the same
-	if err != nil {
-		return false, err
-	}
-	defer second.sandbox.discard()
 	state, err := capture.Compare(first.call, second.call)
 	switch {
 	case err != nil:
@@ -111,6 +104,35 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	m.pool.add(first.sandbox)
 	m.program.dropData() // it is in the image
 	return true, nil
+}
+
+// startTwice starts the program twice, side by side. It returns nil if the program is a CGI program and may be one.
+func (m *Module) startTwice(load context.Context, timeout time.Duration, must bool) (first, second *started, err error) {
+	input := newStartInput()
+	ctx, cancel := context.WithCancel(load)
+	defer cancel()
+	var secondErr error
+	var other sync.WaitGroup
+	other.Go(func() {
+		second, secondErr = m.startOnce(ctx, input, timeout, slog.New(slog.DiscardHandler)) // its log is the same
+	})
+	first, err = m.startOnce(load, input, timeout, m.engine.options.Logger)
+	cgi := first != nil && !first.asked && !must
+	if cgi || err != nil {
+		cancel()
+	}
+	other.Wait()
+	switch {
+	case err != nil && secondErr == nil:
+		second.sandbox.discard()
+	case err == nil && secondErr != nil:
+		first.sandbox.discard()
+		err = secondErr
+	}
+	if cgi {
+		return nil, nil, nil
+	}
+	return first, second, err
 }
 
 func newStartInput() *hostabi.StartInput {

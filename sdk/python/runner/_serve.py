@@ -15,8 +15,14 @@ from ._request import BodyError, Request
 APP = "/app/"
 
 
+# A start makes many objects and little garbage: collections would only cost time.
+_RARE = (100_000, 10, 10)
+
+
 def main() -> None:
     """Starts the app, and serves its requests."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_RARE)
     # The directory of this program is the first: files of the app must not hide those of packages.
     sys.path[:] = [APP + "handlers", APP + "packages", *[path for path in sys.path if path not in ("", "/app")], "/app"]
     _standard.install()
@@ -37,6 +43,8 @@ def main() -> None:
     names = "\n".join(handlers).encode()
     _standard.end_start()
     _rehearse(any(_is_async(f) or isinstance(f, _web.ASGI) for f in functions))
+    if gc.get_threshold() == _RARE:  # the app has not set another one
+        gc.set_threshold(*usual)
     gc.collect()
     gc.freeze()  # a collection in a request must not write to the objects of the start
     while True:
