@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,7 @@ func Build(ctx context.Context, o Options) (modules []*Module, warnings *Diagnos
 	if err != nil {
 		return nil, nil, err
 	}
+	o.Schema = cmp.Or(o.Schema, &schema.Schema{})
 	b := &builder{options: o}
 	if o.wants("handlers") {
 		if err := b.buildFiles(ctx, found); err != nil {
@@ -204,7 +206,7 @@ func (b *builder) build(ctx context.Context, s source) error {
 	if err := m.write(b.options.Dir); err != nil {
 		return err
 	}
-	removed, err := recordModule(b.options.Dir, s.path, m)
+	removed, err := recordModule(b.options.Dir, s.path, b.options.Schema.Python, m)
 	b.options.reportRemoved(removed)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/develop/toolchain/typescript"
 	"runner.example/internal/symbols"
-	"runner.example/schema"
 )
 
 // language builds modules of the sources of one language.
@@ -67,9 +65,9 @@ var pythonFiles = language{compile: func(b *builder, ctx context.Context, s sour
 	}
 	beside, _ := find(b.options.Dir) // which has found this source
 	m, found, err := python.Build(ctx, python.Options{
-		Dir: b.options.Dir, Schema: cmp.Or(b.options.Schema, &schema.Schema{}), Interpreter: b.options.Interpreter,
+		Dir: b.options.Dir, Schema: b.options.Schema, Interpreter: b.options.Interpreter,
 		Other: func(name string) bool { return beside.isOtherThanPython(b.options.Dir, name) },
-		Known: knownHandlers(b.options.Dir), NoStart: b.options.NoStart, CacheDir: cache, Log: b.options.log,
+		Known: knownHandlers(b.options.Dir, b.options.Schema.Python), NoStart: b.options.NoStart, CacheDir: cache, Log: b.options.log,
 	})
 	b.found.Append(found)
 	if err != nil || m == nil {

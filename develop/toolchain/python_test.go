@@ -448,3 +448,16 @@ func pythonEngine(a *pythonApp) *sandbox.Engine {
 	a.Helper()
 	return toolchaintest.NewEngine(a, sandbox.Options{})
 }
+
+// A build starts the module again if the schema gives it other environment variables.
+func TestPythonIsStartedWithItsEnvironment(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "import os\nfrom runner import handler\nrate = float(os.environ.get('RATE', '1'))\n\n@handler\ndef say_hello(req):\n    return rate\n",
+	})
+	a.build()
+	a.schema = strings.Replace(pythonSchema, "app n", `app n
+python { env: { RATE: "much" } }`, 1)
+	if got := strings.Join(a.refused(), "\n"); !strings.Contains(got, "could not convert string to float: 'much'") {
+		t.Errorf("got %s", got)
+	}
+}

@@ -30,8 +30,9 @@ type record map[string]origin
 type origin struct {
 	Source string `json:"source"` // "handlers", PythonSource, or the directory handlers/<name>
 	SHA256 string `json:"sha256"` // hexadecimal; of a directory, that of its tree
-	// Handlers are the handlers of a module in Python that was started; nil: it was not.
-	Handlers []string `json:"handlers,omitempty"`
+	// Handlers are the handlers of a module in Python that was started with Env; nil: it was not.
+	Handlers []string        `json:"handlers,omitempty"`
+	Env      []schema.EnvVar `json:"env,omitempty"`
 }
 
 // readRecord reads the record of an app. If it is missing or damaged, the record is empty,
@@ -62,8 +63,8 @@ func (r record) write(dir string) error {
 }
 
 // recordModule adds a module and its debug file to the record of an app, and removes the files that the same
-// source was built into before, under other names. It returns the removed files.
-func recordModule(dir, source string, m *Module) (removed []string, err error) {
+// source was built into before, under other names. It returns the removed files. python has the settings of a module in Python.
+func recordModule(dir, source string, python *schema.Python, m *Module) (removed []string, err error) {
 	r := readRecord(dir)
 	var names []string
 	files := []string{m.File, m.Debug}
@@ -84,7 +85,7 @@ func recordModule(dir, source string, m *Module) (removed []string, err error) {
 	}
 	if m.tree != nil {
 		module := r[names[0]]
-		module.Handlers = m.Handlers
+		module.Handlers, module.Env = m.Handlers, python.Module().Env
 		r[names[0]] = module
 	}
 	removed, err = r.sweep(dir, func(other string) bool { return !slices.Contains(names, other) && r[other].Source == source })
@@ -134,11 +135,12 @@ func (r record) sweep(dir string, stale func(name string) bool) (removed []strin
 	return removed, err
 }
 
-// knownHandlers returns the handlers of the module in Python; nil: it was not started, or is not the one that was built.
-func knownHandlers(dir string) []string {
+// knownHandlers returns the handlers of the module in Python; nil: it was not started with these settings, or is not the
+// one that was built.
+func knownHandlers(dir string, python *schema.Python) []string {
 	name := schema.PythonModule + ".wasm"
 	made := readRecord(dir)[name]
-	if sum, err := sumOf(filepath.Join(dir, "build", name)); err != nil || sum != made.SHA256 {
+	if sum, err := sumOf(filepath.Join(dir, "build", name)); err != nil || sum != made.SHA256 || !slices.Equal(made.Env, python.Module().Env) {
 		return nil
 	}
 	return made.Handlers

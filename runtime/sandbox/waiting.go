@@ -221,7 +221,7 @@ func startError(
 	case err != nil && load.Err() != nil:
 		return compile.Cancelled(load)
 	case errors.Is(err, hostabi.ErrTimeOver), errors.Is(err, hostabi.ErrCPUSpent):
-		return refuse("takes longer than %s before it waits for a request%s", timeout, last.suffix())
+		return refuse("takes longer than %s (startTimeout) before it waits for a request%s", timeout, last.suffix())
 	case refused != nil:
 		return refuse("fails before it waits for a request: %v%s", refused, last.suffix())
 	case isFault:

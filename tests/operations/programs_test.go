@@ -71,7 +71,7 @@ func TestAReleaseWhoseProgramDoesNotStartIsRefusedUnderLoad(t *testing.T) {
 		for how, want := range map[string]string{
 			"exit": "exits with status 3 before it waits for a request; its last log lines: there is no configuration",
 			"trap": "wasm error: unreachable; its last log lines: there is no configuration",
-			"loop": "takes longer than 1s before it waits for a request; its last log lines: there is no configuration",
+			"loop": "takes longer than 1s (startTimeout) before it waits for a request; its last log lines: there is no configuration",
 		} {
 			a := markedApp(t, "1009", "")
 			makeWait(t, a, "1009")

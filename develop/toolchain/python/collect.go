@@ -92,6 +92,8 @@ func (b *builder) addDir(dir, to string, skip func(name string, d fs.DirEntry) b
 		}
 		info, err := os.Stat(file)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			refuse("is a symbolic link to a file that does not exist: remove it")
 		case err != nil:
 			refuse("cannot be read: %v", errors.Unwrap(err))
 		case info.IsDir():
