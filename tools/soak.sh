@@ -96,6 +96,8 @@ part "what the host computes for handlers, in pieces" \
   tools/go.sh test -count=1 -v -timeout 10m ./hostabi -run TestLongWorkIsDoneInPieces
 part "black box: all packages of npm in the documentation" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/languages -run 'TestPackagesRunAsInNode'
+part "black box: Flask against another Python, 10,000 requests, and 200 callers without growth" \
+  tools/go.sh test -p 1 -count=1 -v -timeout 60m ./tests/languages -run 'TestFlask'
 part "black box: an identity provider changes its keys" \
   tools/go.sh test -count=1 -v -timeout 10m ./tests/sessions -run 'TestTokensOfAnOpenIDProvider'
 part "black box: callers and log readers that do not read" \

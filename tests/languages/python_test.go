@@ -15,6 +15,8 @@ import (
 	"slices"
 
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +114,43 @@ func TestFlaskAnswersAsInAnotherPython(t *testing.T) {
 	}
 }
 
+// TestFlaskDoesNotGrowUnderManyCallers: no request leaves memory, files or mappings behind, also one that fails.
+func TestFlaskDoesNotGrowUnderManyCallers(t *testing.T) {
+	t.Parallel()
+	callers, rounds, requests := 20, 4, 400
+	if harness.Soak {
+		callers, rounds, requests = 200, 10, 10_000 // some ten minutes
+	}
+	s := pythonApp(t, "flask", flaskSchema, "", flaskPackages...).Serve()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	var was []harness.Resources
+	for round := range rounds {
+		var left atomic.Int64
+		left.Store(int64(requests))
+		var all sync.WaitGroup
+		for caller := range callers {
+			random := rand.New(rand.NewPCG(seed, uint64(round*callers+caller)))
+			all.Go(func() {
+				for left.Add(-1) >= 0 {
+					method, path, body, headers := flaskRequest(random)
+					if got := send(t, s.URL+path, method, body, headers); strings.HasPrefix(got, "503") {
+						t.Errorf("%s %s: %s", method, path, got)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		was = append(was, s.Resources())
+	}
+	t.Logf("after each %d requests: %+v", requests, was)
+	early, late := was[1], was[rounds-1] // the first round makes the sandboxes
+	if late.Bytes > early.Bytes+early.Bytes/5 || late.Files > early.Files+callers || late.Mappings > early.Mappings+early.Mappings/5 {
+		t.Errorf("the server grows: %+v", was)
+	}
+}
+
 // nativeFlask starts the application in the Python of this machine, and returns its URL.
 func nativeFlask(t *testing.T) string {
 	t.Helper()
@@ -167,6 +206,9 @@ func flaskRequest(random *rand.Rand) (method, path, body string, headers []strin
 	}
 }
 
+// plain sends requests without changing them.
+var plain = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 300}
+
 // send sends a request and returns its status, the headers that an application sets, and the body.
 func send(t *testing.T, url, method, body string, headers []string) string {
 	t.Helper()
@@ -178,7 +220,7 @@ func send(t *testing.T, url, method, body string, headers []string) string {
 		name, value, _ := strings.Cut(h, ": ")
 		request.Header.Set(name, value)
 	}
-	response, err := (&http.Transport{DisableCompression: true}).RoundTrip(request)
+	response, err := plain.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
 	}
