@@ -73,6 +73,9 @@ func copyPackage(t *testing.T, from, to string) {
 
 var flaskPackages = []string{"flask", "werkzeug", "jinja2", "click", "itsdangerous", "markupsafe"}
 
+// A password is hashed for a second of CPU time, on a machine that does other work too.
+const flaskSettings = "[runtime]\ntimeout = \"60s\"\n"
+
 const flaskSchema = `app shop
 entity Order {
   id: id
@@ -90,7 +93,7 @@ routes("/", auth: none, rateLimit: none) {
 // machine, which must answer the same.
 func TestFlaskAnswersAsInAnotherPython(t *testing.T) {
 	t.Parallel()
-	a := pythonApp(t, "flask", flaskSchema, "", flaskPackages...)
+	a := pythonApp(t, "flask", flaskSchema, flaskSettings, flaskPackages...)
 	s := a.Serve()
 	native := nativeFlask(t)
 	seed := uint64(time.Now().UnixNano())
@@ -121,7 +124,7 @@ func TestFlaskDoesNotGrowUnderManyCallers(t *testing.T) {
 	if harness.Soak {
 		callers, rounds, requests = 200, 10, 10_000 // some ten minutes
 	}
-	s := pythonApp(t, "flask", flaskSchema, "", flaskPackages...).Serve()
+	s := pythonApp(t, "flask", flaskSchema, flaskSettings, flaskPackages...).Serve()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	var was []harness.Resources
