@@ -73,8 +73,8 @@ func copyPackage(t *testing.T, from, to string) {
 
 var flaskPackages = []string{"flask", "werkzeug", "jinja2", "click", "itsdangerous", "markupsafe"}
 
-// A password is hashed for a second of CPU time, on a machine that does other work too.
-const flaskSettings = "[runtime]\ntimeout = \"60s\"\n"
+// A password is hashed for a second of CPU time, on a machine that does other work too, and many callers wait.
+const flaskSettings = "[runtime]\ntimeout = \"60s\"\n[sandbox]\nqueue_wait = \"60s\"\n"
 
 const flaskSchema = `app shop
 entity Order {
