@@ -63,7 +63,7 @@ func TestAProgramThatCannotBeContinuedIsRefused(t *testing.T) {
 	needCapture(t)
 	ends := newEngine(t, sandbox.Options{MemoryBytes: 64 << 20, TotalMemoryBytes: 128 << 20})
 	endless := newEngine(t, sandbox.Options{InitTime: 300 * time.Millisecond}) // for starts that never end
-	const late = "takes longer than 300ms before it waits for a request"
+	const late = "takes longer than 300ms (startTimeout) before it waits for a request"
 	const cannot = "waits for requests, and cannot be continued: "
 	for name, row := range map[string]struct{ start, functions, want string }{
 		"in _initialize":                   {"", `(func (export "_initialize") (call $wait))`, "calls request_next before _start: call it in _start, or in what _start calls"},
