@@ -131,8 +131,9 @@ func responseError(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	}
 	c.moved += len(code) + len(message)
+	failed := string(code) == string(fault.HandlerFailed) // then its headers belong to an answer that was not sent
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool {
-		return strings.EqualFold(string(h.Name), "content-type")
+		return failed || strings.EqualFold(string(h.Name), "content-type")
 	})
 	if c.blameCaller(status, code, message) {
 		return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, NamedTuple, Self
 
 from . import _host, _values
@@ -172,22 +173,32 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
 
     def as_page(self) -> Operation[Any]:
         """The rows with their cursor, as the body of a response."""
-        return _Sent(self, 0)
+        return _Sent(self)
 
     def as_first(self) -> Operation[R]:
         """The first row, as the body of a response."""
-        return _Sent(self.limit(1), 2)
+        return _First(self.limit(1))
 
 
 class _Sent(Operation[Any]):
-    __slots__ = ("_of", "_part")
+    __slots__ = ("_of",)
 
-    def __init__(self, of: Selection[Any], part: int) -> None:
+    def __init__(self, of: Selection[Any]) -> None:
         self._of = of
-        self._part = part  # type: ignore[misc]
 
     def _run(self) -> bytes:
         return self._of._run()
+
+
+class _First(_Sent):
+    __slots__ = ()
+    _part = 2
+
+    def _run(self) -> bytes:
+        result = self._of._run()
+        if not json.loads(result)["rows"]:
+            raise _host.HostError("not_found", f"no row of {self._of._args['from']} is like that", "query")
+        return result
 
 
 def _included(relation: str, fields: tuple[str, ...], query: Callable[[Any], Selection[Any]] | None) -> dict[str, Any]:

@@ -155,18 +155,17 @@ def send(given: Any) -> None:
     """Answers with what a handler returned."""
     response = given if isinstance(given, Response) else _plain(given)
     body = response.body
-    if response.message is None and not isinstance(body, (Operation, bytes, bytearray, memoryview)):
-        # Before the headers: the answer to a body that cannot be sent must not have them.
+    # Before the headers: the answer to a body that cannot be sent, or to an operation that fails, must not have them.
+    if isinstance(body, Operation):
+        body._run()
+    elif response.message is None and not isinstance(body, (bytes, bytearray, memoryview)):
         body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, _unfit)
     for name, value in response.headers:
         set_header(name, value)
     if response.message is not None:
         send_error(response.status, "", response.message)
     elif isinstance(body, Operation):
-        body._run()
         refused, _ = _host.message("response_send_result", response.status, body._part)
-        if refused == "not_found":
-            raise _host.HostError("not_found", "no row is like that", "query")
         if refused != "ok":
             _refused(refused, f"answer with status {response.status} and the last result")
     else:
