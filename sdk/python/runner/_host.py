@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 ErrorCode = Literal["not_found", "invalid", "denied", "conflict", "too_large", "limit", "unavailable", "deadline", "internal"]
 
@@ -23,7 +23,10 @@ def _open() -> int:
 class HostError(Exception):
     """A failed operation. `op` is its name, such as "query"."""
 
+    last: ClassVar[HostError | None] = None  # of this request
+
     def __init__(self, code: str, message: str = "", op: str | None = None) -> None:
+        HostError.last = self
         super().__init__(f"{code}: {message}" if message else code)
         self.code: ErrorCode = code  # type: ignore[assignment]
         self.message = message

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     Answer = Response[T] | Operation[T] | T | Awaitable[Response[T] | Operation[T] | T]
 
 
-class Abort(Exception):
-    """Ends a handler with an answer: see abort."""
+class Abort(BaseException):
+    """Ends a handler with an answer: see abort. It is not an Exception, so that "except Exception" in a web framework, or in
+    the handler, does not make an error of it."""
 
     def __init__(self, response: Response[Any]) -> None:
         super().__init__(f"the handler answers {response.status}")
@@ -61,7 +62,10 @@ def _refused(status: str, what: str) -> None:
 
 
 def abort(response: Response[Any]) -> NoReturn:
-    """Ends the handler with an answer, from any depth of calls: abort(not_found("no such order"))."""
+    """Ends the handler with an answer, from any depth of calls: abort(not_found("no such order")).
+
+    "except Exception" does not catch it, and "finally" runs.
+    """
     raise Abort(response)
 
 

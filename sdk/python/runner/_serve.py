@@ -147,22 +147,16 @@ def _serve(function: Callable[..., Any]) -> None:
             given = _web.run(given)
         if given is not _web.ANSWERED:
             _response.send(given)
-    except _response.Abort as end:
-        _query.waiting.clear()
-        _answer_or_fail(lambda: _response.send(end.response))
-    except BodyError as error:
-        _query.waiting.clear()
-        _answer_or_fail(lambda: _response.send_error(400, error.code, str(error)))
-    except _host.HostError as error:
-        _query.waiting.clear()
-        known = _ANSWERS.get(error.code) if error.op is None or _of_caller(error.op) else None
-        if known:
-            _answer_or_fail(lambda: _response.send_error(known[0], known[1], error.message))
-        else:
-            _fail(error)
     except BaseException as error:
         _query.waiting.clear()
-        _fail(error)
+        answer = answer_to(error)
+        if answer is None:
+            _fail(error)
+            return
+        try:
+            answer()
+        except BaseException as failure:
+            _fail(failure)
 
 
 # The answer to an error of an operation on rows or keys that the handler did not catch: it
@@ -176,11 +170,20 @@ def _of_caller(op: str) -> bool:
     )
 
 
-def _answer_or_fail(answer: Callable[[], None]) -> None:
-    try:
-        answer()
-    except BaseException as error:
-        _fail(error)
+def answer_to(error: BaseException) -> Callable[[], None] | None:
+    """What answers an error that was not caught; None: the handler has failed."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # of asyncio.TaskGroup
+        error = error.exceptions[0]
+    if isinstance(error, _response.Abort):
+        response = error.response
+        return lambda: _response.send(response)
+    if isinstance(error, BodyError):
+        status, code, message = 400, error.code, str(error)
+    elif isinstance(error, _host.HostError) and error.code in _ANSWERS and (error.op is None or _of_caller(error.op)):
+        (status, code), message = _ANSWERS[error.code], error.message
+    else:
+        return None
+    return lambda: _response.send_error(status, code, message)
 
 
 def _fail(error: BaseException) -> None:

@@ -8,7 +8,7 @@ import types
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
-from . import _context, _log, _query
+from . import _context, _host, _log, _query
 
 if TYPE_CHECKING:
     from importlib.abc import Loader
@@ -261,4 +261,5 @@ def begin() -> None:
     if numpy is not None:
         numpy.seed()
     _context._context = None
+    _host.HostError.last = None
     _query.waiting.clear()

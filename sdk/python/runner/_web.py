@@ -55,7 +55,21 @@ def _address(request: Request, headers: list[tuple[str, str]]) -> tuple[str, str
     return (name, port) if colon and port.isdigit() else (host, "80")
 
 
+def _raise_refusal() -> None:
+    """Raises the last error of an operation again if the framework has caught it, and a handler's answer to it is not 500."""
+    from ._serve import APP, answer_to
+
+    error = _host.HostError.last
+    if error is None or error.__traceback__ is None or answer_to(error) is None:
+        return
+    caught_in = error.__traceback__.tb_frame.f_code.co_filename  # a traceback begins with the function that has caught it
+    if caught_in.startswith(APP + "packages/"):
+        raise error
+
+
 def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    if status == 500:
+        _raise_refusal()
     typed = False
     for name, value in headers:
         lower = name.lower()
@@ -259,10 +273,10 @@ class ASGI(Application):
         try:
             await self.app(scope, receive, send)
         except Exception as error:
-            if not ended.is_set() or status < 400:  # below 400 the request would commit
-                raise
-            from ._serve import report
+            from ._serve import answer_to, report
 
+            if not ended.is_set() or status < 400 or answer_to(error):  # below 400 the request would commit
+                raise
             _host.log(_host.REPORT, report(error))  # of Starlette, which raises it again after its page
         if not ended.is_set():
             raise AssertionError("the application has not ended its response" if status else "the application has sent no response")
