@@ -100,6 +100,7 @@ func requestBody(c *Call, g guest) int32 {
 type contextJSON struct {
 	RequestID string   `json:"requestId"`
 	Route     string   `json:"route"`
+	Scheme    string   `json:"scheme"`
 	Auth      authJSON `json:"auth"`
 	Deadline  string   `json:"deadline,omitempty"`
 	Job       *abi.Job `json:"job,omitempty"`
@@ -132,6 +133,7 @@ func (c *Call) describe() contextJSON {
 	d := contextJSON{
 		RequestID: c.Request.ID,
 		Route:     c.Request.Route,
+		Scheme:    "http",
 		Job:       c.Request.Job,
 		Auth: authJSON{
 			Kind:       c.Caller.Kind.String(),
@@ -144,6 +146,9 @@ func (c *Call) describe() contextJSON {
 			Metadata:   c.Caller.Metadata,
 			Claims:     c.Caller.Claims,
 		},
+	}
+	if c.Request.Secure {
+		d.Scheme = "https"
 	}
 	if end, ok := c.Context.Deadline(); ok {
 		d.Deadline = end.UTC().Format("2006-01-02T15:04:05.000Z")

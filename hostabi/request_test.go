@@ -104,8 +104,12 @@ func TestTheContextHasTheCallerAndTheDeadline(t *testing.T) {
 		g := newGuest(t, hostabi.Limits{})
 		ctx, cancel := context.WithDeadline(context.Background(), end)
 		defer cancel()
+		scheme := "http"
+		if g.call.Request.Secure = row.who.Kind == caller.Session; g.call.Request.Secure {
+			scheme = "https"
+		}
 		g.call.Context, g.call.Caller = ctx, row.who
-		want := `{"requestId":"01j000000000000000000000aa","route":"/v1/things/:id","auth":` + row.auth + `,"deadline":"2030-01-02T03:04:05.678Z"}`
+		want := `{"requestId":"01j000000000000000000000aa","route":"/v1/things/:id","scheme":"` + scheme + `","auth":` + row.auth + `,"deadline":"2030-01-02T03:04:05.678Z"}`
 		for range 2 {
 			if got, n := g.get("context"); got != want || int(n) != len(want) {
 				t.Errorf("context is %d\n%s, want\n%s", n, got, want)

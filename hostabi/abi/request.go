@@ -11,6 +11,8 @@ type Pair struct{ Name, Value []byte }
 type Request struct {
 	// ID is made by the host: a lower-case ULID.
 	ID string
+	// Secure: the client has sent it over HTTPS, to this server or to a trusted proxy.
+	Secure bool
 	// Method and Path are as received; Path is the raw target without the query.
 	Method, Path []byte
 	// Route is the template of the matched route: "/v1/orders/:id".

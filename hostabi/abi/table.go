@@ -66,7 +66,7 @@ func Functions() []Function {
 			"all of kind 0 params, 1 query, 2 headers: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
 		{"request_body", []Param{{"offset", Number}, buffer}, true, "the exact bytes; returns how many remain from `offset`"},
 		{"context", []Param{buffer}, true,
-			"JSON: `requestId`, `route`, `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
+			"JSON: `requestId`, `route`, `scheme` (`http` or `https`, [as the client used it](../proxy.md)), `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
 		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true,
 			"the answer, status 200–599; a second one is `invalid`"},

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
@@ -107,6 +108,22 @@ func (x *Exchange) Address() netip.Addr {
 		}
 	}
 	return clientOf(x.conn.peer, x.srv.live.Load().proxies, hops)
+}
+
+// secure reports whether the client has sent the request over HTTPS. A trusted proxy says so in the last
+// X-Forwarded-Proto.
+func (x *Exchange) secure() bool {
+	secure := x.conn.tls != nil
+	if !x.conn.trusted {
+		return secure
+	}
+	for _, l := range x.headers.lines {
+		if string(l.Name) == "x-forwarded-proto" {
+			last := trimBlanks(l.Value[bytes.LastIndexByte(l.Value, ',')+1:])
+			secure = bytes.EqualFold(last, []byte("https"))
+		}
+	}
+	return secure
 }
 
 // Credentials returns what the request presents.

@@ -48,6 +48,7 @@ func (x *Exchange) makeRoom() {
 // BuildHeaders fills Request.Headers: lines of one name are joined, at the position of the
 // first.
 func (x *Exchange) BuildHeaders() {
+	x.Request.Secure = x.secure()
 	x.Request.Headers = x.Request.Headers[:0]
 	for i, l := range x.headers.lines {
 		if x.seenBefore(i) || x.hidden(l.Name) {

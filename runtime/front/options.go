@@ -26,8 +26,8 @@ type Options struct {
 	// every port, or ["api.example.com:8443"] for one port. Upper and lower case are
 	// equal. Empty: all.
 	Hosts []string `toml:"front.hosts" reload:"true"`
-	// TrustedProxies are the networks whose X-Forwarded-For is used, such as
-	// ["10.0.0.0/8"].
+	// TrustedProxies are the networks whose X-Forwarded-For and X-Forwarded-Proto are used, such
+	// as ["10.0.0.0/8"].
 	TrustedProxies []netip.Prefix `toml:"front.trusted_proxies" reload:"true"`
 	// TLSCert is the path of a certificate chain in PEM form. With it and TLSKey the server
 	// accepts only HTTPS, with TLS 1.2 or later. Relative paths start from the app directory.

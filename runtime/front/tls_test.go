@@ -54,6 +54,9 @@ func TestBodiesAndAnswersOfEverySizeAreEncrypted(t *testing.T) {
 			x.Refuse(err, front.Extra{})
 			return
 		}
+		if x.BuildHeaders(); !x.Request.Secure {
+			t.Error("a request over TLS is not secure")
+		}
 		x.Send(&abi.Response{Status: 200, Body: bytes.Clone(x.Request.Body)})
 	})
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}

@@ -439,3 +439,32 @@ func TestTheClientIsTheLastHopThatTrustedProxiesSaw(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSchemeIsTheOneThatTheClientUsed(t *testing.T) {
+	scheme := func(x *front.Exchange) {
+		x.BuildHeaders()
+		x.Send(text(200, fmt.Sprint(x.Request.Secure)))
+	}
+	trusted := front.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	for _, row := range []struct {
+		options front.Options
+		headers string
+		want    string
+	}{
+		{front.Options{}, "", "false"},
+		{front.Options{}, "X-Forwarded-Proto: https\r\n", "false"},
+		{trusted, "", "false"},
+		{trusted, "X-Forwarded-Proto: https\r\n", "true"},
+		{trusted, "X-Forwarded-Proto: HTTPS \r\n", "true"},
+		{trusted, "X-Forwarded-Proto: https, http\r\n", "false"},
+		{trusted, "X-Forwarded-Proto: http\r\nX-Forwarded-Proto: http, https\r\n", "true"},
+		{trusted, "X_Forwarded_Proto: https\r\n", "false"},
+	} {
+		s := newStage()
+		startOn(t, s, row.options, scheme)
+		out := s.play("GET / HTTP/1.1\r\nHost: a\r\n"+row.headers+"\r\n", 0)
+		if got := summary(t, out); len(got) != 1 || got[0] != "200 "+row.want {
+			t.Errorf("%q: got %q, want %s", row.headers, got, row.want)
+		}
+	}
+}

@@ -217,8 +217,8 @@ func (p *proxied) do(c *http.Client, method, path, body string, headers ...strin
 func (p *proxied) passesRequestsOn(key, session string) {
 	p.t.Helper()
 	c := p.client("127.0.0.2")
-	d := harness.ReadDump(p.t, p.do(c, "GET", "/v1/dump?a=%2F&b=%C3%BC", ""))
-	if d.Header("host") != proxiedHost || d.Path != "/v1/dump" || len(d.Query) != 2 || d.Query[0] != [2]string{"a", "/"} || d.Query[1] != [2]string{"b", "ü"} {
+	d := harness.ReadDump(p.t, p.do(c, "GET", "/v1/dump?a=%2F&b=%C3%BC", "", "X-Forwarded-Proto: http"))
+	if d.Header("host") != proxiedHost || d.Context.Scheme != "https" || d.Path != "/v1/dump" || len(d.Query) != 2 || d.Query[0] != [2]string{"a", "/"} || d.Query[1] != [2]string{"b", "ü"} {
 		p.t.Errorf("the handler got %+v", d)
 	}
 	for _, credential := range []string{"Authorization: Bearer " + key, "X-API-Key: " + key} {

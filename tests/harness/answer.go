@@ -101,8 +101,8 @@ type Dump struct {
 	Params, Query, Headers [][2]string
 	Body                   string
 	Context                struct {
-		RequestID, Route, Deadline string
-		Auth                       map[string]any
+		RequestID, Route, Scheme, Deadline string
+		Auth                               map[string]any
 	}
 }
 

@@ -35,6 +35,7 @@ hono.use("*", async (c, next) => {
 });
 hono.use("/shared/*", cors(), logger());
 hono.get("/hello/:name", (c) => c.json({ hello: c.req.param("name"), q: c.req.queries("q") ?? [] }));
+hono.get("/origin", (c) => c.text(new URL(c.req.url).origin));
 hono.get("/page", (c) => c.html("<p>hé</p>"));
 hono.get("/shared/data", (c) => c.text("shared"));
 hono.get("/away", (c) => c.redirect("/page"));
@@ -57,7 +58,7 @@ func TestAHonoAppRunsBehindARestRoute(t *testing.T) {
 	if err != nil {
 		t.Fatalf("tools/fetch-hono.sh: %v", err)
 	}
-	a := harness.NewApp(t, honoSchema, "")
+	a := harness.NewApp(t, honoSchema, "[front]\ntrusted_proxies = [\"127.0.0.1\"]\n")
 	a.Write("handlers/app.ts", honoApp)
 	if err := os.CopyFS(a.Path("node_modules/hono"), os.DirFS(strings.TrimSpace(string(hono)))); err != nil {
 		t.Fatal(err)
@@ -68,6 +69,9 @@ func TestAHonoAppRunsBehindARestRoute(t *testing.T) {
 	s.Matches(201, `\{"id":"[0-9a-z]{26}","text":"a"\}`, "POST", "/notes", `{"text":"a"}`, "")
 	s.Matches(200, `\["a"\]`, "GET", "/notes", "", "")
 	s.Matches(204, ``, "DELETE", "/notes", "", "")
+	if got := s.Do("GET", "/origin", "", "X-Forwarded-Proto: https"); got.Body != "https://"+s.Addr {
+		t.Errorf("behind a proxy with HTTPS: %+v", got)
+	}
 	s.Matches(404, `404 Not Found`, "GET", "/nothing", "", "")
 	s.Matches(500, `Internal Server Error`, "GET", "/boom", "", "")
 	if page := s.Get("/page", ""); page.Body != "<p>hé</p>" || page.Header.Get("Content-Type") != "text/html; charset=UTF-8" || page.Header.Get("X-Seen") != "/page" {

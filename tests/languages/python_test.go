@@ -284,14 +284,21 @@ routes("/", auth: none, rateLimit: none) {
   ANY /header/* -> in_header
   ANY /half/*   -> in_half
 }
-`, "", "bottle.py", "starlette", "anyio", "sniffio", "idna", "typing_extensions.py")
+`, "[front]\ntrusted_proxies = [\"127.0.0.1\"]\n", "bottle.py", "starlette", "anyio", "sniffio", "idna", "typing_extensions.py")
 	s := a.Serve()
 	s.Matches(200, "hello ada", "GET", "/bottle/hello/ada", "", "")
 	upload := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--b--\r\n"
 	if got := s.Do("POST", "/bottle/upload", upload, "Content-Type: multipart/form-data; boundary=b"); got.Body != `{"name": "a.txt", "bytes": 5}` {
 		t.Errorf("an upload: %+v", got)
 	}
-	s.Matches(200, `\{"path":"/star/","q":\["1","x y"\],"started":\[0\],"item":"/star/item/3"\}`, "GET", "/star/?q=1&q=x%20y", "", "")
+	const https = "X-Forwarded-Proto: https"
+	if got := s.Do("GET", "/bottle/url", "", https); got.Body != "https://"+s.Addr+"/bottle/url" {
+		t.Errorf("the URL behind a proxy with HTTPS: %+v", got)
+	}
+	if got := s.Do("GET", "/star/", "", https); !strings.Contains(got.Body, `"url":"https://`+s.Addr+`/star/"`) {
+		t.Errorf("the URL behind a proxy with HTTPS: %+v", got)
+	}
+	s.Matches(200, `\{"url":"http://127.0.0.1:\d+/star/\?q=1&q=x\+y","path":"/star/","q":\["1","x y"\],"started":\[0\],"item":"/star/item/3"\}`, "GET", "/star/?q=1&q=x%20y", "", "")
 	s.Matches(200, "4 5", "POST", "/star/item/4", "hello", "")
 	s.Matches(200, "done at once", "GET", "/star/thread", "", "")
 	s.Matches(404, "Not Found", "GET", "/star/nothing", "", "")

@@ -52,6 +52,11 @@ class Context:
         """The template of the matched route: /v1/orders/:id."""
         return self._read["route"]
 
+    @property
+    def scheme(self) -> Literal["http", "https"]:
+        """What the client has sent the request with, as the runner or a trusted proxy knows it."""
+        return self._read["scheme"]
+
     @cached_property
     def auth(self) -> Auth:
         a = self._read["auth"]

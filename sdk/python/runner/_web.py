@@ -49,10 +49,16 @@ def _split(request: Request) -> tuple[str, bytes]:
     return prefix, unquote_to_bytes(path[len(prefix) :])
 
 
-def _address(request: Request, headers: list[tuple[str, str]]) -> tuple[str, str]:
+def _origin(headers: list[tuple[str, str]]) -> tuple[str, str, str]:
+    """The scheme, the name and the port that the client has used."""
+    scheme = _context.context().scheme
     host = next((value for name, value in headers if name == "host"), "localhost")
     name, colon, port = host.rpartition(":")
-    return (name, port) if colon and port.isdigit() else (host, "80")
+    return (scheme, name, port) if colon and port.isdigit() else (scheme, host, "443" if scheme == "https" else "80")
+
+
+# That of the requests of the start.
+_START = ("http", "localhost", "80")
 
 
 def _raise_refusal() -> None:
@@ -93,7 +99,7 @@ class WSGI(Application):
     def start(self) -> None:
         for path in self.warm:
             path, _, query = path.partition("?")
-            self._run(_environ("GET", "", path.encode(), query, [("host", "localhost")], b"", ("localhost", "80")))
+            self._run(_environ("GET", "", path.encode(), query, [("host", "localhost")], b"", _START))
 
     def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         answer: list[Any] = []
@@ -120,7 +126,7 @@ class WSGI(Application):
         headers = _pairs(2)
         prefix, path = _split(request)
         query = _query_string()
-        environ = _environ(request.method, prefix, path, query, headers, request.body, _address(request, headers))
+        environ = _environ(request.method, prefix, path, query, headers, request.body, _origin(headers))
         auth = _context.context().auth
         if auth.kind != "anonymous":
             environ["REMOTE_USER"] = auth.user_id or auth.key_id or "system"
@@ -145,7 +151,7 @@ def _query_string() -> str:
 
 
 def _environ(
-    method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], body: bytes, address: tuple[str, str]
+    method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], body: bytes, origin: tuple[str, str, str]
 ) -> dict[str, Any]:
     from urllib.parse import unquote_to_bytes
 
@@ -154,11 +160,11 @@ def _environ(
         "SCRIPT_NAME": unquote_to_bytes(prefix).decode("latin-1"),
         "PATH_INFO": path.decode("latin-1"),
         "QUERY_STRING": query,
-        "SERVER_NAME": address[0],
-        "SERVER_PORT": address[1],
+        "SERVER_NAME": origin[1],
+        "SERVER_PORT": origin[2],
         "SERVER_PROTOCOL": "HTTP/1.1",
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": "http",
+        "wsgi.url_scheme": origin[0],
         "wsgi.input": io.BytesIO(body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": False,
@@ -191,7 +197,7 @@ class ASGI(Application):
         run(self._lifespan())
         for path in self.warm:
             path, _, query = path.partition("?")
-            run(self._run(self._scope("GET", "", path.encode(), query, [("host", "localhost")], ("localhost", "80")), b""))
+            run(self._run(self._scope("GET", "", path.encode(), query, [("host", "localhost")], _START), b""))
 
     async def _lifespan(self) -> None:
         """Tells the application that it starts. It is not told that it ends, since a sandbox has no end."""
@@ -228,14 +234,14 @@ class ASGI(Application):
             raise RuntimeError(f"the application has not started: {event.get('message', '')}")
 
     def _scope(
-        self, method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], address: tuple[str, str]
+        self, method: str, prefix: str, path: bytes, query: str, headers: list[tuple[str, str]], origin: tuple[str, str, str]
     ) -> dict[str, Any]:
         whole = (path if _without_root() else prefix.encode() + path).decode("utf-8", "replace")
         return {
-            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method, "scheme": "http",
-            "path": whole, "raw_path": whole.encode(), "root_path": prefix, "query_string": query.encode(),
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method,
+            "scheme": origin[0], "path": whole, "raw_path": whole.encode(), "root_path": prefix, "query_string": query.encode(),
             "headers": [(name.encode("latin-1"), value.encode("utf-8")) for name, value in headers],
-            "client": None, "server": (address[0], int(address[1])), "state": dict(self.state), "extensions": {},
+            "client": None, "server": (origin[1], int(origin[2])), "state": dict(self.state), "extensions": {},
         }
 
     async def _run(self, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
@@ -286,7 +292,7 @@ class ASGI(Application):
         request = Request()
         headers = _pairs(2)
         prefix, path = _split(request)
-        scope = self._scope(request.method, prefix, path, _query_string(), headers, _address(request, headers))
+        scope = self._scope(request.method, prefix, path, _query_string(), headers, _origin(headers))
         scope["raw_path"] = request.path.encode()
         _send(*run(self._run(scope, request.body)))
         return ANSWERED

@@ -84,6 +84,7 @@ const client = {
 interface Facts {
   requestId: string;
   route: string;
+  scheme: string;
   deadline: string;
   job?: { id: string; attempt: number; scheduledFor: string };
   auth: Record<string, unknown>;
@@ -108,6 +109,10 @@ class Context {
   }
   get route(): string {
     return this.#read().route;
+  }
+  /** Of the URL that the client has used: http or https. */
+  get scheme(): string {
+    return this.#read().scheme;
   }
   get deadline(): Date {
     return new Date(this.#read().deadline);

@@ -1,6 +1,7 @@
 // Handlers that are functions from a Request to a Response of the Fetch Standard, as the
 // frameworks for workers have them.
 
+import { getContext } from "./context.ts";
 import { refusal, runner } from "./host.ts";
 import { type RouteRequest } from "./request.ts";
 
@@ -35,7 +36,6 @@ function requestOf(req: RouteRequest): Request {
   const pairs = runner.host.request_pairs(1);
   if (typeof pairs === "number") throw refusal(pairs);
   const query = new URLSearchParams(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1]] as [string, string]] : [])));
-  const scheme = headers["x-forwarded-proto"] === "https" ? "https" : "http";
-  const url = `${scheme}://${headers.host ?? "localhost"}${path}${query.size > 0 ? `?${query}` : ""}`;
+  const url = `${getContext().scheme}://${headers.host ?? "localhost"}${path}${query.size > 0 ? `?${query}` : ""}`;
   return new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
 }

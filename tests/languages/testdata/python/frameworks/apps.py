@@ -17,6 +17,11 @@ def hello(name):
     return bottle.template("hello {{name}}", name=name)
 
 
+@first.get("/url")
+def url():
+    return bottle.request.url
+
+
 @first.post("/upload")
 def upload():
     f = bottle.request.files.get("file")
@@ -33,7 +38,7 @@ async def start():
 async def home(request):
     await asyncio.gather(asyncio.sleep(0.01), asyncio.sleep(0.01))
     return JSONResponse({
-        "path": request.url.path, "q": request.query_params.getlist("q"), "started": started, "item": str(request.url_for("item", id=3).path),
+        "url": str(request.url), "path": request.url.path, "q": request.query_params.getlist("q"), "started": started, "item": str(request.url_for("item", id=3).path),
     })
 
 
