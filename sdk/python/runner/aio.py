@@ -84,20 +84,32 @@ asyncio.set_event_loop_policy(_Policy())
 _loop = _Loop()
 
 
+# How many seconds tasks have to end after they were cancelled.
+_CANCEL_SECONDS = 1.0
+
+
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine to its end. Tasks that it leaves are cancelled."""
     asyncio.set_event_loop(_loop)
     try:
         return _loop.run_until_complete(coroutine)
     finally:
-        left = [task for task in asyncio.all_tasks(_loop) if task not in _kept]
+        left = asyncio.all_tasks(_loop) - _kept
         for task in left:
             task.cancel()
         if left:
-            _loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            _loop.run_until_complete(_ended(left))
 
 
-# Tasks of the start, which go on in each request.
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    """Waits for tasks that were cancelled. One that goes on all the same is left, with a warning."""
+    _, left = await asyncio.wait(tasks, timeout=_CANCEL_SECONDS)
+    _kept.update(left)
+    for task in list(left)[:3]:
+        _host.log(_host.WARN, f"the task {task.get_name()} of {task.get_coro()} did not end {_CANCEL_SECONDS:g}s after it was cancelled, and was left")
+
+
+# Tasks that go on when a coroutine has ended: those of the start, and those that ignore that they are cancelled.
 _kept: set[asyncio.Task[Any]] = set()
 
 
