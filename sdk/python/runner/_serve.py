@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import re
 import sys
 from types import CoroutineType, TracebackType
 from typing import Any, Callable, NoReturn
@@ -249,6 +250,10 @@ def report(error: BaseException) -> str:
     return "\n".join([*lines, *_frames(error.__traceback__)])
 
 
+# The beginning of a line that the host takes for a frame.
+_FRAME = re.compile("\n(?= *at )")
+
+
 def _title(error: BaseException) -> str:
     try:
         text = str(error)
@@ -259,7 +264,7 @@ def _title(error: BaseException) -> str:
         name = f"{type(error).__module__}.{name}"
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{error.msg} ({error.filename.removeprefix(APP)}:{error.lineno}:{error.offset})"
-    return f"{name}: {text}" if text else name
+    return _FRAME.sub("\n| ", f"{name}: {text}" if text else name)
 
 
 def _file(name: str) -> str:
