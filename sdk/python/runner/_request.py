@@ -211,7 +211,7 @@ def _parts(form: Form, content_type: str, body: bytes) -> None:
             try:
                 form.fields.setdefault(name, []).append(data.decode())
             except UnicodeDecodeError:
-                raise BodyError("bad_request", f"the field {name} of the form is not UTF-8") from None
+                raise BodyError("bad_request", f"the field {name:.80} of the form is not UTF-8") from None
 
 
 def _refuse(name: str) -> Any:

@@ -149,8 +149,10 @@ def deliver(status: int, body: bytes) -> None:
 
 
 def send_error(status: int, code: str, message: str) -> None:
-    data = code.encode() + b"\n" + message.encode("utf-8", "replace")
-    refused, _ = _host.message("response_error", status, data=data)
+    text = message.encode("utf-8", "replace")
+    refused, _ = _host.message("response_error", status, data=code.encode() + b"\n" + text)
+    if refused == "too_large":
+        _refused(refused, f"answer with an error of status {status} and a message of {len(text)} bytes, of which 8 KiB are allowed")
     if refused != "ok":
         _refused(refused, f"answer with an error of status {status}")
 
