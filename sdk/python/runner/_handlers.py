@@ -59,8 +59,13 @@ def camel(name: str) -> str:
 
 def named(known: list[str]) -> dict[str, Callable[..., Any]]:
     """The handlers with the names that the schema has for them."""
-    all: dict[str, Callable[..., Any]] = {}
-    for name, function in functions.items():
+    names: dict[str, str] = {}  # in Python, by those in the schema
+    for name in functions:
         other = camel(name)
-        all[other if name not in known and other in known and other not in functions else name] = function
-    return all
+        served = other if name not in known and other in known and other not in functions else name
+        first = names.setdefault(served, name)
+        if first != name:
+            raise ValueError(
+                f"handler {served} is defined twice: as {first} in {_place(functions[first])} and as {name} in {_place(functions[name])}"
+            )
+    return {served: functions[name] for served, name in names.items()}
