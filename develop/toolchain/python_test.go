@@ -287,6 +287,23 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 			t.Errorf("%q: there is a module", source)
 		}
 	}
+	a.write("handlers/a.py", "x = 1\n")
+	const two = "from runner import handler\n@handler\ndef say_hello(req): return 1\n@handler\ndef say__hello(req): return 2\n"
+	for file, want := range map[string]string{
+		"json.py":            "handlers/json.py hides the module json of Python: rename it",
+		"json/__init__.py":   "handlers/json hides the module json of Python: rename it",
+		"runner/__init__.py": "handlers/runner hides the module runner: rename it",
+		"a/__init__.py":      "handlers/a/ hides handlers/a.py: rename one of them",
+		"a.b.py":             "handlers/a.b.py is not the name of a module: remove the dots before .py",
+		"two.py":             "handler sayHello is defined twice: as say_hello in handlers/two.py:2 and as say__hello in handlers/two.py:4",
+	} {
+		a.write("handlers/"+file, two)
+		if got := a.refused(); len(got) != 1 || !strings.HasSuffix(got[0], "Error: "+want) {
+			t.Errorf("%s: got %q, want %s", file, got, want)
+		}
+		top, _, _ := strings.Cut(file, "/")
+		a.remove("handlers/" + top)
+	}
 	a.write("handlers/a.py", "import re\nfrom runner import handler\n@handler\ndef a(req): re.match(\"\\d\", \"1\")\n")
 	_, warnings, err := toolchain.Build(context.Background(), a.options())
 	if err != nil || warnings == nil || warnings.Error() != `handlers/a.py:4:1: warning: invalid escape sequence '\d'` {

@@ -105,11 +105,7 @@ def _rehearse(waits: bool) -> None:
 
 def _load() -> dict[str, Callable[..., Any]]:
     """Imports the app's files, and returns its handlers."""
-    directory = APP + "handlers"
-    stems = sorted(name[:-3] for name in os.listdir(directory) if name.endswith(".py"))
-    for stem in stems:
-        if stem in sys.stdlib_module_names or stem == "runner":
-            raise ImportError(f"handlers/{stem}.py hides the module {stem} {'of Python' if stem != 'runner' else ''}: rename the file")
+    stems = _modules(APP + "handlers")
     for stem in stems:
         importlib.import_module(stem)
     for module in stems:
@@ -129,6 +125,23 @@ def _load() -> dict[str, Callable[..., Any]]:
         elif _is_async(function):
             _web.run(_nothing())  # the event loop is made
     return handlers
+
+
+def _modules(directory: str) -> list[str]:
+    """The names of the modules in the directory handlers, without those in packages. One that could not be imported is refused."""
+    names = sorted(os.listdir(directory))
+    packages = [name for name in names if os.path.exists(f"{directory}/{name}/__init__.py")]
+    files = [name for name in names if name.endswith(".py")]
+    for name in packages + files:
+        stem = name.removesuffix(".py")
+        if stem in sys.stdlib_module_names or stem in ("runner", "__main__"):
+            whose = "of Python" if stem != "runner" else ""
+            raise ImportError(f"handlers/{name} hides the module {stem} {whose}".rstrip() + ": rename it")
+        if name in files and stem in packages:
+            raise ImportError(f"handlers/{stem}/ hides handlers/{name}: rename one of them")
+        if name in files and "." in stem:
+            raise ImportError(f"handlers/{name} is not the name of a module: remove the dots before .py")
+    return [name[:-3] for name in files]
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
