@@ -239,8 +239,11 @@ def _end() -> None:
     """Ends a request: what the handler has forgotten goes to the log."""
     for change in list(_query.waiting.values())[:3]:
         _host.log(_host.WARN, f"{change} was made and never run, so nothing was written: add .run()")
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()  # type: ignore[union-attr]
+        except Exception:
+            pass  # the handler has closed it, or put another object in its place
 
 
 def report(error: BaseException) -> str:
