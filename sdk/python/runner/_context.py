@@ -5,15 +5,16 @@ from __future__ import annotations
 import datetime
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _host, _values
+from ._values import Record
 
 if TYPE_CHECKING:
     from .schema import RoleName, ScopeName, SecretName
 
 
-class Auth(NamedTuple):
+class Auth(Record):
     """The caller, as the runner authenticated it."""
 
     kind: Literal["anonymous", "session", "apiKey", "system"]  # "system" is an operator
@@ -27,7 +28,7 @@ class Auth(NamedTuple):
     claims: dict[str, Any] | None  # of its JWT
 
 
-class Job(NamedTuple):
+class Job(Record):
     """The job that a handler runs for. Send id along as the idempotency key of what may not happen twice."""
 
     id: str

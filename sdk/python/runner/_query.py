@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, Self
 
 from . import _host, _values
-from ._values import NULL
+from ._values import NULL, Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -99,7 +99,7 @@ class _Filtered:
         return self._with(where=[*self._args.get("where", ()), *_forms(conditions)])
 
 
-class Page(NamedTuple, Generic[R]):
+class Page(Record, Generic[R]):
     """A page of rows. next_cursor leads to the next one; it is None on the last."""
 
     rows: list[R]

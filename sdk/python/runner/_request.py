@@ -6,9 +6,10 @@ import json
 import re
 import struct
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic
 
 from . import _host
+from ._values import Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -28,7 +29,7 @@ class BodyError(Exception):
         self.code = code
 
 
-class File(NamedTuple):
+class File(Record):
     """A file of a form."""
 
     name: str  # of the field

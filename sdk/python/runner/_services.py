@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _values
+from ._values import Record
 
 if TYPE_CHECKING:
     from .schema import RoleName, ScopeName, SecretName
@@ -23,7 +24,7 @@ def _time(text: str | None) -> datetime.datetime | None:
     return None if text is None else datetime.datetime.fromisoformat(text)
 
 
-class ApiKey(NamedTuple):
+class ApiKey(Record):
     """An API key, as its managers see it."""
 
     id: str
@@ -53,7 +54,7 @@ def _key(k: dict[str, Any]) -> ApiKey:
     )
 
 
-class ApiKeyPage(NamedTuple):
+class ApiKeyPage(Record):
     """A page of keys. next_cursor leads to the next one; it is None on the last."""
 
     keys: list[ApiKey]
@@ -97,14 +98,14 @@ class ApiKeys:
         return _key(_values.call("apiKeys.revoke", {"id": id}))
 
 
-class OpenedSession(NamedTuple):
+class OpenedSession(Record):
     """A session that was opened. Its cookie goes to the browser; no handler sees it."""
 
     id: str
     expires_at: datetime.datetime
 
 
-class LiveSession(NamedTuple):
+class LiveSession(Record):
     """A session that has not ended."""
 
     id: str
@@ -117,7 +118,7 @@ class LiveSession(NamedTuple):
     current: bool  # it is the session of this request
 
 
-class SessionPage(NamedTuple):
+class SessionPage(Record):
     """A page of sessions. next_cursor leads to the next one; it is None on the last."""
 
     sessions: list[LiveSession]
@@ -199,7 +200,7 @@ def _missing(what: str) -> Any:
     raise HostError("invalid", f"{what} is None: check it before", what.partition(":")[0])
 
 
-class Delivery(NamedTuple):
+class Delivery(Record):
     """A signed delivery of a webhook."""
 
     id: str  # where the scheme has none, the signature
@@ -215,7 +216,7 @@ class Webhooks:
         return Delivery(d["id"], d["timestamp"])
 
 
-class EnqueuedJob(NamedTuple):
+class EnqueuedJob(Record):
     """A job that was enqueued."""
 
     id: str
@@ -241,7 +242,7 @@ class Jobs:
         return _values.call("jobs.cancel", {"id": id})["cancelled"]
 
 
-class PasswordCheck(NamedTuple):
+class PasswordCheck(Record):
     """Whether a password is right. It is true if so."""
 
     valid: bool

@@ -9,9 +9,10 @@ import enum
 import json
 import math
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, dataclass_transform
 
 from . import _host
+from ._handlers import camel
 
 # The app's schema, as the build writes it: see Schema in develop/toolchain/python.
 try:
@@ -45,6 +46,23 @@ NULL = Null()
 REMEDY = ": check it before the query, or compare with NULL on purpose"
 
 
+@dataclass_transform(frozen_default=True)
+class Record:
+    """A value that the SDK makes, with the fields that its class declares. In JSON it is an object, and created_at createdAt."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__match_args__ = tuple(cls.__annotations__)
+
+    def __init__(self, *values: Any) -> None:
+        self.__dict__.update(zip(self.__match_args__, values, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
 class _NoForm(Exception):
     """A value that JSON has no form for. The message says what it is, and what to do."""
 
@@ -74,6 +92,8 @@ def _form(value: Any) -> Any:
         return value.value
     if value is NULL:
         return None
+    if isinstance(value, Record):
+        return {camel(name): member for name, member in vars(value).items()}
     if hasattr(type(value), "__dataclass_fields__"):
         import dataclasses
 
