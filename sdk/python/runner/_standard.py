@@ -118,6 +118,23 @@ def _random(module: types.ModuleType) -> None:
 _CHANGED["random"] = _random
 
 
+def _tempfile(module: types.ModuleType) -> None:
+    """tempfile.TemporaryFile in memory, and so SpooledTemporaryFile: frameworks keep large uploads in them."""
+    import io
+
+    def TemporaryFile(
+        mode: str = "w+b", buffering: int = -1, encoding: str | None = None, newline: str | None = None, suffix: Any = None,
+        prefix: Any = None, dir: Any = None, *, errors: str | None = None,
+    ) -> Any:
+        file = io.BytesIO()
+        return file if "b" in mode else io.TextIOWrapper(file, encoding, errors, newline)
+
+    module.TemporaryFile = TemporaryFile  # type: ignore[attr-defined]
+
+
+_CHANGED["tempfile"] = _tempfile
+
+
 def _executors(module: types.ModuleType) -> None:
     """concurrent.futures.thread: an executor does its work at once, in the thread of the caller."""
     from concurrent.futures import _base
