@@ -422,6 +422,49 @@ func TestPackagesAreInstalledWhenTheirListChanges(t *testing.T) {
 	}
 }
 
+// fakeUV is a program that takes the arguments of uv, records them, and installs with pip.
+const fakeUV = `#!/bin/sh
+printf '%s\n' "$@" > "$UV_RECORD"
+[ "$1 $2" = "pip install" ] || exit 2
+shift 2
+exec pip3 install --disable-pip-version-check --quiet "$@"
+`
+
+// The tests cannot get uv itself.
+func TestPackagesAreInstalledByUVIfItIsThere(t *testing.T) {
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py": "import there\nfrom runner import handler\n@handler\ndef a(req): return there.version\n",
+	})
+	if exec.Command("pip3", "--version").Run() != nil {
+		t.Fatal("pip3 is missing: tools/setup.sh installs it")
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "uv"), []byte(fakeUV), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(bin, "record")
+	t.Setenv("UV_RECORD", record)
+	t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	a.wheel("there", "1.0", "version = 1\n")
+	a.write("handlers/requirements.txt", "--no-index\n--find-links "+filepath.Join(a.dir, "wheels")+"\nthere==1.0\n")
+	a.build()
+	if got := a.ask("a"); got.Body != "1" {
+		t.Errorf("answers %+v", got)
+	}
+	text, err := os.ReadFile(record)
+	args := strings.Fields(string(text))
+	if err != nil || len(args) != 9 {
+		t.Fatalf("uv got %q, %v", args, err)
+	}
+	args[3] = filepath.Base(args[3])[:len(".python_packages-")] // a new directory
+	if got, want := strings.Join(args, " "), "pip install --target .python_packages- --python-version 3.12 --only-binary=:all: -r handlers/requirements.txt"; got != want {
+		t.Errorf("uv got %s, want %s", got, want)
+	}
+	if len(a.log) == 0 || a.log[0] != "installing the packages of handlers/requirements.txt with uv pip install" {
+		t.Errorf("logged %q", a.log)
+	}
+}
+
 func TestAPackageThatCannotBeInstalledIsNamed(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "", "handlers/requirements.txt": "--no-index\nabsent==1.0\n", "python_packages/.runner-requirements": "of others",
