@@ -276,8 +276,12 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 		"import tkinter\n":                      "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'tkinter': a handler has no display",
 		"from deep.c import fails\n\nfails()\n": "handlers/deep/c.py:2:12: error: KeyError: 'key'",
 		"x = 1\n":                               "handlers: error: ImportError: no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)",
-		"import sys\nsys.exit(3)\n":             "handlers: error: the app calls sys.exit(3) in its start",
-		"import os\nos._exit(3)\n":              "handlers: error: build/python.wasm: exits with status 3 before it waits for a request",
+		"from runner import handler\n@handler\ndef a(): pass\n": "handlers/a.py:2:2: error: TypeError: handler a in handlers/a.py:2 takes no parameter: " +
+			"it is called with the request, as in def a(req)",
+		"from runner import handler\n@handler\ndef a(req): yield 1\n": "handlers/a.py:2:2: error: TypeError: handler a in handlers/a.py:2 has yield: " +
+			"a handler returns its whole answer",
+		"import sys\nsys.exit(3)\n": "handlers: error: the app calls sys.exit(3) in its start",
+		"import os\nos._exit(3)\n":  "handlers: error: build/python.wasm: exits with status 3 before it waits for a request",
 	} {
 		a.write("handlers/a.py", source)
 		if got := a.refused(); len(got) != 1 || got[0] != want {

@@ -31,8 +31,20 @@ def _add(name: str, function: F) -> F:
     first = functions.get(name)
     if first is not None:
         raise ValueError(f"handler {name} is defined twice: in {_place(first)} and in {_place(function)}")
+    _check(name, function)
     functions[name] = function
     return function
+
+
+def _check(name: str, function: Any) -> None:
+    """Refuses a function that cannot be called with a request, or that yields."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    if code.co_argcount == 0 and not code.co_flags & 0x04:  # CO_VARARGS of the module inspect
+        raise TypeError(f"handler {name} in {_place(function)} takes no parameter: it is called with the request, as in def {name}(req)")
+    if code.co_flags & 0x220:  # CO_GENERATOR and CO_ASYNC_GENERATOR
+        raise TypeError(f"handler {name} in {_place(function)} has yield: a handler returns its whole answer")
 
 
 def _place(function: Any) -> str:
