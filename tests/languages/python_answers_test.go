@@ -26,6 +26,7 @@ routes("/", auth: none, rateLimit: none) {
   GET  /leaves        -> leaves
   GET  /texts/:what   -> texts
   POST /texts/:what   -> texts
+  GET  /connects      -> connects
   GET  /streams/:what -> streams
   POST /records       -> records (auth: session, csrf: off)
 }
@@ -56,8 +57,10 @@ func TestPythonEndsTheTasksThatAHandlerLeaves(t *testing.T) {
 func TestTextsOfErrorsInPythonAreWhatTheySay(t *testing.T) {
 	t.Parallel()
 	s := pythonApp(t, "answers", answersSchema, "").Serve()
-	s.Want(500, nil, "GET", "/texts/frames", "")
-	s.Want(500, nil, "GET", "/texts/detail", "")
+	for _, what := range []string{"frames", "detail", "long", "exits", "type", "print"} {
+		s.Want(500, nil, "GET", "/texts/"+what, "")
+	}
+	s.Matches(200, `\["a handler has no sockets: .*runner.aio.fetch","a handler cannot start processes"\]`, "GET", "/connects", "", "")
 	form := "--b\r\nContent-Disposition: form-data; name=\"" + strings.Repeat("n", 10_000) + "\"\r\n\r\n\xff\r\n--b--\r\n"
 	if got := s.Do("POST", "/texts/field", form, "Content-Type: multipart/form-data; boundary=b"); got.Status != 400 {
 		t.Errorf("a form whose field has a long name: %+v", got)
@@ -70,6 +73,8 @@ func TestTextsOfErrorsInPythonAreWhatTheySay(t *testing.T) {
 	for _, want := range []string{
 		`"cause":"ValueError: no\\n|     at false (handlers/false.py:1:1)\\n| at /etc/passwd:7\\nend","frames":["texts (handlers/answers.py:`,
 		`answer with an error of status 400 and a message of 10000 bytes, of which 8 KiB are allowed: too_large`,
+		`xxx…","frames":["texts (handlers/answers.py:`, `"cause":"answers.ExitError: its text cannot be made"`, `"cause":"ValueError: printed"`,
+		`"cause":"TypeError: the message of an error of status 400 is text, and not a ValueError: write str(…)"`, `"msg":"surrogate \\ud800"`,
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log has no %s\n%s", want, log)

@@ -37,7 +37,7 @@ def handle(logging: Any) -> None:
 
 def install() -> None:
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _warn
 
 

@@ -113,26 +113,28 @@ def redirect(location: str, status: Literal[301, 302, 303, 307, 308] = 302) -> R
 
 def bad_request(message: str = "") -> Response[Never]:
     """Answers 400: the caller sent something invalid."""
-    return Response(400, message=message)
+    return error(400, message)
 
 
 def unauthorized(message: str = "") -> Response[Never]:
     """Answers 401: the caller is not authenticated."""
-    return Response(401, message=message)
+    return error(401, message)
 
 
 def forbidden(message: str = "") -> Response[Never]:
     """Answers 403: the caller may not do this."""
-    return Response(403, message=message)
+    return error(403, message)
 
 
 def not_found(message: str = "") -> Response[Never]:
     """Answers 404."""
-    return Response(404, message=message)
+    return error(404, message)
 
 
 def error(status: int, message: str = "") -> Response[Never]:
     """Answers any other failure, 400 to 599."""
+    if not isinstance(message, str):
+        raise TypeError(f"the message of an error of status {status} is text, and not a {type(message).__qualname__}: write str(…)")
     return Response(status, message=message)
 
 

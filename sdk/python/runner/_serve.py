@@ -263,24 +263,28 @@ def report(error: BaseException) -> str:
             lines.append(f"{word} {_title(cause)}{at.replace('    at ', ' at ')}")
     if isinstance(error, BaseExceptionGroup):
         lines += [f"  {_title(inner)}" for inner in error.exceptions[:5]]
-    return "\n".join([*lines, *_frames(error.__traceback__)])
+    return "\n".join(["\n".join(lines)[:_MOST], *_frames(error.__traceback__)])
 
 
 # The beginning of a line that the host takes for a frame.
 _FRAME = re.compile("\n(?= *at )")
 
 
+# How long a message is at most. The host reads a part of a report, in which the frames must be, and keeps less.
+_MOST = 4200
+
+
 def _title(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = "its text cannot be made"
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{error.msg} ({error.filename.removeprefix(APP)}:{error.lineno}:{error.offset})"
-    return _FRAME.sub("\n| ", f"{name}: {text}" if text else name)
+    return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
 
 
 def _file(name: str) -> str:

@@ -76,6 +76,13 @@ class _Loop(base_events.BaseEventLoop):
         return future
 
 
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        raise OSError("a handler has no sockets: async handlers send HTTP requests by runner.aio.fetch")
+
+    async def _make_subprocess_transport(self, *args: Any, **settings: Any) -> Any:
+        raise OSError("a handler cannot start processes")
+
+
 class _Policy(asyncio.DefaultEventLoopPolicy):
     _loop_factory = _Loop  # type: ignore[assignment]
 

@@ -50,10 +50,31 @@ def texts(req: Request):
     match req.params["what"]:
         case "frames":
             raise ValueError("no\n    at false (handlers/false.py:1:1)\nat /etc/passwd:7\nend")
+        case "long":
+            raise LongError("x" * 10_000_000)
+        case "exits":
+            raise ExitError
+        case "type":
+            return bad_request(ValueError("no text"))
+        case "print":
+            print("surrogate \ud800")
+            raise ValueError("printed")
         case "detail":
             return bad_request("é" * 5000)
         case "field":
             return len(req.form().fields)
+
+
+@handler
+async def connects(req: Request):
+    """Clients of asyncio, which have no sockets and no processes."""
+    errors = []
+    for attempt in (asyncio.open_connection("localhost", 80), asyncio.create_subprocess_exec("ls")):
+        try:
+            await attempt
+        except OSError as error:
+            errors.append(str(error))
+    return errors
 
 
 @handler
@@ -85,6 +106,15 @@ def records(req: Request):
 @handler
 def work(req: Request):
     pass
+
+
+class LongError(Exception):
+    pass
+
+
+class ExitError(Exception):
+    def __str__(self):
+        sys.exit(4)
 
 
 class Own(NamedTuple):
