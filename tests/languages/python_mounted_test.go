@@ -21,6 +21,7 @@ outbound { allow: ["<service>"] }
 auth { session cookie { } }
 routes("/", auth: none, rateLimit: none) {
   ANY /open/*    -> mounted (cors: ["https://page.example"], body: 4mb)
+  ANY /small/*   -> mounted (body: 1kb)
   ANY /mine/*    -> mounted (auth: session)
   ANY /limited/* -> mounted (rateLimit: 3/day by ip)
   GET /limits/:what -> limits
@@ -80,8 +81,8 @@ func TestTheSettingsOfARouteHoldForAnApplicationInPython(t *testing.T) {
 		if got := s.Do("POST", "/open/upload", body, kind); got.Status != 200 || got.Body != want+"\n" {
 			t.Errorf("an upload: %d %s, want %s", got.Status, got.Body, want)
 		}
-		body, kind, _ = randomUpload(t, rand.New(rand.NewPCG(seed, 3)), []int{4 << 20})
-		if got := s.Do("POST", "/open/upload", body, kind); got.Status != 413 {
+		body, kind, _ = randomUpload(t, rand.New(rand.NewPCG(seed, 3)), []int{1 << 10})
+		if got := s.Do("POST", "/small/upload", body, kind); got.Status != 413 {
 			t.Errorf("an upload of more than the limit of the route: %+v", got)
 		}
 	})
