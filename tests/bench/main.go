@@ -31,6 +31,12 @@ func main() {
 	parts := flag.Bool("parts", false, "measure the parts of requests in TypeScript and Go alone and write no report")
 	computes := flag.Bool("tasks", false, "measure the tasks that compute alone and write no report")
 	programs := flag.Bool("programs", false, "measure the programs that start once alone and write no report")
+	python := flag.String("python", "", "measure a part of Python alone and write no report: servers, kernels, memory or start")
+	var natives []string
+	flag.Func("cpython", "with -python kernels, repeatable: another CPython beside Debian's, for example python3.12", func(path string) error {
+		natives = append(natives, path)
+		return nil
+	})
 	var runners []string
 	const usage = "the runner (default bin/runner); with -tasks repeatable: the others are compared with the first"
 	flag.Func("runner", usage, func(path string) error {
@@ -51,6 +57,8 @@ func main() {
 		err = printLanguages(*rounds)
 	case *programs:
 		err = printPrograms(*rounds, *length, runners[0])
+	case *python != "":
+		err = printPython(*python, *rounds, *length, runners[0], natives)
 	case *parts:
 		err = printParts(*rounds)
 	case *servers:
@@ -70,7 +78,7 @@ func bench(rounds int, length time.Duration, out, runner string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	arms, others, err := measureServers(rounds, length, dir, runner)
+	arms, others, err := measureServers(rounds, length, dir, func() ([]*arm, error) { return startServers(dir, runner) })
 	if err != nil {
 		return err
 	}

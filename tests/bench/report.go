@@ -109,7 +109,8 @@ func render(arms []*arm, computing *computing, rounds int, length time.Duration,
 	fmt.Fprintf(&b, "# Performance\n\n`make bench` measures and writes this page. wrk holds 32 connections on loopback; server and load\n"+
 		"share %d cores; %s. The servers are measured in turns, %s each, for %d rounds. The report uses the\n"+
 		"%d rounds in which other processes used the least CPU (median: %.0f %%). A ratio is taken within a\n"+
-		"round: the median, with the smallest and the largest. Ratios under load for minutes are in [soak.md](soak.md).\n\n",
+		"round: the median, with the smallest and the largest. Ratios under load for minutes are in [soak.md](soak.md), and Python\n"+
+		"beside other Pythons in [python-performance.md](python-performance.md).\n\n",
 		runtime.NumCPU(), runtime.Version(), length, rounds*spare, rounds, others*100)
 	b.WriteString(serversText)
 	for _, t := range serverTasks() {
@@ -145,7 +146,8 @@ func render(arms []*arm, computing *computing, rounds int, length time.Duration,
 		"    bin/bench -tasks -runner bin/runner -runner bin/other # two builds of the runner, in turns\n" +
 		"    bin/bench -languages      # the languages alone; writes no report\n" +
 		"    bin/bench -programs       # the programs that start once alone; writes no report\n" +
-		"    bin/bench -parts          # the parts of requests alone; writes no report\n")
+		"    bin/bench -parts          # the parts of requests alone; writes no report\n" +
+		"    bin/bench -python servers # servers in Python; also kernels, memory, start; writes no report\n")
 	for _, c := range []struct {
 		dir  string
 		args []string

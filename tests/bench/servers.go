@@ -24,6 +24,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 
+	"runner.example/schema"
 	"runner.example/tests/bench/tasks/work"
 )
 
@@ -95,6 +96,7 @@ type arm struct {
 	name    string
 	what    string
 	server  *exec.Cmd
+	began   time.Time // when the server was started
 	url     string
 	headers []string
 	tasks   []string            // that it is measured with
@@ -106,6 +108,7 @@ func (a *arm) serves(t task) bool { return slices.Contains(a.tasks, t.handler) }
 type sample struct {
 	perSecond float64
 	cpuMicros float64 // of the server, per request
+	p99Millis float64 // of the time until a response; 0: it was not measured
 	others    float64 // share of the CPU that other processes used
 }
 
@@ -126,9 +129,9 @@ func serverTasks() []task {
 
 // measureServers starts the servers and measures all of them in turns. It returns the share
 // of the CPU that other processes used.
-func measureServers(rounds int, length time.Duration, dir, runner string) (arms []*arm, others float64, err error) {
+func measureServers(rounds int, length time.Duration, dir string, start func() ([]*arm, error)) (arms []*arm, others float64, err error) {
 	defer func() { stop(arms) }()
-	if arms, err = startServers(dir, runner); err != nil {
+	if arms, err = start(); err != nil {
 		return arms, 0, err
 	}
 	for _, t := range serverTasks() {
@@ -147,10 +150,14 @@ func measureServers(rounds int, length time.Duration, dir, runner string) (arms 
 	return arms, others, err
 }
 
-// stop kills the servers of arms.
+// stop kills the servers of arms, with the processes that they have started.
 func stop(arms []*arm) {
 	for _, a := range arms { // some share a server
+		all, _ := processes(a.server.Process.Pid) // an error: the server has ended
 		_ = a.server.Process.Kill()
+		for _, pid := range all[min(1, len(all)):] {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
 		_ = a.server.Wait()
 	}
 }
@@ -252,7 +259,7 @@ func startServers(dir, runner string) (arms []*arm, err error) {
 	if err := add(&arm{name: smallArm, what: what, tasks: []string{"hello"}}, serve(runner, small)); err != nil {
 		return arms, err
 	}
-	built, err := guestApps(dir)
+	built, err := guestApps(dir, serverLanguages...)
 	if err != nil {
 		return arms, err
 	}
@@ -282,6 +289,7 @@ func command(name string, args ...string) func(*arm) error {
 			return err
 		}
 		a.server.Stderr = os.Stderr
+		a.began = time.Now()
 		if err := a.server.Start(); err != nil {
 			return err
 		}
@@ -376,14 +384,14 @@ type guestApp struct{ name, app string }
 // serverLanguages are the languages that servers are measured with.
 var serverLanguages = []string{"ts", "go", "rust", "c"}
 
-// guestApps builds the guests of serverLanguages, and an app directory for each.
-func guestApps(dir string) (all []guestApp, err error) {
+// guestApps builds the guests of languages, which are directories, and an app directory for each.
+func guestApps(dir string, directories ...string) (all []guestApp, err error) {
 	app, text, err := measuredSchema()
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range languages() {
-		if !slices.Contains(serverLanguages, l.directory) {
+		if !slices.Contains(directories, l.directory) {
 			continue
 		}
 		if err := l.build(context.Background(), app); err != nil {
@@ -395,8 +403,14 @@ func guestApps(dir string) (all []guestApp, err error) {
 			return nil, err
 		}
 		g := guestApp{l.name, filepath.Join(dir, l.directory)}
-		if err := writeApp(g.app, text, "guest", wasm); err != nil {
+		module := strings.TrimSuffix(filepath.Base(l.path), ".wasm")
+		if err := writeApp(g.app, text, module, wasm); err != nil {
 			return nil, err
+		}
+		if files := strings.TrimSuffix(l.path, ".wasm"); module == schema.PythonModule {
+			if err := os.CopyFS(filepath.Join(g.app, "build", module), os.DirFS(files)); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, g)
 	}
@@ -404,10 +418,10 @@ func guestApps(dir string) (all []guestApp, err error) {
 }
 
 // writeApp makes an app directory with one module.
-func writeApp(dir, schema, module string, wasm []byte) error {
+func writeApp(dir, text, module string, wasm []byte) error {
 	return errors.Join(
 		os.MkdirAll(filepath.Join(dir, "build"), 0o755),
-		os.WriteFile(filepath.Join(dir, "app.schema"), []byte(schema), 0o644),
+		os.WriteFile(filepath.Join(dir, "app.schema"), []byte(text), 0o644),
 		os.WriteFile(filepath.Join(dir, "build", module+".wasm"), wasm, 0o644),
 	)
 }
@@ -460,12 +474,13 @@ func (a *arm) call(t task) (status int, body []byte, err error) {
 var (
 	perSecondLine = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
 	requestsLine  = regexp.MustCompile(`(\d+) requests in`)
+	p99Line       = regexp.MustCompile(`99%\s+([\d.]+[a-z]+)`)
 	failedLine    = regexp.MustCompile(`Non-2xx|Socket errors`)
 )
 
 // measure has wrk send the task's request for about the given length. wrk counts seconds.
 func (a *arm) measure(t task, length time.Duration, dir string) (sample, error) {
-	args := []string{"-t1", "-c32", "-d" + strconv.Itoa(int(max(1, length.Round(time.Second)/time.Second))) + "s"}
+	args := []string{"-t1", "-c32", "--latency", "-d" + strconv.Itoa(int(max(1, length.Round(time.Second)/time.Second))) + "s"}
 	for _, h := range a.headers {
 		args = append(args, "-H", h)
 	}
@@ -487,13 +502,17 @@ func (a *arm) measure(t task, length time.Duration, dir string) (sample, error) 
 		return number(requestsLine, out), wrk.ProcessState.UserTime() + wrk.ProcessState.SystemTime(), nil
 	})
 	s.perSecond = number(perSecondLine, out)
+	if m := p99Line.FindSubmatch(out); m != nil {
+		p99, _ := time.ParseDuration(string(m[1])) // wrk writes durations as Go does
+		s.p99Millis = p99.Seconds() * 1000
+	}
 	return s, err
 }
 
 // observe measures the server while a function sends requests. The function returns their
 // number, and the CPU time that sending them took.
 func (a *arm) observe(send func() (requests float64, load time.Duration, err error)) (sample, error) {
-	before, err := cpuTime(a.server.Process.Pid)
+	before, err := cpuTimeOfAll(a.server.Process.Pid)
 	if err != nil {
 		return sample{}, err
 	}
@@ -503,12 +522,13 @@ func (a *arm) observe(send func() (requests float64, load time.Duration, err err
 		return sample{}, err
 	}
 	busy, took := busyTime()-busy, time.Since(began)
-	after, err := cpuTime(a.server.Process.Pid)
+	after, err := cpuTimeOfAll(a.server.Process.Pid)
 	if err != nil {
 		return sample{}, err
 	}
 	others := max(0, float64(busy-(after-before)-load)) / float64(took) / float64(runtime.NumCPU())
-	return sample{requests / took.Seconds(), float64((after - before).Nanoseconds()) / 1000 / requests, others}, nil
+	cpu := float64((after - before).Nanoseconds()) / 1000 / requests
+	return sample{perSecond: requests / took.Seconds(), cpuMicros: cpu, others: others}, nil
 }
 
 func number(re *regexp.Regexp, out []byte) float64 {
@@ -528,11 +548,4 @@ func busyTime() time.Duration {
 		return 0
 	}
 	return time.Duration(user+nice+system+irq+softirq) * 10 * time.Millisecond
-}
-
-// cpuTime is the CPU time that a process has used.
-func cpuTime(pid int) (time.Duration, error) {
-	var now unix.Timespec
-	err := unix.ClockGettime(int32(^pid<<3|2), &now) // the kernel's number of the process's clock
-	return time.Duration(now.Nano()), err
 }
