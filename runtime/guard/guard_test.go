@@ -230,11 +230,11 @@ func TestFaultsOfGuestsAndOfGoAreToldApart(t *testing.T) {
 	each := func(do func()) {
 		beside.Go(func() {
 			for {
+				do() // at least once, however short the rest takes
 				select {
 				case <-done:
 					return
 				default:
-					do()
 				}
 			}
 		})
