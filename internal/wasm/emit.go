@@ -72,12 +72,11 @@ func (w *rewriter) codeSection() []byte {
 		if w.link != nil {
 			w.body = w.link.reduce(w.body, uint32(len(m.imports)+i), len(m.types[m.functions[i].typeIndex].Params))
 		}
-		out = appendU32(out, uint32(len(w.body)))
-		w.offsets.finish(len(out), len(out)+len(w.body))
-		out = append(out, w.body...)
+		out = appendSized(out, w.body)
+		w.offsets.finish(len(out)-len(w.body), len(out))
 	}
 	for _, h := range w.helpers {
-		out = append(appendU32(out, uint32(len(h.body))), h.body...)
+		out = appendSized(out, h.body)
 	}
 	return out
 }

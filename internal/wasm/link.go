@@ -169,18 +169,14 @@ func (w *rewriter) resolve() error {
 
 func (w *rewriter) addFunctions(names map[string]uint32, first uint32) (err error) {
 	for n, f := range w.link.Functions {
-		body := appendU32(nil, uint32(len(f.Locals)))
-		for _, t := range f.Locals {
-			body = append(body, 1, byte(t))
-		}
-		body = append(body, f.Code(func(name string) uint32 {
+		body := f.body(func(name string) uint32 {
 			number, ok := names[name]
 			if !ok && err == nil {
 				err = fmt.Errorf("exports no function %s", name)
 			}
 			return number
-		})...)
-		w.helpers = append(w.helpers, helper{uint32(w.typeIndex(f.Type)), append(body, opcode.End)})
+		})
+		w.helpers = append(w.helpers, helper{uint32(w.typeIndex(f.Type)), body})
 		if f.Export != "" {
 			w.exports = append(w.exports, Export{f.Export, FunctionKind, first + uint32(n)})
 		}
@@ -211,8 +207,7 @@ func qualified(i Import) string { return i.Module + "." + i.Name }
 func (l *linker) importSection() []byte {
 	b := appendU32(nil, uint32(len(l.kept)+len(l.Imports)))
 	for _, i := range append(l.kept[:len(l.kept):len(l.kept)], l.Imports...) {
-		b = appendName(appendName(b, i.Module), i.Name)
-		b = appendU32(append(b, byte(FunctionKind)), i.typeIndex)
+		b = appendImport(b, i)
 	}
 	return b
 }
@@ -220,10 +215,7 @@ func (l *linker) importSection() []byte {
 // tableSection makes the table longer by the added entries.
 func (l *linker) tableSection(t Table) []byte {
 	added := uint32(len(l.entries))
-	if !t.HasMax {
-		return appendU32([]byte{1, byte(t.Type), 0}, t.Min+added)
-	}
-	return appendU32(appendU32([]byte{1, byte(t.Type), 1}, t.Min+added), t.Max+added)
+	return appendTable([]byte{1}, Table{t.Type, t.Min + added, t.Max + added, t.HasMax})
 }
 
 // element appends the segment that fills the added entries.
@@ -238,10 +230,7 @@ func (l *linker) element(b []byte, at uint32) []byte {
 
 func (l *linker) memorySection(old *Memory) []byte {
 	pages := uint32(len(l.Memory) / PageBytes)
-	if !old.HasMax {
-		return appendU32([]byte{1, 0}, pages)
-	}
-	return appendU32(appendU32([]byte{1, 1}, pages), max(pages, old.MaxPages))
+	return appendLimits([]byte{1}, pages, max(pages, old.MaxPages), old.HasMax)
 }
 
 func (l *linker) globalSection(globals []Global, constant func([]byte, constant) []byte) []byte {
@@ -269,7 +258,7 @@ func (l *linker) exportSection(old, added []Export) []byte {
 	all = append(all, added...)
 	b := appendU32(nil, uint32(len(all)))
 	for _, e := range all {
-		b = appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
+		b = appendExport(b, e)
 	}
 	return b
 }

@@ -375,14 +375,6 @@ func (w *rewriter) write() []byte {
 	return out
 }
 
-// appendSection appends a section, unless it has no content.
-func appendSection(out []byte, id byte, content []byte) []byte {
-	if len(content) == 0 {
-		return out
-	}
-	return append(appendU32(append(out, id), uint32(len(content))), content...)
-}
-
 // content is a section as it was.
 func (m *Module) content(id byte) []byte { return m.bytes[m.sections[id].start:m.sections[id].end] }
 
@@ -415,9 +407,7 @@ func (w *rewriter) typeSection() []byte {
 	b := appendU32(nil, uint32(len(w.m.types)+len(w.types)))
 	b = append(b, w.m.entries(sectionType)...)
 	for _, t := range w.types {
-		b = append(b, 0x60)
-		b = append(appendU32(b, uint32(len(t.Params))), bytesOf(t.Params)...)
-		b = append(appendU32(b, uint32(len(t.Results))), bytesOf(t.Results)...)
+		b = appendType(b, t)
 	}
 	return b
 }
@@ -441,8 +431,7 @@ func (w *rewriter) imports() []byte {
 		written = append(renamed, written...)
 	}
 	for _, i := range written {
-		b = appendName(appendName(b, i.Module), i.Name)
-		b = appendU32(append(b, byte(FunctionKind)), i.typeIndex)
+		b = appendImport(b, i)
 	}
 	return b
 }
@@ -463,7 +452,7 @@ func (w *rewriter) tableSection() []byte {
 		if t.HasMax {
 			most = min(most, t.Max)
 		}
-		b = appendU32(appendU32(append(b, byte(t.Type), 1), t.Min), most)
+		b = appendTable(b, Table{t.Type, t.Min, most, true})
 	}
 	return b
 }
@@ -483,7 +472,7 @@ func (w *rewriter) memorySection() []byte {
 	if w.Alike {
 		least = 0
 	}
-	return appendU32(appendU32([]byte{1, 1}, least), most)
+	return appendLimits([]byte{1}, least, most, true)
 }
 
 func (w *rewriter) globalSection() []byte {
@@ -507,14 +496,6 @@ func (w *rewriter) globalSection() []byte {
 	}
 	for range added {
 		b = append(appendGlobalType(b, Global{Type: I32, Mutable: true}), opcode.I32Const, 0, opcode.End)
-	}
-	return b
-}
-
-func appendGlobalType(b []byte, g Global) []byte {
-	b = append(b, byte(g.Type), 0)
-	if g.Mutable {
-		b[len(b)-1] = 1
 	}
 	return b
 }
@@ -543,7 +524,7 @@ func (w *rewriter) exportSection() []byte {
 				e.Name = as
 			}
 		}
-		b = appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
+		b = appendExport(b, e)
 	}
 	return b
 }
@@ -568,25 +549,7 @@ func (w *rewriter) elementSection() []byte {
 	}
 	b = appendU32(b, count)
 	for _, e := range m.elements {
-		b = appendU32(b, e.form)
-		if e.active() {
-			if e.form&2 != 0 {
-				b = appendU32(b, e.table)
-			}
-			b = w.constant(b, e.offset)
-		}
-		if e.hasKind() {
-			b = append(b, e.kind)
-		}
-		b = appendU32(b, uint32(e.count))
-		r := &reader{bytes: m.bytes, pos: e.start, end: e.end}
-		for range e.count {
-			if e.constants() {
-				b = w.constant(b, m.readConstant(r, len(m.globals)))
-			} else {
-				b = appendU32(b, w.function(r.u32()))
-			}
-		}
+		b = m.appendElement(b, e, w.constant, w.function)
 	}
 	if fills {
 		b = w.link.element(b, m.tables[0].Min)
@@ -621,11 +584,10 @@ func (w *rewriter) dataSection() []byte {
 	}
 	b := appendU32(nil, uint32(len(m.data)))
 	for _, s := range m.data {
-		b = append(b, 1)
 		if s.passive {
-			b = append(appendU32(b, uint32(s.end-s.start)), m.bytes[s.start:s.end]...)
+			b = m.appendPassive(b, s)
 		} else {
-			b = append(b, 0)
+			b = append(b, 1, 0)
 		}
 	}
 	return b
