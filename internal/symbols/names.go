@@ -2,10 +2,8 @@ package symbols
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"regexp"
-	"slices"
 
 	"github.com/ianlancetaylor/demangle"
 )
@@ -27,38 +25,6 @@ func PlainName(name string) string {
 		return clean(name[:1<<maxNameBits]) + "…"
 	}
 	return clean(name)
-}
-
-// functionName is where the name of a function is in a file.
-type functionName struct {
-	function uint32
-	name     []byte
-}
-
-// maxNames limits the names of functions.
-const maxNames = 1 << 20
-
-// readNames reads the names of functions from the content of a name section (WebAssembly Core 2.0, appendix
-// "Custom Sections"): parts of u8 id · u32 size, where part 1 is u32 count · (u32 function · u32 size · name)*.
-// It ends at the first damage.
-func readNames(section []byte) (names []functionName) {
-	r := reader{data: section}
-	for len(r.data) > 0 && !r.failed {
-		id, part := r.u8(), r.bytes(r.uleb())
-		if id != 1 {
-			continue
-		}
-		p := reader{data: part}
-		for range min(p.uleb(), maxNames) {
-			n := functionName{uint32(p.uleb()), p.bytes(p.uleb())}
-			if p.failed {
-				break
-			}
-			names = append(names, n)
-		}
-	}
-	slices.SortStableFunc(names, func(a, b functionName) int { return cmp.Compare(a.function, b.function) })
-	return names
 }
 
 // reader reads numbers in little-endian order. After the first read past the end, all reads return zero or

@@ -20,7 +20,7 @@ const MaxDebugBytes = 32 << 20
 type Table struct {
 	module    []byte
 	code      wasm.Section // of the module; zero if there is none
-	names     []functionName
+	names     []wasm.FunctionName
 	dwarf     *dwarfIndex // nil: no DWARF
 	sourceMap []mapping   // sorted by offset
 	sources   []string    // of the source map
@@ -90,7 +90,7 @@ func newTable(module []byte) (*Table, []wasm.Section, error) {
 
 // Size returns about how many bytes the table takes beside its files: it can be a multiple of them.
 func (t *Table) Size() int64 {
-	size := cap(t.names)*int(unsafe.Sizeof(functionName{})) + cap(t.sourceMap)*int(unsafe.Sizeof(mapping{}))
+	size := cap(t.names)*int(unsafe.Sizeof(wasm.FunctionName{})) + cap(t.sourceMap)*int(unsafe.Sizeof(mapping{}))
 	for _, source := range t.sources {
 		size += len(source)
 	}
@@ -132,7 +132,7 @@ func (t *Table) readSections(file []byte, sections []wasm.Section) error {
 		content := file[s.Body:s.End]
 		switch {
 		case s.Name == "name":
-			if names := readNames(content); len(names) > 0 {
+			if names := wasm.FunctionNames(content); len(names) > 0 {
 				t.names = names
 			}
 		case s.Name == sourceMapURL:
@@ -157,13 +157,13 @@ func (t *Table) readSections(file []byte, sections []wasm.Section) error {
 
 // name returns the name of a function in the name section, or "".
 func (t *Table) name(function uint32) string {
-	i, ok := slices.BinarySearchFunc(t.names, function, func(n functionName, f uint32) int {
-		return cmp.Compare(n.function, f)
+	i, ok := slices.BinarySearchFunc(t.names, function, func(n wasm.FunctionName, f uint32) int {
+		return cmp.Compare(n.Function, f)
 	})
 	if !ok {
 		return ""
 	}
-	return PlainName(string(t.names[i].name))
+	return PlainName(string(t.names[i].Name))
 }
 
 // maxInlined limits the frames of one active call: inlined calls can be nested without limit.

@@ -28,6 +28,7 @@ type function struct {
 	remainders remainders
 	loopFirst  bool // it reaches a loop before anything that branches or calls
 	resumes    bool // see FuelImport
+	tables     bool // it names a table
 }
 
 type list struct{ from, to int }
@@ -336,6 +337,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if r.err != nil {
 				return
 			}
+			f.tables = true
 			values += int64(c.arities[t].params) + int64(c.arities[t].results)
 			n.call(c.arities[t])
 			if c.seenBy[t] != stamp {
@@ -366,6 +368,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			}
 		case opcode.ImmTableIdx:
 			c.tableIndex()
+			f.tables = true
 			if op == opcode.TableSet {
 				m.uses |= usesTableSet
 			}
@@ -405,6 +408,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 					f.branches += tenthsBulk
 				}
 				f.checks++
+				f.tables = f.tables || r.bytes[r.pos] >= opcode.MiscTableInit
 			}
 			c.misc()
 		case opcode.ImmVector:

@@ -2,6 +2,7 @@ package wasm_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -100,20 +101,27 @@ func (h *host) call(m api.Module, export string, args ...uint64) ([]uint64, erro
 // instantiate makes an instance, applying what was detached.
 func (h *host) instantiate(t testing.TB, bytes []byte, done *wasm.Rewritten) api.Module {
 	t.Helper()
-	ctx := context.Background()
-	m, err := h.InstantiateWithConfig(ctx, bytes, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	m, err := h.start(bytes, done)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// start is instantiate for a module that may trap.
+func (h *host) start(bytes []byte, done *wasm.Rewritten) (api.Module, error) {
+	ctx := context.Background()
+	m, err := h.InstantiateWithConfig(ctx, bytes, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range done.Data {
 		if !m.Memory().Write(d.Offset, d.Bytes) {
-			t.Fatalf("data at %d does not fit", d.Offset)
+			return nil, fmt.Errorf("data at %d is out of bounds", d.Offset)
 		}
 	}
 	if done.Start != "" {
-		if _, err := m.ExportedFunction(done.Start).Call(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, err = m.ExportedFunction(done.Start).Call(ctx)
 	}
-	return m
+	return m, err
 }

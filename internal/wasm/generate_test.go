@@ -20,7 +20,10 @@ type generator struct {
 	imports int
 	globals string // their types; the first is the budget
 	mutable []bool
-	elems   int // element segments, of which the first is for call_indirect
+	from    int  // the first global that is not imported
+	base    int  // the imported global whose value is the offset of some segments, or -1
+	bases   bool // it defines the base of others, the second global
+	elems   int  // element segments, of which the first is for call_indirect
 	datas   int
 
 	code     []byte
@@ -151,7 +154,7 @@ var stores = map[rune][][]byte{
 
 // generate makes the module of a seed.
 func generate(seed uint64) []byte {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), base: -1}
 	return g.module()
 }
 
@@ -214,23 +217,12 @@ func (g *generator) module() []byte {
 	g.elems, g.datas = 8, 3
 
 	out := []byte("\x00asm\x01\x00\x00\x00")
-	section := func(id byte, build func()) {
-		g.code = nil
-		build()
-		out = append(binary.AppendUvarint(append(out, id), uint64(len(g.code))), g.code...)
-	}
+	section := func(id byte, build func()) { out = g.section(out, id, build) }
 	custom := func(name, body string) {
 		section(0, func() { g.text(name); g.emit([]byte(body)...) })
 	}
 	custom("producers", "any")
-	section(1, func() {
-		g.number(uint64(len(g.types)))
-		for _, t := range g.types {
-			g.emit(0x60)
-			g.typeList(t.params)
-			g.typeList(t.results)
-		}
-	})
+	section(1, g.typeSection)
 	if g.imports > 0 {
 		section(2, func() {
 			g.number(uint64(g.imports))
@@ -241,12 +233,7 @@ func (g *generator) module() []byte {
 			}
 		})
 	}
-	section(3, func() {
-		g.number(uint64(len(g.funcs) - g.imports))
-		for _, t := range g.funcs[g.imports:] {
-			g.number(uint64(t))
-		}
-	})
+	section(3, g.functionSection)
 	section(4, func() { g.emit(3, 0x70, 1, 16, 16, 0x70, 1, 8, 20, 0x6f, 1, 8, 20) })
 	section(5, func() { g.emit(1, 1, memoryPages, growthPages) })
 	section(6, g.globalSection)
@@ -257,17 +244,7 @@ func (g *generator) module() []byte {
 	section(9, g.elementSection)
 	custom("between", "sections")
 	section(12, func() { g.number(uint64(g.datas)) })
-	bodies := make([][]byte, 0, len(g.funcs))
-	for _, t := range g.funcs[g.imports:] {
-		bodies = append(bodies, g.body(g.types[t]))
-	}
-	section(10, func() {
-		g.number(uint64(len(bodies)))
-		for _, b := range bodies {
-			g.number(uint64(len(b)))
-			g.emit(b...)
-		}
-	})
+	out = g.codeSection(out)
 	section(11, func() {
 		g.number(uint64(g.datas))
 		g.emit(0, 0x41, 8, 0x0b)
@@ -287,6 +264,43 @@ func (g *generator) module() []byte {
 	return out
 }
 
+// section appends a section.
+func (g *generator) section(out []byte, id byte, build func()) []byte {
+	g.code = nil
+	build()
+	return append(binary.AppendUvarint(append(out, id), uint64(len(g.code))), g.code...)
+}
+
+func (g *generator) typeSection() {
+	g.number(uint64(len(g.types)))
+	for _, t := range g.types {
+		g.emit(0x60)
+		g.typeList(t.params)
+		g.typeList(t.results)
+	}
+}
+
+func (g *generator) functionSection() {
+	g.number(uint64(len(g.funcs) - g.imports))
+	for _, t := range g.funcs[g.imports:] {
+		g.number(uint64(t))
+	}
+}
+
+func (g *generator) codeSection(out []byte) []byte {
+	bodies := make([][]byte, 0, len(g.funcs))
+	for _, t := range g.funcs[g.imports:] {
+		bodies = append(bodies, g.body(g.types[t]))
+	}
+	return g.section(out, 10, func() {
+		g.number(uint64(len(bodies)))
+		for _, b := range bodies {
+			g.number(uint64(len(b)))
+			g.emit(b...)
+		}
+	})
+}
+
 func (g *generator) text(s string) {
 	g.number(uint64(len(s)))
 	g.emit([]byte(s)...)
@@ -300,20 +314,42 @@ func (g *generator) typeList(types string) {
 }
 
 func (g *generator) globalSection() {
-	g.number(uint64(len(g.globals)))
+	g.number(uint64(len(g.globals) - g.from))
 	for i, t := range g.globals {
-		g.emit(typeBytes[t], 0)
-		if g.mutable[i] {
-			g.code[len(g.code)-1] = 1
+		if i < g.from {
+			continue
 		}
-		if i == budgetGlobal {
+		g.globalType(i)
+		switch copied := g.find(g.globals[:g.from], t, func(i int) bool { return !g.mutable[i] }); {
+		case i == budgetGlobal:
 			g.emit(0x41)
 			g.signed(100)
-		} else {
+		case g.bases && i == 1:
+			g.emit(0x41, byte(g.IntN(3)))
+		case copied >= 0 && g.chance(50):
+			g.op(0x23, copied)
+		default:
 			g.constant(t)
 		}
 		g.emit(0x0b)
 	}
+}
+
+func (g *generator) globalType(i int) {
+	g.emit(typeBytes[rune(g.globals[i])], 0)
+	if g.mutable[i] {
+		g.code[len(g.code)-1] = 1
+	}
+}
+
+// offset writes where an active segment goes, or the base, which is less than 3.
+func (g *generator) offset(n byte) {
+	if g.base >= 0 && g.chance(50) {
+		g.op(0x23, g.base)
+	} else {
+		g.emit(0x41, n)
+	}
+	g.emit(0x0b)
 }
 
 func (g *generator) exportSection() {
@@ -339,7 +375,11 @@ func (g *generator) elementSection() {
 	n := len(g.funcs)
 	function := func() { g.number(uint64(g.IntN(n))) }
 	reference := func() {
-		if g.chance(20) {
+		copied := g.find(g.globals[:g.from], 'r', func(i int) bool { return !g.mutable[i] })
+		if copied >= 0 && g.chance(50) {
+			g.op(0x23, copied)
+			g.emit(0x0b)
+		} else if g.chance(20) {
 			g.emit(0xd0, 0x70, 0x0b)
 		} else {
 			g.emit(0xd2)
@@ -348,14 +388,18 @@ func (g *generator) elementSection() {
 		}
 	}
 	g.number(uint64(g.elems))
-	g.emit(0, 0x41, 0, 0x0b, 14)
+	g.emit(0)
+	g.offset(0)
+	g.emit(14)
 	for range 14 {
 		function()
 	}
 	g.emit(1, 0, 2)
 	function()
 	function()
-	g.emit(2, freeTable, 0x41, 1, 0x0b, 0, 1)
+	g.emit(2, freeTable)
+	g.offset(1)
+	g.emit(0, 1)
 	function()
 	g.emit(4, 0x41, 14, 0x0b, 1)
 	reference()
@@ -363,7 +407,9 @@ func (g *generator) elementSection() {
 	reference()
 	reference()
 	reference()
-	g.emit(6, freeTable, 0x41, 2, 0x0b, 0x70, 2)
+	g.emit(6, freeTable)
+	g.offset(2)
+	g.emit(0x70, 2)
 	reference()
 	reference()
 	g.emit(7, 0x6f, 1, 0xd0, 0x6f, 0x0b)

@@ -23,6 +23,7 @@ type Limits struct {
 	Elements      int // entries of all element segments
 	DataSegments  int
 	Customs       int // custom sections
+	Parts         int // of a Merge
 	// Compile is the time for compiling all functions, estimated from their branches and
 	// locals: compilers need time and memory by the square of them.
 	Compile time.Duration
@@ -49,6 +50,7 @@ func DefaultLimits() Limits {
 		Elements:      1 << 18,
 		DataSegments:  500_000,
 		Customs:       1_000,
+		Parts:         1_000,
 		Compile:       2 * time.Minute,
 	}
 }

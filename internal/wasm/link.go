@@ -70,6 +70,9 @@ type linker struct {
 }
 
 func (m *Module) checkLink(l Link) error {
+	if err := m.checkWhole(); err != nil {
+		return err
+	}
 	mutable := 0
 	for _, g := range m.globals {
 		if g.Mutable {

@@ -57,6 +57,10 @@ func (t FuncType) equal(u FuncType) bool {
 // key is a text that two types share exactly when they are equal.
 func (t FuncType) key() string { return string(bytesOf(t.Params)) + ">" + string(bytesOf(t.Results)) }
 
+func (k Kind) String() string {
+	return [...]string{"function", "table", "memory", "global"}[k]
+}
+
 func bytesOf(types []ValueType) []byte {
 	b := make([]byte, len(types))
 	for i, t := range types {
@@ -65,7 +69,7 @@ func bytesOf(types []ValueType) []byte {
 	return b
 }
 
-// Import is an imported function. Other imports are refused.
+// Import is an imported function.
 type Import struct {
 	Module, Name string
 	Type         FuncType
@@ -90,6 +94,13 @@ type Export struct {
 	Index uint32
 }
 
+// External is an import of any kind, with its index among its kind.
+type External struct {
+	Module, Name string
+	Kind         Kind
+	Index        uint32
+}
+
 // Memory is the module's linear memory, in pages.
 type Memory struct {
 	MinPages, MaxPages uint32
@@ -103,7 +114,7 @@ type Table struct {
 	HasMax   bool
 }
 
-// Global is a global variable that the module defines.
+// Global is a global variable.
 type Global struct {
 	Type    ValueType
 	Mutable bool
@@ -154,6 +165,9 @@ type Module struct {
 	bytes    []byte
 	limits   Limits
 	sections [13]span // contents by section id; absent ones are empty and at 0
+
+	part      bool // it may import what Merge replaces; the indexes of a kind begin with those that are imported
+	externals []External
 
 	types     []FuncType
 	imports   []Import
@@ -239,11 +253,17 @@ func rank(id byte) int {
 // Parse parses a module. Every error is one line that continues the name of the module's file
 // ("is …", "needs …") and says what is wrong and where, or what to do. The Module borrows the
 // bytes.
-func Parse(wasm []byte, limits Limits) (*Module, error) {
+func Parse(wasm []byte, limits Limits) (*Module, error) { return parse(wasm, limits, false) }
+
+// ParsePart is Parse for a module that may import tables, memories and globals too, as a part of a
+// Merge has them. Such a module cannot be rewritten or linked.
+func ParsePart(wasm []byte, limits Limits) (*Module, error) { return parse(wasm, limits, true) }
+
+func parse(wasm []byte, limits Limits, part bool) (*Module, error) {
 	if err := checkHeader(wasm, limits); err != nil {
 		return nil, err
 	}
-	m := &Module{bytes: wasm, limits: limits, start: -1, dataCount: -1}
+	m := &Module{bytes: wasm, limits: limits, part: part, start: -1, dataCount: -1}
 	if err := m.readSections(); err != nil {
 		return nil, err
 	}
@@ -480,28 +500,43 @@ func (m *Module) readImports(r *reader) {
 	n := r.count("imports", m.limits.Imports, 4)
 	m.imports = make([]Import, 0, n)
 	for range n {
-		i := Import{Module: r.name(), Name: r.name()}
-		kind := r.byte()
+		i := External{Module: r.name(), Name: r.name(), Kind: Kind(r.byte())}
 		if r.err != nil {
 			return
 		}
-		switch kind {
-		case 0:
-			i.typeIndex = m.typeIndex(r)
-			if r.err != nil {
-				return
-			}
-			i.Type = m.types[i.typeIndex]
-		case 1, 3:
-			r.refuse("imports %.100q, which is not a function: only functions can be imported", i.Module+"."+i.Name)
-		case 2:
-			r.refuse("imports its memory (%.100q): build it so that it has and exports its own", i.Module+"."+i.Name)
-		case 4:
-			r.refuse("%s", refusal(opcode.Exceptions))
-		default:
-			r.fail("%.100q is imported as an unknown kind (%d)", i.Module+"."+i.Name, kind)
+		m.readImport(r, &i)
+		if r.err != nil {
+			return
 		}
-		m.imports = append(m.imports, i)
+		m.externals = append(m.externals, i)
+	}
+}
+
+// readImport reads the type of an import.
+func (m *Module) readImport(r *reader, i *External) {
+	name := i.Module + "." + i.Name
+	switch {
+	case i.Kind == FunctionKind:
+		i.Index = uint32(len(m.imports))
+		if t := m.typeIndex(r); r.err == nil {
+			m.imports = append(m.imports, Import{i.Module, i.Name, m.types[t], t})
+		}
+	case i.Kind == 4:
+		r.refuse("%s", refusal(opcode.Exceptions))
+	case i.Kind > 4:
+		r.fail("%.100q is imported as an unknown kind (%d)", name, i.Kind)
+	case !m.part && i.Kind == MemoryKind:
+		r.refuse("imports its memory (%.100q): build it so that it has and exports its own", name)
+	case !m.part:
+		r.refuse("imports %.100q, which is not a function: only functions can be imported", name)
+	case i.Kind == TableKind:
+		i.Index = uint32(len(m.tables))
+		m.readTable(r)
+	case i.Kind == MemoryKind:
+		m.readMemoryType(r)
+	case i.Kind == GlobalKind:
+		i.Index = uint32(len(m.globals))
+		m.globals = append(m.globals, r.globalType())
 	}
 }
 
@@ -540,22 +575,30 @@ func (r *reader) limits(what string) (least, most uint32, hasMax bool) {
 }
 
 func (m *Module) readTables(r *reader) {
-	n := r.count("tables", m.limits.Tables, 3)
-	total := int64(0)
-	for range n {
+	for range r.count("tables", m.limits.Tables, 3) {
 		if r.pos < r.end && r.bytes[r.pos] == 0x40 {
 			r.refuse("%s", refusal(opcode.TypedReferences))
 			return
 		}
-		t := Table{Type: r.valueType()}
-		if r.err == nil && !t.Type.isReference() {
-			r.fail("a table of %s", t.Type)
-		}
-		t.Min, t.Max, t.HasMax = r.limits("table")
-		if total += int64(t.Min); total > int64(m.limits.TableElements) {
-			r.refuse("has tables of %d elements, and may have %d", total, m.limits.TableElements)
-		}
-		m.tables = append(m.tables, t)
+		m.readTable(r)
+	}
+}
+
+func (m *Module) readTable(r *reader) {
+	t := Table{Type: r.valueType()}
+	if r.err == nil && !t.Type.isReference() {
+		r.fail("a table of %s", t.Type)
+	}
+	t.Min, t.Max, t.HasMax = r.limits("table")
+	total := int64(t.Min)
+	for _, t := range m.tables {
+		total += int64(t.Min)
+	}
+	if total > int64(m.limits.TableElements) {
+		r.refuse("has tables of %d elements, and may have %d", total, m.limits.TableElements)
+	}
+	if m.tables = append(m.tables, t); len(m.tables) > m.limits.Tables {
+		r.refuse("has more than %d tables", m.limits.Tables)
 	}
 }
 
@@ -565,6 +608,14 @@ func (m *Module) readMemory(r *reader) {
 		return
 	case n > 1 && r.err == nil:
 		r.refuse("has %d memories, and may have one: build it without multi-memory", n)
+		return
+	}
+	m.readMemoryType(r)
+}
+
+func (m *Module) readMemoryType(r *reader) {
+	if m.memory != nil && r.err == nil {
+		r.refuse("has several memories, and may have one: build it without multi-memory")
 		return
 	}
 	memory := Memory{}
@@ -580,18 +631,23 @@ func (m *Module) readMemory(r *reader) {
 
 func (m *Module) readGlobals(r *reader) {
 	n := r.count("globals", m.limits.Globals, 4)
-	m.globals = make([]Global, 0, n)
-	for i := range n {
-		g := Global{Type: r.valueType()}
-		switch mutable := r.byte(); mutable {
-		case 0, 1:
-			g.Mutable = mutable == 1
-		default:
-			r.fail("a global that is neither mutable nor not (%#x)", mutable)
-		}
-		g.init = m.readConstant(r, i)
+	m.globals = append(make([]Global, 0, len(m.globals)+n), m.globals...)
+	for range n {
+		g := r.globalType()
+		g.init = m.readConstant(r, len(m.globals))
 		m.globals = append(m.globals, g)
 	}
+}
+
+func (r *reader) globalType() Global {
+	g := Global{Type: r.valueType()}
+	switch mutable := r.byte(); mutable {
+	case 0, 1:
+		g.Mutable = mutable == 1
+	default:
+		r.fail("a global that is neither mutable nor not (%#x)", mutable)
+	}
+	return g
 }
 
 // readConstant reads an initial value; it may refer to the first n globals.
@@ -643,7 +699,7 @@ func (m *Module) addToTable(function uint32) {
 	if m.inTable == nil {
 		m.inTable = make([]bool, m.functionCount())
 	}
-	if int(function) < len(m.inTable) {
+	if int(function) < len(m.inTable) && !m.inTable[function] { // once: several goroutines may read a parsed segment
 		m.inTable[function] = true
 	}
 }
@@ -774,9 +830,21 @@ func (m *Module) readData(r *reader) {
 	}
 }
 
+// checkWhole refuses a part of a Merge.
+func (m *Module) checkWhole() error {
+	if len(m.externals) > len(m.imports) {
+		return errors.New("imports tables, memories or globals, which only other modules can have: merge it with them")
+	}
+	return nil
+}
+
 // Imports are the functions that the module needs, in order. The slice is the
 // Module's, as are those of the methods below.
 func (m *Module) Imports() []Import { return m.imports }
+
+// Externals are the imports of all kinds, in order. Those of ParsePart come first in Tables and
+// Globals, and one can be Memory.
+func (m *Module) Externals() []External { return m.externals }
 
 // Exports are what the module offers, in order.
 func (m *Module) Exports() []Export { return m.exports }
@@ -823,8 +891,12 @@ func pagesText(pages uint32) string {
 // enough.
 func (m *Module) Eligibility() []string {
 	var reasons []string
+	uses := m.uses
+	if uses&usesDataDrop == 0 { // a segment that is not dropped stays as it is
+		uses &^= usesMemoryInit
+	}
 	for _, u := range usesText {
-		if m.uses&u.use != 0 {
+		if uses&u.use != 0 {
 			reasons = append(reasons, "uses "+u.text)
 		}
 	}

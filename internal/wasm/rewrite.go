@@ -118,6 +118,9 @@ type DataSegment struct {
 // Rewrite returns a new module with the changes of the options, and otherwise with the same
 // meaning. The bytes belong to the caller.
 func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
+	if err := m.checkWhole(); err != nil {
+		return nil, nil, err
+	}
 	o.MaxStack = min(o.MaxStack, 1<<30)
 	w := &rewriter{m: m, Options: o, done: &Rewritten{}, divides: cmp.Or(o.Target, runtime.GOARCH) == "arm64"}
 	if err := w.prepare(); err != nil {
@@ -502,10 +505,7 @@ func (w *rewriter) globalSection() []byte {
 
 // constant appends an initial value.
 func (w *rewriter) constant(b []byte, c constant) []byte {
-	if c.op == opcode.RefFunc {
-		return append(appendU32(append(b, opcode.RefFunc), w.function(c.index)), opcode.End)
-	}
-	return append(b, w.m.bytes[c.start:c.end]...)
+	return w.m.appendConstant(b, c, w.function)
 }
 
 func (w *rewriter) exportSection() []byte {

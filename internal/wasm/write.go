@@ -49,8 +49,16 @@ func appendExport(b []byte, e Export) []byte {
 	return appendU32(append(appendName(b, e.Name), byte(e.Kind)), e.Index)
 }
 
-// appendElement appends an element segment. constant and function write initial values and return
-// numbers of functions.
+// appendConstant appends an initial value. function returns the number of a function.
+func (m *Module) appendConstant(b []byte, c constant, function func(uint32) uint32) []byte {
+	if c.op == opcode.RefFunc {
+		return append(appendU32(append(b, opcode.RefFunc), function(c.index)), opcode.End)
+	}
+	return append(b, m.bytes[c.start:c.end]...)
+}
+
+// appendElement appends an element segment. constant appends an initial value, and function
+// returns the number of a function.
 func (m *Module) appendElement(
 	b []byte, e element, constant func([]byte, constant) []byte, function func(uint32) uint32,
 ) []byte {
