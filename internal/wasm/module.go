@@ -531,9 +531,9 @@ func (m *Module) readImport(r *reader, i *External) {
 		r.refuse("imports %.100q, which is not a function: only functions can be imported", name)
 	case i.Kind == TableKind:
 		i.Index = uint32(len(m.tables))
-		m.readTable(r)
+		m.addTable(r)
 	case i.Kind == MemoryKind:
-		m.readMemoryType(r)
+		m.addMemory(r)
 	case i.Kind == GlobalKind:
 		i.Index = uint32(len(m.globals))
 		m.globals = append(m.globals, r.globalType())
@@ -580,16 +580,13 @@ func (m *Module) readTables(r *reader) {
 			r.refuse("%s", refusal(opcode.TypedReferences))
 			return
 		}
-		m.readTable(r)
+		m.addTable(r)
 	}
 }
 
-func (m *Module) readTable(r *reader) {
-	t := Table{Type: r.valueType()}
-	if r.err == nil && !t.Type.isReference() {
-		r.fail("a table of %s", t.Type)
-	}
-	t.Min, t.Max, t.HasMax = r.limits("table")
+// addTable reads the type of another table.
+func (m *Module) addTable(r *reader) {
+	t := r.table()
 	total := int64(t.Min)
 	for _, t := range m.tables {
 		total += int64(t.Min)
@@ -602,6 +599,16 @@ func (m *Module) readTable(r *reader) {
 	}
 }
 
+// table reads the type of a table.
+func (r *reader) table() Table {
+	t := Table{Type: r.valueType()}
+	if r.err == nil && !t.Type.isReference() {
+		r.fail("a table of %s", t.Type)
+	}
+	t.Min, t.Max, t.HasMax = r.limits("table")
+	return t
+}
+
 func (m *Module) readMemory(r *reader) {
 	switch n := r.u32(); {
 	case n == 0:
@@ -610,15 +617,21 @@ func (m *Module) readMemory(r *reader) {
 		r.refuse("has %d memories, and may have one: build it without multi-memory", n)
 		return
 	}
-	m.readMemoryType(r)
+	m.addMemory(r)
 }
 
-func (m *Module) readMemoryType(r *reader) {
+// addMemory reads the type of the memory.
+func (m *Module) addMemory(r *reader) {
 	if m.memory != nil && r.err == nil {
 		r.refuse("has several memories, and may have one: build it without multi-memory")
 		return
 	}
-	memory := Memory{}
+	memory := r.memory()
+	m.memory = &memory
+}
+
+// memory reads the type of a memory.
+func (r *reader) memory() (memory Memory) {
 	memory.MinPages, memory.MaxPages, memory.HasMax = r.limits("memory")
 	if r.err == nil && max(memory.MinPages, memory.MaxPages) > maxPages {
 		r.fail("a memory of more than %d pages", maxPages)
@@ -626,7 +639,7 @@ func (m *Module) readMemoryType(r *reader) {
 	if !memory.HasMax {
 		memory.MaxPages = maxPages
 	}
-	m.memory = &memory
+	return memory
 }
 
 func (m *Module) readGlobals(r *reader) {
@@ -639,6 +652,7 @@ func (m *Module) readGlobals(r *reader) {
 	}
 }
 
+// globalType reads the type of a global.
 func (r *reader) globalType() Global {
 	g := Global{Type: r.valueType()}
 	switch mutable := r.byte(); mutable {
