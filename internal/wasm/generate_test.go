@@ -342,10 +342,13 @@ func (g *generator) globalType(i int) {
 	}
 }
 
-// offset writes where an active segment goes, or the base, which is less than 3.
+// offset writes where an active segment goes, or the base, which is less than 3, or their sum.
 func (g *generator) offset(n byte) {
 	if g.base >= 0 && g.chance(50) {
 		g.op(0x23, g.base)
+		if g.chance(50) {
+			g.emit(0x41, n, 0x6a)
+		}
 	} else {
 		g.emit(0x41, n)
 	}

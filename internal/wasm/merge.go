@@ -326,13 +326,18 @@ func within(least, most uint32, hasMax bool, wantLeast, wantMost uint32, wantMax
 	return least >= wantLeast && (!wantMax || hasMax && most <= wantMost)
 }
 
-// value returns an initial value that is not that of another global, and the part that it is of.
+// value returns an initial value as one instruction that does not refer to a global, and the part that it is of.
 func (w *merger) value(p *part, c constant) (*part, constant) {
-	if c.op != opcode.GlobalGet {
-		return p, c
+	global := func(index uint32) mergedGlobal { return w.globals[p.to.globals[index]] }
+	switch c.op {
+	case opcode.GlobalGet:
+		g := global(c.index)
+		return g.from, g.init
+	case computed:
+		r := &reader{bytes: p.bytes, pos: c.start, end: c.end}
+		return p, p.compute(r, len(p.to.globals), func(index uint32) int64 { return global(index).init.value })
 	}
-	g := w.globals[p.to.globals[c.index]]
-	return g.from, g.init
+	return p, c
 }
 
 // chooseMemory finds the memory that may have pages.

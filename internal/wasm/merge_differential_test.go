@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/wasm"
 )
@@ -27,7 +28,7 @@ type mergedSet struct {
 
 // newMergeHost has the functions that merged modules import.
 func newMergeHost(t *testing.T, config wazero.RuntimeConfig) *host {
-	h := newHost(t, config)
+	h := newHost(t, config.WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst))
 	i32 := []api.ValueType{api.ValueTypeI32}
 	_, err := h.NewHostModuleBuilder("env").NewFunctionBuilder().
 		WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { stack[0] = uint64(uint32(stack[0])*3 + 1) }), i32, i32).

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/wasm"
 )
@@ -116,6 +118,70 @@ func TestAMergeIsLimited(t *testing.T) {
 		_, err := m.Module(limits)
 		if fails := !strings.HasSuffix(want, " "); fails != (err != nil) || fails && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// TestComputedInitialValues writes the initial value of a global by hand: wat2wasm has no such values.
+func TestComputedInitialValues(t *testing.T) {
+	first, err := wasm.ParsePart(watModule(t, `(module (global (export "i") i32 (i32.const 40)) (global (export "l") i64 (i64.const 7)))`), wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		kind  byte
+		value []byte
+		want  uint64
+		error string
+	}{
+		{0x7f, []byte{0x23, 0, 0x41, 2, 0x6a}, 42, ""},
+		{0x7f, []byte{0x41, 2, 0x23, 0, 0x6b}, 1<<32 - 38, ""},
+		{0x7f, []byte{0x41, 0x80, 0x80, 0x80, 0x80, 0x78, 0x41, 2, 0x6c}, 0, ""},
+		{0x7f, []byte{0x41, 1, 0x41, 2, 0x41, 3, 0x6c, 0x6a}, 7, ""},
+		{0x7e, []byte{0x23, 1, 0x42, 3, 0x7e, 0x42, 1, 0x7d}, 20, ""},
+		{0x7e, []byte{0x42, 0x7f, 0x23, 1, 0x7c}, 6, ""},
+		{0x7f, []byte{0x23, 0, 0x23, 1, 0x6a}, 0, "computed from i32 and i64"},
+		{0x7f, []byte{0x41, 1, 0x6a, 0x41, 1}, 0, "without an operand"},
+		{0x7f, []byte{0x41, 1, 0x41, 1}, 0, "an initial value of 2 values"},
+		{0x7f, []byte{0x41, 1, 0x41, 1, 0x6d}, 0, "is not a constant (0x6d)"},
+		{0x7f, []byte{0x23, 0, 0x23, 9, 0x6a}, 0, "global 9, which is not there yet"},
+		{0x7f, []byte{0x23, 0, 0x23, 2, 0x6a}, 0, "global 2, which can change"},
+	} {
+		binary := module(
+			section(2, []byte{3}, text("0"), text("i"), []byte{3, 0x7f, 0}, text("0"), text("l"), []byte{3, 0x7e, 0},
+				text("0"), text("mutable"), []byte{3, 0x7f, 1}),
+			section(6, []byte{1, row.kind, 0}, row.value, []byte{0x0b}),
+			section(7, []byte{1}, text("g"), []byte{3, 3}),
+		)
+		if _, err := wasm.Parse(binary, wasm.DefaultLimits()); err == nil {
+			t.Errorf("%x: Parse accepts it", row.value)
+		}
+		part, err := wasm.ParsePart(binary, wasm.DefaultLimits())
+		if row.error != "" {
+			if err == nil || !strings.Contains(err.Error(), row.error) {
+				t.Errorf("%x: %v, want %q", row.value, err, row.error)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%x: %v", row.value, err)
+			continue
+		}
+		mutable, err := wasm.ParsePart(watModule(t, `(module (global (export "mutable") (mut i32) (i32.const 0)))`), wasm.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		imports := []wasm.Source{{Part: 0, Name: "i"}, {Part: 0, Name: "l"}, {Part: 1, Name: "mutable"}}
+		merged, err := wasm.Merge{
+			Parts:   []wasm.Part{{Module: first}, {Module: mutable}, {Module: part, Imports: imports}},
+			Exports: []wasm.MergedExport{{Name: "g", Source: wasm.Source{Part: 2, Name: "g"}}},
+		}.Module(wasm.DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance := newMergeHost(t, wazero.NewRuntimeConfigInterpreter()).instantiate(t, merged, &wasm.Rewritten{})
+		if got := instance.ExportedGlobal("g").Get(); got != row.want {
+			t.Errorf("%x: %d, want %d", row.value, got, row.want)
 		}
 	}
 }
@@ -231,7 +297,8 @@ func FuzzMerge(f *testing.F) {
 		f.Fatal(err)
 	}
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	features := api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
 	f.Cleanup(func() { _ = r.Close(ctx) })
 	accepts := func(b []byte) error {
 		compiled, err := r.CompileModule(ctx, b)

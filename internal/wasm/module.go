@@ -122,12 +122,12 @@ type Global struct {
 }
 
 // constant is an instruction for an initial value: one of the consts, ref.null, ref.func or
-// global.get.
+// global.get, or computed.
 type constant struct {
 	start, end int // in the file, the closing end included
 	op         byte
 	index      uint32 // of ref.func and global.get
-	value      int64  // of i32.const
+	value      int64  // of i32.const and i64.const
 }
 
 // element is an element segment. Bits of its form: 0: not active; 1: has a table index or is
@@ -166,7 +166,7 @@ type Module struct {
 	limits   Limits
 	sections [13]span // contents by section id; absent ones are empty and at 0
 
-	part      bool // it may import what Merge replaces; the indexes of a kind begin with those that are imported
+	part      bool // see ParsePart; the indexes of a kind begin with those that are imported
 	externals []External
 
 	types     []FuncType
@@ -255,8 +255,8 @@ func rank(id byte) int {
 // bytes.
 func Parse(wasm []byte, limits Limits) (*Module, error) { return parse(wasm, limits, false) }
 
-// ParsePart is Parse for a module that may import tables, memories and globals too, as a part of a
-// Merge has them. Such a module cannot be rewritten or linked.
+// ParsePart is Parse for a part of a Merge: a module that may import tables, memories and globals too, and
+// compute initial values (the proposal "Extended Constant Expressions"). It cannot be rewritten or linked.
 func ParsePart(wasm []byte, limits Limits) (*Module, error) { return parse(wasm, limits, true) }
 
 func parse(wasm []byte, limits Limits, part bool) (*Module, error) {
@@ -671,7 +671,7 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 	case opcode.I32Const:
 		c.value = r.signed(32)
 	case opcode.I64Const:
-		r.signed(64)
+		c.value = r.signed(64)
 	case opcode.F32Const:
 		r.take(4)
 	case opcode.F64Const:
@@ -682,11 +682,8 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 		}
 		r.take(16)
 	case opcode.GlobalGet:
-		if c.index = r.u32(); r.err == nil && int64(c.index) >= int64(globals) {
-			r.fail("an initial value is that of global %d, which is not there yet", c.index)
-		} else if r.err == nil && m.globals[c.index].Mutable {
-			r.fail("an initial value is that of global %d, which can change", c.index)
-		}
+		c.index = r.u32()
+		m.checkGlobal(r, c, globals)
 	case opcode.RefNull:
 		if t := r.byte(); !ValueType(t).isReference() {
 			r.refuseType(t)
@@ -699,13 +696,32 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 	}
 	if end := r.byte(); r.err == nil && end != opcode.End {
 		switch end {
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e, opcode.I32Const, opcode.I64Const, opcode.GlobalGet:
+		case opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul, opcode.I32Const,
+			opcode.I64Const, opcode.GlobalGet:
+			if m.part {
+				r.pos, c.op = c.start, computed
+				m.compute(r, globals, func(uint32) int64 { return 0 })
+				break
+			}
 			r.refuse("computes an initial value: build it without extended constant expressions")
 		}
-		r.fail("an initial value of more than one instruction")
+		if c.op != computed {
+			r.fail("an initial value of more than one instruction")
+		}
 	}
 	c.end = r.pos
 	return c
+}
+
+// checkGlobal checks a global.get of an initial value.
+func (m *Module) checkGlobal(r *reader, c constant, globals int) {
+	switch {
+	case r.err != nil:
+	case int64(c.index) >= int64(globals):
+		r.fail("an initial value is that of global %d, which is not there yet", c.index)
+	case m.globals[c.index].Mutable:
+		r.fail("an initial value is that of global %d, which can change", c.index)
+	}
 }
 
 // addToTable notes that a function can be called by reference.
@@ -846,8 +862,8 @@ func (m *Module) readData(r *reader) {
 
 // checkWhole refuses a part of a Merge.
 func (m *Module) checkWhole() error {
-	if len(m.externals) > len(m.imports) {
-		return errors.New("imports tables, memories or globals, which only other modules can have: merge it with them")
+	if m.part {
+		return errors.New("is part of another module: merge it")
 	}
 	return nil
 }

@@ -51,8 +51,11 @@ func appendExport(b []byte, e Export) []byte {
 
 // appendConstant appends an initial value. function returns the number of a function.
 func (m *Module) appendConstant(b []byte, c constant, function func(uint32) uint32) []byte {
-	if c.op == opcode.RefFunc {
+	switch {
+	case c.op == opcode.RefFunc:
 		return append(appendU32(append(b, opcode.RefFunc), function(c.index)), opcode.End)
+	case c.end == 0: // it was computed
+		return append(appendSigned(append(b, c.op), c.value), opcode.End)
 	}
 	return append(b, m.bytes[c.start:c.end]...)
 }
