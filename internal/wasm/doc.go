@@ -2,7 +2,8 @@
 // cannot be run before a compiler sees them. Rewriting makes a module count its work (fuel),
 // bounds its stack, exports its mutable globals, and removes its initial data. For arm64 it
 // replaces remainders, which the compiler does wrong. It can keep a map from the new code to the
-// original. WithoutDispatch gives functions of Go loops that compilers understand.
+// original. WithoutDispatch gives functions of Go loops that compilers understand. Merge makes one
+// module of several that are linked.
 //
 // The package does not run modules, and does not depend on an engine. It decodes every
 // instruction and checks every index and every length, but not types: the compiler does. A

@@ -58,19 +58,39 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !bytes.Equal(same, twice) {
 			t.Fatalf("written twice it is different: %v", err)
 		}
-		limits := wasm.DefaultLimits()
-		limits.Types, limits.Imports, limits.Functions, limits.Globals, limits.Exports = 1e6, 1e6, 1e6, 1e6, 1e6
-		limits.Locals, limits.BodyBytes, limits.AllLocals, limits.Nesting, limits.BlockValues = 1e6, 1e8, 1e8, 1e6, 1e9
 		for _, o := range forms[1:] {
 			out, _, err := m.Rewrite(*o)
 			if err != nil {
 				continue // its data or its names, in a line
 			}
-			if _, err := wasm.Parse(out, limits); err != nil {
+			if _, err := wasm.Parse(out, written()); err != nil {
 				t.Fatalf("%+v: what was written cannot be read: %v", *o, err)
 			}
 		}
 	})
+}
+
+// written are limits for what this package writes: it may be larger than what was parsed.
+func written() wasm.Limits {
+	l := wasm.DefaultLimits()
+	l.Types, l.Imports, l.Functions, l.Globals, l.Exports, l.Tables = 1e6, 1e6, 1e6, 1e6, 1e6, 1e6
+	l.Locals, l.BodyBytes, l.AllLocals, l.Nesting, l.BlockValues = 1e6, 1e8, 1e8, 1e6, 1e9
+	l.Elements, l.TableElements, l.DataSegments, l.Compile = 1e7, 1e9, 1e7, 1e18
+	return l
+}
+
+// acceptedBy returns a function that says whether the engine accepts a module.
+func acceptedBy(f *testing.F, config wazero.RuntimeConfig) func([]byte) error {
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	f.Cleanup(func() { _ = r.Close(ctx) })
+	return func(b []byte) error {
+		compiled, err := r.CompileModule(ctx, b)
+		if err == nil {
+			err = compiled.Close(ctx)
+		}
+		return err
+	}
 }
 
 // withoutCustom removes the custom sections: damage in them does not make a module
@@ -94,16 +114,7 @@ func withoutCustom(b []byte) []byte {
 func FuzzRewrite(f *testing.F) {
 	seeds(f)
 	f.Add([]byte("\x00asm\x01\x00\x00\x00\x00\t\b`\x00\x00`\x00\x00\x01\x7f"))
-	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
-	f.Cleanup(func() { _ = r.Close(ctx) })
-	accepts := func(b []byte) error {
-		compiled, err := r.CompileModule(ctx, b)
-		if err == nil {
-			err = compiled.Close(ctx)
-		}
-		return err
-	}
+	accepts := acceptedBy(f, wazero.NewRuntimeConfigInterpreter())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := wasm.Parse(b, wasm.DefaultLimits())
 		if err != nil {

@@ -3,6 +3,7 @@ package wasm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"runner.example/internal/wasm/opcode"
@@ -374,10 +375,14 @@ func (w *merger) chooseMemory() error {
 
 // addFunctions adds the functions of the Merge, and then those for empty memories.
 func (w *merger) addFunctions() error {
-	for name, s := range w.Names {
+	for _, name := range slices.Sorted(maps.Keys(w.Names)) {
+		s := w.Names[name]
 		e, err := w.find(s, len(w.parts))
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("needs %.100q %w", name, err)
+		case s.Part == NoPart:
+			return fmt.Errorf("needs %.100q, which no instance exports", name)
 		}
 		if _, taken := w.names[name]; taken {
 			return fmt.Errorf("needs two functions of the name %.100q", name)

@@ -99,9 +99,7 @@ func exportName(part int, name string) string { return fmt.Sprint(part, ".", nam
 
 // mergedIn makes an instance of the merged module in one of the forms.
 func mergedIn(t *testing.T, h *host, set []*member, merged []byte, o *wasm.Options) (s mergedSet) {
-	limits := wasm.DefaultLimits()
-	limits.Tables = 3 * len(set)
-	parsed, err := wasm.Parse(merged, limits)
+	parsed, err := wasm.Parse(merged, written())
 	if err != nil {
 		t.Fatal(err)
 	}

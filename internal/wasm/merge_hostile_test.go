@@ -296,17 +296,8 @@ func FuzzMerge(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ctx := context.Background()
 	features := api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
-	f.Cleanup(func() { _ = r.Close(ctx) })
-	accepts := func(b []byte) error {
-		compiled, err := r.CompileModule(ctx, b)
-		if err == nil {
-			err = compiled.Close(ctx)
-		}
-		return err
-	}
+	accepts := acceptedBy(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := wasm.ParsePart(b, wasm.DefaultLimits())
 		if err != nil {
@@ -343,11 +334,7 @@ func FuzzMerge(f *testing.F) {
 			}
 			return
 		}
-		limits := wasm.DefaultLimits()
-		limits.Types, limits.Imports, limits.Functions, limits.Globals, limits.Tables = 1e6, 1e6, 1e6, 1e6, 1e6
-		limits.BodyBytes, limits.AllLocals, limits.BlockValues, limits.Elements, limits.DataSegments = 1e8, 1e8, 1e9, 1e7, 1e7
-		limits.TableElements, limits.Compile = 1e9, 1e18
-		if _, err := wasm.Parse(merged, limits); err != nil {
+		if _, err := wasm.Parse(merged, written()); err != nil {
 			t.Fatalf("what was merged cannot be read: %v", err)
 		}
 		if err := accepts(withoutCustom(b)); err != nil {

@@ -14,11 +14,12 @@ type boot struct {
 	calls  []uint32 // of start functions
 	last   int      // the last part whose start function has run, or -1
 	tables bool     // a start function that has run may have used a table
+	seen   []bool   // functions that mayUseTables has followed
 }
 
 // addStart decides what becomes of segments and start functions.
 func (w *merger) addStart() {
-	b := &boot{merger: w, last: -1}
+	b := &boot{merger: w, last: -1, seen: make([]bool, len(w.functions))}
 	steps := 0
 	for at, p := range w.parts {
 		for i, e := range p.Module.elements {
@@ -41,7 +42,7 @@ func (w *merger) addStart() {
 			function := p.function(uint32(p.start))
 			b.code.number(opcode.Call, function)
 			b.calls = append(b.calls, function)
-			b.last, b.tables = at, b.tables || w.mayUseTables(function)
+			b.last, b.tables = at, b.tables || b.mayUseTables(function)
 		}
 	}
 	switch w.start = -1; {
@@ -106,19 +107,18 @@ func (b *boot) operands(p *part, offset constant, size int) {
 
 // mayUseTables reports whether a function may read or write a table, by itself or by what it calls.
 // Code of added functions is not read: they may.
-func (w *merger) mayUseTables(function uint32) bool {
-	seen := make([]bool, len(w.functions))
+func (b *boot) mayUseTables(function uint32) bool {
 	for open := []uint32{function}; len(open) > 0; {
 		at := open[len(open)-1]
 		open = open[:len(open)-1]
 		switch {
-		case seen[at] || int(at) < len(w.Imports):
+		case b.seen[at] || int(at) < len(b.Imports):
 			continue
-		case w.functions[at].part < 0:
+		case b.functions[at].part < 0:
 			return true
 		}
-		seen[at] = true
-		p := w.parts[w.functions[at].part]
+		b.seen[at] = true
+		p := b.parts[b.functions[at].part]
 		f := p.Module.functions[at-p.first]
 		if f.tables {
 			return true
