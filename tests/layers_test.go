@@ -37,7 +37,7 @@ var subjects = []subject{
 	{"internal", []string{ // what several subjects use
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
-		"schedule symbols",
+		"component schedule symbols",
 	}},
 	{"schema", []string{ // the language
 		". syntax",
