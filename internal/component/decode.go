@@ -274,11 +274,11 @@ func (d *decoder) module(r *reader) *Module {
 func (d *decoder) entry(section byte, r *reader, depth int) any {
 	switch section {
 	case 2:
-		return r.coreInstance()
+		return r.instantiation(true)
 	case 3:
 		return r.coreType(false)
 	case 5:
-		return r.instance()
+		return r.instantiation(false)
 	case 6:
 		return r.alias()
 	case 7:
@@ -291,29 +291,45 @@ func (d *decoder) entry(section byte, r *reader, depth int) any {
 	return r.export()
 }
 
-func (r *reader) coreInstance() *instantiation {
+// instantiation reads a core instance or an instance.
+func (r *reader) instantiation(core bool) *instantiation {
 	at := r.pos
-	i := &instantiation{core: true}
+	i := &instantiation{core: core}
 	switch form := r.byte(); form {
 	case 0:
 		i.of = r.u32()
 		for range r.entriesOf("arguments", 3) {
-			a := argument{at: r.pos, name: r.name(), sort: sortCoreInstance}
-			if b := r.byte(); b != 0x12 {
-				r.fail(r.pos-1, "an argument of a core instance is of sort %#x, and not an instance", b)
-			}
-			a.index = r.u32()
-			i.args = append(i.args, a)
+			i.args = append(i.args, argument{at: r.pos, name: r.name(), sort: r.argumentSort(core), index: r.u32()})
 		}
 	case 1:
 		i.exportsOnly = true
 		for range r.entriesOf("exports", 3) {
-			i.args = append(i.args, argument{at: r.pos, name: r.name(), sort: r.coreSort(), index: r.u32()})
+			a := argument{at: r.pos}
+			if core {
+				a.name, a.sort = r.name(), r.coreSort()
+			} else {
+				a.externName, a.sort = r.externName(), r.sort()
+			}
+			a.index = r.u32()
+			i.args = append(i.args, a)
 		}
 	default:
-		r.fail(at, "a core instance of form %#x", form)
+		r.fail(at, "an instance of form %#x", form)
 	}
 	return i
+}
+
+// argumentSort reads the sort of an argument. Those of core instances are core instances.
+func (r *reader) argumentSort(core bool) sort {
+	if !core {
+		return r.sort()
+	}
+	at := r.pos
+	s := r.coreSort()
+	if s != sortCoreInstance && r.err == nil {
+		r.fail(at, "an argument of a core instance is %s, and not an instance", s.one())
+	}
+	return s
 }
 
 func (r *reader) coreSort() sort {
@@ -342,26 +358,6 @@ func (r *reader) sort() sort {
 		r.fail(at, "%#x is not a sort of item", b)
 	}
 	return noSort
-}
-
-func (r *reader) instance() *instantiation {
-	at := r.pos
-	i := &instantiation{}
-	switch form := r.byte(); form {
-	case 0:
-		i.of = r.u32()
-		for range r.entriesOf("arguments", 3) {
-			i.args = append(i.args, argument{at: r.pos, name: r.name(), sort: r.sort(), index: r.u32()})
-		}
-	case 1:
-		i.exportsOnly = true
-		for range r.entriesOf("exports", 4) {
-			i.args = append(i.args, argument{at: r.pos, externName: r.externName(), sort: r.sort(), index: r.u32()})
-		}
-	default:
-		r.fail(at, "an instance of form %#x", form)
-	}
-	return i
 }
 
 // externName reads a name with its form and options.
