@@ -38,6 +38,7 @@ var subjects = []subject{
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
 		"component schedule symbols",
+		"component/canon",
 	}},
 	{"schema", []string{ // the language
 		". syntax",

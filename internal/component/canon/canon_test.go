@@ -1,0 +1,426 @@
+package canon_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"runner.example/internal/component"
+	"runner.example/internal/component/canon"
+	"runner.example/internal/wasm"
+)
+
+func made(t testing.TB, v component.ValueType) *component.ValueType {
+	t.Helper()
+	typ, err := component.New(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typ
+}
+
+// generator makes types and values of them.
+type generator struct {
+	t testing.TB
+	*rand.Rand
+}
+
+func (g generator) fields(n, depth int, named, optional bool) (all []component.Field) {
+	for i := range n {
+		f := component.Field{}
+		if named {
+			f.Name = fmt.Sprintf("f%d", i)
+		}
+		if !optional || g.IntN(3) > 0 {
+			f.Type = g.typ(depth)
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+func (g generator) typ(depth int) *component.ValueType {
+	kinds := []component.Kind{component.List, component.Record, component.Tuple, component.Variant, component.Option,
+		component.Result, component.FixedList, component.Map, component.Flags, component.Enum, component.Own, component.Borrow}
+	if depth == 0 || g.IntN(3) == 0 {
+		return component.Primitive(component.Kind(g.IntN(int(component.ErrorContext))))
+	}
+	v := component.ValueType{Kind: kinds[g.IntN(len(kinds))]}
+	switch v.Kind {
+	case component.List, component.Option:
+		v.Element = g.typ(depth - 1)
+	case component.FixedList:
+		v.Element, v.Length = g.typ(depth-1), 1+uint32(g.IntN(4))
+	case component.Map:
+		pair := []component.Field{{Type: component.Primitive(component.String)}, {Type: g.typ(depth - 1)}}
+		v.Element = made(g.t, component.ValueType{Kind: component.Tuple, Fields: pair})
+	case component.Record, component.Tuple:
+		v.Fields = g.fields(1+g.IntN(5), depth-1, v.Kind == component.Record, false)
+	case component.Variant:
+		v.Fields = g.fields(1+g.IntN(5), depth-1, true, true)
+	case component.Result:
+		v.Fields = g.fields(2, depth-1, true, true)
+		v.Fields[0].Name, v.Fields[1].Name = "ok", "error"
+	case component.Flags, component.Enum:
+		n := []int{1 + g.IntN(8), 1 + g.IntN(32), 9 + g.IntN(8)}[g.IntN(3)]
+		if v.Kind == component.Enum && g.IntN(4) == 0 {
+			n = 257
+		}
+		for i := range n {
+			v.Fields = append(v.Fields, component.Field{Name: fmt.Sprintf("c%d", i)})
+		}
+	case component.Own, component.Borrow:
+		v.Resource = &component.Resource{}
+	}
+	return made(g.t, v)
+}
+
+func (g generator) value(t *component.ValueType) any {
+	switch t.Kind {
+	case component.Bool:
+		return g.IntN(2) == 1
+	case component.U8, component.U16, component.U32, component.U64:
+		return g.Uint64() >> (64 - 8*t.Size())
+	case component.S8, component.S16, component.S32, component.S64:
+		return int64(g.Uint64()) >> (64 - 8*t.Size())
+	case component.F32:
+		return float64(float32(g.NormFloat64()))
+	case component.F64:
+		return []float64{g.NormFloat64(), math.Inf(-1), math.Copysign(0, -1)}[g.IntN(3)]
+	case component.Char:
+		return []rune{'a', 0, 0xd7ff, 0xe000, 0x10ffff}[g.IntN(5)]
+	case component.String:
+		return strings.Repeat("ö", g.IntN(4))
+	case component.Record, component.Tuple:
+		var all []any
+		for _, f := range t.Fields {
+			all = append(all, g.value(f.Type))
+		}
+		return all
+	case component.Variant, component.Enum, component.Option, component.Result:
+		c := canon.Case{Index: uint32(g.IntN(len(t.Cases())))}
+		if payload := t.Cases()[c.Index].Type; payload != nil {
+			c.Value = g.value(payload)
+		}
+		return c
+	case component.List, component.Map:
+		return g.list(t.Element, g.IntN(4))
+	case component.FixedList:
+		return g.list(t.Element, int(t.Length))
+	case component.Flags:
+		return g.Uint64() & (1<<len(t.Fields) - 1)
+	}
+	return g.Uint32()
+}
+
+func (g generator) list(t *component.ValueType, n int) any {
+	if t.Kind == component.U8 {
+		all := make([]byte, n)
+		for i := range all {
+			all[i] = byte(g.Uint32())
+		}
+		return all
+	}
+	all := make([]any, n)
+	for i := range all {
+		all[i] = g.value(t)
+	}
+	return all
+}
+
+// heap is a guest's memory, with its allocator.
+type heap struct {
+	memory []byte
+	free   uint32
+}
+
+func (h *heap) realloc(size, align uint32) uint32 {
+	at := (h.free + align) &^ (align - 1) // there is a gap before it
+	h.free = at + size
+	h.memory = append(h.memory, make([]byte, int(h.free)-len(h.memory))...)
+	return at
+}
+
+// store writes a value as a guest that allocates each block, and returns where it is.
+func (h *heap) store(t testing.TB, typ *component.ValueType, v any) uint32 {
+	t.Helper()
+	lowered, err := canon.Lower(typ, v)
+	if err != nil {
+		t.Fatalf("%s: %v", typ, err)
+	}
+	first := ^uint32(0)
+	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
+		at := h.realloc(size, align)
+		first = min(first, at)
+		if err := lowered.Write(h.memory, at); err != nil {
+			t.Fatalf("%s: %v", typ, err)
+		}
+	}
+	return first
+}
+
+// flat lowers a value to core values, as lower_flat of CanonicalABI.md does.
+func (h *heap) flat(t testing.TB, typ *component.ValueType, v any) (core []uint64) {
+	switch typ.Kind {
+	case component.Record, component.Tuple:
+		for i, f := range typ.Fields {
+			core = append(core, h.flat(t, f.Type, v.([]any)[i])...)
+		}
+	case component.FixedList:
+		for i := range int(typ.Length) {
+			if b, ok := v.([]byte); ok {
+				core = append(core, uint64(b[i]))
+				continue
+			}
+			core = append(core, h.flat(t, typ.Element, v.([]any)[i])...)
+		}
+	case component.Variant, component.Enum, component.Option, component.Result:
+		c := v.(canon.Case)
+		core = append(core, uint64(c.Index))
+		if payload := typ.Cases()[c.Index].Type; payload != nil {
+			core = append(core, h.flat(t, payload, c.Value)...)
+		}
+		flat, _ := typ.Flat()
+		core = append(core, make([]uint64, len(flat)-len(core))...)
+	case component.String, component.List, component.Map:
+		at := h.store(t, typ, v)
+		return append(core, uint64(binary.LittleEndian.Uint32(h.memory[at:])),
+			uint64(binary.LittleEndian.Uint32(h.memory[at+4:])))
+	case component.F32:
+		return append(core, uint64(math.Float32bits(float32(v.(float64)))))
+	case component.F64:
+		return append(core, math.Float64bits(v.(float64)))
+	default:
+		switch v := v.(type) {
+		case bool:
+			if v {
+				return append(core, 0xabcd) // any number but 0 is true
+			}
+			return append(core, 0)
+		case int64:
+			if typ.Kind != component.S64 {
+				return append(core, uint64(uint32(v)))
+			}
+			return append(core, uint64(v))
+		case rune:
+			return append(core, uint64(v))
+		case uint32:
+			return append(core, uint64(v))
+		}
+		return append(core, v.(uint64))
+	}
+	return core
+}
+
+func TestValuesComeBackAsTheyWere(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	g := generator{t, rand.New(rand.NewPCG(seed, 0))}
+	flats := 0
+	for range 3000 {
+		typ := g.typ(4)
+		v := g.value(typ)
+		h := &heap{free: uint32(1 + g.IntN(64))}
+		at := h.store(t, typ, v)
+		lifter := canon.Lifter{Memory: h.memory, Budget: 1 << 20}
+		back, err := lifter.Load(typ, at)
+		if err != nil || !reflect.DeepEqual(back, v) {
+			t.Fatalf("seed %d: %s: %#v came back as %#v, %v", seed, typ, v, back, err)
+		}
+		flat, ok := typ.Flat()
+		if !ok {
+			continue
+		}
+		flats++
+		core := h.flat(t, typ, v)
+		if len(flat) == 1 {
+			if got := canon.LowerFlat(typ, v); got != core[0] && !(got == 1 && core[0] == 0xabcd) {
+				t.Fatalf("seed %d: %s: %#v is passed as %#x, want %#x", seed, typ, v, got, core[0])
+			}
+		}
+		lifter.Memory = h.memory
+		f := &component.FuncType{Params: []component.Field{{Name: "a", Type: typ}}}
+		all, err := lifter.Params(f, f.Lowered(false), core)
+		if err != nil || !reflect.DeepEqual(all, []any{v}) {
+			t.Fatalf("seed %d: %s: %#v came back flat as %#v, %v", seed, typ, v, all, err)
+		}
+	}
+	if flats < 1000 {
+		t.Errorf("seed %d: only %d of the values were passed flat", seed, flats)
+	}
+}
+
+func TestManyParametersAreInMemory(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	g := generator{t, rand.New(rand.NewPCG(seed, 1))}
+	for range 100 {
+		f := &component.FuncType{Params: g.fields(17, 2, true, false)}
+		var values []any
+		for _, p := range f.Params {
+			values = append(values, g.value(p.Type))
+		}
+		record := made(t, component.ValueType{Kind: component.Record, Fields: f.Params})
+		h := &heap{}
+		at := h.store(t, record, values)
+		lifter := canon.Lifter{Memory: h.memory, Budget: 1 << 20}
+		back, err := lifter.Params(f, f.Lowered(false), []uint64{uint64(at)})
+		if err != nil || !reflect.DeepEqual(back, values) {
+			t.Fatalf("seed %d: %#v came back as %#v, %v", seed, values, back, err)
+		}
+	}
+}
+
+// What is invalid is refused, and what the canonical ABI permits is not.
+func TestTheCanonicalABITraps(t *testing.T) {
+	prim := component.Primitive
+	list := func(of *component.ValueType) *component.ValueType {
+		return made(t, component.ValueType{Kind: component.List, Element: of})
+	}
+	three := []component.Field{{Name: "a", Type: prim(component.U8)}, {Name: "b"}, {Name: "c"}}
+	variant := made(t, component.ValueType{Kind: component.Variant, Fields: three})
+	enum := made(t, component.ValueType{Kind: component.Enum, Fields: []component.Field{{Name: "a"}, {Name: "b"}}})
+	flags := made(t, component.ValueType{Kind: component.Flags, Fields: []component.Field{{Name: "a"}, {Name: "b"}}})
+	option := made(t, component.ValueType{Kind: component.Option, Element: prim(component.U8)})
+	memory := make([]byte, 64)
+	copy(memory[8:], "a\xffb\x00\x00\x00\x00\x00")
+	for _, c := range []struct {
+		what string
+		typ  *component.ValueType
+		core []uint64
+		want any // or the error
+	}{
+		{"a bool of 2", prim(component.Bool), []uint64{2}, true},
+		{"a bool whose low bits are 0", prim(component.Bool), []uint64{1 << 32}, false},
+		{"a u8 with higher bits", prim(component.U8), []uint64{0x1ff}, uint64(255)},
+		{"an s8 with higher bits", prim(component.S8), []uint64{0x180}, int64(-128)},
+		{"an s16", prim(component.S16), []uint64{0xffff}, int64(-1)},
+		{"an s32", prim(component.S32), []uint64{0xfffffffe}, int64(-2)},
+		{"the last char", prim(component.Char), []uint64{0x10ffff}, rune(0x10ffff)},
+		{"a char too high", prim(component.Char), []uint64{0x110000}, errors.New("0x110000 is not a char")},
+		{"a char of a surrogate", prim(component.Char), []uint64{0xd800}, errors.New("0xd800 is not a char")},
+		{"another surrogate", prim(component.Char), []uint64{0xdfff}, errors.New("0xdfff is not a char")},
+		{"a char with bit 31", prim(component.Char), []uint64{0x80000041}, errors.New("0x80000041 is not a char")},
+		{"flags that are not there", flags, []uint64{0xfffffffe}, uint64(2)},
+		{"an enum", enum, []uint64{1}, canon.Case{Index: 1}},
+		{"an enum too high", enum, []uint64{2}, errors.New("case 2 of a type that has 2")},
+		{"a variant too high", variant, []uint64{3, 0}, errors.New("case 3 of a type that has 3")},
+		{"a variant without payload", variant, []uint64{1, 77}, canon.Case{Index: 1}},
+		{"an option too high", option, []uint64{2, 0}, errors.New("case 2 of an option")},
+		{"a string", prim(component.String), []uint64{8, 1}, "a"},
+		{"a string that is not UTF-8", prim(component.String), []uint64{8, 2}, errors.New("a string that is not UTF-8")},
+		{"a string at the end", prim(component.String), []uint64{60, 4}, "\x00\x00\x00\x00"},
+		{"a string behind the end", prim(component.String), []uint64{60, 5},
+			errors.New("string: 5 bytes at 0x3c are outside of memory")},
+		{"an empty string at the end", prim(component.String), []uint64{64, 0}, ""},
+		{"an empty string behind the end", prim(component.String), []uint64{65, 0},
+			errors.New("string: 0 bytes at 0x41 are outside of memory")},
+		{"a string that wraps around", prim(component.String), []uint64{0xffffffff, 2},
+			errors.New("string: 2 bytes at 0xffffffff are outside of memory")},
+		{"a string longer than any", prim(component.String), []uint64{0, 1 << 28},
+			errors.New("a string of more than 268435455 bytes")},
+		{"a list whose size overflows", list(prim(component.U64)), []uint64{0, 1 << 29},
+			errors.New("a list of more than 268435455 bytes")},
+		{"a list", list(prim(component.U16)), []uint64{8, 2}, []any{uint64(0xff61), uint64('b')}},
+		{"a list that is not aligned", list(prim(component.U16)), []uint64{9, 1},
+			errors.New("list: pointer 0x9 is not aligned to 2 bytes")},
+		{"an empty list that is not aligned", list(prim(component.U16)), []uint64{9, 0},
+			errors.New("list: pointer 0x9 is not aligned to 2 bytes")},
+		{"a list beyond the budget", list(prim(component.U8)), []uint64{0, 41}, canon.ErrBudget},
+		{"small elements beyond the budget", list(prim(component.Bool)), []uint64{0, 3}, canon.ErrBudget},
+		{"a NaN with bits", prim(component.F64), []uint64{0xfff8000000001234}, math.Float64frombits(0x7ff8000000000000)},
+	} {
+		lifter := canon.Lifter{Memory: memory, Budget: 40}
+		got, rest, err := lifter.Flat(c.typ, append(slices.Clone(c.core), 99))
+		if want, ok := c.want.(error); ok {
+			if err == nil || err.Error() != want.Error() {
+				t.Errorf("%s: %#v, %v; want %v", c.what, got, err, want)
+			}
+			continue
+		}
+		same := reflect.DeepEqual(got, c.want)
+		if f, ok := c.want.(float64); ok && err == nil {
+			same = math.Float64bits(f) == math.Float64bits(got.(float64))
+		}
+		if err != nil || !same || len(rest) != 1 {
+			t.Errorf("%s: %#v, %v, %v; want %#v", c.what, got, rest, err, c.want)
+		}
+	}
+}
+
+func TestPointersToValuesAreChecked(t *testing.T) {
+	u32 := component.Primitive(component.U32)
+	lifter := canon.Lifter{Memory: make([]byte, 8)}
+	for at, want := range map[uint32]string{
+		4: "<nil>", 5: "pointer 0x5 is not aligned to 4 bytes", 8: "4 bytes at 0x8 are outside of memory",
+		0xfffffffc: "4 bytes at 0xfffffffc are outside of memory",
+	} {
+		if _, err := lifter.Load(u32, at); fmt.Sprint(err) != want {
+			t.Errorf("Load at %#x: %v, want %s", at, err, want)
+		}
+		lowered, err := canon.Lower(u32, uint64(7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lowered.Write(lifter.Memory, at); fmt.Sprint(err) != want {
+			t.Errorf("Write at %#x: %v, want %s", at, err, want)
+		}
+	}
+}
+
+// Outer blocks come first, empty lists need none.
+func TestBlocksAreAllocatedFromTheOutside(t *testing.T) {
+	bytes := made(t, component.ValueType{Kind: component.List, Element: component.Primitive(component.U8)})
+	pair := made(t, component.ValueType{Kind: component.Tuple,
+		Fields: []component.Field{{Type: component.Primitive(component.String)}, {Type: bytes}}})
+	lowered, err := canon.Lower(made(t, component.ValueType{Kind: component.List, Element: pair}),
+		[]any{[]any{"one", []byte("1")}, []any{"", []byte("22")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &heap{}
+	var blocks []string
+	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
+		at := h.realloc(size, align)
+		blocks = append(blocks, fmt.Sprintf("%d/%d", size, align))
+		if err := lowered.Write(h.memory, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(blocks, " "); got != "8/4 32/4 3/1 1/1 2/1" || lowered.Size() != 46 {
+		t.Errorf("blocks %s of %d bytes", got, lowered.Size())
+	}
+}
+
+// FuzzLift lifts values of any type from any memory: an error, or a value that is valid.
+func FuzzLift(f *testing.F) {
+	f.Add(uint64(1), uint32(0), []byte("\x08\x00\x00\x00\x01\x00\x00\x00abcdefgh"))
+	f.Fuzz(func(t *testing.T, seed uint64, at uint32, memory []byte) {
+		g := generator{t, rand.New(rand.NewPCG(seed, 0))}
+		typ := g.typ(3)
+		lifter := canon.Lifter{Memory: memory, Budget: len(memory)}
+		v, err := lifter.Load(typ, at)
+		if err == nil {
+			if _, err := canon.Lower(typ, v); err != nil {
+				t.Errorf("%s: %#v is lifted and cannot be lowered: %v", typ, v, err)
+			}
+		}
+		if flat, ok := typ.Flat(); ok {
+			core := make([]uint64, len(flat))
+			for i := range core {
+				core[i] = g.Uint64() >> (8 * g.IntN(8))
+				if flat[i] != wasm.I64 && flat[i] != wasm.F64 {
+					core[i] = uint64(uint32(core[i]))
+				}
+			}
+			if _, rest, err := lifter.Flat(typ, core); err == nil && len(rest) != 0 {
+				t.Errorf("%s: %d of %d core values are left", typ, len(rest), len(core))
+			}
+		}
+	})
+}
