@@ -95,6 +95,7 @@ type Call struct {
 	start        *Start  // of a program; nil: it is no start
 	resumed      bool    // the program waited for the request
 	files        fileTable
+	extension    Extension // of a component
 }
 
 // keptResultBytes is the largest buffer for results that a Call keeps between runs.
@@ -146,6 +147,9 @@ func (c *Call) Stopping(reports bool) {
 // calls it after the last guest code of a run.
 func (c *Call) End() {
 	c.endPending()
+	if c.extension != nil {
+		c.extension.End()
+	}
 	c.stdout.flush()
 	c.stderr.flush()
 	c.logCrash()

@@ -58,15 +58,19 @@ func fetch(c *Call, text []byte) (work, error) {
 	if err != nil {
 		return nil, faultOf(err)
 	}
+	f, err := c.newFlight(request.WithRedirect(way), timeout)
+	return f.fly, err
+}
+
+// newFlight counts a fetch, which is then sent.
+func (c *Call) newFlight(request *outbound.Request, timeout time.Duration) (flight, error) {
 	if c.fetches++; c.fetches > c.limits.Fetches {
-		return nil, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
+		return flight{}, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
 	}
 	c.sent = append(c.sent, request.String())
-	f := flight{
-		client: c.Host.Outbound, by: c.parties(), request: request.WithRedirect(way), timeout: timeout,
-		pending: c.pendingOps(),
-	}
-	return f.fly, nil
+	return flight{
+		client: c.Host.Outbound, by: c.parties(), request: request, timeout: timeout, pending: c.pendingOps(),
+	}, nil
 }
 
 // traced adds the trace of the request to the headers of a fetch, unless the handler has set
@@ -99,16 +103,22 @@ type flight struct {
 }
 
 func (f flight) fly(ctx context.Context) (answer, error) {
-	own, cancel := context.WithTimeout(ctx, f.timeout)
-	defer cancel()
-	response, err := f.send(own)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fault.New(fault.Deadline, "no answer within %s", f.timeout)
-	case err != nil:
+	response, err := f.get(ctx)
+	if err != nil {
 		return nil, faultOf(err)
 	}
 	return func(out []byte, m *cost.Meter) ([]byte, error) { return appendResponse(out, response, m) }, nil
+}
+
+// get sends the request and receives the response, within the timeout.
+func (f flight) get(ctx context.Context) (*outbound.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	response, err := f.send(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fault.New(fault.Deadline, "no answer within %s", f.timeout)
+	}
+	return response, err
 }
 
 // send sends the request when fewer than maxInFlight are under way.

@@ -137,6 +137,11 @@ func (ops *pendingOperations) finish(t *pendingOperation) {
 	ops.mu.Lock()
 	ops.done = append(ops.done, t)
 	ops.mu.Unlock()
+	ops.wake()
+}
+
+// wake ends a wait for ready, the next one if there is none.
+func (ops *pendingOperations) wake() {
 	select {
 	case ops.ready <- struct{}{}:
 	default: // it has a value
@@ -152,6 +157,11 @@ func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
 		ops.finish(t)
 		return
 	}
+	ops.run(t, do)
+}
+
+// run runs an operation in another goroutine.
+func (ops *pendingOperations) run(t *pendingOperation, do work) {
 	ops.running.Go(func() {
 		defer ops.finish(t)
 		defer func() {
@@ -202,18 +212,12 @@ func callTake(c *Call, g guest) int32 {
 
 func (c *Call) take(t *pendingOperation) int32 {
 	await(c, t.done)
-	ops := c.pending
 	if took := c.takeComputed(); took > 0 {
 		if err := c.Charge(took); err != nil {
 			c.unwind(err)
 		}
 	}
-	ops.all[t.number], t.taken = nil, true
-	ops.untaken--
-	ops.heldBytes -= len(t.result.JSON)
-	if !t.reported {
-		ops.unreported--
-	}
+	c.pending.remove(t)
 	result, err := t.result, t.err
 	if err == nil && t.answer != nil {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
@@ -227,4 +231,14 @@ func (c *Call) take(t *pendingOperation) int32 {
 	c.result, c.called, c.succeeded, c.unread = result, true, true, 0
 	c.invalid = invalidValue{}
 	return int32(len(c.result.JSON))
+}
+
+// remove says that the result of a pending operation is taken.
+func (ops *pendingOperations) remove(t *pendingOperation) {
+	ops.all[t.number], t.taken = nil, true
+	ops.untaken--
+	ops.heldBytes -= len(t.result.JSON)
+	if !t.reported {
+		ops.unreported--
+	}
 }

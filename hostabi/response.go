@@ -85,8 +85,19 @@ func responseSendResult(c *Call, g guest) int32 {
 	return int32(c.send(g.number(0), body))
 }
 
-// send makes a copy of body the body of the answer.
+// send makes a copy of body the body of the answer, which is JSON if its headers do not say otherwise.
 func (c *Call) send(status int32, body []byte) abi.Errno {
+	if errno := c.setBody(status, body); errno != 0 {
+		return errno
+	}
+	if len(body) > 0 && !hasHeader(c.Response.Headers, []byte("content-type")) {
+		c.Response.AddHeader([]byte("content-type"), []byte("application/json"))
+	}
+	return 0
+}
+
+// setBody makes a copy of body the body of the answer, whose headers are there.
+func (c *Call) setBody(status int32, body []byte) abi.Errno {
 	r := &c.Response
 	switch {
 	case r.Status != 0 || status < 200 || status > 599:
@@ -102,9 +113,6 @@ func (c *Call) send(status int32, body []byte) abi.Errno {
 			c.overloaded = true
 			return abi.Unavailable
 		}
-	}
-	if len(body) > 0 && !hasHeader(r.Headers, []byte("content-type")) {
-		r.AddHeader([]byte("content-type"), []byte("application/json"))
 	}
 	r.Body = append(room[:0], body...)
 	r.Status = int(status)

@@ -396,9 +396,17 @@ func random(c *Call, g guest) uint32 {
 	if !c.countMoved(len(room)) {
 		return wasiInval
 	}
+	if !c.fillRandom(room) {
+		return wasiIO // the run ends
+	}
+	return wasiOK
+}
+
+// fillRandom fills memory. It returns false if the run ends.
+func (c *Call) fillRandom(room []byte) bool {
 	for part := range slices.Chunk(room, cost.Every/randomUnits) {
 		if c.work.Spend(randomUnits*len(part)) != nil {
-			return wasiIO // the run ends
+			return false
 		}
 		if c.start != nil {
 			_, _ = c.start.random.Read(part) // never fails
@@ -406,7 +414,7 @@ func random(c *Call, g guest) uint32 {
 		}
 		_, _ = rand.Read(part) // never fails
 	}
-	return wasiOK
+	return true
 }
 
 // randomUnits is the cost of a random byte.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -21,9 +20,10 @@ const (
 	firstFile = 3
 	// maxOpen is how many files a program may have open.
 	maxOpen = 256
-	maxPath = 4096
-	// fileTime is the time of all files, in nanoseconds: 1980, the first year that archives can have.
-	fileTime = 315_532_800_000_000_000
+	// MaxPath is the longest path of a file, in bytes.
+	MaxPath = 4096
+	// FileTime is the time of all files, in nanoseconds: 1980, the first year that archives can have.
+	FileTime = 315_532_800_000_000_000
 )
 
 // openedFile is an open file or directory.
@@ -92,33 +92,19 @@ func (c *Call) find(g guest, directory *openedFile, word int) (path []*files.Nod
 	switch {
 	case !ok:
 		return nil, wasiFault
-	case len(text) > maxPath:
+	case len(text) > MaxPath:
 		return nil, wasiNameTooLong
 	case len(text) == 0:
 		return nil, wasiNoFile
-	case text[0] == '/':
-		return nil, wasiNotCapable
 	}
-	base := len(directory.path)
-	path = slices.Clip(directory.path)
-	for name := range strings.SplitSeq(string(text), "/") {
-		at := path[len(path)-1]
-		switch {
-		case !at.IsDirectory():
-			return nil, wasiNotDir
-		case name == "" || name == ".":
-		case name == "..":
-			if len(path) == base {
-				return nil, wasiNotCapable
-			}
-			path = path[:len(path)-1]
-		default:
-			next := at.Child(name)
-			if next == nil {
-				return nil, wasiNoFile
-			}
-			path = append(path, next)
-		}
+	path, err := files.Walk(directory.path, string(text))
+	switch err {
+	case files.ErrMissing:
+		return nil, wasiNoFile
+	case files.ErrNotDirectory:
+		return nil, wasiNotDir
+	case files.ErrOutside:
+		return nil, wasiNotCapable
 	}
 	return path, wasiOK
 }
@@ -288,7 +274,7 @@ func (g guest) putFile(word int, n *files.Node) uint32 {
 	binary.LittleEndian.PutUint64(room[8:], n.ID)
 	binary.LittleEndian.PutUint64(room[32:], uint64(n.Size()))
 	for at := 40; at < 64; at += 8 {
-		binary.LittleEndian.PutUint64(room[at:], fileTime)
+		binary.LittleEndian.PutUint64(room[at:], FileTime)
 	}
 	return wasiOK
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,6 +103,43 @@ func (n *Node) Child(name string) *Node {
 		return n.children[i]
 	}
 	return nil
+}
+
+// The errors of Walk.
+var (
+	ErrMissing      = errors.New("there is no such file")
+	ErrNotDirectory = errors.New("a part of the path is not a directory")
+	ErrOutside      = errors.New("the path leaves the directory")
+)
+
+// Walk returns the nodes on the way to a path, which is relative to the last node of from, a directory, and must not
+// leave it. Those of from are the first ones. It does not change from.
+func Walk(from []*Node, path string) ([]*Node, error) {
+	if strings.HasPrefix(path, "/") {
+		return nil, ErrOutside
+	}
+	base := len(from)
+	from = slices.Clip(from)
+	for name := range strings.SplitSeq(path, "/") {
+		at := from[len(from)-1]
+		switch {
+		case !at.IsDirectory():
+			return nil, ErrNotDirectory
+		case name == "" || name == ".":
+		case name == "..":
+			if len(from) == base {
+				return nil, ErrOutside
+			}
+			from = slices.Clip(from[:len(from)-1])
+		default:
+			next := at.Child(name)
+			if next == nil {
+				return nil, ErrMissing
+			}
+			from = append(from, next)
+		}
+	}
+	return from, nil
 }
 
 // Content returns what a file contains. The caller must not change the bytes. After an error the next call
