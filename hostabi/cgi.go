@@ -62,14 +62,28 @@ type Program struct {
 	Root *files.Root
 }
 
+// Directory is a directory that a program has open from the beginning.
+type Directory struct {
+	Path string
+	Node *files.Node
+}
+
+// Directories are those of a program: the root, and that of the time zones.
+func (p *Program) Directories() []Directory {
+	all := []Directory{{"/", &p.Root.Node}}
+	if z := zonesNode(); z != nil {
+		all = append(all, Directory{"/" + zonesAt, z})
+	}
+	return all
+}
+
 // beginProgram gives the run the arguments, the variables and the files.
 func (c *Call) beginProgram(with *Program) {
 	c.program.reset()
 	c.program.give(with)
 	c.files.reset()
-	c.files.open = append(c.files.open, openedFile{path: []*files.Node{&with.Root.Node}})
-	if z := zonesNode(); z != nil {
-		c.files.open = append(c.files.open, openedFile{path: []*files.Node{z}})
+	for _, d := range with.Directories() {
+		c.files.open = append(c.files.open, openedFile{path: []*files.Node{d.Node}})
 	}
 }
 

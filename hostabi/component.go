@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"time"
 
@@ -85,17 +86,17 @@ func (c *Call) ResponseBytes() int { return c.limits.ResponseBytes }
 // Now is the time that the guest sees, in steps of ClockGrain.
 func (c *Call) Now() time.Time { return c.now().Truncate(ClockGrain) }
 
-// Random fills b, which counts as moved.
-func (c *Call) Random(b []byte) {
-	c.CountMoved(len(b))
-	c.fillRandom(b)
-}
+// Random fills b.
+func (c *Call) Random(b []byte) { c.fillRandom(b) }
 
 // Stdout and Stderr are log lines. They never fail.
 func (c *Call) Stdout() io.Writer { return &c.stdout }
 
 // Stderr is as Stdout.
 func (c *Call) Stderr() io.Writer { return &c.stderr }
+
+// Warn logs a line for the author of the handler, as one of the guest's.
+func (c *Call) Warn(text string) { c.logLine(slog.LevelWarn, []byte(text)) }
 
 // LogInternal logs an error that is not the guest's.
 func (c *Call) LogInternal(act string, err error) { c.logInternal(act, err) }

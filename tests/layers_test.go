@@ -39,6 +39,7 @@ var subjects = []subject{
 		"connlimit console filelock idn settings timezone wasm",
 		"component schedule symbols",
 		"component/canon",
+		"component/canon/canontest",
 	}},
 	{"schema", []string{ // the language
 		". syntax",
@@ -62,6 +63,7 @@ var subjects = []subject{
 		"abi files longwork octets outbound pbkdf2",
 		"password sentvalue webcrypto",
 		".",
+		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
 		"auth capture cpuqueue draws front guard limit router",
@@ -116,7 +118,7 @@ var onlyImporters = map[string][]string{
 	"golang.org/x/text/cases":               {"internal/casefold"},
 	"time/tzdata":                           {"internal/timezone"},
 	wazero:                                  {"develop/toolchain/typescript", "internal/wazerofix", "runtime/capture", "runtime/compile", "runtime/guard", "runtime/draws", "runtime/sandbox"},
-	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "runtime/capture", "runtime/compile", "runtime/draws", "runtime/sandbox"},
+	wazero + "/api":                         {"develop/toolchain/typescript", "hostabi", "hostabi/wasi", "runtime/capture", "runtime/compile", "runtime/draws", "runtime/sandbox"},
 }
 
 // place is where a package is in the order of subjects.

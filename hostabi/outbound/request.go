@@ -94,9 +94,9 @@ func (r *Request) setHeaders(headers []Header) error {
 	}
 	for _, h := range headers {
 		switch {
-		case !isToken(h.Name):
+		case !IsToken(h.Name):
 			return refuse(Invalid, "a header's name is made of letters, digits and !#$%%&'*+-.^_`|~")
-		case !isValue(h.Value):
+		case !IsValue(h.Value):
 			return refuse(Invalid, "the value of header %q has control characters, or blanks around it", shorten(h.Name))
 		case isHosts(h.Name):
 			return refuse(Denied, "header %q is set by the runner", shorten(h.Name))
@@ -118,8 +118,8 @@ func isHosts(name string) bool {
 	}
 }
 
-// isToken follows RFC 9110, section 5.6.2.
-func isToken(s string) bool {
+// IsToken reports whether s is a token, as a header's name is: RFC 9110, section 5.6.2.
+func IsToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
@@ -129,8 +129,8 @@ func isToken(s string) bool {
 	})
 }
 
-// isValue follows RFC 9110, section 5.5.
-func isValue(s string) bool {
+// IsValue reports whether s can be the value of a header: RFC 9110, section 5.5.
+func IsValue(s string) bool {
 	return strings.Trim(s, " \t") == s &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && r < ' ' || r == 0x7f })
 }

@@ -16,6 +16,8 @@ import (
 type failure struct {
 	kind  string // in plain words; empty: the run did not fail
 	limit bool   // a limit of the host ended the run
+	// message says more than the kind; empty: nothing does.
+	message string
 	// calls are the instructions of the active calls, innermost first.
 	calls []compile.Instruction
 	// memory is the size of the guest's memory, for a trap at an access to it.
@@ -37,6 +39,7 @@ const (
 	kindOutOfBounds = "out of bounds memory access"
 	kindTable       = "invalid table access"
 	kindHost        = "failure of the host"
+	kindTrap        = "invalid call of the host"
 )
 
 // trapKinds are the kinds of traps by wazero's texts.
@@ -55,6 +58,7 @@ var trapKinds = map[string]string{
 // the guest's last request for memory, or nil.
 func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	exit, exited := errors.AsType[*hostabi.Exit](err)
+	trap, trapped := errors.AsType[*hostabi.Trap](err)
 	if exited && exit.Status == 0 && call.Response.Status != 0 {
 		err, exited = nil, false // exit(0) after an answer counts as a return
 	}
@@ -72,6 +76,8 @@ func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	case exited:
 		kind := fmt.Sprintf("exit code %d", exit.Status)
 		return failure{kind: kind}, failed(fmt.Errorf("handler exited with status %d", exit.Status))
+	case trapped:
+		return failure{kind: kindTrap, message: trap.Reason}, failed(trap)
 	case err != nil:
 		return failure{kind: trapKind(err)}, failed(oneLine{err})
 	case call.Response.Status == 0:
@@ -138,7 +144,7 @@ func (s *sandbox) linearStackExhausted() bool {
 
 // describe names the active calls of a failure, and passes it to the call.
 func (m *Module) describe(call *hostabi.Call, f *failure) {
-	described := hostabi.Failure{Kind: f.kind}
+	described := hostabi.Failure{Kind: f.kind, Message: f.message}
 	var code []byte // of the innermost instruction
 	if len(f.goCalls) > 0 {
 		described.Frames = m.goFrames(f)

@@ -1,7 +1,6 @@
 package canon_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +13,7 @@ import (
 
 	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
+	"runner.example/internal/component/canon/canontest"
 	"runner.example/internal/wasm"
 )
 
@@ -135,100 +135,16 @@ func (g generator) list(t *component.ValueType, n int) any {
 	return all
 }
 
-// heap is a guest's memory, with its allocator.
-type heap struct {
-	memory []byte
-	free   uint32
-}
-
-func (h *heap) realloc(size, align uint32) uint32 {
-	at := (h.free + align) &^ (align - 1) // there is a gap before it
-	h.free = at + size
-	h.memory = append(h.memory, make([]byte, int(h.free)-len(h.memory))...)
-	return at
-}
-
-// store writes a value as a guest that allocates each block, and returns where it is.
-func (h *heap) store(t testing.TB, typ *component.ValueType, v any) uint32 {
-	t.Helper()
-	lowered, err := canon.Lower(typ, v)
-	if err != nil {
-		t.Fatalf("%s: %v", typ, err)
-	}
-	first := ^uint32(0)
-	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
-		at := h.realloc(size, align)
-		first = min(first, at)
-		if err := lowered.Write(h.memory, at); err != nil {
-			t.Fatalf("%s: %v", typ, err)
-		}
-	}
-	return first
-}
-
-// flat lowers a value to core values, as lower_flat of CanonicalABI.md does.
-func (h *heap) flat(t testing.TB, typ *component.ValueType, v any) (core []uint64) {
-	switch typ.Kind {
-	case component.Record, component.Tuple:
-		for i, f := range typ.Fields {
-			core = append(core, h.flat(t, f.Type, v.([]any)[i])...)
-		}
-	case component.FixedList:
-		for i := range int(typ.Length) {
-			if b, ok := v.([]byte); ok {
-				core = append(core, uint64(b[i]))
-				continue
-			}
-			core = append(core, h.flat(t, typ.Element, v.([]any)[i])...)
-		}
-	case component.Variant, component.Enum, component.Option, component.Result:
-		c := v.(canon.Case)
-		core = append(core, uint64(c.Index))
-		if payload := typ.Cases()[c.Index].Type; payload != nil {
-			core = append(core, h.flat(t, payload, c.Value)...)
-		}
-		flat, _ := typ.Flat()
-		core = append(core, make([]uint64, len(flat)-len(core))...)
-	case component.String, component.List, component.Map:
-		at := h.store(t, typ, v)
-		return append(core, uint64(binary.LittleEndian.Uint32(h.memory[at:])),
-			uint64(binary.LittleEndian.Uint32(h.memory[at+4:])))
-	case component.F32:
-		return append(core, uint64(math.Float32bits(float32(v.(float64)))))
-	case component.F64:
-		return append(core, math.Float64bits(v.(float64)))
-	default:
-		switch v := v.(type) {
-		case bool:
-			if v {
-				return append(core, 0xabcd) // any number but 0 is true
-			}
-			return append(core, 0)
-		case int64:
-			if typ.Kind != component.S64 {
-				return append(core, uint64(uint32(v)))
-			}
-			return append(core, uint64(v))
-		case rune:
-			return append(core, uint64(v))
-		case uint32:
-			return append(core, uint64(v))
-		}
-		return append(core, v.(uint64))
-	}
-	return core
-}
-
 func TestValuesComeBackAsTheyWere(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	g := generator{t, rand.New(rand.NewPCG(seed, 0))}
-	flats := 0
+	flats, memory := 0, make([]byte, 1<<20)
 	for range 3000 {
 		typ := g.typ(4)
 		v := g.value(typ)
-		h := &heap{free: uint32(1 + g.IntN(64))}
-		at := h.store(t, typ, v)
-		lifter := canon.Lifter{Memory: h.memory, Budget: 1 << 20}
+		h := &canontest.Heap{Memory: memory, Free: uint32(1 + g.IntN(64))}
+		at := h.Store(t, typ, v)
+		lifter := canon.Lifter{Memory: memory, Budget: 1 << 20}
 		back, err := lifter.Load(typ, at)
 		if err != nil || !reflect.DeepEqual(back, v) {
 			t.Fatalf("seed %d: %s: %#v came back as %#v, %v", seed, typ, v, back, err)
@@ -238,14 +154,13 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 			continue
 		}
 		flats++
-		core := h.flat(t, typ, v)
+		f := &component.FuncType{Params: []component.Field{{Name: "a", Type: typ}}}
+		core := h.Params(t, f, v)
 		if len(flat) == 1 {
 			if got := canon.LowerFlat(typ, v); got != core[0] && !(got == 1 && core[0] == 0xabcd) {
 				t.Fatalf("seed %d: %s: %#v is passed as %#x, want %#x", seed, typ, v, got, core[0])
 			}
 		}
-		lifter.Memory = h.memory
-		f := &component.FuncType{Params: []component.Field{{Name: "a", Type: typ}}}
 		all, err := lifter.Params(f, f.Lowered(false), core)
 		if err != nil || !reflect.DeepEqual(all, []any{v}) {
 			t.Fatalf("seed %d: %s: %#v came back flat as %#v, %v", seed, typ, v, all, err)
@@ -265,11 +180,10 @@ func TestManyParametersAreInMemory(t *testing.T) {
 		for _, p := range f.Params {
 			values = append(values, g.value(p.Type))
 		}
-		record := made(t, component.ValueType{Kind: component.Record, Fields: f.Params})
-		h := &heap{}
-		at := h.store(t, record, values)
-		lifter := canon.Lifter{Memory: h.memory, Budget: 1 << 20}
-		back, err := lifter.Params(f, f.Lowered(false), []uint64{uint64(at)})
+		h := &canontest.Heap{Memory: make([]byte, 1<<16)}
+		core := h.Params(t, f, values...)
+		lifter := canon.Lifter{Memory: h.Memory, Budget: 1 << 20}
+		back, err := lifter.Params(f, f.Lowered(false), core)
 		if err != nil || !reflect.DeepEqual(back, values) {
 			t.Fatalf("seed %d: %#v came back as %#v, %v", seed, values, back, err)
 		}
@@ -383,12 +297,12 @@ func TestBlocksAreAllocatedFromTheOutside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &heap{}
+	h := &canontest.Heap{Memory: make([]byte, 256)}
 	var blocks []string
 	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
-		at := h.realloc(size, align)
+		at := h.Realloc(size, align)
 		blocks = append(blocks, fmt.Sprintf("%d/%d", size, align))
-		if err := lowered.Write(h.memory, at); err != nil {
+		if err := lowered.Write(h.Memory, at); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,165 @@
+package wasi
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"runner.example/internal/component/canon"
+)
+
+// body is that of an incoming message.
+type body struct {
+	bytes []byte
+	taken bool
+}
+
+// incomingBody has the body of a message. Its stream is its child.
+type incomingBody struct {
+	bytes []byte
+	taken bool // its stream is
+}
+
+func (*incomingBody) kind() string { return "incoming-body" }
+
+// futureTrailers are the trailers of a body that is there: none.
+type futureTrailers struct{ taken bool }
+
+func (*futureTrailers) kind() string { return "future-trailers" }
+
+// message is what outgoing requests and responses have in common.
+type message struct {
+	headers []field
+	content *content
+}
+
+// content is the body of an outgoing message. It outlives the resource of the body.
+type content struct {
+	bytes    []byte
+	limit    int
+	length   int64 // that the header Content-Length says; -1: it is not there
+	taken    bool  // the guest has the body
+	finished bool
+	dropped  bool     // and not finished
+	failed   *ioError // a write has; nil: none
+	sizeCode string   // the error-code of a body of another length
+	complete func()   // is called when the body is finished or dropped; nil: nothing is
+}
+
+// outgoingBody is where the guest writes a body. Its stream is its child.
+type outgoingBody struct {
+	*content
+	streamTaken bool
+}
+
+func (*outgoingBody) kind() string { return "outgoing-body" }
+
+var bodyFunctions = map[string]function{
+	"[method]incoming-body.stream": func(r *run, a []any) any {
+		b := use[*incomingBody](r, a[0])
+		if b.taken {
+			return fail(nil)
+		}
+		b.taken = true
+		return ok(r.add(&inputStream{rest: b.bytes}, a[0].(uint32)))
+	},
+	"[static]incoming-body.finish": func(r *run, a []any) any {
+		take[*incomingBody](r, a[0])
+		return r.add(&futureTrailers{}, 0)
+	},
+	"[method]future-trailers.subscribe": subscribe[*futureTrailers],
+	"[method]future-trailers.get": func(r *run, a []any) any {
+		t := use[*futureTrailers](r, a[0])
+		if t.taken {
+			return some(fail(nil))
+		}
+		t.taken = true
+		return some(ok(ok(none)))
+	},
+	"[method]outgoing-body.write": func(r *run, a []any) any {
+		b := use[*outgoingBody](r, a[0])
+		if b.streamTaken {
+			return fail(nil)
+		}
+		b.streamTaken = true
+		return ok(r.add(&outputStream{to: b}, a[0].(uint32)))
+	},
+	"[static]outgoing-body.finish": finishBody,
+}
+
+// consume takes the body of an incoming message.
+func (r *run) consume(b *body) any {
+	if b.taken {
+		return fail(nil)
+	}
+	b.taken = true
+	return ok(r.add(&incomingBody{bytes: b.bytes}, 0))
+}
+
+// message makes the common part of an outgoing message from its fields.
+func (r *run) message(headers any, limit int, sizeCode string) message {
+	m := message{
+		headers: take[*fields](r, headers).all,
+		content: &content{limit: limit, length: -1, sizeCode: sizeCode},
+	}
+	for _, h := range m.headers {
+		if strings.EqualFold(h.name, "content-length") {
+			if n, err := strconv.ParseUint(string(h.value), 10, 63); err == nil {
+				m.content.length = int64(n)
+			}
+		}
+	}
+	return m
+}
+
+// takeBody takes the body of an outgoing message, for the guest to write.
+func (r *run) takeBody(m *message) any {
+	if m.content.taken {
+		return fail(nil)
+	}
+	m.content.taken = true
+	return ok(r.add(&outgoingBody{content: m.content}, 0))
+}
+
+func (b *outgoingBody) write(p []byte) *ioError {
+	if len(b.bytes)+len(p) > b.limit {
+		b.failed = &ioError{
+			text: fmt.Sprintf("a body may have %d bytes", b.limit),
+			http: canon.Case{Index: httpCodes()[b.sizeCode], Value: none},
+		}
+		return b.failed
+	}
+	b.bytes = append(b.bytes, p...)
+	return nil
+}
+
+// finishBody completes a body. Trailers are not sent.
+func finishBody(r *run, a []any) any {
+	b := take[*outgoingBody](r, a[0])
+	if trailers := a[1].(canon.Case); trailers.Index == 1 {
+		take[*fields](r, trailers.Value)
+	}
+	written := uint64(len(b.bytes))
+	switch {
+	case b.failed != nil:
+		b.end(false)
+		return fail(b.failed.http)
+	case b.length >= 0 && written != uint64(b.length):
+		b.failed = &ioError{text: fmt.Sprintf("it has %d bytes, and Content-Length says %d", written, b.length)}
+		b.end(false)
+		return fail(canon.Case{Index: httpCodes()[b.sizeCode], Value: some(written)})
+	}
+	b.end(true)
+	return ok(nil)
+}
+
+// end says that the guest is done with the body.
+func (c *content) end(finished bool) {
+	c.finished, c.dropped = finished, !finished
+	if c.complete != nil {
+		c.complete()
+	}
+}
+
+// drop is called when the guest drops the body without finishing it.
+func (b *outgoingBody) drop() { b.end(false) }

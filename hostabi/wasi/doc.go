@@ -1,0 +1,24 @@
+// Package wasi has the host's side of WASI 0.2: the functions that components import, as host modules.
+//
+// Their types are those of the WIT files, which wasi.wasm has as a component: tools/wasi-types.sh makes
+// it. Each function gets its arguments as values of package canon, and returns its result as one. A
+// result that has strings or lists is written in steps, because only the guest allocates its memory:
+// after the function it calls allocate, of the module "component", until all blocks are written.
+//
+// A run has one table of handles. Begin makes it, and it is empty after the run. A handle that is not
+// in the table or of another resource ends the run, and so does dropping a resource whose children
+// are there: the pollables of a stream, the stream of a body, the headers of a message.
+//
+// Requests and answers are whole. The body of an incoming request or response is there when the guest
+// gets it. An outgoing request is sent when its body is finished, beside the guest. The answer is
+// made by end_http, from what response-outparam.set got. Trailers are not sent, as RFC 9110, section
+// 6.5.1, permits, and none arrive.
+//
+// Waiting is the host's: pollables of clocks, and of requests to other services, block the call in
+// which the guest waits. A wait for something that cannot happen ends the run.
+//
+// Fields are kept as they are; what only the host sets, such as Content-Length and Date, is skipped when
+// the message is sent. Files are those of the module, and can only be read. Sockets are refused.
+//
+// Every function counts as a host call. What it copies counts as moved bytes.
+package wasi

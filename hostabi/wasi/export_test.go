@@ -1,0 +1,31 @@
+package wasi
+
+import "strings"
+
+// WithoutFunction are the functions of World that have no implementation of their own.
+func WithoutFunction() (all []string) {
+	for _, i := range World().Imports {
+		name, _, _ := strings.Cut(i.Interface, "@")
+		if _, ok := implementations[name][i.Name]; !ok && i.Func != nil && !exports[name] {
+			all = append(all, name+" "+i.Name)
+		}
+	}
+	return all
+}
+
+// WithoutType are the implementations of functions that World does not have.
+func WithoutType() (all []string) {
+	known := map[string]bool{}
+	for _, i := range World().Imports {
+		name, _, _ := strings.Cut(i.Interface, "@")
+		known[name+" "+i.Name] = true
+	}
+	for of, functions := range implementations {
+		for name := range functions {
+			if !known[of+" "+name] {
+				all = append(all, of+" "+name)
+			}
+		}
+	}
+	return all
+}

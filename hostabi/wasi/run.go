@@ -1,0 +1,192 @@
+package wasi
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi"
+	"runner.example/internal/component/canon"
+)
+
+// run is the state of one run of a component.
+type run struct {
+	call    *hostabi.Call
+	program *hostabi.Program // what the component finds; nil: nothing
+	table   []entry          // handle 1 is the first
+	free    []uint32         // handles that are not in use
+	result  *canon.Lowered   // blocks of the last result that the guest must allocate
+	asked   bool             // it knows which block is the next
+	http    exchange
+}
+
+// resource is what a handle stands for. kind is its name in WIT.
+type resource interface{ kind() string }
+
+// entry is a resource in the table.
+type entry struct {
+	resource resource // nil: the handle is not in use
+	parent   uint32   // the handle of the resource that may not be dropped before; 0: none
+	children int
+}
+
+// Begin makes the run of call, which has begun, that of a component. program is what it finds: its
+// arguments, variables and files; nil: nothing. handles are those of Handles; nil: none.
+func Begin(call *hostabi.Call, program *hostabi.Program, handles *Handles) {
+	r, ok := call.Extension().(*run)
+	if !ok {
+		r = &run{call: call}
+		call.Extend(r)
+	}
+	r.End()
+	r.program = program
+	if handles != nil {
+		for _, e := range handles.table {
+			if e.resource != nil {
+				e.resource = e.resource.(keepable).keep(r)
+			}
+			r.table = append(r.table, e)
+		}
+		r.free = append(r.free, handles.free...)
+	}
+}
+
+// End clears what the run has left.
+func (r *run) End() {
+	clear(r.table)
+	*r = run{call: r.call, table: r.table[:0], free: r.free[:0]}
+}
+
+// Handles are those that a component holds before its first request: its memory has their numbers.
+type Handles struct {
+	table []entry
+	free  []uint32
+}
+
+// keepable is a resource whose handle a component may keep for its requests.
+type keepable interface {
+	// keep returns the resource for another run; nil: it has state that belongs to this run.
+	keep(r *run) resource
+}
+
+// HandlesOf returns the handles of a run that has initialized a component, before the call ends. The
+// error names a resource that cannot be kept.
+func HandlesOf(call *hostabi.Call) (*Handles, error) {
+	r := runOf(call)
+	for _, e := range r.table {
+		if e.resource == nil {
+			continue
+		}
+		if k, ok := e.resource.(keepable); !ok || k.keep(r) == nil {
+			return nil, fmt.Errorf("a handle of the resource %s cannot be kept for requests: drop it", e.resource.kind())
+		}
+	}
+	return &Handles{slices.Clone(r.table), slices.Clone(r.free)}, nil
+}
+
+func runOf(c *hostabi.Call) *run { return c.Extension().(*run) }
+
+// add puts a resource in the table, and returns its handle. parent is a handle, or 0.
+func (r *run) add(v resource, parent uint32) uint32 {
+	if n := len(r.free); n > 0 {
+		h := r.free[n-1]
+		r.free = r.free[:n-1]
+		r.put(h, v, parent)
+		return h
+	}
+	return r.push(v, parent)
+}
+
+// push puts a resource at the end of the table.
+func (r *run) push(v resource, parent uint32) uint32 {
+	r.table = append(r.table, entry{})
+	h := uint32(len(r.table))
+	r.put(h, v, parent)
+	return h
+}
+
+func (r *run) put(h uint32, v resource, parent uint32) {
+	r.table[h-1] = entry{resource: v, parent: parent}
+	if parent != 0 {
+		r.table[parent-1].children++
+	}
+}
+
+// entry returns the entry of a handle of a kind of resource.
+func (r *run) entry(h uint32, kind string) *entry {
+	if h == 0 || uint64(h) > uint64(len(r.table)) || r.table[h-1].resource == nil {
+		r.call.Trap("handle %d of %s is unknown, or was dropped", h, kind)
+	}
+	e := &r.table[h-1]
+	if is := e.resource.kind(); is != kind {
+		r.call.Trap("handle %d is of %s, not of %s", h, is, kind)
+	}
+	return e
+}
+
+// remove takes a resource out of the table, as its owner.
+func (r *run) remove(h uint32, kind string) resource {
+	e := r.entry(h, kind)
+	if e.children > 0 {
+		r.call.Trap("the %s of handle %d cannot be dropped or passed on: %d of its children are there", kind, h, e.children)
+	}
+	if e.parent != 0 {
+		r.table[e.parent-1].children--
+	}
+	v := e.resource
+	*e = entry{}
+	r.free = append(r.free, h)
+	return v
+}
+
+// use returns the resource of a handle that is borrowed.
+func use[T resource](r *run, h any) T {
+	var t T
+	return r.entry(h.(uint32), t.kind()).resource.(T)
+}
+
+// take returns the resource of a handle that is passed to the host.
+func take[T resource](r *run, h any) T {
+	var t T
+	return r.remove(h.(uint32), t.kind()).(T)
+}
+
+// leave is called when the guest calls the host, which it may not do while it allocates.
+func (r *run) leave() {
+	if r.result != nil {
+		r.call.Trap("the component calls the host while it allocates memory for a result")
+	}
+}
+
+// protocol are the functions of the module "component".
+func protocol() []hostabi.Function {
+	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
+	return []hostabi.Function{
+		{Name: "allocate", Params: i32, Results: i64, Fn: hostabi.Bind(true, allocate)},
+		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
+		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
+	}
+}
+
+// allocate gets the address of the block that it has asked for, and asks for the next one: with its
+// alignment in the upper half, and its size in the lower half, 0 for no more. At first it gets 0.
+func allocate(c *hostabi.Call, m api.Memory, core []uint64) {
+	r := runOf(c)
+	if r.result == nil {
+		core[0] = 0
+		return
+	}
+	if r.asked {
+		if err := r.result.Write(whole(m), uint32(core[0])); err != nil {
+			c.Trap("memory for a result: %v", err)
+		}
+	}
+	size, align, more := r.result.Next()
+	if !more {
+		r.result, r.asked, core[0] = nil, false, 0
+		return
+	}
+	r.asked = true
+	core[0] = uint64(align)<<32 | uint64(size)
+}
