@@ -105,10 +105,11 @@ func (r *run) pathWithQuery() any {
 	return some(strings.ToValidUTF8(whole, "\ufffd"))
 }
 
+// authority is the host of the request. That of a job has one too: toolchains make a URL of it.
 func (r *run) authority() any {
 	host, given := r.call.Request.Header("host")
 	if !given {
-		return none
+		host = []byte("localhost")
 	}
 	return some(strings.ToValidUTF8(string(host), "\ufffd"))
 }

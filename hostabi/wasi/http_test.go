@@ -127,7 +127,7 @@ func TestAnUnknownMethodKeepsItsName(t *testing.T) {
 	request, _ := g.http()
 	g.expect("#9 PURGE", types+"[method]incoming-request.method", request)
 	g.expect("#1 /v1/things/a%20b", types+"[method]incoming-request.path-with-query", request)
-	g.expect("#0", types+"[method]incoming-request.authority", request)
+	g.expect("#1 localhost", types+"[method]incoming-request.authority", request)
 }
 
 // response makes a response with a body that is not finished.
