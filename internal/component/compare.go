@@ -59,7 +59,7 @@ func (m *machine) differentType(have, want any, at int) string {
 		}
 	case *Resource:
 		if h, ok := have.(*Resource); ok {
-			return differentResource(h, w)
+			return m.differentResource(h, w)
 		}
 	case *closure:
 		if h, ok := have.(*closure); ok && h.def.sort == w.def.sort {
@@ -94,7 +94,10 @@ func (m *machine) sameClosure(a, b *closure, at int) *Error {
 	return nil
 }
 
-func differentResource(have, want *Resource) string {
+func (m *machine) differentResource(have, want *Resource) string {
+	if m.host && sameImport(have.Identity().Import, want.Identity().Import) {
+		return ""
+	}
 	if have.known() != want.known() {
 		return "it is another resource type than is expected"
 	}
@@ -149,7 +152,7 @@ func (m *machine) different(have, want *ValueType) string {
 		}
 	}
 	if have.Resource != nil {
-		return differentResource(have.Resource, want.Resource)
+		return m.differentResource(have.Resource, want.Resource)
 	}
 	return m.differentPart(have.Element, want.Element)
 }

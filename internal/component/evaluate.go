@@ -31,6 +31,7 @@ type machine struct {
 	plan  *Plan
 	steps int
 	depth int
+	host  bool // imports of two plans are compared: resources are the same if their names are
 }
 
 // step counts what is done, so that all of it is bounded.

@@ -42,6 +42,7 @@ const (
 	I32GtU       = 0x4b
 	I32LeU       = 0x4d
 	I64Eq        = 0x51
+	I64Ne        = 0x52
 	I64LeU       = 0x58
 	I32Add       = 0x6a
 	I32Sub       = 0x6b
@@ -58,6 +59,8 @@ const (
 	I64RemS      = 0x81
 	I64RemU      = 0x82
 	I64Shl       = 0x86
+	I64ShrU      = 0x88
+	I32WrapI64   = 0xa7
 	I64ExtendU   = 0xad // of an i32
 	RefNull      = 0xd0
 	RefFunc      = 0xd2
