@@ -13,6 +13,7 @@ import (
 
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
+	"runner.example/internal/component"
 	"runner.example/internal/diag"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
@@ -337,6 +338,9 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
 		return nil, err
+	}
+	if component.IsComponent(file) {
+		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
 	}
 	m, err := wasm.Parse(file, wasm.DefaultLimits())
 	if err != nil {

@@ -26,6 +26,9 @@ var World = sync.OnceValue(func() *component.Plan {
 	return plan
 })
 
+// Host is what the interfaces offer to components.
+var Host = sync.OnceValue(func() *component.Host { return component.NewHost(World()) })
+
 // Module is a host module, for modules that are made of components.
 type Module struct {
 	Name      string

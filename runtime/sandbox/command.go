@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"runner.example/hostabi"
+	"runner.example/internal/component"
 )
 
 // commandName is the handler's name of a command: its file's name without the directory and
@@ -14,9 +15,9 @@ func commandName(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), ".wasm")
 }
 
-// Command is the name of the handler that the module is as a command. _start runs as CGI
-// programs do, in a sandbox that is as it was before it. The name is empty if the module
-// does not export _start, or exports a handler with this name.
+// Command is the name of the handler that the module is by itself: that of its file. A command's _start runs as CGI
+// programs do, in a sandbox that is as it was before it; a component may answer requests instead. The name is empty if
+// the module is neither, or exports a handler with this name.
 func (m *Module) Command() string {
 	if m.waiting != nil || len(m.handlers) == len(m.program.Handlers) {
 		return ""
@@ -36,7 +37,10 @@ func (m *Module) Offers(named func(handler string) bool) []string {
 
 // export is the name of a handler's function.
 func (m *Module) export(handler int) string {
-	if m.waiting != nil || handler == len(m.program.Handlers) {
+	switch own := handler == len(m.program.Handlers); {
+	case own && m.program.Requests:
+		return component.ExportRequest
+	case own, m.waiting != nil:
 		return exportStart
 	}
 	return m.handlers[handler]
@@ -53,7 +57,7 @@ func (s *sandbox) invokeHandler(call *hostabi.Call, handler int) error {
 	if s.module.waiting != nil {
 		return s.resume(call, f, handler)
 	}
-	if handler < len(s.module.program.Handlers) {
+	if handler < len(s.module.program.Handlers) || s.module.program.Requests {
 		return s.invoke(f)
 	}
 	call.BeginProgram(s.module.start)

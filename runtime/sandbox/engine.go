@@ -20,6 +20,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/wasi"
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
@@ -227,6 +228,11 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	}
 	if err := e.offer(ctx, hostabi.WASIModule, hostabi.WASI()); err != nil {
 		return nil, err
+	}
+	for _, m := range wasi.Modules() {
+		if err := e.offer(ctx, m.Name, m.Functions); err != nil {
+			return nil, err
+		}
 	}
 	number := []api.ValueType{api.ValueTypeI32}
 	own := []hostabi.Function{

@@ -16,6 +16,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/files"
+	"runner.example/hostabi/wasi"
 	"runner.example/internal/fault"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/cpuqueue"
@@ -36,6 +37,8 @@ type Module struct {
 	handlers []string // the program's, then the command, if it is one
 	byName   map[string]int
 	states   []handlerState // as handlers
+	// handles are those that a component holds after its initialization.
+	handles *wasi.Handles
 	// initializing is the CPU queue of what runs before the first request.
 	initializing cpuqueue.Handler
 
@@ -175,9 +178,13 @@ func (e *Engine) load(
 func (e *Engine) open(
 	ctx context.Context, name string, wasm []byte, sum [sha256.Size]byte, settings *Settings) (_ *Module, err error) {
 	fresh := settings.Fresh
+	wasm, isComponent, err := link(wasm)
+	if err != nil {
+		return nil, err
+	}
 	p, code := e.prepared(wasm, sum, fresh, settings.Stub)
 	if p == nil {
-		if p, code, err = e.prepare(ctx, wasm, settings.Stub); err != nil {
+		if p, code, err = e.prepare(ctx, wasm, isComponent, settings.Stub); err != nil {
 			return nil, err
 		}
 	}
@@ -190,10 +197,10 @@ func (e *Engine) open(
 		return nil, errors.Join(err, m.free(ctx))
 	}
 	command := commandName(name)
-	if p.Command && !slices.Contains(p.Handlers, command) {
+	if (p.Command || p.Requests) && !slices.Contains(p.Handlers, command) {
 		m.handlers = append(slices.Clip(p.Handlers), command)
 	}
-	if p.Command {
+	if p.Command || p.Component {
 		if m.start, err = settings.Program.counted(m).ForHost(name); err != nil {
 			return nil, errors.Join(err, m.free(ctx))
 		}
@@ -226,7 +233,10 @@ func (m *Module) initialize(load context.Context) error {
 	s, err := m.boot(call)
 	if err == nil {
 		s.begin(claim{call: call}, &m.initializing)
-		if err = s.initialize(call); err != nil {
+		if err = s.initialize(call); err == nil && m.program.Component {
+			m.handles, err = wasi.HandlesOf(call)
+		}
+		if err != nil {
 			s.discard()
 		} else {
 			s.end()

@@ -12,6 +12,8 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/wasi"
+	"runner.example/internal/component"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/compile"
 )
@@ -47,6 +49,8 @@ type program struct {
 	Exported map[int]string
 	// Command: it exports _start.
 	Command bool
+	// Component: it was a component. Requests: it answers requests as wasi:http/incoming-handler says.
+	Component, Requests bool
 	// Waits: it is a command that calls request_next.
 	Waits bool
 	// Stubs are the imports that the schema says to do without.
@@ -73,8 +77,24 @@ type program struct {
 	Unrestorable []string
 }
 
+// link returns a component as one core module, and other modules as they are.
+func link(file []byte) (binary []byte, isComponent bool, err error) {
+	if !component.IsComponent(file) {
+		return file, false, nil
+	}
+	plan, err := component.Read(file, wasm.DefaultLimits())
+	if err != nil {
+		return nil, true, refuse("%v", err)
+	}
+	binary, err = plan.Link(wasm.DefaultLimits(), wasi.Host().Check)
+	if err != nil {
+		return nil, true, refuse("%v", err)
+	}
+	return binary, true, nil
+}
+
 // prepare checks, rewrites and compiles a module.
-func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*program, *compile.Code, error) {
+func (e *Engine) prepare(ctx context.Context, binary []byte, isComponent bool, stub []string) (*program, *compile.Code, error) {
 	limits := wasm.DefaultLimits()
 	limits.Compile, _ = e.compiler.Limits(len(binary))
 	m, err := wasm.Parse(binary, limits)
@@ -84,7 +104,7 @@ func (e *Engine) prepare(ctx context.Context, binary []byte, stub []string) (*pr
 	case err != nil:
 		return nil, nil, refuse("%v", err)
 	}
-	p, err := e.rewrite(m, stub)
+	p, err := e.rewrite(m, isComponent, stub)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,8 +140,8 @@ func (p *program) dropData() {
 	}
 }
 
-func (e *Engine) rewrite(m *wasm.Module, stub []string) (*program, error) {
-	if err := e.checkImports(m, stub); err != nil {
+func (e *Engine) rewrite(m *wasm.Module, isComponent bool, stub []string) (*program, error) {
+	if err := e.checkImports(m, isComponent, stub); err != nil {
 		return nil, err
 	}
 	limit := uint32(e.options.MemoryBytes / pageBytes)
@@ -129,7 +149,7 @@ func (e *Engine) rewrite(m *wasm.Module, stub []string) (*program, error) {
 		return nil, refuse("%v", err)
 	}
 	p := &program{
-		Stubs: stubsOf(m, stub), Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()),
+		Component: isComponent, Stubs: stubsOf(m, stub), Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()),
 		Functions: m.Functions(),
 	}
 	if stack, ok := m.StackPointer(); ok {
@@ -201,6 +221,8 @@ func (p *program) readExports(m *wasm.Module) error {
 			p.Random = true
 		case exportStart:
 			p.Command = plain
+		case component.ExportRequest:
+			p.Requests = p.Component
 		case exportMemory:
 		default:
 			if plain && x.Name != "" && !strings.HasPrefix(x.Name, "_") && !strings.HasPrefix(x.Name, "runner_") {
@@ -221,7 +243,7 @@ func (p *program) readExports(m *wasm.Module) error {
 	switch {
 	case !memory:
 		return refuse("does not export its memory: export it as %q", exportMemory)
-	case len(p.Handlers) > 0 || p.Command:
+	case len(p.Handlers) > 0 || p.Command || p.Requests:
 		return nil
 	}
 	return refuse(
@@ -229,13 +251,13 @@ func (p *program) readExports(m *wasm.Module) error {
 }
 
 // checkImports refuses imports that the host does not have, and names them.
-func (e *Engine) checkImports(m *wasm.Module, stub []string) error {
+func (e *Engine) checkImports(m *wasm.Module, isComponent bool, stub []string) error {
 	var unknown []string
 	for _, i := range m.Imports() {
 		f, ok := e.offered[i.Module][i.Name]
 		switch {
 		case isStub(i, stub):
-		case !ok:
+		case !ok, !isComponent && ofComponents(i.Module):
 			unknown = append(unknown, qualified(i))
 		case !sameTypes(i.Type.Params, f.Params) || !sameTypes(i.Type.Results, f.Results):
 			return refuse("imports %s as %s, which is %s in guest ABI %d: %s",
@@ -246,6 +268,11 @@ func (e *Engine) checkImports(m *wasm.Module, stub []string) error {
 		return refuse("imports %s, which guest ABI %d does not have: %s", some(unknown), abi.Version, remedyOf(unknown...))
 	}
 	return nil
+}
+
+// ofComponents reports whether a host module is for components only.
+func ofComponents(module string) bool {
+	return module == component.HostModule || strings.Contains(module, ":")
 }
 
 func qualified(i wasm.Import) string { return i.Module + "." + i.Name }

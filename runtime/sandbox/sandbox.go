@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/wasi"
 	"runner.example/runtime/cpuqueue"
 )
 
@@ -173,6 +174,9 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 func (s *sandbox) initialize(call *hostabi.Call) error {
 	call.Initializing(true)
 	defer call.Initializing(false)
+	if s.module.program.Component {
+		wasi.Begin(call, s.module.start, nil)
+	}
 	for _, name := range s.module.program.First {
 		if err := s.invoke(s.function(name)); err != nil {
 			return fmt.Errorf("%s: %w", shown(name), err)
@@ -251,6 +255,8 @@ func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
 		if err := s.initialize(call); err != nil {
 			return err
 		}
+	} else if s.module.program.Component {
+		wasi.Begin(call, s.module.start, s.module.handles)
 	}
 	s.renewRandom()
 	if s.reseed != nil {

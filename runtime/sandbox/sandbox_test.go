@@ -536,7 +536,7 @@ func TestHostileModules(t *testing.T) {
 		wasm []byte
 		want string
 	}{
-		{"a component", []byte("\x00asm\x0d\x00\x01\x00"), "is a WebAssembly component"},
+		{"a component", []byte("\x00asm\x0d\x00\x01\x00"), "is a component that does not export wasi:http/incoming-handler@0.2"},
 		{"another version", []byte("\x00asm\x02\x00\x00\x00"), "version 2"},
 		{"nothing", nil, "is empty"},
 		{"a script", []byte("#!/bin/sh\nexit 1\n"), "is not a WebAssembly module"},

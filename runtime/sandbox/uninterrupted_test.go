@@ -73,7 +73,7 @@ type Uninterrupted struct{ m *Module }
 // Uninterrupted loads a module that waits again, from the same bytes, as one that is started for each request. Both
 // have the same files. The engine is one after AllowUninterrupted.
 func (m *Module) Uninterrupted(ctx context.Context, wasm []byte) (Uninterrupted, error) {
-	program, code, err := m.engine.prepare(ctx, wasm, nil)
+	program, code, err := m.engine.prepare(ctx, wasm, false, nil)
 	return Uninterrupted{&Module{
 		name: m.name, engine: m.engine, program: program, code: code, handlers: m.handlers, byName: m.byName, start: m.start,
 	}}, err

@@ -136,6 +136,8 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, 9, "docs/clients
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, 6, "docs/programs.md") }
 
+func TestTheStepsOfTheComponentsPageWork(t *testing.T) { follow(t, 2, "docs/components.md") }
+
 func TestTheStepsOfThePythonPageWork(t *testing.T) {
 	harness.NeedPatches(t)
 	follow(t, 5, "docs/python.md")

@@ -1,0 +1,43 @@
+;; Answers with the path of the request, and how often this memory, this global and this table's function were
+;; used before. A path with "trap" traps, one with "spin" never ends, and one with "keep" keeps a handle in memory.
+(module
+  (import "wasi:http/types@0.2.12" "[method]incoming-request.path-with-query" (func $path (param i32 i32)))
+  (import "wasi:http/types@0.2.12" "[constructor]fields" (func $fields (result i32)))
+  (import "wasi:http/types@0.2.12" "[constructor]outgoing-response" (func $response (param i32) (result i32)))
+  (import "wasi:http/types@0.2.12" "[method]outgoing-response.body" (func $body (param i32 i32)))
+  (import "wasi:http/types@0.2.12" "[method]outgoing-body.write" (func $write (param i32 i32)))
+  (import "wasi:http/types@0.2.12" "[static]outgoing-body.finish" (func $finish (param i32 i32 i32 i32)))
+  (import "wasi:http/types@0.2.12" "[static]response-outparam.set" (func $set (param i32 i32 i32 i32 i64 i32 i32 i32 i32)))
+  (import "wasi:http/types@0.2.12" "[resource-drop]incoming-request" (func $drop_request (param i32)))
+  (import "wasi:io/streams@0.2.12" "[method]output-stream.blocking-write-and-flush" (func $flush (param i32 i32 i32 i32)))
+  (import "wasi:io/streams@0.2.12" "[resource-drop]output-stream" (func $drop_stream (param i32)))
+  (memory (export "memory") 1)
+  (global $heap (mut i32) (i32.const 4096))
+  (global $count (mut i32) (i32.const 0))
+  (data (i32.const 1024) "? 00\n")
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.sub (local.get 2) (i32.const 1))) (i32.sub (i32.const 0) (local.get 2))))
+    (global.set $heap (i32.add (local.get $at) (local.get 3)))
+    (local.get $at))
+  (func (export "wasi:http/incoming-handler@0.2.12#handle") (param $request i32) (param $out i32)
+    (local $response i32) (local $content i32) (local $stream i32) (local $first i32)
+    (call $path (local.get $request) (i32.const 64))                ;; option<string> at 64
+    (local.set $first (i32.load8_u offset=1 (i32.load (i32.const 68))))
+    (call $drop_request (local.get $request))
+    (if (i32.eq (local.get $first) (i32.const 116)) (then unreachable))                      ;; t
+    (if (i32.eq (local.get $first) (i32.const 115)) (then (loop $again (br $again))))        ;; s
+    (if (i32.eq (local.get $first) (i32.const 102)) (then (call $drop_stream (i32.const 9)))) ;; f: a forged handle
+    (i32.store8 (i32.const 1024) (local.get $first))
+    (i32.store8 (i32.const 1026) (i32.add (i32.load8_u (i32.const 1026)) (i32.const 1)))
+    (global.set $count (i32.add (global.get $count) (i32.const 1)))
+    (i32.store8 (i32.const 1027) (i32.add (i32.const 48) (global.get $count)))
+    (local.set $response (call $response (call $fields)))
+    (call $body (local.get $response) (i32.const 80))
+    (local.set $content (i32.load (i32.const 84)))
+    (call $write (local.get $content) (i32.const 96))
+    (local.set $stream (i32.load (i32.const 100)))
+    (call $set (local.get $out) (i32.const 0) (local.get $response) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
+    (call $flush (local.get $stream) (i32.const 1024) (i32.const 5) (i32.const 112))
+    (call $drop_stream (local.get $stream))
+    (call $finish (local.get $content) (i32.const 0) (i32.const 0) (i32.const 128))))
