@@ -13,19 +13,19 @@ import (
 	"runner.example/internal/wasm"
 )
 
-// specCase is a case of testdata/cases.txt, made by testdata/make.mjs.
+// specCase is a case of a text in testdata, made by testdata/make.mjs.
 type specCase struct {
 	What string `json:"what"`
 	Wasm []byte `json:"wasm"`
 }
 
-func specCases(t testing.TB) []specCase {
+func specCases(t testing.TB, name string) []specCase {
 	t.Helper()
-	text, err := os.ReadFile("testdata/cases.txt")
+	text, err := os.ReadFile("testdata/" + name + ".txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := os.ReadFile("testdata/cases.json")
+	made, err := os.ReadFile("testdata/" + name + ".json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func specCases(t testing.TB) []specCase {
 		t.Fatal(err)
 	}
 	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != file.Of {
-		t.Fatal("testdata/cases.json is not of testdata/cases.txt: make it with testdata/make.mjs")
+		t.Fatalf("testdata/%[1]s.json is not of testdata/%[1]s.txt: make it with testdata/make.mjs", name)
 	}
 	return file.Cases
 }
 
 func TestComponentsAreAcceptedAndRefusedAsTheSpecificationSays(t *testing.T) {
-	for _, c := range specCases(t) {
+	for _, c := range specCases(t, "cases") {
 		verdict, what, _ := strings.Cut(c.What, ": ")
 		_, err := component.Read(c.Wasm, wasm.DefaultLimits())
 		if verdict == "accepted" {

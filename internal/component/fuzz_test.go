@@ -14,7 +14,7 @@ import (
 )
 
 func FuzzReadRefusesOrPlans(f *testing.F) {
-	for _, c := range specCases(f) {
+	for _, c := range specCases(f, "cases") {
 		f.Add(c.Wasm)
 	}
 	for _, name := range []string{"command-0.2", "starlingmonkey-0.2", "quickjs-0.3"} {

@@ -40,7 +40,7 @@ func TestPlansMergeToOneModule(t *testing.T) {
 	for _, name := range []string{"command-0.2", "starlingmonkey-0.2", "quickjs-0.3"} {
 		files[name] = sampleFile(t, name)
 	}
-	for _, c := range specCases(t) {
+	for _, c := range specCases(t, "cases") {
 		if c.What == "accepted: plan of modules with a table that is filled later" {
 			files[c.What] = c.Wasm
 		}

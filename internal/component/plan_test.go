@@ -162,7 +162,7 @@ func sampleFile(t testing.TB, name string) []byte {
 }
 
 func TestPlansSayWhereEachImportComesFrom(t *testing.T) {
-	for _, c := range specCases(t) {
+	for _, c := range specCases(t, "cases") {
 		if name, ok := strings.CutPrefix(c.What, "accepted: plan of "); ok {
 			golden(t, strings.ReplaceAll(name, " ", "-"), c.Wasm)
 		}

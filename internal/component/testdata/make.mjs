@@ -1,7 +1,7 @@
-// Makes cases.json from cases.txt, with the parser of @bytecodealliance/jco 1.35:
+// Makes cases.json from cases.txt, and link.json from link.txt, with the parser of @bytecodealliance/jco 1.35:
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
-// A case of cases.txt begins with a line ";; accepted: what" or ";; refused: what: message".
+// A case begins with a line ";; accepted: what" or ";; refused: what: message".
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { createHash } from 'node:crypto';
@@ -9,16 +9,18 @@ import { join } from 'node:path';
 
 const { parse } = await import(pathToFileURL(join(process.argv[2], 'node_modules/@bytecodealliance/jco/dist/api.js')));
 const here = new URL('.', import.meta.url).pathname;
-const text = readFileSync(join(here, 'cases.txt'), 'utf8');
-const cases = [];
-for (const part of text.split(/^;; (?=accepted|refused)/m).slice(1)) {
-  const [first, ...rest] = part.split('\n');
-  try {
-    const wasm = await parse(rest.join('\n'));
-    cases.push({ what: first, wasm: Buffer.from(wasm).toString('base64') });
-  } catch (e) {
-    console.error(`${first}: ${String(e.payload ?? e).slice(0, 500)}`);
-    process.exitCode = 1;
+for (const name of ['cases', 'link']) {
+  const text = readFileSync(join(here, `${name}.txt`), 'utf8');
+  const cases = [];
+  for (const part of text.split(/^;; (?=accepted|refused)/m).slice(1)) {
+    const [first, ...rest] = part.split('\n');
+    try {
+      const wasm = await parse(rest.join('\n'));
+      cases.push({ what: first, wasm: Buffer.from(wasm).toString('base64') });
+    } catch (e) {
+      console.error(`${first}: ${String(e.payload ?? e).slice(0, 500)}`);
+      process.exitCode = 1;
+    }
   }
+  writeFileSync(join(here, `${name}.json`), JSON.stringify({ of: createHash('sha256').update(text).digest('hex'), cases }, null, 1) + '\n');
 }
-writeFileSync(join(here, 'cases.json'), JSON.stringify({ of: createHash('sha256').update(text).digest('hex'), cases }, null, 1) + '\n');
