@@ -20,5 +20,6 @@
 // Fields are kept as they are; what only the host sets, such as Content-Length and Date, is skipped when
 // the message is sent. Files are those of the module, and can only be read. Sockets are refused.
 //
-// Every function counts as a host call. What it copies counts as moved bytes.
+// A function that passes text, lists or new handles counts as a host call. What it copies counts as moved
+// bytes.
 package wasi

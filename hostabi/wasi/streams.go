@@ -22,7 +22,7 @@ func (s *inputStream) keep(*run) resource {
 // outputStream passes bytes on at once.
 type outputStream struct {
 	to     sink
-	permit int  // bytes that check-write has permitted
+	used   int  // bytes of maxWrite that were written since check-write
 	closed bool // it has failed
 }
 
@@ -67,7 +67,8 @@ type ioError struct {
 func (*ioError) kind() string { return "error" }
 
 const (
-	// maxWrite is what check-write permits, and maxRead the most that is read at once.
+	// maxWrite is what check-write permits, and maxRead the most that is read at once. A guest that writes without
+	// check-write may write as much: some do, and the stream would have permitted it.
 	maxWrite = 1 << 20
 	maxRead  = 1 << 20
 	// maxBlockingWrite is the most that is written at once without check-write.
@@ -97,7 +98,7 @@ var streamFunctions = map[string]function{
 	},
 	"[method]output-stream.write-zeroes": func(r *run, a []any) any {
 		s := use[*outputStream](r, a[0])
-		return r.writePermitted(s, r.zeroes(a[1].(uint64), s.permit))
+		return r.writePermitted(s, r.zeroes(a[1].(uint64), maxWrite-s.used))
 	},
 	"[method]output-stream.blocking-write-and-flush": func(r *run, a []any) any {
 		return r.writeBlocking(use[*outputStream](r, a[0]), a[1].([]byte))
@@ -136,7 +137,7 @@ func checkWrite(r *run, a []any) any {
 	if s.closed {
 		return closed
 	}
-	s.permit = maxWrite
+	s.used = 0
 	return ok(uint64(maxWrite))
 }
 
@@ -158,10 +159,9 @@ func (r *run) zeroes(n uint64, permit int) []byte {
 }
 
 func (r *run) writePermitted(s *outputStream, b []byte) any {
-	if len(b) > s.permit {
-		r.call.Trap("a write of %d bytes, and check-write has permitted %d", len(b), s.permit)
+	if s.used += len(b); s.used > maxWrite {
+		r.call.Trap("a write of %d bytes, and %d are permitted", len(b), maxWrite-(s.used-len(b)))
 	}
-	s.permit -= len(b)
 	return r.writeTo(s, b)
 }
 

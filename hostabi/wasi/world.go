@@ -2,6 +2,7 @@ package wasi
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 
@@ -116,8 +117,28 @@ func bind(i *component.Import, run function) hostabi.Function {
 	f := boundFunction{name: i.Name, typ: i.Func, shape: i.Func.Lowered(false), run: run}
 	return hostabi.Function{
 		Name: i.Name, Params: coreTypes(f.shape.Params), Results: coreTypes(f.shape.Results),
-		Fn: hostabi.Bind(false, f.call),
+		Fn: hostabi.Bind(isFree(i.Func), f.call),
 	}
+}
+
+// isFree reports whether a function does not count as a host call: it passes only numbers and handles that
+// are there. Engines of languages read the clock more often than a request may call the host.
+func isFree(f *component.FuncType) bool {
+	for _, p := range f.Params {
+		if p.Type.HasPointers() {
+			return false
+		}
+	}
+	return f.Result == nil || !f.Result.HasPointers() && !makesHandle(f.Result)
+}
+
+// makesHandle reports whether a result has a handle that the guest owns.
+func makesHandle(t *component.ValueType) bool {
+	if t == nil {
+		return false
+	}
+	of := func(f component.Field) bool { return makesHandle(f.Type) }
+	return t.Kind == component.Own || makesHandle(t.Element) || slices.ContainsFunc(t.Fields, of)
 }
 
 func coreTypes(of []wasm.ValueType) (all []api.ValueType) {
