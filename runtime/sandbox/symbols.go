@@ -67,6 +67,9 @@ func (t *symbolTables) get(m *Module) *symbolTable {
 	s.done = true
 	module, debug, err := read(m.sum)
 	if module != nil {
+		module, _, err = link(module)
+	}
+	if err == nil && module != nil {
 		var unusable error
 		s.table, unusable = symbols.Read(module, debug)
 		s.module, err = module, errors.Join(err, unusable)
