@@ -89,10 +89,10 @@ func (c *Call) Now() time.Time { return c.now().Truncate(ClockGrain) }
 // Random fills b.
 func (c *Call) Random(b []byte) { c.fillRandom(b) }
 
-// Stdout and Stderr are log lines. They never fail.
+// Stdout writes to the log, a record for each line. It never fails.
 func (c *Call) Stdout() io.Writer { return &c.stdout }
 
-// Stderr is as Stdout.
+// Stderr is Stdout for standard error.
 func (c *Call) Stderr() io.Writer { return &c.stderr }
 
 // Warn logs a line for the author of the handler, as one of the guest's.
@@ -119,7 +119,7 @@ func (c *Call) Answer(status int, body []byte) error {
 	case errno == abi.TooLarge:
 		return fmt.Errorf("the body of the answer has more than %d bytes", c.limits.ResponseBytes)
 	case errno == abi.Unavailable:
-		return fmt.Errorf("there is no memory for the body of the answer")
+		return fmt.Errorf("the body of the answer needs more memory than is left")
 	case errno != 0 && status >= 200 && status <= 599 && bodiless(int32(status)):
 		return fmt.Errorf("an answer with status %d cannot have a body", status)
 	case errno != 0:

@@ -107,7 +107,7 @@ func (n *Node) Child(name string) *Node {
 
 // The errors of Walk.
 var (
-	ErrMissing      = errors.New("there is no such file")
+	ErrMissing      = errors.New("the file does not exist")
 	ErrNotDirectory = errors.New("a part of the path is not a directory")
 	ErrOutside      = errors.New("the path leaves the directory")
 )

@@ -28,7 +28,7 @@ var httpFunctions = merged(fieldFunctions, bodyFunctions, outgoingRequestFunctio
 
 	"[method]incoming-request.method":          func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return r.method() },
 	"[method]incoming-request.path-with-query": func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return r.pathWithQuery() },
-	"[method]incoming-request.scheme":          func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return some(canon.Case{}) },
+	"[method]incoming-request.scheme":          func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return some(r.scheme()) },
 	"[method]incoming-request.authority":       func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return r.authority() },
 	"[method]incoming-request.headers": func(r *run, a []any) any {
 		use[*incomingRequest](r, a[0])
@@ -103,6 +103,15 @@ func (r *run) pathWithQuery() any {
 		whole += "?" + string(q)
 	}
 	return some(strings.ToValidUTF8(whole, "\ufffd"))
+}
+
+// scheme is what the client has sent the request with.
+func (r *run) scheme() canon.Case {
+	const http, https = 0, 1 // cases of the variant scheme
+	if r.call.Request.Secure {
+		return canon.Case{Index: https}
+	}
+	return canon.Case{Index: http}
 }
 
 // authority is the host of the request. That of a job has one too: toolchains make a URL of it.

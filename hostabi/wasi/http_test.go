@@ -93,6 +93,8 @@ func TestARequestComesIn(t *testing.T) {
 	g.expect("#2", types+"[method]incoming-request.method", request)
 	g.expect("#1 /v1/things/a%20b?q=1", types+"[method]incoming-request.path-with-query", request)
 	g.expect("#1 #0", types+"[method]incoming-request.scheme", request)
+	g.call.Request.Secure = true
+	g.expect("#1 #1", types+"[method]incoming-request.scheme", request)
 	g.expect("#1 example.com", types+"[method]incoming-request.authority", request)
 	headers := g.do(types+"[method]incoming-request.headers", request)
 	g.expect("[[content-type text/plain] [x-a 1, \xff]]", types+"[method]fields.entries", headers) // host is the authority
@@ -546,7 +548,7 @@ func TestARequestWithoutItsWholeBodyIsNotSent(t *testing.T) {
 	g.traps("whose body it has not finished", poll+"[method]pollable.block", ready)
 
 	future, body = start()
-	g.drop(types, "future-incoming-response", future) // nobody wants the response
+	g.drop(types, "future-incoming-response", future) // its response is not read
 	g.expect("#0", types+"[static]outgoing-body.finish", body, none)
 
 	q := g.request(authority, "/")

@@ -67,7 +67,7 @@ var exports = map[string]bool{"wasi:http/incoming-handler": true, "wasi:cli/run"
 func moduleName(of string) string { return of[:strings.LastIndexByte(of, '.')] }
 
 // function implements a function of an interface. Its arguments and its result are values of package
-// canon; nil: there is no result.
+// canon; nil: the function has no result.
 type function func(r *run, a []any) any
 
 // implementations are by interface and function.

@@ -46,10 +46,10 @@ func (h *Host) Check(i *Import) error {
 
 // others are interfaces of other hosts, with what to use instead.
 var others = map[string]string{
-	"fermyon:":       "wasi:http/outgoing-handler and variables of the schema replace Spin's interfaces",
-	"spin:":          "wasi:http/outgoing-handler and variables of the schema replace Spin's interfaces",
-	"wasmcloud:":     "wasi:http/outgoing-handler and variables of the schema replace wasmCloud's interfaces",
-	"wasi:config":    "variables of the schema are environment variables: wasi:cli/environment",
+	"fermyon:":       "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"spin:":          "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"wasmcloud:":     "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"wasi:config":    "read wasi:cli/environment, which has env: of its module block in the schema",
 	"wasi:logging":   "write to wasi:cli/stderr, which goes to the log",
 	"wasi:keyvalue":  "call a store with wasi:http/outgoing-handler, or build a core module that uses rows",
 	"wasi:blobstore": "call a store with wasi:http/outgoing-handler, or build a core module that uses rows",

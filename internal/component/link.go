@@ -239,15 +239,11 @@ func (l *linker) export(limits wasm.Limits) error {
 		if x.Func == nil {
 			continue
 		}
-		var err error
-		switch from := HostInterface(x.Interface); {
-		case from == httpHandler && x.Name == "handle":
-			err = l.exportRequest(x.Func)
-		default:
+		if HostInterface(x.Interface) != httpHandler || x.Name != "handle" {
 			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
 			continue
 		}
-		if err != nil {
+		if err := l.exportRequest(x.Func); err != nil {
 			return fmt.Errorf("exports %s.%s: %w", x.Interface, x.Name, err)
 		}
 		found = true

@@ -235,5 +235,5 @@ type CoreItem struct {
 	Canon    *Canon // the function comes from the canonical ABI
 }
 
-// IsZero reports whether there is no item.
+// IsZero reports whether the item is absent.
 func (c CoreItem) IsZero() bool { return c.Instance == 0 && c.Canon == nil }

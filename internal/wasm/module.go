@@ -302,7 +302,7 @@ func checkHeader(wasm []byte, limits Limits) error {
 	switch {
 	case layer == 1:
 		return fmt.Errorf(
-			"is a WebAssembly component, and only core modules can be run: build it for wasm32-wasip1, without wrapping it as a component")
+			"is a WebAssembly component, and a core module is needed here: build it for wasm32-wasip1, without wrapping it as a component")
 	case layer != 0 || version != 1:
 		return fmt.Errorf("has WebAssembly version %d, layer %d, and only core modules of version 1 can be run",
 			version, layer)

@@ -32,11 +32,11 @@ func TestAComponentIsAsNewInEachRequest(t *testing.T) {
 	}
 	for i := range 200 {
 		path := []string{"/a", "/trap", "/b", "/forged", "/spin"}[i%5]
-		ctx, cancel := context.WithTimeout(context.Background(), plenty)
+		timeout := plenty
 		if path == "/spin" {
-			cancel()
-			ctx, cancel = context.WithTimeout(context.Background(), time.Millisecond)
+			timeout = time.Millisecond
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		call := newCall(ctx, new(bytes.Buffer))
 		call.Request.Path = []byte(path)
 		err := m.Run(call, "counter")

@@ -30,6 +30,9 @@
 // handler. _start runs in a sandbox that is as it was before it. Its exit ends the run, not
 // the sandbox.
 //
+// A component (internal/component) is linked to one core module first. If it answers requests as
+// wasi:http/incoming-handler says, it is one handler too; its imports are those of hostabi/wasi.
+//
 // A guest that computes for more than a moment queues for a CPU slot (internal/cpuqueue).
 // What the host computes for a request counts as the guest's time, and is scheduled and
 // ended in the same way: in host functions, whose loops use a cost.Meter, and as Work
