@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner.example/develop/toolchain/python"
+	"runner.example/hostabi/wasi"
 	"runner.example/internal/clock"
 	"runner.example/internal/component"
 	"runner.example/internal/diag"
@@ -332,7 +333,7 @@ func (r record) handlersOf(path string, handlers []string) ([]string, error) {
 	return exportsOf(path, handlers)
 }
 
-// exportsOf returns the handlers that one module exports. A WASI command that exports none
+// exportsOf returns the handlers that one module exports. A component is one handler, named after its file. A WASI command that exports none
 // of the given handlers is itself a handler, named after its file.
 func exportsOf(path string, handlers []string) (names []string, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
@@ -340,6 +341,9 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 		return nil, err
 	}
 	if component.IsComponent(file) {
+		if _, err := wasi.Link(file, wasm.DefaultLimits()); err != nil {
+			return nil, err
+		}
 		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
 	}
 	m, err := wasm.Parse(file, wasm.DefaultLimits())

@@ -18,7 +18,7 @@ import (
 // and threads.
 const (
 	wasip1         = "wasm32-wasip1"
-	wasi           = "wasm32-wasi" // the name of wasip1 before Rust 1.84
+	oldWasip1      = "wasm32-wasi" // the name of wasip1 before Rust 1.84
 	unknownUnknown = "wasm32-unknown-unknown"
 )
 
@@ -29,9 +29,9 @@ func (b *builder) targets(dir string) (targets []string, named, ok bool) {
 	target, at, found := namedTarget(filepath.Dir(filepath.Dir(dir)), dir)
 	switch {
 	case !found:
-		return []string{wasip1, wasi, unknownUnknown}, false, true
-	case target == wasip1 || target == wasi:
-		return []string{wasip1, wasi}, true, true
+		return []string{wasip1, oldWasip1, unknownUnknown}, false, true
+	case target == wasip1 || target == oldWasip1:
+		return []string{wasip1, oldWasip1}, true, true
 	case target == unknownUnknown:
 		return []string{unknownUnknown}, true, true
 	}
@@ -48,7 +48,7 @@ var (
 // for a crate. As in Cargo, the variable comes first, then the file nearest to the crate. The variable
 // is ignored if it does not name a target of handlers, because it may be set for other programs.
 func namedTarget(app, dir string) (target string, at diag.Span, found bool) {
-	if target := os.Getenv("CARGO_BUILD_TARGET"); slices.Contains([]string{wasip1, wasi, unknownUnknown}, target) {
+	if target := os.Getenv("CARGO_BUILD_TARGET"); slices.Contains([]string{wasip1, oldWasip1, unknownUnknown}, target) {
 		return target, at, true
 	}
 	for ; ; dir = filepath.Dir(dir) {

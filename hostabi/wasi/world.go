@@ -27,8 +27,18 @@ var World = sync.OnceValue(func() *component.Plan {
 	return plan
 })
 
-// Host is what the interfaces offer to components.
-var Host = sync.OnceValue(func() *component.Host { return component.NewHost(World()) })
+// host is what the interfaces offer to components.
+var host = sync.OnceValue(func() *component.Host { return component.NewHost(World()) })
+
+// Link checks a component and returns it as one core module, whose imports are functions of Modules. The limits are
+// those of component.Read and Plan.Link. An error continues the name of the file.
+func Link(file []byte, limits wasm.Limits) ([]byte, error) {
+	plan, err := component.Read(file, limits)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Link(limits, host().Check)
+}
 
 // Module is a host module, for modules that are made of components.
 type Module struct {

@@ -15,12 +15,7 @@ func TestComponentsThatCannotBeLinkedSayWhy(t *testing.T) {
 	for _, c := range specCases(t, "link") {
 		_, what, _ := strings.Cut(c.What, ": ")
 		what, want, _ := strings.Cut(what, ": ")
-		plan, err := component.Read(c.Wasm, wasm.DefaultLimits())
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		_, err = plan.Link(wasm.DefaultLimits(), wasi.Host().Check)
+		_, err := wasi.Link(c.Wasm, wasm.DefaultLimits())
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
@@ -42,11 +37,7 @@ func TestInterfacesMatchAsSemanticVersionsSay(t *testing.T) {
 
 // TestAComponentOfAToolIsLinked: it has the functions of the host that it uses, and one that answers a request.
 func TestAComponentOfAToolIsLinked(t *testing.T) {
-	plan, err := component.Read(sampleFile(t, "starlingmonkey-0.2"), wasm.DefaultLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
-	linked, err := plan.Link(wasm.DefaultLimits(), wasi.Host().Check)
+	linked, err := wasi.Link(sampleFile(t, "starlingmonkey-0.2"), wasm.DefaultLimits())
 	if err != nil {
 		t.Fatal(err)
 	}

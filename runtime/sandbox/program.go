@@ -82,12 +82,7 @@ func link(file []byte) (binary []byte, isComponent bool, err error) {
 	if !component.IsComponent(file) {
 		return file, false, nil
 	}
-	plan, err := component.Read(file, wasm.DefaultLimits())
-	if err != nil {
-		return nil, true, refuse("%v", err)
-	}
-	binary, err = plan.Link(wasm.DefaultLimits(), wasi.Host().Check)
-	if err != nil {
+	if binary, err = wasi.Link(file, wasm.DefaultLimits()); err != nil {
 		return nil, true, refuse("%v", err)
 	}
 	return binary, true, nil
