@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +29,8 @@ func unfit(t *testing.T) []byte {
 func TestMakingASandboxCountsAsCPUTimeOfTheRequest(t *testing.T) {
 	const step = time.Millisecond // that passes each time when a clock is read
 	tick := func() func() time.Duration {
-		var now time.Duration
-		return func() time.Duration { now += step; return now }
+		var now atomic.Int64
+		return func() time.Duration { return time.Duration(now.Add(int64(step))) }
 	}
 	m := load(t, newEngine(t, sandbox.Options{NoBreaker: true, Now: tick(), CPUTime: tick()}), unfit(t))
 	runtime.LockOSThread() // what another thread does is not measured

@@ -106,24 +106,33 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	return true, nil
 }
 
-// startTwice starts the program twice, side by side. It returns nil if the program is a CGI program and may be one.
+// startTwice starts the program twice, side by side if there is memory for two of the largest. It returns nil if the
+// program is a CGI program and may be one.
 func (m *Module) startTwice(load context.Context, timeout time.Duration, must bool) (first, second *started, err error) {
 	input := newStartInput()
 	ctx, cancel := context.WithCancel(load)
 	defer cancel()
 	var secondErr error
-	var other sync.WaitGroup
-	other.Go(func() {
+	startSecond := func() {
 		second, secondErr = m.startOnce(ctx, input, timeout, slog.New(slog.DiscardHandler)) // its log is the same
-	})
+	}
+	var other sync.WaitGroup
+	limit, used := m.engine.Memory()
+	beside := limit-used-m.engine.memory.reserve >= 2*int64(m.memoryBytes())
+	if beside {
+		other.Go(startSecond)
+	}
 	first, err = m.startOnce(load, input, timeout, m.engine.options.Logger)
 	cgi := first != nil && !first.asked && !must
-	if cgi || err != nil {
+	switch {
+	case cgi, err != nil:
 		cancel()
+	case !beside:
+		startSecond()
 	}
 	other.Wait()
 	switch {
-	case err != nil && secondErr == nil:
+	case err != nil && second != nil && secondErr == nil:
 		second.sandbox.discard()
 	case err == nil && secondErr != nil:
 		first.sandbox.discard()
