@@ -1,0 +1,35 @@
+package component
+
+import (
+	"runner.example/internal/wasm"
+	"runner.example/internal/wasm/opcode"
+)
+
+// LinkExports is Link with the functions that the component exports, by their names, instead of those that answer
+// requests.
+func (p *Plan) LinkExports(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
+	l, err := newLinker(p, check)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range p.Exports {
+		if x.Func == nil || x.Func.Lift == nil {
+			continue
+		}
+		core, err := l.lifted(x.Func)
+		if err != nil {
+			return nil, err
+		}
+		t := x.Func.Lift.Shape.FuncType
+		enter := l.prologue(x.Func.Lift.Owner)
+		l.add("", x.Name, t, nil, func(a *assembler) {
+			enter(a)
+			for i := range t.Params {
+				a.n(opcode.LocalGet, i)
+			}
+			a.call(core)
+		})
+	}
+	l.addFlags(limits)
+	return l.merge.Module(limits)
+}

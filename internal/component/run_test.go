@@ -1,0 +1,85 @@
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/wasi"
+	"runner.example/internal/component"
+	"runner.example/internal/wasm"
+)
+
+// runComponent runs the function "run" of a component. The error is the trap.
+func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
+	t.Helper()
+	plan, err := component.Read(file, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World()).Check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wasm.Parse(module, wasm.DefaultLimits()); err != nil {
+		t.Fatal("the linked module ", err)
+	}
+	ctx := context.Background()
+	call := &hostabi.Call{Input: hostabi.Input{
+		Context: ctx, Attempt: 1, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler)}),
+	}}
+	call.Begin()
+	wasi.Begin(call, nil, nil)
+	defer call.End()
+	guest := &hostabi.Guest{Context: ctx}
+	guest.Bind(call)
+	runtime := wazero.NewRuntime(ctx)
+	defer func() {
+		if err := runtime.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, m := range wasi.Modules() {
+		builder := runtime.NewHostModuleBuilder(m.Name)
+		for _, f := range m.Functions {
+			builder.NewFunctionBuilder().WithGoModuleFunction(f.Fn, f.Params, f.Results).Export(f.Name)
+		}
+		if _, err := builder.Instantiate(guest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	instance, err := runtime.InstantiateWithConfig(guest, module, wazero.NewModuleConfig().WithStartFunctions())
+	if err != nil {
+		return 0, err
+	}
+	results, err := instance.ExportedFunction("run").Call(guest)
+	if err != nil {
+		return 0, err
+	}
+	return api.DecodeU32(results[0]), nil
+}
+
+// TestComponentsInAFileCallEachOther as the canonical ABI says.
+func TestComponentsInAFileCallEachOther(t *testing.T) {
+	for _, c := range specCases(t, "run") {
+		verdict, what, _ := strings.Cut(c.What, ": ")
+		result, trap := runComponent(t, c.Wasm)
+		if verdict != "traps" {
+			if got := fmt.Sprint("returns ", result); trap != nil || got != verdict {
+				t.Errorf("%s: %s, %v; it %s", what, got, trap, verdict)
+			}
+			continue
+		}
+		i := strings.LastIndex(what, ": ")
+		want, what := what[:i], what[i+2:]
+		if trap == nil || !strings.Contains(trap.Error(), want) {
+			t.Errorf("%s: %d, %v; want the trap %q", what, result, trap, want)
+		}
+	}
+}
