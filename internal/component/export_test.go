@@ -1,6 +1,8 @@
 package component
 
 import (
+	"fmt"
+
 	"runner.example/internal/wasm"
 	"runner.example/internal/wasm/opcode"
 )
@@ -28,6 +30,29 @@ func (p *Plan) LinkExports(limits wasm.Limits, check func(*Import) error) ([]byt
 				a.n(opcode.LocalGet, i)
 			}
 			a.call(core)
+		})
+	}
+	l.addFlags(limits)
+	return l.merge.Module(limits)
+}
+
+// LinkCanons returns the plan's modules and the functions that its canonical definitions become, which are exported
+// by their numbers.
+func (p *Plan) LinkCanons(limits wasm.Limits) ([]byte, error) {
+	l, err := newLinker(p, func(*Import) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range p.Canons {
+		name, err := l.canon(c)
+		if err != nil {
+			return nil, err
+		}
+		l.add("", fmt.Sprint(i), c.Core, nil, func(a *assembler) {
+			for i := range c.Core.Params {
+				a.n(opcode.LocalGet, i)
+			}
+			a.call(name)
 		})
 	}
 	l.addFlags(limits)
