@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -90,16 +91,8 @@ func newFusedCalls(t testing.TB, runtime wazero.Runtime, typ *component.ValueTyp
 		t.Fatal(err)
 	}
 	plan := &component.Plan{Instances: []*component.CoreInstance{{Module: &component.Module{Parsed: parsed}}}, Components: 1}
-	item := func(kind wasm.Kind, name string) component.CoreItem {
-		return component.CoreItem{Kind: kind, Instance: 1, Name: name}
-	}
-	options := component.Options{Memory: item(wasm.MemoryKind, "memory"), Realloc: item(wasm.FunctionKind, "realloc")}
 	add := func(name string, param, result *component.ValueType) {
-		f := &component.FuncType{Params: []component.Field{{Name: "a", Type: param}}, Result: result}
-		lift := &component.Lift{Type: f, Core: item(wasm.FunctionKind, name), Shape: f.Lifted(false, false), Options: options}
-		shape := f.Lowered(false)
-		plan.Canons = append(plan.Canons, &component.Canon{Op: component.Lower, Core: shape.FuncType, Shape: shape,
-			Options: options, Func: &component.Func{Type: f, Lift: lift}})
+		plan.Canons = append(plan.Canons, fusedCall(name, param, result))
 	}
 	add("f0", list, list)
 	if isFlat {
@@ -121,6 +114,20 @@ func newFusedCalls(t testing.TB, runtime wazero.Runtime, typ *component.ValueTyp
 	}
 	memory, _ := module.Memory().Read(0, module.Memory().Size())
 	return &fusedCalls{t, typ, list, module, memory}
+}
+
+// fusedCall is a call of a function of callee.
+func fusedCall(name string, param, result *component.ValueType) *component.Canon {
+	item := func(kind wasm.Kind, name string) component.CoreItem {
+		return component.CoreItem{Kind: kind, Instance: 1, Name: name}
+	}
+	options := component.Options{Memory: item(wasm.MemoryKind, "memory"), Realloc: item(wasm.FunctionKind, "realloc")}
+	f := &component.FuncType{Params: []component.Field{{Name: "a", Type: param}}, Result: result}
+	lift := &component.Lift{Type: f, Core: item(wasm.FunctionKind, name), Shape: f.Lifted(false, false), Options: options}
+	shape := f.Lowered(false)
+	return &component.Canon{
+		Op: component.Lower, Core: shape.FuncType, Shape: shape, Options: options, Func: &component.Func{Type: f, Lift: lift},
+	}
 }
 
 func (f *fusedCalls) close() {
@@ -264,4 +271,32 @@ func comparePassed(t testing.TB, runtime wazero.Runtime, seed uint64, bytes []by
 			f.call("2", typ, core)
 		}
 	}
+}
+
+// TestCodeOfFusedCallsIsBounded by the types of all of them together.
+func TestCodeOfFusedCallsIsBounded(t *testing.T) {
+	var fields []component.Field
+	for range 9_000 {
+		fields = append(fields, component.Field{Type: component.Primitive(component.U8)})
+	}
+	tuple, err := component.New(component.ValueType{Kind: component.Tuple, Fields: fields})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := wasm.ParsePart(callee([]wasm.ValueType{wasm.I32}), wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := &component.Plan{Instances: []*component.CoreInstance{{Module: &component.Module{Parsed: parsed}}}, Components: 1}
+	for calls := 1; calls < 20; calls++ {
+		plan.Canons = append(plan.Canons, fusedCall("f0", tuple, tuple))
+		_, err := plan.LinkCanons(wasm.DefaultLimits())
+		if err != nil {
+			if !strings.Contains(err.Error(), "(maxFusedParts)") || calls != 6 {
+				t.Errorf("%d calls: %v", calls, err)
+			}
+			return
+		}
+	}
+	t.Error("it is not bounded")
 }

@@ -217,7 +217,6 @@ func (l *linker) ownResource(c *Canon) (string, error) {
 	of := c.Resource.Identity()
 	typ := uint32(l.resources[of])
 	begin := l.mayLeave(c.Owner)
-	name := fmt.Sprintf("%s %d", c.Op, len(l.merge.Functions))
 	var host, destructor string
 	var locals []wasm.ValueType
 	switch c.Op {
@@ -236,6 +235,7 @@ func (l *linker) ownResource(c *Canon) (string, error) {
 			}
 		}
 	}
+	name := fmt.Sprintf("%s %d", c.Op, len(l.merge.Functions))
 	const handle, dropped = 0, 1
 	l.add(name, "", c.Core, locals, func(a *assembler) {
 		begin(a)

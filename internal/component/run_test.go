@@ -83,3 +83,41 @@ func TestComponentsInAFileCallEachOther(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLink links components: to a module that is valid, if their core modules are.
+func FuzzLink(f *testing.F) {
+	for _, name := range []string{"run", "link", "cases"} {
+		for _, c := range specCases(f, name) {
+			f.Add(c.Wasm)
+		}
+	}
+	runtime := wazero.NewRuntimeWithConfig(context.Background(), wazero.NewRuntimeConfigInterpreter())
+	f.Fuzz(func(t *testing.T, file []byte) {
+		plan, err := component.Read(file, wasm.DefaultLimits())
+		if err != nil {
+			return
+		}
+		module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World()).Check)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("the error has several lines: %v", err)
+			}
+			return
+		}
+		compiled, err := runtime.CompileModule(context.Background(), module)
+		if err != nil {
+			if parts, err := merged(plan); err != nil || !compiles(runtime, parts) {
+				return
+			}
+			t.Fatalf("the linked module is not valid: %v", err)
+		}
+		if err := compiled.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func compiles(runtime wazero.Runtime, module []byte) bool {
+	compiled, err := runtime.CompileModule(context.Background(), module)
+	return err == nil && compiled.Close(context.Background()) == nil
+}
