@@ -1,4 +1,4 @@
-// Makes counter.wasm, a component, from counter.wat, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// Makes the components counter.wasm and instances.wasm from counter.wat and instances.wat, with the WIT files and tools of @bytecodealliance/jco 1.35:
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,3 +22,4 @@ for (const name of readdirSync(join(jco, 'lib/wit/builtin/0.2.12'))) {
 const core = await parse(readFileSync(join(here, 'counter.wat'), 'utf8'));
 const embedded = await componentEmbed({ witSource: wit, worldName: 'counter', binary: core, metadata: [] });
 writeFileSync(join(here, 'counter.wasm'), await componentNew(embedded, []));
+writeFileSync(join(here, 'instances.wasm'), await parse(readFileSync(join(here, 'instances.wat'), 'utf8')));
