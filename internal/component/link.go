@@ -28,7 +28,7 @@ const exportMemory = "memory"
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
 func (p *Plan) Link(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
-	l, err := newLinker(p, check)
+	l, err := newLinker(p, check, isHandler)
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +39,8 @@ func (p *Plan) Link(limits wasm.Limits, check func(*Import) error) ([]byte, erro
 	return l.merge.Module(limits)
 }
 
-// newLinker returns a linker that has all instances.
-func newLinker(p *Plan, check func(*Import) error) (*linker, error) {
+// newLinker returns a linker that has all instances. exported says which exports will be called.
+func newLinker(p *Plan, check func(*Import) error, exported func(*Export) bool) (*linker, error) {
 	l := &linker{plan: p, check: check, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
 	l.merge.Memory = exportMemory
@@ -48,7 +48,7 @@ func newLinker(p *Plan, check func(*Import) error) (*linker, error) {
 		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: instance.Module.Parsed})
 	}
 	l.live = l.merge.LiveMemory()
-	l.survey()
+	l.survey(exported)
 	for i, instance := range p.Instances {
 		for _, item := range instance.Imports {
 			source, err := l.source(item)
@@ -287,6 +287,9 @@ const (
 	httpTypes   = "wasi:http/types@0.2"
 )
 
+// isHandler reports whether an export answers requests.
+func isHandler(x *Export) bool { return HostInterface(x.Interface) == httpHandler && x.Name == "handle" }
+
 // export adds the functions that the runtime calls.
 func (l *linker) export() error {
 	found := false
@@ -295,7 +298,7 @@ func (l *linker) export() error {
 		if x.Func == nil {
 			continue
 		}
-		if HostInterface(x.Interface) != httpHandler || x.Name != "handle" {
+		if !isHandler(x) {
 			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
 			continue
 		}

@@ -18,7 +18,7 @@ type isolation struct {
 }
 
 // survey finds out which component instances have tables and flags.
-func (l *linker) survey() {
+func (l *linker) survey(exported func(*Export) bool) {
 	l.isolation = isolation{map[int]int{}, map[int]int{}, map[*Resource]int{}}
 	for i, r := range l.plan.Resources {
 		l.resources[r] = i
@@ -29,7 +29,7 @@ func (l *linker) survey() {
 		}
 	}
 	for _, x := range l.plan.Exports {
-		if x.Func != nil && x.Func.Lift != nil {
+		if x.Func != nil && x.Func.Lift != nil && exported(x) {
 			if x.Func.Type.hasHandles() {
 				add(l.tables, x.Func.Lift.Owner)
 			}
