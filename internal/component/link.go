@@ -288,7 +288,9 @@ const (
 )
 
 // isHandler reports whether an export answers requests.
-func isHandler(x *Export) bool { return HostInterface(x.Interface) == httpHandler && x.Name == "handle" }
+func isHandler(x *Export) bool {
+	return HostInterface(x.Interface) == httpHandler && x.Name == "handle"
+}
 
 // export adds the functions that the runtime calls.
 func (l *linker) export() error {
