@@ -38,6 +38,7 @@ func (l *linker) survey(exported func(*Export) bool) {
 			}
 		}
 	}
+	fuses, allocates := map[int]bool{}, map[int]bool{}
 	for _, c := range l.plan.Canons {
 		if c.Op != Lower {
 			add(l.tables, c.Owner)
@@ -48,8 +49,10 @@ func (l *linker) survey(exported func(*Export) bool) {
 			add(l.tables, c.Owner)
 		}
 		if f.Lift == nil {
+			allocates[c.Owner] = allocates[c.Owner] || f.Type.Result != nil && f.Type.Result.pointers
 			continue
 		}
+		fuses[c.Owner] = true
 		if f.Type.hasHandles() {
 			add(l.tables, f.Lift.Owner)
 		}
@@ -57,6 +60,11 @@ func (l *linker) survey(exported func(*Export) bool) {
 			add(l.flags, f.Lift.Owner)
 		}
 		if f.Type.Result != nil && f.Type.Result.pointers {
+			add(l.flags, c.Owner)
+		}
+	}
+	for _, c := range l.plan.Canons {
+		if fuses[c.Owner] && allocates[c.Owner] { // the host only knows of calls of itself
 			add(l.flags, c.Owner)
 		}
 	}
