@@ -6,8 +6,8 @@ import "strings"
 func WithoutFunction() (all []string) {
 	for _, i := range World().Imports {
 		name, _, _ := strings.Cut(i.Interface, "@")
-		if _, ok := implementations[name][i.Name]; !ok && i.Func != nil && !exports[name] {
-			all = append(all, name+" "+i.Name)
+		if _, ok := implementations[moduleName(i.Interface)][i.Name]; !ok && i.Func != nil && !exports[name] {
+			all = append(all, i.Interface+" "+i.Name)
 		}
 	}
 	return all
@@ -17,8 +17,7 @@ func WithoutFunction() (all []string) {
 func WithoutType() (all []string) {
 	known := map[string]bool{}
 	for _, i := range World().Imports {
-		name, _, _ := strings.Cut(i.Interface, "@")
-		known[name+" "+i.Name] = true
+		known[moduleName(i.Interface)+" "+i.Name] = true
 	}
 	for of, functions := range implementations {
 		for name := range functions {

@@ -15,20 +15,20 @@ import (
 const HostModule = "component"
 
 // ExportRequest is the export, of the module that a component becomes, that answers a request as
-// wasi:http/incoming-handler says.
+// wasi:http/incoming-handler or wasi:http/handler says.
 const ExportRequest = "runner_request"
 
 const exportMemory = "memory"
 
 // Link returns the component as one core module. Its imports are functions of interfaces: the module is
-// HostInterface of the interface, the name is that of the function, the type is the flattened one. For
-// each interface function that is used, check says why the host does not have it; nil: it has.
+// HostInterface of the interface, the name is that of the function, the type is the flattened one. The name of
+// one that is called without waiting begins with AsyncCall. The host must have all that is used.
 //
 // A function of the host whose result has strings or lists writes it in steps: the module calls it, and
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
-func (p *Plan) Link(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
-	l := &linker{plan: p, check: check, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
+func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
+	l := &linker{plan: p, host: host, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
 	for i, instance := range p.Instances {
 		part := wasm.Part{Module: instance.Module.Parsed}
@@ -65,11 +65,12 @@ func HostInterface(name string) string {
 // linker makes a Merge of a plan.
 type linker struct {
 	plan    *Plan
-	check   func(*Import) error
+	host    *Host
 	merge   wasm.Merge
 	names   map[*Canon]string // of the functions that were made for them
 	imports map[string]wasm.FuncType
 	memory  CoreItem // a memory that canonical functions use
+	realloc string   // allocates what async functions write when they return; empty: none is there yet
 }
 
 // source is where a core item comes from.
@@ -111,34 +112,34 @@ func (l *linker) canon(c *Canon) (string, error) {
 		return "", fmt.Errorf("calls a function of another component in the file, which is not supported")
 	case c.Op == ResourceDrop && c.Resource.Identity().Import != nil:
 		i := c.Resource.Identity().Import
-		if err := l.check(i); err != nil {
+		if err := l.host.Check(i); err != nil {
 			return "", err
 		}
 		return l.hostFunction(HostInterface(i.Interface), "[resource-drop]"+i.Name, c.Core)
 	case c.Op == ResourceDrop, c.Op == ResourceNew, c.Op == ResourceRep:
 		return "", fmt.Errorf("defines a resource (%s), which is not supported", c.Op)
 	}
-	return "", fmt.Errorf("uses %s of WASI 0.3, which is not supported", c.Op)
+	return l.builtin(c)
 }
 
 // lowerImport returns the name of the core function that calls a function of the host.
 func (l *linker) lowerImport(c *Canon) (string, error) {
 	i := c.Func.Import
-	full := i.Interface + "." + i.Name
-	if err := l.check(i); err != nil {
+	full, name := i.Interface+"."+i.Name, i.Name
+	if err := l.host.Check(i); err != nil {
 		return "", err
 	}
 	if c.Options.Async {
-		return "", fmt.Errorf("calls %s as an async function, which is not supported", full)
+		name = AsyncCall + name
 	}
 	if err := l.useMemory(c.Options); err != nil {
 		return "", fmt.Errorf("%s: %w", full, err)
 	}
-	host, err := l.hostFunction(HostInterface(i.Interface), i.Name, c.Shape.FuncType)
+	host, err := l.hostFunction(HostInterface(i.Interface), name, c.Core)
 	if err != nil || c.Func.Type.Result == nil || !c.Func.Type.Result.HasPointers() {
 		return host, err
 	}
-	return l.allocating(c, host)
+	return l.allocatingBy(c, host)
 }
 
 // useMemory notes the memory of a canonical definition, and refuses strings that are not UTF-8.
@@ -152,32 +153,32 @@ func (l *linker) useMemory(o Options) error {
 	return nil
 }
 
-// allocating adds a function that calls the host, and then allocates the blocks of the result.
-func (l *linker) allocating(c *Canon, host string) (string, error) {
+// allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
+// function that realloc returns when all are known; empty: there are no blocks.
+func (l *linker) allocating(t wasm.FuncType, host string, realloc func() string) (string, error) {
 	allocate, err := l.hostFunction(HostModule, "allocate", wasm.FuncType{
 		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
 	})
 	if err != nil {
 		return "", err
 	}
-	realloc, err := l.named(c.Options.Realloc)
-	if err != nil {
-		return "", err
-	}
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
-	params := len(c.Shape.Params)
+	params := len(t.Params)
 	block, address := params, params+1
-	l.add(name, "", c.Shape.FuncType, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
+	l.add(name, "", t, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
 		for i := range params {
 			a.n(opcode.LocalGet, i)
 		}
 		a.call(host)
+		if realloc() == "" {
+			return
+		}
 		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
 		a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
 		a.op(opcode.I32Const, 0, opcode.I32Const, 0)
 		a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
 		a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
-		a.call(realloc).n(opcode.LocalSet, address)
+		a.call(realloc()).n(opcode.LocalSet, address)
 		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
 	})
 	return name, nil
@@ -225,31 +226,39 @@ func (a *assembler) n(op byte, n int) *assembler {
 
 func (a *assembler) call(name string) *assembler { return a.n(opcode.Call, int(a.index(name))) }
 
-// The interface that a component answers requests by, and that of its types.
+// AsyncCall begins the name of a function that is called without waiting for its result.
+const AsyncCall = "[async]"
+
+// The interfaces that a component answers requests by.
 const (
-	httpHandler = "wasi:http/incoming-handler@0.2"
-	httpTypes   = "wasi:http/types@0.2"
+	httpHandler  = "wasi:http/incoming-handler@0.2"
+	asyncHandler = "wasi:http/handler@0.3"
 )
 
-// export adds the functions that the runtime calls, and exports the memory.
+// export adds the functions that the runtime calls, and exports the memory. A component that has both handlers answers
+// by the newer one.
 func (l *linker) export(limits wasm.Limits) error {
-	found := false
+	var handler *Export
 	var others []string
 	for _, x := range l.plan.Exports {
-		if x.Func == nil {
-			continue
-		}
-		if HostInterface(x.Interface) != httpHandler || x.Name != "handle" {
+		of := HostInterface(x.Interface)
+		switch {
+		case x.Func == nil:
+		case (of != httpHandler && of != asyncHandler) || x.Name != "handle":
 			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
-			continue
+		case handler == nil || of == asyncHandler:
+			handler = x
 		}
-		if err := l.exportRequest(x.Func); err != nil {
-			return fmt.Errorf("exports %s.%s: %w", x.Interface, x.Name, err)
-		}
-		found = true
 	}
-	if !found {
-		return fmt.Errorf("is a component that does not export %s%s", httpHandler, instead(others))
+	if handler == nil {
+		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others))
+	}
+	export := l.exportRequest
+	if HostInterface(handler.Interface) == asyncHandler {
+		export = l.exportAsync
+	}
+	if err := export(handler); err != nil {
+		return fmt.Errorf("exports %s.%s: %w", handler.Interface, handler.Name, err)
 	}
 	return l.exportMemory(limits)
 }
@@ -265,13 +274,10 @@ func instead(names []string) string {
 	return ", but " + strings.Join(names, ", ")
 }
 
-// lifted returns the name of the core function of an export, which has no result in memory.
+// lifted returns the name of the core function of an export.
 func (l *linker) lifted(f *Func) (string, error) {
-	switch {
-	case f.Lift == nil:
+	if f.Lift == nil {
 		return "", errors.New("is a function of the host")
-	case f.Lift.Options.Async:
-		return "", errors.New("is an async function, which is not supported")
 	}
 	if err := l.useMemory(f.Lift.Options); err != nil {
 		return "", err
@@ -279,13 +285,14 @@ func (l *linker) lifted(f *Func) (string, error) {
 	return l.named(f.Lift.Core)
 }
 
-func (l *linker) exportRequest(f *Func) error {
-	handle, err := l.lifted(f)
-	if err != nil {
+// exportRequest adds the function that the runtime calls, for a handler of WASI 0.2.
+func (l *linker) exportRequest(x *Export) error {
+	if err := l.host.exports(x); err != nil {
 		return err
 	}
-	if !owns(f.Type.Params, "incoming-request", "response-outparam") || f.Type.Result != nil {
-		return errors.New("has another type than that of the interface")
+	handle, err := l.lifted(x.Func)
+	if err != nil {
+		return err
 	}
 	handles := wasm.FuncType{Results: []wasm.ValueType{wasm.I32}}
 	begin, err := l.hostFunction(HostModule, "begin_http", handles)
@@ -303,17 +310,6 @@ func (l *linker) exportRequest(f *Func) error {
 		a.call(handle).call(end)
 	})
 	return nil
-}
-
-// owns reports whether parameters are owned handles of resources of wasi:http/types.
-func owns(params []Field, names ...string) bool {
-	return slices.EqualFunc(params, names, func(p Field, name string) bool {
-		if p.Type.Kind != Own {
-			return false
-		}
-		i := p.Type.Resource.Identity().Import
-		return i != nil && HostInterface(i.Interface) == httpTypes && i.Name == name
-	})
 }
 
 // exportMemory exports the memory that the canonical functions use, or an empty one.

@@ -1,4 +1,5 @@
-// Makes counter.wasm, a component, from counter.wat, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// Makes components from modules in the text format, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3.
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,17 +9,18 @@ import { pathToFileURL } from 'node:url';
 const jco = join(process.argv[2], 'node_modules/@bytecodealliance/jco');
 const { parse, componentEmbed, componentNew } = await import(pathToFileURL(join(jco, 'dist/api.js')));
 const here = new URL('.', import.meta.url).pathname;
-let wit = `package runner:counter;
-world counter {
-  import wasi:http/types@0.2.12;
-  export wasi:http/incoming-handler@0.2.12;
+
+async function make(name, version, items) {
+  let wit = `package runner:${name};\nworld ${name} {\n${items.map(i => `  ${i}@${version};\n`).join('')}}\n`;
+  for (const of of readdirSync(join(jco, 'lib/wit/builtin', version))) {
+    const text = readFileSync(join(jco, 'lib/wit/builtin', version, of, 'package.wit'), 'utf8');
+    const [head, ...rest] = text.replace(/^\s*@unstable\(.*\)$/gm, '').split('\n');
+    wit += `${head.replace(';', ' {')}\n${rest.join('\n')}}\n`;
+  }
+  const core = await parse(readFileSync(join(here, `${name}.wat`), 'utf8'));
+  const embedded = await componentEmbed({ witSource: wit, worldName: name, binary: core, metadata: [] });
+  writeFileSync(join(here, `${name}.wasm`), await componentNew(embedded, []));
 }
-`;
-for (const name of readdirSync(join(jco, 'lib/wit/builtin/0.2.12'))) {
-  const text = readFileSync(join(jco, 'lib/wit/builtin/0.2.12', name, 'package.wit'), 'utf8');
-  const [head, ...rest] = text.replace(/^\s*@unstable\(.*\)$/gm, '').split('\n');
-  wit += `${head.replace(';', ' {')}\n${rest.join('\n')}}\n`;
-}
-const core = await parse(readFileSync(join(here, 'counter.wat'), 'utf8'));
-const embedded = await componentEmbed({ witSource: wit, worldName: 'counter', binary: core, metadata: [] });
-writeFileSync(join(here, 'counter.wasm'), await componentNew(embedded, []));
+
+await make('counter', '0.2.12', ['import wasi:http/types', 'export wasi:http/incoming-handler']);
+await make('flow', '0.3.0', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'export wasi:http/handler']);
