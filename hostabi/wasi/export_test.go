@@ -28,3 +28,13 @@ func WithoutType() (all []string) {
 	}
 	return all
 }
+
+// NumberOf is the number in the names of built-ins for a type of streams or futures, as it is in a function:
+// of a parameter's type, or of a part of the result.
+func NumberOf(module, function string, param int) int {
+	f := functionOf(module, function)
+	if param < len(f.Params) {
+		return payloadOf(f.Params[param].Type).number
+	}
+	return payloadOf(f.Result.Fields[param-len(f.Params)].Type).number
+}

@@ -440,10 +440,11 @@ func FuzzCalls(f *testing.F) {
 		}
 		for len(program) > 0 {
 			f := all[(int(next())|int(next())<<8)%len(all)]
-			if f.Name == "[method]pollable.block" || f.Name == "poll" { // may wait for long
+			switch f.Name { // they may wait for long
+			case "[method]pollable.block", "poll", "wait-for", "wait-until", "task.next", "waitable-set.wait":
 				continue
 			}
-			core := make([]uint64, max(1, len(f.Params)))
+			core := make([]uint64, max(len(f.Results), len(f.Params)))
 			for i := range f.Params {
 				core[i] = uint64(next())
 				if core[i] >= 0x80 {
