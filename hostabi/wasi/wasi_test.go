@@ -258,7 +258,7 @@ func TestAllFunctionsAreThere(t *testing.T) {
 		names := []string{of + " " + i.Name}
 		switch {
 		case i.Resource != nil:
-			names[0] = of + " [resource-drop]" + i.Name
+			names = []string{of + " [resource-drop]" + i.Name, of + " [resource-move]" + i.Name, of + " [resource-lend]" + i.Name}
 		case i.Func.Async:
 			names = append(names, of+" [async]"+i.Name)
 		}

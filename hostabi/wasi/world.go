@@ -63,7 +63,7 @@ func Modules() []Module {
 		}
 		last := &all[len(all)-1]
 		if i.Resource != nil {
-			last.Functions = append(last.Functions, dropper(i.Name))
+			last.Functions = append(last.Functions, dropper(i.Name), mover(i.Name), lender(i.Name))
 			continue
 		}
 		last.Functions = append(last.Functions, bind(i, implementationOf(module, i.Name))...)
@@ -275,6 +275,9 @@ func dropper(resource string) hostabi.Function {
 		Fn: hostabi.Bind(true, func(c *hostabi.Call, m api.Memory, core []uint64) {
 			r := runOf(c)
 			r.enter(m)
+			if r.dropBorrowed(uint32(core[0]), r.entry(uint32(core[0]), resource)) {
+				return
+			}
 			if d, ok := r.remove(uint32(core[0]), resource).(interface{ drop() }); ok {
 				d.drop()
 			}

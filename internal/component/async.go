@@ -53,11 +53,11 @@ func (l *linker) builtin(c *Canon) (string, error) {
 	case err != nil:
 		return "", err
 	case c.Op == WaitableSetWait, c.Op == WaitableSetPoll:
-		return l.allocating(c.Core, host, l.eventRealloc)
+		return l.allocating(c.Owner, c.Core, host, l.eventRealloc)
 	case c.Op == ErrorContextDebugMessage, reads:
 		return l.allocatingBy(c, host)
 	}
-	return host, nil
+	return l.guarded(c, host), nil
 }
 
 // taskReturn returns the name of the function that gets the result of the handler. That of another async function
@@ -71,7 +71,11 @@ func (l *linker) taskReturn(c *Canon) (string, error) {
 	if err := l.useMemory(c.Options); err != nil {
 		return "", fmt.Errorf("%s: %w", c.Op, err)
 	}
-	return l.hostFunction(HostModule, taskReturn, c.Core)
+	host, err := l.hostFunction(HostModule, taskReturn, c.Core)
+	if err != nil {
+		return "", err
+	}
+	return l.guarded(c, host), nil
 }
 
 // allocatingBy adds a function that calls the host, and allocates what it writes with the realloc of c. What
@@ -87,7 +91,7 @@ func (l *linker) allocatingBy(c *Canon, host string) (string, error) {
 		}
 		l.realloc = realloc
 	}
-	return l.allocating(c.Core, host, func() string { return realloc })
+	return l.allocating(c.Owner, c.Core, host, func() string { return realloc })
 }
 
 // eventRealloc is the function that allocates what comes with an event; empty: nothing does.
@@ -118,7 +122,11 @@ func (l *linker) exportAsync(x *Export) error {
 	case !o.Async:
 		return l.exportReturning(f, handle, begin, end)
 	case o.Callback.IsZero():
-		l.add("", ExportRequest, wasm.FuncType{}, nil, func(a *assembler) { a.call(begin).call(handle).call(end) })
+		enter := l.prologue(f.Lift.Owner)
+		l.add("", ExportRequest, wasm.FuncType{}, nil, func(a *assembler) {
+			enter(a)
+			a.call(begin).call(handle).call(end)
+		})
 		return nil
 	}
 	return l.exportCallback(f, handle, begin, end)
@@ -130,18 +138,18 @@ func (l *linker) exportReturning(f *Func, handle, begin, end string) error {
 	if err != nil {
 		return err
 	}
-	post := ""
-	if !f.Lift.Options.PostReturn.IsZero() {
-		if post, err = l.named(f.Lift.Options.PostReturn); err != nil {
-			return err
-		}
+	postReturn, err := l.postReturn(f.Lift)
+	if err != nil {
+		return err
 	}
+	enter := l.prologue(f.Lift.Owner)
 	const pointer = 0 // the local with the result's address
 	l.add("", ExportRequest, wasm.FuncType{}, []wasm.ValueType{wasm.I32}, func(a *assembler) {
-		a.call(begin).call(handle).n(opcode.LocalTee, pointer).call(result)
-		if post != "" {
-			a.n(opcode.LocalGet, pointer).call(post)
-		}
+		enter(a)
+		a.call(begin).call(handle).n(opcode.LocalSet, pointer)
+		enter(a)
+		a.n(opcode.LocalGet, pointer).call(result)
+		postReturn(a, pointer)
 		a.call(end)
 	})
 	return nil
@@ -158,13 +166,14 @@ func (l *linker) exportCallback(f *Func, handle, begin, end string) error {
 	if err != nil {
 		return err
 	}
-	if next, err = l.allocating(wasm.FuncType{Params: numbers[:1], Results: numbers}, next, l.eventRealloc); err != nil {
+	if next, err = l.allocating(f.Lift.Owner, wasm.FuncType{Params: numbers[:1], Results: numbers}, next, l.eventRealloc); err != nil {
 		return err
 	}
+	enter := l.prologue(f.Lift.Owner)
 	const code = 0 // the local with what the callback has returned: 0 when the task has ended
 	l.add("", ExportRequest, wasm.FuncType{}, numbers[:1], func(a *assembler) {
-		a.call(begin).call(handle)
-		a.n(opcode.LocalSet, code)
+		enter(a)
+		a.call(begin).call(handle).n(opcode.LocalSet, code)
 		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, code).op(opcode.If, opcode.BlockEmpty)
 		a.n(opcode.LocalGet, code).call(next).call(callback).n(opcode.LocalSet, code)
 		a.n(opcode.Br, 1).op(opcode.End, opcode.End).call(end)

@@ -28,23 +28,37 @@ const exportMemory = "memory"
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
 func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
+	l, err := newLinker(p, host)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.export(); err != nil {
+		return nil, err
+	}
+	l.addFlags(limits)
+	return l.merge.Module(limits)
+}
+
+// newLinker returns a linker that has all instances.
+func newLinker(p *Plan, host *Host) (*linker, error) {
 	l := &linker{plan: p, host: host, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
+	l.merge.Memory = exportMemory
+	for _, instance := range p.Instances {
+		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: instance.Module.Parsed})
+	}
+	l.live = l.merge.LiveMemory()
+	l.survey()
 	for i, instance := range p.Instances {
-		part := wasm.Part{Module: instance.Module.Parsed}
 		for _, item := range instance.Imports {
 			source, err := l.source(item)
 			if err != nil {
 				return nil, fmt.Errorf("core instance %d: %w", i, err)
 			}
-			part.Imports = append(part.Imports, source)
+			l.merge.Parts[i].Imports = append(l.merge.Parts[i].Imports, source)
 		}
-		l.merge.Parts = append(l.merge.Parts, part)
 	}
-	if err := l.export(limits); err != nil {
-		return nil, err
-	}
-	return l.merge.Module(limits)
+	return l, nil
 }
 
 // HostInterface is the name of an interface without the part of its version that compatible versions
@@ -69,8 +83,10 @@ type linker struct {
 	merge   wasm.Merge
 	names   map[*Canon]string // of the functions that were made for them
 	imports map[string]wasm.FuncType
-	memory  CoreItem // a memory that canonical functions use
-	realloc string   // allocates what async functions write when they return; empty: none is there yet
+	realloc string // allocates what async functions write when they return; empty: none is there yet
+	live    int    // the part whose memory has content, or wasm.NoPart
+	isolation
+	parts int // of the types of fused calls, together
 }
 
 // source is where a core item comes from.
@@ -109,15 +125,15 @@ func (l *linker) canon(c *Canon) (string, error) {
 	case c.Op == Lower && c.Func.Import != nil:
 		return l.lowerImport(c)
 	case c.Op == Lower:
-		return "", fmt.Errorf("calls a function of another component in the file, which is not supported")
+		return l.fuse(c)
 	case c.Op == ResourceDrop && c.Resource.Identity().Import != nil:
-		i := c.Resource.Identity().Import
-		if err := l.host.Check(i); err != nil {
+		drop, err := l.hostResource(c.Resource.Identity().Import, "[resource-drop]", c.Core)
+		if err != nil {
 			return "", err
 		}
-		return l.hostFunction(HostInterface(i.Interface), "[resource-drop]"+i.Name, c.Core)
+		return l.guarded(c, drop), nil
 	case c.Op == ResourceDrop, c.Op == ResourceNew, c.Op == ResourceRep:
-		return "", fmt.Errorf("defines a resource (%s), which is not supported", c.Op)
+		return l.ownResource(c)
 	}
 	return l.builtin(c)
 }
@@ -136,26 +152,42 @@ func (l *linker) lowerImport(c *Canon) (string, error) {
 		return "", fmt.Errorf("%s: %w", full, err)
 	}
 	host, err := l.hostFunction(HostInterface(i.Interface), name, c.Core)
-	if err != nil || c.Func.Type.Result == nil || !c.Func.Type.Result.HasPointers() {
-		return host, err
+	switch {
+	case err != nil:
+		return "", err
+	case c.Func.Type.Result == nil || !c.Func.Type.Result.HasPointers():
+		return l.guarded(c, host), nil
 	}
 	return l.allocatingBy(c, host)
 }
 
-// useMemory notes the memory of a canonical definition, and refuses strings that are not UTF-8.
+// useMemory refuses memories that the host does not use, and strings that are not UTF-8.
 func (l *linker) useMemory(o Options) error {
-	if o.Encoding != UTF8 {
-		return fmt.Errorf("has strings in another encoding than UTF-8, which is not supported")
-	}
-	if l.memory.IsZero() {
-		l.memory = o.Memory
+	switch {
+	case o.Encoding != UTF8:
+		return errors.New("has strings in another encoding than UTF-8, which is not supported")
+	case !o.Memory.IsZero() && !l.isLive(o.Memory):
+		return errors.New("uses a memory without pages, and another memory has pages")
 	}
 	return nil
 }
 
+// isLive reports whether a memory is the one that has content.
+func (l *linker) isLive(memory CoreItem) bool {
+	for !memory.IsZero() {
+		instance := l.plan.Instances[memory.Instance-1]
+		i := slices.IndexFunc(instance.Module.Parsed.Externals(), func(x wasm.External) bool { return x.Kind == wasm.MemoryKind })
+		if i < 0 {
+			return memory.Instance-1 == l.live
+		}
+		memory = instance.Imports[i]
+	}
+	return false
+}
+
 // allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
 // function that realloc returns when all are known; empty: there are no blocks.
-func (l *linker) allocating(t wasm.FuncType, host string, realloc func() string) (string, error) {
+func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc func() string) (string, error) {
 	allocate, err := l.hostFunction(HostModule, "allocate", wasm.FuncType{
 		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
 	})
@@ -165,7 +197,9 @@ func (l *linker) allocating(t wasm.FuncType, host string, realloc func() string)
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
 	params := len(t.Params)
 	block, address := params, params+1
+	begin, allow := l.prologue(owner), l.allow(owner)
 	l.add(name, "", t, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
+		begin(a)
 		for i := range params {
 			a.n(opcode.LocalGet, i)
 		}
@@ -173,6 +207,7 @@ func (l *linker) allocating(t wasm.FuncType, host string, realloc func() string)
 		if realloc() == "" {
 			return
 		}
+		allow(a, false)
 		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
 		a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
 		a.op(opcode.I32Const, 0, opcode.I32Const, 0)
@@ -180,6 +215,7 @@ func (l *linker) allocating(t wasm.FuncType, host string, realloc func() string)
 		a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
 		a.call(realloc()).n(opcode.LocalSet, address)
 		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+		allow(a, true)
 	})
 	return name, nil
 }
@@ -224,6 +260,26 @@ func (a *assembler) n(op byte, n int) *assembler {
 	return a
 }
 
+// i32 pushes a constant.
+func (a *assembler) i32(n uint32) *assembler {
+	a.code = appendSigned(append(a.code, opcode.I32Const), int64(int32(n)))
+	return a
+}
+
+func (a *assembler) i64(n int64) *assembler {
+	a.code = appendSigned(append(a.code, opcode.I64Const), n)
+	return a
+}
+
+// appendSigned appends a number as WebAssembly writes signed ones.
+func appendSigned(b []byte, n int64) []byte {
+	for n < -64 || n > 63 {
+		b = append(b, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(b, byte(n)&0x7f)
+}
+
 func (a *assembler) call(name string) *assembler { return a.n(opcode.Call, int(a.index(name))) }
 
 // AsyncCall begins the name of a function that is called without waiting for its result.
@@ -235,9 +291,8 @@ const (
 	asyncHandler = "wasi:http/handler@0.3"
 )
 
-// export adds the functions that the runtime calls, and exports the memory. A component that has both handlers answers
-// by the newer one.
-func (l *linker) export(limits wasm.Limits) error {
+// export adds the functions that the runtime calls. A component that has both handlers answers by the newer one.
+func (l *linker) export() error {
 	var handler *Export
 	var others []string
 	for _, x := range l.plan.Exports {
@@ -260,7 +315,7 @@ func (l *linker) export(limits wasm.Limits) error {
 	if err := export(handler); err != nil {
 		return fmt.Errorf("exports %s.%s: %w", handler.Interface, handler.Name, err)
 	}
-	return l.exportMemory(limits)
+	return nil
 }
 
 // instead lists what a component exports, to end an error.
@@ -303,29 +358,19 @@ func (l *linker) exportRequest(x *Export) error {
 	if err != nil {
 		return err
 	}
-	const request = 0 // the local with its handle; that of the response-outparam is the next number
-	l.add("", ExportRequest, wasm.FuncType{}, handles.Results, func(a *assembler) {
-		a.call(begin).n(opcode.LocalTee, request)
-		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
-		a.call(handle).call(end)
-	})
-	return nil
-}
-
-// exportMemory exports the memory that the canonical functions use, or an empty one.
-func (l *linker) exportMemory(limits wasm.Limits) error {
-	if l.memory.IsZero() {
-		empty, err := wasm.ParsePart([]byte("\x00asm\x01\x00\x00\x00\x05\x03\x01\x00\x00\x07\x0a\x01\x06memory\x02\x00"), limits)
-		if err != nil {
-			panic("BUG: the module with an empty memory: " + err.Error())
-		}
-		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: empty})
-		l.memory = CoreItem{Instance: len(l.merge.Parts), Name: exportMemory}
-	}
-	source, err := l.source(l.memory)
+	postReturn, err := l.postReturn(x.Func.Lift)
 	if err != nil {
 		return err
 	}
-	l.merge.Exports = append(l.merge.Exports, wasm.MergedExport{Name: exportMemory, Source: source})
+	enter := l.prologue(x.Func.Lift.Owner)
+	const request = 0 // the local with its handle; that of the response-outparam is the next number
+	l.add("", ExportRequest, wasm.FuncType{}, handles.Results, func(a *assembler) {
+		enter(a)
+		a.call(begin).n(opcode.LocalTee, request)
+		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
+		a.call(handle)
+		postReturn(a)
+		a.call(end)
+	})
 	return nil
 }

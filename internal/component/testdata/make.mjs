@@ -9,10 +9,10 @@ import { join } from 'node:path';
 
 const { parse } = await import(pathToFileURL(join(process.argv[2], 'node_modules/@bytecodealliance/jco/dist/api.js')));
 const here = new URL('.', import.meta.url).pathname;
-for (const name of ['cases', 'link']) {
+for (const name of ['cases', 'link', 'run']) {
   const text = readFileSync(join(here, `${name}.txt`), 'utf8');
   const cases = [];
-  for (const part of text.split(/^;; (?=accepted|refused)/m).slice(1)) {
+  for (const part of text.split(/^;; (?=accepted|refused|returns|traps)/m).slice(1)) {
     const [first, ...rest] = part.split('\n');
     try {
       const wasm = await parse(rest.join('\n'));
