@@ -5,9 +5,13 @@
 // result that has strings or lists is written in steps, because only the guest allocates its memory:
 // after the function it calls allocate, of the module "component", until all blocks are written.
 //
-// A run has one table of handles. Begin makes it, and it is empty after the run. A handle that is not
-// in the table or of another resource ends the run, and so does dropping a resource whose children
-// are there: the pollables of a stream, the stream of a body, the headers of a message.
+// A run has a table of handles for each component instance in the file. They are empty after the run. A
+// handle that is not in the table or of another resource ends the run, and so does dropping a resource
+// whose children are there: the pollables of a stream, the stream of a body, the headers of a message.
+//
+// The module "component" also has what generated code needs for calls between component instances, and
+// for resources that the component defines. A handle that is passed on leaves one table for another. One
+// that is borrowed gets another number, for a call, and cannot be dropped by its owner as long.
 //
 // Requests and answers are whole. The body of an incoming request or response is there when the guest
 // gets it. An outgoing request is sent when its body is finished, beside the guest. The answer is

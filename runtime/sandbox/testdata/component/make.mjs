@@ -1,5 +1,5 @@
 // Makes components from modules in the text format, with the WIT files and tools of @bytecodealliance/jco 1.35:
-// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3.
+// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3; and instances.wasm, which is in the text format of components.
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -24,3 +24,4 @@ async function make(name, version, items) {
 
 await make('counter', '0.2.12', ['import wasi:http/types', 'export wasi:http/incoming-handler']);
 await make('flow', '0.3.0', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'export wasi:http/handler']);
+writeFileSync(join(here, 'instances.wasm'), await parse(readFileSync(join(here, 'instances.wat'), 'utf8')));
