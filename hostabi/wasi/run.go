@@ -19,6 +19,8 @@ type run struct {
 	result  *canon.Lowered   // blocks of the last result that the guest must allocate
 	asked   bool             // it knows which block is the next
 	http    exchange
+	// answered: a handler of runner:app has returned.
+	answered bool
 }
 
 // resource is what a handle stands for. kind is its name in WIT.
@@ -152,10 +154,14 @@ func take[T resource](r *run, h any) T {
 	return r.remove(h.(uint32), t.kind()).(T)
 }
 
-// leave is called when the guest calls the host, which it may not do while it allocates.
+// leave is called when the guest calls the host, which it may not do while it allocates, and after its handler has
+// returned.
 func (r *run) leave() {
-	if r.result != nil {
+	switch {
+	case r.result != nil:
 		r.call.Trap("the component calls the host while it allocates memory for a result")
+	case r.answered:
+		r.call.Trap("the component calls the host after its handler has returned")
 	}
 }
 
@@ -166,6 +172,8 @@ func protocol() []hostabi.Function {
 		{Name: "allocate", Params: i32, Results: i64, Fn: hostabi.Bind(true, allocate)},
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
+		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.BindFunctions(endHandler)},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
 	"runner.example/internal/wasm"
@@ -28,7 +29,7 @@ var World = sync.OnceValue(func() *component.Plan {
 })
 
 // host is what the interfaces offer to components.
-var host = sync.OnceValue(func() *component.Host { return component.NewHost(World()) })
+var host = sync.OnceValue(func() *component.Host { return component.NewHost(World(), App()) })
 
 // Link checks a component and returns it as one core module, whose imports are functions of Modules. The limits are
 // those of component.Read and Plan.Link. An error continues the name of the file.
@@ -37,7 +38,7 @@ func Link(file []byte, limits wasm.Limits) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Link(limits, host().Check)
+	return plan.Link(limits, host())
 }
 
 // Module is a host module, for modules that are made of components.
@@ -51,12 +52,12 @@ type Module struct {
 // a *hostabi.Guest whose Call was passed to Begin.
 func Modules() []Module {
 	all := []Module{{"component", protocol()}}
-	for _, i := range World().Imports {
+	for _, i := range slices.Concat(World().Imports, App().Imports) {
 		name, _, _ := strings.Cut(i.Interface, "@")
 		if exports[name] {
 			continue
 		}
-		module := moduleName(i.Interface)
+		module := component.HostInterface(i.Interface)
 		if last := &all[len(all)-1]; last.Name != module {
 			all = append(all, Module{Name: module})
 		}
@@ -70,11 +71,8 @@ func Modules() []Module {
 	return all
 }
 
-// exports are the interfaces of World that components export.
-var exports = map[string]bool{"wasi:http/incoming-handler": true, "wasi:cli/run": true}
-
-// moduleName is the name of an interface without the number of its patch.
-func moduleName(of string) string { return of[:strings.LastIndexByte(of, '.')] }
+// exports are the interfaces of World that components export, and that of the handler of App.
+var exports = map[string]bool{"wasi:http/incoming-handler": true, "wasi:cli/run": true, "": true}
 
 // function implements a function of an interface. Its arguments and its result are values of package
 // canon; nil: the function has no result.
@@ -113,6 +111,9 @@ var implementations = map[string]map[string]function{
 // implementationOf returns the function of an interface. What is not in the table is a method of a
 // resource that there is none of, as of a socket.
 func implementationOf(of, name string) function {
+	if in, ok := strings.CutPrefix(of, abi.WITPackage+"/"); ok {
+		return appFunctions[in][name]
+	}
 	if f, ok := implementations[of][name]; ok {
 		return f
 	}
@@ -125,10 +126,13 @@ func implementationOf(of, name string) function {
 // bind makes the function of an import a core function.
 func bind(i *component.Import, run function) hostabi.Function {
 	f := boundFunction{name: i.Name, typ: i.Func, shape: i.Func.Lowered(false), run: run}
-	return hostabi.Function{
-		Name: i.Name, Params: coreTypes(f.shape.Params), Results: coreTypes(f.shape.Results),
-		Fn: hostabi.Bind(isFree(i.Func), f.call),
+	b := hostabi.Function{Name: i.Name, Params: coreTypes(f.shape.Params), Results: coreTypes(f.shape.Results)}
+	if f.counts = strings.HasPrefix(i.Interface, abi.WITPackage+"/"); f.counts {
+		b.Fn = hostabi.BindFunctions(f.call)
+	} else {
+		b.Fn = hostabi.Bind(isFree(i.Func), f.call)
 	}
+	return b
 }
 
 // isFree reports whether a function does not count as a host call: it passes only numbers and handles that
@@ -164,23 +168,31 @@ type boundFunction struct {
 	typ   *component.FuncType
 	shape component.CoreShape
 	run   function
+	// counts: it is of runner:app, and counts by itself what it moves.
+	counts bool
 }
 
 // call lifts the arguments, runs the function and lowers its result.
 func (f *boundFunction) call(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	r.leave()
-	lifter := canon.Lifter{Memory: whole(m), Budget: c.MovedLeft()}
+	budget := c.MovedLeft()
+	if f.counts {
+		budget = maxText
+	}
+	lifter := canon.Lifter{Memory: whole(m), Budget: budget}
 	args, err := lifter.Params(f.typ, f.shape, core)
 	if err != nil {
 		c.Trap("%s: %v", f.name, err)
 	}
-	c.CountMoved(c.MovedLeft() - lifter.Budget)
+	if !f.counts {
+		c.CountMoved(budget - lifter.Budget)
+	}
 	result := f.run(r, args)
 	switch {
 	case f.typ.Result == nil:
 	case f.shape.ResultInMemory:
-		r.write(f, m, uint32(core[len(f.shape.Params)-1]), result)
+		r.write("result of "+f.name, f.typ.Result, m, uint32(core[len(f.shape.Params)-1]), result, !f.counts)
 	default:
 		core[0] = canon.LowerFlat(f.typ.Result, result)
 	}
@@ -192,15 +204,18 @@ func whole(m api.Memory) []byte {
 	return all
 }
 
-// write writes a result where the guest wants it. What it points to follows in calls of allocate.
-func (r *run) write(f *boundFunction, m api.Memory, at uint32, result any) {
-	lowered, err := canon.Lower(f.typ.Result, result)
+// write writes a value where the guest wants it, and may count its bytes. What it points to follows in calls of
+// allocate.
+func (r *run) write(what string, t *component.ValueType, m api.Memory, at uint32, value any, counts bool) {
+	lowered, err := canon.Lower(t, value)
 	if err == nil {
-		r.call.CountMoved(lowered.Size())
+		if counts {
+			r.call.CountMoved(lowered.Size())
+		}
 		err = lowered.Write(whole(m), at)
 	}
 	if err != nil {
-		r.call.Trap("result of %s: %v", f.name, err)
+		r.call.Trap("%s: %v", what, err)
 	}
 	if _, _, more := lowered.Next(); more {
 		r.result = lowered

@@ -11,16 +11,36 @@ import (
 type Host struct {
 	offers     map[[2]string]*Import // by HostInterface and name
 	interfaces map[string]bool
+	handler    *FuncType
 }
 
-// NewHost returns the host of everything that a component imports.
-func NewHost(world *Plan) *Host {
-	h := &Host{map[[2]string]*Import{}, map[string]bool{}}
-	for _, i := range world.Imports {
-		h.offers[[2]string{HostInterface(i.Interface), i.Name}] = i
-		h.interfaces[HostInterface(i.Interface)] = true
+// NewHost returns the host of everything that components import. An import "handler" that is in no interface has the
+// type of handlers.
+func NewHost(worlds ...*Plan) *Host {
+	h := &Host{offers: map[[2]string]*Import{}, interfaces: map[string]bool{}}
+	for _, world := range worlds {
+		for _, i := range world.Imports {
+			if i.Interface == "" {
+				h.handler = i.Func
+				continue
+			}
+			h.offers[[2]string{HostInterface(i.Interface), i.Name}] = i
+			h.interfaces[HostInterface(i.Interface)] = true
+		}
 	}
 	return h
+}
+
+// Handler is the type of handlers that are functions of a component.
+func (h *Host) Handler() *FuncType { return h.handler }
+
+// CheckHandler says what is different in a function that is exported as a handler; nil: nothing.
+func (h *Host) CheckHandler(f *FuncType) error {
+	m := &machine{host: true}
+	if what := m.differentFunc(f, h.handler); what != "" {
+		return fmt.Errorf("has another type than a handler, func(request: request) -> result<response, error> of runner:app: %s", what)
+	}
+	return nil
 }
 
 // Check says why the host does not have what a component imports; nil: it has. Interfaces match as semver.org

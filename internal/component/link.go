@@ -21,14 +21,14 @@ const ExportRequest = "runner_request"
 const exportMemory = "memory"
 
 // Link returns the component as one core module. Its imports are functions of interfaces: the module is
-// HostInterface of the interface, the name is that of the function, the type is the flattened one. For
-// each interface function that is used, check says why the host does not have it; nil: it has.
+// HostInterface of the interface, the name is that of the function, the type is the flattened one. The host
+// checks what is used of it.
 //
 // A function of the host whose result has strings or lists writes it in steps: the module calls it, and
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
-func (p *Plan) Link(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
-	l := &linker{plan: p, check: check, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
+func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
+	l := &linker{plan: p, host: host, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
 	for i, instance := range p.Instances {
 		part := wasm.Part{Module: instance.Module.Parsed}
@@ -65,11 +65,13 @@ func HostInterface(name string) string {
 // linker makes a Merge of a plan.
 type linker struct {
 	plan    *Plan
-	check   func(*Import) error
+	host    *Host
 	merge   wasm.Merge
 	names   map[*Canon]string // of the functions that were made for them
 	imports map[string]wasm.FuncType
 	memory  CoreItem // a memory that canonical functions use
+	// requests: it has ExportRequest.
+	requests bool
 }
 
 // source is where a core item comes from.
@@ -111,7 +113,7 @@ func (l *linker) canon(c *Canon) (string, error) {
 		return "", fmt.Errorf("calls a function of another component in the file, which is not supported")
 	case c.Op == ResourceDrop && c.Resource.Identity().Import != nil:
 		i := c.Resource.Identity().Import
-		if err := l.check(i); err != nil {
+		if err := l.host.Check(i); err != nil {
 			return "", err
 		}
 		return l.hostFunction(HostInterface(i.Interface), "[resource-drop]"+i.Name, c.Core)
@@ -125,7 +127,7 @@ func (l *linker) canon(c *Canon) (string, error) {
 func (l *linker) lowerImport(c *Canon) (string, error) {
 	i := c.Func.Import
 	full := i.Interface + "." + i.Name
-	if err := l.check(i); err != nil {
+	if err := l.host.Check(i); err != nil {
 		return "", err
 	}
 	if c.Options.Async {
@@ -154,13 +156,7 @@ func (l *linker) useMemory(o Options) error {
 
 // allocating adds a function that calls the host, and then allocates the blocks of the result.
 func (l *linker) allocating(c *Canon, host string) (string, error) {
-	allocate, err := l.hostFunction(HostModule, "allocate", wasm.FuncType{
-		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
-	})
-	if err != nil {
-		return "", err
-	}
-	realloc, err := l.named(c.Options.Realloc)
+	allocate, realloc, err := l.allocators(c.Options)
 	if err != nil {
 		return "", err
 	}
@@ -172,15 +168,32 @@ func (l *linker) allocating(c *Canon, host string) (string, error) {
 			a.n(opcode.LocalGet, i)
 		}
 		a.call(host)
-		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
-		a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
-		a.op(opcode.I32Const, 0, opcode.I32Const, 0)
-		a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
-		a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
-		a.call(realloc).n(opcode.LocalSet, address)
-		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+		a.allocate(allocate, realloc, block, address)
 	})
 	return name, nil
+}
+
+// allocate appends the loop that allocates blocks. It has two locals.
+func (a *assembler) allocate(allocate, realloc string, block, address int) {
+	a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
+	a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
+	a.op(opcode.I32Const, 0, opcode.I32Const, 0)
+	a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
+	a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
+	a.call(realloc).n(opcode.LocalSet, address)
+	a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+}
+
+// allocators returns the names of the functions that assembler.allocate calls.
+func (l *linker) allocators(o Options) (allocate, realloc string, err error) {
+	allocate, err = l.hostFunction(HostModule, "allocate", wasm.FuncType{
+		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
+	})
+	if err != nil {
+		return "", "", err
+	}
+	realloc, err = l.named(o.Realloc)
+	return allocate, realloc, err
 }
 
 // named gives an export of a part a name that added functions can use.
@@ -223,6 +236,16 @@ func (a *assembler) n(op byte, n int) *assembler {
 	return a
 }
 
+// constant appends an instruction for a number, whose highest bit is its sign.
+func (a *assembler) constant(n uint32) *assembler {
+	a.n(opcode.I32Const, int(n))
+	if last := len(a.code) - 1; a.code[last]&0x40 != 0 {
+		a.code[last] |= 0x80
+		a.code = append(a.code, 0)
+	}
+	return a
+}
+
 func (a *assembler) call(name string) *assembler { return a.n(opcode.Call, int(a.index(name))) }
 
 // The interface that a component answers requests by, and that of its types.
@@ -235,21 +258,35 @@ const (
 func (l *linker) export(limits wasm.Limits) error {
 	found := false
 	var others []string
+	var wrong error // of the first function that has not the type of a handler
 	for _, x := range l.plan.Exports {
 		if x.Func == nil {
 			continue
 		}
-		if HostInterface(x.Interface) != httpHandler || x.Name != "handle" {
-			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
+		name := strings.TrimPrefix(x.Interface+"."+x.Name, ".")
+		export := l.exportRequest
+		switch {
+		case HostInterface(x.Interface) == httpHandler && x.Name == "handle":
+		case x.Interface == "":
+			export = func(f *Func) error { return l.exportHandler(x.Name, f) }
+		default:
+			others = append(others, name)
 			continue
 		}
-		if err := l.exportRequest(x.Func); err != nil {
-			return fmt.Errorf("exports %s.%s: %w", x.Interface, x.Name, err)
+		switch err := export(x.Func); {
+		case err == nil:
+			found = true
+		case x.Interface != "":
+			return fmt.Errorf("exports %s: %w", name, err)
+		case wrong == nil:
+			wrong = fmt.Errorf("exports %s: %w", name, err)
 		}
-		found = true
 	}
-	if !found {
-		return fmt.Errorf("is a component that does not export %s%s", httpHandler, instead(others))
+	switch {
+	case wrong != nil && !l.requests:
+		return wrong
+	case !found:
+		return fmt.Errorf("is a component that exports neither %s nor handlers of runner:app%s", httpHandler, instead(others))
 	}
 	return l.exportMemory(limits)
 }
@@ -302,6 +339,7 @@ func (l *linker) exportRequest(f *Func) error {
 		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
 		a.call(handle).call(end)
 	})
+	l.requests = true
 	return nil
 }
 
