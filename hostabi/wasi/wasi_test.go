@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,8 +58,8 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 			g.functions[m.Name+" "+f.Name] = f
 		}
 	}
-	for _, i := range wasi.World().Imports {
-		g.types[strings.TrimSuffix(i.Interface, ".12")+" "+i.Name] = i.Func
+	for _, i := range slices.Concat(wasi.World().Imports, wasi.App().Imports) {
+		g.types[component.HostInterface(i.Interface)+" "+i.Name] = i.Func
 	}
 	g.call = &hostabi.Call{Input: hostabi.Input{
 		Context: ctx, Attempt: 1,
@@ -253,19 +254,19 @@ func (g *guest) end() error { return g.raw(g.functions["component end_http"], ni
 func TestAllFunctionsAreThere(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	seen := 0
-	for _, i := range wasi.World().Imports {
-		name := strings.TrimSuffix(i.Interface, ".12") + " " + i.Name
+	for _, i := range slices.Concat(wasi.World().Imports, wasi.App().Imports) {
+		name := component.HostInterface(i.Interface) + " " + i.Name
 		if i.Resource != nil {
-			name = strings.TrimSuffix(i.Interface, ".12") + " [resource-drop]" + i.Name
+			name = component.HostInterface(i.Interface) + " [resource-drop]" + i.Name
 		}
 		_, there := g.functions[name]
-		exported := strings.HasPrefix(name, "wasi:http/incoming-handler") || strings.HasPrefix(name, "wasi:cli/run")
+		exported := strings.HasPrefix(name, "wasi:http/incoming-handler") || strings.HasPrefix(name, "wasi:cli/run") || name == " handler"
 		if there == exported {
 			t.Errorf("%s: %v", name, there)
 		}
 		seen++
 	}
-	if seen < 200 || len(g.functions) != seen-2+3 {
+	if seen < 200 || len(g.functions) != seen-3+5 {
 		t.Errorf("%d functions for %d imports", len(g.functions), seen)
 	}
 	for _, missing := range wasi.WithoutFunction() {
@@ -274,7 +275,7 @@ func TestAllFunctionsAreThere(t *testing.T) {
 		}
 	}
 	for _, unknown := range wasi.WithoutType() {
-		t.Errorf("%s is not a function of WASI 0.2", unknown)
+		t.Errorf("%s is not a function of World or App", unknown)
 	}
 }
 

@@ -38,9 +38,6 @@ func CheckNames(handlers []string, named func(string) bool) error {
 // exportHandler adds a handler for a function of the component: it gets the request, which the host gives, as its
 // parameter, and the host takes its result.
 func (l *linker) exportHandler(name string, f *Func) error {
-	if err := l.host.CheckHandler(f.Type); err != nil {
-		return err
-	}
 	core, err := l.lifted(f)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,8 +71,6 @@ type linker struct {
 	names   map[*Canon]string // of the functions that were made for them
 	imports map[string]wasm.FuncType
 	memory  CoreItem // a memory that canonical functions use
-	// requests: it has ExportRequest.
-	requests bool
 }
 
 // source is where a core item comes from.
@@ -254,52 +253,66 @@ const (
 	httpTypes   = "wasi:http/types@0.2"
 )
 
-// export adds the functions that the runtime calls, and exports the memory.
+// export adds the functions that the runtime calls, and exports the memory. Functions that are in no interface are
+// handlers. They may be other ones in a component that answers requests.
 func (l *linker) export(limits wasm.Limits) error {
-	found := false
+	var found, requests bool
 	var others []string
-	var wrong error // of the first function that has not the type of a handler
+	var wrong error // of the first function that is not a handler
 	for _, x := range l.plan.Exports {
 		if x.Func == nil {
 			continue
 		}
 		name := strings.TrimPrefix(x.Interface+"."+x.Name, ".")
-		export := l.exportRequest
+		var err error
 		switch {
 		case HostInterface(x.Interface) == httpHandler && x.Name == "handle":
-		case x.Interface == "":
-			export = func(f *Func) error { return l.exportHandler(x.Name, f) }
-		default:
+			err, requests = l.exportRequest(x.Func), true
+		case x.Interface != "":
 			others = append(others, name)
 			continue
+		default:
+			if is := l.notHandler(x); is != nil {
+				others, wrong = append(others, name), cmp.Or(wrong, is)
+				continue
+			}
+			err = l.exportHandler(x.Name, x.Func)
 		}
-		switch err := export(x.Func); {
-		case err == nil:
-			found = true
-		case x.Interface != "":
+		if err != nil {
 			return fmt.Errorf("exports %s: %w", name, err)
-		case wrong == nil:
-			wrong = fmt.Errorf("exports %s: %w", name, err)
 		}
+		found = true
 	}
 	switch {
-	case wrong != nil && !l.requests:
+	case wrong != nil && found && !requests:
 		return wrong
 	case !found:
-		return fmt.Errorf("is a component that exports neither %s nor handlers of runner:app%s", httpHandler, instead(others))
+		return fmt.Errorf("is a component that does not export %s%s", httpHandler, instead(others, wrong))
 	}
 	return l.exportMemory(limits)
 }
 
-// instead lists what a component exports, to end an error.
-func instead(names []string) string {
+// notHandler says why an export has not the type of a handler; nil: it has.
+func (l *linker) notHandler(x *Export) error {
+	if err := l.host.CheckHandler(x.Func.Type); err != nil {
+		return fmt.Errorf("exports %s: %w", x.Name, err)
+	}
+	return nil
+}
+
+// instead lists what a component exports, and says what is wrong with a handler, to end an error.
+func instead(names []string, wrong error) string {
 	switch {
 	case len(names) == 0:
-		return ""
+		return ", and no handlers of runner:app"
 	case len(names) > 3:
 		names = append(slices.Clone(names[:3]), "…")
 	}
-	return ", but " + strings.Join(names, ", ")
+	text := ", but " + strings.Join(names, ", ")
+	if wrong != nil {
+		text += ": " + wrong.Error()
+	}
+	return text
 }
 
 // lifted returns the name of the core function of an export, which has no result in memory.
@@ -339,7 +352,6 @@ func (l *linker) exportRequest(f *Func) error {
 		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
 		a.call(handle).call(end)
 	})
-	l.requests = true
 	return nil
 }
 

@@ -1,4 +1,5 @@
-// Makes counter.wasm, a component, from counter.wat, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// Makes components: counter.wasm from counter.wat, and from handlers.wat handlers.wasm, mistyped.wasm, whose handler
+// late has another type, and other-wit.wasm, which imports digest with another type. It needs the WIT files and tools of @bytecodealliance/jco 1.35:
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,3 +23,23 @@ for (const name of readdirSync(join(jco, 'lib/wit/builtin/0.2.12'))) {
 const core = await parse(readFileSync(join(here, 'counter.wat'), 'utf8'));
 const embedded = await componentEmbed({ witSource: wit, worldName: 'counter', binary: core, metadata: [] });
 writeFileSync(join(here, 'counter.wasm'), await componentNew(embedded, []));
+
+const runner = readFileSync(join(here, '../../../../sdk/wit/runner.wit'), 'utf8').replace(/^package (.*);$/m, 'package $1 {') + '}\n';
+const handlers = await parse(readFileSync(join(here, 'handlers.wat'), 'utf8'));
+const handler = 'func(request: request) -> result<response, error>';
+for (const [name, late, app] of [
+  ['handlers', handler, runner],
+  ['mistyped', handler.replace('response, error', 'response, code'), runner],
+  ['other-wit', handler, runner.replace('    operation: string,\n', '    act: string,\n')],
+]) {
+  const exports = ['echo', 'count-uses', 'digest-body', 'digest-2', 'wrong', 'outside', 'spin'].map(name => `  export ${name}: ${handler};\n`).join('');
+  const world = `package runner:test;
+world test {
+  include runner:app/handlers@1.0.0;
+  use runner:app/types@1.0.0.{request, response, error, code};
+${exports}  export late: ${late};
+}
+${app}`;
+  const embedded = await componentEmbed({ witSource: world, worldName: 'test', binary: handlers, metadata: [] });
+  writeFileSync(join(here, `${name}.wasm`), await componentNew(embedded, []));
+}
