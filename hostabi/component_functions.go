@@ -1,33 +1,16 @@
 package hostabi
 
 import (
-	"context"
 	"encoding/json"
-
-	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi/abi"
 )
 
 // What components call of the module "runner". It is the code that modules call.
 
-// BindFunctions makes a function that guests call, and that calls functions of the module "runner" with Call.Function.
-// These count, check the limits, and are timed; what it does itself is only timed.
-func BindFunctions(run func(c *Call, memory api.Memory, stack []uint64)) api.GoModuleFunc {
-	return func(ctx context.Context, m api.Module, stack []uint64) {
-		gc := guestOf(ctx)
-		c := gc.call
-		c.inside = true
-		gc.beginWork()
-		run(c, m.Memory(), stack)
-		gc.endWork()
-		c.checkWork()
-		c.inside = false
-	}
-}
-
-// Function calls a function of the module "runner", within BindFunctions. A number is an int; a text is a string or a
-// []byte; a buffer is a []byte. A negative result is an errno. It panics if the function has other parameters.
+// Function calls a function of the module "runner", which counts and checks the limits, within a function of Bind that
+// is free. A number is an int; a text is a string or a []byte; a buffer is a []byte. A negative result is an errno. It
+// panics if the function has other parameters.
 func (c *Call) Function(name string, args ...any) int32 {
 	f := byName[name]
 	g := guest{memory: make(texts, 0, len(args)), words: make([]uint64, 0, 2*len(args)+1)}
@@ -81,7 +64,7 @@ func (c *Call) Message(errno abi.Errno) string {
 }
 
 // AnswerFailure answers with the error of an operation, as SDKs answer one that a handler does not catch. The operation
-// is empty for an error that is not of one. It is called within BindFunctions.
+// is empty for an error that is not of one. It is called as Function is.
 func (c *Call) AnswerFailure(operation string, errno abi.Errno, message string) {
 	status, code := 500, "handler_failed"
 	if operation == "" || (abi.Op{Name: operation}).Answers() {

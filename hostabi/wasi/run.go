@@ -173,7 +173,7 @@ func protocol() []hostabi.Function {
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
 		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
-		{Name: "end_handler", Params: i32, Fn: hostabi.BindFunctions(endHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.Bind(true, endHandler)},
 	}
 }
 

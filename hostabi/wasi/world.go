@@ -127,11 +127,8 @@ func implementationOf(of, name string) function {
 func bind(i *component.Import, run function) hostabi.Function {
 	f := boundFunction{name: i.Name, typ: i.Func, shape: i.Func.Lowered(false), run: run}
 	b := hostabi.Function{Name: i.Name, Params: coreTypes(f.shape.Params), Results: coreTypes(f.shape.Results)}
-	if f.counts = strings.HasPrefix(i.Interface, abi.WITPackage+"/"); f.counts {
-		b.Fn = hostabi.BindFunctions(f.call)
-	} else {
-		b.Fn = hostabi.Bind(isFree(i.Func), f.call)
-	}
+	f.counts = strings.HasPrefix(i.Interface, abi.WITPackage+"/")
+	b.Fn = hostabi.Bind(f.counts || isFree(i.Func), f.call)
 	return b
 }
 
