@@ -1,25 +1,42 @@
 package wasi
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
 
-// WithoutFunction are the functions of World that have no implementation of their own.
+	"runner.example/hostabi/abi"
+	"runner.example/internal/component"
+)
+
+// allFunctions are the implementations by the names of interfaces.
+func allFunctions() map[string]map[string]function {
+	all := maps.Clone(implementations)
+	for in, functions := range appFunctions {
+		all[abi.WITPackage+"/"+in+"@1"] = functions
+	}
+	return all
+}
+
+// WithoutFunction are the functions of World and App that have no implementation of their own.
 func WithoutFunction() (all []string) {
-	for _, i := range World().Imports {
+	implementations := allFunctions()
+	for _, i := range slices.Concat(World().Imports, App().Imports) {
 		name, _, _ := strings.Cut(i.Interface, "@")
-		if _, ok := implementations[moduleName(i.Interface)][i.Name]; !ok && i.Func != nil && !exports[name] {
+		if _, ok := implementations[component.HostInterface(i.Interface)][i.Name]; !ok && i.Func != nil && !exports[name] {
 			all = append(all, i.Interface+" "+i.Name)
 		}
 	}
 	return all
 }
 
-// WithoutType are the implementations of functions that World does not have.
+// WithoutType are the implementations of functions that World and App do not have.
 func WithoutType() (all []string) {
 	known := map[string]bool{}
-	for _, i := range World().Imports {
-		known[moduleName(i.Interface)+" "+i.Name] = true
+	for _, i := range slices.Concat(World().Imports, App().Imports) {
+		known[component.HostInterface(i.Interface)+" "+i.Name] = true
 	}
-	for of, functions := range implementations {
+	for of, functions := range allFunctions() {
 		for name := range functions {
 			if !known[of+" "+name] {
 				all = append(all, of+" "+name)

@@ -77,7 +77,7 @@ var messageTypes = sync.OnceValue(func() (t struct{ body, trailers, sent *payloa
 // functionOf returns the type of a function of World.
 func functionOf(module, name string) *component.FuncType {
 	for _, i := range World().Imports {
-		if i.Name == name && moduleName(i.Interface) == module {
+		if i.Name == name && component.HostInterface(i.Interface) == module {
 			return i.Func
 		}
 	}
@@ -333,7 +333,7 @@ func (r *run) returned(v any) {
 // taskResult gets a pointer to the result of a handler that returns it.
 func taskResult(r *run, core []uint64) {
 	lifter := canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
-	v, err := lifter.Load(host().Handler().Result, uint32(core[0]))
+	v, err := lifter.Load(host().AsyncHandler().Result, uint32(core[0]))
 	if err != nil {
 		r.call.Trap("the result of the handler: %v", err)
 	}

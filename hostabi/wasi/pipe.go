@@ -301,7 +301,7 @@ func (r *run) fromHost(e *end) {
 		panic("BUG: the elements of a " + of.String() + ": " + err.Error())
 	}
 	if e.done > 0 {
-		r.write(e.kind(), list, e.at, elements)
+		r.write(e.kind(), list, e.at, elements, true)
 	}
 }
 

@@ -23,6 +23,8 @@ type run struct {
 	http        exchange
 	task        task
 	memory      api.Memory // of the guest, while it calls the host
+	// answered: a handler of runner:app has returned.
+	answered bool
 }
 
 // resource is what a handle stands for. kind is its name in WIT.
@@ -181,11 +183,15 @@ func take[T resource](r *run, h any) T {
 	return r.remove(h.(uint32), t.kind()).(T)
 }
 
-// enter is called when the guest calls the host, which it may not do while it allocates.
+// enter is called when the guest calls the host, which it may not do while it allocates, and after its handler has
+// returned.
 func (r *run) enter(m api.Memory) {
 	r.memory = m
-	if r.result != nil {
+	switch {
+	case r.result != nil:
 		r.call.Trap("the component calls the host while it allocates memory for a result")
+	case r.answered:
+		r.call.Trap("the component calls the host after its handler has returned")
 	}
 }
 
@@ -206,6 +212,8 @@ func protocol() []hostabi.Function {
 		{Name: "resource_drop", Params: i32s(3), Results: i64, Fn: hostabi.Bind(true, resourceDrop)},
 		{Name: "resource_move", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceMove)},
 		{Name: "resource_lend", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceLend)},
+		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.Bind(true, endHandler)},
 	}...)
 }
 

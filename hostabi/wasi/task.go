@@ -206,7 +206,7 @@ func (s *subtask) isReady() bool {
 // write writes the result where the guest wants it.
 func (s *subtask) write(r *run, result any) {
 	if t := s.function.typ.Result; t != nil {
-		r.write(s.function.name, t, s.at, result)
+		r.write("result of "+s.function.name, t, s.at, result, true)
 	}
 }
 
@@ -277,18 +277,20 @@ func builtins() (all []hostabi.Function) {
 		core[0] = uint64(r.add(&errorContext{r.text(uint32(core[0]), uint32(core[1]))}, 0))
 	})
 	add("error-context.debug-message", false, "ii>", func(r *run, core []uint64) {
-		r.write("error-context.debug-message", component.Primitive(component.String), uint32(core[1]), use[*errorContext](r, uint32(core[0])).text)
+		r.write("error-context.debug-message", component.Primitive(component.String), uint32(core[1]), use[*errorContext](r, uint32(core[0])).text, true)
 	})
 	add("error-context.drop", true, "i>", func(r *run, core []uint64) { take[*errorContext](r, uint32(core[0])) })
 
-	answer := component.Returned(host().Handler().Result)
+	gets := boundFunction{name: "task.return", typ: &component.FuncType{
+		Params: []component.Field{{Name: "result", Type: host().AsyncHandler().Result}},
+	}}
+	answer := component.Returned(host().AsyncHandler().Result)
 	all = append(all, hostabi.Function{
 		Name: "task.return", Params: coreTypes(answer.Params),
 		Fn: hostabi.Bind(false, func(c *hostabi.Call, m api.Memory, core []uint64) {
 			r := runOf(c)
 			r.enter(m)
-			result := component.FuncType{Params: []component.Field{{Name: "result", Type: host().Handler().Result}}}
-			r.returned(r.lift("task.return", &result, answer, core)[0])
+			r.returned(r.lift(&gets, answer, core)[0])
 		}),
 	})
 	for _, of := range payloads() {

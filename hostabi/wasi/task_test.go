@@ -103,8 +103,8 @@ func (g *guest) settled(of int) (readable uint32, write func()) {
 	}
 }
 
-// answer makes the answer of the handler: a response with a body, or without.
-func (g *guest) answer(body any, headers ...string) {
+// responds makes the answer of the handler: a response with a body, or without.
+func (g *guest) responds(body any, headers ...string) {
 	g.t.Helper()
 	trailers, write := g.settled(trailersOf)
 	pair := g.do(messages+"[static]response.new", g.fields(headers...), body, trailers).([]any)
@@ -160,7 +160,7 @@ func TestAHandlerReadsItsRequestAndWritesItsAnswer(t *testing.T) {
 	set := g.must("waitable-set.new")
 	g.must("waitable.join", w, set)
 	g.want(0, "waitable-set.poll", set, 900)
-	g.answer(some(uint32(r)), "x-a", "1", "content-length", "9")
+	g.responds(some(uint32(r)), "x-a", "1", "content-length", "9")
 	g.want(3, "waitable-set.wait", set, 900)
 	if e := g.memory[900:908]; binary.LittleEndian.Uint32(e) != uint32(w) || binary.LittleEndian.Uint32(e[4:]) != 3<<4 {
 		t.Errorf("the event is %x", e)
@@ -183,21 +183,21 @@ func TestAnswersOfTasksThatAreNotComplete(t *testing.T) {
 		{"nothing", "ended without a result", func(*guest) {}},
 		{"open", "was not finished", func(g *guest) {
 			r, _ := g.pipe("stream", bytesOf)
-			g.answer(some(uint32(r)))
+			g.responds(some(uint32(r)))
 		}},
 		{"too long", "10 bytes", func(g *guest) {
 			r, w := g.pipe("stream", bytesOf)
-			g.answer(some(uint32(r)))
+			g.responds(some(uint32(r)))
 			g.want(1, op("stream.write", bytesOf), w, 512, 11)
 			g.refuses("was used to its end", op("stream.write", bytesOf), w, 512, 1)
 		}},
 		{"of another length", "Content-Length says 3", func(g *guest) {
 			r, w := g.pipe("stream", bytesOf)
-			g.answer(some(uint32(r)), "content-length", "3")
+			g.responds(some(uint32(r)), "content-length", "3")
 			g.must(op("stream.write", bytesOf), w, 512, 4)
 			g.must(op("stream.drop-writable", bytesOf), w)
 		}},
-		{"without a body, and with a length", "Content-Length says 3", func(g *guest) { g.answer(none, "content-length", "3") }},
+		{"without a body, and with a length", "Content-Length says 3", func(g *guest) { g.responds(none, "content-length", "3") }},
 		{"an error instead of trailers", "in the place of its trailers", func(g *guest) {
 			trailers, w := g.pipe("future", trailersOf)
 			r, body := g.pipe("stream", bytesOf)
@@ -224,7 +224,7 @@ func TestAHandlerReturnsOnce(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.must("begin_request")
 	g.refuses("handles one request", "begin_request")
-	g.answer(none)
+	g.responds(none)
 	g.refuses("returns once", "task.return", 1, 0, 0, 0, 0, 0, 0, 0)
 	if err := g.finish(); err != nil || g.call.Response.Status != 200 {
 		t.Errorf("%v, status %d", err, g.call.Response.Status)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 			g.functions[m.Name+" "+f.Name] = f
 		}
 	}
-	for _, i := range wasi.World().Imports {
+	for _, i := range slices.Concat(wasi.World().Imports, wasi.App().Imports) {
 		g.types[component.HostInterface(i.Interface)+" "+i.Name] = i.Func
 	}
 	g.call = &hostabi.Call{Input: hostabi.Input{
@@ -253,7 +254,7 @@ func (g *guest) end() error { return g.raw(g.functions["component end_http"], ni
 func TestAllFunctionsAreThere(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	seen := 0
-	for _, i := range wasi.World().Imports {
+	for _, i := range slices.Concat(wasi.World().Imports, wasi.App().Imports) {
 		of := component.HostInterface(i.Interface)
 		names := []string{of + " " + i.Name}
 		switch {
@@ -263,7 +264,7 @@ func TestAllFunctionsAreThere(t *testing.T) {
 			names = append(names, of+" [async]"+i.Name)
 		}
 		base, _, _ := strings.Cut(of, "@")
-		exported := base == "wasi:http/incoming-handler" || base == "wasi:http/handler" || base == "wasi:cli/run"
+		exported := base == "wasi:http/incoming-handler" || base == "wasi:http/handler" || base == "wasi:cli/run" || base == ""
 		for _, name := range names {
 			if _, there := g.functions[name]; there == exported {
 				t.Errorf("%s: %v", name, there)
@@ -288,7 +289,7 @@ func TestAllFunctionsAreThere(t *testing.T) {
 		}
 	}
 	for _, unknown := range wasi.WithoutType() {
-		t.Errorf("%s is not a function of WASI", unknown)
+		t.Errorf("%s is not a function of World or App", unknown)
 	}
 }
 

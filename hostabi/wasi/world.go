@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
 	"runner.example/internal/wasm"
@@ -29,7 +30,7 @@ var World = sync.OnceValue(func() *component.Plan {
 })
 
 // host is what the interfaces offer to components.
-var host = sync.OnceValue(func() *component.Host { return component.NewHost(World(), exports) })
+var host = sync.OnceValue(func() *component.Host { return component.NewHost(exports, World(), App()) })
 
 // Link checks a component and returns it as one core module, whose imports are functions of Modules. The limits are
 // those of component.Read and Plan.Link. An error continues the name of the file.
@@ -52,12 +53,12 @@ type Module struct {
 // a *hostabi.Guest whose Call was passed to Begin.
 func Modules() []Module {
 	all := []Module{{"component", protocol()}}
-	for _, i := range World().Imports {
+	for _, i := range slices.Concat(World().Imports, App().Imports) {
 		name, _, _ := strings.Cut(i.Interface, "@")
 		if exports[name] {
 			continue
 		}
-		module := moduleName(i.Interface)
+		module := component.HostInterface(i.Interface)
 		if last := &all[len(all)-1]; last.Name != module {
 			all = append(all, Module{Name: module})
 		}
@@ -71,11 +72,8 @@ func Modules() []Module {
 	return all
 }
 
-// exports are the interfaces of World that components export.
-var exports = map[string]bool{"wasi:http/incoming-handler": true, "wasi:http/handler": true, "wasi:cli/run": true}
-
-// moduleName is the name of an interface without the number of its patch.
-func moduleName(of string) string { return of[:strings.LastIndexByte(of, '.')] }
+// exports are the interfaces of World that components export, and that of the handler of App.
+var exports = map[string]bool{"wasi:http/incoming-handler": true, "wasi:http/handler": true, "wasi:cli/run": true, "": true}
 
 // function implements a function of an interface. Its arguments and its result are values of package
 // canon; nil: the function has no result. The result of an async function may be a later instead.
@@ -135,6 +133,10 @@ var implementations = map[string]map[string]function{
 // implementationOf returns the function of an interface. What is not in the table is a method of a
 // resource that there is none of, as of a socket.
 func implementationOf(of, name string) function {
+	if in, ok := strings.CutPrefix(of, abi.WITPackage+"/"); ok {
+		in, _, _ = strings.Cut(in, "@")
+		return appFunctions[in][name]
+	}
 	if f, ok := implementations[of][name]; ok {
 		return f
 	}
@@ -148,9 +150,10 @@ func implementationOf(of, name string) function {
 // that does not.
 func bind(i *component.Import, run function) []hostabi.Function {
 	f := &boundFunction{name: i.Name, typ: i.Func, shape: i.Func.Lowered(false), async: i.Func.Lowered(true), run: run}
+	f.counts = strings.HasPrefix(i.Interface, abi.WITPackage+"/")
 	all := []hostabi.Function{{
 		Name: i.Name, Params: coreTypes(f.shape.Params), Results: coreTypes(f.shape.Results),
-		Fn: hostabi.Bind(isFree(i.Func), f.call),
+		Fn: hostabi.Bind(f.counts || isFree(i.Func), f.call),
 	}}
 	if i.Func.Async {
 		all = append(all, hostabi.Function{
@@ -194,20 +197,22 @@ type boundFunction struct {
 	typ          *component.FuncType
 	shape, async component.CoreShape
 	run          function
+	// counts: it is of runner:app, and counts by itself what it moves.
+	counts bool
 }
 
 // call lifts the arguments, runs the function and lowers its result.
 func (f *boundFunction) call(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	r.enter(m)
-	result := f.run(r, r.lift(f.name, f.typ, f.shape, core))
+	result := f.run(r, r.lift(f, f.shape, core))
 	if l, ok := result.(later); ok {
 		result = r.finished(l)
 	}
 	switch {
 	case f.typ.Result == nil:
 	case f.shape.ResultInMemory:
-		r.write(f.name, f.typ.Result, uint32(core[len(f.shape.Params)-1]), result)
+		r.write("result of "+f.name, f.typ.Result, uint32(core[len(f.shape.Params)-1]), result, !f.counts)
 	default:
 		core[0] = canon.LowerFlat(f.typ.Result, result)
 	}
@@ -221,7 +226,7 @@ func (f *boundFunction) start(c *hostabi.Call, m api.Memory, core []uint64) {
 	if f.async.ResultInMemory {
 		s.at = uint32(core[len(f.async.Params)-1])
 	}
-	result := f.run(r, r.lift(f.name, f.typ, f.async, core))
+	result := f.run(r, r.lift(f, f.async, core))
 	s.later, _ = result.(later)
 	switch {
 	case s.later == nil:
@@ -237,13 +242,19 @@ func (f *boundFunction) start(c *hostabi.Call, m api.Memory, core []uint64) {
 }
 
 // lift lifts the arguments of a function.
-func (r *run) lift(name string, t *component.FuncType, shape component.CoreShape, core []uint64) []any {
-	lifter := canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
-	args, err := lifter.Params(t, shape, core)
-	if err != nil {
-		r.call.Trap("%s: %v", name, err)
+func (r *run) lift(f *boundFunction, shape component.CoreShape, core []uint64) []any {
+	budget := r.call.MovedLeft()
+	if f.counts {
+		budget = maxText
 	}
-	r.call.CountMoved(r.call.MovedLeft() - lifter.Budget)
+	lifter := canon.Lifter{Memory: whole(r.memory), Budget: budget}
+	args, err := lifter.Params(f.typ, shape, core)
+	if err != nil {
+		r.call.Trap("%s: %v", f.name, err)
+	}
+	if !f.counts {
+		r.call.CountMoved(budget - lifter.Budget)
+	}
 	return args
 }
 
@@ -253,15 +264,18 @@ func whole(m api.Memory) []byte {
 	return all
 }
 
-// write writes a value where the guest wants it. What it points to follows in calls of allocate.
-func (r *run) write(name string, t *component.ValueType, at uint32, value any) {
+// write writes a value where the guest wants it, and may count its bytes. What it points to follows in calls of
+// allocate.
+func (r *run) write(what string, t *component.ValueType, at uint32, value any, counts bool) {
 	lowered, err := canon.Lower(t, value)
 	if err == nil {
-		r.call.CountMoved(lowered.Size())
+		if counts {
+			r.call.CountMoved(lowered.Size())
+		}
 		err = lowered.Write(whole(r.memory), at)
 	}
 	if err != nil {
-		r.call.Trap("result of %s: %v", name, err)
+		r.call.Trap("%s: %v", what, err)
 	}
 	if _, _, more := lowered.Next(); more {
 		r.result = lowered

@@ -13,18 +13,25 @@ type Host struct {
 	interfaces map[string]bool
 	exported   map[string]bool // interfaces that components export
 	payloads   []*ValueType
+	handler    *FuncType
 }
 
-// NewHost returns the host of everything that a component imports, but for the interfaces that it would export: their
-// names have no version.
-func NewHost(world *Plan, exported map[string]bool) *Host {
+// NewHost returns the host of everything that components import, but for the interfaces that they would export:
+// exported has their names without versions. An import "handler" that is in no interface has the type of handlers.
+func NewHost(exported map[string]bool, worlds ...*Plan) *Host {
 	h := &Host{offers: map[[2]string]*Import{}, interfaces: map[string]bool{}, exported: exported}
-	for _, i := range world.Imports {
-		h.offers[[2]string{HostInterface(i.Interface), i.Name}] = i
-		h.interfaces[HostInterface(i.Interface)] = true
-		if i.Func != nil {
-			for _, f := range i.Func.fields() {
-				h.addPayloads(f.Type)
+	for _, world := range worlds {
+		for _, i := range world.Imports {
+			if i.Interface == "" {
+				h.handler = i.Func
+				continue
+			}
+			h.offers[[2]string{HostInterface(i.Interface), i.Name}] = i
+			h.interfaces[HostInterface(i.Interface)] = true
+			if i.Func != nil {
+				for _, f := range i.Func.fields() {
+					h.addPayloads(f.Type)
+				}
 			}
 		}
 	}
@@ -60,12 +67,12 @@ func (h *Host) Payload(t *ValueType) (int, error) {
 	return 0, fmt.Errorf("has a %s, which no interface of the runner passes: such a %s is not supported", t, t.Kind)
 }
 
-// Handler is the function that answers requests, as WASI 0.3 has it.
-func (h *Host) Handler() *FuncType { return h.offers[[2]string{asyncHandler, "handle"}].Func }
+// AsyncHandler is the function that answers requests, as WASI 0.3 has it.
+func (h *Host) AsyncHandler() *FuncType { return h.offers[[2]string{asyncHandler, "handle"}].Func }
 
-// answers reports whether a type, or nil, is that of the Handler's result.
+// answers reports whether a type, or nil, is that of the AsyncHandler's result.
 func (h *Host) answers(t *ValueType) bool {
-	return t != nil && (&machine{host: true}).different(t, h.Handler().Result) == ""
+	return t != nil && (&machine{host: true}).different(t, h.AsyncHandler().Result) == ""
 }
 
 // exports says why a function that a component exports is not that of its interface; nil: it is.
@@ -73,6 +80,18 @@ func (h *Host) exports(x *Export) error {
 	want := h.offers[[2]string{HostInterface(x.Interface), x.Name}].Func
 	if what := (&machine{host: true}).differentFunc(x.Func.Type, want); what != "" {
 		return fmt.Errorf("has another type than that of the interface: %s", what)
+	}
+	return nil
+}
+
+// Handler is the type of handlers that are functions of a component.
+func (h *Host) Handler() *FuncType { return h.handler }
+
+// CheckHandler says what is different in a function that is exported as a handler; nil: nothing.
+func (h *Host) CheckHandler(f *FuncType) error {
+	m := &machine{host: true}
+	if what := m.differentFunc(f, h.handler); what != "" {
+		return fmt.Errorf("has another type than a handler, func(request: request) -> result<response, error> of runner:app: %s", what)
 	}
 	return nil
 }

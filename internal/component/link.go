@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -188,12 +189,7 @@ func (l *linker) isLive(memory CoreItem) bool {
 // allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
 // function that realloc returns when all are known; empty: there are no blocks.
 func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc func() string) (string, error) {
-	allocate, err := l.hostFunction(HostModule, "allocate", wasm.FuncType{
-		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
-	})
-	if err != nil {
-		return "", err
-	}
+	allocate := l.allocate()
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
 	params := len(t.Params)
 	block, address := params, params+1
@@ -208,17 +204,25 @@ func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc fun
 			return
 		}
 		allow(a, false)
-		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
-		a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
-		a.op(opcode.I32Const, 0, opcode.I32Const, 0)
-		a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
-		a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
-		a.call(realloc()).n(opcode.LocalSet, address)
-		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+		a.allocate(allocate, realloc(), block, address)
 		allow(a, true)
 	})
 	return name, nil
 }
+
+// allocate appends the loop that allocates blocks. It has two locals.
+func (a *assembler) allocate(allocate, realloc string, block, address int) {
+	a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
+	a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
+	a.op(opcode.I32Const, 0, opcode.I32Const, 0)
+	a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
+	a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
+	a.call(realloc).n(opcode.LocalSet, address)
+	a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+}
+
+// allocate is the function of the host that assembler.allocate calls.
+func (l *linker) allocate() string { return l.own("allocate", "i>l") }
 
 // named gives an export of a part a name that added functions can use.
 func (l *linker) named(item CoreItem) (string, error) {
@@ -291,42 +295,76 @@ const (
 	asyncHandler = "wasi:http/handler@0.3"
 )
 
-// export adds the functions that the runtime calls. A component that has both handlers answers by the newer one.
+// export adds the functions that the runtime calls. A component that has both handlers of wasi:http answers by the newer
+// one. Functions that are in no interface are handlers. They may be other ones in a component that answers requests.
 func (l *linker) export() error {
-	var handler *Export
+	var requests *Export
+	var found bool
 	var others []string
+	var wrong error // of the first function that is not a handler
 	for _, x := range l.plan.Exports {
-		of := HostInterface(x.Interface)
-		switch {
-		case x.Func == nil:
-		case (of != httpHandler && of != asyncHandler) || x.Name != "handle":
-			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
-		case handler == nil || of == asyncHandler:
-			handler = x
+		if x.Func == nil {
+			continue
 		}
+		of, name := HostInterface(x.Interface), strings.TrimPrefix(x.Interface+"."+x.Name, ".")
+		switch {
+		case (of == httpHandler || of == asyncHandler) && x.Name == "handle":
+			if requests == nil || of == asyncHandler {
+				requests = x
+			}
+			continue
+		case x.Interface != "":
+			others = append(others, name)
+			continue
+		}
+		if is := l.notHandler(x); is != nil {
+			others, wrong = append(others, name), cmp.Or(wrong, is)
+			continue
+		}
+		if err := l.exportHandler(x.Name, x.Func); err != nil {
+			return fmt.Errorf("exports %s: %w", name, err)
+		}
+		found = true
 	}
-	if handler == nil {
-		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others))
+	switch {
+	case wrong != nil && found && requests == nil:
+		return wrong
+	case !found && requests == nil:
+		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others, wrong))
+	case requests == nil:
+		return nil
 	}
 	export := l.exportRequest
-	if HostInterface(handler.Interface) == asyncHandler {
+	if HostInterface(requests.Interface) == asyncHandler {
 		export = l.exportAsync
 	}
-	if err := export(handler); err != nil {
-		return fmt.Errorf("exports %s.%s: %w", handler.Interface, handler.Name, err)
+	if err := export(requests); err != nil {
+		return fmt.Errorf("exports %s.%s: %w", requests.Interface, requests.Name, err)
 	}
 	return nil
 }
 
-// instead lists what a component exports, to end an error.
-func instead(names []string) string {
+// notHandler says why an export has not the type of a handler; nil: it has.
+func (l *linker) notHandler(x *Export) error {
+	if err := l.host.CheckHandler(x.Func.Type); err != nil {
+		return fmt.Errorf("exports %s: %w", x.Name, err)
+	}
+	return nil
+}
+
+// instead lists what a component exports, and says what is wrong with a handler, to end an error.
+func instead(names []string, wrong error) string {
 	switch {
 	case len(names) == 0:
-		return ""
+		return ", and no handlers of runner:app"
 	case len(names) > 3:
 		names = append(slices.Clone(names[:3]), "…")
 	}
-	return ", but " + strings.Join(names, ", ")
+	text := ", but " + strings.Join(names, ", ")
+	if wrong != nil {
+		text += ": " + wrong.Error()
+	}
+	return text
 }
 
 // lifted returns the name of the core function of an export.

@@ -23,7 +23,7 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World(), nil))
+	module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(nil, wasi.World()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func FuzzLink(f *testing.F) {
 		if err != nil {
 			return
 		}
-		module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World(), nil))
+		module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(nil, wasi.World()))
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Fatalf("the error has several lines: %v", err)

@@ -1,5 +1,7 @@
 // Makes components from modules in the text format, with the WIT files and tools of @bytecodealliance/jco 1.35:
-// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3; and instances.wasm, which is in the text format of components.
+// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3; instances.wasm, which is in the text format of components; and from
+// handlers.wat handlers.wasm, mistyped.wasm, whose handler late has another type, and other-wit.wasm, which imports
+// digest with another type.
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,3 +27,23 @@ async function make(name, version, items) {
 await make('counter', '0.2.12', ['import wasi:http/types', 'export wasi:http/incoming-handler']);
 await make('flow', '0.3.0', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'export wasi:http/handler']);
 writeFileSync(join(here, 'instances.wasm'), await parse(readFileSync(join(here, 'instances.wat'), 'utf8')));
+
+const runner = readFileSync(join(here, '../../../../sdk/wit/runner.wit'), 'utf8').replace(/^package (.*);$/m, 'package $1 {') + '}\n';
+const handlers = await parse(readFileSync(join(here, 'handlers.wat'), 'utf8'));
+const handler = 'func(request: request) -> result<response, error>';
+for (const [name, late, app] of [
+  ['handlers', handler, runner],
+  ['mistyped', handler.replace('response, error', 'response, code'), runner],
+  ['other-wit', handler, runner.replace('    operation: string,\n', '    act: string,\n')],
+]) {
+  const exports = ['echo', 'count-uses', 'digest-body', 'digest-2', 'wrong', 'outside', 'spin'].map(name => `  export ${name}: ${handler};\n`).join('');
+  const world = `package runner:test;
+world test {
+  include runner:app/handlers@1.0.0;
+  use runner:app/types@1.0.0.{request, response, error, code};
+${exports}  export late: ${late};
+}
+${app}`;
+  const embedded = await componentEmbed({ witSource: world, worldName: 'test', binary: handlers, metadata: [] });
+  writeFileSync(join(here, `${name}.wasm`), await componentNew(embedded, []));
+}
