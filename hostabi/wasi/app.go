@@ -169,7 +169,6 @@ func endHandler(c *hostabi.Call, m api.Memory, core []uint64) {
 	if err != nil {
 		c.Trap("result of the handler: %v", err)
 	}
-	r.answered = true
 	result := v.(canon.Case)
 	if result.Index != 0 {
 		e := result.Value.([]any)

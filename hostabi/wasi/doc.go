@@ -1,7 +1,8 @@
-// Package wasi has the host's side of WASI 0.2: the functions that components import, as host modules.
+// Package wasi has the host's side of WASI 0.2 and of runner:app: the functions that components import, as host
+// modules.
 //
-// Their types are those of the WIT files, which wasi.wasm has as a component: tools/wasi-types.sh makes
-// it. Each function gets its arguments as values of package canon, and returns its result as one. A
+// Their types are those of the WIT files, which wasi.wasm and app.wasm have as components: tools/wasi-types.sh and
+// tools/app-types.sh make them. Each function gets its arguments as values of package canon, and returns its result as one. A
 // result that has strings or lists is written in steps, because only the guest allocates its memory:
 // after the function it calls allocate, of the module "component", until all blocks are written.
 //
@@ -25,5 +26,8 @@
 // the message is sent. Files are those of the module, and can only be read. Sockets are refused.
 //
 // A function that passes text, lists or new handles counts as a host call. What it copies counts as moved
-// bytes.
+// bytes. The functions of runner:app run those of the module "runner", which count and check by themselves.
+//
+// A handler of runner:app is a function of the component: begin_handler writes its request, and end_handler
+// makes the answer of its result.
 package wasi

@@ -23,8 +23,6 @@ type run struct {
 	http        exchange
 	task        task
 	memory      api.Memory // of the guest, while it calls the host
-	// answered: a handler of runner:app has returned.
-	answered bool
 }
 
 // resource is what a handle stands for. kind is its name in WIT.
@@ -183,15 +181,11 @@ func take[T resource](r *run, h any) T {
 	return r.remove(h.(uint32), t.kind()).(T)
 }
 
-// enter is called when the guest calls the host, which it may not do while it allocates, and after its handler has
-// returned.
+// enter is called when the guest calls the host, which it may not do while it allocates.
 func (r *run) enter(m api.Memory) {
 	r.memory = m
-	switch {
-	case r.result != nil:
+	if r.result != nil {
 		r.call.Trap("the component calls the host while it allocates memory for a result")
-	case r.answered:
-		r.call.Trap("the component calls the host after its handler has returned")
 	}
 }
 

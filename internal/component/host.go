@@ -127,9 +127,9 @@ var others = map[string]string{
 	"wasmcloud:":     "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
 	"wasi:config":    "read wasi:cli/environment, which has env: of its module block in the schema",
 	"wasi:logging":   "write to wasi:cli/stderr, which goes to the log",
-	"wasi:keyvalue":  "call a store with wasi:http/outgoing-handler, or build a core module that uses rows",
-	"wasi:blobstore": "call a store with wasi:http/outgoing-handler, or build a core module that uses rows",
-	"wasi:messaging": "call a service with wasi:http/outgoing-handler, or build a core module that uses jobs",
+	"wasi:keyvalue":  "use runner:app/rows, or call a store with wasi:http/outgoing-handler",
+	"wasi:blobstore": "use runner:app/rows, or call a store with wasi:http/outgoing-handler",
+	"wasi:messaging": "use runner:app/jobs, or call a service with wasi:http/outgoing-handler",
 }
 
 // instead says what to use instead of an interface, or which version the host has.

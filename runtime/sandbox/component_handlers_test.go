@@ -86,7 +86,7 @@ func TestAHandlerOfAComponentIsAsNewInEachRequest(t *testing.T) {
 		err := m.Run(call, handler)
 		cancel()
 		want := map[string]string{
-			"late": "calls the host after its handler has returned", "outside": "result of the handler: 36 bytes at 0xfffffff8 are outside of memory",
+			"late": "calls out while it allocates memory for a value, or after it has returned", "outside": "result of the handler: 36 bytes at 0xfffffff8 are outside of memory",
 		}[handler]
 		switch {
 		case handler == "spin":
