@@ -65,11 +65,24 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	return api.DecodeU32(results[0]), nil
 }
 
-// TestComponentsInAFileCallEachOther as the canonical ABI says.
+// TestComponentsInAFileCallEachOther as the canonical ABI says, and as code does that jco makes of them. That of jco
+// 1.35 does not check all handles, and fails where a component calls itself.
 func TestComponentsInAFileCallEachOther(t *testing.T) {
+	same := 0
+	defer func() {
+		if same < 20 {
+			t.Errorf("only %d cases do what jco's code does", same)
+		}
+	}()
 	for _, c := range specCases(t, "run") {
 		verdict, what, _ := strings.Cut(c.What, ": ")
 		result, trap := runComponent(t, c.Wasm)
+		if jco := strings.HasPrefix(c.JCO, "returns"); jco == (trap == nil) {
+			same++
+			if jco && c.JCO != verdict {
+				t.Errorf("%s: it %s, and jco's code %s", what, verdict, c.JCO)
+			}
+		}
 		if verdict != "traps" {
 			if got := fmt.Sprint("returns ", result); trap != nil || got != verdict {
 				t.Errorf("%s: %s, %v; it %s", what, got, trap, verdict)
