@@ -12,7 +12,7 @@ import (
 // Handles of several component instances in a file, and of the resources that they define.
 
 const (
-	maxHandles = 1 << 16 // of one component instance
+	maxHandles = 1 << 16 // in the tables of a run, and as many that are lent at the same time
 	// maxInstances is more than a component can have, by the bounds of package component.
 	maxInstances = 1 << 10
 	keptHandles  = 1 << 12 // the capacity of a table that is kept for the next run
@@ -111,6 +111,9 @@ func (r *run) lend(h uint32, e *entry, to uint32) uint32 {
 func (r *run) lendTo(h uint32, e *entry) {
 	if len(r.scopes) == 0 {
 		r.call.Trap("handle %d is borrowed outside of a call", h)
+	}
+	if r.lent++; r.lent > maxHandles {
+		r.call.Trap("calls may borrow %d handles at the same time", maxHandles)
 	}
 	e.lent++
 	s := &r.scopes[len(r.scopes)-1]
@@ -236,6 +239,7 @@ func endCall(c *hostabi.Call, _ api.Memory, _ []uint64) {
 	for _, h := range s.lent {
 		r.at(h).lent--
 	}
+	r.lent -= len(s.lent)
 	r.scopes = r.scopes[:last]
 }
 

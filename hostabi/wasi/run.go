@@ -17,7 +17,9 @@ type run struct {
 	handleTable                  // of the component instance whose functions run
 	instance    uint32           // its number
 	others      []handleTable    // those of the other instances, by their numbers
+	handles     int              // entries of all tables
 	scopes      []scope          // of calls between instances that lend handles
+	lent        int              // handles in scopes
 	result      *canon.Lowered   // blocks of the last result that the guest must allocate
 	asked       bool             // it knows which block is the next
 	http        exchange
@@ -66,6 +68,7 @@ func Begin(call *hostabi.Call, program *hostabi.Program, handles *Handles) {
 					e.resource = e.resource.(keepable).keep(r)
 				}
 				r.table = append(r.table, e)
+				r.handles++
 			}
 			r.free = append(r.free, handles.tables[i].free...)
 		}
@@ -125,8 +128,8 @@ func (r *run) add(v resource, parent uint32) uint32 {
 
 // push puts a resource at the end of the table.
 func (r *run) push(v resource, parent uint32) uint32 {
-	if len(r.table) == maxHandles {
-		r.call.Trap("a component instance may have %d handles", maxHandles)
+	if r.handles++; r.handles > maxHandles {
+		r.call.Trap("a request may have %d handles", maxHandles)
 	}
 	r.table = append(r.table, entry{})
 	h := uint32(len(r.table))

@@ -29,7 +29,7 @@ const exportMemory = "memory"
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
 func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
-	l, err := newLinker(p, host)
+	l, err := newLinker(p, host, isHandler)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +40,8 @@ func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
 	return l.merge.Module(limits)
 }
 
-// newLinker returns a linker that has all instances.
-func newLinker(p *Plan, host *Host) (*linker, error) {
+// newLinker returns a linker that has all instances. exported says which exports will be called.
+func newLinker(p *Plan, host *Host, exported func(*Export) bool) (*linker, error) {
 	l := &linker{plan: p, host: host, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
 	l.merge.Memory = exportMemory
@@ -49,7 +49,7 @@ func newLinker(p *Plan, host *Host) (*linker, error) {
 		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: instance.Module.Parsed})
 	}
 	l.live = l.merge.LiveMemory()
-	l.survey()
+	l.survey(exported)
 	for i, instance := range p.Instances {
 		for _, item := range instance.Imports {
 			source, err := l.source(item)
@@ -295,6 +295,14 @@ const (
 	asyncHandler = "wasi:http/handler@0.3"
 )
 
+// isHandler reports whether an export answers requests.
+func isHandler(x *Export) bool { return x.Interface == "" || answersHTTP(x) }
+
+func answersHTTP(x *Export) bool {
+	of := HostInterface(x.Interface)
+	return (of == httpHandler || of == asyncHandler) && x.Name == "handle"
+}
+
 // export adds the functions that the runtime calls. A component that has both handlers of wasi:http answers by the newer
 // one. Functions that are in no interface are handlers. They may be other ones in a component that answers requests.
 func (l *linker) export() error {
@@ -306,10 +314,10 @@ func (l *linker) export() error {
 		if x.Func == nil {
 			continue
 		}
-		of, name := HostInterface(x.Interface), strings.TrimPrefix(x.Interface+"."+x.Name, ".")
+		name := strings.TrimPrefix(x.Interface+"."+x.Name, ".")
 		switch {
-		case (of == httpHandler || of == asyncHandler) && x.Name == "handle":
-			if requests == nil || of == asyncHandler {
+		case answersHTTP(x):
+			if requests == nil || HostInterface(x.Interface) == asyncHandler {
 				requests = x
 			}
 			continue

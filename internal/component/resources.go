@@ -18,7 +18,7 @@ type isolation struct {
 }
 
 // survey finds out which component instances have tables and flags.
-func (l *linker) survey() {
+func (l *linker) survey(exported func(*Export) bool) {
 	l.isolation = isolation{map[int]int{}, map[int]int{}, map[*Resource]int{}}
 	for i, r := range l.plan.Resources {
 		l.resources[r] = i
@@ -29,7 +29,7 @@ func (l *linker) survey() {
 		}
 	}
 	for _, x := range l.plan.Exports {
-		if x.Func != nil && x.Func.Lift != nil {
+		if x.Func != nil && x.Func.Lift != nil && exported(x) {
 			if x.Func.Type.hasHandles() {
 				add(l.tables, x.Func.Lift.Owner)
 			}
@@ -38,6 +38,7 @@ func (l *linker) survey() {
 			}
 		}
 	}
+	fuses, allocates := map[int]bool{}, map[int]bool{}
 	for _, c := range l.plan.Canons {
 		if c.Op != Lower {
 			add(l.tables, c.Owner)
@@ -48,8 +49,10 @@ func (l *linker) survey() {
 			add(l.tables, c.Owner)
 		}
 		if f.Lift == nil {
+			allocates[c.Owner] = allocates[c.Owner] || f.Type.Result != nil && f.Type.Result.pointers
 			continue
 		}
+		fuses[c.Owner] = true
 		if f.Type.hasHandles() {
 			add(l.tables, f.Lift.Owner)
 		}
@@ -57,6 +60,11 @@ func (l *linker) survey() {
 			add(l.flags, f.Lift.Owner)
 		}
 		if f.Type.Result != nil && f.Type.Result.pointers {
+			add(l.flags, c.Owner)
+		}
+	}
+	for _, c := range l.plan.Canons {
+		if fuses[c.Owner] && allocates[c.Owner] { // the host only knows of calls of itself
 			add(l.flags, c.Owner)
 		}
 	}

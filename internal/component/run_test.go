@@ -2,10 +2,12 @@ package component_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -30,7 +32,12 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	if _, err := wasm.Parse(module, wasm.DefaultLimits()); err != nil {
 		t.Fatal("the linked module ", err)
 	}
-	ctx := context.Background()
+	return runLinked(t, context.Background(), wazero.NewRuntimeConfig(), module)
+}
+
+// runLinked runs the function "run" of a module that LinkExports has made.
+func runLinked(t testing.TB, ctx context.Context, config wazero.RuntimeConfig, module []byte) (result uint32, trap error) {
+	t.Helper()
 	call := &hostabi.Call{Input: hostabi.Input{
 		Context: ctx, Attempt: 1, Host: hostabi.NewHost(hostabi.Host{Logger: slog.New(slog.DiscardHandler)}),
 	}}
@@ -39,7 +46,7 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	defer call.End()
 	guest := &hostabi.Guest{Context: ctx}
 	guest.Bind(call)
-	runtime := wazero.NewRuntime(ctx)
+	runtime := wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
 		if err := runtime.Close(ctx); err != nil {
 			t.Error(err)
@@ -58,7 +65,11 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	if err != nil {
 		return 0, err
 	}
-	results, err := instance.ExportedFunction("run").Call(guest)
+	run := instance.ExportedFunction("run")
+	if run == nil || len(run.Definition().ParamTypes()) > 0 || len(run.Definition().ResultTypes()) != 1 {
+		return 0, errors.New(`it has no function "run" with a number as its result`)
+	}
+	results, err := run.Call(guest)
 	if err != nil {
 		return 0, err
 	}
@@ -97,7 +108,8 @@ func TestComponentsInAFileCallEachOther(t *testing.T) {
 	}
 }
 
-// FuzzLink links components: to a module that is valid, if their core modules are.
+// FuzzLink links components, and runs them: to a module that is valid, if their core modules are. The host traps, and
+// never panics in another way.
 func FuzzLink(f *testing.F) {
 	for _, name := range []string{"run", "link", "cases"} {
 		for _, c := range specCases(f, name) {
@@ -125,6 +137,12 @@ func FuzzLink(f *testing.F) {
 			t.Fatalf("the linked module is not valid: %v", err)
 		}
 		if err := compiled.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		config := wazero.NewRuntimeConfigInterpreter().WithMemoryLimitPages(256).WithCloseOnContextDone(true)
+		if _, err := runLinked(t, ctx, config, module); err != nil && strings.Contains(err.Error(), "runtime error") {
 			t.Fatal(err)
 		}
 	})

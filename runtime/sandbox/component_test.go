@@ -112,7 +112,7 @@ func TestInstancesOfAComponentAreAsNewInEachRequest(t *testing.T) {
 			{"/twice", "handle 1 of a resource of the component is unknown"},
 			{"/post-return", "the component calls out while it allocates memory for a value, or after it has returned"},
 			{"/recursion", "stack"},
-			{"/many", "a component instance may have 65536 handles"},
+			{"/many", "a request may have 65536 handles"},
 			{"/spin"},
 		}[i%8]
 		timeout := plenty
