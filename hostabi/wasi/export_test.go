@@ -8,6 +8,9 @@ import (
 	"runner.example/hostabi/abi"
 )
 
+// AppFile is app.wasm.
+var AppFile = appFile
+
 // allFunctions are the implementations by the names of interfaces.
 func allFunctions() map[string]map[string]function {
 	all := maps.Clone(implementations)

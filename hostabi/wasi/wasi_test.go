@@ -411,6 +411,7 @@ func TestResultsAreWrittenStepByStep(t *testing.T) {
 // panics in another way.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07"))
+	f.Add([]byte("\x03\x00\x40\x00\x00\x40\x04\x00\x40"))
 	f.Fuzz(func(t *testing.T, program []byte) {
 		g := newGuest(t, hostabi.Limits{})
 		g.program = &hostabi.Program{Root: hostabi.NewRoot(), Args: []string{"a"}, Env: []string{"A=b"}}

@@ -26,7 +26,7 @@ func CheckNames(handlers []string, named func(string) bool) error {
 	for _, h := range handlers {
 		key := plain(strings.ReplaceAll(h, "_", ""))
 		if first := used[key]; first != "" && named(h) {
-			return fmt.Errorf("its handler is both %s and %s in the schema: rename one of them", first, h)
+			return fmt.Errorf("has one handler for %s and %s of the schema: rename one of them", first, h)
 		}
 		if named(h) {
 			used[key] = h
