@@ -407,6 +407,9 @@ func TestResultsAreWrittenStepByStep(t *testing.T) {
 	}
 }
 
+// stored are interfaces whose functions need a store, which a guest here does not have.
+var stored = []string{"runner:app/rows@1", "runner:app/api-keys@1", "runner:app/sessions@1", "runner:app/jobs@1"}
+
 // FuzzCalls calls functions with any core values, one after the other: the host traps, and never
 // panics in another way.
 func FuzzCalls(f *testing.F) {
@@ -418,7 +421,9 @@ func FuzzCalls(f *testing.F) {
 		g.begin(nil)
 		var all []hostabi.Function
 		for _, m := range wasi.Modules() {
-			all = append(all, m.Functions...)
+			if !slices.Contains(stored, m.Name) {
+				all = append(all, m.Functions...)
+			}
 		}
 		next := func() (b byte) {
 			if len(program) > 0 {
