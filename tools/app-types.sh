@@ -12,6 +12,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 script=$(mktemp --suffix=.mjs)
 trap 'rm -f "$script"' EXIT
 cat > "$script" <<'JS'
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 const [jco, root] = process.argv.slice(2);
 const { componentEmbed, componentNew, parse, print } = await import(`${jco}/dist/api.js`);
@@ -29,7 +30,8 @@ ${text.replace(/^package (.*);$/m, 'package $1 {')}}
 const core = await componentEmbed({ dummy: true, witSource: wit, worldName: 'app', metadata: [] });
 const whole = await print(await componentNew(core, []));
 const types = whole.slice(0, whole.indexOf('\n  (core module')); // without the code of the dummy
-writeFileSync(`${root}/hostabi/wasi/app.wasm`, await parse(`${types}\n)\n`));
+const of = createHash('sha256').update(text).digest('hex'); // a test compares it
+writeFileSync(`${root}/hostabi/wasi/app.wasm`, await parse(`${types}\n  (@custom "of" "${of}")\n)\n`));
 JS
 node "$script" "$dir/node_modules/@bytecodealliance/jco" "$root"
 echo "tools/app-types.sh: wrote $root/hostabi/wasi/app.wasm"

@@ -9,6 +9,9 @@ import (
 	"runner.example/internal/component"
 )
 
+// AppFile is app.wasm.
+var AppFile = appFile
+
 // allFunctions are the implementations by the names of interfaces.
 func allFunctions() map[string]map[string]function {
 	all := maps.Clone(implementations)

@@ -421,17 +421,23 @@ func TestResultsAreWrittenStepByStep(t *testing.T) {
 	}
 }
 
+// stored are interfaces whose functions need a store, which a guest here does not have.
+var stored = []string{"runner:app/rows@1", "runner:app/api-keys@1", "runner:app/sessions@1", "runner:app/jobs@1"}
+
 // FuzzCalls calls functions with any core values, one after the other: the host traps, and never
 // panics in another way.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07"))
+	f.Add([]byte("\x03\x00\x40\x00\x00\x40\x04\x00\x40"))
 	f.Fuzz(func(t *testing.T, program []byte) {
 		g := newGuest(t, hostabi.Limits{})
 		g.program = &hostabi.Program{Root: hostabi.NewRoot(), Args: []string{"a"}, Env: []string{"A=b"}}
 		g.begin(nil)
 		var all []hostabi.Function
 		for _, m := range wasi.Modules() {
-			all = append(all, m.Functions...)
+			if !slices.Contains(stored, m.Name) {
+				all = append(all, m.Functions...)
+			}
 		}
 		next := func() (b byte) {
 			if len(program) > 0 {

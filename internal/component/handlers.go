@@ -26,7 +26,7 @@ func CheckNames(handlers []string, named func(string) bool) error {
 	for _, h := range handlers {
 		key := plain(strings.ReplaceAll(h, "_", ""))
 		if first := used[key]; first != "" && named(h) {
-			return fmt.Errorf("its handler is both %s and %s in the schema: rename one of them", first, h)
+			return fmt.Errorf("has one handler for %s and %s of the schema: rename one of them", first, h)
 		}
 		if named(h) {
 			used[key] = h
@@ -54,11 +54,8 @@ func (l *linker) exportHandler(name string, f *Func) error {
 	enter, allow := l.prologue(f.Lift.Owner), l.allow(f.Lift.Owner)
 	request := f.Type.Params[0].Type
 	for _, handler := range HandlerNames(name) {
-		if handler == exportMemory || strings.HasPrefix(handler, "runner_") {
-			if len(HandlerNames(name)) == 1 {
-				return fmt.Errorf("is not a name for a handler: rename it")
-			}
-			continue
+		if strings.HasPrefix(handler, "runner_") {
+			continue // it has a meaning for the host
 		}
 		const block, address, at = 0, 1, 2 // the locals
 		l.add("", handler, wasm.FuncType{}, []wasm.ValueType{wasm.I64, wasm.I32, wasm.I32}, func(a *assembler) {

@@ -161,7 +161,7 @@ func TestAHandlerOfAComponentHasOneNameInASchema(t *testing.T) {
 		}
 	}
 	err := m.CheckNames(named("countUses", "count_uses"))
-	if err == nil || !strings.Contains(err.Error(), "build/x.wasm: its handler is both countUses and count_uses in the schema") {
+	if err == nil || !strings.Contains(err.Error(), "build/x.wasm: has one handler for countUses and count_uses of the schema") {
 		t.Errorf("both: %v", err)
 	}
 }
