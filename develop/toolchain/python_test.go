@@ -319,6 +319,29 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 	}
 }
 
+// The host denies what needs a request. The error names the line of the author, also of a function with @warm.
+func TestOperationsInTheStartOfPythonAreErrorsThatSayWhatToDo(t *testing.T) {
+	a := newPythonApp(t, map[string]string{})
+	const early = " is not available while the program starts, at module level or in @warm: call it in the handler (handlers/a.py:"
+	for source, want := range map[string]string{
+		"from runner import query\nrows = query(\"Order\").rows()\n":                        "handlers/a.py:2:8: error: runner.HostError: denied: query" + early + "2)",
+		"from runner import fetch, warm\n@warm\ndef w():\n  fetch(\"https://a.example\")\n": "handlers/a.py:4:3: error: runner.HostError: denied: fetch" + early + "4)",
+		"from runner import context\nme = context().auth\n":                                 "handlers/a.py:2:1: error: runner.HostError: denied: context" + early + "2)",
+	} {
+		a.write("handlers/a.py", source+"from runner import handler\n@handler\ndef a(req): return 1\n")
+		if got := a.refused(); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+	}
+	a.log = nil
+	a.write("handlers/a.py", "import urllib.request\nfrom runner import handler\n@handler\ndef a(req): return 1\n"+
+		"try:\n  urllib.request.urlopen(\"https://a.example\")\nexcept OSError as error:\n  print(error)\n")
+	a.build()
+	if want := "GET https://a.example/: fetch" + early + "6)"; len(a.log) != 1 || !strings.Contains(a.log[0], want) {
+		t.Errorf("logged %q, want %q", a.log, want)
+	}
+}
+
 func TestPythonIsRemovedWithItsSources(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",

@@ -28,6 +28,7 @@ def main() -> None:
     sys.path[:] = [APP + "handlers", APP + "packages", *[path for path in sys.path if path not in ("", "/app")], "/app"]
     _standard.install()
     _log.install()
+    _host.starting = True
     try:
         handlers = _load()
     except SystemExit as end:
@@ -40,6 +41,7 @@ def main() -> None:
         traceback.print_exception(error)
         sys.stderr.flush()
         os._exit(1)
+    _host.starting = False
     functions = list(handlers.values())
     names = "\n".join(handlers).encode()
     _standard.end_start()
