@@ -110,6 +110,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
     """A query over the rows R of an entity that the caller may read. Each step gives a new one."""
 
     __slots__ = ()
+    _remedy = "is a query, which has not run: end it with .rows(), .first() or .count()"
     _part = 1
 
     def __init__(self, entity: str) -> None:
@@ -220,6 +221,7 @@ class Lookup(Operation[R], Generic[R]):
 
     __slots__ = ("_args",)
     _part = 2
+    _remedy = "is a get, which has not run: end it with .row()"
 
     def __init__(self, args: dict[str, Any]) -> None:
         self._args = args
@@ -256,6 +258,7 @@ class Aggregation(_Filtered, Operation[list[R]], Generic[R]):
     """Computes groups R over the rows of an entity that the caller may read."""
 
     __slots__ = ()
+    _remedy = "is an aggregate, which has not run: end it with .groups()"
     _part = 1
 
     def __init__(self, entity: str) -> None:
@@ -342,6 +345,7 @@ class Change(_Changing, Generic[R]):
     """A change of rows. run() or rows() does it."""
 
     __slots__ = ()
+    _remedy = "is an update, which has not run: end it with .run() or .rows()"
     _op = "update"
 
     def __init__(self, entity: str, set: Any) -> None:
@@ -361,6 +365,7 @@ class Removal(_Changing):
     """A removal of rows. run() does it."""
 
     __slots__ = ()
+    _remedy = "is a removal, which has not run: end it with .run()"
     _op = "delete"
 
     def __init__(self, entity: str) -> None:

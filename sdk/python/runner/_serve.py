@@ -162,7 +162,7 @@ def _serve(function: Callable[..., Any]) -> None:
         if isinstance(given, CoroutineType):
             given = _web.run(given)
         if given is not _web.ANSWERED:
-            _response.send(given)
+            _response.send(given, function)
     except BaseException as error:
         _query.waiting.clear()
         answer = answer_to(error)
