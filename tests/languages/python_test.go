@@ -424,11 +424,19 @@ func TestPythonsLibraryInAHandler(t *testing.T) {
 		}
 	})
 	t.Run("absent", func(t *testing.T) {
+		const (
+			threads   = "a handler has one thread: run async functions side by side with asyncio.gather, or start a job with jobs.enqueue"
+			sockets   = "a handler has no sockets: send HTTP requests with runner.fetch"
+			processes = "a handler cannot start processes: call another service with runner.fetch, or start a job with jobs.enqueue"
+		)
 		var got map[string]string
 		s.Want(200, &got, "GET", "/absent", "")
 		for name, want := range map[string]string{
-			"thread": "one thread", "listen": "no sockets", "datagram": "no sockets", "raw": "no sockets", "process": "processes",
-			"multiprocessing": "one process", "ctypes": "machine code", "write": "Read-only",
+			"thread": threads, "low thread": threads, "timer": threads,
+			"listen": sockets, "datagram": sockets, "raw": sockets, "name": sockets,
+			"process": "OSError: " + processes, "popen": "OSError: " + processes, "system": processes, "fork": processes, "exec": processes,
+			"pool": "a handler is one process: start jobs", "multiprocessing": "a handler is one process: start jobs",
+			"asks": "AttributeError: module 'os' has no attribute 'nothing'", "ctypes": "machine code", "write": "Read-only",
 		} {
 			if !strings.Contains(got[name], want) {
 				t.Errorf("%s: %q, want %q", name, got[name], want)
