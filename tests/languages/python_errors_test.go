@@ -11,6 +11,7 @@ routes("/", auth: none, rateLimit: none) {
   GET /returns/:what -> returns
   GET /decorated     -> decorated
   GET /waits         -> waits
+  GET /queries       -> queries
 }
 `
 
@@ -40,6 +41,42 @@ func TestAWrongAnswerInPythonNamesTheHandler(t *testing.T) {
 	for path, want := range wants {
 		if !strings.Contains(s.Stderr.String(), `"cause":"`+want) {
 			t.Errorf("%s: the log has no %s", path, want)
+		}
+	}
+}
+
+// A query that is written as in another library is an error that shows the right form.
+func TestAWrongQueryInPythonShowsTheRightForm(t *testing.T) {
+	t.Parallel()
+	s := pythonApp(t, "errors", errorsSchema, "").Serve()
+	const takes = "takes a field's name, an operator and a value: write "
+	const query = "this is a query, which has not run: end it with .rows(), .first() or .count()"
+	number := "TypeError: .where " + takes + `.where("number", "=", value)`
+	var got map[string]string
+	s.Want(200, &got, "GET", "/queries", "")
+	for name, want := range map[string]string{
+		"keyword": number, "one": number, "two": number, "four": number,
+		"dict":      "TypeError: .where " + takes + `.where("total", ">", 10)`,
+		"bool":      "TypeError: .where " + takes + `.where("total", ">", 10)`,
+		"condition": "TypeError: .where " + takes + ".match(…) for a condition of field, and_, or_ or not_",
+		"field":     "TypeError: field " + takes + `field("number", "=", value)`,
+		"match":     `TypeError: a condition is made by field, and_, or_ or not_, and is not a str: write field("total", ">", 10)`,
+		"and":       `TypeError: a condition is made by field, and_, or_ or not_, and is not a str: write field("total", ">", 10)`,
+		"or":        `TypeError: a condition is made by field, and_, or_ or not_, and is not a tuple: write field("total", ">", 10)`,
+		"not":       `TypeError: a condition is made by field, and_, or_ or not_, and is not a bool: write field("total", ">", 10)`,
+		"for":       "TypeError: cannot iterate: " + query,
+		"list":      "TypeError: cannot iterate: this is a get, which has not run: end it with .row()",
+		"groups":    "TypeError: cannot iterate: this is an aggregate, which has not run: end it with .groups()",
+		"changed":   "TypeError: cannot iterate: this is an update, which has not run: end it with .run() or .rows()",
+		"first":     "TypeError: cannot index: " + query,
+		"member":    "TypeError: cannot index: this is a get, which has not run: end it with .row()",
+		"all":       "AttributeError: there is no .all: " + query,
+		"execute":   "AttributeError: there is no .execute: this is a removal, which has not run: end it with .run()",
+		"names":     "[]",
+		"copied":    "True",
+	} {
+		if got[name] != want {
+			t.Errorf("%s: %s, want %s", name, got[name], want)
 		}
 	}
 }
