@@ -342,6 +342,45 @@ func TestOperationsInTheStartOfPythonAreErrorsThatSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A path of warm that fails in the start is refused or a warning, with the path, the error and its lines.
+func TestWhatWarmNamesAndFailsIsTold(t *testing.T) {
+	const apps = `from runner import asgi, query, wsgi
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/raises":
+        raise KeyError("no")
+    try:
+        query("Order").rows()
+    except Exception:
+        start_response("503 Service Unavailable", [])
+    else:
+        start_response("200 OK", [])
+    return []
+
+async def later(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 500})
+        await send({"type": "http.response.body"})
+
+`
+	a := newPythonApp(t, map[string]string{"handlers/a.py": apps + "say_hello = wsgi(app, warm=(\"/a\", \"/rows?x=1\"))\nclose_month = asgi(later, warm=\"/b\")\n"})
+	a.build()
+	got := strings.Join(a.log, "\n")
+	for _, want := range []string{
+		"GET /a, which warm names, answers 503 in the start, so what it prepares is missing: runner.HostError: denied: query is not available while the program starts",
+		"GET /rows?x=1, which warm names, answers 503 in the start", "    at app (handlers/a.py:7:9)",
+		"GET /b, which warm names, answers 500 in the start",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+	}
+	a.write("handlers/a.py", apps+"say_hello = wsgi(app, warm=\"/raises\")\n")
+	if got, want := a.refused(), "handlers/a.py:5:9: error: RuntimeError: GET /raises, which warm names, fails in the start: KeyError: 'no'"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
 func TestPythonIsRemovedWithItsSources(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",
