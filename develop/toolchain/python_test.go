@@ -381,6 +381,28 @@ async def later(scope, receive, send):
 	}
 }
 
+// The event loop of an app without async handlers is that of the host too.
+func TestAPlainHandlerOfPythonRunsCoroutines(t *testing.T) {
+	a := newPythonApp(t, map[string]string{"handlers/a.py": `import asyncio
+from runner import handler
+
+async def double(n):
+    await asyncio.sleep(0.001)
+    return 2 * n
+
+async def both():
+    return await asyncio.gather(double(1), double(2))
+
+@handler
+def say_hello(req):
+    return [asyncio.run(both()), asyncio.run(double(3))]
+`})
+	a.build()
+	if got := a.ask("sayHello"); got.Body != "[[2,4],6]" {
+		t.Errorf("answers %+v", got)
+	}
+}
+
 func TestPythonIsRemovedWithItsSources(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",

@@ -101,6 +101,14 @@ def _anyio(module: types.ModuleType) -> None:
 _CHANGED["anyio._backends._asyncio"] = _anyio
 
 
+def _asyncio(module: types.ModuleType) -> None:
+    """asyncio.run in a handler that is not async: its event loop is that of the host."""
+    from . import aio  # sets it
+
+
+_CHANGED["asyncio"] = _asyncio
+
+
 def _requests(module: types.ModuleType) -> None:
     """The files of certificates, which requests looks for before it connects: the host has its own."""
     module.HTTPAdapter.cert_verify = lambda *args, **named: None  # type: ignore[attr-defined]
