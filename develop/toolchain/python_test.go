@@ -449,10 +449,52 @@ func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 	a.write("python_packages/numpy/core.pyd", "MZ")
-	a.write("python_packages/odd/lib.so.1", "\x7fELF")
-	if got, want := strings.Join(a.refused()[:2], "\n"), "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array\n"+
-		"python_packages/odd/lib.so.1: error: package odd has machine code, which a sandbox cannot run: use a package of Python alone"; got != want {
+	if got, want := a.refused()[0], "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array"; got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// Packages of Debian have no list of their files. What is not known to need its machine code is left to the start.
+func TestMachineCodeThatNothingNeedsIsLeftOutWithOneWarning(t *testing.T) {
+	const handler = "from runner import handler\n@handler\ndef a(req):\n  return [yaml.name, pyrsistent.name, odd.name]\n@handler\ndef late(req):\n  import odd._fast\n"
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py":                    "import yaml, pyrsistent, odd\n" + handler,
+		"python_packages/yaml/__init__.py": "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/pyrsistent/__init__.py": "try:\n    import pvectorc\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/odd/__init__.py": "name = \"odd\"\n", "python_packages/odd/_fast.abi3.so": "\x7fELF", "python_packages/odd/_more.so": "\x7fELF", "python_packages/odd.libs/libx.so.1": "\x7fELF",
+	})
+	_, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings == nil {
+		t.Fatal(warnings, err)
+	}
+	var got []string
+	for _, d := range warnings.List.Sorted() {
+		got = append(got, d.String())
+	}
+	if want := []string{
+		"python_packages/odd.libs/libx.so.1: warning: package odd is built without its machine code, which a sandbox cannot run: what needs it is an error when it is imported",
+		"python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so: warning: package pvectorc runs without its machine code, which a sandbox cannot run: it is slower",
+		"python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so: warning: package yaml runs without its machine code, which a sandbox cannot run: it is slower",
+	}; !slices.Equal(got, want) {
+		t.Errorf("warned\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := a.ask("a"); got.Body != `["pure","pure","odd"]` {
+		t.Errorf("answers %+v", got)
+	}
+	const needs = ": it is machine code of the package odd, which a sandbox cannot run: use a package of Python alone"
+	if got := a.ask("late"); !strings.Contains(got.Log, "ModuleNotFoundError: No module named 'odd._fast'"+needs) {
+		t.Errorf("logs %+v", got)
+	}
+	for source, want := range map[string]string{
+		"import odd._fast\n":        "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._fast'" + needs,
+		"from odd import _more\n":   "handlers/a.py:1:1: error: ImportError: cannot import name '_more' from 'odd' (/app/packages/odd/__init__.py)" + needs,
+		"from odd import nothing\n": "handlers/a.py:1:1: error: ImportError: cannot import name 'nothing' from 'odd' (/app/packages/odd/__init__.py)",
+		"import odd._other\n":       "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._other'",
+	} {
+		a.write("handlers/a.py", source+handler)
+		if got := a.refused(); got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got[0], want)
+		}
 	}
 }
 

@@ -281,12 +281,26 @@ def _title(error: BaseException) -> str:
         text = str(error)
     except BaseException:
         text = "its text cannot be made"
+    if isinstance(error, ImportError):
+        text += _of_machine_code(error)
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{error.msg} ({error.filename.removeprefix(APP)}:{error.lineno}:{error.offset})"
     return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
+
+
+def _of_machine_code(error: ImportError) -> str:
+    """What to append to an error about a module of machine code that the build has left out."""
+    import json
+
+    try:
+        with open(APP + "machine_code.json", encoding="utf-8") as file:
+            package = json.load(file).get(f"{error.name}.{error.name_from}" if error.name_from else error.name)
+    except OSError:
+        return ""
+    return f": it is machine code of the package {package}, which a sandbox cannot run: use a package of Python alone" if package else ""
 
 
 def _file(name: str) -> str:
