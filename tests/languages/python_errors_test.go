@@ -1,8 +1,11 @@
 package languages_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"runner.example/tests/harness"
 )
 
 const errorsSchema = `app errors
@@ -77,6 +80,58 @@ func TestAWrongQueryInPythonShowsTheRightForm(t *testing.T) {
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %s, want %s", name, got[name], want)
+		}
+	}
+}
+
+// runner dev prints what runner build prints: at its start, and after each save.
+func TestTheDevelopmentServerReportsAStartOfPythonAsABuildDoes(t *testing.T) {
+	t.Parallel()
+	harness.NeedPatches(t)
+	a := harness.NewApp(t, "app n\nroutes(\"/\", auth: none, rateLimit: none) { GET /a -> list_orders }\n", "")
+	const serves = "from runner import handler\n@handler\ndef list_orders(req): return \"one\"\n"
+	a.Write("handlers/a.py", "import random\nrandom.Random()\n"+serves)
+	a.Write("python_packages/quick.py", "")
+	a.Write("python_packages/quick.so", "")
+	const slower = `python_packages/quick\.so: warning: package quick runs without its machine code`
+	s := a.Start("dev")
+	s.WaitForOutput(`(?s)` + slower + `.*log: RuntimeWarning: random\.Random\(\) .*serving 1 route`)
+	for _, save := range []struct{ source, says string }{
+		{"from runner import query\n\nquery(\"Order\").rows()\n", `(?s)log:  *query\("Order"\)\.rows\(\).*handlers/a\.py:3:1: error: runner\.HostError: denied: query is not available ` +
+			`while the program starts[^\n]*\n +3 \| query\("Order"\)\.rows\(\)\n[^\n]*\n[^\n]*error: the handlers cannot be built: 1 error`},
+		{"import absent\n", `handlers/a\.py:1:1: error: ModuleNotFoundError: No module named 'absent': name its package in handlers/requirements\.txt`},
+		{"from runner import handler\n@handler\ndef other(req): return 1\n\ndef list_orders(req): return 1\n",
+			`app\.schema:2:\d+: error\[E419\]: no handler named "list_orders": handlers/a\.py:5: list_orders has no @handler: add it above the function`},
+		{"def list_orders(req): return 1\n", `handlers: error: ImportError: handlers/a\.py:1: list_orders has no @handler: add it above the function`},
+		{"import re\nre.compile(\"\\d\")\n" + serves, `handlers/a\.py:2:1: warning: invalid escape sequence '\\d'`},
+	} {
+		before := len(s.Stderr.String())
+		a.Write("handlers/a.py", save.source)
+		said := regexp.MustCompile(save.says)
+		s.WaitUntil(save.says, func() bool { return said.MatchString(s.Stderr.String()[before:]) })
+		if log := s.Stderr.String()[before:]; !regexp.MustCompile(slower).MatchString(log) || strings.Contains(log, "its last log lines") {
+			t.Errorf("%q: the log is %s", save.source, log)
+		}
+	}
+	s.WaitForBody("/a", "one")
+}
+
+// A function that the schema names and that has no @handler is named by each command.
+func TestAFunctionOfPythonWithoutHandlerIsNamed(t *testing.T) {
+	t.Parallel()
+	harness.NeedPatches(t)
+	a := harness.NewApp(t, "app n\njobs { sendReceipt() }\nroutes(\"/\", auth: none, rateLimit: none) {\n  GET /a -> listOrders\n  GET /b -> absent\n}\n", "")
+	a.Write("handlers/shop.py", "from runner import handler\n@handler\ndef other(req): return 1\n\n\nasync def list_orders(req):\n  return 1\n\ndef send_receipt (req): pass\n")
+	for _, command := range [][]string{{"build"}, {"check", "--modules"}} {
+		got := a.Run(command...)
+		for _, want := range []string{
+			`error[E419]: no handler named "listOrders": handlers/shop.py:6: list_orders has no @handler: add it above the function`,
+			`error[E419]: no job named "sendReceipt": handlers/shop.py:9: send_receipt has no @handler: add it above the function`,
+			`error[E419]: no handler named "absent": export a function of that name from handlers/`,
+		} {
+			if said := got.Stdout + got.Stderr; got.Status != 3 || !strings.Contains(said, want) {
+				t.Errorf("%v: %d %s, want %s", command, got.Status, said, want)
+			}
 		}
 	}
 }

@@ -7,7 +7,7 @@ import importlib
 import os
 import re
 import sys
-from types import CoroutineType, TracebackType
+from types import CoroutineType, FunctionType, TracebackType
 from typing import Any, Callable, NoReturn
 
 from . import _handlers, _host, _log, _query, _request, _response, _standard, _values, _web
@@ -116,6 +116,11 @@ def _load() -> dict[str, Callable[..., Any]]:
                 _handlers._add(name, value)
     handlers = _handlers.named(_values.schema.get("handlers", []))
     if not handlers:
+        known = _values.schema.get("handlers", [])
+        for module in stems:
+            for name, value in vars(sys.modules[module]).items():
+                if isinstance(value, FunctionType) and value.__module__ == module and (name in known or _handlers.camel(name) in known):
+                    raise ImportError(f"{_handlers._place(value)}: {name} has no @handler: add it above the function")
         raise ImportError("no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)")
     for function in _handlers.warm_ups:
         result = function()
