@@ -281,6 +281,18 @@ _FRAME = re.compile("\n(?= *at )")
 _MOST = 4200
 
 
+def _of_machine_code(error: ImportError) -> str:
+    """What to append to an error about a module of machine code that the build has left out."""
+    import json
+
+    try:
+        with open(APP + "machine_code.json", encoding="utf-8") as file:
+            package = json.load(file).get(f"{error.name}.{error.name_from}" if error.name_from else error.name)
+    except OSError:
+        return ""
+    return f": it is machine code of the package {package}, which a sandbox cannot run: use a package of Python alone" if package else ""
+
+
 def _title(error: BaseException) -> str:
     try:
         text = str(error)
@@ -294,18 +306,6 @@ def _title(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         text = f"{error.msg} ({error.filename.removeprefix(APP)}:{error.lineno}:{error.offset})"
     return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
-
-
-def _of_machine_code(error: ImportError) -> str:
-    """What to append to an error about a module of machine code that the build has left out."""
-    import json
-
-    try:
-        with open(APP + "machine_code.json", encoding="utf-8") as file:
-            package = json.load(file).get(f"{error.name}.{error.name_from}" if error.name_from else error.name)
-    except OSError:
-        return ""
-    return f": it is machine code of the package {package}, which a sandbox cannot run: use a package of Python alone" if package else ""
 
 
 def _file(name: str) -> str:
