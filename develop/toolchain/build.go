@@ -110,6 +110,16 @@ type DiagnosticsError struct {
 
 func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
 
+// PythonStarted returns the lines of a start of the module of handlers in Python to print, and the errors in its sources
+// that have ended it, as Build does. err is the error of its activation, or nil. If it has another cause, wrong is nil.
+func PythonStarted(dir string, log []python.Line, err error) (shown []python.Line, wrong *DiagnosticsError) {
+	shown, list := python.Started(log, err)
+	if list != nil {
+		wrong = &DiagnosticsError{List: list, Sources: sources(dir, list)}
+	}
+	return shown, wrong
+}
+
 // ErrNothing means that the app has no sources to build.
 var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js, no *.py and no directory with " + markers())
 
