@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
@@ -84,6 +85,9 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 		var unbound diag.List
 		// Without a schema, the modules can still be checked.
 		unbound, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
+		if s != nil {
+			python.ExplainUnbound(a.Dir, s, unbound)
+		}
 		found.Append(unbound)
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {

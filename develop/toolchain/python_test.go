@@ -319,6 +319,90 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 	}
 }
 
+// The host denies what needs a request. The error names the line of the author, also of a function with @warm.
+func TestOperationsInTheStartOfPythonAreErrorsThatSayWhatToDo(t *testing.T) {
+	a := newPythonApp(t, map[string]string{})
+	const early = " is not available while the program starts, at module level or in @warm: call it in the handler (handlers/a.py:"
+	for source, want := range map[string]string{
+		"from runner import query\nrows = query(\"Order\").rows()\n":                        "handlers/a.py:2:8: error: runner.HostError: denied: query" + early + "2)",
+		"from runner import fetch, warm\n@warm\ndef w():\n  fetch(\"https://a.example\")\n": "handlers/a.py:4:3: error: runner.HostError: denied: fetch" + early + "4)",
+		"from runner import context\nme = context().auth\n":                                 "handlers/a.py:2:1: error: runner.HostError: denied: context" + early + "2)",
+	} {
+		a.write("handlers/a.py", source+"from runner import handler\n@handler\ndef a(req): return 1\n")
+		if got := a.refused(); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+	}
+	a.log = nil
+	a.write("handlers/a.py", "import urllib.request\nfrom runner import handler\n@handler\ndef a(req): return 1\n"+
+		"try:\n  urllib.request.urlopen(\"https://a.example\")\nexcept OSError as error:\n  print(error)\n")
+	a.build()
+	if want := "GET https://a.example/: fetch" + early + "6)"; len(a.log) != 1 || !strings.Contains(a.log[0], want) {
+		t.Errorf("logged %q, want %q", a.log, want)
+	}
+}
+
+// A path of warm that fails in the start is refused or a warning, with the path, the error and its lines.
+func TestWhatWarmNamesAndFailsIsTold(t *testing.T) {
+	const apps = `from runner import asgi, query, wsgi
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/raises":
+        raise KeyError("no")
+    try:
+        query("Order").rows()
+    except Exception:
+        start_response("503 Service Unavailable", [])
+    else:
+        start_response("200 OK", [])
+    return []
+
+async def later(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 500})
+        await send({"type": "http.response.body"})
+
+`
+	a := newPythonApp(t, map[string]string{"handlers/a.py": apps + "say_hello = wsgi(app, warm=(\"/a\", \"/rows?x=1\"))\nclose_month = asgi(later, warm=\"/b\")\n"})
+	a.build()
+	got := strings.Join(a.log, "\n")
+	for _, want := range []string{
+		"GET /a, which warm names, answers 503 in the start, so what it prepares is missing: runner.HostError: denied: query is not available while the program starts",
+		"GET /rows?x=1, which warm names, answers 503 in the start", "    at app (handlers/a.py:7:9)",
+		"GET /b, which warm names, answers 500 in the start",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+	}
+	a.write("handlers/a.py", apps+"say_hello = wsgi(app, warm=\"/raises\")\n")
+	if got, want := a.refused(), "handlers/a.py:5:9: error: RuntimeError: GET /raises, which warm names, fails in the start: KeyError: 'no'"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// The event loop of an app without async handlers is that of the host too.
+func TestAPlainHandlerOfPythonRunsCoroutines(t *testing.T) {
+	a := newPythonApp(t, map[string]string{"handlers/a.py": `import asyncio
+from runner import handler
+
+async def double(n):
+    await asyncio.sleep(0.001)
+    return 2 * n
+
+async def both():
+    return await asyncio.gather(double(1), double(2))
+
+@handler
+def say_hello(req):
+    return [asyncio.run(both()), asyncio.run(double(3))]
+`})
+	a.build()
+	if got := a.ask("sayHello"); got.Body != "[[2,4],6]" {
+		t.Errorf("answers %+v", got)
+	}
+}
+
 func TestPythonIsRemovedWithItsSources(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",
@@ -365,10 +449,52 @@ func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 	a.write("python_packages/numpy/core.pyd", "MZ")
-	a.write("python_packages/odd/lib.so.1", "\x7fELF")
-	if got, want := strings.Join(a.refused()[:2], "\n"), "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array\n"+
-		"python_packages/odd/lib.so.1: error: package odd has machine code, which a sandbox cannot run: use a package of Python alone"; got != want {
+	if got, want := a.refused()[0], "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array"; got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// Packages of Debian have no list of their files. What is not known to need its machine code is left to the start.
+func TestMachineCodeThatNothingNeedsIsLeftOutWithOneWarning(t *testing.T) {
+	const handler = "from runner import handler\n@handler\ndef a(req):\n  return [yaml.name, pyrsistent.name, odd.name]\n@handler\ndef late(req):\n  import odd._fast\n"
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py":                    "import yaml, pyrsistent, odd\n" + handler,
+		"python_packages/yaml/__init__.py": "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/pyrsistent/__init__.py": "try:\n    import pvectorc\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/odd/__init__.py": "name = \"odd\"\n", "python_packages/odd/_fast.abi3.so": "\x7fELF", "python_packages/odd/_more.so": "\x7fELF", "python_packages/odd.libs/libx.so.1": "\x7fELF",
+	})
+	_, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings == nil {
+		t.Fatal(warnings, err)
+	}
+	var got []string
+	for _, d := range warnings.List.Sorted() {
+		got = append(got, d.String())
+	}
+	if want := []string{
+		"python_packages/odd.libs/libx.so.1: warning: package odd is built without its machine code, which a sandbox cannot run: what needs it is an error when it is imported",
+		"python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so: warning: package pvectorc runs without its machine code, which a sandbox cannot run: it is slower",
+		"python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so: warning: package yaml runs without its machine code, which a sandbox cannot run: it is slower",
+	}; !slices.Equal(got, want) {
+		t.Errorf("warned\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := a.ask("a"); got.Body != `["pure","pure","odd"]` {
+		t.Errorf("answers %+v", got)
+	}
+	const needs = ": it is machine code of the package odd, which a sandbox cannot run: use a package of Python alone"
+	if got := a.ask("late"); !strings.Contains(got.Log, "ModuleNotFoundError: No module named 'odd._fast'"+needs) {
+		t.Errorf("logs %+v", got)
+	}
+	for source, want := range map[string]string{
+		"import odd._fast\n":        "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._fast'" + needs,
+		"from odd import _more\n":   "handlers/a.py:1:1: error: ImportError: cannot import name '_more' from 'odd' (/app/packages/odd/__init__.py)" + needs,
+		"from odd import nothing\n": "handlers/a.py:1:1: error: ImportError: cannot import name 'nothing' from 'odd' (/app/packages/odd/__init__.py)",
+		"import odd._other\n":       "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._other'",
+	} {
+		a.write("handlers/a.py", source+handler)
+		if got := a.refused(); got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got[0], want)
+		}
 	}
 }
 

@@ -161,9 +161,9 @@ func lender(resource string) hostabi.Function {
 }
 
 // resourceNew has the parameters (instance, type, representation) and returns a handle.
-func resourceNew(c *hostabi.Call, _ api.Memory, core []uint64) {
+func resourceNew(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
-	r.leave()
+	r.enter(m)
 	r.switchTo(uint32(core[0]))
 	core[0] = uint64(r.add(ownResource{uint32(core[1]), uint32(core[2])}, 0))
 }
@@ -177,9 +177,9 @@ func resourceRep(c *hostabi.Call, _ api.Memory, core []uint64) {
 }
 
 // resourceDrop is (instance, type, handle) -> the representation and 1<<32, if a destructor is to run.
-func resourceDrop(c *hostabi.Call, _ api.Memory, core []uint64) {
+func resourceDrop(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
-	r.leave()
+	r.enter(m)
 	r.switchTo(uint32(core[0]))
 	h, typ := uint32(core[2]), uint32(core[1])
 	e, o := r.own(h, typ)

@@ -23,6 +23,8 @@ type run struct {
 	result      *canon.Lowered   // blocks of the last result that the guest must allocate
 	asked       bool             // it knows which block is the next
 	http        exchange
+	task        task
+	memory      api.Memory // of the guest, while it calls the host
 }
 
 // resource is what a handle stands for. kind is its name in WIT.
@@ -182,8 +184,9 @@ func take[T resource](r *run, h any) T {
 	return r.remove(h.(uint32), t.kind()).(T)
 }
 
-// leave is called when the guest calls the host, which it may not do while it allocates.
-func (r *run) leave() {
+// enter is called when the guest calls the host, which it may not do while it allocates.
+func (r *run) enter(m api.Memory) {
+	r.memory = m
 	if r.result != nil {
 		r.call.Trap("the component calls the host while it allocates memory for a result")
 	}
@@ -192,7 +195,7 @@ func (r *run) leave() {
 // protocol are the functions of the module "component".
 func protocol() []hostabi.Function {
 	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
-	return []hostabi.Function{
+	return append(builtins(), []hostabi.Function{
 		{Name: "allocate", Params: i32, Results: i64, Fn: hostabi.Bind(true, allocate)},
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
@@ -206,7 +209,9 @@ func protocol() []hostabi.Function {
 		{Name: "resource_drop", Params: i32s(3), Results: i64, Fn: hostabi.Bind(true, resourceDrop)},
 		{Name: "resource_move", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceMove)},
 		{Name: "resource_lend", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceLend)},
-	}
+		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.Bind(true, endHandler)},
+	}...)
 }
 
 func i32s(n int) []api.ValueType { return slices.Repeat([]api.ValueType{api.ValueTypeI32}, n) }

@@ -9,8 +9,8 @@ import (
 
 // LinkExports is Link with the functions that the component exports, by their names, instead of those that answer
 // requests.
-func (p *Plan) LinkExports(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
-	l, err := newLinker(p, check, func(*Export) bool { return true })
+func (p *Plan) LinkExports(limits wasm.Limits, host *Host) ([]byte, error) {
+	l, err := newLinker(p, host, func(*Export) bool { return true })
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (p *Plan) LinkExports(limits wasm.Limits, check func(*Import) error) ([]byt
 // LinkCanons returns the plan's modules and the functions that its canonical definitions become, which are exported
 // by their numbers.
 func (p *Plan) LinkCanons(limits wasm.Limits) ([]byte, error) {
-	l, err := newLinker(p, func(*Import) error { return nil }, func(*Export) bool { return true })
+	l, err := newLinker(p, &Host{}, func(*Export) bool { return true })
 	if err != nil {
 		return nil, err
 	}

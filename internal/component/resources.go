@@ -213,7 +213,7 @@ func (l *linker) guarded(c *Canon, host string) string {
 
 // hostResource imports a function of the host for one of its resources.
 func (l *linker) hostResource(i *Import, prefix string, t wasm.FuncType) (string, error) {
-	if err := l.check(i); err != nil {
+	if err := l.host.Check(i); err != nil {
 		return "", err
 	}
 	return l.hostFunction(HostInterface(i.Interface), prefix+i.Name, t)

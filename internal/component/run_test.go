@@ -25,7 +25,7 @@ func runComponent(t testing.TB, file []byte) (result uint32, trap error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World()).Check)
+	module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(nil, wasi.World()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func FuzzLink(f *testing.F) {
 		if err != nil {
 			return
 		}
-		module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(wasi.World()).Check)
+		module, err := plan.LinkExports(wasm.DefaultLimits(), component.NewHost(nil, wasi.World()))
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Fatalf("the error has several lines: %v", err)

@@ -13,10 +13,13 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// counterComponent returns testdata/component/counter.wasm, which make.mjs makes.
-func counterComponent(t testing.TB) []byte {
+// counterComponent returns testdata/component/counter.wasm.
+func counterComponent(t testing.TB) []byte { return componentFile(t, "counter") }
+
+// componentFile returns a component of testdata/component, which make.mjs makes.
+func componentFile(t testing.TB, name string) []byte {
 	t.Helper()
-	file, err := os.ReadFile("testdata/component/counter.wasm")
+	file, err := os.ReadFile("testdata/component/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

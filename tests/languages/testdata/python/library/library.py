@@ -1,5 +1,6 @@
 """What of Python's library, and of packages for HTTP, works in another way in a handler."""
 
+import _thread
 import asyncio
 import concurrent.futures
 import datetime
@@ -104,6 +105,15 @@ def absent(req: Request):
         "datagram": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
         "raw": raw,
         "process": lambda: subprocess.run(["ls"]),
+        "popen": lambda: os.popen("ls"),
+        "system": lambda: os.system("ls"),
+        "fork": lambda: os.fork(),
+        "exec": lambda: os.execv("/bin/ls", ["ls"]),
+        "low thread": lambda: _thread.start_new_thread(print, ()),
+        "timer": lambda: threading.Timer(1, print).start(),
+        "name": lambda: socket.gethostbyname("a.example"),
+        "pool": lambda: concurrent.futures.ProcessPoolExecutor(),
+        "asks": lambda: hasattr(os, "fork") or os.nothing,
         "multiprocessing": lambda: __import__("multiprocessing"),
         "ctypes": lambda: __import__("ctypes"),
         "write": lambda: open("/app/x", "w"),
