@@ -287,22 +287,33 @@ def _title(error: BaseException) -> str:
     return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
 
 
+# The directory of Python's library, also of another build, whose bytecode has the place where it was built.
+_LIBRARY = re.compile("/.*/(?:lib/python3[.][0-9]+|Lib)/")
+
+
 def _file(name: str) -> str:
-    """The name of a file as its author knows it. Those of Python's library have the place where it was built."""
-    _, library, rest = name.rpartition("/Lib/")
-    return f"python/{rest}" if library else name.removeprefix(APP)
+    """The name of a file as its author knows it."""
+    library = _LIBRARY.match(name)
+    return f"python/{name[library.end():]}" if library else name.removeprefix(APP)
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    frames = []
+    traces, omitted = [], False
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
-            positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
-            column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
-            file = _file(code.co_filename)
-            frames.append(f"    at {code.co_qualname} ({file}:{trace.tb_lineno}{column})")
+        if not trace.tb_frame.f_code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
+            traces.append(trace)
+            if len(traces) > 60:  # of a deep recursion, which may have a hundred thousand
+                del traces[20:-30]
+                omitted = True
         trace = trace.tb_next
-    if len(frames) > 60:  # of a deep recursion
+    frames = [_frame(trace) for trace in traces]
+    if omitted:
         frames[20:-30] = ["    at … (…)"]
     return frames[::-1]
+
+
+def _frame(trace: TracebackType) -> str:
+    code = trace.tb_frame.f_code
+    positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
+    column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
+    return f"    at {code.co_qualname} ({_file(code.co_filename)}:{trace.tb_lineno}{column})"
