@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Makes develop/toolchain/python/engine/python.wasm.gz from sources: CPython for WASI with its standard library in the
-# file. README.md says what it needs and what is in the file. Usage: tools/cpython/build.sh [directory for the build]
+# file. README.md says what it needs and what is in the file.
 set -euo pipefail
+[ $# -gt 0 ] || { echo "usage: tools/cpython/build.sh <directory for the build> [step]" >&2; exit 2; }
+build=$(realpath -m "$1")
 cd "$(dirname "$0")"
 here=$PWD
 . ../get.sh
-build=${1:-$(mktemp -d)}
 engine=../../develop/toolchain/python/engine
 
 # What is built: source packages of Debian trixie, by their files.
@@ -98,8 +99,6 @@ libraries() {
 wasi() {
   mkdir -p "$build/wasi"
   cd "$build/wasi"
-  cat > Setup.local <<'SETUP'
-SETUP
   CONFIG_SITE=../src/python/Tools/wasm/config.site-wasm32-wasi PKG_CONFIG=false \
     CC="clang-22 ${target[*]}" CPP="clang-22 ${target[*]} -E" AR=llvm-ar ARFLAGS=rcsD RANLIB=llvm-ranlib CFLAGS="-g0 -ffile-prefix-map=$build=. -DSIZEOF_PTHREAD_T=4" \
     OPT="-DNDEBUG -O3" LDFLAGS="-L$build/lib" \

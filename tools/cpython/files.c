@@ -11,7 +11,7 @@
 
 #include "library.h" // LIBRARY_PATH, LIBRARY_TIME, entries
 
-__attribute__((import_module("library"), import_name("read"))) void library_read(void *to, uint32_t from, uint32_t n);
+__attribute__((import_module("library"), import_name("library.read"))) void library_read(void *to, uint32_t from, uint32_t n);
 
 // Descriptors from FIRST on are files of the library; FIRST itself is its root directory.
 enum { FIRST = 1 << 20, OPEN = 128, PATH = 512 };

@@ -2,7 +2,7 @@
 
 Usage: python library.py <source's Lib> <_sysconfigdata> <output directory>
 
-library.wasm exports read(to, from, n), which copies bytes of a passive data segment to the memory that it imports.
+library.wasm exports library.read(to, from, n), which copies bytes of a passive data segment to the memory that it imports.
 The library is bytecode without sources: x.pyc in the place of x.py.
 """
 
@@ -52,14 +52,14 @@ def text(s):
 
 
 def module(data):
-    """(module (type (func (param i32 i32 i32))) (import "python" "memory" (memory 0)) (func (export "read") …) (data …))"""
+    """(module (type (func (param i32 i32 i32))) (import "python" "memory" (memory 0)) (func (export "library.read") …) (data …))"""
     body = b"\x00\x20\x00\x20\x01\x20\x02\xfc\x08\x00\x00\x0b"  # local.get 0, 1, 2; memory.init 0; end
     return b"".join([
         b"\0asm\1\0\0\0",
         section(1, b"\x60\x03\x7f\x7f\x7f\x00"),
         section(2, text("python") + text("memory") + b"\x02\x00\x00"),
         section(3, b"\x00"),
-        section(7, text("read") + b"\x00\x00"),
+        section(7, text("library.read") + b"\x00\x00"),  # not a name that a handler can have
         b"\x0c\x01\x01",  # one data segment
         section(10, leb(len(body)) + body),
         section(11, b"\x01" + leb(len(data)) + data),  # passive
