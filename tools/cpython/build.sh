@@ -40,7 +40,7 @@ fetch() {
 }
 
 # unpack unpacks them, and applies Debian's fixes to CPython: its *.patch are upstream's own, and its *.diff fit Python
-# to Debian.
+# to Debian. Then come the patches here.
 unpack() {
   local archive name
   mkdir -p "$build/src"
@@ -54,6 +54,7 @@ unpack() {
   grep '^[^#].*\.patch$' debian/patches/series | while read -r name; do
     patch -d python -p1 -s -N --no-backup-if-mismatch < "debian/patches/$name"
   done
+  for name in "$here"/patches/*.patch; do patch -d python -p1 -s -N --no-backup-if-mismatch < "$name"; done
   cd "$here"
 }
 

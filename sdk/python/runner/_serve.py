@@ -297,16 +297,24 @@ def _file(name: str) -> str:
     return f"python/{name[library.end():]}" if library else name.removeprefix(APP)
 
 
+# Files whose frames are not shown.
+_HIDDEN = (APP + "runner/", APP + "__main__", "<frozen")
+
+
 def _frames(trace: TracebackType | None) -> list[str]:
-    traces, omitted = [], False
+    traces: list[TracebackType] = []
+    omitted = False
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
-            traces.append(trace)
-            if len(traces) > 60:  # of a deep recursion, which may have a hundred thousand
-                del traces[20:-30]
-                omitted = True
+        traces.append(trace)
+        if len(traces) > 2000:  # of a deep recursion, which may have a hundred thousand
+            del traces[500:-500]
+            omitted = True
         trace = trace.tb_next
-    frames = [_frame(trace) for trace in traces]
+    traces = [t for t in traces if not t.tb_frame.f_code.co_filename.startswith(_HIDDEN)]
+    if len(traces) > 60:
+        del traces[20:-30]
+        omitted = True
+    frames = [_frame(t) for t in traces]
     if omitted:
         frames[20:-30] = ["    at … (…)"]
     return frames[::-1]
