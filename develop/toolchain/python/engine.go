@@ -12,7 +12,7 @@ import (
 
 // engineDigest is the SHA-256 of python.wasm, which engine/python.wasm.gz has. tools/cpython/build.sh makes the file and
 // writes this line.
-const engineDigest = "b716c10701c5557c209ece798fe320c481b7f234c10b7ac1dc3bc0bb657073ba"
+const engineDigest = "88d2216b3d8736ba76739ff3c549f19a0417a5bb983e3a33e4ffacae1d7027fc"
 
 // engineFiles has the interpreter and the licence notices.
 //
