@@ -171,15 +171,15 @@ func TestPythonIsBuiltWithItsPackagesAndBytecode(t *testing.T) {
 			own = append(own, f.Path)
 		}
 	}
-	if got, want := strings.Join(own, " "), "LICENSE __main__.py __pycache__/__main__.cpython-312.pyc "+
-		"handlers/__pycache__/greeting.cpython-312.pyc handlers/greeting.py handlers/static/a.js handlers/texts/__pycache__/words.cpython-312.pyc "+
-		"handlers/texts/end.txt handlers/texts/words.py packages/__pycache__/there.cpython-312.pyc packages/old/for_python_2.py "+
+	if got, want := strings.Join(own, " "), "LICENSE __main__.py __pycache__/__main__.cpython-313.pyc "+
+		"handlers/__pycache__/greeting.cpython-313.pyc handlers/greeting.py handlers/static/a.js handlers/texts/__pycache__/words.cpython-313.pyc "+
+		"handlers/texts/end.txt handlers/texts/words.py packages/__pycache__/there.cpython-313.pyc packages/old/for_python_2.py "+
 		"packages/there-1.0.dist-info/RECORD packages/there.py schema.json"; got != want {
 		t.Errorf("the module has\n%s, want\n%s", got, want)
 	}
-	bytecode, err := a.files().ReadFile("handlers/__pycache__/greeting.cpython-312.pyc")
-	if err != nil || !bytes.HasPrefix(bytecode, []byte("\xcb\x0d\x0d\x0a\x01\x00\x00\x00")) || !bytes.Contains(bytecode, []byte("/app/handlers/greeting.py")) {
-		t.Errorf("the bytecode is %.40q, %v", bytecode, err) // of Python 3.12, not compared with its source
+	bytecode, err := a.files().ReadFile("handlers/__pycache__/greeting.cpython-313.pyc")
+	if err != nil || !bytes.HasPrefix(bytecode, []byte("\xf3\x0d\x0d\x0a\x01\x00\x00\x00")) || !bytes.Contains(bytecode, []byte("/app/handlers/greeting.py")) {
+		t.Errorf("the bytecode is %.40q, %v", bytecode, err) // of Python 3.13, not compared with its source
 	}
 	if got := a.ask("sayHello"); got.Body != `{"text":"hello ada!","from":"there"}` {
 		t.Errorf("answers %+v", got)
@@ -437,8 +437,8 @@ func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py":                                 "import yaml, quick\nfrom runner import handler\n@handler\ndef a(req): return [yaml.name, quick.name]\n",
 		"python_packages/yaml/__init__.py":              "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n",
-		"python_packages/yaml/_yaml.cpython-312-x86.so": "\x7fELF", "python_packages/PyYAML-6.0.dist-info/RECORD": "yaml/__init__.py,,\nyaml/_yaml.cpython-312-x86.so,,\n",
-		"python_packages/quick.py": "name = \"quick\"\n", "python_packages/quick.cpython-312-x86.so": "\x7fELF",
+		"python_packages/yaml/_yaml.cpython-313-x86.so": "\x7fELF", "python_packages/PyYAML-6.0.dist-info/RECORD": "yaml/__init__.py,,\nyaml/_yaml.cpython-313-x86.so,,\n",
+		"python_packages/quick.py": "name = \"quick\"\n", "python_packages/quick.cpython-313-x86.so": "\x7fELF",
 	})
 	_, warnings, err := toolchain.Build(context.Background(), a.options())
 	if err != nil || warnings == nil || len(warnings.List) != 2 ||
@@ -587,7 +587,7 @@ func TestPackagesAreInstalledByUVIfItIsThere(t *testing.T) {
 		t.Fatalf("uv got %q, %v", args, err)
 	}
 	args[3] = filepath.Base(args[3])[:len(".python_packages-")] // a new directory
-	if got, want := strings.Join(args, " "), "pip install --target .python_packages- --python-version 3.12 --only-binary=:all: -r handlers/requirements.txt"; got != want {
+	if got, want := strings.Join(args, " "), "pip install --target .python_packages- --python-version 3.13 --only-binary=:all: -r handlers/requirements.txt"; got != want {
 		t.Errorf("uv got %s, want %s", got, want)
 	}
 	if len(a.log) == 0 || a.log[0] != "installing the packages of handlers/requirements.txt with uv pip install" {

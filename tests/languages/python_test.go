@@ -479,7 +479,7 @@ func TestPythonsLibraryInAHandler(t *testing.T) {
 			s.Matches(200, `\{"error":"(RecursionError|MemoryError)"\}`, "GET", "/recursions/"+kind, "", "")
 		}
 	})
-	for _, how := range []string{"recursion", "json", "repr", "memory", "exit", "chain"} {
+	for _, how := range []string{"recursion", "json", "repr", "copy", "frames", "memory", "exit", "chain"} {
 		s.Want(500, nil, "GET", "/fails/"+how, "")
 	}
 	s.Want(200, nil, "GET", "/fails/forgotten", "")
@@ -490,6 +490,7 @@ func TestPythonsLibraryInAHandler(t *testing.T) {
 		`"level":"INFO","msg":"printed"`, `"level":"WARN","msg":"to stderr"`, `"level":"WARN","msg":"shop: careful 1"`, `"level":"INFO","msg":"told"`,
 		`"level":"WARN","msg":"UserWarning: old (handlers/library.py:`,
 		`"cause":"RecursionError: maximum recursion depth exceeded`, `deep (handlers/library.py:`, `"cause":"MemoryError`,
+		`_deepcopy_list (python/copy.py:`, `"cause":"ValueError: many frames"`,
 		`"cause":"SystemExit: 3"`, `"cause":"ValueError: no order\\ncaused by KeyError: 'x' at fails (handlers/library.py:`,
 		`"level":"WARN","msg":"an update of Order was made and never run, so nothing was written: add .run()"`,
 	} {

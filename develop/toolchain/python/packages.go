@@ -67,7 +67,7 @@ func (b *builder) installInto(ctx context.Context, dir, digest string) error {
 			"neither uv nor pip is installed, and one of them installs these packages: install uv, or put the packages into %s and remove this file", PackagesDir)
 		return nil
 	}
-	command = append(command, "--target", target, "--python-version", "3.12", "--only-binary=:all:", "-r", filepath.FromSlash(requirements))
+	command = append(command, "--target", target, "--python-version", "3.13", "--only-binary=:all:", "-r", filepath.FromSlash(requirements))
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.WaitDelay = base, time.Second
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "RUNNER_SECRETS_") })
@@ -126,7 +126,7 @@ func (b *builder) notInstalled(output string) {
 	b.found.Errorf("", diag.Span{File: requirements}, "the packages cannot be installed: %s", strings.Join(errs, "; "))
 }
 
-// machineCode matches the names of files with machine code: libx.so, libx.so.1, _x.cpython-312-x86_64-linux-gnu.so.
+// machineCode matches the names of files with machine code: libx.so, libx.so.1, _x.cpython-313-x86_64-linux-gnu.so.
 var machineCode = regexp.MustCompile(`\.(so(\.[0-9]+)*|pyd|dylib|dll)$`)
 
 // dropMachineCode removes files with machine code, and says so once for each package. One that is known not to work without

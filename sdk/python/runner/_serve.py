@@ -308,22 +308,41 @@ def _title(error: BaseException) -> str:
     return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
 
 
+# The directory of Python's library, also of another build, whose bytecode has the place where it was built.
+_LIBRARY = re.compile("/.*/(?:lib/python3[.][0-9]+|Lib)/")
+
+
 def _file(name: str) -> str:
-    """The name of a file as its author knows it. Those of Python's library have the place where it was built."""
-    _, library, rest = name.rpartition("/Lib/")
-    return f"python/{rest}" if library else name.removeprefix(APP)
+    """The name of a file as its author knows it."""
+    library = _LIBRARY.match(name)
+    return f"python/{name[library.end():]}" if library else name.removeprefix(APP)
+
+
+# Files whose frames are not shown.
+_HIDDEN = (APP + "runner/", APP + "__main__", "<frozen")
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    frames = []
+    traces: list[TracebackType] = []
+    omitted = False
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
-            positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
-            column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
-            file = _file(code.co_filename)
-            frames.append(f"    at {code.co_qualname} ({file}:{trace.tb_lineno}{column})")
+        traces.append(trace)
+        if len(traces) > 2000:  # of a deep recursion, which may have a hundred thousand
+            del traces[500:-500]
+            omitted = True
         trace = trace.tb_next
-    if len(frames) > 60:  # of a deep recursion
+    traces = [t for t in traces if not t.tb_frame.f_code.co_filename.startswith(_HIDDEN)]
+    if len(traces) > 60:
+        del traces[20:-30]
+        omitted = True
+    frames = [_frame(t) for t in traces]
+    if omitted:
         frames[20:-30] = ["    at … (…)"]
     return frames[::-1]
+
+
+def _frame(trace: TracebackType) -> str:
+    code = trace.tb_frame.f_code
+    positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
+    column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
+    return f"    at {code.co_qualname} ({_file(code.co_filename)}:{trace.tb_lineno}{column})"

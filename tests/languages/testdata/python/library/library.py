@@ -3,6 +3,7 @@
 import _thread
 import asyncio
 import concurrent.futures
+import copy
 import datetime
 import hashlib
 import http.client
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import urllib.request
 import uuid
 import warnings
@@ -157,6 +159,16 @@ def fails(req: Request):
             for _ in range(100_000):
                 nested = [nested]
             return repr(nested)
+        case "copy":
+            nested = []
+            for _ in range(100_000):
+                nested = [nested]
+            return copy.deepcopy(nested)
+        case "frames":
+            trace, frame = None, sys._getframe()
+            for _ in range(200_000):
+                trace = types.TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+            raise ValueError("many frames").with_traceback(trace)
         case "memory":
             kept = []
             while True:
@@ -239,7 +251,7 @@ RECURSIONS = {
     "loads": lambda: __import__("json").loads("[" * 100_000),
     "dumps": lambda: __import__("json").dumps(nested(100_000)),
     "compile": lambda: compile("(" * 5_000 + ")" * 5_000, "x", "eval"),
-    "copy": lambda: __import__("copy").deepcopy(nested(100_000)),
+    "copy": lambda: copy.deepcopy(nested(100_000)),
     "pickle": lambda: __import__("pickle").dumps(nested(100_000)),
     "re": lambda: __import__("re").compile("(" * 3_000 + ")" * 3_000),
 }
