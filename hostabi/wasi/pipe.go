@@ -155,6 +155,7 @@ func (r *run) drain(p *pipe) {
 	for more := true; more; {
 		if more, _ = p.producer.ready(clock.Mark()); more {
 			elements := p.producer.read(r, maxRead)
+			r.call.CountMoved(int(lengthOf(elements)))
 			more = lengthOf(elements) > 0 && p.consumer.accept(r, elements) && !p.of.future()
 		}
 	}
@@ -256,13 +257,14 @@ func (r *run) within(p *pipe) {
 
 // toHost passes what is in the guest's buffer.
 func (r *run) toHost(e *end) {
-	of, lifter := e.pipe.of, canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
+	of := e.pipe.of
 	var elements any
 	if of.bytes() {
-		elements = lifter.Memory[e.at:][:e.count]
+		elements = whole(r.memory)[e.at:][:e.count]
 		r.call.CountMoved(int(e.count))
 	} else {
 		r.call.CountMoved(int(e.count) * 16) // Go takes that for each
+		lifter := canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
 		all := make([]any, e.count)
 		for i := range all {
 			v, err := lifter.Load(of.Element, e.at+uint32(i)*of.Element.Size())
@@ -271,6 +273,7 @@ func (r *run) toHost(e *end) {
 			}
 			all[i] = v
 		}
+		r.call.CountMoved(r.call.MovedLeft() - lifter.Budget)
 		elements = all
 	}
 	if !e.pipe.consumer.accept(r, elements) {

@@ -1,0 +1,60 @@
+package wasi_test
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"runner.example/hostabi"
+	"runner.example/hostabi/files"
+)
+
+const files3 = "wasi:filesystem/types@0.3 [method]descriptor."
+
+// TestTextsInPipesAreCounted: a string in a value that the guest writes to a future is a copy for the host.
+func TestTextsInPipesAreCounted(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{MovedBytes: 100_000})
+	var trap error
+	writes := 0
+	for ; trap == nil && writes < 10; writes++ {
+		q := g.do(messages+"[static]request.new", g.fields(), none, uint32(must(g.settled(trailersOf))), none).([]any)[0]
+		readable, writable := g.pipe("future", sentOf)
+		g.do(messages+"[static]request.consume-body", q, uint32(readable))
+		clear(g.memory[768:1024])
+		g.memory[768], g.memory[776] = 1, 38 // an internal-error
+		binary.LittleEndian.PutUint32(g.memory[784:], 1)
+		binary.LittleEndian.PutUint32(g.memory[788:], 4096)
+		binary.LittleEndian.PutUint32(g.memory[792:], 30_000)
+		clear(g.memory[4096:40_000])
+		_, trap = g.built(op("future.write", sentOf), writable, 768)
+	}
+	if writes != 4 || trap == nil || !strings.Contains(trap.Error(), "bytes") {
+		t.Errorf("%d writes: %v", writes, trap)
+	}
+}
+
+func must(readable uint32, _ func()) uint32 { return readable }
+
+// TestWhatTheHostPassesOnIsCounted: the guest connects a file to the log again and again.
+func TestWhatTheHostPassesOnIsCounted(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{MovedBytes: 600_000})
+	g.program = &hostabi.Program{Root: hostabi.NewRoot()}
+	g.begin(nil)
+	const size = 1 << 18
+	if err := g.program.Root.Add(files.File{Path: "big", Size: size, Read: func() ([]byte, error) { return make([]byte, size), nil }}); err != nil {
+		t.Fatal(err)
+	}
+	root := g.do("wasi:filesystem/preopens@0.3 get-directories").([]any)[0].([]any)[0]
+	file := value(g.do(files3+"open-at", root, uint64(0), "big", uint64(0), uint64(1)))
+	for n := range 4 {
+		stream := g.do(files3+"read-via-stream", file, uint64(0)).([]any)[0]
+		_, trap := g.try("wasi:cli/stdout@0.3 write-via-stream", stream)
+		if trap != nil && n == 2 && strings.Contains(trap.Error(), "moved too many bytes") {
+			return
+		}
+		if trap != nil {
+			t.Fatalf("time %d: %v", n, trap)
+		}
+	}
+	t.Error("it was not counted")
+}
