@@ -250,7 +250,7 @@ func (r *run) within(p *pipe) {
 	if n > 0 || from.count == 0 {
 		from.finish(copyCompleted)
 	}
-	if n > 0 || to.count == 0 {
+	if n > 0 || to.count == 0 && from.done < from.count { // a read of nothing waits for something to read
 		to.finish(copyCompleted)
 	}
 }

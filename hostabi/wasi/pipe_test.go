@@ -11,6 +11,47 @@ import (
 
 const files3 = "wasi:filesystem/types@0.3 [method]descriptor."
 
+// TestReadsAndWritesOfNothing: they complete when the other end is ready, but two of them do not wake each other forever.
+func TestReadsAndWritesOfNothing(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	read, write := op("stream.read async", bytesOf), op("stream.write async", bytesOf)
+	cancelRead, cancelWrite := op("stream.cancel-read", bytesOf), op("stream.cancel-write", bytesOf)
+
+	r, w := g.pipe("stream", bytesOf)
+	g.want(blocked, read, r, 512, 0)
+	g.want(0, write, w, 512, 0) // the reader waits for something
+	g.want(blocked, write, w, 512, 3)
+	g.want(0, cancelRead, r) // it was complete
+	g.want(3<<4, read, r, 600, 3)
+	g.want(3<<4, cancelWrite, w)
+
+	g.want(blocked, write, w, 512, 0)
+	g.want(blocked, read, r, 600, 0)
+	g.want(0, cancelWrite, w)
+	g.want(2, cancelRead, r)
+
+	g.want(blocked, write, w, 512, 3)
+	g.want(0, read, r, 600, 0) // there is something
+	g.want(2<<4, read, r, 600, 2)
+	g.want(1<<4, read, r, 600, 2) // the write continues until its writer knows
+	g.want(blocked, read, r, 600, 0)
+	g.want(3<<4, cancelWrite, w)
+	g.want(2, cancelRead, r)
+
+	g.want(blocked, read, r, 600, 2)
+	g.want(0, write, w, 512, 0)
+	g.want(2, cancelRead, r)
+
+	q := uint32(g.must("begin_request")) // the host writes
+	outcome, settle := g.settled(sentOf)
+	body := uint64(g.do(messages+"[static]request.consume-body", q, outcome).([]any)[0].(uint32))
+	settle()
+	g.want(0, read, body, 512, 0)
+	if text := g.all(body); text != "the body" {
+		t.Errorf("the body is %q", text)
+	}
+}
+
 // TestTextsInPipesAreCounted: a string in a value that the guest writes to a future is a copy for the host.
 func TestTextsInPipesAreCounted(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{MovedBytes: 100_000})
