@@ -39,7 +39,17 @@ type parts struct {
 
 // drop is called when the guest drops the message, which will not be sent.
 func (p *parts) drop() {
-	if p.sent != nil {
+	p.unsent()
+	for _, pipe := range []*pipe{p.body, p.trailers} {
+		if pipe != nil {
+			pipe.stop()
+		}
+	}
+}
+
+// unsent tells the guest that the message will not be sent.
+func (p *parts) unsent() {
+	if p.sent != nil && !p.sent.over {
 		p.sent.end(internalError("the message was dropped"))
 	}
 }
@@ -194,7 +204,7 @@ func received(headers []field, body []byte) parts {
 // consumeBody gives the guest the contents of a message. What it says later of how that went is not needed.
 func (r *run) consumeBody(p *parts, outcome any) any {
 	r.connect(r.pass(outcome, messageTypes().sent), ignored{})
-	p.drop()
+	p.unsent()
 	if p.body == nil {
 		p.body = &pipe{of: messageTypes().body, producer: &there{[]byte{}}}
 	}
@@ -275,11 +285,22 @@ func send(r *run, a []any) any {
 		}
 	}
 	r.transmit(&q.parts, o.content)
-	return &sending{f}
+	return &sending{f, q.parts}
 }
 
 // sending is the later of a request that is sent.
-type sending struct{ *futureResponse }
+type sending struct {
+	*futureResponse
+	parts
+}
+
+// drop is called when the response is there, or not wanted: then the rest of the body is not.
+func (s *sending) drop() {
+	s.futureResponse.drop()
+	if s.sent != nil && !s.sent.over {
+		s.parts.drop()
+	}
+}
 
 func (s *sending) ready(now time.Time) (bool, time.Duration) {
 	return (&pollable{response: s.futureResponse}).ready(now)

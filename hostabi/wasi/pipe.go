@@ -372,13 +372,19 @@ func dropping(writable bool) pipeFunction {
 			p.consumer.close()
 		case writable:
 			p.writer, p.ended = nil, true
-		case p.producer != nil:
-			p.producer.drop()
-			p.reader = nil
 		default:
-			p.reader, p.unread = nil, true
+			p.reader = nil
+			p.stop()
 		}
 	}
+}
+
+// stop is called when nobody will read any more.
+func (p *pipe) stop() {
+	if p.producer != nil {
+		p.producer.drop()
+	}
+	p.consumer, p.unread = nil, true
 }
 
 // there are elements that are there: bytes, or a list.

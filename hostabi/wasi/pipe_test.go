@@ -99,3 +99,50 @@ func TestWhatTheHostPassesOnIsCounted(t *testing.T) {
 	}
 	t.Error("it was not counted")
 }
+
+// TestWritersLearnThatAMessageIsDropped: nobody reads its body and its trailers any more.
+func TestWritersLearnThatAMessageIsDropped(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	message := func() (request any, body, trailers, sent uint64) {
+		r, body := g.pipe("stream", bytesOf)
+		future, trailers := g.pipe("future", trailersOf)
+		pair := g.do(messages+"[static]request.new", g.fields(), some(uint32(r)), uint32(future), none).([]any)
+		clear(g.memory[768:1024])
+		g.want(blocked, op("stream.write async", bytesOf), body, 512, 4)
+		return pair[0], body, trailers, uint64(pair[1].(uint32))
+	}
+	told := func(body, trailers, sent uint64) {
+		t.Helper()
+		set := g.must("waitable-set.new")
+		g.must("waitable.join", body, set)
+		g.want(3, "waitable-set.wait", set, 904)
+		if n := binary.LittleEndian.Uint32(g.memory[908:]); n != dropped {
+			t.Errorf("the write has %#x", n)
+		}
+		g.want(dropped, op("future.write", trailersOf), trailers, 768)
+		g.want(0, op("future.read", sentOf), sent, 640)
+		if g.memory[640] != 1 {
+			t.Errorf("the message was sent: %x", g.memory[640:664])
+		}
+	}
+	q, body, trailers, sent := message()
+	g.drop(messages, "request", q)
+	told(body, trailers, sent)
+
+	q, body, trailers, sent = message() // it has no authority
+	g.expect("#1 #19", client+"send", q)
+	told(body, trailers, sent)
+
+	q, body, trailers, sent = message()
+	g.expect("#0", messages+"[method]request.set-authority", q, some(g.serve(nil)))
+	core := []uint64{uint64(q.(uint32)), 1024}
+	if trap := g.raw(g.functions[client+"[async]send"], core); trap != nil || core[0]&15 != 1 {
+		t.Fatal(core[0], trap)
+	}
+	g.want(4<<4, op("stream.cancel-write", bytesOf), body)
+	g.want(4, "subtask.cancel", core[0]>>4)
+	g.want(dropped, op("stream.write", bytesOf), body, 512, 4)
+	g.want(dropped, op("future.write", trailersOf), trailers, 768)
+	g.want(0, op("future.read", sentOf), sent, 640)
+	g.must("subtask.drop", core[0]>>4)
+}

@@ -195,6 +195,7 @@ func (s *subtask) event(r *run) (code, number uint32) {
 	s.over = true
 	s.write(r, s.later.value(r))
 	s.later.drop()
+	s.later = nil // the handle may stay for long
 	return eventSubtask, subtaskReturned
 }
 
@@ -322,6 +323,7 @@ func cancelSubtask(r *run, core []uint64) {
 	}
 	s.over = true
 	s.later.drop()
+	s.later = nil
 	core[0] = subtaskCancelled
 }
 
