@@ -146,3 +146,22 @@ func TestWritersLearnThatAMessageIsDropped(t *testing.T) {
 	g.want(0, op("future.read", sentOf), sent, 640)
 	g.must("subtask.drop", core[0]>>4)
 }
+
+// TestAnswersWithoutTheBodyThatTheirLengthSays: RFC 9110, section 8.6, permits it for HEAD and the status 304.
+func TestAnswersWithoutTheBodyThatTheirLengthSays(t *testing.T) {
+	for _, row := range []struct {
+		method string
+		status uint64
+	}{{"HEAD", 200}, {"GET", 304}} {
+		g := newGuest(t, hostabi.Limits{})
+		g.call.Request.Method = []byte(row.method)
+		g.must("begin_request")
+		trailers, _ := g.settled(trailersOf)
+		pair := g.do(messages+"[static]response.new", g.fields("content-length", "12"), none, trailers).([]any)
+		g.expect("#0", messages+"[method]response.set-status-code", pair[0], row.status)
+		g.returns(ok(pair[0]))
+		if err := g.finish(); err != nil || uint64(g.call.Response.Status) != row.status {
+			t.Errorf("%s: %v, status %d", row.method, err, g.call.Response.Status)
+		}
+	}
+}
