@@ -165,3 +165,19 @@ func TestAnswersWithoutTheBodyThatTheirLengthSays(t *testing.T) {
 		}
 	}
 }
+
+// TestEachInstanceHasItsOwnContext: a call between component instances is a task of its own.
+func TestEachInstanceHasItsOwnContext(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.must("context.set 0", 7)
+	g.must("instance", 1)
+	g.want(0, "context.get 0")
+	g.must("context.set 0", 9)
+	g.must("instance", 0)
+	g.want(7, "context.get 0")
+	g.call.End()
+	g.begin(nil)
+	g.want(0, "context.get 0")
+	g.must("instance", 1)
+	g.want(0, "context.get 0")
+}
