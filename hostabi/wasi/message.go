@@ -1,6 +1,8 @@
 package wasi
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -266,6 +268,11 @@ func (*trailersReader) close() {}
 // send sends a request to another service.
 func send(r *run, a []any) any {
 	q := take[*request](r, a[0])
+	if q.sent == nil { // it is passed on, without what the runner sets for each connection
+		q.headers = slices.DeleteFunc(slices.Clone(q.headers), func(h field) bool {
+			return outbound.SetsHeader(h.name) && !strings.EqualFold(h.name, "content-length")
+		})
+	}
 	o := &outgoingRequest{
 		message: newMessage(q.headers, hostabi.MaxFetchBody, "HTTP-request-body-size"),
 		method:  q.method, scheme: q.scheme, path: q.path, authority: q.authority,
