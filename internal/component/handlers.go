@@ -1,6 +1,7 @@
 package component
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,9 @@ func CheckNames(handlers []string, named func(string) bool) error {
 // exportHandler adds a handler for a function of the component: it gets the request, which the host gives, as its
 // parameter, and the host takes its result.
 func (l *linker) exportHandler(name string, f *Func) error {
+	if name == exportMemory {
+		return errors.New("a handler cannot have the name that the memory has: rename it")
+	}
 	core, err := l.lifted(f)
 	if err != nil {
 		return err

@@ -55,3 +55,20 @@ func TestAHandlerIsNotAFunctionThatTheHostCalls(t *testing.T) {
 		}
 	}
 }
+
+func TestAHandlerIsNotNamedAsTheMemory(t *testing.T) {
+	file, err := os.ReadFile("../../runtime/sandbox/testdata/component/handlers.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := component.Read(file, wasm.DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(plan.Exports, func(x *component.Export) bool { return x.Name == "echo" })
+	plan.Exports[i].Name = "memory"
+	_, err = plan.Link(wasm.DefaultLimits(), component.NewHost(nil, wasi.World(), wasi.App()))
+	if err == nil || err.Error() != "exports memory: a handler cannot have the name that the memory has: rename it" {
+		t.Error(err)
+	}
+}
