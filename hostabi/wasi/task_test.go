@@ -349,7 +349,7 @@ func TestPausesAreSubtasks(t *testing.T) {
 		t.Errorf("no pause is %#x", got)
 	}
 	set := g.must("waitable-set.new")
-	long, short, never := start(40*time.Millisecond), start(10*time.Millisecond), start(time.Hour)
+	long, short, never := start(300*time.Millisecond), start(10*time.Millisecond), start(time.Hour)
 	for _, s := range []uint64{long, short, never} {
 		if s&15 != 1 {
 			t.Fatalf("a subtask is %#x", s)
