@@ -146,6 +146,9 @@ func (r *run) beginAnswer(response *outgoingResponse) {
 			r.call.Trap("%v", err)
 		}
 	}
+	if string(r.call.Request.Method) == "HEAD" || response.status == 304 {
+		response.content.length = -1 // it says what the body of another answer would have
+	}
 	r.http.outcome = response
 }
 

@@ -347,9 +347,6 @@ func (r *run) returned(v any) {
 	}
 	p := take[*response](r, result.Value)
 	answer := &outgoingResponse{p.status, newMessage(p.headers, r.call.ResponseBytes(), "HTTP-response-body-size")}
-	if string(r.call.Request.Method) == "HEAD" || p.status == 304 {
-		answer.content.length = -1 // it says what the body of another answer would have
-	}
 	r.beginAnswer(answer)
 	answer.content.complete = func() {
 		if c := answer.content; p.sent != nil && c.failed != nil {
