@@ -170,11 +170,11 @@ func (l *linker) exportCallback(f *Func, handle, begin, end string) error {
 		return err
 	}
 	enter := l.prologue(f.Lift.Owner)
-	const code = 0 // the local with what the callback has returned: 0 when the task has ended
+	const code = 0 // the local with what the callback has returned: 0 in the lowest bits when the task has ended
 	l.add("", ExportRequest, wasm.FuncType{}, numbers[:1], func(a *assembler) {
 		enter(a)
 		a.call(begin).call(handle).n(opcode.LocalSet, code)
-		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, code).op(opcode.If, opcode.BlockEmpty)
+		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, code).i32(15).op(opcode.I32And, opcode.If, opcode.BlockEmpty)
 		a.n(opcode.LocalGet, code).call(next).call(callback).n(opcode.LocalSet, code)
 		a.n(opcode.Br, 1).op(opcode.End, opcode.End).call(end)
 	})

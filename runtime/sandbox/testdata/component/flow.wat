@@ -81,7 +81,7 @@
     (if (i32.eq (local.get $what) (i32.const 110)) (then (return (i32.const 0))))                                                  ;; n
     (if (i32.eq (local.get $what) (i32.const 102)) (then ;; f: HTTP-response-timeout
       (call $return (i32.const 1) (i32.const 33) (i32.const 0) (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))
-      (return (i32.const 0))))
+      (return (i32.const 0x70)))) ;; exit
     (local.set $set (call $set))
     (call $keep (local.get $what))
     (if (i32.ne (local.get $what) (i32.const 115)) (then
