@@ -170,7 +170,7 @@ func (c *Call) Fetch(request *outbound.Request, timeout time.Duration) (*Fetch, 
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ops.ctx)
-	f := &Fetch{call: c, operation: ops.start("fetch"), cancel: cancel}
+	f := &Fetch{call: c, operation: ops.startFetch(), cancel: cancel}
 	ops.run(f.operation, func(context.Context) (answer, error) {
 		defer cancel()
 		var err error

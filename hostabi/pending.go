@@ -37,6 +37,7 @@ type pendingOperation struct {
 	op       string
 	reported bool
 	taken    bool
+	fetch    bool // it is of a Fetch: the guest does not know its number
 
 	done   chan struct{} // closed when the fields below are set
 	result entity.Result // of an operation that did not wait
@@ -132,6 +133,14 @@ func (ops *pendingOperations) start(op string) *pendingOperation {
 	return t
 }
 
+// startFetch is start for a Fetch, which is not reported.
+func (ops *pendingOperations) startFetch() *pendingOperation {
+	t := ops.start("fetch")
+	t.fetch, t.reported = true, true
+	ops.unreported--
+	return t
+}
+
 func (ops *pendingOperations) finish(t *pendingOperation) {
 	close(t.done)
 	ops.mu.Lock()
@@ -194,7 +203,7 @@ func (ops *pendingOperations) next() *pendingOperation {
 	for len(ops.done) > 0 {
 		t := ops.done[0]
 		ops.done = ops.done[1:]
-		if !t.taken {
+		if !t.taken && !t.fetch {
 			return t
 		}
 	}
@@ -204,7 +213,8 @@ func (ops *pendingOperations) next() *pendingOperation {
 // callTake waits for a pending operation, and makes its result the last result.
 func callTake(c *Call, g guest) int32 {
 	number := int(g.number(0))
-	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil {
+	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil ||
+		c.pending.all[number].fetch {
 		return c.fail("", fault.New(fault.Invalid, "ticket %d is unknown, or its result was already taken", number))
 	}
 	return c.take(c.pending.all[number])

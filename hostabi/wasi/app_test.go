@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -152,6 +153,31 @@ func (g *guest) answer(result canon.Case) error {
 	}
 	heap := &canontest.Heap{Memory: g.memory, Free: 1024}
 	return g.raw(g.functions["component end_handler"], []uint64{uint64(heap.Store(g.t, handler.Result, result))})
+}
+
+// TestRequestsOfWASIAreNoOperations: runner:app does not tell of them, and cannot take their responses.
+func TestRequestsOfWASIAreNoOperations(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	authority := g.serve(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a response") })
+	var sent []any
+	for range 3 {
+		future := value(g.do(outgoing+"handle", g.request(authority, "/"), none))
+		g.do(poll+"[method]pollable.block", g.do(types+"[method]future-incoming-response.subscribe", future))
+		sent = append(sent, future)
+	}
+	g.expect("#0 #0", operations+"wait")
+	for n := range uint64(3) {
+		if got := show(g.do(operations+"take", n)); !strings.Contains(got, "is unknown") {
+			t.Errorf("take %d: %s", n, got)
+		}
+	}
+	g.expect("#0 3", operations+"start", "sleep", `{"seconds":0.01}`)
+	g.expect("#0 #1 3", operations+"wait")
+	g.expect("#0 #0", operations+"wait")
+	for _, future := range sent {
+		response := value(value(value(g.do(types+"[method]future-incoming-response.get", future)).(canon.Case)).(canon.Case))
+		g.expect("200", types+"[method]incoming-response.status", response)
+	}
 }
 
 func TestTheResultOfAHandlerIsTheAnswer(t *testing.T) {
