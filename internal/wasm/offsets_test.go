@@ -87,6 +87,9 @@ func traps(t *testing.T, h *host, seed uint64, module []byte, done *wasm.Rewritt
 		if full { // functions that were added may hide others
 			offsets = offsets[:20]
 		}
+		if seed%2 == 0 { // tail calls, of which some become ordinary ones, have removed the others or not
+			offsets = offsets[:min(1, len(offsets))]
+		}
 		all = append(all, fmt.Sprintf("%s: %s %x", name, trap(err), offsets))
 	}
 	for _, d := range done.Data {
