@@ -49,6 +49,7 @@ type host struct {
 	// the stack is reported as absent.
 	running api.Function
 	asked   int
+	deepest uint64 // of these sizes
 }
 
 // errOutOfFuel is what ends a guest.
@@ -85,6 +86,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		stack[0] = 0
 		if h.running != nil {
 			stack[0] = stackUsed(h.running)
+			h.deepest = max(h.deepest, stack[0])
 		}
 	})
 	_, err := h.NewHostModuleBuilder("host").
