@@ -1,6 +1,4 @@
 package wasm
 
-import "runtime"
-
-// JumpsIndirectly: tail calls through a table remain tail calls on every architecture.
-const JumpsIndirectly = jumpsOnARM64 || runtime.GOARCH != "arm64"
+// JumpsOnARM64: tail calls through a table remain tail calls on arm64.
+const JumpsOnARM64 = jumpsOnARM64

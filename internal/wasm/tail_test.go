@@ -3,6 +3,7 @@ package wasm_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestEndlessTailCallsEndAtARefillAndTakeNoStack(t *testing.T) {
 		check(name, code)
 	}
 	for name, code := range endlessIndirectTails {
-		if wasm.JumpsIndirectly {
+		if wasm.JumpsOnARM64 || runtime.GOARCH != "arm64" {
 			check(name+", through a table", code)
 		}
 	}
