@@ -70,8 +70,12 @@ func failureKind(call *hostabi.Call) string {
 
 // Tail calls and atomics without end are ended by the time of the request and by its CPU time, on every engine.
 func TestEndlessTailCallsAndAtomicsEnd(t *testing.T) {
-	for name, disabled := range fallbacks {
-		m := load(t, newEngine(t, sandbox.Options{NoBreaker: true, Disable: disabled}), assembleText(t, features))
+	eachKind(t, testEndlessTailCallsAndAtomicsEnd)
+}
+
+func testEndlessTailCallsAndAtomicsEnd(t *testing.T, as kind) {
+	for name, disabled := range map[string][]string{"everything": nil, "no guard": {sandbox.OptGuard}, "no stack": {sandbox.OptStack}} {
+		m := load(t, newEngine(t, sandbox.Options{NoBreaker: true, Disable: disabled}), as.text(t, features))
 		for _, handler := range []string{"self", "mutual", "indirect", "atomics", "notify"} {
 			if _, err := within(t, 30*time.Millisecond, m, handler); fault.CodeOf(err) != fault.HandlerTimeout {
 				t.Errorf("%s: %s with 30 ms ends with %v", name, handler, err)
@@ -90,9 +94,13 @@ func TestEndlessTailCallsAndAtomicsEnd(t *testing.T) {
 
 // Tail calls take the stack of one call. Those that are ordinary ones, and calls between them, end at its limit.
 func TestTailCallsStayWithinTheStack(t *testing.T) {
-	for name, disabled := range fallbacks {
+	eachKind(t, testTailCallsStayWithinTheStack)
+}
+
+func testTailCallsStayWithinTheStack(t *testing.T, as kind) {
+	for name, disabled := range map[string][]string{"everything": nil, "no guard": {sandbox.OptGuard}, "no stack": {sandbox.OptStack}} {
 		e := newEngine(t, sandbox.Options{NoBreaker: true, Disable: disabled})
-		m := load(t, e, assembleText(t, features))
+		m := load(t, e, as.text(t, features))
 		for range 3 {
 			for _, handler := range []string{"many", "recursion"} {
 				call, err := within(t, plenty, m, handler)
