@@ -63,7 +63,7 @@ type Options struct {
 // or the function continues, or the lowest one with which it began before WithoutDispatch. In other
 // code, and between these places, it is -1.
 //
-// A unit is a pass through a loop or a call of a function, and one more for every 64 ns that the
+// A unit is a pass through a loop or a call of a function (also a tail call), and one more for every 64 ns that the
 // heaviest path through it takes at worst, without inner loops. It is charged before the code runs.
 // A small function may be charged with its call, and a jump forward within a loop is not charged as
 // a pass. Long code is charged in parts, and a bulk operation one unit for every 128 bytes or 16

@@ -111,7 +111,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	if err := w.instantiateHost(watched, r, stubsOf(parsed, o.Stub)); err != nil {
 		return found, err
 	}
-	compiled, err := r.CompileModule(watched, module)
+	compiled, err := r.CompileModule(watched, parsed.Interruptible())
 	if err != nil {
 		return found, err
 	}

@@ -17,7 +17,7 @@ var (
 	MultiMemory       = Feature{"several memories", "build it with one memory (-mno-multimemory)"}
 )
 
-// FeatureOf is the feature that an instruction outside Core 2.0 belongs to.
+// FeatureOf is the feature that an instruction belongs to that modules cannot use.
 func FeatureOf(op byte) (Feature, bool) {
 	switch op {
 	case 0x06, 0x07, 0x08, 0x09, 0x0a, 0x18, 0x19, 0x1f:

@@ -94,7 +94,7 @@ const (
 type Immediate byte
 
 const (
-	ImmUnknown Immediate = iota // no instruction of Core 2.0
+	ImmUnknown Immediate = iota // not an instruction that modules can use
 	ImmNone
 	ImmBlock    // block type
 	ImmLabel    // u32
