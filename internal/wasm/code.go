@@ -589,6 +589,8 @@ func (c *coder) misc() {
 		c.tableIndex()
 	case sub >= 19 && sub <= 22:
 		c.refuse("%s", refusal(opcode.WideArithmetic))
+	case sub == 0x30, sub == 0x31:
+		c.refuse("%s", refusal(opcode.HalfFloats))
 	default:
 		c.fail("an unknown instruction (0xfc %#x)", sub)
 	}
@@ -632,8 +634,10 @@ func (c *coder) vector() {
 		switch next := c.byte(); {
 		case c.err != nil:
 			return
-		case next == 2:
+		case next == 2 && sub <= 0x93:
 			c.refuse("%s", refusal(opcode.RelaxedVectors))
+		case next == 2:
+			c.refuse("%s", refusal(opcode.HalfFloats))
 		case next != 1:
 			c.failAt(at, "an unknown instruction (0xfd %#x %#x)", sub, next)
 		}

@@ -161,6 +161,8 @@ func TestHostileModules(t *testing.T) {
 		{"struct type", module(section(1, []byte{1, 0x5f, 0, 0})), wasm.DefaultLimits(), "uses garbage-collected types"},
 		{"call_ref", code(0x14, 0), wasm.DefaultLimits(), "uses typed function references"},
 		{"relaxed vectors", code(0xfd, 0x80, 0x02), wasm.DefaultLimits(), "uses relaxed SIMD"},
+		{"half-precision vectors", code(0xfd, 0xa0, 0x02), wasm.DefaultLimits(), "uses half-precision floats, which cannot be run: build it with -mno-fp16"},
+		{"half-precision load", code(0xfc, 0x30, 1, 0), wasm.DefaultLimits(), "uses half-precision floats"},
 		{"wide arithmetic", code(0xfc, 19), wasm.DefaultLimits(), "uses wide arithmetic"},
 		{"constant of a value too few", module(section(6, []byte{1, 0x7f, 0, 0x41, 1, 0x6a, 0x0b})), wasm.DefaultLimits(), "an initial value without an operand"},
 		{"constant of a value too many", module(section(6, []byte{1, 0x7f, 0, 0x41, 1, 0x41, 1, 0x0b})), wasm.DefaultLimits(), "an initial value of 2 values"},

@@ -13,6 +13,7 @@ var (
 	StackSwitching    = Feature{"stack switching", "build it without continuations"}
 	SharedAll         = Feature{"shared-everything threads", "build it without threads"}
 	RelaxedVectors    = Feature{"relaxed SIMD", "build it with -mno-relaxed-simd"}
+	HalfFloats        = Feature{"half-precision floats", "build it with -mno-fp16"}
 	WideArithmetic    = Feature{"wide arithmetic", "build it with -mno-wide-arithmetic"}
 	MultiMemory       = Feature{"several memories", "build it with one memory (-mno-multimemory)"}
 )
