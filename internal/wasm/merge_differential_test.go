@@ -129,10 +129,11 @@ const outOfBounds = "out of bounds"
 
 // instantiationTrap is trap, without which segment was out of bounds.
 func instantiationTrap(err error) string {
-	if strings.Contains(err.Error(), outOfBounds) {
+	text := mergedTrap(err)
+	if strings.Contains(err.Error()+text, outOfBounds) {
 		return outOfBounds
 	}
-	return mergedTrap(err)
+	return text
 }
 
 // observe calls every function of a set.

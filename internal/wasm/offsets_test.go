@@ -117,7 +117,7 @@ func traps(t *testing.T, h *host, seed uint64, module []byte, done *wasm.Rewritt
 // TestOffsetsOfTrapsAreThoseOfTheOriginal runs generated modules in all forms. Each active call
 // of a trap must be where wazero finds it in the original. RUNNER_SOAK=1 runs many more.
 func TestOffsetsOfTrapsAreThoseOfTheOriginal(t *testing.T) {
-	n := 40
+	n := 60
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n = 5_000
 	}
@@ -150,7 +150,7 @@ func TestOffsetsOfTrapsAreThoseOfTheOriginal(t *testing.T) {
 		}
 	}
 	t.Logf("%d traps, %d of them in nested calls", compared, nested)
-	if nested < n/4 {
+	if nested < n/10 { // half of the modules have tail calls, of which only the innermost call is compared
 		t.Error("too few traps to tell much")
 	}
 }
