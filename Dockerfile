@@ -2,21 +2,18 @@
 #
 #     docker build -t runner .
 
-# The engines that TypeScript and Python need come from npm.
+# The engine that TypeScript needs comes from npm.
 FROM node:22-bookworm AS engine
 WORKDIR /src
 COPY tools tools
 COPY develop/toolchain/typescript/engine.go develop/toolchain/typescript/engine.go
 COPY develop/toolchain/typescript/engine develop/toolchain/typescript/engine
-COPY develop/toolchain/python/engine.go develop/toolchain/python/engine.go
-COPY develop/toolchain/python/engine develop/toolchain/python/engine
 RUN tools/fetch-engine.sh
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY . .
 COPY --from=engine /src/develop/toolchain/typescript/engine/quickjs.wasm develop/toolchain/typescript/engine/
-COPY --from=engine /src/develop/toolchain/python/engine/python.wasm.gz develop/toolchain/python/engine/
 RUN CGO_ENABLED=0 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w' -o /out/bin/runner ./cmd/runner
 RUN mkdir -p /out/own/data /out/own/tmp && chmod 0700 /out/own/data
 

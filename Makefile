@@ -1,5 +1,5 @@
-# demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript
-# engine and CPython from npm. tools/setup.sh installs what the other targets need.
+# demo and check need Go, make, curl and npm; tools/fetch-engine.sh fetches the JavaScript engine
+# from npm. tools/setup.sh installs what the other targets need.
 
 # lint runs vet. The timeout is for slow machines.
 GO_TEST := tools/go.sh test -vet=off -timeout 60m
@@ -25,7 +25,7 @@ build: bin/runner ## build bin/runner
 
 bin/runner: FORCE
 	@mkdir -p bin
-	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript or Python: an engine is missing"
+	@tools/fetch-engine.sh || echo "make: this runner cannot build TypeScript: the engine is missing"
 	tools/go.sh build -trimpath -o bin/runner ./cmd/runner
 FORCE:
 

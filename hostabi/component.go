@@ -40,8 +40,8 @@ func (c *Call) Trap(format string, args ...any) { c.unwind(&Trap{fmt.Sprintf(for
 // Exit ends the run with an Exit.
 func (c *Call) Exit(status uint32) { c.unwind(&Exit{status}) }
 
-// Bind makes a function that guests call. It counts as a host call unless it is free. A
-// spent budget, and a run that is over, end the run.
+// Bind makes a function that guests call. It counts as a host call unless it is free. One
+// too many, and a run that is over, end the run.
 func Bind(free bool, run func(c *Call, memory api.Memory, stack []uint64)) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
 		gc := guestOf(ctx)
@@ -54,7 +54,7 @@ func Bind(free bool, run func(c *Call, memory api.Memory, stack []uint64)) api.G
 		switch {
 		case c.stopping:
 			c.Trap("the run is over")
-		case c.hostCalls > c.limits.HostCalls:
+		case !free && c.hostCalls > c.limits.HostCalls:
 			c.Trap("a request may call the host %d times", c.limits.HostCalls)
 		}
 		gc.beginWork()

@@ -169,6 +169,9 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 			continue
 		}
 		modules = append(modules, m)
+		if err := m.CheckNames(named); err != nil {
+			all = append(all, err)
+		}
 		if !m.Initializes() {
 			wrong.Append(bundle.Schema.CheckFresh(name))
 		}

@@ -7,5 +7,5 @@ set -euo pipefail
 packages=(python3-gunicorn python3-pkg-resources)
 [ -x /usr/bin/python3 ] || { say "/usr/bin/python3 is missing: install python3"; exit 1; }
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/gunicorn-$(printf '%s\n' "${packages[@]}" | sha256sum | cut -c1-12)
-deb_folder "$dir" "${packages[@]}"
+deb_folder "$dir" "" "${packages[@]}"
 echo "$dir/usr/lib/python3/dist-packages"

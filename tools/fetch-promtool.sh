@@ -5,5 +5,5 @@ set -euo pipefail
 . "$(dirname "$0")/get.sh"
 
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/prometheus
-deb_folder "$dir" prometheus
+deb_folder "$dir" "" prometheus
 echo "$dir/usr/bin/promtool"

@@ -6,5 +6,5 @@ set -euo pipefail
 . "$(dirname "$0")/get.sh"
 
 dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/proxies
-deb_folder "$dir" nginx haproxy caddy
+deb_folder "$dir" "" nginx haproxy caddy
 echo "$dir"

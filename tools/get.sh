@@ -54,17 +54,21 @@ npm_command() { # package, version, command
 
 # deb_folder creates a directory with the files of Debian packages, which are not installed,
 # unless it exists. It appears complete or not at all, as that of npm_folder.
-deb_folder() { # directory, packages…
-  local dir=$1 package
-  shift
+deb_folder() { # directory, suites or "" for the machine's own, packages, as name or name/suite
+  local dir=$1 suites=$2 package apt_options=(-qq -o APT::Sandbox::User=root)
+  shift 2
   [ -d "$dir" ] && return
   command -v apt-get >/dev/null || { say "apt-get is missing, and needed for $*"; exit 1; }
   mkdir -p "${dir%/*}"
   getting=$(mktemp -d "$dir.XXXXXX")
   trap 'rm -rf "$getting"' EXIT
   mkdir "$getting/packages" "$getting/root"
-  retry as_root apt-get update -qq >&2 || say "could not update the package lists; using the present ones"
-  (cd "$getting/packages" && retry apt-get download -qq -o APT::Sandbox::User=root "$@" >&2) ||
+  if [ -n "$suites" ]; then
+    debian_suites "$getting/apt" "$suites" deb
+  else
+    retry as_root apt-get update -qq >&2 || say "could not update the package lists; using the present ones"
+  fi
+  (cd "$getting/packages" && retry apt-get "${apt_options[@]}" download "$@" >&2) ||
     { say "apt-get could not download $*: check the network"; exit 1; }
   for package in "$getting"/packages/*.deb; do
     dpkg-deb -x "$package" "$getting/root"
@@ -72,4 +76,18 @@ deb_folder() { # directory, packages…
   chmod 755 "$getting/root"
   mv -T "$getting/root" "$dir" 2>/dev/null || [ -d "$dir" ] || # or another process was faster
     { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
+}
+
+# debian_suites prepares a directory for apt-get with other suites of Debian, from the mirror that the machine has, and
+# sets apt_options. The machine's own lists are not changed.
+debian_suites() { # directory, suites, deb or deb-src
+  local mirror one
+  mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb +(\[[^]]*\] +)?([^ ]+) .*/\2/p' \
+    /etc/apt/sources.list /etc/apt/sources.list.d/debian.* 2>/dev/null | head -n 1 || true)
+  [ -n "$mirror" ] || { say "/etc/apt/sources.list and /etc/apt/sources.list.d/debian.* name no mirror of Debian: add one"; exit 1; }
+  mkdir -p "$1/lists/partial" "$1/cache/archives/partial"
+  for one in $2; do echo "$3 [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $one main"; done > "$1/sources.list"
+  apt_options=(-qq -o "Dir::Etc::sourcelist=$1/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o "Dir::State::lists=$1/lists" -o "Dir::Cache=$1/cache" -o APT::Sandbox::User=root)
+  retry as_root apt-get "${apt_options[@]}" update >&2 || { say "apt-get could not fetch the lists of $2: check the network"; exit 1; }
 }

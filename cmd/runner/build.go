@@ -121,6 +121,7 @@ func (c *program) build(ctx context.Context, a *app.App) (err error) {
 		return errors.Join(append([]error{printBuilt(&c.Console, modules)}, all...)...)
 	}
 	unbound := s.CheckHandlers(exports)
+	python.ExplainUnbound(a.Dir, s, unbound)
 	unbound.Append(s.CheckModules(a.ModuleNames()))
 	unbound.Append(a.CheckTrees(s))
 	if !unbound.HasErrors() {

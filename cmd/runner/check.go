@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/node"
@@ -89,6 +90,9 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 		// Without a schema, the modules can still be checked.
 		var used []runtime.ModuleFeatures
 		unbound, used, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
+		if s != nil {
+			python.ExplainUnbound(a.Dir, s, unbound)
+		}
 		found.Append(unbound)
 		more.modules = &used
 	}

@@ -19,6 +19,7 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
+	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
 	"runner.example/node"
@@ -263,11 +264,42 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 		return err
 	}
 	// What is being written is not stored as a release.
-	if err := n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate}); err != nil {
-		return now.Explain(err)
+	d.log.holdStart()
+	err = n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate})
+	if err := d.started(ctx, now, err); err != nil {
+		return err
 	}
 	d.logServing(n, now, changed, time.Since(began))
 	return nil
+}
+
+// started logs what modules have written in their start, and returns the error of the activation as `runner build` reports it.
+func (d *dev) started(ctx context.Context, now *runtime.Bundle, err error) error {
+	var ofPython error
+	if err != nil && ctx.Err() == nil && strings.HasPrefix(fault.Of(err).Detail, "build/"+schema.PythonModule+".wasm: ") {
+		ofPython = err
+	}
+	shown, wrong := toolchain.PythonStarted(d.app.Dir, d.log.heldStart(), ofPython)
+	for _, line := range shown {
+		level := strings.ToLower(line.Level.String())
+		d.log.event(devEvent{Event: "log", Level: level, Message: line.Text}, "log: "+console.Harmless(line.Text))
+	}
+	switch {
+	case wrong != nil:
+		return notBuilt(wrong)
+	case err != nil:
+		if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
+			python.ExplainUnbound(d.app.Dir, now.Schema, unbound.List)
+		}
+		return now.Explain(err)
+	}
+	return nil
+}
+
+func notBuilt(wrong *toolchain.DiagnosticsError) error {
+	return &console.Problems{
+		What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List,
+	}
 }
 
 // treesOf returns the directories of files that a schema gives modules.
@@ -399,9 +431,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		Built:       d.noteBuilt, Removed: d.noteRemoved,
 	})
 	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
-		return &console.Problems{
-			What: "the handlers cannot be built: " + console.Counted(wrong.List), Sources: wrong.Sources, List: wrong.List,
-		}
+		return notBuilt(wrong)
 	}
 	if err != nil && !errors.Is(err, toolchain.ErrNothing) {
 		return err

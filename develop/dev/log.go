@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -92,6 +93,9 @@ type devState struct {
 	mu sync.Mutex
 	// open are the running requests with log lines.
 	open map[string]*devAnswer
+	// starting means that modules start: start has the lines that they have written.
+	starting bool
+	start    []python.Line
 }
 
 func newDevLog(opt Options, dir string) *devLog {
@@ -176,6 +180,8 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		a.Route, a.Log = cmp.Or(a.Route, text("route")), append(a.Log, line)
 		a.refused = a.refused || r.Message == "request refused" || r.Message == "handler failed"
 		return nil
+	case text("source") == "guest" && l.starting:
+		l.start = append(l.start, python.Line{Level: r.Level, Text: r.Message})
 	case text("source") == "guest":
 		return l.write(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
 	case r.Level >= slog.LevelWarn:
@@ -187,6 +193,21 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 		return l.write(devEvent{Event: "log", Level: level, Message: message}, kind+console.Harmless(message))
 	}
 	return nil
+}
+
+// holdStart keeps the lines that modules write in their start, until heldStart returns them: how they are shown depends on
+// whether the start succeeds.
+func (l *devLog) holdStart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starting, l.start = true, nil
+}
+
+func (l *devLog) heldStart() []python.Line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.starting = false
+	return l.start
 }
 
 // frameMark begins each frame in the text of a failure.

@@ -110,6 +110,16 @@ type DiagnosticsError struct {
 
 func (e *DiagnosticsError) Error() string { return e.List.Sorted()[0].String() }
 
+// PythonStarted returns the lines of a start of the module of handlers in Python to print, and the errors in its sources
+// that have ended it, as Build does. err is the error of its activation, or nil. If it has another cause, wrong is nil.
+func PythonStarted(dir string, log []python.Line, err error) (shown []python.Line, wrong *DiagnosticsError) {
+	shown, list := python.Started(log, err)
+	if list != nil {
+		wrong = &DiagnosticsError{List: list, Sources: sources(dir, list)}
+	}
+	return shown, wrong
+}
+
 // ErrNothing means that the app has no sources to build.
 var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js, no *.py and no directory with " + markers())
 
@@ -333,24 +343,24 @@ func (r record) handlersOf(path string, handlers []string) ([]string, error) {
 	return exportsOf(path, handlers)
 }
 
-// exportsOf returns the handlers that one module exports. A component is one handler, named after its file. A WASI command that exports none
-// of the given handlers is itself a handler, named after its file.
+// exportsOf returns the handlers that one module exports. A component that answers requests is itself a handler, named after
+// its file, and so is a WASI command that exports none of the given handlers.
 func exportsOf(path string, handlers []string) (names []string, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
 		return nil, err
 	}
-	if component.IsComponent(file) {
-		if _, err := wasi.Link(file, wasm.DefaultLimits()); err != nil {
+	isComponent := component.IsComponent(file)
+	if isComponent {
+		if file, err = wasi.Link(file, wasm.DefaultLimits()); err != nil {
 			return nil, err
 		}
-		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
 	}
 	m, err := wasm.Parse(file, wasm.DefaultLimits())
 	if err != nil {
 		return nil, err
 	}
-	command := false
+	own, command, requests := strings.TrimSuffix(filepath.Base(path), ".wasm"), false, false
 	for _, e := range m.Exports() {
 		if e.Kind != wasm.FunctionKind || len(m.FunctionType(e.Index).Params)+len(m.FunctionType(e.Index).Results) > 0 {
 			continue
@@ -359,9 +369,18 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 			names = append(names, e.Name)
 		}
 		command = command || e.Name == "_start"
+		requests = requests || e.Name == component.ExportRequest
 	}
-	if command && !slices.ContainsFunc(names, func(name string) bool { return slices.Contains(handlers, name) }) {
-		return []string{strings.TrimSuffix(filepath.Base(path), ".wasm")}, nil
+	named := func(name string) bool { return slices.Contains(handlers, name) }
+	if isComponent {
+		err = component.CheckNames(names, named)
+		if requests && !slices.Contains(names, own) {
+			names = append(names, own)
+		}
+		return names, err
+	}
+	if command && !slices.ContainsFunc(names, named) {
+		return []string{own}, nil
 	}
 	return names, nil
 }

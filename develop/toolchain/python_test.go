@@ -171,15 +171,15 @@ func TestPythonIsBuiltWithItsPackagesAndBytecode(t *testing.T) {
 			own = append(own, f.Path)
 		}
 	}
-	if got, want := strings.Join(own, " "), "LICENSE __main__.py __pycache__/__main__.cpython-312.pyc "+
-		"handlers/__pycache__/greeting.cpython-312.pyc handlers/greeting.py handlers/static/a.js handlers/texts/__pycache__/words.cpython-312.pyc "+
-		"handlers/texts/end.txt handlers/texts/words.py packages/__pycache__/there.cpython-312.pyc packages/old/for_python_2.py "+
+	if got, want := strings.Join(own, " "), "LICENSE __main__.py __pycache__/__main__.cpython-313.pyc "+
+		"handlers/__pycache__/greeting.cpython-313.pyc handlers/greeting.py handlers/static/a.js handlers/texts/__pycache__/words.cpython-313.pyc "+
+		"handlers/texts/end.txt handlers/texts/words.py packages/__pycache__/there.cpython-313.pyc packages/old/for_python_2.py "+
 		"packages/there-1.0.dist-info/RECORD packages/there.py schema.json"; got != want {
 		t.Errorf("the module has\n%s, want\n%s", got, want)
 	}
-	bytecode, err := a.files().ReadFile("handlers/__pycache__/greeting.cpython-312.pyc")
-	if err != nil || !bytes.HasPrefix(bytecode, []byte("\xcb\x0d\x0d\x0a\x01\x00\x00\x00")) || !bytes.Contains(bytecode, []byte("/app/handlers/greeting.py")) {
-		t.Errorf("the bytecode is %.40q, %v", bytecode, err) // of Python 3.12, not compared with its source
+	bytecode, err := a.files().ReadFile("handlers/__pycache__/greeting.cpython-313.pyc")
+	if err != nil || !bytes.HasPrefix(bytecode, []byte("\xf3\x0d\x0d\x0a\x01\x00\x00\x00")) || !bytes.Contains(bytecode, []byte("/app/handlers/greeting.py")) {
+		t.Errorf("the bytecode is %.40q, %v", bytecode, err) // of Python 3.13, not compared with its source
 	}
 	if got := a.ask("sayHello"); got.Body != `{"text":"hello ada!","from":"there"}` {
 		t.Errorf("answers %+v", got)
@@ -319,6 +319,90 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 	}
 }
 
+// The host denies what needs a request. The error names the line of the author, also of a function with @warm.
+func TestOperationsInTheStartOfPythonAreErrorsThatSayWhatToDo(t *testing.T) {
+	a := newPythonApp(t, map[string]string{})
+	const early = " is not available while the program starts, at module level or in @warm: call it in the handler (handlers/a.py:"
+	for source, want := range map[string]string{
+		"from runner import query\nrows = query(\"Order\").rows()\n":                        "handlers/a.py:2:8: error: runner.HostError: denied: query" + early + "2)",
+		"from runner import fetch, warm\n@warm\ndef w():\n  fetch(\"https://a.example\")\n": "handlers/a.py:4:3: error: runner.HostError: denied: fetch" + early + "4)",
+		"from runner import context\nme = context().auth\n":                                 "handlers/a.py:2:1: error: runner.HostError: denied: context" + early + "2)",
+	} {
+		a.write("handlers/a.py", source+"from runner import handler\n@handler\ndef a(req): return 1\n")
+		if got := a.refused(); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got, want)
+		}
+	}
+	a.log = nil
+	a.write("handlers/a.py", "import urllib.request\nfrom runner import handler\n@handler\ndef a(req): return 1\n"+
+		"try:\n  urllib.request.urlopen(\"https://a.example\")\nexcept OSError as error:\n  print(error)\n")
+	a.build()
+	if want := "GET https://a.example/: fetch" + early + "6)"; len(a.log) != 1 || !strings.Contains(a.log[0], want) {
+		t.Errorf("logged %q, want %q", a.log, want)
+	}
+}
+
+// A path of warm that fails in the start is refused or a warning, with the path, the error and its lines.
+func TestWhatWarmNamesAndFailsIsTold(t *testing.T) {
+	const apps = `from runner import asgi, query, wsgi
+
+def app(environ, start_response):
+    if environ["PATH_INFO"] == "/raises":
+        raise KeyError("no")
+    try:
+        query("Order").rows()
+    except Exception:
+        start_response("503 Service Unavailable", [])
+    else:
+        start_response("200 OK", [])
+    return []
+
+async def later(scope, receive, send):
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 500})
+        await send({"type": "http.response.body"})
+
+`
+	a := newPythonApp(t, map[string]string{"handlers/a.py": apps + "say_hello = wsgi(app, warm=(\"/a\", \"/rows?x=1\"))\nclose_month = asgi(later, warm=\"/b\")\n"})
+	a.build()
+	got := strings.Join(a.log, "\n")
+	for _, want := range []string{
+		"GET /a, which warm names, answers 503 in the start, so what it prepares is missing: runner.HostError: denied: query is not available while the program starts",
+		"GET /rows?x=1, which warm names, answers 503 in the start", "    at app (handlers/a.py:7:9)",
+		"GET /b, which warm names, answers 500 in the start",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+	}
+	a.write("handlers/a.py", apps+"say_hello = wsgi(app, warm=\"/raises\")\n")
+	if got, want := a.refused(), "handlers/a.py:5:9: error: RuntimeError: GET /raises, which warm names, fails in the start: KeyError: 'no'"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// The event loop of an app without async handlers is that of the host too.
+func TestAPlainHandlerOfPythonRunsCoroutines(t *testing.T) {
+	a := newPythonApp(t, map[string]string{"handlers/a.py": `import asyncio
+from runner import handler
+
+async def double(n):
+    await asyncio.sleep(0.001)
+    return 2 * n
+
+async def both():
+    return await asyncio.gather(double(1), double(2))
+
+@handler
+def say_hello(req):
+    return [asyncio.run(both()), asyncio.run(double(3))]
+`})
+	a.build()
+	if got := a.ask("sayHello"); got.Body != "[[2,4],6]" {
+		t.Errorf("answers %+v", got)
+	}
+}
+
 func TestPythonIsRemovedWithItsSources(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py": "from runner import handler\n@handler\ndef a(req): return 1\n",
@@ -353,8 +437,8 @@ func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
 	a := newPythonApp(t, map[string]string{
 		"handlers/a.py":                                 "import yaml, quick\nfrom runner import handler\n@handler\ndef a(req): return [yaml.name, quick.name]\n",
 		"python_packages/yaml/__init__.py":              "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n",
-		"python_packages/yaml/_yaml.cpython-312-x86.so": "\x7fELF", "python_packages/PyYAML-6.0.dist-info/RECORD": "yaml/__init__.py,,\nyaml/_yaml.cpython-312-x86.so,,\n",
-		"python_packages/quick.py": "name = \"quick\"\n", "python_packages/quick.cpython-312-x86.so": "\x7fELF",
+		"python_packages/yaml/_yaml.cpython-313-x86.so": "\x7fELF", "python_packages/PyYAML-6.0.dist-info/RECORD": "yaml/__init__.py,,\nyaml/_yaml.cpython-313-x86.so,,\n",
+		"python_packages/quick.py": "name = \"quick\"\n", "python_packages/quick.cpython-313-x86.so": "\x7fELF",
 	})
 	_, warnings, err := toolchain.Build(context.Background(), a.options())
 	if err != nil || warnings == nil || len(warnings.List) != 2 ||
@@ -365,10 +449,52 @@ func TestAPackageWithMachineCodeIsRefusedUnlessItWorksWithout(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 	a.write("python_packages/numpy/core.pyd", "MZ")
-	a.write("python_packages/odd/lib.so.1", "\x7fELF")
-	if got, want := strings.Join(a.refused()[:2], "\n"), "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array\n"+
-		"python_packages/odd/lib.so.1: error: package odd has machine code, which a sandbox cannot run: use a package of Python alone"; got != want {
+	if got, want := a.refused()[0], "python_packages/numpy/core.pyd: error: package numpy has machine code, which a sandbox cannot run: use the modules math, statistics and array"; got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// Packages of Debian have no list of their files. What is not known to need its machine code is left to the start.
+func TestMachineCodeThatNothingNeedsIsLeftOutWithOneWarning(t *testing.T) {
+	const handler = "from runner import handler\n@handler\ndef a(req):\n  return [yaml.name, pyrsistent.name, odd.name]\n@handler\ndef late(req):\n  import odd._fast\n"
+	a := newPythonApp(t, map[string]string{
+		"handlers/a.py":                    "import yaml, pyrsistent, odd\n" + handler,
+		"python_packages/yaml/__init__.py": "try:\n    from . import _yaml\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/pyrsistent/__init__.py": "try:\n    import pvectorc\nexcept ImportError:\n    name = \"pure\"\n", "python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so": "\x7fELF",
+		"python_packages/odd/__init__.py": "name = \"odd\"\n", "python_packages/odd/_fast.abi3.so": "\x7fELF", "python_packages/odd/_more.so": "\x7fELF", "python_packages/odd.libs/libx.so.1": "\x7fELF",
+	})
+	_, warnings, err := toolchain.Build(context.Background(), a.options())
+	if err != nil || warnings == nil {
+		t.Fatal(warnings, err)
+	}
+	var got []string
+	for _, d := range warnings.List.Sorted() {
+		got = append(got, d.String())
+	}
+	if want := []string{
+		"python_packages/odd.libs/libx.so.1: warning: package odd is built without its machine code, which a sandbox cannot run: what needs it is an error when it is imported",
+		"python_packages/pvectorc.cpython-312-x86_64-linux-gnu.so: warning: package pvectorc runs without its machine code, which a sandbox cannot run: it is slower",
+		"python_packages/yaml/_yaml.cpython-312-x86_64-linux-gnu.so: warning: package yaml runs without its machine code, which a sandbox cannot run: it is slower",
+	}; !slices.Equal(got, want) {
+		t.Errorf("warned\n%s, want\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := a.ask("a"); got.Body != `["pure","pure","odd"]` {
+		t.Errorf("answers %+v", got)
+	}
+	const needs = ": it is machine code of the package odd, which a sandbox cannot run: use a package of Python alone"
+	if got := a.ask("late"); !strings.Contains(got.Log, "ModuleNotFoundError: No module named 'odd._fast'"+needs) {
+		t.Errorf("logs %+v", got)
+	}
+	for source, want := range map[string]string{
+		"import odd._fast\n":        "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._fast'" + needs,
+		"from odd import _more\n":   "handlers/a.py:1:1: error: ImportError: cannot import name '_more' from 'odd' (/app/packages/odd/__init__.py)" + needs,
+		"from odd import nothing\n": "handlers/a.py:1:1: error: ImportError: cannot import name 'nothing' from 'odd' (/app/packages/odd/__init__.py)",
+		"import odd._other\n":       "handlers/a.py:1:1: error: ModuleNotFoundError: No module named 'odd._other'",
+	} {
+		a.write("handlers/a.py", source+handler)
+		if got := a.refused(); got[0] != want {
+			t.Errorf("%q: got %q, want %q", source, got[0], want)
+		}
 	}
 }
 
@@ -461,7 +587,7 @@ func TestPackagesAreInstalledByUVIfItIsThere(t *testing.T) {
 		t.Fatalf("uv got %q, %v", args, err)
 	}
 	args[3] = filepath.Base(args[3])[:len(".python_packages-")] // a new directory
-	if got, want := strings.Join(args, " "), "pip install --target .python_packages- --python-version 3.12 --only-binary=:all: -r handlers/requirements.txt"; got != want {
+	if got, want := strings.Join(args, " "), "pip install --target .python_packages- --python-version 3.13 --only-binary=:all: -r handlers/requirements.txt"; got != want {
 		t.Errorf("uv got %s, want %s", got, want)
 	}
 	if len(a.log) == 0 || a.log[0] != "installing the packages of handlers/requirements.txt with uv pip install" {

@@ -96,12 +96,9 @@ func (r *run) consume(b *body) any {
 	return ok(r.add(&incomingBody{bytes: b.bytes}, 0))
 }
 
-// message makes the common part of an outgoing message from its fields.
-func (r *run) message(headers any, limit int, sizeCode string) message {
-	m := message{
-		headers: take[*fields](r, headers).all,
-		content: &content{limit: limit, length: -1, sizeCode: sizeCode},
-	}
+// newMessage makes the common part of an outgoing message.
+func newMessage(headers []field, limit int, sizeCode string) message {
+	m := message{headers: headers, content: &content{limit: limit, length: -1, sizeCode: sizeCode}}
 	for _, h := range m.headers {
 		if strings.EqualFold(h.name, "content-length") {
 			if n, err := strconv.ParseUint(string(h.value), 10, 63); err == nil {
@@ -121,7 +118,7 @@ func (r *run) takeBody(m *message) any {
 	return ok(r.add(&outgoingBody{content: m.content}, 0))
 }
 
-func (b *outgoingBody) write(p []byte) *ioError {
+func (b *content) write(p []byte) *ioError {
 	if len(b.bytes)+len(p) > b.limit {
 		b.failed = &ioError{
 			text: fmt.Sprintf("a body may have %d bytes", b.limit),
@@ -139,18 +136,24 @@ func finishBody(r *run, a []any) any {
 	if trailers := a[1].(canon.Case); trailers.Index == 1 {
 		take[*fields](r, trailers.Value)
 	}
+	if code := b.finish(); code != nil {
+		return fail(code)
+	}
+	return ok(nil)
+}
+
+// finish completes a body, and returns the error-code if it is wrong, or nil.
+func (b *content) finish() (code any) {
 	written := uint64(len(b.bytes))
 	switch {
 	case b.failed != nil:
-		b.end(false)
-		return fail(b.failed.http)
+		code = b.failed.http
 	case b.length >= 0 && written != uint64(b.length):
 		b.failed = &ioError{text: fmt.Sprintf("it has %d bytes, and Content-Length says %d", written, b.length)}
-		b.end(false)
-		return fail(canon.Case{Index: httpCodes()[b.sizeCode], Value: some(written)})
+		code = canon.Case{Index: httpCodes()[b.sizeCode], Value: some(written)}
 	}
-	b.end(true)
-	return ok(nil)
+	b.end(code == nil)
+	return code
 }
 
 // end says that the guest is done with the body.

@@ -9,7 +9,6 @@ import (
 var environmentFunctions = map[string]function{
 	"get-environment": environment,
 	"get-arguments":   arguments,
-	"initial-cwd":     constant(none),
 }
 
 func environment(r *run, _ []any) any {

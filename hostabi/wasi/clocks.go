@@ -30,8 +30,13 @@ func constant64(read func() uint64) function { return func(*run, []any) any { re
 
 // timer adds a pollable that is ready after some nanoseconds.
 func (r *run) timer(after uint64) any {
+	return r.add(&pollable{at: timeAfter(after)}, 0)
+}
+
+// timeAfter is the time after some nanoseconds.
+func timeAfter(n uint64) time.Time {
 	const longest = 100 * 365 * 24 * time.Hour
-	return r.add(&pollable{at: clock.Mark().Add(time.Duration(min(after, uint64(longest), math.MaxInt64)))}, 0)
+	return clock.Mark().Add(time.Duration(min(n, uint64(longest), math.MaxInt64)))
 }
 
 var wallClockFunctions = map[string]function{

@@ -40,7 +40,6 @@ var fieldFunctions = map[string]function{
 	"[method]fields.set":       setField,
 	"[method]fields.delete":    func(r *run, a []any) any { return use[*fields](r, a[0]).change(a[1].(string), nil, true) },
 	"[method]fields.append":    appendField,
-	"[method]fields.entries":   func(r *run, a []any) any { return use[*fields](r, a[0]).entries() },
 	"[method]fields.clone":     func(r *run, a []any) any { return r.add(r.copy(use[*fields](r, a[0])), 0) },
 }
 

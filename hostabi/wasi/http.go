@@ -7,7 +7,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
-	"runner.example/hostabi/abi"
 	"runner.example/internal/component/canon"
 )
 
@@ -19,6 +18,7 @@ type exchange struct {
 
 // httpFunctions are those of wasi:http/types.
 var httpFunctions = merged(fieldFunctions, bodyFunctions, outgoingRequestFunctions, map[string]function{
+	"[method]fields.entries": func(r *run, a []any) any { return use[*fields](r, a[0]).entries() },
 	"http-error-code": func(r *run, a []any) any {
 		if code := use[*ioError](r, a[0]).http; code != nil {
 			return some(code)
@@ -32,7 +32,7 @@ var httpFunctions = merged(fieldFunctions, bodyFunctions, outgoingRequestFunctio
 	"[method]incoming-request.authority":       func(r *run, a []any) any { use[*incomingRequest](r, a[0]); return r.authority() },
 	"[method]incoming-request.headers": func(r *run, a []any) any {
 		use[*incomingRequest](r, a[0])
-		return r.headersOf(a[0], fieldsOf(r.call.Request.Headers, func(h abi.Pair) (string, []byte) { return string(h.Name), h.Value }))
+		return r.headersOf(a[0], r.requestHeaders())
 	},
 	"[method]incoming-request.consume": func(r *run, a []any) any { return r.consume(&use[*incomingRequest](r, a[0]).body) },
 
@@ -40,16 +40,11 @@ var httpFunctions = merged(fieldFunctions, bodyFunctions, outgoingRequestFunctio
 	"[static]response-outparam.set":                setOutcome,
 
 	"[constructor]outgoing-response": func(r *run, a []any) any {
-		return r.add(&outgoingResponse{status: 200, message: r.message(a[0], r.call.ResponseBytes(), "HTTP-response-body-size")}, 0)
+		return r.add(&outgoingResponse{status: 200, message: newMessage(take[*fields](r, a[0]).all, r.call.ResponseBytes(), "HTTP-response-body-size")}, 0)
 	},
 	"[method]outgoing-response.status-code": func(r *run, a []any) any { return uint64(use[*outgoingResponse](r, a[0]).status) },
 	"[method]outgoing-response.set-status-code": func(r *run, a []any) any {
-		status := a[1].(uint64)
-		if status < 100 || status > 599 { // RFC 9110, section 15
-			return fail(nil)
-		}
-		use[*outgoingResponse](r, a[0]).status = int(status)
-		return ok(nil)
+		return setStatus(&use[*outgoingResponse](r, a[0]).status, a[1])
 	},
 	"[method]outgoing-response.headers": func(r *run, a []any) any {
 		return r.headersOf(a[0], use[*outgoingResponse](r, a[0]).headers)
@@ -132,7 +127,7 @@ func refuseInformational(r *run, a []any) any {
 	return fail(internalError("informational responses are not sent"))
 }
 
-// setOutcome begins the answer: its status and headers are final.
+// setOutcome is response-outparam.set.
 func setOutcome(r *run, a []any) any {
 	take[*responseOutparam](r, a[0])
 	result := a[1].(canon.Case)
@@ -140,32 +135,51 @@ func setOutcome(r *run, a []any) any {
 		r.http.outcome = result.Value.(canon.Case)
 		return nil
 	}
-	response := take[*outgoingResponse](r, result.Value)
+	r.beginAnswer(take[*outgoingResponse](r, result.Value))
+	return nil
+}
+
+// beginAnswer begins the answer: its status and headers are final.
+func (r *run) beginAnswer(response *outgoingResponse) {
 	for _, h := range response.headers {
 		if err := r.call.AddHeader(h.name, h.value); err != nil {
 			r.call.Trap("%v", err)
 		}
 	}
 	r.http.outcome = response
-	return nil
+}
+
+// setStatus sets the status of an answer. RFC 9110, section 15, has those that there are.
+func setStatus(status *int, value any) any {
+	n := value.(uint64)
+	if n < 100 || n > 599 {
+		return fail(nil)
+	}
+	*status = int(n)
+	return ok(nil)
 }
 
 // beginHTTP returns the handle of the request; that of the response-outparam is the next number.
-func beginHTTP(c *hostabi.Call, _ api.Memory, core []uint64) {
+func beginHTTP(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
-	r.leave()
-	if c.Preparing() || r.http.begun {
-		c.Trap("a run handles one request")
-	}
-	r.http.begun = true
+	r.enter(m)
+	r.begin()
 	core[0] = uint64(r.push(&incomingRequest{body: body{bytes: c.Request.Body}}, 0))
 	r.push(&responseOutparam{}, 0)
 }
 
+// begin begins the handling of the request.
+func (r *run) begin() {
+	if r.call.Preparing() || r.http.begun {
+		r.call.Trap("a run handles one request")
+	}
+	r.http.begun = true
+}
+
 // endHTTP completes the answer.
-func endHTTP(c *hostabi.Call, _ api.Memory, _ []uint64) {
+func endHTTP(c *hostabi.Call, m api.Memory, _ []uint64) {
 	r := runOf(c)
-	r.leave()
+	r.enter(m)
 	if r.http.outcome != nil {
 		r.answer()
 	}
@@ -183,7 +197,7 @@ func (r *run) answer() {
 	case body.failed != nil:
 		r.call.Trap("the body of the answer is incomplete: %s", body.failed.text)
 	case body.taken && !body.finished:
-		r.call.Trap("the body of the answer is incomplete: call outgoing-body.finish")
+		r.call.Trap("the body of the answer is incomplete: it was not finished")
 	}
 	if err := r.call.Answer(response.status, body.bytes); err != nil {
 		r.call.Trap("%v", err)

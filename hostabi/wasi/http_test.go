@@ -208,12 +208,12 @@ func TestAnswersThatAreNotComplete(t *testing.T) {
 		"dropped outparam": {want: "<nil>", do: func(g *guest, outparam any) {
 			g.drop(types, "response-outparam", outparam)
 		}},
-		"open body": {want: "call outgoing-body.finish", do: func(g *guest, outparam any) {
+		"open body": {want: "was not finished", do: func(g *guest, outparam any) {
 			response, body := g.response()
 			g.do(types+"[static]response-outparam.set", outparam, ok(response))
 			g.write(body, "a")
 		}},
-		"dropped body": {want: "call outgoing-body.finish", do: func(g *guest, outparam any) {
+		"dropped body": {want: "was not finished", do: func(g *guest, outparam any) {
 			response, body := g.response()
 			g.do(types+"[static]response-outparam.set", outparam, ok(response))
 			g.drop(types, "outgoing-body", body)

@@ -20,9 +20,22 @@ func (*outgoingRequest) kind() string { return "outgoing-request" }
 
 // requestOptions has timeouts. The only one that is kept is that of the first byte: a response is
 // whole, so it is that of the response.
-type requestOptions struct{ firstByte any }
+type requestOptions struct {
+	firstByte any
+	immutable bool
+}
 
 func (*requestOptions) kind() string { return "request-options" }
+
+// timeout is that of the response.
+func (o *requestOptions) timeout() time.Duration {
+	if o != nil {
+		if t := o.firstByte.(canon.Case); t.Index == 1 {
+			return time.Duration(min(t.Value.(uint64), uint64(hostabi.MaxFetchTime)))
+		}
+	}
+	return hostabi.FetchTime
+}
 
 // futureResponse is the response to a request that the guest has passed to outgoing-handler.handle.
 type futureResponse struct {
@@ -46,7 +59,7 @@ func (*incomingResponse) kind() string { return "incoming-response" }
 
 var outgoingRequestFunctions = map[string]function{
 	"[constructor]outgoing-request": func(r *run, a []any) any {
-		m := r.message(a[0], hostabi.MaxFetchBody, "HTTP-request-body-size")
+		m := newMessage(take[*fields](r, a[0]).all, hostabi.MaxFetchBody, "HTTP-request-body-size")
 		return r.add(&outgoingRequest{message: m, method: canon.Case{}, scheme: none, path: none, authority: none}, 0)
 	},
 	"[method]outgoing-request.headers": func(r *run, a []any) any {
@@ -61,11 +74,11 @@ var outgoingRequestFunctions = map[string]function{
 	"[method]outgoing-request.set-method": func(r *run, a []any) any {
 		return set(&use[*outgoingRequest](r, a[0]).method, a[1], len(methods), outbound.IsToken)
 	},
-	"[method]outgoing-request.set-scheme":          setScheme,
+	"[method]outgoing-request.set-scheme":          func(r *run, a []any) any { return setScheme(&use[*outgoingRequest](r, a[0]).scheme, a[1]) },
 	"[method]outgoing-request.set-path-with-query": func(r *run, a []any) any { return set(&use[*outgoingRequest](r, a[0]).path, a[1], 1, isPath) },
 	"[method]outgoing-request.set-authority":       func(r *run, a []any) any { return set(&use[*outgoingRequest](r, a[0]).authority, a[1], 1, isAuthority) },
 
-	"[constructor]request-options":                      func(r *run, _ []any) any { return r.add(&requestOptions{none}, 0) },
+	"[constructor]request-options":                      func(r *run, _ []any) any { return r.add(&requestOptions{firstByte: none}, 0) },
 	"[method]request-options.connect-timeout":           noTimeout,
 	"[method]request-options.set-connect-timeout":       refuseTimeout,
 	"[method]request-options.between-bytes-timeout":     noTimeout,
@@ -112,15 +125,14 @@ func isPath(s string) bool { return pathSyntax.MatchString(s) }
 
 func isAuthority(s string) bool { return authoritySyntax.MatchString(s) }
 
-func setScheme(r *run, a []any) any {
-	q := use[*outgoingRequest](r, a[0])
-	scheme := a[1].(canon.Case)
+func setScheme(part *any, value any) any {
+	scheme := value.(canon.Case)
 	if scheme.Index == 1 {
 		if c := scheme.Value.(canon.Case); c.Index == 2 && !schemeSyntax.MatchString(c.Value.(string)) {
 			return fail(nil)
 		}
 	}
-	q.scheme = scheme
+	*part = scheme
 	return ok(nil)
 }
 
@@ -141,12 +153,11 @@ var outgoingFunctions = map[string]function{"handle": handle}
 // or has finished it. Else it is sent then.
 func handle(r *run, a []any) any {
 	q := take[*outgoingRequest](r, a[0])
-	f := &futureResponse{run: r, request: q, timeout: hostabi.FetchTime}
-	if options := a[1].(canon.Case); options.Index == 1 {
-		if t := take[*requestOptions](r, options.Value).firstByte.(canon.Case); t.Index == 1 {
-			f.timeout = time.Duration(min(t.Value.(uint64), uint64(hostabi.MaxFetchTime)))
-		}
+	var options *requestOptions
+	if o := a[1].(canon.Case); o.Index == 1 {
+		options = take[*requestOptions](r, o.Value)
 	}
+	f := &futureResponse{run: r, request: q, timeout: options.timeout()}
 	if r.call.Preparing() {
 		r.call.Trap("a component may not send requests before its first request")
 	}
@@ -241,16 +252,25 @@ func (f *futureResponse) get() any {
 	case f.taken:
 		return some(fail(nil))
 	}
+	response, code := f.result()
+	if code != nil {
+		return some(ok(fail(code)))
+	}
+	return some(ok(ok(f.run.add(response, 0))))
+}
+
+// result takes the response when it is there, or the error-code.
+func (f *futureResponse) result() (*incomingResponse, any) {
 	f.taken = true
 	if f.failed != nil {
-		return some(ok(fail(f.failed)))
+		return nil, f.failed
 	}
 	response, err := f.fetch.Response()
 	if err != nil {
-		return some(ok(fail(f.run.codeOf(err, false))))
+		return nil, f.run.codeOf(err, false)
 	}
 	headers := fieldsOf(response.Headers, func(h outbound.Header) (string, []byte) { return h.Name, []byte(h.Value) })
-	return some(ok(ok(f.run.add(&incomingResponse{response.Status, headers, body{bytes: response.Body}}, 0))))
+	return &incomingResponse{response.Status, headers, body{bytes: response.Body}}, nil
 }
 
 // drop is called when the guest does not want the response any more.

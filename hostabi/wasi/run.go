@@ -12,24 +12,43 @@ import (
 
 // run is the state of one run of a component.
 type run struct {
-	call    *hostabi.Call
-	program *hostabi.Program // what the component finds; nil: nothing
-	table   []entry          // handle 1 is the first
-	free    []uint32         // handles that are not in use
-	result  *canon.Lowered   // blocks of the last result that the guest must allocate
-	asked   bool             // it knows which block is the next
-	http    exchange
+	call        *hostabi.Call
+	program     *hostabi.Program // what the component finds; nil: nothing
+	handleTable                  // of the component instance whose functions run
+	instance    uint32           // its number
+	others      []handleTable    // those of the other instances, by their numbers
+	handles     int              // entries of all tables
+	scopes      []scope          // of calls between instances that lend handles
+	lent        int              // handles in scopes
+	result      *canon.Lowered   // blocks of the last result that the guest must allocate
+	asked       bool             // it knows which block is the next
+	http        exchange
+	task        task
+	memory      api.Memory // of the guest, while it calls the host
 }
 
 // resource is what a handle stands for. kind is its name in WIT.
 type resource interface{ kind() string }
 
+// handleTable are the handles of a component instance.
+type handleTable struct {
+	table []entry  // handle 1 is the first
+	free  []uint32 // handles that are not in use
+}
+
 // entry is a resource in the table.
 type entry struct {
 	resource resource // nil: the handle is not in use
-	parent   uint32   // the handle of the resource that may not be dropped before; 0: none
-	children int
+	// parent is the handle of the resource that may not be dropped before; 0: none. Of a borrowed handle it
+	// is the handle that is borrowed.
+	parent   handleRef
+	children int32
+	lent     int32 // how many calls have borrowed the handle
+	borrowed int32 // by the call of this number in run.scopes; 0: the handle is owned
 }
+
+// handleRef is a handle of a component instance.
+type handleRef struct{ instance, number uint32 }
 
 // Begin makes the run of call, which has begun, that of a component. program is what it finds: its
 // arguments, variables and files; nil: nothing. handles are those of Handles; nil: none.
@@ -42,27 +61,31 @@ func Begin(call *hostabi.Call, program *hostabi.Program, handles *Handles) {
 	r.End()
 	r.program = program
 	if handles != nil {
-		for _, e := range handles.table {
-			if e.resource != nil {
-				e.resource = e.resource.(keepable).keep(r)
+		for i := len(handles.tables) - 1; i >= 0; i-- {
+			r.switchTo(uint32(i))
+			for _, e := range handles.tables[i].table {
+				if e.resource != nil {
+					e.resource = e.resource.(keepable).keep(r)
+				}
+				r.table = append(r.table, e)
+				r.handles++
 			}
-			r.table = append(r.table, e)
+			r.free = append(r.free, handles.tables[i].free...)
 		}
-		r.free = append(r.free, handles.free...)
 	}
 }
 
 // End clears what the run has left.
 func (r *run) End() {
 	clear(r.table)
-	*r = run{call: r.call, table: r.table[:0], free: r.free[:0]}
+	if len(r.table) > keptHandles {
+		r.handleTable = handleTable{}
+	}
+	*r = run{call: r.call, handleTable: handleTable{r.table[:0], r.free[:0]}}
 }
 
 // Handles are those that a component holds before its first request: its memory has their numbers.
-type Handles struct {
-	table []entry
-	free  []uint32
-}
+type Handles struct{ tables []handleTable } // by component instances
 
 // keepable is a resource whose handle a component may keep for its requests.
 type keepable interface {
@@ -74,15 +97,20 @@ type keepable interface {
 // error names a resource that cannot be kept.
 func HandlesOf(call *hostabi.Call) (*Handles, error) {
 	r := runOf(call)
-	for _, e := range r.table {
-		if e.resource == nil {
-			continue
+	kept := &Handles{}
+	for i := range uint32(max(1, len(r.others))) {
+		r.switchTo(i)
+		for _, e := range r.table {
+			if e.resource == nil {
+				continue
+			}
+			if k, ok := e.resource.(keepable); !ok || k.keep(r) == nil {
+				return nil, fmt.Errorf("a handle of the resource %s cannot be kept for requests: drop it", e.resource.kind())
+			}
 		}
-		if k, ok := e.resource.(keepable); !ok || k.keep(r) == nil {
-			return nil, fmt.Errorf("a handle of the resource %s cannot be kept for requests: drop it", e.resource.kind())
-		}
+		kept.tables = append(kept.tables, handleTable{slices.Clone(r.table), slices.Clone(r.free)})
 	}
-	return &Handles{slices.Clone(r.table), slices.Clone(r.free)}, nil
+	return kept, nil
 }
 
 func runOf(c *hostabi.Call) *run { return c.Extension().(*run) }
@@ -100,6 +128,9 @@ func (r *run) add(v resource, parent uint32) uint32 {
 
 // push puts a resource at the end of the table.
 func (r *run) push(v resource, parent uint32) uint32 {
+	if r.handles++; r.handles > maxHandles {
+		r.call.Trap("a request may have %d handles", maxHandles)
+	}
 	r.table = append(r.table, entry{})
 	h := uint32(len(r.table))
 	r.put(h, v, parent)
@@ -107,37 +138,38 @@ func (r *run) push(v resource, parent uint32) uint32 {
 }
 
 func (r *run) put(h uint32, v resource, parent uint32) {
-	r.table[h-1] = entry{resource: v, parent: parent}
+	e := entry{resource: v}
 	if parent != 0 {
-		r.table[parent-1].children++
+		e.parent = r.owned(parent)
+		r.at(e.parent).children++
 	}
+	r.table[h-1] = e
 }
 
 // entry returns the entry of a handle of a kind of resource.
 func (r *run) entry(h uint32, kind string) *entry {
-	if h == 0 || uint64(h) > uint64(len(r.table)) || r.table[h-1].resource == nil {
-		r.call.Trap("handle %d of %s is unknown, or was dropped", h, kind)
-	}
-	e := &r.table[h-1]
+	e := r.known(h, kind)
 	if is := e.resource.kind(); is != kind {
 		r.call.Trap("handle %d is of %s, not of %s", h, is, kind)
 	}
 	return e
 }
 
+// known returns the entry of a handle.
+func (r *run) known(h uint32, kind string) *entry {
+	if h == 0 || uint64(h) > uint64(len(r.table)) || r.table[h-1].resource == nil {
+		r.call.Trap("handle %d of %s is unknown, or was dropped", h, kind)
+	}
+	return &r.table[h-1]
+}
+
 // remove takes a resource out of the table, as its owner.
 func (r *run) remove(h uint32, kind string) resource {
-	e := r.entry(h, kind)
-	if e.children > 0 {
-		r.call.Trap("the %s of handle %d cannot be dropped or passed on: %d of its children are there", kind, h, e.children)
+	e := r.passed(h, r.entry(h, kind), kind)
+	if e.parent.number != 0 {
+		r.at(e.parent).children--
 	}
-	if e.parent != 0 {
-		r.table[e.parent-1].children--
-	}
-	v := e.resource
-	*e = entry{}
-	r.free = append(r.free, h)
-	return v
+	return e.resource
 }
 
 // use returns the resource of a handle that is borrowed.
@@ -152,8 +184,9 @@ func take[T resource](r *run, h any) T {
 	return r.remove(h.(uint32), t.kind()).(T)
 }
 
-// leave is called when the guest calls the host, which it may not do while it allocates.
-func (r *run) leave() {
+// enter is called when the guest calls the host, which it may not do while it allocates.
+func (r *run) enter(m api.Memory) {
+	r.memory = m
 	if r.result != nil {
 		r.call.Trap("the component calls the host while it allocates memory for a result")
 	}
@@ -162,12 +195,26 @@ func (r *run) leave() {
 // protocol are the functions of the module "component".
 func protocol() []hostabi.Function {
 	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
-	return []hostabi.Function{
+	return append(builtins(), []hostabi.Function{
 		{Name: "allocate", Params: i32, Results: i64, Fn: hostabi.Bind(true, allocate)},
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
-	}
+		{Name: "trap", Params: i32, Fn: hostabi.Bind(true, trap)},
+		{Name: "utf8", Params: i32s(2), Fn: hostabi.Bind(true, checkUTF8)},
+		{Name: "instance", Params: i32, Fn: hostabi.Bind(true, useInstance)},
+		{Name: "begin_call", Fn: hostabi.Bind(true, beginCall)},
+		{Name: "end_call", Fn: hostabi.Bind(true, endCall)},
+		{Name: "resource_new", Params: i32s(3), Results: i32, Fn: hostabi.Bind(true, resourceNew)},
+		{Name: "resource_rep", Params: i32s(3), Results: i32, Fn: hostabi.Bind(true, resourceRep)},
+		{Name: "resource_drop", Params: i32s(3), Results: i64, Fn: hostabi.Bind(true, resourceDrop)},
+		{Name: "resource_move", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceMove)},
+		{Name: "resource_lend", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceLend)},
+		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.Bind(true, endHandler)},
+	}...)
 }
+
+func i32s(n int) []api.ValueType { return slices.Repeat([]api.ValueType{api.ValueTypeI32}, n) }
 
 // allocate gets the address of the block that it has asked for, and asks for the next one: with its
 // alignment in the upper half, and its size in the lower half, 0 for no more. At first it gets 0.

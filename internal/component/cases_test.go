@@ -17,6 +17,7 @@ import (
 type specCase struct {
 	What string `json:"what"`
 	Wasm []byte `json:"wasm"`
+	JCO  string `json:"jco"` // what jco's code does, of a case in run.txt
 }
 
 func specCases(t testing.TB, name string) []specCase {

@@ -18,6 +18,11 @@
 // instantiate each other. Each step of an evaluation and of a comparison counts, and all of them
 // together are bounded, see maxSteps. Other bounds are in limits.go.
 //
+// Link makes one core module of a plan. What lies between core modules becomes generated code: calls of
+// the host, whose results the guest allocates, calls between component instances, which pass values part
+// by part, and resources that a component defines. The host has a table of handles for each component
+// instance, and never enters the guest from a call of it.
+//
 // All functions depend only on their input and may be called from any goroutine. A plan borrows the
 // bytes of the file, which must not change while it is in use.
 package component

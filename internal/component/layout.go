@@ -24,6 +24,7 @@ type layout struct {
 	borrows     bool // contains borrowed handles
 	resources   bool // contains handles of resources
 	pointers    bool // contains strings or lists, which lie elsewhere in memory
+	handles     bool // contains handles of any kind
 }
 
 // Size is how many bytes of memory a value takes, without what it points to.
@@ -150,12 +151,14 @@ func (t *ValueType) countParts() error {
 	t.nodes, t.depth = 1, 1
 	t.borrows = t.Kind == Borrow
 	t.resources = t.Resource != nil
+	t.handles = t.resources || t.Kind == Stream || t.Kind == Future || t.Kind == ErrorContext
 	add := func(part *ValueType) {
 		t.nodes = t.nodes + part.nodes
 		t.depth = max(t.depth, part.depth+1)
 		t.borrows = t.borrows || part.borrows
 		t.resources = t.resources || part.resources
 		t.pointers = t.pointers || part.pointers
+		t.handles = t.handles || part.handles
 	}
 	for _, f := range t.Fields {
 		if f.Type != nil {

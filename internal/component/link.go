@@ -1,6 +1,7 @@
 package component
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,36 +16,50 @@ import (
 const HostModule = "component"
 
 // ExportRequest is the export, of the module that a component becomes, that answers a request as
-// wasi:http/incoming-handler says.
+// wasi:http/incoming-handler or wasi:http/handler says.
 const ExportRequest = "runner_request"
 
 const exportMemory = "memory"
 
 // Link returns the component as one core module. Its imports are functions of interfaces: the module is
-// HostInterface of the interface, the name is that of the function, the type is the flattened one. For
-// each interface function that is used, check says why the host does not have it; nil: it has.
+// HostInterface of the interface, the name is that of the function, the type is the flattened one. The name of
+// one that is called without waiting begins with AsyncCall. The host must have all that is used.
 //
 // A function of the host whose result has strings or lists writes it in steps: the module calls it, and
 // then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
 // the module allocates; it calls again with the block's address.
-func (p *Plan) Link(limits wasm.Limits, check func(*Import) error) ([]byte, error) {
-	l := &linker{plan: p, check: check, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
+func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
+	l, err := newLinker(p, host, isHandler)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.export(); err != nil {
+		return nil, err
+	}
+	l.addFlags(limits)
+	return l.merge.Module(limits)
+}
+
+// newLinker returns a linker that has all instances. exported says which exports will be called.
+func newLinker(p *Plan, host *Host, exported func(*Export) bool) (*linker, error) {
+	l := &linker{plan: p, host: host, names: map[*Canon]string{}, imports: map[string]wasm.FuncType{}}
 	l.merge.Names = map[string]wasm.Source{}
+	l.merge.Memory = exportMemory
+	for _, instance := range p.Instances {
+		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: instance.Module.Parsed})
+	}
+	l.live = l.merge.LiveMemory()
+	l.survey(exported)
 	for i, instance := range p.Instances {
-		part := wasm.Part{Module: instance.Module.Parsed}
 		for _, item := range instance.Imports {
 			source, err := l.source(item)
 			if err != nil {
 				return nil, fmt.Errorf("core instance %d: %w", i, err)
 			}
-			part.Imports = append(part.Imports, source)
+			l.merge.Parts[i].Imports = append(l.merge.Parts[i].Imports, source)
 		}
-		l.merge.Parts = append(l.merge.Parts, part)
 	}
-	if err := l.export(limits); err != nil {
-		return nil, err
-	}
-	return l.merge.Module(limits)
+	return l, nil
 }
 
 // HostInterface is the name of an interface without the part of its version that compatible versions
@@ -65,11 +80,14 @@ func HostInterface(name string) string {
 // linker makes a Merge of a plan.
 type linker struct {
 	plan    *Plan
-	check   func(*Import) error
+	host    *Host
 	merge   wasm.Merge
 	names   map[*Canon]string // of the functions that were made for them
 	imports map[string]wasm.FuncType
-	memory  CoreItem // a memory that canonical functions use
+	realloc string // allocates what async functions write when they return; empty: none is there yet
+	live    int    // the part whose memory has content, or wasm.NoPart
+	isolation
+	parts int // of the types of fused calls, together
 }
 
 // source is where a core item comes from.
@@ -108,80 +126,103 @@ func (l *linker) canon(c *Canon) (string, error) {
 	case c.Op == Lower && c.Func.Import != nil:
 		return l.lowerImport(c)
 	case c.Op == Lower:
-		return "", fmt.Errorf("calls a function of another component in the file, which is not supported")
+		return l.fuse(c)
 	case c.Op == ResourceDrop && c.Resource.Identity().Import != nil:
-		i := c.Resource.Identity().Import
-		if err := l.check(i); err != nil {
+		drop, err := l.hostResource(c.Resource.Identity().Import, "[resource-drop]", c.Core)
+		if err != nil {
 			return "", err
 		}
-		return l.hostFunction(HostInterface(i.Interface), "[resource-drop]"+i.Name, c.Core)
+		return l.guarded(c, drop), nil
 	case c.Op == ResourceDrop, c.Op == ResourceNew, c.Op == ResourceRep:
-		return "", fmt.Errorf("defines a resource (%s), which is not supported", c.Op)
+		return l.ownResource(c)
 	}
-	return "", fmt.Errorf("uses %s of WASI 0.3, which is not supported", c.Op)
+	return l.builtin(c)
 }
 
 // lowerImport returns the name of the core function that calls a function of the host.
 func (l *linker) lowerImport(c *Canon) (string, error) {
 	i := c.Func.Import
-	full := i.Interface + "." + i.Name
-	if err := l.check(i); err != nil {
+	full, name := i.Interface+"."+i.Name, i.Name
+	if err := l.host.Check(i); err != nil {
 		return "", err
 	}
 	if c.Options.Async {
-		return "", fmt.Errorf("calls %s as an async function, which is not supported", full)
+		name = AsyncCall + name
 	}
 	if err := l.useMemory(c.Options); err != nil {
 		return "", fmt.Errorf("%s: %w", full, err)
 	}
-	host, err := l.hostFunction(HostInterface(i.Interface), i.Name, c.Shape.FuncType)
-	if err != nil || c.Func.Type.Result == nil || !c.Func.Type.Result.HasPointers() {
-		return host, err
+	host, err := l.hostFunction(HostInterface(i.Interface), name, c.Core)
+	switch {
+	case err != nil:
+		return "", err
+	case c.Func.Type.Result == nil || !c.Func.Type.Result.HasPointers():
+		return l.guarded(c, host), nil
 	}
-	return l.allocating(c, host)
+	return l.allocatingBy(c, host)
 }
 
-// useMemory notes the memory of a canonical definition, and refuses strings that are not UTF-8.
+// useMemory refuses memories that the host does not use, and strings that are not UTF-8.
 func (l *linker) useMemory(o Options) error {
-	if o.Encoding != UTF8 {
-		return fmt.Errorf("has strings in another encoding than UTF-8, which is not supported")
-	}
-	if l.memory.IsZero() {
-		l.memory = o.Memory
+	switch {
+	case o.Encoding != UTF8:
+		return errors.New("has strings in another encoding than UTF-8, which is not supported")
+	case !o.Memory.IsZero() && !l.isLive(o.Memory):
+		return errors.New("uses a memory without pages, and another memory has pages")
 	}
 	return nil
 }
 
-// allocating adds a function that calls the host, and then allocates the blocks of the result.
-func (l *linker) allocating(c *Canon, host string) (string, error) {
-	allocate, err := l.hostFunction(HostModule, "allocate", wasm.FuncType{
-		Params: []wasm.ValueType{wasm.I32}, Results: []wasm.ValueType{wasm.I64},
-	})
-	if err != nil {
-		return "", err
+// isLive reports whether a memory is the one that has content.
+func (l *linker) isLive(memory CoreItem) bool {
+	for !memory.IsZero() {
+		instance := l.plan.Instances[memory.Instance-1]
+		i := slices.IndexFunc(instance.Module.Parsed.Externals(), func(x wasm.External) bool { return x.Kind == wasm.MemoryKind })
+		if i < 0 {
+			return memory.Instance-1 == l.live
+		}
+		memory = instance.Imports[i]
 	}
-	realloc, err := l.named(c.Options.Realloc)
-	if err != nil {
-		return "", err
-	}
+	return false
+}
+
+// allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
+// function that realloc returns when all are known; empty: there are no blocks.
+func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc func() string) (string, error) {
+	allocate := l.allocate()
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
-	params := len(c.Shape.Params)
+	params := len(t.Params)
 	block, address := params, params+1
-	l.add(name, "", c.Shape.FuncType, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
+	begin, allow := l.prologue(owner), l.allow(owner)
+	l.add(name, "", t, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
+		begin(a)
 		for i := range params {
 			a.n(opcode.LocalGet, i)
 		}
 		a.call(host)
-		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
-		a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
-		a.op(opcode.I32Const, 0, opcode.I32Const, 0)
-		a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
-		a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
-		a.call(realloc).n(opcode.LocalSet, address)
-		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+		if realloc() == "" {
+			return
+		}
+		allow(a, false)
+		a.allocate(allocate, realloc(), block, address)
+		allow(a, true)
 	})
 	return name, nil
 }
+
+// allocate appends the loop that allocates blocks. It has two locals.
+func (a *assembler) allocate(allocate, realloc string, block, address int) {
+	a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
+	a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
+	a.op(opcode.I32Const, 0, opcode.I32Const, 0)
+	a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
+	a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
+	a.call(realloc).n(opcode.LocalSet, address)
+	a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+}
+
+// allocate is the function of the host that assembler.allocate calls.
+func (l *linker) allocate() string { return l.own("allocate", "i>l") }
 
 // named gives an export of a part a name that added functions can use.
 func (l *linker) named(item CoreItem) (string, error) {
@@ -223,55 +264,121 @@ func (a *assembler) n(op byte, n int) *assembler {
 	return a
 }
 
+// i32 pushes a constant.
+func (a *assembler) i32(n uint32) *assembler {
+	a.code = appendSigned(append(a.code, opcode.I32Const), int64(int32(n)))
+	return a
+}
+
+func (a *assembler) i64(n int64) *assembler {
+	a.code = appendSigned(append(a.code, opcode.I64Const), n)
+	return a
+}
+
+// appendSigned appends a number as WebAssembly writes signed ones.
+func appendSigned(b []byte, n int64) []byte {
+	for n < -64 || n > 63 {
+		b = append(b, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(b, byte(n)&0x7f)
+}
+
 func (a *assembler) call(name string) *assembler { return a.n(opcode.Call, int(a.index(name))) }
 
-// The interface that a component answers requests by, and that of its types.
+// AsyncCall begins the name of a function that is called without waiting for its result.
+const AsyncCall = "[async]"
+
+// The interfaces that a component answers requests by.
 const (
-	httpHandler = "wasi:http/incoming-handler@0.2"
-	httpTypes   = "wasi:http/types@0.2"
+	httpHandler  = "wasi:http/incoming-handler@0.2"
+	asyncHandler = "wasi:http/handler@0.3"
 )
 
-// export adds the functions that the runtime calls, and exports the memory.
-func (l *linker) export(limits wasm.Limits) error {
-	found := false
+// isHandler reports whether an export answers requests.
+func isHandler(x *Export) bool { return x.Interface == "" || answersHTTP(x) }
+
+func answersHTTP(x *Export) bool {
+	of := HostInterface(x.Interface)
+	return (of == httpHandler || of == asyncHandler) && x.Name == "handle"
+}
+
+// export adds the functions that the runtime calls. A component that has both handlers of wasi:http answers by the newer
+// one. Functions that are in no interface are handlers. They may be other ones in a component that answers requests.
+func (l *linker) export() error {
+	var requests *Export
+	var found bool
 	var others []string
+	var wrong error // of the first function that is not a handler
 	for _, x := range l.plan.Exports {
 		if x.Func == nil {
 			continue
 		}
-		if HostInterface(x.Interface) != httpHandler || x.Name != "handle" {
-			others = append(others, strings.TrimPrefix(x.Interface+"."+x.Name, "."))
+		name := strings.TrimPrefix(x.Interface+"."+x.Name, ".")
+		switch {
+		case answersHTTP(x):
+			if requests == nil || HostInterface(x.Interface) == asyncHandler {
+				requests = x
+			}
+			continue
+		case x.Interface != "":
+			others = append(others, name)
 			continue
 		}
-		if err := l.exportRequest(x.Func); err != nil {
-			return fmt.Errorf("exports %s.%s: %w", x.Interface, x.Name, err)
+		if is := l.notHandler(x); is != nil {
+			others, wrong = append(others, name), cmp.Or(wrong, is)
+			continue
+		}
+		if err := l.exportHandler(x.Name, x.Func); err != nil {
+			return fmt.Errorf("exports %s: %w", name, err)
 		}
 		found = true
 	}
-	if !found {
-		return fmt.Errorf("is a component that does not export %s%s", httpHandler, instead(others))
+	switch {
+	case wrong != nil && found && requests == nil:
+		return wrong
+	case !found && requests == nil:
+		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others, wrong))
+	case requests == nil:
+		return nil
 	}
-	return l.exportMemory(limits)
+	export := l.exportRequest
+	if HostInterface(requests.Interface) == asyncHandler {
+		export = l.exportAsync
+	}
+	if err := export(requests); err != nil {
+		return fmt.Errorf("exports %s.%s: %w", requests.Interface, requests.Name, err)
+	}
+	return nil
 }
 
-// instead lists what a component exports, to end an error.
-func instead(names []string) string {
+// notHandler says why an export has not the type of a handler; nil: it has.
+func (l *linker) notHandler(x *Export) error {
+	if err := l.host.CheckHandler(x.Func.Type); err != nil {
+		return fmt.Errorf("exports %s: %w", x.Name, err)
+	}
+	return nil
+}
+
+// instead lists what a component exports, and says what is wrong with a handler, to end an error.
+func instead(names []string, wrong error) string {
 	switch {
 	case len(names) == 0:
-		return ""
+		return ", and no handlers of runner:app"
 	case len(names) > 3:
 		names = append(slices.Clone(names[:3]), "…")
 	}
-	return ", but " + strings.Join(names, ", ")
+	text := ", but " + strings.Join(names, ", ")
+	if wrong != nil {
+		text += ": " + wrong.Error()
+	}
+	return text
 }
 
-// lifted returns the name of the core function of an export, which has no result in memory.
+// lifted returns the name of the core function of an export.
 func (l *linker) lifted(f *Func) (string, error) {
-	switch {
-	case f.Lift == nil:
+	if f.Lift == nil {
 		return "", errors.New("is a function of the host")
-	case f.Lift.Options.Async:
-		return "", errors.New("is an async function, which is not supported")
 	}
 	if err := l.useMemory(f.Lift.Options); err != nil {
 		return "", err
@@ -279,13 +386,14 @@ func (l *linker) lifted(f *Func) (string, error) {
 	return l.named(f.Lift.Core)
 }
 
-func (l *linker) exportRequest(f *Func) error {
-	handle, err := l.lifted(f)
-	if err != nil {
+// exportRequest adds the function that the runtime calls, for a handler of WASI 0.2.
+func (l *linker) exportRequest(x *Export) error {
+	if err := l.host.exports(x); err != nil {
 		return err
 	}
-	if !owns(f.Type.Params, "incoming-request", "response-outparam") || f.Type.Result != nil {
-		return errors.New("has another type than that of the interface")
+	handle, err := l.lifted(x.Func)
+	if err != nil {
+		return err
 	}
 	handles := wasm.FuncType{Results: []wasm.ValueType{wasm.I32}}
 	begin, err := l.hostFunction(HostModule, "begin_http", handles)
@@ -296,40 +404,19 @@ func (l *linker) exportRequest(f *Func) error {
 	if err != nil {
 		return err
 	}
-	const request = 0 // the local with its handle; that of the response-outparam is the next number
-	l.add("", ExportRequest, wasm.FuncType{}, handles.Results, func(a *assembler) {
-		a.call(begin).n(opcode.LocalTee, request)
-		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
-		a.call(handle).call(end)
-	})
-	return nil
-}
-
-// owns reports whether parameters are owned handles of resources of wasi:http/types.
-func owns(params []Field, names ...string) bool {
-	return slices.EqualFunc(params, names, func(p Field, name string) bool {
-		if p.Type.Kind != Own {
-			return false
-		}
-		i := p.Type.Resource.Identity().Import
-		return i != nil && HostInterface(i.Interface) == httpTypes && i.Name == name
-	})
-}
-
-// exportMemory exports the memory that the canonical functions use, or an empty one.
-func (l *linker) exportMemory(limits wasm.Limits) error {
-	if l.memory.IsZero() {
-		empty, err := wasm.ParsePart([]byte("\x00asm\x01\x00\x00\x00\x05\x03\x01\x00\x00\x07\x0a\x01\x06memory\x02\x00"), limits)
-		if err != nil {
-			panic("BUG: the module with an empty memory: " + err.Error())
-		}
-		l.merge.Parts = append(l.merge.Parts, wasm.Part{Module: empty})
-		l.memory = CoreItem{Instance: len(l.merge.Parts), Name: exportMemory}
-	}
-	source, err := l.source(l.memory)
+	postReturn, err := l.postReturn(x.Func.Lift)
 	if err != nil {
 		return err
 	}
-	l.merge.Exports = append(l.merge.Exports, wasm.MergedExport{Name: exportMemory, Source: source})
+	enter := l.prologue(x.Func.Lift.Owner)
+	const request = 0 // the local with its handle; that of the response-outparam is the next number
+	l.add("", ExportRequest, wasm.FuncType{}, handles.Results, func(a *assembler) {
+		enter(a)
+		a.call(begin).n(opcode.LocalTee, request)
+		a.n(opcode.LocalGet, request).op(opcode.I32Const, 1, opcode.I32Add)
+		a.call(handle)
+		postReturn(a)
+		a.call(end)
+	})
 	return nil
 }

@@ -7,7 +7,7 @@ import "runner.example/internal/wasm"
 type Plan struct {
 	Instances []*CoreInstance
 	// Components is how many component instances there are. They have numbers from 0, the file's own.
-	// Each has handle tables of its own, and may not be entered from itself.
+	// Each has a handle table of its own.
 	Components int
 	// Imports are the functions and resources that the host must supply, in order. What no core
 	// module uses is among them.

@@ -26,6 +26,9 @@ type Merge struct {
 	Names map[string]Source
 	// Exports are those of the new module, besides the added functions that have an Export.
 	Exports []MergedExport
+	// Memory is the name that the memory is exported under; empty: none. If there is no memory an empty one is
+	// added.
+	Memory string
 }
 
 // Part is a module that is instantiated once.
@@ -341,22 +344,42 @@ func (w *merger) value(p *part, c constant) (*part, constant) {
 	return p, c
 }
 
+// LiveMemory is the part whose memory becomes that of the new module, or NoPart.
+func (m Merge) LiveMemory() int {
+	live, best := NoPart, 0
+	for i, p := range m.Parts {
+		if rank := p.Module.definesMemory(); rank > best {
+			live, best = i, rank
+		}
+	}
+	return live
+}
+
+// definesMemory is 0 if the module defines no memory, and else more the more a memory can have.
+func (m *Module) definesMemory() int {
+	switch {
+	case m.memory == nil || slices.ContainsFunc(m.externals, func(x External) bool { return x.Kind == MemoryKind }):
+		return 0
+	case m.memory.MinPages > 0:
+		return 3
+	case m.memory.MaxPages > 0:
+		return 2
+	}
+	return 1
+}
+
 // chooseMemory finds the memory that may have pages.
 func (w *merger) chooseMemory() error {
-	rank := func(m Memory) int {
-		switch {
-		case m.MinPages > 0:
-			return 2
-		case m.MaxPages > 0:
-			return 1
-		}
-		return 0
+	if len(w.memories) == 0 && w.Memory != "" {
+		w.memories = append(w.memories, mergedMemory{Memory{HasMax: true}, NoPart})
+		w.live = 0
 	}
+	part := w.LiveMemory()
 	for i, m := range w.memories {
 		switch {
-		case w.live < 0, rank(m.Memory) > rank(w.memories[w.live].Memory):
+		case m.owner == part:
 			w.live = i
-		case m.MinPages > 0 && w.memories[w.live].MinPages > 0:
+		case m.MinPages > 0 && w.live >= 0 && w.memories[w.live].MinPages > 0:
 			return fmt.Errorf("has several memories (of instances %d and %d), and only one can have more than 0 pages",
 				w.memories[w.live].owner, m.owner)
 		}
@@ -415,6 +438,9 @@ func (w *merger) addFunctions() error {
 			e.Index = 0
 		}
 		w.exports = append(w.exports, Export{x.Name, e.Kind, e.Index})
+	}
+	if w.Memory != "" {
+		w.exports = append(w.exports, Export{w.Memory, MemoryKind, 0})
 	}
 	w.addChecks()
 	return nil

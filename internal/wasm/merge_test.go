@@ -372,3 +372,38 @@ func TestMergedModules(t *testing.T) {
 		})
 	}
 }
+
+// TestTheMemoryOfAMergeIsExported: that of the part that LiveMemory names, or an empty one.
+func TestTheMemoryOfAMergeIsExported(t *testing.T) {
+	const code = `(module (func (export "f")))`
+	for _, row := range []struct {
+		modules   []string
+		part      int
+		min, most uint32
+	}{
+		{[]string{code}, wasm.NoPart, 0, 0},
+		{[]string{code, `(module (memory 0 0))`}, 1, 0, 0},
+		{[]string{`(module (memory 0 0))`, code, `(module (memory 2 3))`}, 2, 2, 3},
+		{[]string{`(module (memory 0 5))`, `(module (memory 0 6))`}, 0, 0, 5},
+		{[]string{`(module (memory 0 5))`, `(module (memory (export "m") 1 4))`, `(module (import "1" "m" (memory 1)))`}, 1, 1, 4},
+	} {
+		m := mergeCase{modules: row.modules}.merge(t)
+		m.Memory = "memory"
+		if got := m.LiveMemory(); got != row.part {
+			t.Errorf("%q: the memory is that of part %d", row.modules, got)
+		}
+		merged, err := m.Module(wasm.DefaultLimits())
+		if err != nil {
+			t.Fatalf("%q: %v", row.modules, err)
+		}
+		parsed, err := wasm.Parse(merged, wasm.DefaultLimits())
+		if err != nil {
+			t.Fatalf("%q: %v", row.modules, err)
+		}
+		exports, memory := parsed.Exports(), parsed.Memory()
+		if len(exports) != 1 || exports[0] != (wasm.Export{Name: "memory", Kind: wasm.MemoryKind}) ||
+			memory.MinPages != row.min || memory.MaxPages != row.most {
+			t.Errorf("%q: exports %v, memory %v", row.modules, exports, memory)
+		}
+	}
+}

@@ -25,10 +25,26 @@ func (m *Module) Command() string {
 	return m.handlers[len(m.handlers)-1]
 }
 
+// CheckNames returns an error if a handler of a component has two names in a schema that names those for which named
+// returns true.
+func (m *Module) CheckNames(named func(handler string) bool) error {
+	if !m.program.Component {
+		return nil
+	}
+	if err := component.CheckNames(m.program.Handlers, named); err != nil {
+		return about(m.name, refuse("%v", err))
+	}
+	return nil
+}
+
 // Offers returns the module's handlers for a schema that names those for which named returns
-// true: its exports, or the command if it is one and exports none of them.
+// true: its exports, or the command if it is one and exports none of them. A component that answers requests offers its
+// exports and itself.
 func (m *Module) Offers(named func(handler string) bool) []string {
 	command := m.Command()
+	if m.program.Requests {
+		return m.handlers
+	}
 	if command == "" || slices.ContainsFunc(m.Handlers(), named) {
 		return m.Handlers()
 	}

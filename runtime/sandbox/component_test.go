@@ -13,10 +13,13 @@ import (
 	"runner.example/runtime/sandbox"
 )
 
-// counterComponent returns testdata/component/counter.wasm, which make.mjs makes.
-func counterComponent(t testing.TB) []byte {
+// counterComponent returns testdata/component/counter.wasm.
+func counterComponent(t testing.TB) []byte { return componentFile(t, "counter") }
+
+// componentFile returns a component of testdata/component, which make.mjs makes.
+func componentFile(t testing.TB, name string) []byte {
 	t.Helper()
-	file, err := os.ReadFile("testdata/component/counter.wasm")
+	file, err := os.ReadFile("testdata/component/" + name + ".wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +92,46 @@ func TestOnlyComponentsImportTheInterfacesOfComponents(t *testing.T) {
 		if _, err := e.LoadAs(context.Background(), "build/x.wasm", module, sandbox.Settings{}); err == nil ||
 			!strings.Contains(err.Error(), "imports "+row.want) {
 			t.Errorf("%s: %v", row.imports, err)
+		}
+	}
+}
+
+// TestInstancesOfAComponentAreAsNewInEachRequest: the handles that they have, and what they have begun, are those of no
+// other request, however it ends.
+func TestInstancesOfAComponentAreAsNewInEachRequest(t *testing.T) {
+	file, err := os.ReadFile("testdata/component/instances.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := loadAs(t, newEngine(t, sandbox.Options{Instances: 1, NoBreaker: true}), "build/instances.wasm", file)
+	for i := range 60 {
+		row := [][2]string{
+			{"/ok", "handler returned without an answer"},
+			{"/destructor", "unreachable"},
+			{"/forged", "handle 9 of a resource of the component is unknown"},
+			{"/twice", "handle 1 of a resource of the component is unknown"},
+			{"/post-return", "the component calls out while it allocates memory for a value, or after it has returned"},
+			{"/recursion", "stack"},
+			{"/many", "a request may have 65536 handles"},
+			{"/spin"},
+		}[i%8]
+		timeout := plenty
+		if row[0] == "/spin" {
+			timeout = time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		call := newCall(ctx, new(bytes.Buffer))
+		call.Request.Path = []byte(row[0])
+		err := m.Run(call, "instances")
+		cancel()
+		switch {
+		case row[0] == "/spin" && fault.CodeOf(err) != fault.HandlerTimeout:
+			t.Fatalf("run %d: %v", i, err)
+		case row[1] != "" && (err == nil || !strings.Contains(err.Error()+fault.Of(err).Cause.Error(), row[1])):
+			t.Fatalf("run %d of %s: %v", i, row[0], err)
+		}
+		if idle, err := m.Restored(); err != nil || idle != 1 {
+			t.Fatalf("after run %d: %d sandboxes, %v", i, idle, err)
 		}
 	}
 }

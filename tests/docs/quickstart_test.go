@@ -138,6 +138,8 @@ func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, 6, "docs/progra
 
 func TestTheStepsOfTheComponentsPageWork(t *testing.T) { follow(t, 2, "docs/components.md") }
 
+func TestTheStepsOfTheWITPageWork(t *testing.T) { follow(t, 6, "docs/wit.md") }
+
 func TestTheStepsOfThePythonPageWork(t *testing.T) {
 	harness.NeedPatches(t)
 	follow(t, 5, "docs/python.md")

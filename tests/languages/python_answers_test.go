@@ -60,7 +60,7 @@ func TestTextsOfErrorsInPythonAreWhatTheySay(t *testing.T) {
 	for _, what := range []string{"frames", "detail", "long", "exits", "type", "print"} {
 		s.Want(500, nil, "GET", "/texts/"+what, "")
 	}
-	s.Matches(200, `\["a handler has no sockets: .*runner.aio.fetch","a handler cannot start processes"\]`, "GET", "/connects", "", "")
+	s.Matches(200, `\["a handler has no sockets: .*runner.aio.fetch","a handler cannot start processes: .*jobs.enqueue"\]`, "GET", "/connects", "", "")
 	form := "--b\r\nContent-Disposition: form-data; name=\"" + strings.Repeat("n", 10_000) + "\"\r\n\r\n\xff\r\n--b--\r\n"
 	if got := s.Do("POST", "/texts/field", form, "Content-Type: multipart/form-data; boundary=b"); got.Status != 400 {
 		t.Errorf("a form whose field has a long name: %+v", got)

@@ -18,7 +18,7 @@ func pythonTyped(t *testing.T, schema string, handlers ...string) *harness.App {
 	}
 	a.Write("desk.schema", schema)
 	a.Write("pyrightconfig.json", harness.MustRead(t, harness.Testdata("python/types/pyrightconfig.json")))
-	a.Write("types.json", `{"include": ["types"], "pythonVersion": "3.12", "typeCheckingMode": "standard", "reportMissingModuleSource": false}`)
+	a.Write("types.json", `{"include": ["types"], "pythonVersion": "3.13", "typeCheckingMode": "standard", "reportMissingModuleSource": false}`)
 	for _, name := range handlers {
 		a.Write("handlers/"+name, harness.MustRead(t, harness.Testdata("python/types/handlers/"+name)))
 	}
@@ -75,7 +75,7 @@ routes("/", auth: none, rateLimit: none) { GET /free -> free: str }
 `,
 	} {
 		a := pythonTyped(t, schema)
-		a.Write("stubs.json", `{"include": ["handlers", "types/runner/*.pyi"], "extraPaths": ["types"], "pythonVersion": "3.12", "typeCheckingMode": "standard"}`)
+		a.Write("stubs.json", `{"include": ["handlers", "types/runner/*.pyi"], "extraPaths": ["types"], "pythonVersion": "3.13", "typeCheckingMode": "standard"}`)
 		if name == "without entities" {
 			a.Write("handlers/free.py", `from runner import Request, handler, insert, ok, query, update
 from runner.schema import str_

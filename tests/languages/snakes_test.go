@@ -141,7 +141,7 @@ func TestPythonIsDevelopedBesideTypeScript(t *testing.T) {
 	a.Write("handlers/snakes.py", "def greet(:\n")
 	s.WaitForOutput(`handlers/snakes\.py:1:11: error: invalid syntax`)
 	a.Write("handlers/snakes.py", "import absent\n")
-	s.WaitForOutput(`No module named 'absent' at <module> \(handlers/snakes\.py:1:1\)`)
+	s.WaitForOutput(`handlers/snakes\.py:1:1: error: ModuleNotFoundError: No module named 'absent'`)
 	s.WantBody("/v1/greet/ada", "good morning ada; 1")
 	if err := os.Remove(a.Path("handlers/hello.ts")); err != nil {
 		t.Fatal(err)

@@ -143,29 +143,44 @@ func (b *builder) tree() (*tree.Tree, error) {
 func (b *builder) start(ctx context.Context, m *Module) error {
 	file := runtime.ModuleFile{Name: "build/" + schema.PythonModule + ".wasm", Wasm: m.Wasm, Files: m.Files}
 	handlers, log, err := b.options.Interpreter.start(ctx, file, b.options.Schema)
-	for _, line := range ownLines(log) {
-		if line.level < slog.LevelError || err == nil { // an error is below
-			b.options.Log(line.text)
-		}
+	shown, wrong := Started(log, err)
+	for _, line := range shown {
+		b.options.Log(line.Text)
 	}
 	if err == nil {
 		m.Handlers = handlers
 		return nil
 	}
-	if ctx.Err() != nil || fault.CodeOf(err) != fault.Invalid {
+	if ctx.Err() != nil || wrong == nil {
 		return err
 	}
-	b.notStarted(log, err)
+	b.found.Append(wrong)
 	return nil
 }
 
+// Started returns the lines of a start that its developer needs, and the error in the app's code that has ended it. err
+// is that of the start, or nil. If the app's code is not its cause, the list is nil.
+func Started(log []Line, err error) (shown []Line, wrong diag.List) {
+	for _, line := range ownLines(log) {
+		if line.Level < slog.LevelError || err == nil { // an error is in the list
+			for _, text := range strings.Split(line.Text, `\n`) { // as a record has the ends of lines
+				shown = append(shown, Line{line.Level, text})
+			}
+		}
+	}
+	if err != nil && fault.CodeOf(err) == fault.Invalid {
+		wrong = notStarted(log, err)
+	}
+	return shown, wrong
+}
+
 // ownLines returns the lines without frames of a traceback that are not in the app or its packages.
-func ownLines(log []logged) (own []logged) {
+func ownLines(log []Line) (own []Line) {
 	skip := false
 	for _, line := range log {
-		if at := frameLine.FindStringSubmatch(line.text); at != nil {
+		if at := frameLine.FindStringSubmatch(line.Text); at != nil {
 			skip = !strings.HasPrefix(at[1], appDir+"handlers/") && !strings.HasPrefix(at[1], appDir+"packages/")
-		} else if !strings.HasPrefix(line.text, " ") {
+		} else if !strings.HasPrefix(line.Text, " ") {
 			skip = false
 		}
 		if !skip {
@@ -180,19 +195,19 @@ var (
 	frameLine  = regexp.MustCompile(`^ +File "([^"]+)", line \d+`)
 	traceLine  = regexp.MustCompile(`^ +File "/app/(handlers/[^"]+)", line (\d+)`)
 	reportLine = regexp.MustCompile(`^exception: (.*?)(?: at [^()]+ \(([^()]+?):(\d+)(?::(\d+))?\))?$`)
-	noModule   = regexp.MustCompile(`No module named '([^'.]+)[^']*'$`) // the SDK explains some
+	noModule   = regexp.MustCompile(`No module named '([^'.]+)'$`) // not one in a package; the SDK explains some
 )
 
-// notStarted adds the error of a start to the list, with the last place in the app's own files.
-func (b *builder) notStarted(log []logged, err error) {
+// notStarted returns the error of a start, with the last place in the app's own files.
+func notStarted(log []Line, err error) (found diag.List) {
 	span, message := diag.Span{File: "handlers"}, ""
 	for _, line := range log {
-		if at := traceLine.FindStringSubmatch(line.text); at != nil {
+		if at := traceLine.FindStringSubmatch(line.Text); at != nil {
 			row, _ := strconv.Atoi(at[2])
 			span = diag.At(at[1], row, 1, 1)
 		}
-		if line.level >= slog.LevelError {
-			message = line.text
+		if line.Level >= slog.LevelError {
+			message = line.Text
 		}
 	}
 	report := reportLine.FindStringSubmatch(message)
@@ -209,7 +224,8 @@ func (b *builder) notStarted(log []logged, err error) {
 	if m := noModule.FindStringSubmatch(message); m != nil {
 		message += remedyOf(m[1])
 	}
-	b.found.Errorf("", span, "%s", strings.TrimSpace(message))
+	found.Errorf("", span, "%s", strings.TrimSpace(message))
+	return found
 }
 
 // remedyOf says what to do about a module that cannot be imported, to append to the error.

@@ -76,7 +76,7 @@ const appDir = "/app/"
 // bytecodePath is where Python looks for the bytecode of a source.
 func bytecodePath(file string) string {
 	dir, name := path.Split(file)
-	return dir + "__pycache__/" + strings.TrimSuffix(name, ".py") + ".cpython-312.pyc"
+	return dir + "__pycache__/" + strings.TrimSuffix(name, ".py") + ".cpython-313.pyc"
 }
 
 // batchBytes is how much source a request compiles: so little that several requests share the work, and so much that

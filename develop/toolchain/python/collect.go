@@ -114,7 +114,7 @@ func (b *builder) addDir(dir, to string, skip func(name string, d fs.DirEntry) b
 	})
 }
 
-// addPackages adds the installed packages. Machine code is left out if the package works without, and else an error.
+// addPackages adds the installed packages without their machine code.
 func (b *builder) addPackages() error {
 	before := len(b.found)
 	b.addDir(PackagesDir, "packages", func(name string, d fs.DirEntry) bool {
@@ -124,7 +124,9 @@ func (b *builder) addPackages() error {
 	if len(b.found) > before {
 		return nil
 	}
-	b.refuseMachineCode()
+	if err := b.dropMachineCode(); err != nil {
+		return err
+	}
 	for name := range b.files {
 		if !strings.HasPrefix(name, "packages/") {
 			continue

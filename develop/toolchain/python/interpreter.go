@@ -69,7 +69,7 @@ func (p *Interpreter) open(ctx context.Context) (err error) {
 }
 
 // start starts the module, and returns the names of its handlers. The log has the lines that it wrote.
-func (p *Interpreter) start(ctx context.Context, m runtime.ModuleFile, s *schema.Schema) (handlers []string, log []logged, err error) {
+func (p *Interpreter) start(ctx context.Context, m runtime.ModuleFile, s *schema.Schema) (handlers []string, log []Line, err error) {
 	if err := p.open(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -195,21 +195,21 @@ func number(v any) int {
 	return max(1, int(n))
 }
 
-// logged is a line that a program has written.
-type logged struct {
-	level slog.Level
-	text  string
+// Line is a line that a program has written.
+type Line struct {
+	Level slog.Level
+	Text  string
 }
 
 // lines keeps the lines of programs. Only one program at a time writes to it.
-type lines struct{ all []logged }
+type lines struct{ all []Line }
 
 // Enabled implements slog.Handler.
 func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
 func (l *lines) Handle(_ context.Context, r slog.Record) error {
-	l.all = append(l.all, logged{r.Level, r.Message})
+	l.all = append(l.all, Line{r.Level, r.Message})
 	return nil
 }
 
@@ -224,5 +224,5 @@ func (l *lines) last() string {
 	if len(l.all) == 0 {
 		return ""
 	}
-	return ": " + strings.TrimSpace(l.all[len(l.all)-1].text)
+	return ": " + strings.TrimSpace(l.all[len(l.all)-1].Text)
 }

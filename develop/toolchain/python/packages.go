@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,7 +67,7 @@ func (b *builder) installInto(ctx context.Context, dir, digest string) error {
 			"neither uv nor pip is installed, and one of them installs these packages: install uv, or put the packages into %s and remove this file", PackagesDir)
 		return nil
 	}
-	command = append(command, "--target", target, "--python-version", "3.12", "--only-binary=:all:", "-r", filepath.FromSlash(requirements))
+	command = append(command, "--target", target, "--python-version", "3.13", "--only-binary=:all:", "-r", filepath.FromSlash(requirements))
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.WaitDelay = base, time.Second
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "RUNNER_SECRETS_") })
@@ -125,41 +126,57 @@ func (b *builder) notInstalled(output string) {
 	b.found.Errorf("", diag.Span{File: requirements}, "the packages cannot be installed: %s", strings.Join(errs, "; "))
 }
 
-// machineCode matches the names of files with machine code: libx.so, libx.so.1, _x.cpython-312-x86_64-linux-gnu.so.
+// machineCode matches the names of files with machine code: libx.so, libx.so.1, _x.cpython-313-x86_64-linux-gnu.so.
 var machineCode = regexp.MustCompile(`\.(so(\.[0-9]+)*|pyd|dylib|dll)$`)
 
-// refuseMachineCode removes files with machine code whose package works without them, and refuses others.
-func (b *builder) refuseMachineCode() {
+// dropMachineCode removes files with machine code, and says so once for each package. One that is known not to work without
+// is refused. What an app imports of the others is known in its start.
+func (b *builder) dropMachineCode() error {
 	owners := b.owners()
-	left := map[string]bool{}
+	left, dropped := map[string]bool{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(b.files)) {
 		if !strings.HasPrefix(name, "packages/") || !machineCode.MatchString(name) {
 			continue
 		}
 		file := strings.TrimPrefix(name, "packages/")
+		module, _, _ := strings.Cut(path.Base(file), ".")
 		owner := owners[file]
 		if owner == "" {
 			owner, _, _ = strings.Cut(file, "/")
+			owner, _, _ = strings.Cut(owner, ".")
 		}
+		span := diag.Span{File: path.Join(PackagesDir, file)}
 		advice, known := native[normal(owner)]
-		module, _, _ := strings.Cut(path.Base(file), ".")
-		_, source := b.files[path.Join(path.Dir(name), module+".py")] // which it is compiled from
-		if source || strings.HasSuffix(module, "__mypyc") || known && advice == "" {
-			delete(b.files, name)
-			if !left[owner] {
-				left[owner] = true
-				b.found.Warnf("", diag.Span{File: path.Join(PackagesDir, file)},
-					"package %s runs without its machine code, which a sandbox cannot run: it is slower", owner)
-			}
+		if advice != "" {
+			b.found.Errorf("", span, "package %s has machine code, which a sandbox cannot run: %s", owner, advice)
 			continue
 		}
-		if advice == "" {
-			advice = "use a package of Python alone"
+		delete(b.files, name)
+		_, source := b.files[path.Join(path.Dir(name), module+".py")] // which it is compiled from
+		slower := source || strings.HasSuffix(module, "__mypyc") || known
+		if !source {
+			dropped[strings.ReplaceAll(path.Join(path.Dir(file), module), "/", ".")] = owner
 		}
-		b.found.Errorf("", diag.Span{File: path.Join(PackagesDir, file)},
-			"package %s has machine code, which a sandbox cannot run: %s", owner, advice)
+		switch {
+		case left[owner]:
+		case slower:
+			b.found.Warnf("", span, "package %s runs without its machine code, which a sandbox cannot run: it is slower", owner)
+		default:
+			b.found.Warnf("", span,
+				"package %s is built without its machine code, which a sandbox cannot run: what needs it is an error when it is imported", owner)
+		}
+		left[owner] = true
 	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(dropped)
+	b.files[droppedFile] = append(text, '\n')
+	return err
 }
+
+// droppedFile has the modules of machine code that are left out, with their packages. The SDK reads it to explain an ImportError.
+const droppedFile = "machine_code.json"
 
 // owners returns the package of each installed file, by the lists that package managers leave.
 func (b *builder) owners() map[string]string {
@@ -187,8 +204,8 @@ func normal(name string) string {
 var native = map[string]string{
 	"cbor2": "", "charset-normalizer": "", "coverage": "", "frozenlist": "",
 	"lazy-object-proxy": "", "markupsafe": "", "msgpack": "", "multidict": "", "propcache": "", "protobuf": "",
-	"pyrsistent": "", "pyyaml": "", "simplejson": "", "sqlalchemy": "", "tomli": "", "tornado": "", "websockets": "",
-	"wrapt": "", "yarl": "", "zope-interface": "",
+	"pvectorc": "", "pyrsistent": "", "pyyaml": "", "simplejson": "", "sqlalchemy": "", "tomli": "", "tornado": "", "websockets": "",
+	"wrapt": "", "yaml": "", "yarl": "", "zope-interface": "",
 
 	"aiohttp":         "use runner.fetch, or httpx",
 	"argon2-cffi":     "use runner.password",

@@ -73,6 +73,11 @@ func render(root string) ([]file, error) {
 		filepath.Join(root, "sdk", "assemblyscript", "assembly", "abi.ts"), []byte(assemblyScript()),
 	})
 	files = append(files, file{filepath.Join(root, "sdk", "rust", "src", "abi.rs"), []byte(rust())})
+	text, err := wit()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, file{filepath.Join(root, "sdk", "wit", "runner.wit"), []byte(text)})
 	return files, nil
 }
 

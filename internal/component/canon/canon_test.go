@@ -26,122 +26,13 @@ func made(t testing.TB, v component.ValueType) *component.ValueType {
 	return typ
 }
 
-// generator makes types and values of them.
-type generator struct {
-	t testing.TB
-	*rand.Rand
-}
-
-func (g generator) fields(n, depth int, named, optional bool) (all []component.Field) {
-	for i := range n {
-		f := component.Field{}
-		if named {
-			f.Name = fmt.Sprintf("f%d", i)
-		}
-		if !optional || g.IntN(3) > 0 {
-			f.Type = g.typ(depth)
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
-func (g generator) typ(depth int) *component.ValueType {
-	kinds := []component.Kind{component.List, component.Record, component.Tuple, component.Variant, component.Option,
-		component.Result, component.FixedList, component.Map, component.Flags, component.Enum, component.Own, component.Borrow}
-	if depth == 0 || g.IntN(3) == 0 {
-		return component.Primitive(component.Kind(g.IntN(int(component.ErrorContext))))
-	}
-	v := component.ValueType{Kind: kinds[g.IntN(len(kinds))]}
-	switch v.Kind {
-	case component.List, component.Option:
-		v.Element = g.typ(depth - 1)
-	case component.FixedList:
-		v.Element, v.Length = g.typ(depth-1), 1+uint32(g.IntN(4))
-	case component.Map:
-		pair := []component.Field{{Type: component.Primitive(component.String)}, {Type: g.typ(depth - 1)}}
-		v.Element = made(g.t, component.ValueType{Kind: component.Tuple, Fields: pair})
-	case component.Record, component.Tuple:
-		v.Fields = g.fields(1+g.IntN(5), depth-1, v.Kind == component.Record, false)
-	case component.Variant:
-		v.Fields = g.fields(1+g.IntN(5), depth-1, true, true)
-	case component.Result:
-		v.Fields = g.fields(2, depth-1, true, true)
-		v.Fields[0].Name, v.Fields[1].Name = "ok", "error"
-	case component.Flags, component.Enum:
-		n := []int{1 + g.IntN(8), 1 + g.IntN(32), 9 + g.IntN(8)}[g.IntN(3)]
-		if v.Kind == component.Enum && g.IntN(4) == 0 {
-			n = 257
-		}
-		for i := range n {
-			v.Fields = append(v.Fields, component.Field{Name: fmt.Sprintf("c%d", i)})
-		}
-	case component.Own, component.Borrow:
-		v.Resource = &component.Resource{}
-	}
-	return made(g.t, v)
-}
-
-func (g generator) value(t *component.ValueType) any {
-	switch t.Kind {
-	case component.Bool:
-		return g.IntN(2) == 1
-	case component.U8, component.U16, component.U32, component.U64:
-		return g.Uint64() >> (64 - 8*t.Size())
-	case component.S8, component.S16, component.S32, component.S64:
-		return int64(g.Uint64()) >> (64 - 8*t.Size())
-	case component.F32:
-		return float64(float32(g.NormFloat64()))
-	case component.F64:
-		return []float64{g.NormFloat64(), math.Inf(-1), math.Copysign(0, -1)}[g.IntN(3)]
-	case component.Char:
-		return []rune{'a', 0, 0xd7ff, 0xe000, 0x10ffff}[g.IntN(5)]
-	case component.String:
-		return strings.Repeat("ö", g.IntN(4))
-	case component.Record, component.Tuple:
-		var all []any
-		for _, f := range t.Fields {
-			all = append(all, g.value(f.Type))
-		}
-		return all
-	case component.Variant, component.Enum, component.Option, component.Result:
-		c := canon.Case{Index: uint32(g.IntN(len(t.Cases())))}
-		if payload := t.Cases()[c.Index].Type; payload != nil {
-			c.Value = g.value(payload)
-		}
-		return c
-	case component.List, component.Map:
-		return g.list(t.Element, g.IntN(4))
-	case component.FixedList:
-		return g.list(t.Element, int(t.Length))
-	case component.Flags:
-		return g.Uint64() & (1<<len(t.Fields) - 1)
-	}
-	return g.Uint32()
-}
-
-func (g generator) list(t *component.ValueType, n int) any {
-	if t.Kind == component.U8 {
-		all := make([]byte, n)
-		for i := range all {
-			all[i] = byte(g.Uint32())
-		}
-		return all
-	}
-	all := make([]any, n)
-	for i := range all {
-		all[i] = g.value(t)
-	}
-	return all
-}
-
 func TestValuesComeBackAsTheyWere(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	g := generator{t, rand.New(rand.NewPCG(seed, 0))}
+	g := canontest.Generator{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
 	flats, memory := 0, make([]byte, 1<<20)
 	for range 3000 {
-		typ := g.typ(4)
-		v := g.value(typ)
+		typ := g.Type(4)
+		v := g.Value(typ)
 		h := &canontest.Heap{Memory: memory, Free: uint32(1 + g.IntN(64))}
 		at := h.Store(t, typ, v)
 		lifter := canon.Lifter{Memory: memory, Budget: 1 << 20}
@@ -173,12 +64,12 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 
 func TestManyParametersAreInMemory(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	g := generator{t, rand.New(rand.NewPCG(seed, 1))}
+	g := canontest.Generator{T: t, Rand: rand.New(rand.NewPCG(seed, 1))}
 	for range 100 {
-		f := &component.FuncType{Params: g.fields(17, 2, true, false)}
+		f := &component.FuncType{Params: g.Fields(17, 2, true, false)}
 		var values []any
 		for _, p := range f.Params {
-			values = append(values, g.value(p.Type))
+			values = append(values, g.Value(p.Type))
 		}
 		h := &canontest.Heap{Memory: make([]byte, 1<<16)}
 		core := h.Params(t, f, values...)
@@ -315,8 +206,8 @@ func TestBlocksAreAllocatedFromTheOutside(t *testing.T) {
 func FuzzLift(f *testing.F) {
 	f.Add(uint64(1), uint32(0), []byte("\x08\x00\x00\x00\x01\x00\x00\x00abcdefgh"))
 	f.Fuzz(func(t *testing.T, seed uint64, at uint32, memory []byte) {
-		g := generator{t, rand.New(rand.NewPCG(seed, 0))}
-		typ := g.typ(3)
+		g := canontest.Generator{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
+		typ := g.Type(3)
 		lifter := canon.Lifter{Memory: memory, Budget: len(memory)}
 		v, err := lifter.Load(typ, at)
 		if err == nil {

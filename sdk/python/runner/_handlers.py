@@ -54,6 +54,11 @@ def _place(function: Any) -> str:
     return f"{code.co_filename.removeprefix('/app/')}:{code.co_firstlineno}" if code else type(function).__name__
 
 
+def described(function: Any) -> str:
+    """A handler with its place, for errors."""
+    return f"handler {getattr(function, '__name__', type(function).__name__)} ({_place(function)})"
+
+
 def warm(function: F) -> F:
     """Runs a function once, after the imports. What it leaves in memory is there in every request.
 

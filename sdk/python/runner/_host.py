@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any, ClassVar, Literal
 
 ErrorCode = Literal["not_found", "invalid", "denied", "conflict", "too_large", "limit", "unavailable", "deadline", "internal"]
 
 _file = -1
+
+# Whether the program starts: there is no request, and the host denies what belongs to one.
+starting = False
 
 
 def _open() -> int:
@@ -78,11 +82,25 @@ def text(name: str, *numbers: int, data: str = "") -> str | None:
 
 def refusal(status: str, name: str) -> HostError:
     """The error of a function that is not an operation."""
+    if starting and status == "denied":
+        return _early(name, None)
     return HostError(status, f"{name}: the request has used its budget of host calls or of moved bytes" if status == "limit" else f"{name}: {status}")
+
+
+def _early(name: str, op: str | None) -> HostError:
+    """The error of what a program uses before its first request, with the place in the app's own files."""
+    frame, place = sys._getframe(), ""
+    while frame is not None and not place:
+        file = frame.f_code.co_filename.removeprefix("/app/")
+        place = f" ({file}:{frame.f_lineno})" if file.startswith("handlers/") else ""
+        frame = frame.f_back  # type: ignore[assignment]
+    return HostError("denied", f"{name} is not available while the program starts, at module level or in @warm: call it in the handler{place}", op)
 
 
 def failure(op: str, status: str, answer: bytes) -> HostError:
     """The error of an operation that failed with status and the JSON of its error."""
+    if starting and status == "denied":
+        return _early(op, op)
     try:
         error = json.loads(answer)
         return HostError(error["code"], error["message"], op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, NoReturn, Self
 
 from . import _host, _values
 from ._values import NULL, Record
@@ -31,11 +31,34 @@ class Condition(Generic[F]):
         self.form = form
 
 
-def field(name: str, operator: Operator, value: Any, *, ignore_case: bool = False) -> Condition[Any]:
-    """Compares a field. With ignore_case, =, startsWith and contains follow the case folding of Unicode.
+if TYPE_CHECKING:
 
-    None is an error, because it is what a missing value is: to compare with null, write NULL.
-    """
+    def field(name: str, operator: Operator, value: Any, *, ignore_case: bool = False) -> Condition[Any]:
+        """Compares a field. With ignore_case, =, startsWith and contains follow the case folding of Unicode.
+
+        None is an error, because it is what a missing value is: to compare with null, write NULL.
+        """
+        ...
+else:
+
+    def field(*given: Any, **named: Any) -> Condition[Any]:
+        return _compared("field", given, named)
+
+
+def _compared(of: str, given: tuple[Any, ...], named: dict[str, Any]) -> Condition[Any]:
+    """The condition of the arguments of field or where. Wrong ones are an error that shows the right form."""
+    try:
+        return _compare(*given, **named)
+    except TypeError:
+        first = given[0] if given else next(iter(named), None)
+        if isinstance(first, Condition):
+            form = ".match(…) for a condition of field, and_, or_ or not_"
+        else:
+            form = f'{of}("{first}", "=", value)' if isinstance(first, str) else f'{of}("total", ">", 10)'
+        raise TypeError(f"{of} takes a field's name, an operator and a value: write {form}") from None
+
+
+def _compare(name: str, operator: Operator, value: Any, *, ignore_case: bool = False) -> Condition[Any]:
     if value is None:
         raise _host.HostError("invalid", f"{name}: the value of {operator} is None{_values.REMEDY}", "query")
     form = [name, operator, None if value is NULL else value]
@@ -47,13 +70,20 @@ def field(name: str, operator: Operator, value: Any, *, ignore_case: bool = Fals
 def _forms(conditions: tuple[Condition[Any], ...]) -> list[Any]:
     all: list[Any] = []
     for c in conditions:
-        if not isinstance(c, Condition):
-            raise TypeError(f"a condition is made by field, and_, or_ or not_, and not a {type(c).__name__}")
+        _check(c)
         if c.form and not isinstance(c.form[0], str):
             all.extend(c.form)  # those of and_
         else:
             all.append(c.form)
     return all
+
+
+def _check(condition: Any) -> None:
+    if not isinstance(condition, Condition):
+        raise TypeError(
+            f"a condition is made by field, and_, or_ or not_, and is not a {type(condition).__name__}: "
+            'write field("total", ">", 10)'
+        )
 
 
 def and_(*conditions: Condition[F]) -> Condition[F]:
@@ -63,11 +93,14 @@ def and_(*conditions: Condition[F]) -> Condition[F]:
 
 def or_(*conditions: Condition[F]) -> Condition[F]:
     """Holds when one of the conditions does."""
+    for c in conditions:
+        _check(c)
     return Condition(["or", *[c.form for c in conditions]])
 
 
 def not_(condition: Condition[F]) -> Condition[F]:
     """Holds when the condition does not."""
+    _check(condition)
     return Condition(["not", condition.form])
 
 
@@ -81,7 +114,25 @@ class Operation(Generic[T]):
         raise NotImplementedError
 
 
-class _Filtered:
+class _Unrun:
+    """What runs only at the end of its steps. _remedy says what it is, and how it ends."""
+
+    __slots__ = ()
+    _remedy = ""
+
+    if not TYPE_CHECKING:
+
+        def __iter__(self) -> NoReturn:
+            raise TypeError(f"cannot iterate: this {self._remedy}")
+
+        def __getitem__(self, key: Any) -> NoReturn:
+            raise TypeError(f"cannot index: this {self._remedy}")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"there is no .{name}: this {self._remedy}", name=name, obj=self)
+
+
+class _Filtered(_Unrun):
     __slots__ = ("_args",)
     _args: dict[str, Any]
 
@@ -90,9 +141,15 @@ class _Filtered:
         copy._args = {**self._args, **more}
         return copy
 
-    def where(self, name: str, operator: Operator, value: Any, *, ignore_case: bool = False) -> Self:
-        """One more condition: all must hold."""
-        return self.match(field(name, operator, value, ignore_case=ignore_case))
+    if TYPE_CHECKING:
+
+        def where(self, name: str, operator: Operator, value: Any, *, ignore_case: bool = False) -> Self:
+            """One more condition: all must hold."""
+            ...
+    else:
+
+        def where(self, *given: Any, **named: Any) -> Self:
+            return self.match(_compared(".where", given, named))
 
     def match(self, *conditions: Condition[Any]) -> Self:
         """More conditions, made by field, and_, or_ and not_."""
@@ -110,6 +167,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
     """A query over the rows R of an entity that the caller may read. Each step gives a new one."""
 
     __slots__ = ()
+    _remedy = "is a query, which has not run: end it with .rows(), .first() or .count()"
     _part = 1
 
     def __init__(self, entity: str) -> None:
@@ -215,11 +273,12 @@ def query(entity: str) -> Selection[Any]:
     return Selection(entity)
 
 
-class Lookup(Operation[R], Generic[R]):
+class Lookup(_Unrun, Operation[R], Generic[R]):
     """One row by its id."""
 
     __slots__ = ("_args",)
     _part = 2
+    _remedy = "is a get, which has not run: end it with .row()"
 
     def __init__(self, args: dict[str, Any]) -> None:
         self._args = args
@@ -256,6 +315,7 @@ class Aggregation(_Filtered, Operation[list[R]], Generic[R]):
     """Computes groups R over the rows of an entity that the caller may read."""
 
     __slots__ = ()
+    _remedy = "is an aggregate, which has not run: end it with .groups()"
     _part = 1
 
     def __init__(self, entity: str) -> None:
@@ -342,6 +402,7 @@ class Change(_Changing, Generic[R]):
     """A change of rows. run() or rows() does it."""
 
     __slots__ = ()
+    _remedy = "is an update, which has not run: end it with .run() or .rows()"
     _op = "update"
 
     def __init__(self, entity: str, set: Any) -> None:
@@ -361,6 +422,7 @@ class Removal(_Changing):
     """A removal of rows. run() does it."""
 
     __slots__ = ()
+    _remedy = "is a removal, which has not run: end it with .run()"
     _op = "delete"
 
     def __init__(self, entity: str) -> None:

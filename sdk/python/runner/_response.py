@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, overload
 
-from . import _host, _values
+from . import _handlers, _host, _values
 from ._query import Operation
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Response(Generic[T]):
     """An answer, made by one of the helpers. T is what it sends as JSON; an error sends none and is a Response[Never]."""
 
     __slots__ = ("status", "body", "headers", "message")
+    _remedy = "is an answer: return it as it is"
 
     def __init__(self, status: int, body: Any = None, headers: list[tuple[str, str]] | None = None, message: str | None = None) -> None:
         self.status = status
@@ -159,15 +160,15 @@ def send_error(status: int, code: str, message: str) -> None:
         _refused(refused, f"answer with an error of status {status}")
 
 
-def send(given: Any) -> None:
-    """Answers with what a handler returned."""
-    response = given if isinstance(given, Response) else _plain(given)
+def send(given: Any, handler: Callable[..., Any] | None = None) -> None:
+    """Answers with what a handler returned. Errors name the handler."""
+    response = given if isinstance(given, Response) else _plain(given, handler)
     body = response.body
     # Before the headers: the answer to a body that cannot be sent, or to an operation that fails, must not have them.
     if isinstance(body, Operation):
         body._run()
     elif response.message is None and not isinstance(body, (bytes, bytearray, memoryview)):
-        body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, _unfit)
+        body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, lambda path, wrong: _unfit(handler, path, wrong))
     for name, value in response.headers:
         set_header(name, value)
     if response.message is not None:
@@ -180,15 +181,18 @@ def send(given: Any) -> None:
         deliver(response.status, bytes(body))
 
 
-def _plain(given: Any) -> Response[Any]:
+def _plain(given: Any, handler: Callable[..., Any] | None) -> Response[Any]:
     if given is None:
         if (_host.text("request_path") or "").startswith("/_job/"):
             return no_content()  # a job has done its work
-        raise TypeError("the handler returned None: return ok(…), no_content() or another answer")
+        raise TypeError(f"{_handlers.described(handler)} returned None: return ok(…), no_content() or another answer")
     if type(given) is tuple:
-        raise TypeError("the handler returned a tuple: return created(…), error(422, …) or another answer for a status, or a list")
+        raise TypeError(
+            f"{_handlers.described(handler)} returned a tuple: return created(…), error(422, …) or another answer for a status, or a list"
+        )
     return Response(200, given)
 
 
-def _unfit(path: list[str | int], wrong: str) -> Exception:
-    return TypeError(f"the body cannot be sent: {_values.shown(['body', *path])} {wrong}")
+def _unfit(handler: Callable[..., Any] | None, path: list[str | int], wrong: str) -> Exception:
+    whose = f" of {_handlers.described(handler)}" if handler else ""
+    return TypeError(f"the answer{whose} cannot be sent: {_values.shown(['body', *path])} {wrong}")

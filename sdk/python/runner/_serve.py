@@ -7,7 +7,7 @@ import importlib
 import os
 import re
 import sys
-from types import CoroutineType, TracebackType
+from types import CoroutineType, FunctionType, TracebackType
 from typing import Any, Callable, NoReturn
 
 from . import _handlers, _host, _log, _query, _request, _response, _standard, _values, _web
@@ -28,6 +28,7 @@ def main() -> None:
     sys.path[:] = [APP + "handlers", APP + "packages", *[path for path in sys.path if path not in ("", "/app")], "/app"]
     _standard.install()
     _log.install()
+    _host.starting = True
     try:
         handlers = _load()
     except SystemExit as end:
@@ -40,6 +41,7 @@ def main() -> None:
         traceback.print_exception(error)
         sys.stderr.flush()
         os._exit(1)
+    _host.starting = False
     functions = list(handlers.values())
     names = "\n".join(handlers).encode()
     _standard.end_start()
@@ -114,6 +116,11 @@ def _load() -> dict[str, Callable[..., Any]]:
                 _handlers._add(name, value)
     handlers = _handlers.named(_values.schema.get("handlers", []))
     if not handlers:
+        known = _values.schema.get("handlers", [])
+        for module in stems:
+            for name, value in vars(sys.modules[module]).items():
+                if isinstance(value, FunctionType) and value.__module__ == module and (name in known or _handlers.camel(name) in known):
+                    raise ImportError(f"{_handlers._place(value)}: {name} has no @handler: add it above the function")
         raise ImportError("no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)")
     for function in _handlers.warm_ups:
         result = function()
@@ -160,7 +167,7 @@ def _serve(function: Callable[..., Any]) -> None:
         if isinstance(given, CoroutineType):
             given = _web.run(given)
         if given is not _web.ANSWERED:
-            _response.send(given)
+            _response.send(given, function)
     except BaseException as error:
         _query.waiting.clear()
         answer = answer_to(error)
@@ -274,11 +281,25 @@ _FRAME = re.compile("\n(?= *at )")
 _MOST = 4200
 
 
+def _of_machine_code(error: ImportError) -> str:
+    """What to append to an error about a module of machine code that the build has left out."""
+    import json
+
+    try:
+        with open(APP + "machine_code.json", encoding="utf-8") as file:
+            package = json.load(file).get(f"{error.name}.{error.name_from}" if error.name_from else error.name)
+    except OSError:
+        return ""
+    return f": it is machine code of the package {package}, which a sandbox cannot run: use a package of Python alone" if package else ""
+
+
 def _title(error: BaseException) -> str:
     try:
         text = str(error)
     except BaseException:
         text = "its text cannot be made"
+    if isinstance(error, ImportError):
+        text += _of_machine_code(error)
     name = type(error).__qualname__
     if type(error).__module__ not in ("builtins", "__main__"):
         name = f"{type(error).__module__}.{name}"
@@ -287,22 +308,41 @@ def _title(error: BaseException) -> str:
     return _FRAME.sub("\n| ", f"{name}: {text[:_MOST]}" if text else name)
 
 
+# The directory of Python's library, also of another build, whose bytecode has the place where it was built.
+_LIBRARY = re.compile("/.*/(?:lib/python3[.][0-9]+|Lib)/")
+
+
 def _file(name: str) -> str:
-    """The name of a file as its author knows it. Those of Python's library have the place where it was built."""
-    _, library, rest = name.rpartition("/Lib/")
-    return f"python/{rest}" if library else name.removeprefix(APP)
+    """The name of a file as its author knows it."""
+    library = _LIBRARY.match(name)
+    return f"python/{name[library.end():]}" if library else name.removeprefix(APP)
+
+
+# Files whose frames are not shown.
+_HIDDEN = (APP + "runner/", APP + "__main__", "<frozen")
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    frames = []
+    traces: list[TracebackType] = []
+    omitted = False
     while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith((APP + "runner/", "<frozen", APP + "__main__")):
-            positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
-            column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
-            file = _file(code.co_filename)
-            frames.append(f"    at {code.co_qualname} ({file}:{trace.tb_lineno}{column})")
+        traces.append(trace)
+        if len(traces) > 2000:  # of a deep recursion, which may have a hundred thousand
+            del traces[500:-500]
+            omitted = True
         trace = trace.tb_next
-    if len(frames) > 60:  # of a deep recursion
+    traces = [t for t in traces if not t.tb_frame.f_code.co_filename.startswith(_HIDDEN)]
+    if len(traces) > 60:
+        del traces[20:-30]
+        omitted = True
+    frames = [_frame(t) for t in traces]
+    if omitted:
         frames[20:-30] = ["    at … (…)"]
     return frames[::-1]
+
+
+def _frame(trace: TracebackType) -> str:
+    code = trace.tb_frame.f_code
+    positions = next((p for i, p in enumerate(code.co_positions()) if i == trace.tb_lasti // 2), None)
+    column = f":{positions[2] + 1}" if positions and positions[2] is not None else ""
+    return f"    at {code.co_qualname} ({_file(code.co_filename)}:{trace.tb_lineno}{column})"

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _fetch, _host
 
-_NONE = "a handler has no sockets: HTTP requests are sent by runner.fetch, urllib.request, http.client and requests"
+_NONE = "a handler has no sockets: send HTTP requests with runner.fetch, urllib.request, http.client or requests"
 
 
 class HostSocket:
@@ -233,7 +233,12 @@ def _connect(address: Any, timeout: Any = None, source_address: Any = None, **na
     return made
 
 
+def _no_name(*args: Any) -> Any:
+    raise OSError(_NONE)
+
+
 def install() -> None:
+    socket.gethostbyname = socket.gethostbyname_ex = socket.gethostbyaddr = _no_name  # type: ignore[assignment]
     socket.socket = HostSocket  # type: ignore[assignment,misc]
     socket.getaddrinfo = _addresses  # type: ignore[assignment]
     socket.create_connection = _connect  # type: ignore[assignment]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import types
 from importlib.machinery import ModuleSpec, PathFinder
@@ -20,15 +21,23 @@ _MADE: dict[str, Callable[[types.ModuleType], None]] = {}
 # Modules that this build lacks, with what to do.
 _ABSENT = {
     "multiprocessing": "a handler is one process: start jobs, or fetch several things with asyncio.gather",
+    "concurrent.futures.process": "a handler is one process: start jobs, or fetch several things with asyncio.gather",
     "ctypes": "machine code cannot run in a sandbox",
     "_ctypes": "machine code cannot run in a sandbox",
     "mmap": "files of a handler cannot be mapped: read them",
     "fcntl": "files of a handler cannot be locked or written",
     "curses": "a handler has no terminal",
     "readline": "a handler has no terminal",
+    "termios": "a handler has no terminal",
     "tkinter": "a handler has no display",
     "lzma": "this build of Python has no lzma: zlib and bz2 are there",
 }
+
+
+#: What to do instead of starting a process.
+NO_PROCESSES = "a handler cannot start processes: call another service with runner.fetch, or start a job with jobs.enqueue"
+# Functions of os that this build lacks. Packages ask whether they are there, so they must stay absent.
+_PROCESSES = re.compile("system|v?fork(pty)?|kill(pg)?|wait(pid|id)?|(posix_)?spawn.*|exec[lv].*")
 
 
 # Modules that are changed after their import. Most apps import few of them, and imports are most of a start.
@@ -90,6 +99,14 @@ def _anyio(module: types.ModuleType) -> None:
 
 
 _CHANGED["anyio._backends._asyncio"] = _anyio
+
+
+def _asyncio(module: types.ModuleType) -> None:
+    """asyncio.run in a handler that is not async: its event loop is that of the host."""
+    from . import aio  # sets it
+
+
+_CHANGED["asyncio"] = _asyncio
 
 
 def _requests(module: types.ModuleType) -> None:
@@ -196,19 +213,43 @@ _CHANGED["logging"] = _log.handle
 def install() -> None:
     """Replaces what works in another way, before the app is imported."""
     sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    os.__getattr__ = _absent_of_os  # type: ignore[attr-defined]
+    import _thread  # that of threading is bound to the real one, whose error it handles
+
+    _thread.start_new_thread = _thread.start_new = _start_new_thread  # type: ignore[assignment]
     for name in _CHANGED:
         if name in sys.modules:
             _CHANGED[name](sys.modules[name])
 
 
+def _absent_of_os(name: str) -> Any:
+    raise AttributeError(f"module 'os' has no attribute {name!r}" + (f": {NO_PROCESSES}" if _PROCESSES.fullmatch(name) else ""), name=name, obj=os)
+
+
+def _subprocess(module: Any) -> None:
+    def __init__(self: Any, *args: Any, **named: Any) -> None:
+        raise OSError(NO_PROCESSES)
+
+    module.Popen.__init__ = __init__
+
+
+_CHANGED["subprocess"] = _subprocess
+
+_NO_THREADS = "a handler has one thread: run async functions side by side with asyncio.gather, or start a job with jobs.enqueue"
+
+
 def _threads(module: Any) -> None:
     def start(self: Any) -> None:
-        raise RuntimeError(f"cannot start the thread {self.name}: a handler has one thread; async functions with asyncio.gather run side by side")
+        raise RuntimeError(f"cannot start the thread {self.name}: {_NO_THREADS}")
 
     module.Thread.start = start
 
 
 _CHANGED["threading"] = _threads
+
+
+def _start_new_thread(*args: Any, **named: Any) -> Any:
+    raise RuntimeError(f"cannot start a thread: {_NO_THREADS}")
 
 
 def _hashes(hashlib: Any) -> None:

@@ -98,6 +98,8 @@ def _form(value: Any) -> Any:
         import dataclasses
 
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if remedy := getattr(type(value), "_remedy", None):
+        raise _NoForm(remedy)
     if isinstance(value, (set, frozenset)):
         raise _NoForm("is a set: write sorted(…) or list(…)")
     if hasattr(value, "__next__"):
@@ -106,7 +108,7 @@ def _form(value: Any) -> Any:
         raise _NoForm("is a function: call it")
     if hasattr(value, "__await__"):
         raise _NoForm("is a coroutine: await it")
-    raise _NoForm(f"is a {type(value).__qualname__}, which has no form in JSON: name the value that is meant")
+    raise _NoForm(f"is a {type(value).__qualname__}, which has no form in JSON: use a dict, a list, text, a number or a dataclass")
 
 
 # One encoder for all values: json.dumps would make one for each. It does not look for values that contain themselves, which

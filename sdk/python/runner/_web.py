@@ -88,6 +88,26 @@ def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
     _response.deliver(status, b"" if status in (204, 205, 304) else body)
 
 
+def _warm(paths: tuple[str, ...], get: Callable[[str, str], int]) -> None:
+    """Requests paths in the start. One that raises ends the start, and an answer of 500 and above is a warning."""
+    from ._serve import _frames, _title
+
+    for whole in paths:
+        path, _, query = whole.partition("?")
+        _host.HostError.last = None
+        try:
+            status = get(path, query)
+        except Exception as error:
+            text = f"GET {whole}, which warm names, fails in the start: {_title(error)}"
+            raise RuntimeError(text).with_traceback(error.__traceback__) from None
+        if status >= 500:
+            refused = _host.HostError.last  # which the application has caught
+            why = f": {_title(refused)}" if refused else ", and the lines before this one may say why"
+            _host.log(_host.WARN, f"GET {whole}, which warm names, answers {status} in the start, so what it prepares is missing{why}")
+            for frame in _frames(refused.__traceback__) if refused else ():
+                _host.log(_host.WARN, frame)
+
+
 class WSGI(Application):
     """A WSGI application."""
 
@@ -97,9 +117,11 @@ class WSGI(Application):
         self.warm = warm
 
     def start(self) -> None:
-        for path in self.warm:
-            path, _, query = path.partition("?")
-            self._run(_environ("GET", "", path.encode(), query, [("host", "localhost")], b"", _START))
+        def get(path: str, query: str) -> int:
+            status, _, _ = self._run(_environ("GET", "", path.encode(), query, [("host", "localhost")], b"", _START))
+            return int(status.split(None, 1)[0])
+
+        _warm(self.warm, get)
 
     def _run(self, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
         answer: list[Any] = []
@@ -195,9 +217,8 @@ class ASGI(Application):
 
     def start(self) -> None:
         run(self._lifespan())
-        for path in self.warm:
-            path, _, query = path.partition("?")
-            run(self._run(self._scope("GET", "", path.encode(), query, [("host", "localhost")], _START), b""))
+        _warm(self.warm, lambda path, query: run(
+            self._run(self._scope("GET", "", path.encode(), query, [("host", "localhost")], _START), b""))[0])
 
     async def _lifespan(self) -> None:
         """Tells the application that it starts. It is not told that it ends, since a sandbox has no end."""

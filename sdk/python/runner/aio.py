@@ -9,7 +9,7 @@ from asyncio import base_events
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from . import _fetch, _host, _values
+from . import _fetch, _host, _standard, _values
 from ._services import PasswordCheck
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class _Loop(base_events.BaseEventLoop):
         raise OSError("a handler has no sockets: async handlers send HTTP requests by runner.aio.fetch")
 
     async def _make_subprocess_transport(self, *args: Any, **settings: Any) -> Any:
-        raise OSError("a handler cannot start processes")
+        raise OSError(_standard.NO_PROCESSES)
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):

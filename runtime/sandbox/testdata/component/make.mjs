@@ -1,4 +1,7 @@
-// Makes counter.wasm, a component, from counter.wat, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// Makes components from modules in the text format, with the WIT files and tools of @bytecodealliance/jco 1.35:
+// counter.wasm of WASI 0.2, flow.wasm of WASI 0.3; instances.wasm, which is in the text format of components; and from
+// handlers.wat handlers.wasm, mistyped.wasm, whose handler late has another type, and other-wit.wasm, which imports
+// digest with another type.
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,17 +11,39 @@ import { pathToFileURL } from 'node:url';
 const jco = join(process.argv[2], 'node_modules/@bytecodealliance/jco');
 const { parse, componentEmbed, componentNew } = await import(pathToFileURL(join(jco, 'dist/api.js')));
 const here = new URL('.', import.meta.url).pathname;
-let wit = `package runner:counter;
-world counter {
-  import wasi:http/types@0.2.12;
-  export wasi:http/incoming-handler@0.2.12;
+
+async function make(name, version, items) {
+  let wit = `package runner:${name};\nworld ${name} {\n${items.map(i => `  ${i}@${version};\n`).join('')}}\n`;
+  for (const of of readdirSync(join(jco, 'lib/wit/builtin', version))) {
+    const text = readFileSync(join(jco, 'lib/wit/builtin', version, of, 'package.wit'), 'utf8');
+    const [head, ...rest] = text.replace(/^\s*@unstable\(.*\)$/gm, '').split('\n');
+    wit += `${head.replace(';', ' {')}\n${rest.join('\n')}}\n`;
+  }
+  const core = await parse(readFileSync(join(here, `${name}.wat`), 'utf8'));
+  const embedded = await componentEmbed({ witSource: wit, worldName: name, binary: core, metadata: [] });
+  writeFileSync(join(here, `${name}.wasm`), await componentNew(embedded, []));
 }
-`;
-for (const name of readdirSync(join(jco, 'lib/wit/builtin/0.2.12'))) {
-  const text = readFileSync(join(jco, 'lib/wit/builtin/0.2.12', name, 'package.wit'), 'utf8');
-  const [head, ...rest] = text.replace(/^\s*@unstable\(.*\)$/gm, '').split('\n');
-  wit += `${head.replace(';', ' {')}\n${rest.join('\n')}}\n`;
+
+await make('counter', '0.2.12', ['import wasi:http/types', 'export wasi:http/incoming-handler']);
+await make('flow', '0.3.0', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'export wasi:http/handler']);
+writeFileSync(join(here, 'instances.wasm'), await parse(readFileSync(join(here, 'instances.wat'), 'utf8')));
+
+const runner = readFileSync(join(here, '../../../../sdk/wit/runner.wit'), 'utf8').replace(/^package (.*);$/m, 'package $1 {') + '}\n';
+const handlers = await parse(readFileSync(join(here, 'handlers.wat'), 'utf8'));
+const handler = 'func(request: request) -> result<response, error>';
+for (const [name, late, app] of [
+  ['handlers', handler, runner],
+  ['mistyped', handler.replace('response, error', 'response, code'), runner],
+  ['other-wit', handler, runner.replace('    operation: string,\n', '    act: string,\n')],
+]) {
+  const exports = ['echo', 'count-uses', 'digest-body', 'digest-2', 'wrong', 'outside', 'spin'].map(name => `  export ${name}: ${handler};\n`).join('');
+  const world = `package runner:test;
+world test {
+  include runner:app/handlers@1.0.0;
+  use runner:app/types@1.0.0.{request, response, error, code};
+${exports}  export late: ${late};
 }
-const core = await parse(readFileSync(join(here, 'counter.wat'), 'utf8'));
-const embedded = await componentEmbed({ witSource: wit, worldName: 'counter', binary: core, metadata: [] });
-writeFileSync(join(here, 'counter.wasm'), await componentNew(embedded, []));
+${app}`;
+  const embedded = await componentEmbed({ witSource: world, worldName: 'test', binary: handlers, metadata: [] });
+  writeFileSync(join(here, `${name}.wasm`), await componentNew(embedded, []));
+}

@@ -1,7 +1,9 @@
 """What of Python's library, and of packages for HTTP, works in another way in a handler."""
 
+import _thread
 import asyncio
 import concurrent.futures
+import copy
 import datetime
 import hashlib
 import http.client
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import urllib.request
 import uuid
 import warnings
@@ -104,6 +107,15 @@ def absent(req: Request):
         "datagram": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
         "raw": raw,
         "process": lambda: subprocess.run(["ls"]),
+        "popen": lambda: os.popen("ls"),
+        "system": lambda: os.system("ls"),
+        "fork": lambda: os.fork(),
+        "exec": lambda: os.execv("/bin/ls", ["ls"]),
+        "low thread": lambda: _thread.start_new_thread(print, ()),
+        "timer": lambda: threading.Timer(1, print).start(),
+        "name": lambda: socket.gethostbyname("a.example"),
+        "pool": lambda: concurrent.futures.ProcessPoolExecutor(),
+        "asks": lambda: hasattr(os, "fork") or os.nothing,
         "multiprocessing": lambda: __import__("multiprocessing"),
         "ctypes": lambda: __import__("ctypes"),
         "write": lambda: open("/app/x", "w"),
@@ -147,6 +159,16 @@ def fails(req: Request):
             for _ in range(100_000):
                 nested = [nested]
             return repr(nested)
+        case "copy":
+            nested = []
+            for _ in range(100_000):
+                nested = [nested]
+            return copy.deepcopy(nested)
+        case "frames":
+            trace, frame = None, sys._getframe()
+            for _ in range(200_000):
+                trace = types.TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+            raise ValueError("many frames").with_traceback(trace)
         case "memory":
             kept = []
             while True:
@@ -229,7 +251,7 @@ RECURSIONS = {
     "loads": lambda: __import__("json").loads("[" * 100_000),
     "dumps": lambda: __import__("json").dumps(nested(100_000)),
     "compile": lambda: compile("(" * 5_000 + ")" * 5_000, "x", "eval"),
-    "copy": lambda: __import__("copy").deepcopy(nested(100_000)),
+    "copy": lambda: copy.deepcopy(nested(100_000)),
     "pickle": lambda: __import__("pickle").dumps(nested(100_000)),
     "re": lambda: __import__("re").compile("(" * 3_000 + ")" * 3_000),
 }

@@ -1,0 +1,79 @@
+package component
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"runner.example/internal/wasm"
+	"runner.example/internal/wasm/opcode"
+)
+
+// HandlerNames are the names that a function of a component may have as a handler in a schema: list-orders is
+// listOrders or list_orders.
+func HandlerNames(function string) []string {
+	words := strings.Split(function, "-")
+	camel := words[0]
+	for _, w := range words[1:] {
+		camel += strings.ToUpper(w[:1]) + w[1:]
+	}
+	return slices.Compact([]string{camel, strings.ToLower(strings.Join(words, "_"))})
+}
+
+// CheckNames returns an error if the schema uses both names of a function of a component that exports these handlers.
+func CheckNames(handlers []string, named func(string) bool) error {
+	used := map[string]string{}
+	for _, h := range handlers {
+		key := plain(strings.ReplaceAll(h, "_", ""))
+		if first := used[key]; first != "" && named(h) {
+			return fmt.Errorf("has one handler for %s and %s of the schema: rename one of them", first, h)
+		}
+		if named(h) {
+			used[key] = h
+		}
+	}
+	return nil
+}
+
+// exportHandler adds a handler for a function of the component: it gets the request, which the host gives, as its
+// parameter, and the host takes its result.
+func (l *linker) exportHandler(name string, f *Func) error {
+	core, err := l.lifted(f)
+	if err != nil {
+		return err
+	}
+	realloc, err := l.named(f.Lift.Options.Realloc)
+	if err != nil {
+		return err
+	}
+	postReturn, err := l.postReturn(f.Lift)
+	if err != nil {
+		return err
+	}
+	allocate, begin, end := l.allocate(), l.own("begin_handler", "i>"), l.own("end_handler", "i>")
+	enter, allow := l.prologue(f.Lift.Owner), l.allow(f.Lift.Owner)
+	request := f.Type.Params[0].Type
+	for _, handler := range HandlerNames(name) {
+		if strings.HasPrefix(handler, "runner_") {
+			continue // it has a meaning for the host
+		}
+		const block, address, at = 0, 1, 2 // the locals
+		l.add("", handler, wasm.FuncType{}, []wasm.ValueType{wasm.I64, wasm.I32, wasm.I32}, func(a *assembler) {
+			enter(a)
+			allow(a, false)
+			a.i32(0).i32(0).i32(request.Align()).i32(request.Size()).call(realloc).n(opcode.LocalTee, at).call(begin)
+			a.allocate(allocate, realloc, block, address)
+			allow(a, true)
+			flat, _ := request.Flat() // they lie in memory as they are passed
+			for i := range flat {
+				const align = 2
+				a.n(opcode.LocalGet, at).op(opcode.I32Load).n(align, 4*i)
+			}
+			a.call(core).n(opcode.LocalSet, at)
+			enter(a)
+			a.n(opcode.LocalGet, at).call(end)
+			postReturn(a, at)
+		})
+	}
+	return nil
+}

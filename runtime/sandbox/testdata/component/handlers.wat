@@ -1,0 +1,67 @@
+;; Handlers of runner:app. A handler gets method, path, params, query, headers and body, each as pointer and length, and
+;; returns the address of a result<response, error>.
+(module
+  (import "runner:app/crypto@1.0.0" "digest" (func $digest (param i32 i32 i32)))
+  (import "runner:app/operations@1.0.0" "call" (func $call (param i32 i32 i32 i32 i32)))
+  (import "runner:app/logging@1.0.0" "log" (func $log (param i32 i32 i32)))
+  (memory (export "memory") 1)
+  (global $heap (mut i32) (i32.const 4096))
+  (global $count (mut i32) (i32.const 48))
+  (data (i32.const 1024) "digest")
+  (data (i32.const 1040) "later")
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $heap) (i32.sub (local.get 2) (i32.const 1))) (i32.sub (i32.const 0) (local.get 2))))
+    (global.set $heap (i32.add (local.get $at) (local.get 3)))
+    (loop $more
+      (if (i32.lt_u (i32.mul (memory.size) (i32.const 65536)) (global.get $heap))
+        (then (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable)) (br $more))))
+    (local.get $at))
+  ;; A response with status 200, headers, and a body: its case, and what follows.
+  (func $respond (param $headers i32) (param $n i32) (param $case i32) (param $at i32) (param $length i32) (result i32)
+    (i32.store8 (i32.const 64) (i32.const 0))
+    (i32.store16 (i32.const 68) (i32.const 200))
+    (i32.store (i32.const 72) (local.get $headers))
+    (i32.store (i32.const 76) (local.get $n))
+    (i32.store8 (i32.const 80) (local.get $case))
+    (i32.store (i32.const 84) (local.get $at))
+    (i32.store (i32.const 88) (local.get $length))
+    (i32.const 64))
+  ;; The parameters become headers, and the body is sent back. The path goes to the log.
+  (func (export "echo") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (call $log (i32.const 1) (local.get 2) (local.get 3))
+    (call $respond (local.get 4) (local.get 5) (i32.const 0) (local.get 10) (local.get 11)))
+  ;; How often this memory and this global were used.
+  (func (export "count-uses") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (i32.store8 (i32.const 200) (i32.add (i32.const 49) (i32.load8_u (i32.const 200))))
+    (global.set $count (i32.add (global.get $count) (i32.const 1)))
+    (i32.store8 (i32.const 201) (global.get $count))
+    (call $respond (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 200) (i32.const 2)))
+  ;; The body is the arguments of the operation digest. Its error is the handler's.
+  (func (export "digest-body") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (call $digest (local.get 10) (local.get 11) (i32.const 64))
+    (if (result i32) (i32.load8_u (i32.const 64))
+      (then (i32.const 64))
+      (else (call $respond (i32.const 0) (i32.const 0) (i32.const 1) (i32.load (i32.const 68)) (i32.load (i32.const 72))))))
+  ;; As digest-body, but the result is not copied through the memory.
+  (func (export "digest-2") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (call $call (i32.const 1024) (i32.const 6) (local.get 10) (local.get 11) (i32.const 64))
+    (if (result i32) (i32.load8_u (i32.const 64))
+      (then (i32.const 64))
+      (else (call $respond (i32.const 0) (i32.const 0) (i32.const 2) (i32.const 0) (i32.const 0)))))
+  ;; Calls the host when it has returned.
+  (func (export "late") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (call $respond (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 1040) (i32.const 5)))
+  (func (export "cabi_post_late") (param i32)
+    (call $log (i32.const 1) (i32.const 1040) (i32.const 5)))
+  ;; A status that does not exist.
+  (func (export "wrong") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (local $at i32)
+    (local.set $at (call $respond (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 1040) (i32.const 5)))
+    (i32.store16 (i32.const 68) (i32.const 700))
+    (local.get $at))
+  ;; A result outside of memory.
+  (func (export "outside") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (i32.const -8))
+  (func (export "spin") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (loop $again (br $again)) (unreachable)))
