@@ -98,7 +98,7 @@ func (r *Request) setHeaders(headers []Header) error {
 			return refuse(Invalid, "a header's name is made of letters, digits and !#$%%&'*+-.^_`|~")
 		case !IsValue(h.Value):
 			return refuse(Invalid, "the value of header %q has control characters, or blanks around it", shorten(h.Name))
-		case isHosts(h.Name):
+		case SetsHeader(h.Name):
 			return refuse(Denied, "header %q is set by the runner", shorten(h.Name))
 		}
 		r.headers.Add(h.Name, h.Value)
@@ -106,8 +106,8 @@ func (r *Request) setHeaders(headers []Header) error {
 	return nil
 }
 
-// isHosts reports whether a header frames the message, or controls the connection or a proxy.
-func isHosts(name string) bool {
+// SetsHeader reports whether the runner sets a header: it frames the message, or controls the connection or a proxy.
+func SetsHeader(name string) bool {
 	// Many servers read a "_" as a "-" (RFC 3875, section 4.1.18).
 	switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); lower {
 	case "host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive",

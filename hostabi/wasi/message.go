@@ -1,6 +1,8 @@
 package wasi
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +41,17 @@ type parts struct {
 
 // drop is called when the guest drops the message, which will not be sent.
 func (p *parts) drop() {
-	if p.sent != nil {
+	p.unsent()
+	for _, pipe := range []*pipe{p.body, p.trailers} {
+		if pipe != nil {
+			pipe.stop()
+		}
+	}
+}
+
+// unsent tells the guest that the message will not be sent.
+func (p *parts) unsent() {
+	if p.sent != nil && !p.sent.over {
 		p.sent.end(internalError("the message was dropped"))
 	}
 }
@@ -194,7 +206,7 @@ func received(headers []field, body []byte) parts {
 // consumeBody gives the guest the contents of a message. What it says later of how that went is not needed.
 func (r *run) consumeBody(p *parts, outcome any) any {
 	r.connect(r.pass(outcome, messageTypes().sent), ignored{})
-	p.drop()
+	p.unsent()
 	if p.body == nil {
 		p.body = &pipe{of: messageTypes().body, producer: &there{[]byte{}}}
 	}
@@ -256,6 +268,11 @@ func (*trailersReader) close() {}
 // send sends a request to another service.
 func send(r *run, a []any) any {
 	q := take[*request](r, a[0])
+	if q.sent == nil { // it is passed on, without what the runner sets for each connection
+		q.headers = slices.DeleteFunc(slices.Clone(q.headers), func(h field) bool {
+			return outbound.SetsHeader(h.name) && !strings.EqualFold(h.name, "content-length")
+		})
+	}
 	o := &outgoingRequest{
 		message: newMessage(q.headers, hostabi.MaxFetchBody, "HTTP-request-body-size"),
 		method:  q.method, scheme: q.scheme, path: q.path, authority: q.authority,
@@ -275,11 +292,22 @@ func send(r *run, a []any) any {
 		}
 	}
 	r.transmit(&q.parts, o.content)
-	return &sending{f}
+	return &sending{f, q.parts}
 }
 
 // sending is the later of a request that is sent.
-type sending struct{ *futureResponse }
+type sending struct {
+	*futureResponse
+	parts
+}
+
+// drop is called when the response is there, or not wanted: then the rest of the body is not.
+func (s *sending) drop() {
+	s.futureResponse.drop()
+	if s.sent != nil && !s.sent.over {
+		s.parts.drop()
+	}
+}
 
 func (s *sending) ready(now time.Time) (bool, time.Duration) {
 	return (&pollable{response: s.futureResponse}).ready(now)
@@ -319,6 +347,9 @@ func (r *run) returned(v any) {
 	}
 	p := take[*response](r, result.Value)
 	answer := &outgoingResponse{p.status, newMessage(p.headers, r.call.ResponseBytes(), "HTTP-response-body-size")}
+	if string(r.call.Request.Method) == "HEAD" || p.status == 304 {
+		answer.content.length = -1 // it says what the body of another answer would have
+	}
 	r.beginAnswer(answer)
 	answer.content.complete = func() {
 		if c := answer.content; p.sent != nil && c.failed != nil {

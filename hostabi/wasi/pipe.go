@@ -155,6 +155,7 @@ func (r *run) drain(p *pipe) {
 	for more := true; more; {
 		if more, _ = p.producer.ready(clock.Mark()); more {
 			elements := p.producer.read(r, maxRead)
+			r.call.CountMoved(int(lengthOf(elements)))
 			more = lengthOf(elements) > 0 && p.consumer.accept(r, elements) && !p.of.future()
 		}
 	}
@@ -249,20 +250,21 @@ func (r *run) within(p *pipe) {
 	if n > 0 || from.count == 0 {
 		from.finish(copyCompleted)
 	}
-	if n > 0 || to.count == 0 {
+	if n > 0 || to.count == 0 && from.done < from.count { // a read of nothing waits for something to read
 		to.finish(copyCompleted)
 	}
 }
 
 // toHost passes what is in the guest's buffer.
 func (r *run) toHost(e *end) {
-	of, lifter := e.pipe.of, canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
+	of := e.pipe.of
 	var elements any
 	if of.bytes() {
-		elements = lifter.Memory[e.at:][:e.count]
+		elements = whole(r.memory)[e.at:][:e.count]
 		r.call.CountMoved(int(e.count))
 	} else {
 		r.call.CountMoved(int(e.count) * 16) // Go takes that for each
+		lifter := canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
 		all := make([]any, e.count)
 		for i := range all {
 			v, err := lifter.Load(of.Element, e.at+uint32(i)*of.Element.Size())
@@ -271,6 +273,7 @@ func (r *run) toHost(e *end) {
 			}
 			all[i] = v
 		}
+		r.call.CountMoved(r.call.MovedLeft() - lifter.Budget)
 		elements = all
 	}
 	if !e.pipe.consumer.accept(r, elements) {
@@ -369,13 +372,19 @@ func dropping(writable bool) pipeFunction {
 			p.consumer.close()
 		case writable:
 			p.writer, p.ended = nil, true
-		case p.producer != nil:
-			p.producer.drop()
-			p.reader = nil
 		default:
-			p.reader, p.unread = nil, true
+			p.reader = nil
+			p.stop()
 		}
 	}
+}
+
+// stop is called when nobody will read any more.
+func (p *pipe) stop() {
+	if p.producer != nil {
+		p.producer.drop()
+	}
+	p.consumer, p.unread = nil, true
 }
 
 // there are elements that are there: bytes, or a list.

@@ -23,7 +23,6 @@ type run struct {
 	result      *canon.Lowered   // blocks of the last result that the guest must allocate
 	asked       bool             // it knows which block is the next
 	http        exchange
-	task        task
 	memory      api.Memory // of the guest, while it calls the host
 }
 
@@ -34,6 +33,8 @@ type resource interface{ kind() string }
 type handleTable struct {
 	table []entry  // handle 1 is the first
 	free  []uint32 // handles that are not in use
+	// context is what context.get returns in that instance: each has a task of its own.
+	context [2]uint64
 }
 
 // entry is a resource in the table.
@@ -81,7 +82,7 @@ func (r *run) End() {
 	if len(r.table) > keptHandles {
 		r.handleTable = handleTable{}
 	}
-	*r = run{call: r.call, handleTable: handleTable{r.table[:0], r.free[:0]}}
+	*r = run{call: r.call, handleTable: handleTable{table: r.table[:0], free: r.free[:0]}}
 }
 
 // Handles are those that a component holds before its first request: its memory has their numbers.
@@ -108,7 +109,7 @@ func HandlesOf(call *hostabi.Call) (*Handles, error) {
 				return nil, fmt.Errorf("a handle of the resource %s cannot be kept for requests: drop it", e.resource.kind())
 			}
 		}
-		kept.tables = append(kept.tables, handleTable{slices.Clone(r.table), slices.Clone(r.free)})
+		kept.tables = append(kept.tables, handleTable{table: slices.Clone(r.table), free: slices.Clone(r.free)})
 	}
 	return kept, nil
 }

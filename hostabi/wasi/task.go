@@ -18,11 +18,6 @@ import (
 // guest waits in the host, for subtasks, which are calls of the host that have not returned, and for operations on
 // streams and futures.
 
-// task is what the built-ins keep.
-type task struct {
-	context [2]uint64 // as in context.get
-}
-
 // The codes of events.
 const (
 	eventNone = iota
@@ -195,6 +190,7 @@ func (s *subtask) event(r *run) (code, number uint32) {
 	s.over = true
 	s.write(r, s.later.value(r))
 	s.later.drop()
+	s.later = nil // the handle may stay for long
 	return eventSubtask, subtaskReturned
 }
 
@@ -253,8 +249,8 @@ func builtins() (all []hostabi.Function) {
 	add("backpressure.dec", true, ">", func(*run, []uint64) {})
 	add("thread.yield", true, ">i", func(_ *run, core []uint64) { core[0] = 0 })
 	for n := range 2 {
-		add(fmt.Sprint("context.get ", n), true, ">i", func(r *run, core []uint64) { core[0] = r.task.context[n] })
-		add(fmt.Sprint("context.set ", n), true, "i>", func(r *run, core []uint64) { r.task.context[n] = core[0] })
+		add(fmt.Sprint("context.get ", n), true, ">i", func(r *run, core []uint64) { core[0] = r.context[n] })
+		add(fmt.Sprint("context.set ", n), true, "i>", func(r *run, core []uint64) { r.context[n] = core[0] })
 	}
 	add("waitable-set.new", false, ">i", func(r *run, core []uint64) { core[0] = uint64(r.add(&waitableSet{}, 0)) })
 	add("waitable-set.wait", false, "ii>i", waiting(true))
@@ -322,6 +318,7 @@ func cancelSubtask(r *run, core []uint64) {
 	}
 	s.over = true
 	s.later.drop()
+	s.later = nil
 	core[0] = subtaskCancelled
 }
 

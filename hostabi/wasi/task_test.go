@@ -475,13 +475,19 @@ func TestARequestIsPassedOn(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	authority := g.serve(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %s %q", r.Method, r.Header.Get("X-A"), body)
+		fmt.Fprintf(w, "%s %s%s %q", r.Method, r.Header.Get("X-A"), r.Header.Get("X-Forwarded-For"), body)
 	})
 	g.call.Request.Headers = append(g.call.Request.Headers[:2:2], abi.Pair{Name: []byte("x-a"), Value: []byte("1")})
+	for _, name := range []string{"x-forwarded-for", "via", "expect", "X-Real_IP"} { // the runner sets what it needs of them
+		g.call.Request.Headers = append(g.call.Request.Headers, abi.Pair{Name: []byte(name), Value: []byte("x")})
+	}
 	q := uint32(g.must("begin_request"))
 	g.expect("#0", messages+"[method]request.set-authority", q, some(authority))
 	g.expect("#0", messages+"[method]request.set-scheme", q, some(canon.Case{Index: 1}))
+	headers := g.do(messages+"[method]request.get-headers", q)
+	before := show(g.do(messages+"[method]fields.copy-all", headers))
 	response := value(g.do(client+"send", q))
+	g.expect(before, messages+"[method]fields.copy-all", headers)
 	g.returns(ok(response))
 	if err := g.finish(); err != nil || string(g.call.Response.Body) != `POST 1 "the body"` {
 		t.Errorf("%v, %q", err, g.call.Response.Body)

@@ -28,8 +28,10 @@ func (l *linker) survey(exported func(*Export) bool) {
 			to[owner] = len(to)
 		}
 	}
+	fuses, allocates := map[int]bool{}, map[int]bool{}
 	for _, x := range l.plan.Exports {
 		if x.Func != nil && x.Func.Lift != nil && exported(x) {
+			allocates[x.Func.Lift.Owner] = true // for its parameters and events
 			if x.Func.Type.hasHandles() {
 				add(l.tables, x.Func.Lift.Owner)
 			}
@@ -38,9 +40,13 @@ func (l *linker) survey(exported func(*Export) bool) {
 			}
 		}
 	}
-	fuses, allocates := map[int]bool{}, map[int]bool{}
 	for _, c := range l.plan.Canons {
-		if c.Op != Lower {
+		switch c.Op {
+		case Lower:
+		case StreamRead, FutureRead, WaitableSetWait, WaitableSetPoll, ErrorContextDebugMessage:
+			allocates[c.Owner] = true
+			fallthrough
+		default:
 			add(l.tables, c.Owner)
 			continue
 		}
