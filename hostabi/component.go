@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -89,10 +90,47 @@ func (c *Call) Now() time.Time { return c.now().Truncate(ClockGrain) }
 // Random fills b.
 func (c *Call) Random(b []byte) { c.fillRandom(b) }
 
-// Stdout writes to the log, a record for each line. It never fails.
-func (c *Call) Stdout() io.Writer { return &c.stdout }
+// IsCommand reports whether the run is that of a command, between BeginProgram and EndProgram.
+func (c *Call) IsCommand() bool { return c.program.running }
 
-// Stderr is Stdout for standard error.
+// Stdin is the body of the request of a command, and else empty.
+func (c *Call) Stdin() []byte {
+	if !c.program.running {
+		return nil
+	}
+	return c.Request.Body
+}
+
+// Variables calls add for each variable "NAME=value" of a command.
+func (c *Call) Variables(add func(string)) {
+	for v := range bytes.SplitSeq(bytes.TrimSuffix(c.program.env, []byte{0}), []byte{0}) {
+		add(string(v))
+	}
+}
+
+// Stdout writes the output of a command, which may be as long as an answer. Else it writes to the log, a record for each
+// line, and never fails.
+func (c *Call) Stdout() io.Writer {
+	if c.program.running {
+		return commandOutput{c}
+	}
+	return &c.stdout
+}
+
+// commandOutput is the output of a command.
+type commandOutput struct{ *Call }
+
+func (o commandOutput) Write(b []byte) (int, error) {
+	p := &o.program
+	n := min(len(b), p.most-len(p.out))
+	p.out = append(p.out, b[:n]...)
+	if n < len(b) {
+		return n, fmt.Errorf("an answer may have %d bytes", o.limits.ResponseBytes)
+	}
+	return n, nil
+}
+
+// Stderr writes to the log, and never fails.
 func (c *Call) Stderr() io.Writer { return &c.stderr }
 
 // Warn logs a line for the author of the handler, as one of the guest's.

@@ -118,19 +118,26 @@ func (b *Bundle) Explain(err error) error {
 	return err
 }
 
+// ModuleFeatures names the parts of WebAssembly that a module uses and that its first version did not have.
+type ModuleFeatures struct {
+	Module   string   `json:"module"` // its name in a schema
+	Features []string `json:"features"`
+}
+
 // CheckModules compiles the modules and reports what Activate would refuse, without a
-// server.
-func CheckModules(ctx context.Context, opt sandbox.Options, bundle *Bundle) (err error) {
+// server. It returns what the modules use.
+func CheckModules(ctx context.Context, opt sandbox.Options, bundle *Bundle) (used []ModuleFeatures, err error) {
 	engine, err := sandbox.New(ctx, opt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close(ctx)) }()
 	modules, err := load(ctx, engine, bundle)
 	for _, m := range modules {
+		used = append(used, ModuleFeatures{ModuleFile{Name: m.Name()}.ShortName(), m.Features()})
 		err = errors.Join(err, m.Close(ctx))
 	}
-	return err
+	return used, err
 }
 
 // load compiles the modules of a bundle and checks that exactly one of them exports each

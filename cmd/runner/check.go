@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,16 +17,19 @@ import (
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/app"
+	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/state/entity/catalog"
 )
 
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
-With --modules, also check that build/*.wasm exports every handler, and report random values that a
-module draws before its first request. With --against, also
+With --modules, also check that build/*.wasm exports every handler, report random values that a
+module draws before its first request, and print the features of WebAssembly that each module
+uses. With --against, also
 compare the schema with the rows and keys of a data directory, with or without a running
 server, and print the plan: what an activation would change, for how many rows, and what it
-builds. It changes nothing. With --json the output is then an object with findings and plan.
+builds. It changes nothing. With --json the output of both is an object with findings, and with
+modules or plan.
 
 With --env, check with the environment of a server: a file of lines NAME=value, where NAME is a
 variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
@@ -66,7 +70,7 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 	if err != nil {
 		return err
 	}
-	var plan *[]catalog.Step
+	var more extras
 	s, sources, found, err := a.Check()
 	found.Append(a.Problems)
 	found.Append(unread)
@@ -84,22 +88,42 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 	if what.modules && err == nil {
 		var unbound diag.List
 		// Without a schema, the modules can still be checked.
-		unbound, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
+		var used []runtime.ModuleFeatures
+		unbound, used, err = a.CheckModules(cmd.Context(), cmp.Or(s, &schema.Schema{}))
 		if s != nil {
 			python.ExplainUnbound(a.Dir, s, unbound)
 		}
 		found.Append(unbound)
+		more.modules = &used
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {
 		var compared admin.Comparison
 		compared, err = c.compare(cmd.Context(), a, what.against, sources)
 		found.Append(compared.Findings)
-		plan = &compared.Plan
+		more.plan = &compared.Plan
 	}
 	if what.strict {
 		found = found.Strict()
 	}
-	return c.findings(s, sources, found, plan, err)
+	return c.findings(s, sources, found, more, err)
+}
+
+// extras are what check prints besides findings.
+type extras struct {
+	modules *[]runtime.ModuleFeatures // nil: without --modules
+	plan    *[]catalog.Step           // nil: without --against
+}
+
+// fields are those of the JSON object, without the findings.
+func (e extras) fields() map[string]any {
+	fields := map[string]any{}
+	if e.modules != nil {
+		fields["modules"] = append([]runtime.ModuleFeatures{}, *e.modules...)
+	}
+	if e.plan != nil {
+		fields["plan"] = append([]catalog.Step{}, *e.plan...)
+	}
+	return fields
 }
 
 // compare compares the schema with the rows and keys in a data directory.
@@ -117,6 +141,23 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string,
 	return found, err
 }
 
+// printExtras prints what there is.
+func (c *program) printExtras(e extras) error {
+	if e.modules != nil && len(*e.modules) > 0 {
+		var rows [][]string
+		for _, m := range *e.modules {
+			rows = append(rows, []string{m.Module, cmp.Or(strings.Join(m.Features, ", "), "none but those of WebAssembly 1.0")})
+		}
+		if err := c.PrintTable([]string{"module", "features"}, rows, ""); err != nil {
+			return err
+		}
+	}
+	if e.plan == nil {
+		return nil
+	}
+	return c.printPlan(*e.plan)
+}
+
 // printPlan prints the changes as a table.
 func (c *program) printPlan(plan []catalog.Step) error {
 	var rows [][]string
@@ -126,24 +167,22 @@ func (c *program) printPlan(plan []catalog.Step) error {
 	return c.PrintTable([]string{"change", "what", "rows", "how"}, rows, "the schema of the rows does not change")
 }
 
-// findings prints the list, and the plan if there is one; also is an error that is not a diagnostic,
-// or nil.
-func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, plan *[]catalog.Step,
-	also error) error {
+// findings prints the list and the extras; also is an error that is not a diagnostic, or nil.
+func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, more extras, also error) error {
 	var err error
+	fields := more.fields()
 	switch {
 	case also != nil && len(found) == 0:
 		return also
-	case c.JSON && plan != nil:
-		err = c.PrintJSON(map[string]any{
-			"findings": append(diag.List{}, found...), "plan": append([]catalog.Step{}, *plan...),
-		})
+	case c.JSON && len(fields) > 0:
+		fields["findings"] = append(diag.List{}, found...)
+		err = c.PrintJSON(fields)
 	case c.JSON:
 		err = c.PrintJSON(found)
 	default:
 		err = c.PrintDiagnostics(c.Stdout, sources, found)
-		if err == nil && plan != nil {
-			err = c.printPlan(*plan)
+		if err == nil {
+			err = c.printExtras(more)
 		}
 	}
 	switch {

@@ -13,10 +13,15 @@ var environmentFunctions = map[string]function{
 
 func environment(r *run, _ []any) any {
 	all := []any{}
-	if r.program != nil {
+	add := func(v string) {
+		name, value, _ := strings.Cut(v, "=")
+		all = append(all, []any{name, strings.ToValidUTF8(value, "\ufffd")})
+	}
+	if r.call.IsCommand() {
+		r.call.Variables(add)
+	} else if r.program != nil {
 		for _, v := range r.program.Env {
-			name, value, _ := strings.Cut(v, "=")
-			all = append(all, []any{name, value})
+			add(v)
 		}
 	}
 	return all
@@ -35,6 +40,24 @@ func arguments(r *run, _ []any) any {
 var exitFunctions = map[string]function{
 	"exit":           func(r *run, a []any) any { return r.exit(a[0].(canon.Case).Index) },
 	"exit-with-code": func(r *run, a []any) any { return r.exit(uint32(a[0].(uint64))) },
+}
+
+// exited gets the result of a command: 0 is that all is well.
+func (r *run) exited(result uint32) {
+	if r.command.returned || result > 1 {
+		r.call.Trap("a command returns once, ok or error")
+	}
+	r.command.returned, r.command.failed = true, result == 1
+}
+
+// endCommand ends a command that has returned. An error is the status 1.
+func (r *run) endCommand() {
+	switch {
+	case !r.command.returned:
+		r.call.Trap("the command has ended without a result: it must call task.return")
+	case r.command.failed:
+		r.call.Exit(1)
+	}
 }
 
 // exit ends the run. An answer that is complete is sent if the status says that all is well.

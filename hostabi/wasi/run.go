@@ -23,7 +23,8 @@ type run struct {
 	result      *canon.Lowered   // blocks of the last result that the guest must allocate
 	asked       bool             // it knows which block is the next
 	http        exchange
-	memory      api.Memory // of the guest, while it calls the host
+	command     struct{ returned, failed bool } // of wasi:cli/run
+	memory      api.Memory                      // of the guest, while it calls the host
 }
 
 // resource is what a handle stands for. kind is its name in WIT.

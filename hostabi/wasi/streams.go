@@ -41,14 +41,16 @@ func (s *outputStream) keep(r *run) resource {
 // sink is where an outputStream passes bytes to. It returns nil, or why it cannot take them.
 type sink interface{ write(b []byte) *ioError }
 
-// stdout and stderr are lines of the log.
+// stdout is the answer of a command, else lines of the log, as stderr is.
 type (
 	stdout struct{ *hostabi.Call }
 	stderr struct{ *hostabi.Call }
 )
 
 func (s stdout) write(b []byte) *ioError {
-	_, _ = s.Stdout().Write(b) // never fails
+	if _, err := s.Stdout().Write(b); err != nil {
+		return &ioError{text: err.Error()}
+	}
 	return nil
 }
 

@@ -56,13 +56,13 @@ var standardTypes = sync.OnceValue(func() (t struct{ bytes, result *payload }) {
 	return t
 })
 
-// readStdin returns a stream that is empty.
+// readStdin returns a stream of the input.
 func readStdin(r *run, _ []any) any {
 	t := standardTypes()
-	return []any{r.open(t.bytes, &there{[]byte{}}), r.open(t.result, value(ok(nil)))}
+	return []any{r.open(t.bytes, &there{r.call.Stdin()}), r.open(t.result, value(ok(nil)))}
 }
 
-// writeLog reads a stream of the guest for the log.
+// writeLog reads a stream of the guest for the output or the log.
 func writeLog(to func(*hostabi.Call) io.Writer) function {
 	return func(r *run, a []any) any {
 		t, log := standardTypes(), &logReader{to: to(r.call)}
@@ -72,18 +72,25 @@ func writeLog(to func(*hostabi.Call) io.Writer) function {
 	}
 }
 
-// logReader writes what it reads to the log.
+// logReader writes what it reads to the output or the log.
 type logReader struct {
 	to io.Writer
 	transmission
 }
 
 func (l *logReader) accept(_ *run, bytes any) bool {
-	_, _ = l.to.Write(bytes.([]byte)) // never fails
+	if _, err := l.to.Write(bytes.([]byte)); err != nil {
+		l.end(canon.Case{}) // io
+		return false
+	}
 	return true
 }
 
-func (l *logReader) close() { l.end(nil) }
+func (l *logReader) close() {
+	if !l.over {
+		l.end(nil)
+	}
+}
 
 // asyncFileFunctions are those of wasi:filesystem/types@0.3.
 var asyncFileFunctions = func() map[string]function {

@@ -244,6 +244,8 @@ func builtins() (all []hostabi.Function) {
 	add("end_request", true, ">", func(r *run, _ []uint64) { r.endRequest() })
 	add("task.next", false, "i>iii", next)
 	add("task.result", false, "i>", taskResult)
+	add("task.exit", true, "i>", func(r *run, core []uint64) { r.exited(uint32(core[0])) })
+	add("end_command", true, ">", func(r *run, _ []uint64) { r.endCommand() })
 	add("task.cancel", true, ">", func(r *run, _ []uint64) { r.call.Trap("task.cancel: nobody has cancelled the task") })
 	add("backpressure.inc", true, ">", func(*run, []uint64) {})
 	add("backpressure.dec", true, ">", func(*run, []uint64) {})

@@ -94,7 +94,7 @@ var implementations = map[string]map[string]function{
 	"wasi:random/insecure-seed@0.2":      seedFunctions,
 	"wasi:cli/environment@0.2":           merged(environmentFunctions, map[string]function{"initial-cwd": constant(none)}),
 	"wasi:cli/exit@0.2":                  exitFunctions,
-	"wasi:cli/stdin@0.2":                 {"get-stdin": func(r *run, _ []any) any { return r.add(&inputStream{}, 0) }},
+	"wasi:cli/stdin@0.2":                 {"get-stdin": func(r *run, _ []any) any { return r.add(&inputStream{rest: r.call.Stdin()}, 0) }},
 	"wasi:cli/stdout@0.2":                {"get-stdout": func(r *run, _ []any) any { return r.add(&outputStream{to: stdout{r.call}}, 0) }},
 	"wasi:cli/stderr@0.2":                {"get-stderr": func(r *run, _ []any) any { return r.add(&outputStream{to: stderr{r.call}}, 0) }},
 	"wasi:cli/terminal-stdin@0.2":        {"get-terminal-stdin": constant(none)},

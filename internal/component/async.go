@@ -14,6 +14,7 @@ import (
 const (
 	taskReturn = "task.return" // gets the result of the handler
 	taskResult = "task.result" // gets a pointer to it, of a handler that returns it
+	taskExit   = "task.exit"   // gets the result of a command
 	taskNext   = "task.next"   // gets the code of a callback; returns the next event, and its two numbers
 )
 
@@ -60,18 +61,23 @@ func (l *linker) builtin(c *Canon) (string, error) {
 	return l.guarded(c, host), nil
 }
 
-// taskReturn returns the name of the function that gets the result of the handler. That of another async function
-// is never called.
+// taskReturn returns the name of the function that gets the result of a handler or a command. That of another async
+// function is never called.
 func (l *linker) taskReturn(c *Canon) (string, error) {
-	if !l.host.answers(c.Type) {
-		name := fmt.Sprintf("task.return %d", len(l.merge.Functions))
+	name := taskReturn
+	switch {
+	case l.host.returns(asyncHandler, "handle", c.Type):
+	case l.host.returns(asyncRun, "run", c.Type):
+		name = taskExit
+	default:
+		name = fmt.Sprintf("task.return %d", len(l.merge.Functions))
 		l.add(name, "", c.Core, nil, func(a *assembler) { a.op(opcode.Unreachable) })
 		return name, nil
 	}
 	if err := l.useMemory(c.Options); err != nil {
 		return "", fmt.Errorf("%s: %w", c.Op, err)
 	}
-	host, err := l.hostFunction(HostModule, taskReturn, c.Core)
+	host, err := l.hostFunction(HostModule, name, c.Core)
 	if err != nil {
 		return "", err
 	}
@@ -97,86 +103,89 @@ func (l *linker) allocatingBy(c *Canon, host string) (string, error) {
 // eventRealloc is the function that allocates what comes with an event; empty: nothing does.
 func (l *linker) eventRealloc() string { return l.realloc }
 
-// exportAsync adds the function that the runtime calls, for a handler of WASI 0.3. It returns when the task has
-// ended: the loop of callbacks is in it.
+// task is how a function that the runtime calls begins and ends: the names of functions of the host.
+type task struct {
+	export string
+	begin  string // returns the argument; empty: there is none
+	result string // gets what a function without the option async returns
+	end    string
+}
+
+// exportAsync adds the function that the runtime calls, for a handler of WASI 0.3.
 func (l *linker) exportAsync(x *Export) error {
-	f := x.Func
+	return l.exportTask(x, task{ExportRequest, "begin_request", taskResult, "end_request"})
+}
+
+// exportCommand adds the function that the runtime calls, for a command.
+func (l *linker) exportCommand(x *Export) error {
+	return l.exportTask(x, task{exportStart, "", taskExit, "end_command"})
+}
+
+// exportTask adds a function that returns when the task has ended: the loop of callbacks is in it.
+func (l *linker) exportTask(x *Export, t task) error {
 	if err := l.host.exports(x); err != nil {
 		return err
 	}
-	handle, err := l.lifted(f)
+	core, err := l.lifted(x.Func)
 	if err != nil {
 		return err
 	}
-	one := wasm.FuncType{Results: []wasm.ValueType{wasm.I32}}
-	begin, err := l.hostFunction(HostModule, "begin_request", one)
-	if err != nil {
-		return err
+	f, enter := x.Func.Lift, l.prologue(x.Func.Lift.Owner)
+	if t.begin != "" {
+		t.begin = l.own(t.begin, ">i")
 	}
-	end, err := l.hostFunction(HostModule, "end_request", wasm.FuncType{})
-	if err != nil {
-		return err
+	t.end = l.own(t.end, ">")
+	begin := func(a *assembler) {
+		enter(a)
+		if t.begin != "" {
+			a.call(t.begin)
+		}
+		a.call(core)
 	}
-	o := f.Lift.Options
+	const result = 0 // the local with what the function has returned
+	local := []wasm.ValueType{wasm.I32}
 	switch {
-	case !o.Async:
-		return l.exportReturning(f, handle, begin, end)
-	case o.Callback.IsZero():
-		enter := l.prologue(f.Lift.Owner)
-		l.add("", ExportRequest, wasm.FuncType{}, nil, func(a *assembler) {
-			enter(a)
-			a.call(begin).call(handle).call(end)
+	case f.Options.Async && f.Options.Callback.IsZero():
+		l.add("", t.export, wasm.FuncType{}, nil, func(a *assembler) {
+			begin(a)
+			a.call(t.end)
 		})
-		return nil
+	case f.Options.Async:
+		next, callback, err := l.callback(f)
+		if err != nil {
+			return err
+		}
+		l.add("", t.export, wasm.FuncType{}, local, func(a *assembler) { // the lowest bits of the result are 0 when the task has ended
+			begin(a)
+			a.n(opcode.LocalSet, result)
+			a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, result).i32(15).op(opcode.I32And, opcode.If, opcode.BlockEmpty)
+			a.n(opcode.LocalGet, result).call(next).call(callback).n(opcode.LocalSet, result)
+			a.n(opcode.Br, 1).op(opcode.End, opcode.End).call(t.end)
+		})
+	default:
+		t.result = l.own(t.result, "i>")
+		postReturn, err := l.postReturn(f)
+		if err != nil {
+			return err
+		}
+		l.add("", t.export, wasm.FuncType{}, local, func(a *assembler) {
+			begin(a)
+			a.n(opcode.LocalSet, result)
+			enter(a)
+			a.n(opcode.LocalGet, result).call(t.result)
+			postReturn(a, result)
+			a.call(t.end)
+		})
 	}
-	return l.exportCallback(f, handle, begin, end)
-}
-
-// exportReturning is exportAsync for a handler that returns its result.
-func (l *linker) exportReturning(f *Func, handle, begin, end string) error {
-	result, err := l.hostFunction(HostModule, taskResult, wasm.FuncType{Params: []wasm.ValueType{wasm.I32}})
-	if err != nil {
-		return err
-	}
-	postReturn, err := l.postReturn(f.Lift)
-	if err != nil {
-		return err
-	}
-	enter := l.prologue(f.Lift.Owner)
-	const pointer = 0 // the local with the result's address
-	l.add("", ExportRequest, wasm.FuncType{}, []wasm.ValueType{wasm.I32}, func(a *assembler) {
-		enter(a)
-		a.call(begin).call(handle).n(opcode.LocalSet, pointer)
-		enter(a)
-		a.n(opcode.LocalGet, pointer).call(result)
-		postReturn(a, pointer)
-		a.call(end)
-	})
 	return nil
 }
 
-// exportCallback is exportAsync for a handler with a callback.
-func (l *linker) exportCallback(f *Func, handle, begin, end string) error {
-	callback, err := l.named(f.Lift.Options.Callback)
-	if err != nil {
-		return err
+// callback returns the names of the function that waits for the next event, and of the callback that gets it.
+func (l *linker) callback(f *Lift) (next, callback string, err error) {
+	if callback, err = l.named(f.Options.Callback); err != nil {
+		return "", "", err
 	}
-	numbers := []wasm.ValueType{wasm.I32, wasm.I32, wasm.I32}
-	next, err := l.hostFunction(HostModule, taskNext, wasm.FuncType{Params: numbers[:1], Results: numbers})
-	if err != nil {
-		return err
-	}
-	if next, err = l.allocating(f.Lift.Owner, wasm.FuncType{Params: numbers[:1], Results: numbers}, next, l.eventRealloc); err != nil {
-		return err
-	}
-	enter := l.prologue(f.Lift.Owner)
-	const code = 0 // the local with what the callback has returned: 0 in the lowest bits when the task has ended
-	l.add("", ExportRequest, wasm.FuncType{}, numbers[:1], func(a *assembler) {
-		enter(a)
-		a.call(begin).call(handle).n(opcode.LocalSet, code)
-		a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, code).i32(15).op(opcode.I32And, opcode.If, opcode.BlockEmpty)
-		a.n(opcode.LocalGet, code).call(next).call(callback).n(opcode.LocalSet, code)
-		a.n(opcode.Br, 1).op(opcode.End, opcode.End).call(end)
-	})
-	return nil
+	host := l.own(taskNext, "i>iii")
+	next, err = l.allocating(f.Owner, l.imports[host], host, l.eventRealloc)
+	return next, callback, err
 }

@@ -70,9 +70,10 @@ func (h *Host) Payload(t *ValueType) (int, error) {
 // AsyncHandler is the function that answers requests, as WASI 0.3 has it.
 func (h *Host) AsyncHandler() *FuncType { return h.offers[[2]string{asyncHandler, "handle"}].Func }
 
-// answers reports whether a type, or nil, is that of the AsyncHandler's result.
-func (h *Host) answers(t *ValueType) bool {
-	return t != nil && (&machine{host: true}).different(t, h.AsyncHandler().Result) == ""
+// returns reports whether a type, or nil, is that of a function's result.
+func (h *Host) returns(of, name string, t *ValueType) bool {
+	f := h.offers[[2]string{of, name}]
+	return t != nil && f != nil && (&machine{host: true}).different(t, f.Func.Result) == ""
 }
 
 // exports says why a function that a component exports is not that of its interface; nil: it is.

@@ -19,7 +19,10 @@ const HostModule = "component"
 // wasi:http/incoming-handler or wasi:http/handler says.
 const ExportRequest = "runner_request"
 
-const exportMemory = "memory"
+const (
+	exportMemory = "memory"
+	exportStart  = "_start" // that of a command
+)
 
 // Link returns the component as one core module. Its imports are functions of interfaces: the module is
 // HostInterface of the interface, the name is that of the function, the type is the flattened one. The name of
@@ -295,8 +298,20 @@ const (
 	asyncHandler = "wasi:http/handler@0.3"
 )
 
+// The interfaces of commands.
+const (
+	commandRun = "wasi:cli/run@0.2"
+	asyncRun   = "wasi:cli/run@0.3"
+)
+
 // isHandler reports whether an export answers requests.
-func isHandler(x *Export) bool { return x.Interface == "" || answersHTTP(x) }
+func isHandler(x *Export) bool { return x.Interface == "" || answersHTTP(x) || isCommand(x) }
+
+// isCommand reports whether an export is that of a command.
+func isCommand(x *Export) bool {
+	of := HostInterface(x.Interface)
+	return (of == commandRun || of == asyncRun) && x.Name == "run"
+}
 
 func answersHTTP(x *Export) bool {
 	of := HostInterface(x.Interface)
@@ -306,7 +321,7 @@ func answersHTTP(x *Export) bool {
 // export adds the functions that the runtime calls. A component that has both handlers of wasi:http answers by the newer
 // one. Functions that are in no interface are handlers. They may be other ones in a component that answers requests.
 func (l *linker) export() error {
-	var requests *Export
+	var requests, command *Export
 	var found bool
 	var others []string
 	var wrong error // of the first function that is not a handler
@@ -319,6 +334,11 @@ func (l *linker) export() error {
 		case answersHTTP(x):
 			if requests == nil || HostInterface(x.Interface) == asyncHandler {
 				requests = x
+			}
+			continue
+		case isCommand(x):
+			if command == nil || HostInterface(x.Interface) == asyncRun {
+				command = x
 			}
 			continue
 		case x.Interface != "":
@@ -337,6 +357,11 @@ func (l *linker) export() error {
 	switch {
 	case wrong != nil && found && requests == nil:
 		return wrong
+	case !found && requests == nil && command != nil:
+		if err := l.exportCommand(command); err != nil {
+			return fmt.Errorf("exports %s.%s: %w", command.Interface, command.Name, err)
+		}
+		return nil
 	case !found && requests == nil:
 		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others, wrong))
 	case requests == nil:

@@ -267,6 +267,8 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				f.remainders.i32 = true
 			case opcode.I64RemS, opcode.I64RemU:
 				f.remainders.i64 = true
+			default:
+				m.used |= featureOf(op)
 			}
 		case opcode.ImmLocal:
 			i := r.u32()
@@ -320,8 +322,12 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				return
 			}
 			if op == opcode.RefFunc {
+				m.used |= references
 				m.addToTable(callee)
 				break
+			}
+			if op == opcode.ReturnCall {
+				m.jump(callee)
 			}
 			a := c.arities[m.typeOf(callee)]
 			values += int64(a.params) + int64(a.results)
@@ -331,11 +337,18 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.calls = append(m.calls, callee)
 			}
 			f.hasCall, straight = true, false
+			if op == opcode.ReturnCall {
+				values += int64(results)
+				c.endPath()
+			}
 		case opcode.ImmIndirect:
 			t := m.typeIndex(r)
 			c.tableIndex()
 			if r.err != nil {
 				return
+			}
+			if op == opcode.ReturnCallIndirect {
+				m.jumpThrough(t)
 			}
 			f.tables = true
 			values += int64(c.arities[t].params) + int64(c.arities[t].results)
@@ -345,6 +358,10 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				m.indirect = append(m.indirect, t)
 			}
 			f.hasCall, straight = true, false
+			if op == opcode.ReturnCallIndirect {
+				values += int64(results)
+				c.endPath()
+			}
 		case opcode.ImmTable:
 			f.resumes = f.resumes || straight && c.selectsParameter(f, at)
 			for range r.count("targets in one br_table", math.MaxInt32, 1) + 1 {
@@ -369,6 +386,7 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 		case opcode.ImmTableIdx:
 			c.tableIndex()
 			f.tables = true
+			m.used |= references
 			if op == opcode.TableSet {
 				m.uses |= usesTableSet
 			}
@@ -384,7 +402,9 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 			if t := r.byte(); !ValueType(t).isReference() {
 				r.refuseType(t)
 			}
+			m.used |= references
 		case opcode.ImmTypes:
+			m.used |= references
 			if n := r.byte(); r.err == nil && n != 1 {
 				r.failAt(at, "a select of %d types", n)
 			}
@@ -418,7 +438,16 @@ func (c *coder) readInstructions(f *function, stamp uint32) {
 				f.plain += opcode.VectorWeight(r.bytes[r.pos])
 			}
 			f.checks++
+			m.used |= vectors
 			c.vector()
+		case opcode.ImmAtomic:
+			if r.pos < r.end {
+				c.weigh(at, opcode.AtomicWeight(r.bytes[r.pos]))
+				f.plain += opcode.AtomicWeight(r.bytes[r.pos])
+			}
+			f.checks += 2 // the bounds and the alignment
+			m.used |= atomics
+			c.atomic()
 		default:
 			if feature, ok := opcode.FeatureOf(op); ok {
 				r.refuse("%s", refusal(feature))
@@ -471,6 +500,7 @@ func (c *coder) blockType() (params, results int32) {
 		return 0, 0
 	}
 	c.m.typedBlocks = true
+	c.m.used |= multipleValues
 	c.native.wide = c.native.wide || c.arities[i].wide
 	return c.arities[i].params, c.arities[i].results
 }
@@ -524,7 +554,8 @@ func (c *coder) misc() {
 	m := c.m
 	switch {
 	case c.err != nil:
-	case sub < opcode.MiscMemoryInit: // saturating conversions
+	case sub < opcode.MiscMemoryInit:
+		m.used |= saturation
 	case sub == opcode.MiscMemoryInit:
 		m.uses |= usesMemoryInit
 		c.dataIndex()
@@ -558,8 +589,39 @@ func (c *coder) misc() {
 		c.tableIndex()
 	case sub >= 19 && sub <= 22:
 		c.refuse("%s", refusal(opcode.WideArithmetic))
+	case sub == 0x30, sub == 0x31:
+		c.refuse("%s", refusal(opcode.HalfFloats))
 	default:
 		c.fail("an unknown instruction (0xfc %#x)", sub)
+	}
+	switch {
+	case sub >= opcode.MiscTableGrow:
+		m.used |= references
+	case sub >= opcode.MiscMemoryInit:
+		m.used |= bulkMemory
+	}
+}
+
+// atomic reads what follows a 0xfe byte.
+func (c *coder) atomic() {
+	at := c.pos
+	sub := c.byte()
+	alignment, ok := opcode.AtomicAlignment(sub)
+	switch {
+	case c.err != nil:
+	case ok:
+		if align, size := uleb32(c.bytes[c.pos:c.end]); size > 0 && align < 64 && align != alignment {
+			c.failAt(c.pos, "an atomic access with an alignment of 2^%d instead of 2^%d", align, alignment)
+		}
+		c.memarg()
+	case sub == opcode.AtomicFence:
+		if order := c.byte(); c.err == nil && order != 0 {
+			c.fail("a fence of an unknown order (%#x)", order)
+		}
+	case sub >= 0x4f && sub < 0x80:
+		c.refuse("%s", refusal(opcode.SharedAll))
+	default:
+		c.failAt(at, "an unknown instruction (0xfe %#x)", sub)
 	}
 }
 
@@ -572,8 +634,10 @@ func (c *coder) vector() {
 		switch next := c.byte(); {
 		case c.err != nil:
 			return
-		case next == 2:
+		case next == 2 && sub <= 0x93:
 			c.refuse("%s", refusal(opcode.RelaxedVectors))
+		case next == 2:
+			c.refuse("%s", refusal(opcode.HalfFloats))
 		case next != 1:
 			c.failAt(at, "an unknown instruction (0xfd %#x %#x)", sub, next)
 		}

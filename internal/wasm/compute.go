@@ -26,6 +26,9 @@ func (m *Module) compute(r *reader, globals int, global func(uint32) int64) cons
 			o = operand{I64, r.signed(64)}
 		case opcode.GlobalGet:
 			c := constant{op: op, index: r.u32()}
+			if !m.part {
+				r.refuse("computes an initial value with global %d, which it does not import: build it for WebAssembly 2.0", c.index)
+			}
 			if m.checkGlobal(r, c, globals); r.err == nil {
 				o = operand{m.globals[c.index].Type, global(c.index)}
 			}

@@ -176,6 +176,13 @@ func TestARewrittenModuleBehavesLikeTheOriginal(t *testing.T) {
 					trapped++
 				}
 			}
+			parsed, err := wasm.Parse(original, wasm.DefaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, run(t, config, seed, parsed.Interruptible(), nil)); diff != "" {
+				t.Fatalf("seed %d, %s: (-original +interruptible)\n%s", seed, engine, diff)
+			}
 			var globals [][]uint64
 			for _, o := range forms[1:] {
 				got := run(t, config, seed, original, o)

@@ -193,6 +193,8 @@ func decode(src []byte, pos int) instruction {
 		pos = opcode.SkipMisc(src, pos)
 	case opcode.ImmVector:
 		pos = opcode.SkipVector(src, pos)
+	case opcode.ImmAtomic:
+		pos = opcode.SkipAtomic(src, pos)
 	}
 	in.end = pos
 	return in

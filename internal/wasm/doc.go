@@ -1,9 +1,10 @@
-// Package wasm parses and rewrites WebAssembly modules (Core 2.0). It refuses modules that
+// Package wasm parses and rewrites WebAssembly modules (Core 2.0, tail calls, atomics, extended
+// constant expressions). It refuses modules that
 // cannot be run before a compiler sees them. Rewriting makes a module count its work (fuel),
 // bounds its stack, exports its mutable globals, and removes its initial data. For arm64 it
 // replaces remainders, which the compiler does wrong. It can keep a map from the new code to the
 // original. WithoutDispatch gives functions of Go loops that compilers understand. Merge makes one
-// module of several that are linked.
+// module of several that are linked, and Interruptible one that interpreters can end.
 //
 // The package does not run modules, and does not depend on an engine. It decodes every
 // instruction and checks every index and every length, but not types: the compiler does. A

@@ -61,7 +61,7 @@ func around(b []byte, parts [2][]byte, n uint32) []byte {
 // codeSection writes the code anew.
 func (w *rewriter) codeSection() []byte {
 	m := w.m
-	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 && !w.divides && !w.Offsets || len(m.functions) == 0 {
+	if w.link == nil && w.Fuel == nil && w.MaxStack == 0 && !w.divides && !w.Offsets && m.used&tailCalls == 0 || len(m.functions) == 0 {
 		return m.content(sectionCode)
 	}
 	size := len(m.content(sectionCode))
@@ -199,8 +199,7 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 					copied = pos
 				}
 			case op == opcode.Return && asks:
-				b = w.copyThen(b, copied, at, at)
-				b = appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
+				b = w.leave(w.copyThen(b, copied, at, at), asks)
 				copied = pos
 			case w.divides && opcode.IsRemainder(op):
 				b = remainder(w.copyThen(b, copied, at, at), op, added)
@@ -222,8 +221,24 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			pos += size
 		case opcode.ImmI64:
 			pos = opcode.SkipNumber(src, pos)
-		case opcode.ImmMemarg, opcode.ImmIndirect:
+		case opcode.ImmMemarg:
 			pos = opcode.SkipNumber(src, opcode.SkipNumber(src, pos))
+		case opcode.ImmIndirect:
+			t, size := uleb32(src[pos:])
+			numbers := pos
+			pos = opcode.SkipNumber(src, pos+size)
+			switch {
+			case op != opcode.ReturnCallIndirect:
+			case w.jumps(op, t):
+				if asks {
+					b = w.giveStackBack(w.copyThen(b, copied, at, at), added.depth)
+					copied = at
+				}
+			default:
+				b = append(w.copyThen(b, copied, at, at), opcode.CallIndirect)
+				b = w.leave(append(b, src[numbers:pos]...), asks)
+				copied = pos
+			}
 		case opcode.ImmBlock:
 			pos = opcode.SkipNumber(src, pos)
 			if op != opcode.Loop || w.Fuel == nil {
@@ -252,6 +267,18 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 		case opcode.ImmFunction:
 			callee, size := uleb32(src[pos:])
 			pos += size
+			if op == opcode.ReturnCall {
+				if !w.jumps(op, callee) {
+					b = appendU32(append(w.copyThen(b, copied, at, at), opcode.Call), w.function(callee))
+					b = w.leave(b, asks)
+					copied = pos
+					break
+				}
+				if asks {
+					b = w.giveStackBack(w.copyThen(b, copied, at, at), added.depth)
+					copied = at
+				}
+			}
 			if shifted := w.function(callee); shifted != callee {
 				b = w.copyCode(b, copied, at+1)
 				b = appendU32(b, shifted)
@@ -306,8 +333,18 @@ func (w *rewriter) code(b []byte, f *function, asks bool, added addedLocals) []b
 			}
 		case opcode.ImmVector:
 			pos = opcode.SkipVector(src, pos)
+		case opcode.ImmAtomic:
+			pos = opcode.SkipAtomic(src, pos)
 		}
 	}
+}
+
+// leave appends a return of the function, which comes by its end if it has asked for stack.
+func (w *rewriter) leave(b []byte, asks bool) []byte {
+	if !asks {
+		return append(b, opcode.Return)
+	}
+	return appendU32(append(b, opcode.Br), w.blocks.label(uint32(len(w.blocks.open)-1)))
 }
 
 // bulk charges a bulk operation whose length is on the stack:

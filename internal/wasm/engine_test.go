@@ -7,6 +7,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
@@ -29,6 +30,10 @@ func mustRewrite(t testing.TB, original []byte, o wasm.Options) ([]byte, *wasm.R
 	return out, done
 }
 
+// features are those of modules here. Rewritten modules do not need the last.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesThreads |
+	experimental.CoreFeaturesExtendedConst
+
 // host is a runtime with the host function that gives fuel, and counts it.
 type host struct {
 	wazero.Runtime
@@ -44,6 +49,7 @@ type host struct {
 	// the stack is reported as absent.
 	running api.Function
 	asked   int
+	deepest uint64 // of these sizes
 }
 
 // errOutOfFuel is what ends a guest.
@@ -54,7 +60,7 @@ func (errOutOfFuel) Error() string { return "out of fuel" }
 func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 	t.Helper()
 	ctx := context.Background()
-	h := &host{Runtime: wazero.NewRuntimeWithConfig(ctx, config)}
+	h := &host{Runtime: wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(features))}
 	t.Cleanup(func() { _ = h.Close(ctx) })
 	refill := api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
 		h.refills++
@@ -80,6 +86,7 @@ func newHost(t testing.TB, config wazero.RuntimeConfig) *host {
 		stack[0] = 0
 		if h.running != nil {
 			stack[0] = stackUsed(h.running)
+			h.deepest = max(h.deepest, stack[0])
 		}
 	})
 	_, err := h.NewHostModuleBuilder("host").

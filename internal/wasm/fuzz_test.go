@@ -82,7 +82,7 @@ func written() wasm.Limits {
 // acceptedBy returns a function that says whether the engine accepts a module.
 func acceptedBy(f *testing.F, config wazero.RuntimeConfig) func([]byte) error {
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, config)
+	r := wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(features))
 	f.Cleanup(func() { _ = r.Close(ctx) })
 	return func(b []byte) error {
 		compiled, err := r.CompileModule(ctx, b)

@@ -31,6 +31,7 @@ type generator struct {
 	result   string // of the function
 	labels   []string
 	leafOnly bool // the function calls nothing
+	newer    bool // the module has tail calls, atomics and computed constants
 	left     int  // instructions that the function may still have, roughly
 }
 
@@ -154,7 +155,7 @@ var stores = map[rune][][]byte{
 
 // generate makes the module of a seed.
 func generate(seed uint64) []byte {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), base: -1}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), base: -1, newer: seed%2 == 0}
 	return g.module()
 }
 
@@ -197,6 +198,9 @@ func (g *generator) module() []byte {
 			from = callable
 		}
 		g.types = append(g.types, signature{g.randomTypes(from, 4), g.randomTypes(from, 3)})
+	}
+	if g.newer { // the first fits into the registers of one architecture only, the second of none
+		g.types = append(g.types, signature{"iiliiili", "i"}, signature{"iiiiiliiidddddddddd", "l"}, signature{"il", "iiiiiiliii"})
 	}
 	g.imports = g.IntN(3) // all of the first type
 	for range g.imports {
@@ -328,6 +332,8 @@ func (g *generator) globalSection() {
 			g.emit(0x41, byte(g.IntN(3)))
 		case copied >= 0 && g.chance(50):
 			g.op(0x23, copied)
+		case g.newer && (t == 'i' || t == 'l') && g.chance(50):
+			g.computed(t)
 		default:
 			g.constant(t)
 		}
@@ -351,6 +357,9 @@ func (g *generator) offset(n byte) {
 		}
 	} else {
 		g.emit(0x41, n)
+		if g.newer {
+			g.emit(0x41, 4, 0x6a, 0x41, 4, 0x6b)
+		}
 	}
 	g.emit(0x0b)
 }
@@ -446,6 +455,10 @@ func (g *generator) body(t signature) []byte {
 	for range 1 + g.IntN(4) {
 		g.statement(3)
 	}
+	if g.newer && g.chance(30) && g.tailCall(3) {
+		g.emit(0x0b)
+		return g.code
+	}
 	g.values(t.results, 3)
 	switch {
 	case g.chance(10):
@@ -475,6 +488,22 @@ func (g *generator) find(types string, t rune, ok func(int) bool) int {
 		return -1
 	}
 	return pick(g, found)
+}
+
+// computed writes an initial value as a sum, of an imported global if there is one.
+func (g *generator) computed(t rune) {
+	constant, sum := byte(0x41), byte(0x6a)
+	if t == 'l' {
+		constant, sum = 0x42, 0x7c
+	}
+	g.emit(constant)
+	g.signed(int64(int32(g.Uint32())))
+	if i := g.find(g.globals[:g.from], t, func(i int) bool { return !g.mutable[i] }); i >= 0 {
+		g.op(0x23, i)
+	} else {
+		g.emit(constant, 3)
+	}
+	g.emit(sum+byte(g.IntN(3)), constant, 5, sum)
 }
 
 func (g *generator) constant(t rune) {
@@ -536,6 +565,8 @@ func (g *generator) value(t rune, depth int) {
 		} else {
 			g.emit(0x1b)
 		}
+	case n == 10 && g.newer && (t == 'i' || t == 'l') && g.chance(70):
+		g.atomic(t, depth)
 	case n == 10 && loads[t] != nil:
 		g.address(depth)
 		load := pick(g, loads[t])
@@ -600,6 +631,57 @@ func (g *generator) address(depth int) {
 		g.emit(0x41)
 		g.signed(0x7fff)
 		g.emit(0x71)
+	}
+}
+
+// atomicSizes are the sizes of atomic accesses, as powers of two, in the order of their instructions.
+var atomicSizes = []byte{2, 3, 0, 1, 0, 1, 2}
+
+// atomicAccess writes an atomic instruction that is the which-th of its group, behind its operands.
+func (g *generator) atomicAccess(first byte, which int) {
+	g.emit(0xfe, first+byte(which), atomicSizes[which])
+	g.number(uint64(g.IntN(10)) * 8)
+}
+
+// atomicAddress pushes an address that is mostly aligned.
+func (g *generator) atomicAddress(depth int) {
+	g.address(depth)
+	if g.chance(95) {
+		g.emit(0x41, 0x78, 0x71)
+	}
+}
+
+// atomicOf is which instruction of a group has operands of the type.
+func (g *generator) atomicOf(t rune) int {
+	if t == 'i' {
+		return pick(g, []int{0, 2, 3})
+	}
+	return pick(g, []int{1, 4, 5, 6})
+}
+
+// atomic pushes the result of an atomic access.
+func (g *generator) atomic(t rune, depth int) {
+	which := g.atomicOf(t)
+	g.atomicAddress(depth)
+	switch n := g.IntN(10); {
+	case n < 2:
+		g.atomicAccess(0x10, which)
+	case n < 7:
+		g.value(t, depth-1)
+		g.atomicAccess(0x1e+7*byte(g.IntN(6)), which)
+	case n < 9 || t == 'l':
+		if g.chance(50) {
+			g.constant(t)
+		} else {
+			g.value(t, depth-1)
+		}
+		g.value(t, depth-1)
+		g.atomicAccess(0x48, which)
+	case g.chance(95):
+		g.value('i', depth-1)
+		g.emit(0xfe, 0, 2, 8) // notify
+	default:
+		g.emit(0x42, 5, 0x42, 5, 0xfe, 2, 3, 16) // wait, which traps
 	}
 }
 
@@ -765,6 +847,15 @@ func (g *generator) statement(depth int) {
 			g.op(0x24, i)
 		}
 	case 3, 4:
+		if g.newer && g.chance(20) {
+			g.emit(0xfe, 3, 0) // fence
+		}
+		if g.newer && (t == 'i' || t == 'l') && g.chance(50) {
+			g.atomicAddress(depth)
+			g.value(t, depth-1)
+			g.atomicAccess(0x17, g.atomicOf(t))
+			return
+		}
 		if stores[t] == nil {
 			t = 'v'
 		}
@@ -885,8 +976,38 @@ func (g *generator) dispatch(depth int) {
 	g.labels = g.labels[:len(g.labels)-2]
 }
 
+// tailCall leaves by a call. It reports false if there is none.
+func (g *generator) tailCall(depth int) bool {
+	if g.leafOnly || !g.newer {
+		return false
+	}
+	if g.chance(40) {
+		for _, t := range g.Perm(min(len(g.types), 7)) {
+			if g.types[t].results == g.result {
+				g.values(g.types[t].params, depth-1)
+				g.value('i', depth-1)
+				g.emit(0x41, 15, 0x71)
+				g.op(0x13, t)
+				g.number(uint64(pick(g, []int{funcTable, funcTable, freeTable})))
+				return true
+			}
+		}
+	}
+	for _, f := range g.Perm(len(g.funcs)) {
+		if t := g.types[g.funcs[f]]; t.results == g.result {
+			g.values(t.params, depth-1)
+			g.op(0x12, f)
+			return true
+		}
+	}
+	return false
+}
+
 // leave branches away.
 func (g *generator) leave(depth int) {
+	if g.chance(50) && g.tailCall(depth) {
+		return
+	}
 	switch g.IntN(3) {
 	case 0:
 		g.values(g.result, depth-1)

@@ -21,7 +21,8 @@ const unasked = 32 << 10
 // needs returns what each function checks. On each cycle of the call graph a function asks
 // for stack and counts fuel; other functions ask if they need much stack with their callees,
 // and count if they may take long. A call through a table may reach each function of the
-// type that is or can be in a table. The host does not call back into the module.
+// type that is or can be in a table. The host does not call back into the module. A function that tail calls go to
+// asks too: its caller has given its stack back.
 //
 // The nodes of the graph are the functions, imports first, then the types, for indirect
 // calls: caller → type → each function of that type. The graph is searched depth first.
@@ -41,6 +42,7 @@ func (m *Module) needs() []need {
 	g.needs = make([]need, len(m.functions))
 	g.height = make([]uint32, nodes)
 	g.chosen = make([]bool, nodes)
+	g.jumpedTo = g.isJumpedTo()
 	for root := range nodes {
 		if state[root] != unseen {
 			continue
@@ -86,7 +88,7 @@ func (g *graph) measure(node uint32) {
 		n := &g.needs[i]
 		n.charged = g.isCharged(node)
 		bytes := g.functions[i].frame + g.highest(node)
-		n.asks = g.chosen[node] || bytes > unasked
+		n.asks = g.chosen[node] || bytes > unasked || g.jumpedTo != nil && g.jumpedTo[i]
 		if !n.asks {
 			g.height[node] = bytes
 		}
@@ -142,12 +144,13 @@ type step struct{ node, edge uint32 }
 // graph is the call graph.
 type graph struct {
 	*Module
-	canon   []uint32 // the first type that is equal to each
-	members []uint32 // functions in tables, by type
-	begin   []uint32 // where each type's members begin; one more at the end
-	needs   []need
-	chosen  []bool   // by node: it is on a cycle, and checks
-	height  []uint32 // by node: the stack that it takes with its callees, without asking
+	canon    []uint32 // the first type that is equal to each
+	members  []uint32 // functions in tables, by type
+	begin    []uint32 // where each type's members begin; one more at the end
+	needs    []need
+	chosen   []bool   // by node: it is on a cycle, and checks
+	jumpedTo []bool   // by defined function: a tail call may go there; nil: there are none
+	height   []uint32 // by node: the stack that it takes with its callees, without asking
 }
 
 func (m *Module) callGraph() *graph {

@@ -18,7 +18,7 @@ func watModule(t testing.TB, text string) []byte {
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("wat2wasm", "--debug-names", source, "-o", binary).CombinedOutput()
+	out, err := exec.Command("wat2wasm", "--debug-names", "--enable-tail-call", "--enable-threads", "--enable-extended-const", source, "-o", binary).CombinedOutput()
 	if err != nil {
 		t.Fatalf("wat2wasm (tools/setup.sh installs it): %v\n%s", err, out)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/wasm"
 )
@@ -28,7 +27,7 @@ type mergedSet struct {
 
 // newMergeHost has the functions that merged modules import.
 func newMergeHost(t *testing.T, config wazero.RuntimeConfig) *host {
-	h := newHost(t, config.WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesExtendedConst))
+	h := newHost(t, config)
 	i32 := []api.ValueType{api.ValueTypeI32}
 	_, err := h.NewHostModuleBuilder("env").NewFunctionBuilder().
 		WithGoFunction(api.GoFunc(func(_ context.Context, stack []uint64) { stack[0] = uint64(uint32(stack[0])*3 + 1) }), i32, i32).
@@ -130,10 +129,11 @@ const outOfBounds = "out of bounds"
 
 // instantiationTrap is trap, without which segment was out of bounds.
 func instantiationTrap(err error) string {
-	if strings.Contains(err.Error(), outOfBounds) {
+	text := mergedTrap(err)
+	if strings.Contains(err.Error()+text, outOfBounds) {
 		return outOfBounds
 	}
-	return trap(err)
+	return text
 }
 
 // observe calls every function of a set.
@@ -158,7 +158,7 @@ func observe(seed uint64, set []*member, s mergedSet) (seen outcome) {
 			results, err := s.function(part, functionName(i)).Call(context.Background(), args...)
 			text := fmt.Sprintf("%d.%s%x = %x", part, functionName(i), args, results)
 			if err != nil {
-				text = fmt.Sprintf("%d.%s%x: %s", part, functionName(i), args, trap(err))
+				text = fmt.Sprintf("%d.%s%x: %s", part, functionName(i), args, mergedTrap(err))
 			}
 			s.afterCall()
 			seen.Calls = append(seen.Calls, text)
@@ -227,4 +227,10 @@ func TestAMergedModuleBehavesLikeItsLinkedParts(t *testing.T) {
 	if count["calls that returned"] < count["calls that trapped"]/2 || count["instantiations that trapped"] > int(n)*3/2 {
 		t.Error("too much trapped to tell much")
 	}
+}
+
+// mergedTrap is trap without the order of two checks: the interpreter finds that an access is not aligned before it finds
+// that the memory is empty, and the compiler after it.
+func mergedTrap(err error) string {
+	return strings.Replace(trap(err), "unaligned atomic", "out of bounds memory access", 1)
 }

@@ -41,7 +41,7 @@ func generateSet(seed uint64) []*member {
 				continue
 			}
 		}
-		g := &generator{Rand: random, base: -1}
+		g := &generator{Rand: random, base: -1, newer: random.IntN(2) == 0}
 		set[i] = g.member(set[:i], i == live)
 	}
 	return set

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/wasm"
 )
@@ -296,8 +294,7 @@ func FuzzMerge(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	features := api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
-	accepts := acceptedBy(f, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
+	accepts := acceptedBy(f, wazero.NewRuntimeConfigInterpreter())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := wasm.ParsePart(b, wasm.DefaultLimits())
 		if err != nil {

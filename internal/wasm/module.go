@@ -196,8 +196,12 @@ type codeFacts struct {
 	inTable     []bool   // by function index: can be reached by an indirect call
 	uses        uses
 	typedBlocks bool // the type of a block is one of the module's types
-	fills       bool // a memory.fill is charged by its length
-	copies      bool // a memory.copy is charged by its length
+	computes    bool // initial values are computed, which the file says in another way
+	used        features
+	jumped      []bool // by function index: a tail call goes there
+	jumpedTypes []bool // by type: a tail call through a table goes to functions of it
+	fills       bool   // a memory.fill is charged by its length
+	copies      bool   // a memory.copy is charged by its length
 	cost        Cost
 }
 
@@ -422,6 +426,10 @@ func (m *Module) readTypes(r *reader) {
 			switch form {
 			case 0x4e, 0x4f, 0x50, 0x5e, 0x5f:
 				r.refuse("%s", refusal(opcode.GarbageCollection))
+			case 0x5d:
+				r.refuse("%s", refusal(opcode.StackSwitching))
+			case 0x65:
+				r.refuse("%s", refusal(opcode.SharedAll))
 			}
 			r.fail("a type of an unknown form (%#x)", form)
 			return
@@ -461,6 +469,10 @@ func (r *reader) refuseType(b byte) {
 		r.refuse("%s", refusal(opcode.TypedReferences))
 	case 0x69, 0x74:
 		r.refuse("%s", refusal(opcode.Exceptions))
+	case 0x68, 0x75:
+		r.refuse("%s", refusal(opcode.StackSwitching))
+	case 0x65:
+		r.refuse("%s", refusal(opcode.SharedAll))
 	case 0x6e, 0x6d, 0x6c, 0x6b, 0x6a, 0x73, 0x72, 0x71, 0x77, 0x78:
 		r.refuse("%s", refusal(opcode.GarbageCollection))
 	}
@@ -557,9 +569,9 @@ func (r *reader) limits(what string) (least, most uint32, hasMax bool) {
 	case flags > 15:
 		r.fail("a %s with unknown flags (%#x)", what, flags)
 	case flags&2 != 0:
-		r.refuse("has a shared %s: build it without threads", what)
+		r.refuse("has a shared %s: build it without threads (wasm32-wasip1, no -pthread and no --shared-memory)", what)
 	case flags&4 != 0:
-		r.refuse("has a 64-bit %s: build it for wasm32", what)
+		r.refuse("has a 64-bit %s: build it for wasm32, not wasm64 (no -sMEMORY64)", what)
 	case flags&8 != 0:
 		r.refuse("has a %s with pages of its own size: build it without custom page sizes", what)
 	default:
@@ -698,14 +710,17 @@ func (m *Module) readConstant(r *reader, globals int) (c constant) {
 		switch end {
 		case opcode.I32Add, opcode.I32Sub, opcode.I32Mul, opcode.I64Add, opcode.I64Sub, opcode.I64Mul, opcode.I32Const,
 			opcode.I64Const, opcode.GlobalGet:
-			if m.part {
-				r.pos, c.op = c.start, computed
-				m.compute(r, globals, func(uint32) int64 { return 0 })
-				break
+			if m.used&extendedConstants == 0 { // once, as in addToTable
+				m.used |= extendedConstants
+				m.computes = !m.part
 			}
-			r.refuse("computes an initial value: build it without extended constant expressions")
-		}
-		if c.op != computed {
+			r.pos = c.start
+			value := m.compute(r, globals, func(uint32) int64 { return 0 })
+			if !m.part { // it has no imported globals, of which the values are not known
+				return value
+			}
+			c.op = computed
+		default:
 			r.fail("an initial value of more than one instruction")
 		}
 	}
@@ -837,7 +852,7 @@ func (m *Module) readData(r *reader) {
 		case 0, 2:
 			if form == 2 {
 				if memory := r.u32(); memory != 0 {
-					r.fail("data for memory %d", memory)
+					r.refuse("%s", refusal(opcode.MultiMemory))
 				}
 			}
 			if r.err == nil && m.memory == nil {

@@ -80,6 +80,17 @@ var frames = map[string]string{
 	"vector operations of many parts": `(func $f (param $n i32) (local $v v128)` +
 		times(300, `(i8x16.shr_s (i64x2.mul (v128.load offset=@ (i32.const 0)) (local.get $v)) (local.get $n)) (i8x16.popcnt (v128.load offset=@ (i32.const 0)))`) +
 		deeper + times(599, `i8x16.swizzle`) + `global.set $v)`,
+	"atomic operands": `(func $f (param $n i32)` +
+		times(200, `(i64.atomic.rmw.add offset=@ (i32.const 0) (i64.const 3)) (i64.atomic.load offset=@ (i32.const 0)) (i64.atomic.rmw.and offset=@ (i32.const 0) (i64.extend_i32_u (local.get $n)))`) +
+		times(200, `(i64.atomic.rmw.cmpxchg offset=@ (i32.const 0) (i64.const #) (i64.extend_i32_u (local.get $n))) (i64.atomic.store offset=@ (i32.const 0) (i64.const #))`) +
+		times(200, `(i64.extend_i32_u (memory.atomic.notify offset=@ (i32.const 0) (local.get $n)))`) +
+		deeper + times(999, `i64.xor`) + `(global.set $l))`,
+	"short atomic operands": `(func $f (param $n i32)` +
+		times(500, `(i32.atomic.rmw8.xor_u offset=@ (i32.const 0) (local.get $n)) (i32.atomic.rmw16.cmpxchg_u offset=@ (i32.const 0) (local.get $n) (i32.const #))`) +
+		deeper + times(999, `i32.xor`) + `(global.set $i))`,
+	"tail calls": `(func $tail (param i32 i64 i64 i64 i64 f64 f64) (result i32) (local.get 0)) (func $f (param $n i32) (drop (call $two (local.get $n))))
+		(func $two (param $n i32) (result i32)` + times(100, `(local $x# i64)`) + times(100, `(local.set $x# (i64.load offset=@ (i32.const 0)))`) + deeper +
+		times(100, `(if (i32.eq (i32.load offset=@ (i32.const 8)) (i32.const 77)) (then (return_call $tail (local.get $n) (local.get $x#) (i64.const 1) (local.get $x#) (i64.const 3) (f64.const #) (f64.const 3))))`) + `(local.get $n))`,
 	"remainders": `(func $f (param $n i32) (local $i i32) (local $l i64) (local $y i32) (local $z i64)` + divisorsSet +
 		times(300, `(local.set $i (i32.rem_s (i32.load offset=@ (i32.const 0)) (local.get $y))) (i32.rem_u (local.get $i) (local.get $y))`) +
 		times(300, `(local.set $l (i64.rem_s (i64.load offset=@ (i32.const 0)) (local.get $z))) (i64.rem_u (local.get $l) (local.get $z))`) +

@@ -87,6 +87,9 @@ func traps(t *testing.T, h *host, seed uint64, module []byte, done *wasm.Rewritt
 		if full { // functions that were added may hide others
 			offsets = offsets[:20]
 		}
+		if seed%2 == 0 { // tail calls, of which some become ordinary ones, have removed the others or not
+			offsets = offsets[:min(1, len(offsets))]
+		}
 		all = append(all, fmt.Sprintf("%s: %s %x", name, trap(err), offsets))
 	}
 	for _, d := range done.Data {
@@ -114,7 +117,7 @@ func traps(t *testing.T, h *host, seed uint64, module []byte, done *wasm.Rewritt
 // TestOffsetsOfTrapsAreThoseOfTheOriginal runs generated modules in all forms. Each active call
 // of a trap must be where wazero finds it in the original. RUNNER_SOAK=1 runs many more.
 func TestOffsetsOfTrapsAreThoseOfTheOriginal(t *testing.T) {
-	n := 40
+	n := 60
 	if os.Getenv("RUNNER_SOAK") != "" {
 		n = 5_000
 	}
@@ -147,7 +150,7 @@ func TestOffsetsOfTrapsAreThoseOfTheOriginal(t *testing.T) {
 		}
 	}
 	t.Logf("%d traps, %d of them in nested calls", compared, nested)
-	if nested < n/4 {
+	if nested < n/10 { // half of the modules have tail calls, of which only the innermost call is compared
 		t.Error("too few traps to tell much")
 	}
 }

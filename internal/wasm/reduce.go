@@ -254,6 +254,9 @@ func (r *reducer) inline(number uint32, f inlined) {
 			r.out = appendU32(append(r.out, op), base+local)
 		case opcode.Return:
 			r.out = appendU32(append(r.out, opcode.Br), depth)
+		case opcode.ReturnCall, opcode.ReturnCallIndirect:
+			r.out = append(append(r.out, op-opcode.ReturnCall+opcode.Call), code[1:size]...)
+			r.out = appendU32(append(r.out, opcode.Br), depth)
 		default:
 			r.out = append(r.out, code[:size]...)
 		}

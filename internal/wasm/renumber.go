@@ -78,6 +78,10 @@ func (n *numbers) withoutMemory(src []byte) []byte {
 		switch opcode.Immediates[src[at]] {
 		case opcode.ImmMemarg:
 			offset = opcode.SkipNumber(src, at+1)
+		case opcode.ImmAtomic:
+			if src[at+1] != opcode.AtomicFence {
+				offset = opcode.SkipNumber(src, at+2)
+			}
 		case opcode.ImmVector:
 			switch opcode.Vectors[src[at+1]] {
 			case opcode.VecMemarg, opcode.VecMemargLane:

@@ -63,7 +63,7 @@ type Options struct {
 // or the function continues, or the lowest one with which it began before WithoutDispatch. In other
 // code, and between these places, it is -1.
 //
-// A unit is a pass through a loop or a call of a function, and one more for every 64 ns that the
+// A unit is a pass through a loop or a call of a function (also a tail call), and one more for every 64 ns that the
 // heaviest path through it takes at worst, without inner loops. It is charged before the code runs.
 // A small function may be charged with its call, and a jump forward within a loop is not charged as
 // a pass. Long code is charged in parts, and a bulk operation one unit for every 128 bytes or 16
@@ -122,7 +122,8 @@ func (m *Module) Rewrite(o Options) ([]byte, *Rewritten, error) {
 		return nil, nil, err
 	}
 	o.MaxStack = min(o.MaxStack, 1<<30)
-	w := &rewriter{m: m, Options: o, done: &Rewritten{}, divides: cmp.Or(o.Target, runtime.GOARCH) == "arm64"}
+	arm64 := cmp.Or(o.Target, runtime.GOARCH) == "arm64"
+	w := &rewriter{m: m, Options: o, done: &Rewritten{}, divides: arm64, callsIndirect: arm64 && !jumpsOnARM64}
 	if err := w.prepare(); err != nil {
 		return nil, nil, err
 	}
@@ -141,6 +142,8 @@ type rewriter struct {
 	done *Rewritten
 	// divides: remainders become divisions.
 	divides bool
+	// callsIndirect: tail calls through tables become ordinary calls.
+	callsIndirect bool
 
 	addedIndexes
 	added        []Import // functions
@@ -539,7 +542,7 @@ func (w *rewriter) startSection() []byte {
 func (w *rewriter) elementSection() []byte {
 	m := w.m
 	fills := w.link != nil && len(w.link.Table) > 0
-	if !fills && (w.link == nil && len(w.added) == 0 || len(m.elements) == 0) {
+	if !fills && (w.link == nil && len(w.added) == 0 && !m.computes || len(m.elements) == 0) {
 		return m.content(sectionElement)
 	}
 	b := make([]byte, 0, len(m.content(sectionElement))+len(m.content(sectionElement))/4+8)
@@ -579,15 +582,18 @@ func (w *rewriter) dataSection() []byte {
 		return w.link.dataSection()
 	case w.dropsData():
 		return nil
-	case !w.Detach:
+	case !w.Detach && !m.computes:
 		return m.content(sectionData)
 	}
 	b := appendU32(nil, uint32(len(m.data)))
 	for _, s := range m.data {
-		if s.passive {
+		switch {
+		case s.passive:
 			b = m.appendPassive(b, s)
-		} else {
+		case w.Detach:
 			b = append(b, 1, 0)
+		default:
+			b = appendSized(w.constant(append(b, 0), s.offset), m.bytes[s.start:s.end])
 		}
 	}
 	return b

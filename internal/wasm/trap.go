@@ -48,6 +48,10 @@ func Access(code []byte) string {
 	switch {
 	case op == opcode.CallIndirect:
 		return "call_indirect"
+	case op == opcode.ReturnCallIndirect:
+		return "return_call_indirect"
+	case op == opcode.Atomic && len(code) > 1 && code[1] != opcode.AtomicFence:
+		return access("an atomic access", code[2:])
 	case op == opcode.TableGet:
 		return "table.get"
 	case op == opcode.TableSet:

@@ -42,6 +42,13 @@ var heavy = []struct {
 	// the next address is what was read, which no cache holds
 	{"i32.load that misses", "(global.get $g)", "i32.load", "(global.set $g)", 128},
 	{"i32.store that misses", "(i32.add (global.get $g) (i32.const 77))", "(i32.mul (i32.const 0x9E3779B1)) (local.tee $i) (i32.store (i32.and (local.get $i) (i32.const 0x3fffff8)) (local.get $i))", "(global.set $g)", 32},
+	{"i32.atomic.load that misses", "(global.get $g)", "i32.atomic.load", "(global.set $g)", 160},
+	{"i32.atomic.rmw.add that misses", "(i32.add (global.get $g) (i32.const 77))", "(i32.mul (i32.const 0x9E3779B1)) (local.tee $i) (drop (i32.atomic.rmw.add (i32.and (local.get $i) (i32.const 0x3fffff8)) (local.get $i)))", "(global.set $g)", 160},
+	{"i64.atomic.rmw.xor that misses", "(i32.add (global.get $g) (i32.const 77))", "(i32.mul (i32.const 0x9E3779B1)) (local.tee $i) (drop (i64.atomic.rmw.xor (i32.and (local.get $i) (i32.const 0x3fffff8)) (local.get $l)))", "(global.set $g)", 160},
+	{"i32.atomic.rmw8.cmpxchg_u that misses", "(i32.add (global.get $g) (i32.const 77))", "(i32.mul (i32.const 0x9E3779B1)) (local.tee $i) (drop (i32.atomic.rmw8.cmpxchg_u (i32.and (local.get $i) (i32.const 0x3fffff8)) (local.get $i) (i32.const 1)))", "(global.set $g)", 160},
+	{"i32.atomic.store that misses", "(i32.add (global.get $g) (i32.const 77))", "(i32.mul (i32.const 0x9E3779B1)) (local.tee $i) (i32.atomic.store (i32.and (local.get $i) (i32.const 0x3fffff8)) (local.get $i))", "(global.set $g)", 160},
+	{"atomic.fence", "(local.get $i)", "(i32.store (i32.const 0) (i32.const 1)) (atomic.fence)", "(global.set $g)", 160},
+	{"memory.atomic.notify", "(local.get $i)", "(drop (memory.atomic.notify (i32.const 64) (i32.const 1)))", "(global.set $g)", 416},
 	{"memory.fill", "(local.get $i)", "(memory.fill (i32.const 0) (i32.const 0) (i32.const 128))", "(global.set $g)", 128},
 	{"memory.copy", "(local.get $i)", "(memory.copy (i32.const 0) (i32.const 64) (i32.const 128))", "(global.set $g)", 128},
 	{"memory.grow", "(local.get $i)", "(drop (memory.grow (i32.const 0)))", "(global.set $g)", 256},

@@ -317,22 +317,24 @@ func (a *App) CheckData() error {
 }
 
 // CheckModules compiles the modules. It reports routes without a handler, invalid module blocks, and
-// random values that the modules draw before their first request. An error is about a module itself.
-func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, error) {
+// random values that the modules draw before their first request, and what the modules use. An error is about a module
+// itself.
+func (a *App) CheckModules(ctx context.Context, s *schema.Schema) (diag.List, []runtime.ModuleFeatures, error) {
 	modules, err := runtime.ReadModules(a.Dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	bundle := &runtime.Bundle{Schema: s, Modules: modules}
 	_ = a.ReadTrees(bundle) // CheckTrees reports it
-	err = runtime.CheckModules(ctx, a.ToolOptions(), bundle)
+	used, err := runtime.CheckModules(ctx, a.ToolOptions(), bundle)
 	if unbound, ok := errors.AsType[*runtime.UnboundError](err); ok {
-		return unbound.List, nil
+		return unbound.List, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return runtime.FindDraws(ctx, a.SandboxOptions(""), bundle)
+	found, err := runtime.FindDraws(ctx, a.SandboxOptions(""), bundle)
+	return found, used, err
 }
 
 // FindDraws warns about random values that the modules in build/ draw before their first request.

@@ -174,5 +174,6 @@ func (a *App) CheckStart(ctx context.Context, b *runtime.Bundle) error {
 	if len(b.Modules) > 0 {
 		return nil // the activation compiles them, and reports errors
 	}
-	return runtime.CheckModules(ctx, a.SandboxOptions(""), b)
+	_, err := runtime.CheckModules(ctx, a.SandboxOptions(""), b)
+	return err
 }

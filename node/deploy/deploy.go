@@ -51,7 +51,8 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, err
 	bundle := &runtime.Bundle{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}
 	broken = errors.Join(broken, a.ReadTrees(bundle))
 	check := func(ctx context.Context) error {
-		return bundle.Explain(runtime.CheckModules(ctx, a.ToolOptions(), bundle))
+		_, err := runtime.CheckModules(ctx, a.ToolOptions(), bundle)
+		return bundle.Explain(err)
 	}
 	if invalid != nil && broken == nil {
 		broken = check(ctx)

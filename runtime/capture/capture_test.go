@@ -296,7 +296,8 @@ func kinds(t *testing.T, f func(t *testing.T, guarded bool)) {
 
 const guardable = runtime.GOARCH == "amd64"
 
-var compiler = wazero.NewRuntimeConfigCompiler()
+var compiler = wazero.NewRuntimeConfigCompiler().WithCoreFeatures(
+	api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesThreads)
 
 // live has values of all types in locals while the host is called, in frames below too, and through a table.
 const live = `
@@ -887,7 +888,7 @@ func wat(t testing.TB, text string) []byte {
 		t.Skip("wat2wasm is missing: apt-get install wabt")
 	}
 	out := filepath.Join(t.TempDir(), "module.wasm")
-	assemble := exec.Command("wat2wasm", "-", "-o", out)
+	assemble := exec.Command("wat2wasm", "--enable-tail-call", "--enable-threads", "-", "-o", out)
 	assemble.Stdin = strings.NewReader(text)
 	if said, err := assemble.CombinedOutput(); err != nil {
 		t.Fatalf("wat2wasm (tools/setup.sh installs it): %v\n%s", err, said)

@@ -110,6 +110,12 @@ func (g *generator) change(f function, first int) {
 		g.add("  (%s.store offset=%d (i32.and %s (i32.const 0x7ff8)) %s)", typ, 8*g.IntN(20), g.word(f), g.number(f, typ))
 		return
 	}
+	if (typ == "i32" || typ == "i64") && g.IntN(5) == 0 {
+		op := []string{"add", "xor", "xchg"}[g.IntN(3)]
+		g.add("  (local.set %d (%s.atomic.rmw.%s offset=%d (i32.and %s (i32.const 0x7ff8)) %s))",
+			i, typ, op, 8*g.IntN(20), g.word(f), g.number(f, typ))
+		return
+	}
 	op := map[string][]string{
 		"i32": {"i32.add", "i32.xor", "i32.mul"}, "i64": {"i64.sub", "i64.mul", "i64.rotl"}, "f32": {"f32.add", "f32.mul"},
 		"f64": {"f64.sub", "f64.min"}, "v128": {"i64x2.add", "v128.xor", "f64x2.mul"},
@@ -145,7 +151,7 @@ func (g *generator) program(index int) {
 			all[i].depth = 1 << g.IntN(8)
 		}
 	}
-	call := func(f function, i int) {
+	call := func(f function, i int, tail string) {
 		callee := all[i]
 		for k, typ := range callee.params {
 			switch {
@@ -159,9 +165,9 @@ func (g *generator) program(index int) {
 		}
 		switch g.IntN(3) {
 		case 0:
-			g.add("  (call_indirect (param %s) (result i64) (i32.const %d))", strings.Join(callee.params, " "), index*8+i)
+			g.add("  (%scall_indirect (param %s) (result i64) (i32.const %d))", tail, strings.Join(callee.params, " "), index*8+i)
 		default:
-			g.add("  (call $f%d_%d)", index, i)
+			g.add("  (%scall $f%d_%d)", tail, index, i)
 		}
 	}
 	for i, f := range all {
@@ -179,13 +185,17 @@ func (g *generator) program(index int) {
 					g.add("  %s", g.number(f, typ))
 				}
 			}
-			g.add("  (call $f%d_%d) (global.set 0)", index, i)
-			g.fold(f)
-			g.add("  (global.get 0) (i64.add) (return)))")
+			if g.IntN(4) == 0 {
+				g.add("  (return_call $f%d_%d)))", index, i)
+			} else {
+				g.add("  (call $f%d_%d) (global.set 0)", index, i)
+				g.fold(f)
+				g.add("  (global.get 0) (i64.add) (return)))")
+			}
 		}
 		for range 1 + g.IntN(2) {
 			if i+1 < len(all) {
-				call(f, i+1)
+				call(f, i+1, "")
 				g.add("  (global.set %d)", g.IntN(3))
 			} else {
 				g.add("  (global.set %d (i64.extend_i32_u (call $next)))", g.IntN(3))
@@ -200,6 +210,11 @@ func (g *generator) program(index int) {
 		if g.IntN(8) == 0 {
 			g.add("  (memory.copy (i32.const %d) (i32.const %d) (i32.const %d))", g.IntN(30000), g.IntN(30000), g.IntN(5000))
 		}
+		if i+1 < len(all) && g.IntN(4) == 0 {
+			call(f, i+1, "return_")
+			g.add(")")
+			continue
+		}
 		g.fold(f)
 		if g.IntN(20) == 0 { // may trap
 			g.add("  (global.get 2) (i64.const 2) (i64.rem_u) (i64.div_u)")
@@ -209,7 +224,7 @@ func (g *generator) program(index int) {
 	g.add("(func (export \"p%d\") (local i32 i64 f64)", index)
 	f := function{locals: []string{"i32", "i64", "f64"}}
 	for range 1 + g.IntN(3) {
-		call(f, 0)
+		call(f, 0, "")
 		g.add("  (local.tee 1) (call $note)")
 	}
 	g.add(")")

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sys/unix"
 
 	"runner.example/internal/fault"
@@ -56,10 +58,13 @@ type Compiler struct {
 	codes map[string]*Code // by key
 }
 
+// features are those of rewritten modules, which do not compute constants any more.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesThreads
+
 // New returns a Compiler and opens its cache.
 func New(ctx context.Context, options Options) (*Compiler, error) {
 	c := &Compiler{options: options, codes: map[string]*Code{}}
-	config := wazero.NewRuntimeConfig()
+	config := wazero.NewRuntimeConfig().WithCoreFeatures(features)
 	if options.CacheDir != "" {
 		var err error
 		if c.cache, err = openCache(options.CacheDir, options.CacheFrom, options.CacheBytes); err != nil {

@@ -212,7 +212,7 @@ func compileTo(args []string, stdin io.Reader) error {
 		return err
 	}
 	ctx := compiling(context.Background(), guarded)
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithCompilationCache(cache))
 	_, err = r.CompileModule(ctx, wasm)
 	if _, files := errors.AsType[*fs.PathError](err); files || isLinkError(err) {
 		return err

@@ -101,7 +101,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 		first = append(first, startFunction)
 		w.program, w.waits, w.drawsSeed = o.Program, imports || o.MustWait, drawsPythonSeed(module, o.Program)
 	}
-	config := wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true)
+	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithCloseOnContextDone(true)
 	if pages := o.MemoryBytes / wasm.PageBytes; pages > 0 {
 		config = config.WithMemoryLimitPages(uint32(min(pages, 1<<16)))
 	}
@@ -111,7 +111,7 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	if err := w.instantiateHost(watched, r, stubsOf(parsed, o.Stub)); err != nil {
 		return found, err
 	}
-	compiled, err := r.CompileModule(watched, module)
+	compiled, err := r.CompileModule(watched, parsed.Interruptible())
 	if err != nil {
 		return found, err
 	}
@@ -126,6 +126,10 @@ func Find(ctx context.Context, module []byte, o Options) (found Found, err error
 	}
 	return Found{Draws: w.draws(events, again), Named: w.named, Waits: starts, Handlers: w.handlers}, ctx.Err()
 }
+
+// features are all that package wasm accepts.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesThreads |
+	experimental.CoreFeaturesExtendedConst
 
 // clockOffset is the difference between the clocks of the two runs. With it, the time has different
 // digits in both runs, in every unit.

@@ -50,7 +50,7 @@ func assembleText(t *testing.T, names bool, text string) []byte {
 	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{in, "-o", out}
+	args := []string{in, "-o", out, "--enable-tail-call", "--enable-threads", "--enable-extended-const"}
 	if names {
 		args = append(args, "--debug-names")
 	}
@@ -166,14 +166,36 @@ func TestAModuleWithoutNamesIsReportedWithNumbers(t *testing.T) {
 	}
 }
 
+// calls are functions without loops that take long, or do not end: a chain of tail calls, one through a table, and a
+// tree of calls.
+var calls = `(table funcref (elem $through)) (func $forever (return_call $forever)) (func $through (return_call_indirect (i32.const 0)))
+	(func $million (param i32) (if (i32.eqz (local.get 0)) (then (return_call $bytes))) (return_call $million (i32.sub (local.get 0) (i32.const 1))))
+	(func $tree ` + strings.Repeat("(call $b1)", 2) + ")" + treeOf(60)
+
+// treeOf makes the functions $b1, $b2 and so on, each of which calls the next one twice.
+func treeOf(depth int) (text string) {
+	for i := 1; i < depth; i++ {
+		text += fmt.Sprintf("(func $b%d (call $b%d) (call $b%[2]d))", i, i+1)
+	}
+	return text + fmt.Sprintf("(func $b%d)", depth)
+}
+
 // What failed or took too long until then has drawn.
 func TestAnInitializationThatFailsOrDoesNotEnd(t *testing.T) {
 	for body, limit := range map[string]time.Duration{
-		"(call $setup) (unreachable)":             0,
-		"(call $setup) (loop $again (br $again))": time.Second, // in which a loaded machine calls setup too
+		"(call $setup) (unreachable)":                       0,
+		"(call $setup) (loop $again (br $again))":           time.Second, // in which a loaded machine calls setup too
+		"(call $setup) (call $forever)":                     time.Second,
+		"(call $setup) (call $through)":                     time.Second,
+		"(call $setup) (call $tree)":                        time.Second,
+		"(call $setup) (call $million (i32.const 1000000))": time.Minute,
 	} {
-		found, err := draws.Find(t.Context(), assemble(t, true, "(func $setup (call $bytes))", body), draws.Options{Time: limit})
-		if got := shown(found); err != nil || got != "random bytes: setup → bytes" {
+		found, err := draws.Find(t.Context(), assemble(t, true, calls+"(func $setup (call $bytes))", body), draws.Options{Time: limit})
+		want := "random bytes: setup → bytes"
+		if limit == time.Minute {
+			want += "\nrandom bytes: bytes" // it is called last, by a tail call, and nothing is left of the others
+		}
+		if got := shown(found); err != nil || got != want {
 			t.Errorf("%s: %v, found %s", body, err, got)
 		}
 	}

@@ -81,8 +81,11 @@ func (g *generator) address() {
 }
 
 // place writes the alignment and the offset of an access.
-func (g *generator) place() {
-	g.op(0)
+func (g *generator) place() { g.aligned(0) }
+
+// aligned is place for an access of an alignment.
+func (g *generator) aligned(alignment byte) {
+	g.op(alignment)
 	offsets := []uint64{0, 1, 4, 8, 100}
 	if g.one(20) {
 		offsets = []uint64{page - 8, page, 1 << 20, 1<<31 - 9, 1<<31 - 8, 1 << 31, 1<<32 - 1}
@@ -91,7 +94,7 @@ func (g *generator) place() {
 }
 
 func (g *generator) statement() {
-	switch g.random.IntN(17) {
+	switch g.random.IntN(19) {
 	case 0, 1, 2:
 		g.address()
 		g.op([]byte{0x28, 0x2c, 0x2d, 0x2e, 0x2f}[g.random.IntN(5)])
@@ -190,6 +193,44 @@ func (g *generator) statement() {
 			g.block()
 		}
 		g.op(0x0b)
+	case 17: // atomic accesses, which must be aligned too
+		g.address()
+		if !g.one(6) {
+			g.op(0x41, 0x78, 0x71) // and -8
+		}
+		which := g.random.IntN(7)
+		size := []byte{2, 3, 0, 1, 0, 1, 2}[which]
+		long := which == 1 || which > 3
+		value := func() {
+			if long {
+				g.long()
+			} else {
+				g.word()
+			}
+		}
+		first := []byte{0x10, 0x17, 0x1e, 0x25, 0x2c, 0x33, 0x3a, 0x41, 0x48}[g.random.IntN(9)] // load, store, …, cmpxchg
+		if first != 0x10 {
+			value()
+		}
+		if first == 0x48 {
+			value()
+		}
+		g.op(0xfe, first+byte(which))
+		g.aligned(size)
+		switch {
+		case first == 0x17:
+		case long:
+			g.setLong()
+		default:
+			g.setWord()
+		}
+	case 18:
+		g.address()
+		g.word()
+		g.op(0xfe, 0) // notify
+		g.aligned(2)
+		g.setWord()
+		g.op(0xfe, 3, 0) // fence
 	case 16: // at most as often as the count allows
 		g.op(0x03, 0x40)
 		g.block()

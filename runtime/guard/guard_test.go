@@ -32,6 +32,9 @@ import (
 
 const page = 65536
 
+// features are those of the modules that sandboxes run.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experimental.CoreFeaturesThreads
+
 // memory is a guarded memory without an image.
 type memory struct {
 	*guard.Region
@@ -68,7 +71,7 @@ type instances struct {
 func newInstances(t testing.TB, guarded bool, id func(ctx context.Context, m api.Module, x uint32) uint64) *instances {
 	t.Helper()
 	ctx := context.Background()
-	i := &instances{wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler()), ctx, guarded}
+	i := &instances{wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)), ctx, guarded}
 	t.Cleanup(func() { _ = i.Close(ctx) })
 	if guarded {
 		i.ctx = guard.Compile(ctx)

@@ -52,6 +52,8 @@ var trapKinds = map[string]string{
 	"integer overflow":              "integer overflow",
 	"invalid conversion to integer": "invalid conversion to integer",
 	"stack overflow":                kindStack,
+	"unaligned atomic":              "unaligned atomic access",
+	"expected shared memory":        "wait on a memory that is not shared",
 }
 
 // classify returns how a run failed that ended with err, and its fault. refused is the error of
@@ -157,7 +159,7 @@ func (m *Module) describe(call *hostabi.Call, f *failure) {
 			described.Message = fmt.Sprintf("%s: %s, memory of %d bytes", f.kind, access, f.memory)
 		case kindTable:
 			described.Message = fmt.Sprintf("%s: %s", f.kind, access)
-			if access == "call_indirect" {
+			if access == "call_indirect" || access == "return_call_indirect" {
 				described.Message = "indirect call to null, or outside of the table"
 			}
 		}

@@ -119,6 +119,16 @@ func TestAProgramThatCannotBeContinuedIsRefused(t *testing.T) {
 	}
 }
 
+// tails wait in a function that so many tail calls lead to.
+const tails = `(type $one (func (param i32)))
+	(table $tails 2 funcref) (elem (table $tails) (i32.const 0) func $tail_indirect)
+	(func $tail (param $calls i32)
+		(if (i32.eqz (local.get $calls)) (then (return_call $wait)))
+		(return_call $tail (i32.sub (local.get $calls) (i32.const 1))))
+	(func $tail_indirect (param $calls i32)
+		(if (i32.eqz (local.get $calls)) (then (return_call_indirect (type $plain) (i32.const 0))))
+		(return_call_indirect $tails (type $one) (i32.sub (local.get $calls) (i32.const 1)) (i32.const 0)))`
+
 // A program may wait in any call of its own, with any values, and a request may wait again in any call.
 func TestAProgramWaitsInAnyCallOfItsOwn(t *testing.T) {
 	needCapture(t)
@@ -134,6 +144,10 @@ func TestAProgramWaitsInAnyCallOfItsOwn(t *testing.T) {
 		"an indirect call":            {"(call_indirect (type $plain) (i32.const 0)) (call $fine)", ""},
 		"a constructor":               {"(call $constructors) (call $fine)", constructors},
 		"a deep call":                 {"(call $deep (i32.const 1000)) (call $fine)", ""},
+		"a tail call":                 {"(call $tail (i32.const 1000)) (call $fine)", tails},
+		"a tail call through a table": {"(call $tail_indirect (i32.const 1000)) (call $fine)", tails},
+		"the last tail call":          {"(call $tail (i32.const 1000)) (return_call $fine)", tails},
+		"beside atomic values":        {"(drop (i32.atomic.rmw.add (i32.const 1000) (i32.const 7))) (call $wait) (if (i32.ne (i32.atomic.rmw.xchg (i32.const 1000) (i32.const 9)) (i32.const 7)) (then unreachable)) (call $fine)", ""},
 		"a line that is not complete": {"(call $write (i32.const 1) (i32.const 32) (i32.const 3)) (call $wait) (call $fine)", ""},
 		"two waits":                   {"(call $wait) (call $fine) (call $wait) unreachable", ""},
 		"two waits, in a deep call":   {"(call $wait) (call $fine) (call $deep (i32.const 20000)) unreachable", ""},

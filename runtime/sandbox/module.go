@@ -354,6 +354,10 @@ func (m *Module) SetBackground(handler string) {
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
 
+// Features are the parts of WebAssembly that the module uses and that its first version did not have. The caller must not
+// change the slice.
+func (m *Module) Features() []string { return m.program.Features }
+
 // Initializes reports whether the module runs code before a request.
 func (m *Module) Initializes() bool { return len(m.program.First) > 0 }
 

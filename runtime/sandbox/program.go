@@ -73,6 +73,8 @@ type program struct {
 	Stack              *wasm.StackPointer // nil: there is none
 	// MinPages and MaxPages are as the module declares them.
 	MinPages, MaxPages uint32
+	// Features are those that the module uses: see wasm.Module.Features.
+	Features []string
 	// Unrestorable says why an instance cannot be restored; empty if it can.
 	Unrestorable []string
 }
@@ -145,7 +147,7 @@ func (e *Engine) rewrite(m *wasm.Module, isComponent bool, stub []string) (*prog
 	}
 	p := &program{
 		Component: isComponent, Stubs: stubsOf(m, stub), Unrestorable: m.Eligibility(), CodeStart: int64(m.CodeStart()), Imports: len(m.Imports()),
-		Functions: m.Functions(),
+		Functions: m.Functions(), Features: m.Features(),
 	}
 	if stack, ok := m.StackPointer(); ok {
 		p.Stack = &stack

@@ -38,7 +38,7 @@ func assembleText(t testing.TB, wat string) []byte {
 	if err := os.WriteFile(in, []byte(wat), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return assembleFile(t, in, "--enable-threads", "--enable-memory64")
+	return assembleFile(t, in, "--enable-threads", "--enable-memory64", "--enable-tail-call", "--enable-extended-const")
 }
 
 func assembleFile(t testing.TB, in string, flags ...string) []byte {

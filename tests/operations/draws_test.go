@@ -123,10 +123,13 @@ func TestWhatAPackageDrawsBeforeTheFirstRequestIsReportedAndAFreshModuleDrawsInE
 // A module without names is reported too, and says so.
 func TestCheckReportsWhatAModuleDrawsBeforeTheFirstRequest(t *testing.T) {
 	a := harness.NewApp(t, "routes(\"/\", auth: none, rateLimit: none) {\n  GET / -> draw\n}\n", "", "drawing")
-	var found []struct{ Code, Severity, File, Message string }
-	if err := json.Unmarshal([]byte(a.Must("check", "--modules", "--json")), &found); err != nil || len(found) != 1 {
-		t.Fatalf("%v %+v", err, found)
+	var printed struct {
+		Findings []struct{ Code, Severity, File, Message string }
 	}
+	if err := json.Unmarshal([]byte(a.Must("check", "--modules", "--json")), &printed); err != nil || len(printed.Findings) != 1 {
+		t.Fatalf("%v %+v", err, printed)
+	}
+	found := printed.Findings
 	const want = "every request gets the same random bytes, drawn before the first request by _initialize (handler draw) (the module has no function names: " +
 		"build it without stripping to see which package drew): write `module drawing { fresh: true }` in the schema, or draw in the handler or in runner_reseed"
 	if d := found[0]; d.Code != "W554" || d.Severity != "warning" || d.File != "build/drawing.wasm" || d.Message != want {

@@ -12,7 +12,7 @@ import (
 
 // engineDigest is the SHA-256 of python.wasm, which engine/python.wasm.gz has. tools/cpython/build.sh makes the file and
 // writes this line.
-const engineDigest = "88d2216b3d8736ba76739ff3c549f19a0417a5bb983e3a33e4ffacae1d7027fc"
+const engineDigest = "4225a9dda09e9bffef5ce755f69113faa4fe85ef073d1301717b2e1630f4595b"
 
 // engineFiles has the interpreter and the licence notices.
 //

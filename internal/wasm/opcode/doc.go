@@ -1,4 +1,4 @@
-// Package opcode has tables of the instructions of WebAssembly (Core 2.0): their bytes,
+// Package opcode has tables of the instructions of WebAssembly (Core 2.0, tail calls and atomics): their bytes,
 // their immediates, their longest duration, the number of values that they make, and whether
-// they may trap. It names the features that instructions outside of Core 2.0 belong to.
+// they may trap. It names the features that other instructions belong to.
 package opcode

@@ -17,6 +17,8 @@ func nativeTable() (t [256]uint8) {
 			t[op] = 8
 		case ImmVector:
 			t[op] = 3
+		case ImmAtomic:
+			t[op] = 8
 		case ImmNone:
 			if op >= 0x1b {
 				t[op] = 1

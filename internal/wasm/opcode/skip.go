@@ -38,6 +38,14 @@ func SkipVector(b []byte, pos int) int {
 	return pos
 }
 
+// SkipAtomic is the position after a 0xfe instruction, whose first byte was before pos.
+func SkipAtomic(b []byte, pos int) int {
+	if b[pos] == AtomicFence {
+		return pos + 2
+	}
+	return SkipNumber(b, SkipNumber(b, pos+1))
+}
+
 // Skip is the position after the instruction at pos.
 func Skip(b []byte, pos int) int {
 	op := b[pos]
@@ -66,6 +74,8 @@ func Skip(b []byte, pos int) int {
 		return SkipMisc(b, pos)
 	case ImmVector:
 		return SkipVector(b, pos)
+	case ImmAtomic:
+		return SkipAtomic(b, pos)
 	}
 	return pos
 }

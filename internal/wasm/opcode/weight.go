@@ -11,12 +11,13 @@ const (
 	WeightHost      = 256 // in the code of the host
 	WeightReference = 128 // to a function, with its lookup by the host
 	WeightBulk      = 128
+	WeightAtomic    = 160 // a miss that nothing overlaps
 	WeightVector    = 8
 	WeightRoot      = 16
 )
 
-// Weights are those of the instructions of one byte. MiscWeight and VectorWeight have those
-// of longer instructions.
+// Weights are those of the instructions of one byte. MiscWeight, VectorWeight and AtomicWeight
+// have those of longer instructions.
 var Weights = weightTable()
 
 func weightTable() (t [256]uint16) {
@@ -26,13 +27,15 @@ func weightTable() (t [256]uint16) {
 		}
 	}
 	set(WeightPlain, Unreachable, 0xd2)
-	for _, op := range []int{Nop, Block, Loop, Else, End, Misc, Vector} {
+	for _, op := range []int{Nop, Block, Loop, Else, End, Misc, Vector, Atomic} {
 		t[op] = 0
 	}
 	set(WeightBranch, If, If)
 	set(WeightBranch, Br, Return)
 	set(WeightCall, Call, Call)
 	set(WeightIndirect, CallIndirect, CallIndirect)
+	set(WeightCall, ReturnCall, ReturnCall)
+	set(WeightIndirect, ReturnCallIndirect, ReturnCallIndirect)
 	set(WeightMemory, TableGet, TableGet)
 	set(2*WeightMemory, TableSet, TableSet)
 	set(2, GlobalGet, GlobalSet)
@@ -58,7 +61,7 @@ func weightTable() (t [256]uint16) {
 
 // PlainWeight is the weight of an instruction without what it calls.
 func PlainWeight(op byte) uint32 {
-	if op == Call {
+	if op == Call || op == ReturnCall {
 		return WeightBranch
 	}
 	return uint32(Weights[op])
@@ -74,6 +77,14 @@ func MiscWeight(sub byte) uint32 {
 		return WeightHost
 	}
 	return WeightBulk
+}
+
+// AtomicWeight is the weight of a 0xfe instruction.
+func AtomicWeight(sub byte) uint32 {
+	if sub == AtomicNotify {
+		return WeightHost + WeightAtomic
+	}
+	return WeightAtomic
 }
 
 // VectorWeight is the weight of a 0xfd instruction.
