@@ -52,6 +52,7 @@ setup:
 	@tools/fetch-typescript.sh >/dev/null
 	@tools/fetch-pyright.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
+	@tools/fetch-jco.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
 	@tools/fetch-interpreters.sh >/dev/null
 	@tools/fetch-python-packages.sh >/dev/null

@@ -2,11 +2,8 @@
 # Makes hostabi/wasi/app.wasm: the types of runner:app (sdk/wit/runner.wit), as a component that imports
 # all of it and a handler, and does nothing. Run it after go generate has changed the WIT file.
 set -euo pipefail
-. "$(dirname "$0")/get.sh"
 
-version=1.35.0
-dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/jco-$version
-npm_folder "$dir" "@bytecodealliance/jco@$version"
+jco=$("$(dirname "$0")/fetch-jco.sh")
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 script=$(mktemp --suffix=.mjs)
@@ -33,5 +30,5 @@ const types = whole.slice(0, whole.indexOf('\n  (core module')); // without the 
 const of = createHash('sha256').update(text).digest('hex'); // a test compares it
 writeFileSync(`${root}/hostabi/wasi/app.wasm`, await parse(`${types}\n  (@custom "of" "${of}")\n)\n`));
 JS
-node "$script" "$dir/node_modules/@bytecodealliance/jco" "$root"
+node "$script" "$jco" "$root"
 echo "tools/app-types.sh: wrote $root/hostabi/wasi/app.wasm"

@@ -3,12 +3,9 @@
 # them and does nothing. They come from the WIT files in the npm package @bytecodealliance/jco
 # (Apache-2.0 WITH LLVM-exception), features that are marked as unstable included.
 set -euo pipefail
-. "$(dirname "$0")/get.sh"
 
-version=1.35.0
 versions=(0.2.12 0.3.0)
-dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/jco-$version
-npm_folder "$dir" "@bytecodealliance/jco@$version"
+jco=$("$(dirname "$0")/fetch-jco.sh")
 out=$(cd "$(dirname "$0")/.." && pwd)/hostabi/wasi/wasi.wasm
 
 script=$(mktemp --suffix=.mjs)
@@ -40,5 +37,5 @@ const whole = await print(await componentNew(core, []));
 const types = whole.slice(0, whole.indexOf('\n  (core module')); // without the code of the dummy
 writeFileSync(out, await parse(`${types}\n)\n`));
 JS
-node "$script" "$dir/node_modules/@bytecodealliance/jco" "$out" "${versions[@]}"
+node "$script" "$jco" "$out" "${versions[@]}"
 echo "tools/wasi-types.sh: wrote $out"
