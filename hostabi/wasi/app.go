@@ -20,7 +20,7 @@ import (
 //go:embed app.wasm
 var appFile []byte
 
-// App is a component that imports all of runner:app, and a function "handler" of the type that handlers have. It must
+// App is a component that imports all of runner:app, and a function "handler" that has the type of handlers. It must
 // not be changed.
 var App = sync.OnceValue(func() *component.Plan {
 	plan, err := component.Read(appFile, wasm.DefaultLimits())
@@ -30,8 +30,8 @@ var App = sync.OnceValue(func() *component.Plan {
 	return plan
 })
 
-// maxText is how many bytes the texts of a call may have. The longest arguments of an operation have fewer, so that
-// its error says what is too long.
+// maxText is the limit of the bytes in the texts of a call. It is above the limit of an operation's arguments, whose
+// error says what is too long.
 const maxText = 16 << 20
 
 // appFunctions implements the interfaces of runner:app.
@@ -65,13 +65,13 @@ var appFunctions = func() map[string]map[string]function {
 	return all
 }()
 
-// failed is the result of a function of an errno.
+// failed is the result of a function that has failed with an errno.
 func (r *run) failed(operation string, errno int32) any {
 	e := abi.Errno(errno)
 	return fail([]any{codeOf(e), r.call.Message(e), operation})
 }
 
-// codeOf is the case of an errno.
+// codeOf is the case of the WIT enum for an errno.
 func codeOf(e abi.Errno) canon.Case {
 	if e < abi.Internal {
 		e = abi.Internal
@@ -111,7 +111,7 @@ func waitOperation(r *run, _ []any) any {
 func currentContext(r *run, _ []any) any {
 	buffer := make([]byte, 4<<10)
 	n := r.call.Function("context", buffer)
-	if int(n) > len(buffer) { // it has written nothing
+	if int(n) > len(buffer) { // nothing was written
 		buffer = make([]byte, n)
 		n = r.call.Function("context", buffer)
 	}
@@ -138,7 +138,7 @@ func logLine(r *run, a []any) any {
 	return nil
 }
 
-// textOf is the text of bytes of a request.
+// textOf returns bytes of a request as a string, which is UTF-8.
 func textOf(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }
 
 func pairsOf(pairs []abi.Pair) []any {
@@ -210,7 +210,7 @@ func (r *run) send(status int, body canon.Case) {
 	}
 }
 
-// refused fails for an answer that the host does not accept.
+// refused makes the handler fail: the host does not accept its answer.
 func (r *run) refused(errno int32, format string, args ...any) {
 	e := abi.Errno(errno)
 	r.call.AnswerFailure("response", e, fmt.Sprintf(format, args...)+": "+r.call.Message(e))

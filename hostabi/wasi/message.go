@@ -13,8 +13,8 @@ import (
 	"runner.example/internal/component/canon"
 )
 
-// request is the resource of WASI 0.3: the request that the component handles, or one that it makes. Its parts are values
-// of their WIT types.
+// request is the resource of WASI 0.3: the request that the component handles, or one that it makes. Method, scheme,
+// path and authority are values of their WIT types.
 type request struct {
 	method, scheme, path, authority any
 	options                         *requestOptions // nil: none
@@ -36,7 +36,7 @@ type parts struct {
 	headers  []field
 	body     *pipe // nil: none
 	trailers *pipe
-	sent     *transmission // what the guest is told; nil: the message came to it
+	sent     *transmission // tells the guest whether the message was sent; nil: the guest has received the message
 }
 
 // drop is called when the guest drops the message, which will not be sent.
@@ -56,7 +56,7 @@ func (p *parts) unsent() {
 	}
 }
 
-// transmission is whether a message was sent: the value of a future.
+// transmission says whether a message was sent. It is the value of a future.
 type transmission struct {
 	over bool
 	code any // the error-code; nil: it was sent
@@ -198,17 +198,18 @@ func (r *run) newParts(a []any) parts {
 func received(headers []field, body []byte) parts {
 	return parts{
 		headers:  headers,
-		body:     &pipe{of: messageTypes().body, producer: &there{body}},
+		body:     &pipe{of: messageTypes().body, producer: &available{body}},
 		trailers: &pipe{of: messageTypes().trailers, producer: value(ok(none))},
 	}
 }
 
-// consumeBody gives the guest the contents of a message. What it says later of how that went is not needed.
+// consumeBody gives the guest the contents of a message. outcome is a future by which the guest says whether it could
+// read them; its value is ignored.
 func (r *run) consumeBody(p *parts, outcome any) any {
 	r.connect(r.pass(outcome, messageTypes().sent), ignored{})
 	p.unsent()
 	if p.body == nil {
-		p.body = &pipe{of: messageTypes().body, producer: &there{[]byte{}}}
+		p.body = &pipe{of: messageTypes().body, producer: &available{[]byte{}}}
 	}
 	return []any{r.addReader(p.body), r.addReader(p.trailers)}
 }
@@ -219,7 +220,7 @@ type ignored struct{}
 func (ignored) accept(*run, any) bool { return true }
 func (ignored) close()                {}
 
-// transmit sends the contents of a message: to gets the body, when the guest writes it.
+// transmit sends the contents of a message to a content, when the guest writes them.
 func (r *run) transmit(p *parts, to *content) {
 	to.taken = true
 	r.connect(p.trailers, &trailersReader{to})
@@ -301,7 +302,7 @@ type sending struct {
 	parts
 }
 
-// drop is called when the response is there, or not wanted: then the rest of the body is not.
+// drop is called when the response was taken, or is not wanted. The rest of the request's body is not needed then.
 func (s *sending) drop() {
 	s.futureResponse.drop()
 	if s.sent != nil && !s.sent.over {
@@ -335,7 +336,7 @@ func (r *run) requestHeaders() []field {
 	return fieldsOf(r.call.Request.Headers, func(h abi.Pair) (string, []byte) { return string(h.Name), h.Value })
 }
 
-// returned gets the result of the handler: task.return has passed it.
+// returned gets the result of the handler, from task.return or from taskResult.
 func (r *run) returned(v any) {
 	if !r.http.begun || r.http.outcome != nil {
 		r.call.Trap("a handler returns once")

@@ -11,15 +11,14 @@ import (
 	"runner.example/internal/component/canon"
 )
 
-// pipe is a stream of WASI 0.3, or a future, which is a stream of one value. Each end of it is the guest's or the
-// host's.
+// pipe is a stream of WASI 0.3, or a future, which is a stream of one value. The guest or the host has each end.
 type pipe struct {
 	of             *payload
-	reader, writer *end     // those of the guest, which are in its table
+	reader, writer *end     // the ends that are in the guest's table; nil: the host has the end, or it was dropped
 	producer       producer // the host writes; nil: the guest does
-	consumer       consumer // the host reads; nil: the guest does, or nobody yet
+	consumer       consumer // the host reads; nil: the guest does, or no reader is known yet
 	unread         bool     // the readable end was dropped
-	ended          bool     // the writable end was
+	ended          bool     // the writable end was dropped
 }
 
 // payload is the type of a stream or future, with its elements.
@@ -58,17 +57,17 @@ func (p *payload) numbers() bool { return p.Element.Kind < component.Char }
 type producer interface {
 	// ready is as that of pollable.
 	ready(now time.Time) (bool, time.Duration)
-	// read returns the next elements, n at most, as a list of package canon. An empty list: there are no more.
+	// read returns the next elements, n at most, as a list of package canon. The list is empty at the end.
 	read(r *run, n uint32) any
-	// drop is called when nobody will read any more.
+	// drop is called when no more will be read.
 	drop()
 }
 
 // consumer is the host as the reader of a pipe.
 type consumer interface {
-	// accept gets the next elements, and reports whether it takes more. Bytes are valid until it returns.
+	// accept gets the next elements, and reports whether it accepts more. Bytes are valid until it returns.
 	accept(r *run, elements any) bool
-	// close is called when there are no more.
+	// close is called after the last elements.
 	close()
 }
 
@@ -77,11 +76,11 @@ type end struct {
 	pipe     *pipe
 	writable bool
 	member
-	busy      bool   // an operation is in progress, or its result is not known to the guest
-	complete  bool   // it is not in progress any more
-	result    uint32 // of it
+	busy      bool   // an operation is in progress, or the guest has not got its result
+	complete  bool   // the operation is complete
+	result    uint32 // of the operation
 	at, count uint32 // the buffer in the guest's memory
-	done      uint32 // elements of it that were copied
+	done      uint32 // elements of the buffer that were copied
 	closed    bool   // no operation may follow
 }
 
@@ -97,15 +96,15 @@ func (e *end) kind() string {
 	return "the readable end of a stream"
 }
 
-// The results of an operation on an end. Those on streams have the number of elements from bit 4 on.
+// The results of an operation on an end. For streams, the number of elements is in the bits from 4 on.
 const (
 	copyCompleted = iota
 	copyDropped
 	copyCancelled
-	copyBlocked = math.MaxUint32 // instead: the operation is in progress
+	copyBlocked = math.MaxUint32 // there is no result yet: the operation is in progress
 )
 
-// end returns that of a handle.
+// end returns the end of a pipe that a handle stands for.
 func (r *run) end(handle uint32, of *payload, writable bool) *end {
 	kind := (&end{pipe: &pipe{of: of}, writable: writable}).kind()
 	e := r.entry(handle, kind).resource.(*end)
@@ -115,7 +114,7 @@ func (r *run) end(handle uint32, of *payload, writable bool) *end {
 	return e
 }
 
-// open adds the readable end of a pipe that the host writes.
+// open adds the readable end of a pipe that the host writes, and returns its handle.
 func (r *run) open(of *payload, from producer) uint32 {
 	return r.addReader(&pipe{of: of, producer: from})
 }
@@ -125,7 +124,7 @@ func (r *run) addReader(p *pipe) uint32 {
 	return r.add(p.reader, 0)
 }
 
-// pass takes the readable end that the guest passes to the host.
+// pass takes a readable end out of the guest's table, and returns its pipe: the guest passes it to the host.
 func (r *run) pass(handle any, of *payload) *pipe {
 	h := handle.(uint32)
 	e := r.end(h, of, false)
@@ -137,7 +136,7 @@ func (r *run) pass(handle any, of *payload) *pipe {
 	return e.pipe
 }
 
-// connect makes the host read a pipe: what there is, and what will be written.
+// connect makes the host the reader of a pipe: it reads what is there, and what will be written.
 func (r *run) connect(p *pipe, to consumer) {
 	p.consumer = to
 	switch {
@@ -150,7 +149,7 @@ func (r *run) connect(p *pipe, to consumer) {
 	}
 }
 
-// drain reads what the host has written. It does not wait for what is not there yet.
+// drain reads what the host has written. It does not wait for more.
 func (r *run) drain(p *pipe) {
 	for more := true; more; {
 		if more, _ = p.producer.ready(clock.Mark()); more {
@@ -181,7 +180,7 @@ func newPipe(r *run, of *payload, core []uint64) {
 	core[0] = uint64(reader) | uint64(r.add(p.writer, 0))<<32
 }
 
-// copying is stream.read, stream.write, future.read and future.write.
+// copying returns stream.read, stream.write, future.read or future.write.
 func copying(writable, async bool) pipeFunction {
 	return func(r *run, of *payload, core []uint64) {
 		e, count := r.end(uint32(core[0]), of, writable), uint32(1)
@@ -189,7 +188,7 @@ func copying(writable, async bool) pipeFunction {
 			count = uint32(core[2])
 		}
 		r.startCopy(e, uint32(core[1]), count)
-		if is, _ := r.advance(e); !is && async {
+		if complete, _ := r.advance(e); !complete && async {
 			core[0] = copyBlocked
 			return
 		}
@@ -216,8 +215,8 @@ func (r *run) startCopy(e *end, at, count uint32) {
 // finish completes an operation.
 func (e *end) finish(result uint32) { e.complete, e.result = true, result }
 
-// advance copies what can be copied now. It reports whether the operation is complete, and is else as ready of
-// pollable.
+// advance copies what can be copied now. It reports whether the operation is complete. If not, it returns the time
+// after which to ask again, as ready of pollable does.
 func (r *run) advance(e *end) (bool, time.Duration) {
 	p := e.pipe
 	switch {
@@ -231,13 +230,13 @@ func (r *run) advance(e *end) (bool, time.Duration) {
 	case !e.writable && p.ended:
 		e.finish(copyDropped)
 	case p.reader != nil && p.writer != nil && p.reader.busy && p.writer.busy:
-		r.within(p)
+		r.copyWithin(p)
 	}
 	return e.complete, never
 }
 
-// within copies from one end to the other.
-func (r *run) within(p *pipe) {
+// copyWithin copies from one end to the other, if the guest has both.
+func (r *run) copyWithin(p *pipe) {
 	if !p.of.numbers() {
 		r.call.Trap("a component writes a %s to itself: only numbers can be", p.of)
 	}
@@ -255,7 +254,7 @@ func (r *run) within(p *pipe) {
 	}
 }
 
-// toHost passes what is in the guest's buffer.
+// toHost passes what is in the guest's buffer to the consumer.
 func (r *run) toHost(e *end) {
 	of := e.pipe.of
 	var elements any
@@ -263,7 +262,7 @@ func (r *run) toHost(e *end) {
 		elements = whole(r.memory)[e.at:][:e.count]
 		r.call.CountMoved(int(e.count))
 	} else {
-		r.call.CountMoved(int(e.count) * 16) // Go takes that for each
+		r.call.CountMoved(int(e.count) * 16) // the memory that Go needs for each element
 		lifter := canon.Lifter{Memory: whole(r.memory), Budget: r.call.MovedLeft()}
 		all := make([]any, e.count)
 		for i := range all {
@@ -285,7 +284,7 @@ func (r *run) toHost(e *end) {
 	e.finish(copyCompleted)
 }
 
-// fromHost writes elements of the host's to the guest's buffer.
+// fromHost writes elements of the producer to the guest's buffer.
 func (r *run) fromHost(e *end) {
 	of := e.pipe.of
 	elements := e.pipe.producer.read(r, e.count)
@@ -316,7 +315,7 @@ func (e *end) ready(r *run, _ time.Time) (bool, time.Duration) {
 	return r.advance(e)
 }
 
-// event implements waitable. It ends the operation, whose result the guest gets.
+// event implements waitable. It ends the operation: the guest gets the result.
 func (e *end) event(r *run) (code, number uint32) {
 	if !e.complete {
 		r.fromHost(e)
@@ -338,7 +337,7 @@ func (e *end) end() (code, number uint32) {
 	return code, number
 }
 
-// cancelling is stream.cancel-read, stream.cancel-write, future.cancel-read and future.cancel-write.
+// cancelling returns stream.cancel-read, stream.cancel-write, future.cancel-read or future.cancel-write.
 func cancelling(writable bool) pipeFunction {
 	return func(r *run, of *payload, core []uint64) {
 		e := r.end(uint32(core[0]), of, writable)
@@ -353,7 +352,7 @@ func cancelling(writable bool) pipeFunction {
 	}
 }
 
-// dropping is stream.drop-readable and so on.
+// dropping returns stream.drop-readable, stream.drop-writable, future.drop-readable or future.drop-writable.
 func dropping(writable bool) pipeFunction {
 	return func(r *run, of *payload, core []uint64) {
 		h := uint32(core[0])
@@ -379,7 +378,7 @@ func dropping(writable bool) pipeFunction {
 	}
 }
 
-// stop is called when nobody will read any more.
+// stop ends a pipe that will not be read any more.
 func (p *pipe) stop() {
 	if p.producer != nil {
 		p.producer.drop()
@@ -387,12 +386,12 @@ func (p *pipe) stop() {
 	p.consumer, p.unread = nil, true
 }
 
-// there are elements that are there: bytes, or a list.
-type there struct{ rest any }
+// available is a producer of elements that already exist: bytes, or a list.
+type available struct{ rest any }
 
-func (*there) ready(time.Time) (bool, time.Duration) { return true, 0 }
+func (*available) ready(time.Time) (bool, time.Duration) { return true, 0 }
 
-func (t *there) read(_ *run, n uint32) (next any) {
+func (t *available) read(_ *run, n uint32) (next any) {
 	if b, ok := t.rest.([]byte); ok {
 		n = min(n, uint32(len(b)))
 		next, t.rest = b[:n], b[n:]
@@ -404,18 +403,18 @@ func (t *there) read(_ *run, n uint32) (next any) {
 	return slices.Clip(next.([]any))
 }
 
-func (*there) drop() {}
+func (*available) drop() {}
 
-// value is a future whose value is there.
-func value(v any) producer { return &there{[]any{v}} }
+// value is the producer of a future whose value already exists.
+func value(v any) producer { return &available{[]any{v}} }
 
-// later is the result of an async function, or the value of a future, that is perhaps not there yet.
+// later is a value that may not be ready yet: the result of an async function, or the value of a future.
 type later interface {
 	// ready is as that of pollable.
 	ready(now time.Time) (bool, time.Duration)
 	// value returns it when it is ready, once.
 	value(r *run) any
-	// drop is called when nobody wants it any more, or has it.
+	// drop is called when the value was taken, or is no longer needed.
 	drop()
 }
 

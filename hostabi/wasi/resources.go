@@ -12,13 +12,13 @@ import (
 // Handles of several component instances in a file, and of the resources that they define.
 
 const (
-	maxHandles = 1 << 16 // in the tables of a run, and as many that are lent at the same time
-	// maxInstances is more than a component can have, by the bounds of package component.
+	maxHandles = 1 << 16 // of handles in the tables of a run, and of handles that are lent at the same time
+	// maxInstances is more than the limits of package component permit.
 	maxInstances = 1 << 10
 	keptHandles  = 1 << 12 // the capacity of a table that is kept for the next run
 )
 
-// ownResource is a resource that the component defines. Its type has a number in the component.
+// ownResource is a resource that the component defines: the number of its type, and its representation.
 type ownResource struct{ typ, rep uint32 }
 
 func (o ownResource) kind() string       { return ownKind(o.typ) }
@@ -28,8 +28,8 @@ func ownKind(typ uint32) string { return fmt.Sprintf("the component's resource %
 
 // scope is a call that lends handles.
 type scope struct {
-	borrowed int         // handles of the callee that it must drop
-	lent     []handleRef // of the caller
+	borrowed int         // how many borrowed handles the callee must still drop
+	lent     []handleRef // the caller's handles that are borrowed
 }
 
 // switchTo makes the handles of a component instance those of the run.
@@ -55,7 +55,7 @@ func (r *run) at(h handleRef) *entry {
 	return &r.others[h.instance].table[h.number-1]
 }
 
-// owned is the handle that a handle of the current instance is, or borrows.
+// owned returns the owned handle behind a handle of the current instance: itself, or the one that it borrows.
 func (r *run) owned(number uint32) handleRef {
 	if e := &r.table[number-1]; e.borrowed != 0 {
 		return e.parent
@@ -176,7 +176,8 @@ func resourceRep(c *hostabi.Call, _ api.Memory, core []uint64) {
 	core[0] = uint64(o.rep)
 }
 
-// resourceDrop is (instance, type, handle) -> the representation and 1<<32, if a destructor is to run.
+// resourceDrop is (instance, type, handle) -> 1<<32 + representation, for the destructor, or 0 if the handle was
+// borrowed.
 func resourceDrop(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	r.enter(m)
@@ -200,7 +201,8 @@ func resourceMove(c *hostabi.Call, _ api.Memory, core []uint64) {
 	core[0] = uint64(r.receive(uint32(core[1]), r.passed(h, e, ownKind(typ))))
 }
 
-// definer is the instance that resourceLend lends to if it defines the resource. It gets the representation.
+// definer stands for the instance that defines the resource, as the parameter to of resourceLend: it gets the
+// representation instead of a handle.
 const definer = 1<<32 - 1
 
 // resourceLend is (from, to, type, handle) -> handle.
@@ -217,7 +219,7 @@ func resourceLend(c *hostabi.Call, _ api.Memory, core []uint64) {
 	core[0] = uint64(r.lend(h, e, to))
 }
 
-// useInstance says which instance calls the host next.
+// useInstance says which component instance calls the host next.
 func useInstance(c *hostabi.Call, _ api.Memory, core []uint64) { runOf(c).switchTo(uint32(core[0])) }
 
 func beginCall(c *hostabi.Call, _ api.Memory, _ []uint64) {
@@ -243,7 +245,7 @@ func endCall(c *hostabi.Call, _ api.Memory, _ []uint64) {
 	r.scopes = r.scopes[:last]
 }
 
-// reasons are why generated code ends a run, by their numbers. Package component has them too.
+// reasons are the reasons for which generated code ends a run, by number. Package component has the same numbers.
 var reasons = [...]string{
 	"the component has broken a rule of the canonical ABI",
 	"the component calls out while it allocates memory for a value, or after it has returned",
@@ -257,7 +259,7 @@ func trap(c *hostabi.Call, _ api.Memory, core []uint64) {
 	c.Trap("%s", reasons[uint32(core[0])%uint32(len(reasons))])
 }
 
-// checkUTF8 ends the run unless bytes at an address are UTF-8. Their number follows.
+// checkUTF8 is (address, length). It ends the run unless the bytes there are UTF-8.
 func checkUTF8(c *hostabi.Call, m api.Memory, core []uint64) {
 	text, ok := m.Read(uint32(core[0]), uint32(core[1]))
 	c.CountMoved(len(text))

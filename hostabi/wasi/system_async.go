@@ -10,9 +10,9 @@ import (
 	"runner.example/internal/component/canon"
 )
 
-// What WASI 0.3 has otherwise than 0.2: clocks, the standard streams, and files.
+// Functions that differ between WASI 0.3 and 0.2: clocks, the standard streams, and files.
 
-// pause is a later of a time.
+// pause is a later that is ready at a time.
 type pause struct{ at time.Time }
 
 func (p pause) ready(now time.Time) (bool, time.Duration) {
@@ -38,7 +38,7 @@ var systemClockFunctions = map[string]function{
 	"get-resolution": constant(uint64(hostabi.ClockGrain)),
 }
 
-// instant is the record of that name.
+// instant is the WIT record instant of a time.
 func instant(t time.Time) any { return []any{t.Unix(), uint64(t.Nanosecond())} }
 
 var asyncTimezoneFunctions = map[string]function{
@@ -59,10 +59,10 @@ var standardTypes = sync.OnceValue(func() (t struct{ bytes, result *payload }) {
 // readStdin returns a stream of the input.
 func readStdin(r *run, _ []any) any {
 	t := standardTypes()
-	return []any{r.open(t.bytes, &there{r.call.Stdin()}), r.open(t.result, value(ok(nil)))}
+	return []any{r.open(t.bytes, &available{r.call.Stdin()}), r.open(t.result, value(ok(nil)))}
 }
 
-// writeLog reads a stream of the guest for the output or the log.
+// writeLog returns a function that reads a stream of the guest, and writes it to the output or the log.
 func writeLog(to func(*hostabi.Call) io.Writer) function {
 	return func(r *run, a []any) any {
 		t, log := standardTypes(), &logReader{to: to(r.call)}
@@ -172,7 +172,7 @@ var fileTypes = sync.OnceValue(func() (t struct{ bytes, entries, result *payload
 	return t
 })
 
-// opened returns a stream of what there is, and how that went: problem is nil or a result of WASI 0.2.
+// opened returns a stream, and a future with an error or none. problem is a result of WASI 0.2, or nil.
 func (r *run) opened(of *payload, what producer, problem any) any {
 	result := ok(nil)
 	if problem != nil {
@@ -183,20 +183,20 @@ func (r *run) opened(of *payload, what producer, problem any) any {
 
 func openFile(r *run, a []any) any {
 	rest, problem := r.content(use[*descriptor](r, a[0]), a[1].(uint64))
-	return r.opened(fileTypes().bytes, &there{rest}, problem)
+	return r.opened(fileTypes().bytes, &available{rest}, problem)
 }
 
 func listDirectory(r *run, a []any) any {
 	d, entries := use[*descriptor](r, a[0]), []any{}
 	if !d.node().IsDirectory() {
-		return r.opened(fileTypes().entries, &there{entries}, fileError("not-directory"))
+		return r.opened(fileTypes().entries, &available{entries}, fileError("not-directory"))
 	}
 	for _, n := range d.node().Children() {
 		if !n.Host {
 			entries = append(entries, []any{asyncTypeOf(n), n.Name})
 		}
 	}
-	return r.opened(fileTypes().entries, &there{entries}, nil)
+	return r.opened(fileTypes().entries, &available{entries}, nil)
 }
 
 // refuseWrites takes a stream for a file, and refuses it.
@@ -212,5 +212,5 @@ type closedReader struct{}
 func (closedReader) accept(*run, any) bool { return false }
 func (closedReader) close()                {}
 
-// refused is the result of what sockets would need.
+// refused is the function of sockets that fails: its result is the first error code.
 var refused = constant(fail(canon.Case{}))

@@ -44,11 +44,12 @@ const (
 // waitable is what the guest can wait for.
 type waitable interface {
 	resource
-	// ready reports whether there is an event, and is else as ready of pollable.
+	// ready reports whether there is an event. If not, it returns the time after which to ask again, as that of pollable
+	// does.
 	ready(r *run, now time.Time) (bool, time.Duration)
-	// event returns the code of the event that is ready, and its number.
+	// event takes the event that is ready, and returns its code and its payload.
 	event(r *run) (code, number uint32)
-	// set is the handle of the set that it is in; 0: none.
+	// set returns a pointer to the handle of the set that it is in; 0: none.
 	set() *uint32
 }
 
@@ -62,7 +63,7 @@ type waitableSet struct{ members []uint32 }
 
 func (*waitableSet) kind() string { return "a waitable set" }
 
-// waitable returns that of a handle.
+// waitable returns the waitable of a handle.
 func (r *run) waitable(h uint32) waitable {
 	if h == 0 || uint64(h) > uint64(len(r.table)) {
 		r.call.Trap("handle %d is unknown, or was dropped", h)
@@ -96,7 +97,7 @@ func (r *run) dropWaitable(h uint32, kind string) {
 	r.remove(h, kind)
 }
 
-// block waits until a waitable is ready, and returns its place.
+// block waits until a waitable is ready, and returns its index.
 func (r *run) block(all []waitable) int {
 	for {
 		if i, after := r.first(all); i >= 0 {
@@ -109,12 +110,12 @@ func (r *run) block(all []waitable) int {
 	}
 }
 
-// first returns the place of the first waitable that is ready, or -1 and after which time one may be.
+// first returns the index of the first waitable that is ready, or -1 and the time after which one may be ready.
 func (r *run) first(all []waitable) (int, time.Duration) {
 	now, first := clock.Mark(), never
 	for i, w := range all {
-		is, after := w.ready(r, now)
-		if is {
+		ready, after := w.ready(r, now)
+		if ready {
 			return i, 0
 		}
 		first = min(first, after)
@@ -122,10 +123,11 @@ func (r *run) first(all []waitable) (int, time.Duration) {
 	return -1, first
 }
 
-// event returns the next event of a set, with the handle that it is of and its number. Without wait there may be none.
+// event returns the next event of a set: its code, the handle of its waitable, and its payload. Without wait it may be
+// eventNone.
 func (r *run) event(set uint32, wait bool) (code, handle, number uint32) {
 	members := use[*waitableSet](r, set).members
-	r.call.CountMoved(16 * len(members)) // each is asked
+	r.call.CountMoved(16 * len(members)) // each member is asked
 	all := make([]waitable, len(members))
 	for i, h := range members {
 		all[i] = r.waitable(h)
@@ -140,7 +142,8 @@ func (r *run) event(set uint32, wait bool) (code, handle, number uint32) {
 	return code, members[i], number
 }
 
-// waiting is waitable-set.wait and waitable-set.poll: they write what the event is of to the guest's memory.
+// waiting returns waitable-set.wait or waitable-set.poll. They write the handle and the payload of the event to the
+// guest's memory, and return its code.
 func waiting(wait bool) func(r *run, core []uint64) {
 	return func(r *run, core []uint64) {
 		at := uint32(core[1])
@@ -174,7 +177,7 @@ type subtask struct {
 	function *boundFunction
 	at       uint32 // where the result goes
 	later    later
-	over     bool // the guest knows that it has returned, or was cancelled
+	over     bool // the guest knows the end: it has returned, or was cancelled
 }
 
 func (*subtask) kind() string { return "a subtask" }
@@ -190,13 +193,13 @@ func (s *subtask) event(r *run) (code, number uint32) {
 	s.over = true
 	s.write(r, s.later.value(r))
 	s.later.drop()
-	s.later = nil // the handle may stay for long
+	s.later = nil // the guest may keep the handle for long
 	return eventSubtask, subtaskReturned
 }
 
 func (s *subtask) isReady() bool {
-	is, _ := s.later.ready(clock.Mark())
-	return is
+	ready, _ := s.later.ready(clock.Mark())
+	return ready
 }
 
 // write writes the result where the guest wants it.
@@ -206,20 +209,20 @@ func (s *subtask) write(r *run, result any) {
 	}
 }
 
-// finished waits for a later.
+// finished waits for a later, and returns its value.
 func (r *run) finished(l later) any {
 	r.block([]waitable{&subtask{later: l}})
 	defer l.drop()
 	return l.value(r)
 }
 
-// errorContext is a message.
+// errorContext is the message of an error.
 type errorContext struct{ text string }
 
 func (*errorContext) kind() string { return "an error context" }
 
-// builtins are the functions of the module "component" for async functions. A free one does not count as a call of
-// the host.
+// builtins returns the functions of the module "component" for async functions. A free function does not count as a
+// call of the host. The types are as in form.core of package component: i for i32, l for i64, > before the results.
 func builtins() (all []hostabi.Function) {
 	add := func(name string, free bool, t string, run func(r *run, core []uint64)) {
 		f := hostabi.Function{Name: name, Fn: hostabi.Bind(free, func(c *hostabi.Call, m api.Memory, core []uint64) {
@@ -279,7 +282,7 @@ func builtins() (all []hostabi.Function) {
 	})
 	add("error-context.drop", true, "i>", func(r *run, core []uint64) { take[*errorContext](r, uint32(core[0])) })
 
-	gets := boundFunction{name: "task.return", typ: &component.FuncType{
+	taskReturn := boundFunction{name: "task.return", typ: &component.FuncType{
 		Params: []component.Field{{Name: "result", Type: host().AsyncHandler().Result}},
 	}}
 	answer := component.Returned(host().AsyncHandler().Result)
@@ -288,7 +291,7 @@ func builtins() (all []hostabi.Function) {
 		Fn: hostabi.Bind(false, func(c *hostabi.Call, m api.Memory, core []uint64) {
 			r := runOf(c)
 			r.enter(m)
-			r.returned(r.lift(&gets, answer, core)[0])
+			r.returned(r.lift(&taskReturn, answer, core)[0])
 		}),
 	})
 	for _, of := range payloads() {
@@ -312,7 +315,7 @@ func builtins() (all []hostabi.Function) {
 	return all
 }
 
-// cancelSubtask ends a subtask whose result the guest does not want.
+// cancelSubtask ends a subtask whose result the guest no longer needs.
 func cancelSubtask(r *run, core []uint64) {
 	s := use[*subtask](r, uint32(core[0]))
 	if s.over {

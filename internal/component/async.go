@@ -8,9 +8,8 @@ import (
 	"runner.example/internal/wasm/opcode"
 )
 
-// Functions of the host for async functions, in HostModule. One that has the type of a stream or future has the
-// number of that type, among Host.Payloads, at the end of its name. That of a call that does not wait ends
-// with async.
+// Functions of HostModule for async functions. The name of a function for streams or futures ends with the number of
+// their type among Host.Payloads. Before the number there is "async" if the call does not wait.
 const (
 	taskReturn = "task.return" // gets the result of the handler
 	taskResult = "task.result" // gets a pointer to it, of a handler that returns it
@@ -61,8 +60,8 @@ func (l *linker) builtin(c *Canon) (string, error) {
 	return l.guarded(c, host), nil
 }
 
-// taskReturn returns the name of the function that gets the result of a handler or a command. That of another async
-// function is never called.
+// taskReturn returns the name of the function that gets the result of a handler or a command. For any other async
+// function it returns one that traps: the runtime never calls such functions.
 func (l *linker) taskReturn(c *Canon) (string, error) {
 	name := taskReturn
 	switch {
@@ -84,8 +83,8 @@ func (l *linker) taskReturn(c *Canon) (string, error) {
 	return l.guarded(c, host), nil
 }
 
-// allocatingBy adds a function that calls the host, and allocates what it writes with the realloc of c. What
-// an async function writes later is allocated where the guest waits for it.
+// allocatingBy adds a function that calls the host, and allocates what the host writes with the realloc of c. If c is
+// async, memory for what the host writes later is allocated where the guest waits for it.
 func (l *linker) allocatingBy(c *Canon, host string) (string, error) {
 	realloc, err := l.named(c.Options.Realloc)
 	if err != nil {
@@ -103,7 +102,7 @@ func (l *linker) allocatingBy(c *Canon, host string) (string, error) {
 // eventRealloc is the function that allocates what comes with an event; empty: nothing does.
 func (l *linker) eventRealloc() string { return l.realloc }
 
-// task is how a function that the runtime calls begins and ends: the names of functions of the host.
+// task has the names of an export that the runtime calls, and of the host functions that begin and end its task.
 type task struct {
 	export string
 	begin  string // returns the argument; empty: there is none
@@ -121,7 +120,7 @@ func (l *linker) exportCommand(x *Export) error {
 	return l.exportTask(x, task{exportStart, "", taskExit, "end_command"})
 }
 
-// exportTask adds a function that returns when the task has ended: the loop of callbacks is in it.
+// exportTask adds a function that returns when the task has ended. It contains the loop that calls the callback.
 func (l *linker) exportTask(x *Export, t task) error {
 	if err := l.host.exports(x); err != nil {
 		return err
@@ -132,9 +131,9 @@ func (l *linker) exportTask(x *Export, t task) error {
 	}
 	f, enter := x.Func.Lift, l.prologue(x.Func.Lift.Owner)
 	if t.begin != "" {
-		t.begin = l.own(t.begin, ">i")
+		t.begin = l.hostBuiltin(t.begin, ">i")
 	}
-	t.end = l.own(t.end, ">")
+	t.end = l.hostBuiltin(t.end, ">")
 	begin := func(a *assembler) {
 		enter(a)
 		if t.begin != "" {
@@ -163,7 +162,7 @@ func (l *linker) exportTask(x *Export, t task) error {
 			a.n(opcode.Br, 1).op(opcode.End, opcode.End).call(t.end)
 		})
 	default:
-		t.result = l.own(t.result, "i>")
+		t.result = l.hostBuiltin(t.result, "i>")
 		postReturn, err := l.postReturn(f)
 		if err != nil {
 			return err
@@ -185,7 +184,7 @@ func (l *linker) callback(f *Lift) (next, callback string, err error) {
 	if callback, err = l.named(f.Options.Callback); err != nil {
 		return "", "", err
 	}
-	host := l.own(taskNext, "i>iii")
+	host := l.hostBuiltin(taskNext, "i>iii")
 	next, err = l.allocating(f.Owner, l.imports[host], host, l.eventRealloc)
 	return next, callback, err
 }

@@ -18,10 +18,10 @@
 // instantiate each other. Each step of an evaluation and of a comparison counts, and all of them
 // together are bounded, see maxSteps. Other bounds are in limits.go.
 //
-// Link makes one core module of a plan. What lies between core modules becomes generated code: calls of
-// the host, whose results the guest allocates, calls between component instances, which pass values part
-// by part, and resources that a component defines. The host has a table of handles for each component
-// instance, and never enters the guest from a call of it.
+// Link makes one core module of a plan. Code is generated for what is between core modules: calls of the
+// host, whose results the guest allocates, calls between component instances, which pass values part by
+// part, and resources that a component defines. The host has a table of handles for each component
+// instance. A function of the host never calls the guest.
 //
 // All functions depend only on their input and may be called from any goroutine. A plan borrows the
 // bytes of the file, which must not change while it is in use.

@@ -10,7 +10,7 @@ import (
 	"runner.example/internal/wasm/opcode"
 )
 
-// maxFusedParts bounds the types of all calls between component instances: code is generated for each.
+// maxFusedParts limits the parts of types in all calls between component instances: code is generated for each part.
 const maxFusedParts = 100_000
 
 // maxListBytes is the canonical ABI's bound of the length of a string or list.
@@ -49,7 +49,7 @@ func (l *linker) fuse(c *Canon) (string, error) {
 		return "", err
 	}
 	f.begin = l.mayLeave(c.Owner)
-	// The code is written twice: now it tells the locals and imports that it needs, and any error.
+	// The code is written twice. This first time finds the locals and imports that it needs, and errors.
 	f.write(&assembler{index: func(string) uint32 { return 0 }})
 	if f.err != nil {
 		return "", f.err
@@ -59,7 +59,7 @@ func (l *linker) fuse(c *Canon) (string, error) {
 	return name, nil
 }
 
-// unsupported is the kind of a part that calls between instances cannot pass, or empty.
+// unsupported returns the kind of the first part of t that calls between instances cannot pass; empty: none.
 func unsupported(t *ValueType) string {
 	switch {
 	case t == nil:
@@ -92,7 +92,7 @@ type fuser struct {
 // side is a component instance that takes part in a call.
 type side struct {
 	owner   int
-	live    bool // its memory has content; else it has none, or one without pages
+	live    bool // its memory has content; false: it has no memory, or one without pages
 	realloc string
 	allow   func(*assembler, bool)
 }
@@ -105,10 +105,10 @@ func (f *fuser) side(owner int, o Options) (s side, err error) {
 	return s, err
 }
 
-// slot is a local with a core value of a type, or the bits of one of another type in a variant.
+// slot is a local and its type. In a variant, it may hold the bits of a value of another type.
 type slot struct {
 	local uint32
-	is    wasm.ValueType
+	typ   wasm.ValueType
 }
 
 func (f *fuser) local(t wasm.ValueType) uint32 {
@@ -125,7 +125,7 @@ func (f *fuser) write(a *assembler) {
 	borrows := slices.ContainsFunc(t.Params, func(p Field) bool { return p.Type.borrows })
 	f.begin(a)
 	if borrows {
-		f.call(f.own("begin_call", ">"))
+		f.call(f.hostBuiltin("begin_call", ">"))
 	}
 	for _, s := range f.params(t, lift.Shape.ParamsInMemory) {
 		f.get(s.local)
@@ -137,7 +137,7 @@ func (f *fuser) write(a *assembler) {
 		f.set(results[0])
 	}
 	if borrows {
-		f.call(f.own("end_call", ">"))
+		f.call(f.hostBuiltin("end_call", ">"))
 	}
 	var passed []slot
 	if t.Result != nil {
@@ -181,7 +181,7 @@ func (f *fuser) params(t *FuncType, inMemory bool) (passed []slot) {
 	return passed
 }
 
-// convert passes a value in core values.
+// convert passes a value that is in slots, and returns the new slots.
 func (f *fuser) convert(t *ValueType, in []slot) (out []slot) {
 	for _, flat := range t.flat {
 		out = append(out, slot{f.local(flat), flat})
@@ -190,7 +190,7 @@ func (f *fuser) convert(t *ValueType, in []slot) (out []slot) {
 	return out
 }
 
-// pass is convert to the slots of out, which are 0.
+// pass does what convert does, into existing slots, which are 0.
 func (f *fuser) pass(t *ValueType, in, out []slot) {
 	switch t.Kind {
 	case Record, Tuple:
@@ -236,13 +236,13 @@ func (f *fuser) pass(t *ValueType, in, out []slot) {
 // load pushes the value of a slot.
 func (f *fuser) load(s slot, want wasm.ValueType) {
 	f.get(s.local)
-	if s.is == wasm.I64 && (want == wasm.I32 || want == wasm.F32) {
+	if s.typ == wasm.I64 && (want == wasm.I32 || want == wasm.F32) {
 		f.op(opcode.I32WrapI64)
 	}
 	switch {
-	case want == wasm.F32 && s.is != wasm.F32:
+	case want == wasm.F32 && s.typ != wasm.F32:
 		f.op(opcode.F32FromI32)
-	case want == wasm.F64 && s.is != wasm.F64:
+	case want == wasm.F64 && s.typ != wasm.F64:
 		f.op(opcode.F64FromI64)
 	}
 }
@@ -250,12 +250,12 @@ func (f *fuser) load(s slot, want wasm.ValueType) {
 // store pops a value into a slot.
 func (f *fuser) store(have wasm.ValueType, s slot) {
 	switch {
-	case have == wasm.F32 && s.is != wasm.F32:
+	case have == wasm.F32 && s.typ != wasm.F32:
 		f.op(opcode.I32FromF32)
-	case have == wasm.F64 && s.is != wasm.F64:
+	case have == wasm.F64 && s.typ != wasm.F64:
 		f.op(opcode.I64FromF64)
 	}
-	if s.is == wasm.I64 && (have == wasm.I32 || have == wasm.F32) {
+	if s.typ == wasm.I64 && (have == wasm.I32 || have == wasm.F32) {
 		f.op(opcode.I64ExtendU)
 	}
 	f.set(s.local)
@@ -278,8 +278,8 @@ func (f *fuser) cases(t *ValueType, index uint32, write func(payload *ValueType)
 	}
 }
 
-// normalize passes the value on the stack, which has no parts: bits that its type does not have are cleared, and
-// handles get their number for the other side.
+// normalize passes the value on the stack, which has no parts. It clears bits that the type does not have, and replaces
+// a handle by the handle of the other side.
 func (f *fuser) normalize(t *ValueType) {
 	switch t.Kind {
 	case Bool:
@@ -309,7 +309,7 @@ func (f *fuser) normalize(t *ValueType) {
 	}
 }
 
-// number makes all floats that are not a number one.
+// number replaces each NaN by the canonical NaN.
 func (f *fuser) number(t wasm.ValueType, constant byte, size int, nan uint64, equal byte) {
 	x := f.local(t)
 	f.n(opcode.LocalTee, int(x)).op(constant)
@@ -341,7 +341,7 @@ func (f *fuser) handle(t *ValueType) {
 		to = 1<<32 - 1
 	}
 	f.i32(f.table(f.from.owner)).i32(to).i32(uint32(f.resources[of]))
-	f.get(h).call(f.own("resource_"+op, "iiii>i"))
+	f.get(h).call(f.hostBuiltin("resource_"+op, "iiii>i"))
 }
 
 func cmpError(first, second error) error {
@@ -372,7 +372,8 @@ func (f *fuser) check(s side, at, align uint32, size func()) {
 	f.trapIf(f.assembler, outside)
 }
 
-// allocate allocates memory of the side that gets a value, as much as size pushes.
+// allocate allocates memory of the receiving side; size pushes the number of bytes. It returns the local with the
+// address.
 func (f *fuser) allocate(align uint32, size func()) uint32 {
 	at := f.local(wasm.I32)
 	f.to.allow(f.assembler, false)
@@ -402,7 +403,7 @@ func (f *fuser) list(t *ValueType, at, length uint32) uint32 {
 	case !f.from.live || !f.to.live: // it is empty
 	case t.Kind == String:
 		f.get(at)
-		f.get(bytes).call(f.own("utf8", "ii>"))
+		f.get(bytes).call(f.hostBuiltin("utf8", "ii>"))
 		f.copyBytes(at, to, bytes)
 	case t.Element.isPlain():
 		f.copyBytes(at, to, bytes)
@@ -412,7 +413,7 @@ func (f *fuser) list(t *ValueType, at, length uint32) uint32 {
 	return to
 }
 
-// isPlain reports whether all bits of a value in memory are one of its type.
+// isPlain reports whether every bit pattern in memory is a valid value of the type.
 func (t *ValueType) isPlain() bool {
 	switch t.Kind {
 	case U8, S8, U16, S16, U32, S32, U64, S64, F32, F64:
@@ -427,7 +428,7 @@ func (f *fuser) copyBytes(from, to, bytes uint32) {
 	f.get(bytes).op(opcode.Misc, opcode.MiscMemoryCopy, 0, 0)
 }
 
-// elements passes values that lie one after the other, as many bytes as size pushes.
+// elements passes values that are adjacent in memory; size pushes their number of bytes.
 func (f *fuser) elements(t *ValueType, from, to place, size func()) {
 	in, out, end := f.local(wasm.I32), f.local(wasm.I32), f.local(wasm.I32)
 	f.get(from.local).i32(from.offset).op(opcode.I32Add)
@@ -453,7 +454,7 @@ type place struct{ local, offset uint32 }
 
 func (p place) plus(n uint32) place { return place{p.local, p.offset + n} }
 
-// copy passes a value in memory, which was checked to be within it. Sides without pages have trapped.
+// copy passes a value from memory to memory. Both places were checked; sides without pages have trapped there.
 func (f *fuser) copy(t *ValueType, from, to place) {
 	if !f.from.live || !f.to.live {
 		return

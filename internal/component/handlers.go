@@ -36,8 +36,8 @@ func CheckNames(handlers []string, named func(string) bool) error {
 	return nil
 }
 
-// exportHandler adds a handler for a function of the component: it gets the request, which the host gives, as its
-// parameter, and the host takes its result.
+// exportHandler adds a handler for a function of the component. The host writes the request, which is the parameter,
+// and reads the result.
 func (l *linker) exportHandler(name string, f *Func) error {
 	if name == exportMemory {
 		return errors.New("a handler cannot have the name that the memory has: rename it")
@@ -54,12 +54,12 @@ func (l *linker) exportHandler(name string, f *Func) error {
 	if err != nil {
 		return err
 	}
-	allocate, begin, end := l.allocate(), l.own("begin_handler", "i>"), l.own("end_handler", "i>")
+	allocate, begin, end := l.allocate(), l.hostBuiltin("begin_handler", "i>"), l.hostBuiltin("end_handler", "i>")
 	enter, allow := l.prologue(f.Lift.Owner), l.allow(f.Lift.Owner)
 	request := f.Type.Params[0].Type
 	for _, handler := range HandlerNames(name) {
 		if strings.HasPrefix(handler, "runner_") {
-			continue // it has a meaning for the host
+			continue // such names are reserved for the host
 		}
 		const block, address, at = 0, 1, 2 // the locals
 		l.add("", handler, wasm.FuncType{}, []wasm.ValueType{wasm.I64, wasm.I32, wasm.I32}, func(a *assembler) {

@@ -225,7 +225,7 @@ func (a *assembler) allocate(allocate, realloc string, block, address int) {
 }
 
 // allocate is the function of the host that assembler.allocate calls.
-func (l *linker) allocate() string { return l.own("allocate", "i>l") }
+func (l *linker) allocate() string { return l.hostBuiltin("allocate", "i>l") }
 
 // named gives an export of a part a name that added functions can use.
 func (l *linker) named(item CoreItem) (string, error) {

@@ -8,16 +8,16 @@ import (
 	"runner.example/internal/wasm/opcode"
 )
 
-// isolation is what keeps the component instances of a file apart. Each has a table of handles at the host. Those
-// with code that the canonical ABI runs while it lowers or after a return have a flag, a global of the merged
-// module: while it is 0 their other calls trap.
+// isolation is what keeps the component instances of a file apart. The host has a table of handles for each. An
+// instance with a realloc or post-return function has a flag, a global of the merged module. The flag is 0 while such
+// a function runs, and calls out of the instance trap then.
 type isolation struct {
 	tables    map[int]int // numbers of tables by component instances
 	flags     map[int]int // numbers of flags by component instances
 	resources map[*Resource]int
 }
 
-// survey finds out which component instances have tables and flags.
+// survey finds the component instances that need a table or a flag.
 func (l *linker) survey(exported func(*Export) bool) {
 	l.isolation = isolation{map[int]int{}, map[int]int{}, map[*Resource]int{}}
 	for i, r := range l.plan.Resources {
@@ -70,7 +70,7 @@ func (l *linker) survey(exported func(*Export) bool) {
 		}
 	}
 	for _, c := range l.plan.Canons {
-		if fuses[c.Owner] && allocates[c.Owner] { // the host only knows of calls of itself
+		if fuses[c.Owner] && allocates[c.Owner] { // the host sees only calls of its own functions
 			add(l.flags, c.Owner)
 		}
 	}
@@ -113,7 +113,7 @@ func flagName(i int) string { return fmt.Sprint("may leave ", i) }
 
 // trapIf ends the run if the value on the stack is not 0. The reason is a number that package wasi has a text for.
 func (l *linker) trapIf(a *assembler, reason uint32) {
-	a.op(opcode.If, opcode.BlockEmpty).i32(reason).call(l.own("trap", "i")).op(opcode.Unreachable, opcode.End)
+	a.op(opcode.If, opcode.BlockEmpty).i32(reason).call(l.hostBuiltin("trap", "i")).op(opcode.Unreachable, opcode.End)
 }
 
 // The reasons of trapIf.
@@ -125,9 +125,9 @@ const (
 	tooLong
 )
 
-// own is a function of HostModule; the signature is as in form.core. All functions of generated code are imported
-// before it is written: see prologue and fuse.
-func (l *linker) own(name, core string) string {
+// hostBuiltin imports a function of HostModule and returns its name; core is its signature, as in form.core. All
+// functions that generated code calls are imported before the code is written: see prologue and fuse.
+func (l *linker) hostBuiltin(name, core string) string {
 	name, err := l.hostFunction(HostModule, name, form{core: core}.signature())
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -142,7 +142,7 @@ func (l *linker) prologue(owner int) func(*assembler) {
 	if !tell {
 		return check
 	}
-	instance := l.own("instance", "i>")
+	instance := l.hostBuiltin("instance", "i>")
 	return func(a *assembler) {
 		check(a)
 		a.i32(l.table(owner)).call(instance)
@@ -155,20 +155,20 @@ func (l *linker) several() bool { return len(l.tables) > 1 }
 // table is the number of a component instance at the host.
 func (l *linker) table(owner int) uint32 { return uint32(l.tables[owner]) }
 
-// mayLeave is the code that traps unless an instance is permitted to call.
+// mayLeave is the code that traps unless an instance is permitted to call out.
 func (l *linker) mayLeave(owner int) func(*assembler) {
 	flag, ok := l.flags[owner]
 	if !ok {
 		return func(*assembler) {}
 	}
-	l.own("trap", "i")
+	l.hostBuiltin("trap", "i")
 	return func(a *assembler) {
 		a.n(opcode.GlobalGet, int(a.index(flagName(flag)))).op(opcode.I32Eqz)
 		l.trapIf(a, mayNotLeave)
 	}
 }
 
-// allow is the code that permits an instance to call, or not.
+// allow is the code that permits an instance to call out, or forbids it.
 func (l *linker) allow(owner int) func(*assembler, bool) {
 	flag, ok := l.flags[owner]
 	if !ok {
@@ -200,7 +200,7 @@ func (l *linker) postReturn(lift *Lift) (func(a *assembler, results ...uint32), 
 	}, err
 }
 
-// guarded returns the name of a function that calls one of the host after the prologue.
+// guarded returns the name of a function that runs the prologue and then calls a function of the host.
 func (l *linker) guarded(c *Canon, host string) string {
 	if _, flag := l.flags[c.Owner]; !flag && !l.several() {
 		return host
@@ -235,12 +235,12 @@ func (l *linker) ownResource(c *Canon) (string, error) {
 	var locals []wasm.ValueType
 	switch c.Op {
 	case ResourceNew:
-		host = l.own("resource_new", "iii>i")
+		host = l.hostBuiltin("resource_new", "iii>i")
 	case ResourceRep:
-		host = l.own("resource_rep", "iii>i")
+		host = l.hostBuiltin("resource_rep", "iii>i")
 		begin = func(*assembler) {}
 	default:
-		host = l.own("resource_drop", "iii>l")
+		host = l.hostBuiltin("resource_drop", "iii>l")
 		locals = []wasm.ValueType{wasm.I64}
 		if !of.Destructor.IsZero() {
 			var err error
