@@ -363,7 +363,7 @@ func (l *linker) export() error {
 		}
 		return nil
 	case !found && requests == nil:
-		return fmt.Errorf("is a component that does not export %s or %s%s", httpHandler, asyncHandler, instead(others, wrong))
+		return fmt.Errorf("is a component that does not export %s, %s or wasi:cli/run%s", httpHandler, asyncHandler, instead(others, wrong))
 	case requests == nil:
 		return nil
 	}
