@@ -80,6 +80,9 @@ func TestEverySDKHasAGuest(t *testing.T) {
 	}
 	there := languages(t)
 	for _, sdk := range sdks {
+		if sdk.Name() == "wit" { // types without code: hostabi/wasi tests what they say
+			continue
+		}
 		if len(guests[sdk.Name()]) == 0 {
 			t.Errorf("sdk/%s has no guest here", sdk.Name())
 		}

@@ -126,7 +126,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	reloading := harness.NewApp(t, modulesSchema, "", "small")
 	server := reloading.Serve()
 	for _, row := range []struct{ name, file, want string }{
-		{"a component", "\x00asm\x0d\x00\x01\x00", "is a component that does not export wasi:http/incoming-handler@0.2"},
+		{"a component", "\x00asm\x0d\x00\x01\x00", "is a component that does not export wasi:http/incoming-handler@0.2, wasi:http/handler@0.3 or wasi:cli/run"},
 		{"half a module", string(small[:len(small)/2]), "is cut off or damaged: the … at byte … ends outside the file"},
 		{"a header", "\x00asm", "is cut off or damaged: it has 4 bytes"},
 		{"nothing", "", "is empty: build it again"},
@@ -136,7 +136,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 		{"the runner", string(self), notAModule},
 		{"64 bits", "\x00asm\x01\x00\x00\x00\x05\x03\x01\x04\x01", "has a 64-bit memory…"},
 		{"threads", "\x00asm\x01\x00\x00\x00\x05\x04\x01\x03\x01\x01", "has a shared memory…"},
-		{"exceptions", "\x00asm\x01\x00\x00\x00\x0d\x01\x00", "uses exception handling, which cannot be run: build it without WebAssembly exceptions (-fno-exceptions, panic=abort)"},
+		{"exceptions", "\x00asm\x01\x00\x00\x00\x0d\x01\x00", "uses exception handling, which cannot be run: build it without WebAssembly exceptions (-fno-exceptions, -sSUPPORT_LONGJMP=0, panic=abort)"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := harness.NewApp(t, modulesSchema, "", "small")
