@@ -126,7 +126,7 @@ func TestAFileThatIsNotAModuleIsReportedInOneLine(t *testing.T) {
 	reloading := harness.NewApp(t, modulesSchema, "", "small")
 	server := reloading.Serve()
 	for _, row := range []struct{ name, file, want string }{
-		{"a component", "\x00asm\x0d\x00\x01\x00", "is a component that does not export wasi:http/incoming-handler@0.2, wasi:http/handler@0.3 or wasi:cli/run"},
+		{"a component", "\x00asm\x0d\x00\x01\x00", "is a component that does not export wasi:http/incoming-handler@0.2, wasi:http/handler@0.3 or wasi:cli/run, and no handlers of runner:app"},
 		{"half a module", string(small[:len(small)/2]), "is cut off or damaged: the … at byte … ends outside the file"},
 		{"a header", "\x00asm", "is cut off or damaged: it has 4 bytes"},
 		{"nothing", "", "is empty: build it again"},
