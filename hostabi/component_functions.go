@@ -53,7 +53,7 @@ func (c *Call) Message(errno abi.Errno) string {
 		return last.Message
 	}
 	if c.Preparing() {
-		return "there is no request yet"
+		return "not available before the first request"
 	}
 	for _, info := range abi.Errnos() {
 		if info.Errno == errno {

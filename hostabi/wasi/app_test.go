@@ -138,8 +138,8 @@ func TestFunctionsOfRunnerAppHaveTheLimitsOfTheABI(t *testing.T) {
 
 	g.begin(nil)
 	g.call.Initializing(true)
-	g.expect("#1 [#2 there is no request yet digest]", crypto+"digest", args)
-	g.expect("#1 [#2 there is no request yet ]", current+"context")
+	g.expect("#1 [#2 not available before the first request digest]", crypto+"digest", args)
+	g.expect("#1 [#2 not available before the first request ]", current+"context")
 }
 
 // answer ends a handler with its result.

@@ -101,7 +101,7 @@ const (
 	copyCompleted = iota
 	copyDropped
 	copyCancelled
-	copyBlocked = math.MaxUint32 // there is no result yet: the operation is in progress
+	copyBlocked = math.MaxUint32 // instead of a result: the operation is in progress
 )
 
 // end returns the end of a pipe that a handle stands for.

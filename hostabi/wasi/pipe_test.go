@@ -100,7 +100,7 @@ func TestWhatTheHostPassesOnIsCounted(t *testing.T) {
 	t.Error("it was not counted")
 }
 
-// TestWritersLearnThatAMessageIsDropped: nobody reads its body and its trailers any more.
+// TestWritersLearnThatAMessageIsDropped: its body and its trailers have no reader then.
 func TestWritersLearnThatAMessageIsDropped(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	message := func() (request any, body, trailers, sent uint64) {

@@ -249,7 +249,7 @@ func builtins() (all []hostabi.Function) {
 	add("task.result", false, "i>", taskResult)
 	add("task.exit", true, "i>", func(r *run, core []uint64) { r.exited(uint32(core[0])) })
 	add("end_command", true, ">", func(r *run, _ []uint64) { r.endCommand() })
-	add("task.cancel", true, ">", func(r *run, _ []uint64) { r.call.Trap("task.cancel: nobody has cancelled the task") })
+	add("task.cancel", true, ">", func(r *run, _ []uint64) { r.call.Trap("task.cancel: the host has not cancelled the task") })
 	add("backpressure.inc", true, ">", func(*run, []uint64) {})
 	add("backpressure.dec", true, ">", func(*run, []uint64) {})
 	add("thread.yield", true, ">i", func(_ *run, core []uint64) { core[0] = 0 })

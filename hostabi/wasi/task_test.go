@@ -156,7 +156,7 @@ func TestAHandlerReadsItsRequestAndWritesItsAnswer(t *testing.T) {
 
 	r, w := g.pipe("stream", bytesOf)
 	copy(g.memory[512:], "an answer")
-	g.want(blocked, op("stream.write async", bytesOf), w, 512, 3) // nobody reads it yet
+	g.want(blocked, op("stream.write async", bytesOf), w, 512, 3) // the stream has no reader
 	set := g.must("waitable-set.new")
 	g.must("waitable.join", w, set)
 	g.want(0, "waitable-set.poll", set, 900)
@@ -296,7 +296,7 @@ func TestBuiltinsCheckWhatTheyGet(t *testing.T) {
 		{"not aligned", "waitable-set.poll", []uint64{5, 2}},
 		{"not of a subtask", "subtask.drop", []uint64{1}},
 		{"not of a subtask", "subtask.cancel", []uint64{1}},
-		{"nobody has cancelled", "task.cancel", nil},
+		{"has not cancelled the task", "task.cancel", nil},
 		{"0x3, which is unknown", "task.next", []uint64{3}},
 		{"handle 0 of a waitable set", "task.next", []uint64{2}},
 		{"is unknown", "error-context.drop", []uint64{77}},

@@ -57,7 +57,8 @@ func (h *Host) addPayloads(t *ValueType) {
 // Payloads are the different types of streams and futures that the functions pass, each with its number.
 func (h *Host) Payloads() []*ValueType { return h.payloads }
 
-// Payload returns the number of the type of a stream or future. The error says that there is no such type.
+// Payload returns the number of the type of a stream or future. The error says that no interface passes this
+// type.
 func (h *Host) Payload(t *ValueType) (int, error) {
 	for n, have := range h.payloads {
 		if (&machine{host: true}).different(t, have) == "" {

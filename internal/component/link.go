@@ -190,7 +190,7 @@ func (l *linker) isLive(memory CoreItem) bool {
 }
 
 // allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
-// function that realloc returns when all are known; empty: there are no blocks.
+// function that realloc returns when all are known; empty: nothing is allocated.
 func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc func() string) (string, error) {
 	allocate := l.allocate()
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)

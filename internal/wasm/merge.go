@@ -26,7 +26,7 @@ type Merge struct {
 	Names map[string]Source
 	// Exports are those of the new module, besides the added functions that have an Export.
 	Exports []MergedExport
-	// Memory is the name that the memory is exported under; empty: none. If there is no memory an empty one is
+	// Memory is the export name of the memory; empty: it is not exported. If there is no memory an empty one is
 	// added.
 	Memory string
 }
