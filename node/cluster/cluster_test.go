@@ -40,8 +40,8 @@ type member struct {
 	now   *clock
 	// removed gets the error with which the server must end.
 	removed chan error
-	// ended gets why the etcd server has ended.
-	ended chan *fault.Fault
+	// server gets why the etcd server does not vote, when that changes; nil: it does.
+	server chan *fault.Fault
 }
 
 // clock is a clock that is set.
@@ -97,7 +97,7 @@ func start(t *testing.T, data string) *member {
 // tryStart returns the error of Serve. It waits for the log until ctx ends.
 func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 	t.Helper()
-	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), ended: make(chan *fault.Fault, 1)}
+	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), server: make(chan *fault.Fault, 100)}
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
@@ -136,8 +136,8 @@ func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
 		OnSkew:   agrees, OnMembership: func(int, int) {}, OnBehind: func() {},
-		OnRemoved:     func(err error) { m.removed <- err },
-		OnServerEnded: func(cause *fault.Fault) { m.ended <- cause },
+		OnUnusable: func(err error) { m.removed <- err },
+		OnServer:   func(cause *fault.Fault) { m.server <- cause },
 	})
 }
 

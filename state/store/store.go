@@ -554,6 +554,9 @@ type Health struct {
 	Snapshots   uint64 // snapshots taken since Open
 }
 
+// Silent reports whether the log that nodes share does not answer: no majority of its servers can be reached.
+func (h Health) Silent() bool { return silent(h.Silence) != nil }
+
 // Health returns the state of the store; it never waits.
 func (s *Store) Health() Health {
 	h := Health{
