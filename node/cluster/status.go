@@ -152,7 +152,7 @@ func (s *Overview) countVoters(etcd servers) {
 			s.Voters++ // nothing is known of it
 		case etcd.voting == nil && node.Role == Voter && !node.Leaving, etcd.voting[node.Name]:
 			s.Voters++
-			if node.answers() && node.NotVoting == "" {
+			if node.takesPart() {
 				s.Voting++
 			}
 		}
