@@ -266,11 +266,23 @@ func TestANodeThatIsReplacedIsReadyWhenItVotes(t *testing.T) {
 	}
 	waited := make(chan harness.Result, 1)
 	go func() { waited <- n1.Run("cluster", "wait", "n3", "--json") }()
+	resume := pause(n2) // so that etcd takes no server in
 	n3.Serve()
-	joining := false
+	if status, body := health(n3, "ready"); status != 503 || !strings.Contains(body, "the etcd server of this voter does not run yet") {
+		t.Errorf("n3 has no vote, and /_health/ready answers %d %s", status, body)
+	}
+	n1.Server.WaitUntil("n1 knows that n3 has no vote", func() bool {
+		n := n1.Status().Nodes[2]
+		return n.Connected && n.NotReady != "" && n.NotVoting != ""
+	})
+	select {
+	case got := <-waited:
+		t.Fatalf("the wait for n3 has ended before it votes: %+v", got)
+	default:
+	}
+	resume()
 	n3.Server.WaitUntil("n3 is ready", func() bool {
-		status, body := health(n3, "ready")
-		joining = joining || strings.Contains(body, "etcd server")
+		status, _ := health(n3, "ready")
 		if status != 200 {
 			return false
 		}
@@ -279,9 +291,6 @@ func TestANodeThatIsReplacedIsReadyWhenItVotes(t *testing.T) {
 		}
 		return true
 	})
-	if !joining {
-		t.Error("n3 did not say that it has no vote yet")
-	}
 	got = <-waited
 	if err := json.Unmarshal([]byte(got.Stdout), &doc); err != nil || got.Status != 0 || !doc.Safe || doc.Voters != 3 || doc.Voting != 3 || doc.MayFail != 1 {
 		t.Errorf("wait for n3: %+v, %v", got, err)
