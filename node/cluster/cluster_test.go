@@ -494,6 +494,54 @@ func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	}
 }
 
+// What a start without the log could not compare is compared when there is one: a node does not follow a log that
+// was replaced.
+func TestANodeThatStartedWithoutTheLogEndsWhenThatWasReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts etcd servers")
+	}
+	peers, clients := "http://"+address(), "http://"+address()
+	serve := func() *etcdlog.Server {
+		server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
+			Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
+			ClientURL: clients, Election: time.Second, ReadyWait: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return server
+	}
+	before := serve()
+	data := filepath.Join(t.TempDir(), "n1")
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Listen: address(), Endpoints: []string{clients}}); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, data)
+	first.set("key", "value")
+	first.stop()
+	before.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	again, err := tryStart(ctx, t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := again.store.Health(); h.Writable || again.status().Quorum {
+		t.Errorf("without the log: %+v", h)
+	}
+	serve()
+	select {
+	case err := <-again.removed:
+		if !errors.Is(err, etcdlog.ErrRewound) || !strings.Contains(err.Error(), "keep its data directory") {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the node uses another log")
+	}
+}
+
 // A node whose clock differs from those of the others gives up the background work, although it is still the
 // owner in the store, and takes it over again only with a right clock.
 func TestANodeWithAWrongClockIsNotTheOwner(t *testing.T) {

@@ -34,6 +34,7 @@ The first node is made from a stopped server by init, and each further one by an
   runner cluster invite --data n1                             (prints a token)
   runner cluster join <token> --data n2 --listen 10.0.0.2:9400  (on the other machine)
   runner serve --data n2
+  runner cluster wait n2 --data n1                            (until the next step is safe)
 
 A node uses three ports: that of --listen for the other nodes, and the two after it for etcd.`
 
