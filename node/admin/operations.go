@@ -17,7 +17,8 @@ type Operation[A, R any] struct {
 	// Role is the weakest one that may run it over the network.
 	Role keystore.Role
 	// Commits: in a cluster it is cancelled when no majority of the voters can be reached. Operations that
-	// only read do not set it, and neither do functions.call and reload.
+	// only read do not set it. Neither does reload: most nodes need no majority for it, and one that does ends by
+	// itself without.
 	Commits bool
 }
 
@@ -63,7 +64,7 @@ var (
 	OpDropKept   = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
 	OpCallEach   = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
 
-	OpCallFunction = plain[CallFunction, Called]("functions.call", keystore.RoleAdmin)
+	OpCallFunction = commits[CallFunction, Called]("functions.call", keystore.RoleAdmin)
 
 	OpListJobs   = plain[jobs.Filter, jobs.Page]("jobs.list", keystore.RoleAdmin)
 	OpGetJob     = plain[JobID, jobs.Job]("jobs.get", keystore.RoleAdmin)
