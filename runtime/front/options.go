@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"time"
 
+	"runner.example/internal/netaddr"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 )
@@ -106,16 +105,7 @@ func (o *Options) CheckSetting(key, value string) error {
 }
 
 // CheckListen returns an error if s is not host:port.
-func CheckListen(s string) error {
-	_, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:8080", s)
-	}
-	return nil
-}
+func CheckListen(s string) error { return netaddr.CheckListen(s, "127.0.0.1:8080") }
 
 // Validate reports every invalid value under the name of its key.
 func (o Options) Validate() error {
