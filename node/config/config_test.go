@@ -166,6 +166,7 @@ func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
 	meaning := map[string]string{
 		"[jobs] max_waiting":         "any number of jobs waits",
+		"[jobs] max_waiting_per_job": "any number of them has one name",
 		"[jobs] keep_done":           "a job is deleted when it is done",
 		"[jobs] keep_failed":         "a job is deleted when it has failed",
 		"[runtime] shutdown_timeout": "a shutdown does not wait",
@@ -210,6 +211,7 @@ var changed = map[string]string{
 	"RUNNER_RUNTIME_DRAIN":                "9s",
 	"RUNNER_JOBS_SLOTS":                   "9",
 	"RUNNER_JOBS_MAX_WAITING":             "9",
+	"RUNNER_JOBS_MAX_WAITING_PER_JOB":     "9",
 	"RUNNER_JOBS_KEEP_DONE":               "9d",
 	"RUNNER_JOBS_KEEP_FAILED":             "9d",
 	"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT":     "11s",

@@ -104,7 +104,7 @@ type Authenticator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	refused  telemetry.Counters // by reason
-	failures failures // guesses
+	failures failures           // guesses
 	// noGuesses counts the other refused credentials, for the log alone.
 	noGuesses failures
 	tally     tally
