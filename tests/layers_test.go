@@ -35,7 +35,8 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold clock cost deadline diag fairqueue fault ids netaddr patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
+		"netaddr",
+		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
 		"component schedule symbols",
 		"component/canon",

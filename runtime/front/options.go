@@ -71,6 +71,10 @@ type Options struct {
 	MaxConns      int `toml:"front.max_connections" default:"10000" min:"1"`
 	MaxConnsPerIP int `toml:"front.max_connections_per_ip"`
 
+	// ReservedFiles is how many open files connections must leave to the rest of the process; 0: 256, or half
+	// of what the process may open.
+	ReservedFiles int
+
 	// Logger gets events of connections, panics, and the causes of refusals. It must
 	// redact, because causes may quote requests.
 	Logger *slog.Logger
@@ -140,8 +144,7 @@ func (o Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// reservedFiles are file descriptors that connections cannot use: the store, the modules
-// and the admin socket need some.
+// reservedFiles is ReservedFiles without an owner that knows how many it needs.
 const reservedFiles = 256
 
 // withinFiles lowers MaxConns to what the process's limit of open files allows.
@@ -150,7 +153,8 @@ func (o Options) withinFiles() Options {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return o
 	}
-	room := files.Cur - min(reservedFiles, files.Cur/2)
+	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files.Cur/2))
+	room := max(files.Cur, reserved+1) - reserved
 	if uint64(o.MaxConns) <= room {
 		return o
 	}
