@@ -70,6 +70,7 @@ var (
 	OpGetJob     = plain[JobID, jobs.Job]("jobs.get", keystore.RoleAdmin)
 	OpRetryJob   = commits[JobID, jobs.Job]("jobs.retry", keystore.RoleAdmin)
 	OpCancelJob  = commits[JobID, jobs.Job]("jobs.cancel", keystore.RoleAdmin)
+	OpCancelJobs = commits[CancelJobs, CancelledJobs]("jobs.cancelAll", keystore.RoleAdmin)
 	OpEnqueueJob = commits[EnqueueJob, jobs.Enqueued]("jobs.enqueue", keystore.RoleAdmin)
 
 	OpListAudit   = plain[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
