@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,8 +72,8 @@ func Newer(dir, name string) ([]NewerSource, error) {
 	return newer, err
 }
 
-// newerThan returns the first file or directory in root that was changed after the time; empty: none was. It skips some
-// directories.
+// newerThan returns the first file in root that was changed after the time, or else the first directory, from which a
+// file was removed; empty: none was. It skips some directories.
 func newerThan(dir string, built time.Time, root string, without map[string]bool) (newer string, err error) {
 	err = filepath.WalkDir(filepath.Join(dir, root), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
@@ -96,10 +97,15 @@ func newerThan(dir string, built time.Time, root string, without map[string]bool
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err == nil && info.ModTime().After(built) {
-			newer, err = name, fs.SkipAll
+		if err != nil || !info.ModTime().After(built) {
+			return err
 		}
-		return err
+		if d.IsDir() {
+			newer = cmp.Or(newer, name)
+			return nil
+		}
+		newer = name
+		return fs.SkipAll
 	})
 	return newer, err
 }

@@ -193,3 +193,15 @@ func (l List) Excerpt() Excerpt {
 	}
 	return e
 }
+
+// Lines returns the line of each finding, as String does, and one with the number of those that e does not have.
+func (e Excerpt) Lines() []string {
+	var lines []string
+	for _, d := range e.Findings {
+		lines = append(lines, d.String())
+	}
+	if more := e.Total - len(e.Findings); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", more))
+	}
+	return lines
+}

@@ -219,6 +219,9 @@ func TestAnExcerptHasAHundredErrorsBeforeWarningsAndTheNumberOfAll(t *testing.T)
 	if len(e.Findings) != diag.MaxFindings || e.Total != 50_099 || e.Findings[0].Severity != diag.Warning || e.Findings[1] != list[50_000] || e.Findings[99] != list[50_098] {
 		t.Errorf("%d of %d: %v … %v", len(e.Findings), e.Total, e.Findings[0], e.Findings[99])
 	}
+	if lines := e.Lines(); len(lines) != 101 || lines[1] != list[50_000].String() || lines[100] != "… and 49999 more" {
+		t.Errorf("%d lines: %s", len(lines), lines[len(lines)-1])
+	}
 	var b strings.Builder
 	if err := diag.Print(&b, nil, e); err != nil || !strings.HasSuffix(b.String(), "… and 50079 more\n") {
 		t.Errorf("%s, %v", b.String(), err)
