@@ -9,6 +9,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/develop/toolchain"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/app"
@@ -100,9 +101,11 @@ func deployCommand(c *program) *cobra.Command {
 
 // buildNewer builds the handlers if sources are newer than their modules, and says so.
 func (c *program) buildNewer(ctx context.Context, a *app.App, noBuild bool) error {
-	s, _, err := a.Compile()
+	quiet := *a
+	quiet.Unset = func([]diag.Source, diag.List) {}
+	s, _, err := quiet.Compile()
 	if err != nil {
-		return nil // deploy.Read reports it, with the errors of the modules
+		return nil // deploy.Read reports errors and warnings, with the errors of the modules
 	}
 	name, err := a.Name(s)
 	if err != nil {
@@ -119,6 +122,7 @@ func (c *program) buildNewer(ctx context.Context, a *app.App, noBuild bool) erro
 		c.Say("warning: ", "the modules are deployed as they are (--no-build)")
 		return nil
 	}
+	c.Say("", "building the handlers first; --no-build deploys the modules as they are")
 	_, err = c.buildModules(ctx, a, s)
 	return err
 }

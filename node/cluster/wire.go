@@ -120,7 +120,7 @@ func (a errorAnswer) err() error {
 	if len(a.Findings) == 0 {
 		return fault.New(a.Code, "%s", a.Detail)
 	}
-	return &console.Problems{What: a.Detail, List: a.Findings, Total: a.Total}
+	return fault.Wrap(&console.Problems{What: a.Detail, List: a.Findings, Total: a.Total}, a.Code, "%s", a.Detail)
 }
 
 const (

@@ -33,15 +33,17 @@ func notActivated(err error, what string) error {
 	for _, part := range console.Parts(err) {
 		problems, isList := errors.AsType[*console.Problems](part)
 		_, isFailure := errors.AsType[*console.Failure](part)
+		text := part.Error()
 		switch {
 		case isList:
 			shown := problems.Excerpt()
 			all.List.Append(shown.Findings)
 			all.Total += shown.Total
+			text = problems.What
 		case !isFailure && fault.Of(part).Code != fault.Invalid:
 			return err
 		}
-		texts = append(texts, part.Error())
+		texts = append(texts, text)
 	}
 	all.What = what + strings.Join(texts, "; ")
 	return fault.Wrap(all, fault.NotActivated, "%s", all.What).WithHint(console.HintOf(err))
