@@ -12,6 +12,7 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/clock"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
@@ -134,6 +135,9 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	if err != nil {
 		return err
 	}
+	if err := v.mayReplace(ctx, bundle, change); err != nil {
+		return err
+	}
 	next := candidate{bundle: bundle, id: change.ID, change: change}
 	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
 		next.keepRemoved, err = release.IsOlder(tx, change.ID)
@@ -158,6 +162,68 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	}
 	v.logger.Info("release activated", "release", change.ID, "before", before)
 	return nil
+}
+
+// mayReplace returns an error if a command must allow the change, and does not: a schema that declares nothing, or a release
+// of another app than the active one. A name that neither of them declares is the name of a directory, and may differ.
+func (v *Activator) mayReplace(ctx context.Context, next *runtime.Bundle, change release.Activation) error {
+	s := next.Schema
+	if !change.AllowEmpty && len(s.Routes)+len(s.Functions)+len(s.Jobs)+len(s.Entities) == 0 {
+		return fault.New(fault.Invalid, "the schema is empty: it declares no route, function, job or entity").
+			WithHint("name the directory of the app, or use --allow-empty (over HTTP allowEmpty: true)")
+	}
+	if change.ReplaceApp {
+		return nil
+	}
+	var active release.Release
+	err := v.store.View(ctx, func(tx *store.Tx) error {
+		pointer, err := release.Active(tx)
+		if err == nil && pointer.ID != "" {
+			active, err = release.Get(tx, pointer.ID)
+		}
+		return err
+	})
+	if err != nil || active.ID == "" || active.App == next.App {
+		return err
+	}
+	if served := v.runtime.Schema(); s.App == "" && (served == nil || served.App == "") {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the release is of the app %q, and the node serves the app %q", next.App, active.App).
+		WithHint("name the right node, or use --replace-app (over HTTP replaceApp: true)")
+}
+
+// Check returns the error with which Activate would refuse a release that this node need not have, as far as it does not
+// depend on the modules and the rows. If the error is nil, older reports whether the release is older than the active one.
+// In a cluster it checks the settings of this node alone.
+func (v *Activator) Check(ctx context.Context, m release.Manifest, sources []diag.Source, change release.Activation) (older bool, err error) {
+	rel := release.Release{ID: m.ID(), Manifest: m}
+	var files []release.FileData
+	for _, s := range sources {
+		files = append(files, release.FileData{Name: s.Name, Data: s.Text})
+	}
+	a := v.app.Load()
+	if a.Problems.HasErrors() {
+		return false, a.InvalidConfiguration()
+	}
+	bundle, err := a.BundleOf(rel, files)
+	if err != nil {
+		return false, err
+	}
+	if err := v.mayReplace(ctx, bundle, change); err != nil {
+		return false, err
+	}
+	if err := runtime.CheckSettings(bundle); err != nil {
+		return false, err
+	}
+	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
+		older, err = release.IsOlder(tx, change.ID)
+		if fault.CodeOf(err) == fault.NotFound { // it is a new one
+			older, err = false, nil
+		}
+		return err
+	})
+	return older, err
 }
 
 // activate makes the bundle of the candidate active. With next.follow another node has changed the store already,

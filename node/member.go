@@ -59,7 +59,7 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // Join lets operators activate releases and reload with v. In a cluster it also begins to answer the other
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
-	n.Local.Activate, n.Local.Reload = n.Activate(v), v.Reload
+	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload = n.Activate(v), v.Check, v.Reload
 	if n.member == nil {
 		return nil
 	}

@@ -29,7 +29,7 @@ func read(t *testing.T, text string, environ ...string) (*config.Config, string)
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := diag.Print(&out, nil, found); err != nil {
+	if err := diag.Print(&out, nil, found.Excerpt()); err != nil {
 		t.Fatal(err)
 	}
 	return c, out.String()
