@@ -130,7 +130,7 @@ func New(opt Options) (*Runtime, error) {
 	r.accessLog.Store(opt.AccessLog)
 	r.metrics = newMetrics(opt.Metrics)
 	r.requests.New = func() any { return new(requestState) }
-	opt.Front.BeforeRefusal = r.allowRefusal
+	opt.Front.BeforeRefusal, opt.Front.AnyHost = r.allowRefusal, healthPath
 	r.front = front.New(opt.Front, r.serve)
 	r.addGauges() // the last, because the metrics may be read at once
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -48,6 +49,8 @@ type gate struct {
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 	perIP map[netip.Addr]int
+	// empty is closed when conns is empty, and nothing is accepted any more; nil: nobody waits.
+	empty chan struct{}
 
 	lastWarning atomic.Int64 // unix seconds
 }
@@ -132,25 +135,49 @@ func (g *gate) release(c *conn) {
 	if g.perIP[bucket]--; g.perIP[bucket] == 0 {
 		delete(g.perIP, bucket)
 	}
+	if g.empty != nil && len(g.conns) == 0 {
+		close(g.empty)
+		g.empty = nil
+	}
 	g.mu.Unlock()
 	<-g.slots
 }
 
-// Close makes Accept return and closes the connections that wait for a request.
+// Close makes Accept return and ends the connections that wait for a request.
 func (g *gate) Close() error {
 	err := g.close()
-	g.abort(func(c *conn) bool { return c.waiting.Load() })
-	return err
-}
-
-// abort closes the connections that which selects; their workers then release them.
-func (g *gate) abort(which func(*conn) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.conns {
-		if which(c) {
-			_ = c.Conn.Close()
-		}
+		c.endIdle(idleGrace)
+	}
+	return err
+}
+
+// wait waits until all connections are closed, or until ctx ends. It is called once, after Close.
+func (g *gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	empty := make(chan struct{})
+	if len(g.conns) == 0 {
+		close(empty)
+	} else {
+		g.empty = empty
+	}
+	g.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// abort closes all connections; their workers then release them.
+func (g *gate) abort() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		_ = c.Conn.Close()
 	}
 }
 
