@@ -99,7 +99,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		if member != nil {
 			member.StopServing() // it reads the store
 		}
-		err = errors.Join(err, st.Close())
+		err = errors.Join(err, closeStore(st, logger))
 		if member != nil {
 			n.shutdownDone() // the store is closed; the etcd server has its own limit
 			member.Close()

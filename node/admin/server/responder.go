@@ -30,8 +30,8 @@ func newResponder(local *Local, logger *slog.Logger) responder {
 
 // refusal returns the error that an operator sees, and logs it if it is the server's fault.
 func (s *responder) refusal(ctx context.Context, err error) admin.Refusal {
-	f := fault.Of(err)
-	if f.Code == fault.Internal || f.Code == fault.Unavailable {
+	f := fault.Of(explained(err))
+	if f.Code == fault.Internal || f.Code == fault.Unavailable || f.Code == fault.DiskFull {
 		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
 	}
 	return refusalOf(f)
