@@ -126,7 +126,7 @@ func (c *conn) waitIdle() (idle bool, err error) {
 func (c *conn) mayIdle(limit time.Duration) error {
 	err := c.beginIdle(limit)
 	if c.gate.closing() { // perhaps before beginIdle
-		c.endIdle(idleGrace)
+		c.endIdle(c.gate.idleGrace())
 	}
 	return err
 }

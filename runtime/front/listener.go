@@ -45,6 +45,8 @@ type gate struct {
 	slots chan struct{}
 	done  chan struct{}
 	close func() error
+	// grace is how long a connection is idle at least before Close ends it.
+	grace atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -65,6 +67,7 @@ func newGate(ln net.Listener, srv *Server) *gate {
 		conns:    make(map[*conn]struct{}),
 		perIP:    make(map[netip.Addr]int),
 	}
+	g.grace.Store(int64(idleGrace))
 	g.close = sync.OnceValue(func() error {
 		close(g.done)
 		return ln.Close()
@@ -149,10 +152,12 @@ func (g *gate) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.conns {
-		c.endIdle(idleGrace)
+		c.endIdle(g.idleGrace())
 	}
 	return err
 }
+
+func (g *gate) idleGrace() time.Duration { return time.Duration(g.grace.Load()) }
 
 // wait waits until all connections are closed, or until ctx ends. It is called once, after Close.
 func (g *gate) wait(ctx context.Context) error {

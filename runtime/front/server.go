@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -107,14 +108,17 @@ func (s *Server) Serve(ln net.Listener) error {
 // open: their clients may send a request at this moment.
 func (s *Server) Drain() { s.drains.Store(true) }
 
-// Shutdown drains and stops accepting. It closes connections that have been idle for idleGrace, and waits for
-// the requests that have begun. If ctx ends first, it closes their connections and returns the error of ctx.
+// Shutdown drains and stops accepting. It closes connections that have been idle for idleGrace, or for half of the
+// time until the deadline of ctx if that is less, and waits for the requests that have begun. If ctx ends first, it closes their connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.ended.Store(true)
 	g := s.gate.Load()
 	if g == nil {
 		return nil
+	}
+	if end, ok := ctx.Deadline(); ok { // requests get at least half of the time
+		g.grace.Store(int64(min(idleGrace, time.Until(end)/2)))
 	}
 	closed := g.Close()
 	// fasthttp would close connections on which a request arrives.

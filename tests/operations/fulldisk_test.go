@@ -79,6 +79,9 @@ func TestCommandsSayThatTheDiskIsFull(t *testing.T) {
 			if code := s.Cmd.ProcessState.ExitCode(); code != 0 {
 				t.Errorf("it ended with status %d\n%s", code, s.Stderr.String())
 			}
+			if r := a.Run("api-keys", "revoke", key.ID); r.Status != 1 || !strings.Contains(r.Stderr, "the disk is full") {
+				t.Errorf("without a server: %d %s", r.Status, r.Stderr)
+			}
 			if err := os.Remove(a.Path("data/filler")); err != nil {
 				t.Fatal(err)
 			}
