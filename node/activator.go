@@ -60,7 +60,8 @@ type Activator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	from     Sources
-	remote   *remote       // nil: no admin listener
+	remote   *remote // nil: no admin listener
+	expiry   *Expiry
 	swept    chan struct{} // asks for a sweep
 	prepared prepared
 	app      atomic.Pointer[app.App] // with the settings in force; changed during an activation
@@ -77,7 +78,7 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	v := &Activator{
 		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		remote: n.remote, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
+		remote: n.remote, expiry: n.expiry, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
 	}
 	if n.member != nil {
 		v.from.PreparePeers, v.from.WithMajority = n.member.PrepareAll, n.member.WithMajority

@@ -62,8 +62,11 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 }
 
 // Drain makes the server not ready, so that a load balancer stops sending requests. It
-// continues to serve them.
-func (r *Runtime) Drain() { r.draining.Store(true) }
+// continues to serve them, and each answer ends its connection.
+func (r *Runtime) Drain() {
+	r.draining.Store(true)
+	r.front.Drain()
+}
 
 // Reason is a kind of cause for not being ready. Each is set and removed independently of the others.
 type Reason int

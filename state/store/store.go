@@ -277,7 +277,7 @@ func (s *Store) release() (err error) {
 
 // How long Badger may take to write its memtables.
 const (
-	checkWait = 3 * time.Second // until closeBadger looks whether it can succeed
+	checkWait = 500 * time.Millisecond // until closeBadger looks whether it can succeed
 	flushWait = 30 * time.Second
 )
 
@@ -305,9 +305,13 @@ func (s *Store) closeBadger() error {
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the data directory was removed while it was open, and its content is lost: restore a backup")
 		}
-		if s.space.Waiting() != nil || time.Since(began) > flushWait {
-			return errors.New(
-				"acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
+		switch cause := s.space.Waiting(); {
+		case space.IsFull(cause):
+			return ErrUnflushed
+		case cause != nil:
+			return fmt.Errorf("acknowledged commits are on disk, but their tables cannot be written; the next start writes them: %w", cause)
+		case time.Since(began) > flushWait:
+			return fmt.Errorf("acknowledged commits are on disk, but their tables were not written within %s; the next start writes them", flushWait)
 		}
 	}
 }
@@ -333,7 +337,7 @@ func (s *Store) BeginClose(limit time.Duration) {
 // open ones end, and closes the files. If some do not end it returns an error and leaves
 // the files open and locked: Close may be called again, and ending the process then loses
 // no acknowledged commit. It also returns an error if the data directory was removed or
-// cannot be written to. After it returned nil, further calls do nothing.
+// cannot be written to, which matches ErrUnflushed if the disk is full. After it returned nil, further calls do nothing.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
