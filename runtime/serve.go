@@ -95,6 +95,8 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		}
 	case errWritesDiscarded:
 	case errDuplicateDelivery:
+		r.measureDuplicate(rt)
+		r.opt.Logger.Debug("webhook delivery ignored: it was handled before", s.input.request.LogID(), "route", rt.Path)
 		s.call.Response = noContent
 	default:
 		return err

@@ -57,7 +57,7 @@ func backupCommand(c *program) *cobra.Command {
 			}
 			backup.YieldToOthers()
 			return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
-				return c.writeBackup(ctx, args[0], force, func(w io.Writer) error { return node.Backup(ctx, w) })
+				return c.writeBackup(ctx, node, args[0], force)
 			}})
 		},
 	}
@@ -67,7 +67,8 @@ func backupCommand(c *program) *cobra.Command {
 }
 
 // writeBackup writes a backup to a file or to stdout.
-func (c *program) writeBackup(ctx context.Context, path string, force bool, send func(io.Writer) error) error {
+func (c *program) writeBackup(ctx context.Context, node *admin.Client, path string, force bool) error {
+	send := func(w io.Writer) error { return node.Backup(ctx, w) }
 	if path == "-" {
 		if f, ok := c.Stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
@@ -77,6 +78,7 @@ func (c *program) writeBackup(ctx context.Context, path string, force bool, send
 			return &console.Failure{Status: console.StatusFailed, Err: err}
 		}
 		if err == nil {
+			c.recordBackup(ctx, node, info)
 			c.Say("", fmt.Sprintf("backup written: sequence %d, %d bytes, sha256 %s, audit head %s",
 				info.Sequence, info.Bytes, info.SHA256, info.AuditHead))
 		}
@@ -93,7 +95,15 @@ func (c *program) writeBackup(ctx context.Context, path string, force bool, send
 	if err != nil {
 		return err
 	}
+	c.recordBackup(ctx, node, info)
 	return c.printBackup(path, info)
+}
+
+// recordBackup tells the node of a good backup. Without it the backup is as good, and the metrics show the one before.
+func (c *program) recordBackup(ctx context.Context, node *admin.Client, info backup.Info) {
+	if _, err := node.RecordBackup(ctx, info); err != nil {
+		c.Say("warning: ", fmt.Sprintf("the backup is good, but the node has not noted it, so status and metrics do not show it: %v", err))
+	}
 }
 
 // checkBackup reads a backup and describes it.

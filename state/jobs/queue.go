@@ -11,6 +11,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/settings"
+	"runner.example/internal/telemetry"
 	"runner.example/schema"
 	"runner.example/state/store"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger gets what cannot be returned as an error; nil: it is discarded.
 	Logger *slog.Logger
+	// Metrics counts claims that were not committed; nil: nothing is counted.
+	Metrics *telemetry.Metrics
 }
 
 const (
@@ -55,6 +58,8 @@ type Queue struct {
 	opt   Options
 	stop  []func() // of following
 	wake  chan struct{}
+	// conflicts counts claims that were tried again because of a conflict.
+	conflicts telemetry.Counter
 
 	mu sync.Mutex
 	applied
@@ -90,6 +95,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 		blocked: map[hash][]*group{}, slots: newSlots(opt.Slots),
 		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
+	q.conflicts = opt.Metrics.Counters("job_claim_conflicts_total",
+		"Claims of jobs that conflicted with other commits and were tried again.").With()
 	q.stop = []func(){
 		st.OnApply([]byte(waitingPrefix), q.followWaiting), st.OnApply([]byte(runningPrefix), q.followRunning),
 		st.OnApply([]byte(countPrefix), q.followSlot), st.OnApply([]byte(schedulePrefix), q.followSchedule),
@@ -369,10 +376,13 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			})
 		}
 		if err != nil && ctx.Err() == nil {
-			if !failed {
+			if onlyConflicts(err) { // with the claims of other nodes, or with handlers that enqueue
+				q.conflicts.Inc()
+				q.opt.Logger.Debug("jobs not claimed; trying again", "cause", err)
+			} else if !failed {
 				q.opt.Logger.Error("jobs not claimed; trying again", "cause", err)
+				failed = true
 			}
-			failed = true
 			q.sleep(ctx, afterFailure)
 			continue
 		}
@@ -381,6 +391,14 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			q.sleep(ctx, q.pause())
 		}
 	}
+}
+
+// onlyConflicts reports whether err is one conflict of a commit, or several.
+func onlyConflicts(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyConflicts(err) })
+	}
+	return errors.Is(err, store.ErrConflict)
 }
 
 // sleep waits for d, or until there may be something to do.

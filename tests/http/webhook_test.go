@@ -81,6 +81,7 @@ func TestOnlySignedRequestsReachTheHandler(t *testing.T) {
 
 func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	a := newWebhookApp(t)
+	a.Write("runner.toml", "[metrics]\nlisten = \"127.0.0.1:0\"\n[telemetry]\nlevel = \"debug\"\n")
 	s := a.Serve()
 	now := time.Now()
 	post := func(path, id string, at time.Time, want int) {
@@ -92,6 +93,13 @@ func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	post("/hooks/standard", "msg_1", now, 200)
 	post("/hooks/standard", "msg_1", now, 204)
 	post("/hooks/standard", "msg_1", now.Add(2*time.Second), 204) // signed again, the same delivery
+	const ignored = "webhook delivery ignored: it was handled before"
+	if got := strings.Count(s.Stderr.String(), ignored); got != 2 || !strings.Contains(s.Stderr.String(), `"level":"DEBUG","msg":"`+ignored) {
+		t.Errorf("%d debug lines say that a delivery was handled before, want 2", got)
+	}
+	if got := a.Metrics()[`runner_webhook_duplicates_total{route="POST /hooks/standard"}`]; got != 2 {
+		t.Errorf("%v deliveries are counted as handled before, want 2", got)
+	}
 	post("/hooks/standard", "msg_2", now, 200)
 	post("/hooks/second", "msg_1", now, 200) // each route remembers its own deliveries
 	for _, failing := range []struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"runner.example/internal/caller"
@@ -30,6 +31,8 @@ type Local struct {
 	Store    *store.Store
 	Keys     *keystore.Keystore
 	Releases *release.Releases
+	// Data is the data directory.
+	Data string
 	// KeepJobs is how long cancelled jobs are kept.
 	KeepJobs jobs.Keep
 	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be
@@ -42,6 +45,8 @@ type Local struct {
 	Runtime *runtime.Runtime
 	// Running is the zero value if no server runs: a command has opened the store.
 	Running
+
+	backups sync.Mutex // held while a backup is recorded
 }
 
 // Running is what a Local has only in a running server.
@@ -62,6 +67,8 @@ type Running struct {
 	Leave   func()
 	// Activate activates a stored release; nil: the server activates none.
 	Activate func(context.Context, release.Activation) error
+	// Active returns the release that is served; nil: it returns none.
+	Active func() admin.ActiveRelease
 	// Reload reads the app and its settings again. It is nil if the server cannot reload.
 	Reload func(context.Context) (*admin.Reloaded, error)
 }
