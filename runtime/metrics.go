@@ -55,9 +55,9 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 		cpu:  m.Counters("handler_seconds_total", "Time in which handlers computed.", "route", "class"),
 		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
-			"job", "outcome"),
+			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
-			telemetry.Buckets(1e-3, 4, 10), "job"), // to 4 minutes
+			telemetry.Buckets(1e-3, 4, 10), "job_name"), // to 4 minutes
 	}
 	all.duplicates = m.Counters("webhook_duplicates_total",
 		"Deliveries of webhooks that were handled before, and were answered without the handler, by route.", "route")
@@ -139,7 +139,7 @@ func (r *Runtime) attachMetrics(a *activeBundle) {
 	r.metrics.shown.mu.Lock()
 	defer r.metrics.shown.mu.Unlock()
 	r.metrics.shown.names = names
-	r.opt.Metrics.Retain(map[string]map[string]bool{"route": names, "job": jobNames})
+	r.opt.Metrics.Retain(map[string]map[string]bool{"route": names, "job_name": jobNames})
 }
 
 // addGauges adds the metrics whose values are computed when the metrics are read.

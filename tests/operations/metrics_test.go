@@ -3,6 +3,7 @@ package operations_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"runner.example/tests/harness"
+	"runner.example/tests/observe"
 )
 
 // metricsApp serves an app with metrics, after requests with every kind of outcome.
@@ -213,35 +215,51 @@ func TestReleaseBackupAndDiskAreKnownFromTheStartAndAfterARestart(t *testing.T) 
 	check("after a backup without a server", info)
 }
 
-func TestTheDashboardShowsMetricsThatExist(t *testing.T) {
-	a, url := metricsAppOf(t, backupSchema+"jobs { empty() }\n")
-	a.Must("jobs", "enqueue", "empty")
-	text := harness.Scrape(t, url)
-	for end := time.Now().Add(harness.Timeout); !strings.Contains(text, "runner_job_runs_total{"); text = harness.Scrape(t, url) {
-		if time.Now().After(end) {
-			t.Fatal("the job does not run")
-		}
-	}
-	var board struct {
-		Panels []struct{ Targets []struct{ Expr string } }
-	}
-	if err := json.Unmarshal([]byte(harness.MustRead(t, harness.RepoFile("docs/grafana.json"))), &board); err != nil {
+// A node of a cluster with every listener, after something of every kind has happened, has each metric that a rule
+// or a panel names, with the labels that are named there.
+func TestRulesAndDashboardNameMetricsThatANodeHas(t *testing.T) {
+	all, err := observe.Registered(harness.RepoFile("."))
+	if err != nil {
 		t.Fatal(err)
 	}
-	shown := map[string]bool{}
-	for _, panel := range board.Panels {
-		for _, target := range panel.Targets {
-			for _, name := range regexp.MustCompile(`\b(?:runner|go|process)_[a-z_]+`).FindAllString(target.Expr, -1) {
-				shown[name] = true
-				if !strings.Contains(text, "\n"+name) && !strings.Contains(text, "# TYPE "+name+" ") {
-					t.Errorf("no metric %s", name)
-				}
-			}
+	a := harness.NewApp(t, strings.Replace(backupSchema, "{ GET /hello -> hello }",
+		"{\n  GET /hello -> hello\n  POST /hook -> hello (auth: none, as: reader, verify: webhook(standard, STANDARD))\n}\nsecret STANDARD\njobs { empty() }", 1),
+		"[metrics]\nlisten = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"\n[cluster]\nname = \"n1\"\n", "echo")
+	a.Env = append(a.Env, "RUNNER_SECRETS_STANDARD="+harness.StandardSecret)
+	a.Must("cluster", "init")
+	s := a.Serve()
+	s.WaitUntil("the node is ready", func() bool { return s.Do("GET", "/_health/ready", "").Status == 200 })
+	token := a.Token("reader", "--name", "r")
+	if got := s.Get("/hello", token); got.Status != 200 {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	s.Get("/hello", "wrong")
+	s.Do("GET", "/nowhere", "")
+	for _, want := range []int{200, 204} {
+		if got := s.Do("POST", "/hook", "{}", harness.SignedStandard("msg_1", time.Now(), "{}")...); got.Status != want {
+			t.Fatalf("%d %s, want %d", got.Status, got.Body, want)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (runner_[a-z_]+) `).FindAllStringSubmatch(text, -1) {
-		if !shown[m[1]] && !shown[m[1]+"_bucket"] && !shown[m[1]+"_sum"] {
-			t.Errorf("docs/grafana.json does not show %s", m[1])
+	backUp(t, a, a.Path("b"))
+	a.Must("jobs", "enqueue", "empty")
+	s.WaitUntil("the job has run", func() bool {
+		return strings.Contains(harness.Scrape(t, a.MetricsURL()), "runner_job_runs_total{")
+	})
+	series := slices.Collect(maps.Keys(a.Metrics()))
+	for _, expr := range observe.Expressions() {
+		selectors, err := observe.Selectors(expr, all)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, want := range selectors {
+			if !slices.ContainsFunc(series, func(name string) bool {
+				bare, labels, _ := strings.Cut(name, "{")
+				return bare == want.Name && !slices.ContainsFunc(want.Labels, func(l string) bool {
+					return !strings.Contains("{"+labels, "{"+l+"=") && !strings.Contains(labels, ","+l+"=")
+				})
+			}) {
+				t.Errorf("a node has no %s with the labels %q, which %q names", want.Name, want.Labels, expr)
+			}
 		}
 	}
 }
