@@ -162,11 +162,13 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		scheme = "https://"
 	}
 	n.Local = server.NewLocal(st, keys, releases, a.Config.Runtime.Jobs.Keep)
+	n.Local.Data = a.Data
 	n.Local.Schema, n.Local.Model, n.Local.Runtime = rt.Schema, rt.Entities, rt
 	n.Local.Running = server.Running{
 		URL: scheme + ln.Addr().String(), Started: clock.Mark(), Metrics: opt.Metrics, MetricsURL: metricsURL,
 		Cluster: member, Leave: func() { n.end(nil) },
 	}
+	n.addGauges()
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ var handlers = byName(
 	handle(admin.OpActivateRelease, (*Local).activateRelease),
 	handle(admin.OpShowClock, (*Local).showClock),
 	handle(admin.OpAcceptClock, (*Local).acceptClock),
+	handle(admin.OpRecordBackup, (*Local).recordBackup),
 	handle(admin.OpInviteNode, (*Local).inviteNode),
 	handle(admin.OpClusterStatus, (*Local).clusterStatus),
 	handle(admin.OpLeaveCluster, (*Local).leaveCluster),
