@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
 
+	"runner.example/internal/level"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
@@ -124,6 +125,11 @@ func (s *Store) UseLargeMemtable() {
 // OpenWindow is Open with another size of the window.
 func OpenWindow(o Options, entries int) (*Store, error) {
 	return open(o, setup{windowEntries: entries})
+}
+
+// OpenKnowing is Open for a program that knows these levels.
+func OpenKnowing(o Options, levels level.Range) (*Store, error) {
+	return open(o, setup{windowEntries: commitlog.MaxWindowEntries, levels: levels})
 }
 
 // ScanWithin is ScanRange of the keys that Scan yields.
