@@ -35,9 +35,9 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
-		"connlimit console filelock idn settings timezone wasm",
-		"component schedule symbols",
+		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
+		"connlimit console filelock idn level settings timezone wasm",
+		"component schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",
 	}},

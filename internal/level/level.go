@@ -18,8 +18,8 @@ type Range struct {
 // Known returns the levels that this program knows.
 func Known() Range { return Range{Oldest: First, Newest: newest} }
 
-// filled returns r, or First alone if r is zero.
-func (r Range) filled() Range {
+// OrFirst returns r, or First alone if r is zero.
+func (r Range) OrFirst() Range {
 	if r == (Range{}) {
 		return Range{First, First}
 	}
@@ -28,13 +28,13 @@ func (r Range) filled() Range {
 
 // Has reports whether a runner that knows r can use data of that level.
 func (r Range) Has(level int) bool {
-	r = r.filled()
+	r = r.OrFirst()
 	return r.Oldest <= level && level <= r.Newest
 }
 
 // String returns "level 1" or "levels 1 to 2".
 func (r Range) String() string {
-	r = r.filled()
+	r = r.OrFirst()
 	if r.Oldest == r.Newest {
 		return fmt.Sprintf("level %d", r.Newest)
 	}
@@ -44,7 +44,7 @@ func (r Range) String() string {
 // Remedy returns nil if a runner that knows r can use data of that level, which the runner with the
 // version by has raised; "" or "devel": it has none. Otherwise the error has the code Conflict, and says what to do.
 func (r Range) Remedy(level int, by string) error {
-	r = r.filled()
+	r = r.OrFirst()
 	switch {
 	case r.Has(level):
 		return nil

@@ -87,6 +87,9 @@ var (
 	OpShowClock   = plain[none, keystore.ClockState]("clock.show", keystore.RoleAdmin)
 	OpAcceptClock = commits[none, keystore.ClockChange]("clock.accept", keystore.RoleAdmin)
 
+	OpShowLevel  = plain[none, cluster.LevelOverview]("level.show", keystore.RoleRead)
+	OpRaiseLevel = commits[RaiseLevel, RaisedLevel]("level.raise", keystore.RoleAdmin)
+
 	OpInviteNode    = commits[InviteNode, Invitation]("cluster.invite", keystore.RoleAdmin)
 	OpClusterStatus = plain[none, cluster.Overview]("cluster.status", keystore.RoleRead)
 	OpLeaveCluster  = commits[LeaveCluster, LeftCluster]("cluster.leave", keystore.RoleAdmin)

@@ -13,6 +13,8 @@ type Status struct {
 	// Sequence is the number of the newest commit.
 	Sequence uint64 `json:"sequence"`
 	Writable bool   `json:"writable"`
+	// Level is that of the data: the form in which the node writes.
+	Level int `json:"level"`
 	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
 	// Admin is the URL for operators on the network, or empty; AdminFingerprint is the SHA-256 of

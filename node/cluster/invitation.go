@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/internal/secret"
 	"runner.example/state/store"
 )
@@ -150,8 +151,12 @@ func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	return i, nil
 }
 
-// redeem takes an invitation, and records its node with its certificate, in PEM form.
-func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
+// redeem takes an invitation, and records its node with its certificate, in PEM form, and the levels that it
+// knows.
+func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte, levels level.Range) error {
+	if err := checkLevels(tx, levels); err != nil {
+		return err
+	}
 	i, err := invitationOf(tx, secret)
 	if err != nil {
 		return err
@@ -178,5 +183,5 @@ func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	if err := tx.Delete(invitationKey(secret)); err != nil {
 		return err
 	}
-	return putRecord(tx, newRecord(node, certificate))
+	return putRecord(tx, newRecord(node, certificate, levels))
 }

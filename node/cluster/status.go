@@ -23,8 +23,10 @@ type Overview struct {
 	Owner  string `json:"owner"`
 	Leader string `json:"leader"`
 	// Quorum reports whether a majority of the voters can be reached, so that commits are possible.
-	Quorum bool         `json:"quorum"`
-	Nodes  []NodeStatus `json:"nodes"`
+	Quorum bool `json:"quorum"`
+	// Level is the level in force; see package level.
+	Level int          `json:"level"`
+	Nodes []NodeStatus `json:"nodes"`
 	// Secrets are the names of secrets whose values differ between nodes.
 	Secrets []string `json:"differentSecrets"`
 	// Vars are the names of variables whose values differ between nodes.
@@ -60,7 +62,7 @@ const statusTime = 2 * time.Second
 func (n *Node) Status(ctx context.Context) (Overview, error) {
 	self := n.state()
 	s := Overview{
-		Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}},
+		Cluster: n.id.Cluster, Node: n.id.Name, Level: n.store.Level(), Nodes: []NodeStatus{{State: self, Connected: true}},
 		Secrets: []string{}, Vars: []string{},
 	}
 	var all []record

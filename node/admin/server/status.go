@@ -14,7 +14,7 @@ import (
 
 func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (admin.Status, error) {
 	health := l.Store.Health()
-	s := admin.Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Vars: []admin.VarStatus{}}
+	s := admin.Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Level: l.Store.Level(), Vars: []admin.VarStatus{}}
 	if who.Schema != nil {
 		s.App = who.Schema.App
 		for _, v := range who.Schema.Vars {
