@@ -37,7 +37,7 @@ var subjects = []subject{
 	{"internal", []string{ // what several subjects use
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
 		"connlimit console filelock idn level settings timezone wasm",
-		"component schedule symbols version",
+		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",
 	}},

@@ -100,16 +100,20 @@ func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 		if err := dropExpired(tx); err != nil {
 			return err
 		}
-		text, err := json.Marshal(invitation{Role: role, Expires: tx.Now().Add(InvitationLife)})
-		if err != nil {
-			return err
-		}
-		return tx.Set(invitationKey(t.Secret), text)
+		return putInvitation(tx, t.Secret, role, tx.Now().Add(InvitationLife))
 	})
 	if err != nil {
 		return secret.Text{}, err
 	}
 	return secret.New(t.text()), nil
+}
+
+func putInvitation(tx *store.Tx, secret []byte, role Role, expires time.Time) error {
+	text, err := json.Marshal(invitation{Role: role, Expires: expires})
+	if err != nil {
+		return err
+	}
+	return tx.Set(invitationKey(secret), text)
 }
 
 // dropExpired deletes invitations that can no longer be used.
