@@ -100,7 +100,7 @@ func levelRaiseCommand(c *program) *cobra.Command {
 			var request admin.RaiseLevel
 			if len(args) == 1 {
 				var err error
-				if request.Level, err = strconv.Atoi(args[0]); err != nil || request.Level < 1 {
+				if request.To, err = strconv.Atoi(args[0]); err != nil || request.To < 1 {
 					return console.Invalid("%q is not a level: runner level show lists them", args[0])
 				}
 			}

@@ -8,7 +8,7 @@ import (
 
 // RaiseLevel asks for a higher level of the data; 0: the newest that a node knows.
 type RaiseLevel struct {
-	Level int `json:"level,omitempty"`
+	To int `json:"to,omitempty"`
 }
 
 // RaisedLevel is the level before, and the one in force.

@@ -107,19 +107,14 @@ func (o LevelOverview) Refuse(to int) error {
 		o.Level, to, strings.Join(reasons, "; "))
 }
 
-// RaiseLevel raises the level of the cluster; 0: to the newest that a node knows. It is refused unless all
-// nodes answer and know it. also runs in the same transaction, unless the level is that already. The
-// returned overview is that before.
-func (n *Node) RaiseLevel(ctx context.Context, to int, also func(tx *store.Tx, to int) error) (o LevelOverview, err error) {
-	if o, err = n.Levels(ctx); err != nil {
-		return o, err
-	}
-	to = cmp.Or(to, o.Target())
-	if to == o.Level {
-		return o, nil
+// RaiseLevel raises the level of the cluster, and returns the one before. It is refused unless all nodes have
+// just answered, as o says, and know it. also runs in the same transaction, unless the cluster has the level.
+func (n *Node) RaiseLevel(ctx context.Context, o LevelOverview, to int, also func(*store.Tx) error) (before int, err error) {
+	if o.Level == to {
+		return to, nil
 	}
 	if err := o.Refuse(to); err != nil {
-		return o, err
+		return o.Level, err
 	}
 	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
 		if err := n.checkSelf(tx); err != nil {
@@ -137,15 +132,15 @@ func (n *Node) RaiseLevel(ctx context.Context, to int, also func(tx *store.Tx, t
 		if err := now.Refuse(to); err != nil {
 			return err
 		}
-		if o.Level, err = tx.RaiseLevel(to); err != nil || o.Level == to {
+		if before, err = tx.RaiseLevel(to); err != nil || before == to {
 			return err
 		}
-		return also(tx, to)
+		return also(tx)
 	})
-	if err == nil && o.Level != to {
-		n.logger.Info("level raised", "from", o.Level, "to", to)
+	if err == nil && before != to {
+		n.logger.Info("level raised", "from", before, "to", to)
 	}
-	return o, err
+	return before, err
 }
 
 // checkLevels refuses a machine that joins, and does not know the level of the cluster.

@@ -1,4 +1,3 @@
-// Package leveltest keeps the forms of what nodes share as they were when their level was released.
 package leveltest
 
 import (

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 
@@ -16,35 +15,37 @@ func (l *Local) showLevel(ctx context.Context, _ keystore.Authority, _ struct{})
 	if l.Cluster != nil {
 		return l.Cluster.Levels(ctx)
 	}
-	return l.levels(), nil
-}
-
-// levels is the overview of a standalone server.
-func (l *Local) levels() cluster.LevelOverview {
-	return cluster.LevelOverview{Level: l.Store.Level(), Nodes: []cluster.NodeLevels{cluster.SelfLevels("")}}
+	return cluster.LevelOverview{Level: l.Store.Level(), Nodes: []cluster.NodeLevels{cluster.SelfLevels("")}}, nil
 }
 
 func (l *Local) raiseLevel(ctx context.Context, who keystore.Authority, args admin.RaiseLevel) (admin.RaisedLevel, error) {
-	record := func(tx *store.Tx, to int) error {
+	o, err := l.showLevel(ctx, who, struct{}{})
+	if err != nil {
+		return admin.RaisedLevel{}, err
+	}
+	to := args.To
+	if to == 0 {
+		to = o.Target()
+	}
+	record := func(tx *store.Tx) error {
 		return audit.Append(tx, audit.Record{
 			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: "level.raise", Target: strconv.Itoa(to),
 			Result: audit.OK, Address: who.Address,
 		})
 	}
 	if l.Cluster != nil {
-		o, err := l.Cluster.RaiseLevel(ctx, args.Level, record)
-		return admin.RaisedLevel{Before: o.Level, Level: cmp.Or(args.Level, o.Target())}, err
+		before, err := l.Cluster.RaiseLevel(ctx, o, to, record)
+		return admin.RaisedLevel{Before: before, Level: to}, err
 	}
-	o := l.levels()
-	to := cmp.Or(args.Level, o.Target())
 	if err := o.Refuse(to); err != nil {
 		return admin.RaisedLevel{}, err
 	}
-	_, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
-		if o.Level, err = tx.RaiseLevel(to); err != nil || o.Level == to {
+	before := o.Level
+	_, err = l.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		if before, err = tx.RaiseLevel(to); err != nil || before == to {
 			return err
 		}
-		return record(tx, to)
+		return record(tx)
 	})
-	return admin.RaisedLevel{Before: o.Level, Level: to}, err
+	return admin.RaisedLevel{Before: before, Level: to}, err
 }
