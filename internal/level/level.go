@@ -42,20 +42,20 @@ func (r Range) String() string {
 }
 
 // Remedy returns nil if a runner that knows r can use data of that level, which the runner with the
-// version by has raised; "" or "devel": it has none. Otherwise the error has the code Conflict, and says what to do.
+// version by has raised; "" or "devel": it has none. Otherwise the error has the code Invalid, and says what to do.
 func (r Range) Remedy(level int, by string) error {
 	r = r.OrFirst()
 	switch {
 	case r.Has(level):
 		return nil
 	case level < r.Oldest:
-		return fault.New(fault.Conflict,
+		return fault.New(fault.Invalid,
 			"the data has level %d, and this runner knows %s: use the release before, which knows both, for runner level raise, and this one then",
 			level, r)
 	case by == "" || by == "devel":
-		return fault.New(fault.Conflict,
+		return fault.New(fault.Invalid,
 			"the data has level %d, and this runner knows %s: install a newer runner", level, r)
 	}
-	return fault.New(fault.Conflict,
+	return fault.New(fault.Invalid,
 		"the data has level %d, and this runner knows %s: install runner %s, which raised the level, or a newer one", level, r, by)
 }

@@ -26,7 +26,7 @@ func TestARunnerCanUseTheLevelsThatItKnows(t *testing.T) {
 		if row.known.Has(row.level) != (row.want == "") || (err == nil) != (row.want == "") {
 			t.Errorf("%v, level %d: has %v, %v", row.known, row.level, row.known.Has(row.level), err)
 		}
-		if err != nil && (!strings.Contains(err.Error(), row.want) || fault.CodeOf(err) != fault.Conflict) {
+		if err != nil && (!strings.Contains(err.Error(), row.want) || fault.CodeOf(err) != fault.Invalid) {
 			t.Errorf("%v, level %d: %v (%s), want %q", row.known, row.level, err, fault.CodeOf(err), row.want)
 		}
 	}

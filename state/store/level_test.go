@@ -82,7 +82,7 @@ func TestTheLevelIsRaisedAtOneEntryOfTheLog(t *testing.T) {
 			t.Errorf("it reads %s", got)
 		}
 		_ = old.Close()
-		if _, err := log.OpenKnowing(store.Options{Dir: dirs[2]}, 100, firstLevel); fault.CodeOf(err) != fault.Conflict {
+		if _, err := log.OpenKnowing(store.Options{Dir: dirs[2]}, 100, firstLevel); fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("opened by a program that does not know the level: %v", err)
 		}
 		again := open(dirs[2], bothLevels)
@@ -142,7 +142,7 @@ func TestADataDirectoryOfAnUnknownLevelIsRefused(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(firstLevel); fault.CodeOf(err) != fault.Conflict || errors.Is(err, store.ErrDamaged) {
+	if _, err := open(firstLevel); fault.CodeOf(err) != fault.Invalid || errors.Is(err, store.ErrDamaged) {
 		t.Errorf("opened by the older program: %v", err)
 	}
 	use(laterLevels, "4")
@@ -151,7 +151,7 @@ func TestADataDirectoryOfAnUnknownLevelIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer restored.Close()
-	if err := restore(t, restored, bytes.NewReader(copied)); fault.CodeOf(err) != fault.Conflict {
+	if err := restore(t, restored, bytes.NewReader(copied)); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("restored by the older program: %v", err)
 	}
 	if h := restored.Health(); h.Applied != 0 || restored.Level() != 1 {
@@ -169,7 +169,7 @@ func TestANewStoreHasTheNewestLevel(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenKnowing(store.Options{Dir: dir}, firstLevel); fault.CodeOf(err) != fault.Conflict {
+	if _, err := store.OpenKnowing(store.Options{Dir: dir}, firstLevel); fault.CodeOf(err) != fault.Invalid {
 		t.Errorf("opened by the older program: %v", err)
 	}
 	again, err := store.OpenKnowing(store.Options{Dir: dir}, bothLevels)

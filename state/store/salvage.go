@@ -142,7 +142,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 	newest := v.newest + 1 // dropPieces writes there
 	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
 	s.applied.set(s.machine.position())
-	if err := s.openLevel(false); fault.CodeOf(err) == fault.Conflict { // else its record is damaged
+	if err := s.openLevel(false); fault.CodeOf(err) == fault.Invalid { // else its record is damaged
 		return nil, err
 	}
 	startSequencer(s, nil, nil)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +14,12 @@ import (
 	"runner.example/tests/harness"
 )
 
-// refused runs a command that is refused with exit status 5, and wants texts in its error.
-func refused(a *harness.App, args []string, texts ...string) {
+// refused runs a command that is refused with an exit status, and wants texts in its error.
+func refused(a *harness.App, status int, args []string, texts ...string) {
 	a.T.Helper()
 	r := a.Run(args...)
-	if r.Status != 5 || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(r.Stderr, text) }) {
-		a.T.Errorf("runner %s: exit status %d, want 5 and %q:\n%s%s", strings.Join(args, " "), r.Status, texts, r.Stdout, r.Stderr)
+	if r.Status != status || slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(r.Stderr, text) }) {
+		a.T.Errorf("runner %s: exit status %d, want %d and %q:\n%s%s", strings.Join(args, " "), r.Status, status, texts, r.Stdout, r.Stderr)
 	}
 }
 
@@ -42,11 +45,11 @@ func TestALevelIsRaisedAfterARollingUpgrade(t *testing.T) {
 		t.Helper()
 		l.roll(func(node int) {
 			if node > 0 { // some are upgraded, and this one does not run
-				refused(nodes[0].App, []string{"level", "raise"}, "the level stays 1, because not all nodes know level 2: ",
+				refused(nodes[0].App, 5, []string{"level", "raise"}, "the level stays 1, because not all nodes know level 2: ",
 					"node "+nodes[node].Name+" does not answer: start it, or remove it with runner cluster leave "+nodes[node].Name)
 			}
 			if node == 1 {
-				refused(nodes[0].App, []string{"level", "raise"}, "node n3 (runner ", " knows level 1: install a newer runner there")
+				refused(nodes[0].App, 5, []string{"level", "raise"}, "node n3 (runner ", " knows level 1: install a newer runner there")
 			}
 			nodes[node].Binary = next
 		})
@@ -80,7 +83,7 @@ func TestALevelIsRaisedAfterARollingUpgrade(t *testing.T) {
 	remedy := "the data has level 2, and this runner knows level 1: install a newer runner"
 	l.terminate(2)
 	nodes[2].Binary = ""
-	refused(nodes[2].App, []string{"serve", "--listen", "127.0.0.1:0"}, remedy)
+	refused(nodes[2].App, 3, []string{"serve", "--listen", "127.0.0.1:0"}, remedy)
 	nodes[2].Binary = next
 	l.start(2)
 	l.writtenSince(l.now(), 2)
@@ -91,7 +94,7 @@ func TestALevelIsRaisedAfterARollingUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	join := []string{"cluster", "join", token, "--name", "n4", "--listen", harness.LoopbackHost() + ":9400"}
-	refused(joins, join, "the cluster has level 2, and the runner of the machine that joins knows level 1: install runner ")
+	refused(joins, 5, join, "the cluster has level 2, and the runner of the machine that joins knows level 1: install runner ")
 	joins.Binary = next
 	joins.Must(join...) // the invitation was not used
 
@@ -99,7 +102,7 @@ func TestALevelIsRaisedAfterARollingUpgrade(t *testing.T) {
 	nodes[0].Must("backup", after)
 	restored := newLedger(t)
 	pepper := nodes[0].Path("data/pepper")
-	refused(restored, []string{"restore", after, "--data", restored.Path("restored"), "--pepper", pepper}, remedy)
+	refused(restored, 3, []string{"restore", after, "--data", restored.Path("restored"), "--pepper", pepper}, remedy)
 	restored.Must("restore", backup, "--data", restored.Path("restored"), "--pepper", pepper)
 
 	nodes[0].Must("cluster", "leave", "n4")
@@ -134,11 +137,57 @@ func TestALevelOfAStandaloneServerIsRaised(t *testing.T) {
 	}
 	use(next)
 	a.Binary = ""
-	refused(a, []string{"serve", "--listen", "127.0.0.1:0"}, "the data has level 2, and this runner knows level 1: install a newer runner")
-	refused(a, []string{"api-keys", "list"}, "the data has level 2, and this runner knows level 1: install a newer runner")
+	refused(a, 3, []string{"serve", "--listen", "127.0.0.1:0"}, "the data has level 2, and this runner knows level 1: install a newer runner")
+	refused(a, 3, []string{"api-keys", "list"}, "the data has level 2, and this runner knows level 1: install a newer runner")
 	a.Binary = next
 	if r := a.Run("level", "raise", "3"); r.Status != 3 || !strings.Contains(r.Stderr, "this runner knows levels 1 to 2, and not level 3") {
 		t.Errorf("raised to an unknown level: %+v", r)
 	}
-	refused(a, []string{"level", "raise", "1"}, "the level is 2 already, and cannot be lowered")
+	refused(a, 5, []string{"level", "raise", "1"}, "the level is 2 already, and cannot be lowered")
+}
+
+var (
+	shellBlock  = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```\n(?:\n *```\n(.*?)^ *```\n)?")
+	versionText = regexp.MustCompile(`v[0-9]+\.[0-9]+\.[0-9]+ |devel `)
+)
+
+// The commands of docs/upgrade.md, with the runner of the next level on the data of the tested one, print what the
+// page says.
+func TestTheUpgradePageRunsAsPrinted(t *testing.T) {
+	a := newLedger(t)
+	a.Key("create", "--scope", "worker", "--name", "k")
+	bin := t.TempDir()
+	if err := os.Symlink(harness.NextLevelBuild(t), filepath.Join(bin, "runner")); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(harness.RepoFile("docs/upgrade.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := shellBlock.FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 4 {
+		t.Fatalf("the page has %d blocks of commands", len(blocks))
+	}
+	words := func(text string) []string { return strings.Fields(versionText.ReplaceAllString(text, "VERSION ")) }
+	for _, block := range blocks {
+		cmd := exec.CommandContext(t.Context(), "bash", "-ec", strings.ReplaceAll(block[2], "/var/lib/runner/data", a.Path("data")))
+		cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", block[2], err, out)
+		}
+		printed := block[3]
+		if strings.Contains(block[2], "runner version") { // with the commit and the machine of the reader
+			if !strings.HasSuffix(printed, ", levels 1 to 2)\n") || !strings.HasSuffix(string(out), ", levels 1 to 2)\n") {
+				t.Errorf("the page prints %s, and the runner %s", printed, out)
+			}
+			continue
+		}
+		if printed != "" && !slices.Equal(words(string(out)), words(printed)) {
+			t.Errorf("%s prints\n%sand on the page\n%s", block[2], out, printed)
+		}
+	}
+	if out := a.Must("version", "--json"); !strings.Contains(out, `"newest": 1`) {
+		t.Errorf("the runner that is tested: %s", out)
+	}
 }
