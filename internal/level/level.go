@@ -9,6 +9,10 @@ import (
 // First is the level of data that names none, and of a runner that does not say what it knows.
 const First = 1
 
+// released is the newest level of this release. A change of what the level covers raises it; see
+// docs/decisions/levels.md.
+const released = 1
+
 // Range is the levels that a runner knows, both included. The zero value is First alone.
 type Range struct {
 	Oldest int `json:"oldest"`

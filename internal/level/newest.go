@@ -2,6 +2,5 @@
 
 package level
 
-// newest is the newest level of this release. A change of what the level covers raises it; see
-// docs/decisions/levels.md.
-const newest = 1
+// newest is the newest level that this program knows.
+const newest = released

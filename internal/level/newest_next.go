@@ -2,5 +2,5 @@
 
 package level
 
-// newest is one above that of the release. The tests build such a runner, and upgrade to it.
-const newest = 2
+// newest is one above the release: the tests build such a runner, and upgrade to it.
+const newest = released + 1

@@ -71,6 +71,9 @@ func TestALevelIsRaisedAfterARollingUpgrade(t *testing.T) {
 		l.writtenSince(raised, i)
 		n.Server.WaitUntil(n.Name+" has the level", func() bool { return levelOn(n) == 2 })
 	}
+	if out := nodes[0].Must("cluster", "status", "--json"); !strings.Contains(out, `"level": 2`) || strings.Count(out, `"newest": 2`) != 3 {
+		t.Errorf("the state of the cluster: %s", out)
+	}
 	audited := false
 	for _, r := range nodes[0].Audit(t) {
 		audited = audited || r["action"] == "level.raise" && r["target"] == "2" && r["node"] == nodes[1].Name

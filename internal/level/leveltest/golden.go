@@ -30,7 +30,7 @@ func Golden(t testing.TB, name, text string) {
 	case err != nil:
 		t.Fatal(err)
 	case text != string(want):
-		t.Errorf("%s: nodes of other releases read and write another form:\n%s\nIf a release has this level, raise newest in internal/level, "+
+		t.Errorf("%s: nodes of other releases read and write another form:\n%s\nIf a release has this level, raise released in internal/level, "+
 			"write the new form from that level on only, and keep this file. If none has, remove the file and run the test twice.",
 			path, difference(string(want), text))
 	}
