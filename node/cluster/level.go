@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/level"
 	"runner.example/internal/version"
+	"runner.example/internal/wait"
 	"runner.example/state/store"
 )
 
@@ -116,6 +118,26 @@ func (n *Node) RaiseLevel(ctx context.Context, o LevelOverview, to int, also fun
 	if err := o.Refuse(to); err != nil {
 		return o.Level, err
 	}
+	for until := clock.Mark().Add(announceWait); ; {
+		before, err = n.tryRaise(ctx, to, also)
+		// A runner that was just replaced has answered, and announces what it knows at any moment.
+		if !errors.Is(err, errNotAnnounced) || clock.Mark().After(until) || wait.For(ctx, pollInterval/4) != nil {
+			break
+		}
+	}
+	if err == nil && before != to {
+		n.logger.Info("level raised", "from", before, "to", to)
+	}
+	return before, err
+}
+
+// announceWait is how long a raise waits until each node has announced what it knows.
+const announceWait = 5 * time.Second
+
+// errNotAnnounced means that the record of a node does not have the level.
+var errNotAnnounced = errors.New("the record of the node has other levels")
+
+func (n *Node) tryRaise(ctx context.Context, to int, also func(*store.Tx) error) (before int, err error) {
 	_, err = n.store.Update(ctx, func(tx *store.Tx) error {
 		if err := n.checkSelf(tx); err != nil {
 			return err
@@ -125,21 +147,17 @@ func (n *Node) RaiseLevel(ctx context.Context, o LevelOverview, to int, also fun
 		if err != nil {
 			return err
 		}
-		now := LevelOverview{Level: o.Level}
 		for _, r := range all {
-			now.Nodes = append(now.Nodes, NodeLevels{Node: r.Name, Levels: r.Levels.OrFirst()})
-		}
-		if err := now.Refuse(to); err != nil {
-			return err
+			if !r.Levels.Has(to) {
+				return fault.Wrap(errNotAnnounced, fault.Conflict,
+					"node %s has announced %s, and not level %d: look at runner level show, and try again", r.Name, r.Levels, to)
+			}
 		}
 		if before, err = tx.RaiseLevel(to); err != nil || before == to {
 			return err
 		}
 		return also(tx)
 	})
-	if err == nil && before != to {
-		n.logger.Info("level raised", "from", before, "to", to)
-	}
 	return before, err
 }
 
