@@ -55,6 +55,7 @@ func statusCommand(c *program) *cobra.Command {
 				{"fingerprint", cmp.Or(s.AdminFingerprint, "-")},
 				{"uptime", (time.Duration(s.Uptime) * time.Second).String()},
 				{"sequence", fmt.Sprint(s.Sequence)},
+				{"level", fmt.Sprint(s.Level)},
 				{"writable", writable},
 				{"not ready", cmp.Or(s.NotReady, "-")},
 				{

@@ -92,6 +92,8 @@ var (
 	OpAcceptClock = commits[none, keystore.ClockChange]("clock.accept", keystore.RoleAdmin)
 
 	OpRecordBackup = plain[backup.Last, backup.Last]("backup.record", keystore.RoleAdmin)
+	OpShowLevel    = plain[none, cluster.LevelOverview]("level.show", keystore.RoleRead)
+	OpRaiseLevel   = commits[RaiseLevel, RaisedLevel]("level.raise", keystore.RoleAdmin)
 
 	OpInviteNode    = commits[InviteNode, Invitation]("cluster.invite", keystore.RoleAdmin)
 	OpClusterStatus = plain[none, cluster.Overview]("cluster.status", keystore.RoleRead)

@@ -25,6 +25,8 @@ type Status struct {
 	Writable bool   `json:"writable"`
 	// NotWritable is the reason why nothing can be stored now, or empty.
 	NotWritable string `json:"notWritable"`
+	// Level is that of the data: the form in which the node writes.
+	Level int `json:"level"`
 	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
 	// Admin is the URL for operators on the network, or empty; AdminFingerprint is the SHA-256 of

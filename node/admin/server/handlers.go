@@ -64,6 +64,8 @@ var handlers = byName(
 	handle(admin.OpShowClock, (*Local).showClock),
 	handle(admin.OpAcceptClock, (*Local).acceptClock),
 	handle(admin.OpRecordBackup, (*Local).recordBackup),
+	handle(admin.OpShowLevel, (*Local).showLevel),
+	handle(admin.OpRaiseLevel, (*Local).raiseLevel),
 	handle(admin.OpInviteNode, (*Local).inviteNode),
 	handle(admin.OpClusterStatus, (*Local).clusterStatus),
 	handle(admin.OpLeaveCluster, (*Local).leaveCluster),

@@ -18,7 +18,7 @@ func (l *Local) status(ctx context.Context, who keystore.Authority, _ struct{}) 
 	v := version.Read()
 	s := admin.Status{
 		PID: os.Getpid(), Version: v.Version, Commit: v.Commit, URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable,
-		Vars: []admin.VarStatus{}, Nodes: []admin.NodeVersion{}, Backup: l.LastBackup(),
+		Level: l.Store.Level(), Vars: []admin.VarStatus{}, Nodes: []admin.NodeVersion{}, Backup: l.LastBackup(),
 	}
 	if who.Schema != nil {
 		s.App = who.Schema.App
