@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/app"
+	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/audit"
@@ -42,6 +43,9 @@ type Sources struct {
 	// all at the same time. Its error names the nodes that cannot load the release, and refuses the
 	// activation. nil: the server is standalone.
 	PreparePeers func(ctx context.Context, id string) error
+	// WithMajority returns a context that ends when no majority of the voters could be reached for a while, with
+	// an operator's error as its cause; nil: the server is standalone.
+	WithMajority func(context.Context) (context.Context, context.CancelFunc)
 }
 
 // Activator activates what a server serves: at its start, at a reload, and when an operator
@@ -56,7 +60,8 @@ type Activator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	from     Sources
-	remote   *remote       // nil: no admin listener
+	remote   *remote // nil: no admin listener
+	expiry   *Expiry
 	swept    chan struct{} // asks for a sweep
 	prepared prepared
 	app      atomic.Pointer[app.App] // with the settings in force; changed during an activation
@@ -73,10 +78,10 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	v := &Activator{
 		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		remote: n.remote, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
+		remote: n.remote, expiry: n.expiry, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
 	}
 	if n.member != nil {
-		v.from.PreparePeers = n.member.PrepareAll
+		v.from.PreparePeers, v.from.WithMajority = n.member.PrepareAll, n.member.WithMajority
 	}
 	v.app.Store(from.App)
 	v.published.Store(&published{})
@@ -223,16 +228,25 @@ func (v *Activator) Check(ctx context.Context, m release.Manifest, sources []dia
 }
 
 // activate makes the bundle of the candidate active. With next.follow another node has changed the store already,
-// and only this runtime changes.
+// and only this runtime changes. Otherwise it ends when no majority of the voters can be reached: others wait
+// for it.
 func (v *Activator) activate(ctx context.Context, next candidate) error {
 	var err error
 	if next.follow {
 		err = v.runtime.Follow(ctx, next.bundle)
 	} else {
+		if v.from.WithMajority != nil {
+			var cancel context.CancelFunc
+			ctx, cancel = v.from.WithMajority(ctx)
+			defer cancel()
+		}
 		err = v.runtime.Activate(ctx, next.bundle, runtime.Activation{
 			Also:        func(tx *store.Tx) (err error) { next.pointer, err = next.movePointer(tx); return err },
 			KeepRemoved: next.keepRemoved,
 		})
+		if cause := context.Cause(ctx); err != nil && cause == cluster.ErrNoMajority {
+			return cause
+		}
 	}
 	if err != nil {
 		return next.bundle.Explain(err)

@@ -29,6 +29,7 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 	logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
 	opt := cluster.StartOptions{
 		Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger,
+		Metrics: metrics,
 	}
 	if member, err = cluster.Start(opt); err != nil {
 		return nil, nil, err
@@ -63,18 +64,18 @@ func (n *Node) Join(v *Activator) error {
 		return nil
 	}
 	return n.member.Serve(n.Local.Store, n.Local.Keys, cluster.Hooks{
-		App:           n.appName,
-		Release:       func() string { return v.published.Load().id },
-		NotReady:      n.notReady,
-		Secrets:       func() map[string]string { return v.published.Load().secrets },
-		Vars:          func() map[string]string { return v.published.Load().vars },
-		Prepare:       v.Prepare,
-		Activate:      v.Activate,
-		OnSkew:        NewSkews(n.Runtime, n.Logger).Measured,
-		OnMembership:  n.Runtime.SetNode,
-		OnBehind:      func() { n.end(ErrBehind) },
-		OnRemoved:     n.end,
-		OnServerEnded: func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
+		App:          n.appName,
+		Release:      func() string { return v.published.Load().id },
+		NotReady:     n.notReady,
+		Secrets:      func() map[string]string { return v.published.Load().secrets },
+		Vars:         func() map[string]string { return v.published.Load().vars },
+		Prepare:      v.Prepare,
+		Activate:     v.Activate,
+		OnSkew:       NewSkews(n.Runtime, n.Logger).Measured,
+		OnMembership: n.Runtime.SetNode,
+		OnServer:     func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
+		OnBehind:     func() { n.end(ErrBehind) },
+		OnUnusable:   n.end,
 	})
 }
 

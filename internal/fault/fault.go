@@ -59,6 +59,7 @@ const (
 	TooLarge    Code = "too_large"
 	Limit       Code = "limit"
 	Unavailable Code = "unavailable"
+	DiskFull    Code = "disk_full" // of operators alone; others see unavailable
 	Deadline    Code = "deadline"
 	Internal    Code = "internal"
 	// NotActivated: a node cannot activate a release or its settings; the active ones stay in force.

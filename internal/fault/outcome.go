@@ -67,6 +67,7 @@ var outcomes = [...]Outcome{
 	{TooLarge, 500, 413, TooLarge, 3, false, "the handler exceeded a size limit"},
 	{Limit, 500, 422, Limit, 3, false, "the handler exceeded a limit of the request"},
 	{Unavailable, 503, 503, Unavailable, 6, false, "the store is unavailable"},
+	{DiskFull, 503, 503, Unavailable, 1, false, "the store is unavailable"},
 	{Deadline, 500, 504, Deadline, 1, false, "an operation of the handler timed out"},
 	{Internal, 500, 500, Internal, 1, false, "internal error: the log has the cause under this requestId"},
 	{NotActivated, 500, 422, Invalid, 3, false, "the node cannot activate the release; the active one is kept"},

@@ -34,6 +34,10 @@ const (
 	appliedWait = 2 * time.Second
 )
 
+// MaxConnections is how many connections a node has with others at the same time: those that it accepts, and
+// those of its etcd server.
+const MaxConnections = maxConns + 64
+
 // listener answers other nodes.
 type listener struct {
 	node      *Node

@@ -71,6 +71,8 @@ type State struct {
 	Release string `json:"release"`
 	// NotReady is why the node does not serve, or empty.
 	NotReady string `json:"notReady"`
+	// NotVoting is why the etcd server of the voter does not count for the majority, or empty.
+	NotVoting string `json:"notVoting,omitempty"`
 	// Secrets are MACs of the values of the app's secrets, by name.
 	Secrets map[string]string `json:"secrets,omitempty"`
 	// Vars are MACs of the values of its variables, by name.

@@ -47,6 +47,7 @@ var handlers = byName(
 	handle(admin.OpGetJob, (*Local).getJob),
 	handle(admin.OpRetryJob, (*Local).retryJob),
 	handle(admin.OpCancelJob, (*Local).cancelJob),
+	handle(admin.OpCancelJobs, (*Local).cancelJobs),
 	handle(admin.OpEnqueueJob, (*Local).enqueueJob),
 	handle(admin.OpListAudit, (*Local).listAudit),
 	handle(admin.OpVerifyAudit, (*Local).verifyAudit),

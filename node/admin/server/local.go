@@ -94,7 +94,10 @@ func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
 }
 
 func (p inProcess) Put(ctx context.Context, f release.File, contents io.Reader) error {
-	return p.put(ctx, f, contents)
+	if err := p.put(ctx, f, contents); err != nil {
+		return explained(err)
+	}
+	return nil
 }
 
 func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
@@ -102,7 +105,10 @@ func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return p.Store.PutBlobs(ctx, blobs)
+	if err := p.Store.PutBlobs(ctx, blobs); err != nil {
+		return explained(err)
+	}
+	return nil
 }
 
 // operator is who asks for an operation.
@@ -146,11 +152,20 @@ func (l *Local) do(ctx context.Context, who operator, name string, args []byte) 
 	return admin.Marshal(result)
 }
 
-// explained returns err as a fault with a detail: operators may see the causes.
+// explained returns err as a fault with a detail: operators may see the causes. Of an error of the store they see
+// the reason that Store.Health has.
 func explained(err error) error {
 	f := fault.Of(err)
-	if f.Detail != "" {
+	switch {
+	case f.Code == fault.DiskFull:
+		return f
+	case store.IsFull(err):
+		return fault.New(fault.DiskFull, "%s", causes(err)).WithHint("make room on that disk; writes are then accepted without a restart")
+	case f.Detail != "" && error(f) != store.ErrUnavailable && error(f) != store.ErrUnknown:
 		return f
 	}
-	return fault.Wrap(err, f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return fault.Wrap(err, f.Code, "%s", causes(err))
 }
+
+// causes returns the text of an error in one line.
+func causes(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

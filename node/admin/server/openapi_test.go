@@ -166,7 +166,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 		"deploy": "blobs.missing blobs.put blobs.putBatch releases.activate releases.add releases.check releases.missing schema.compare",
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup clock.accept clock.show cluster.invite cluster.leave data.delete data.drop data.each data.get data.import data.list data.update " +
-			"functions.call jobs.cancel jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke reload " +
+			"functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke reload " +
 			"sessions.create sessions.list sessions.revoke sessions.revokeAll",
 	}
 	roles := server.RolesOfOperations()

@@ -49,14 +49,12 @@ const (
 	slotWait      = 10 * time.Second
 )
 
-// RemoteOptions configure a RemoteServer. It uses Options.UploadPerHour; the others are for its owner,
-// who listens.
+// RemoteOptions configure a RemoteServer. It uses Options.UploadPerHour, and Options.Certificate, which
+// is required; the others are for its owner, who listens.
 type RemoteOptions struct {
 	Options
 	// Auth checks the platform keys. It is required.
 	Auth *auth.Authenticator
-	// Certificate is what the server shows to clients. It is required.
-	Certificate *tls.Certificate
 	// Logger gets operations that failed; nil: nothing is logged.
 	Logger *slog.Logger
 }

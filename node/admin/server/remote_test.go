@@ -121,7 +121,7 @@ func (n *remoteNode) newKey(role keystore.Role) keystore.PlatformKey {
 
 func (n *remoteNode) client(role keystore.Role) *admin.Client {
 	n.Helper()
-	client, err := admin.DialURL(n.Context(), n.url, n.fingerprint, n.keys[role].Token)
+	client, err := admin.DialURL(n.Context(), n.url, []string{n.fingerprint}, n.keys[role].Token)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -786,7 +786,7 @@ func TestAClientVerifiesTheCertificate(t *testing.T) {
 		colons = append(colons, strings.ToUpper(n.fingerprint[i:i+2]))
 	}
 	for _, good := range []string{n.fingerprint, strings.ToUpper(n.fingerprint), strings.Join(colons, ":")} {
-		client, err := admin.DialURL(ctx, n.url+"/", good, token)
+		client, err := admin.DialURL(ctx, n.url+"/", []string{good}, token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -815,12 +815,16 @@ func TestAClientVerifiesTheCertificate(t *testing.T) {
 		{"127.0.0.1:1", n.fingerprint, fault.Invalid, "is not the URL of a node"},
 		{"https://" + dead.Addr().String(), n.fingerprint, fault.Unavailable, "connect to https://" + dead.Addr().String()},
 	} {
-		_, err := admin.DialURL(ctx, row.url, row.fingerprint, token)
+		var fingerprints []string
+		if row.fingerprint != "" {
+			fingerprints = []string{row.fingerprint}
+		}
+		_, err := admin.DialURL(ctx, row.url, fingerprints, token)
 		if fault.CodeOf(err) != row.code || !strings.Contains(err.Error(), row.text) {
 			t.Errorf("%s with %s: %v", row.url, row.fingerprint, err)
 		}
 	}
-	wrong, err := admin.DialURL(ctx, n.url, n.fingerprint, keystore.NewToken("rnp"))
+	wrong, err := admin.DialURL(ctx, n.url, []string{n.fingerprint}, keystore.NewToken("rnp"))
 	if err != nil {
 		t.Fatal(err)
 	}

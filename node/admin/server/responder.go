@@ -49,8 +49,8 @@ func (s *responder) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // refusal returns the document of an error, which it logs if it is the server's fault.
 func (s *responder) refusal(ctx context.Context, err error) admin.Refusal {
-	f := fault.Of(err)
-	if f.Code == fault.Internal || f.Code == fault.Unavailable {
+	f := fault.Of(explained(err))
+	if f.Code == fault.Internal || f.Code == fault.Unavailable || f.Code == fault.DiskFull {
 		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
 	}
 	return admin.RefusalOf(f)
