@@ -81,6 +81,9 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	defer gcpace.Start()()
 	n := &Node{Logger: logger, exitNow: exitNow}
 	defer n.shutdownDone()
+	if _, err := reserveFiles(a.Config, false, 0); err != nil {
+		return err // the store would not open
+	}
 	metricsURL := ""
 	if address := a.Config.Telemetry.MetricsListen; address != "" {
 		opt.Metrics = telemetry.NewMetrics()
@@ -106,6 +109,9 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		}
 	}()
 	if err := WaitChecked(ctx, st); err != nil {
+		return err
+	}
+	if opt.Front.ReservedFiles, err = reserveFiles(a.Config, member != nil, openFiles()); err != nil {
 		return err
 	}
 	keyOptions := a.KeystoreOptions()

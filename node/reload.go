@@ -64,8 +64,8 @@ func (v *Activator) Reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err != nil {
 		for _, part := range console.Parts(err) {
 			if p, ok := errors.AsType[*console.Problems](part); ok {
-				for _, d := range p.List.Sorted() {
-					v.logger.Error("reload failed", "diagnostic", d.String())
+				for _, line := range p.Excerpt().Lines() {
+					v.logger.Error("reload failed", "diagnostic", line)
 				}
 			}
 		}

@@ -54,7 +54,8 @@ func DialURL(ctx context.Context, address string, fingerprints []string, token s
 		transport: &http.Transport{
 			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) },
 			// As on the socket: an operation is sent at most once.
-			DisableKeepAlives: true,
+			DisableKeepAlives:     true,
+			ExpectContinueTimeout: continueTime,
 		},
 		base: d.url + RemotePath, token: token,
 	}), nil
@@ -81,7 +82,7 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 		config.InsecureSkipVerify = true // checkFingerprint verifies the certificate
 		config.VerifyConnection = d.checkFingerprint
 	}
-	encrypted := tls.Client(conn, config)
+	encrypted := tls.Client(answeredConn{conn}, config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, d.explain(err)

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"time"
 
+	"runner.example/internal/netaddr"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 )
@@ -73,6 +72,10 @@ type Options struct {
 	MaxConns      int `toml:"front.max_connections" default:"10000" min:"1"`
 	MaxConnsPerIP int `toml:"front.max_connections_per_ip"`
 
+	// ReservedFiles is how many open files connections must leave to the rest of the process; 0: 256, or half
+	// of what the process may open.
+	ReservedFiles int
+
 	// Logger gets events of connections, panics, and the causes of refusals. It must
 	// redact, because causes may quote requests.
 	Logger *slog.Logger
@@ -111,16 +114,7 @@ func (o *Options) CheckSetting(key, value string) error {
 }
 
 // CheckListen returns an error if s is not host:port.
-func CheckListen(s string) error {
-	_, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:8080", s)
-	}
-	return nil
-}
+func CheckListen(s string) error { return netaddr.CheckListen(s, "127.0.0.1:8080") }
 
 // Validate reports every invalid value under the name of its key.
 func (o Options) Validate() error {
@@ -155,8 +149,7 @@ func (o Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// reservedFiles are file descriptors that connections cannot use: the store, the modules
-// and the admin socket need some.
+// reservedFiles is ReservedFiles without an owner that knows how many it needs.
 const reservedFiles = 256
 
 // withinFiles lowers MaxConns to what the process's limit of open files allows.
@@ -165,7 +158,8 @@ func (o Options) withinFiles() Options {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return o
 	}
-	room := files.Cur - min(reservedFiles, files.Cur/2)
+	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files.Cur/2))
+	room := max(files.Cur, reserved+1) - reserved
 	if uint64(o.MaxConns) <= room {
 		return o
 	}

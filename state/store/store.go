@@ -548,11 +548,18 @@ type Health struct {
 	// Staleness is how far reads may lag behind: all that any node had acknowledged so long ago
 	// can be read. It is 0 on a single node, and the longest Duration until it is known.
 	Staleness time.Duration
-	Writable  bool   // whether commits are possible
-	Reason    error  // why they are not, or what cannot be read; else nil
-	Waiting   int    // queued commits
-	Snapshots uint64 // snapshots taken since Open
+	// Silence is how long the log that nodes share has not answered: it cannot while no majority of its servers
+	// can be reached. It is 0 on a single node, and the longest Duration if the log has never answered.
+	Silence     time.Duration
+	Writable    bool   // whether commits are possible now
+	NotWritable error  // why they are not; else nil
+	Reason      error  // why this store cannot write, or what it cannot read; nil during a silence of the log
+	Waiting     int    // queued commits
+	Snapshots   uint64 // snapshots taken since Open
 }
+
+// Silent reports whether the log that nodes share does not answer: no majority of its servers can be reached.
+func (h Health) Silent() bool { return silent(h.Silence) != nil }
 
 // Health returns the state of the store; it never waits.
 func (s *Store) Health() Health {
@@ -562,7 +569,7 @@ func (s *Store) Health() Health {
 		Snapshots: s.snapshots.count(),
 	}
 	if f := s.sequencer.fresh; f != nil {
-		h.Staleness = f.lag.Of(s.applied.revision.Load())
+		h.Staleness, h.Silence = f.lag.Of(s.applied.revision.Load()), f.silence()
 	}
 	if err := s.space.Reason(); err != nil {
 		h.Reason = unavailable(err)
@@ -573,8 +580,11 @@ func (s *Store) Health() Health {
 	if s.isClosed() {
 		h.Reason = errClosed
 	}
-	h.Writable = h.Reason == nil
-	if cause := s.damage.Load(); cause != nil && h.Writable {
+	if h.NotWritable = h.Reason; h.Reason == nil {
+		h.NotWritable = silent(h.Silence)
+	}
+	h.Writable = h.NotWritable == nil
+	if cause := s.damage.Load(); cause != nil && h.Reason == nil {
 		h.Reason = unavailable(*cause)
 	}
 	return h

@@ -24,6 +24,14 @@ type Options struct {
 	UploadPerHour int64 `toml:"admin.upload_per_hour" unit:"size" default:"1gb" min:"32mb" max:"1024gb"`
 }
 
+// MaxConnections returns how many connections the admin listener has at the same time; 0: it is closed.
+func (o *Options) MaxConnections() int {
+	if o.Listen == "" {
+		return 0
+	}
+	return maxRemoteConns
+}
+
 // CheckSetting checks the address to listen on.
 func (o *Options) CheckSetting(key, value string) error {
 	if key == "admin.listen" && value != "" {

@@ -170,9 +170,13 @@ func (n *remoteNode) do(web *http.Client, method, path string, body io.Reader, h
 		n.Fatal(err)
 	}
 	a := answer{status: got.StatusCode, header: got.Header, body: string(text)}
-	var refusal struct{ Code, Detail string }
+	var refusal struct {
+		Type, Title, Code, Detail string
+		Status                    int
+	}
 	if got.StatusCode >= 400 {
-		if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" || refusal.Detail == "" {
+		if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" || refusal.Detail == "" || refusal.Status != got.StatusCode ||
+			refusal.Type != "about:blank" || refusal.Title != http.StatusText(got.StatusCode) || got.Header.Get("Content-Type") != "application/problem+json" {
 			n.Errorf("%s %s: %d %s", method, path, got.StatusCode, text)
 		}
 		a.code = refusal.Code
@@ -392,13 +396,13 @@ func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
 	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=apiKeys.list result=insufficient_role keyId=`+n.keys[keystore.RoleRead].ID) {
 		t.Error(text)
 	}
-	// A release that does not fit the node is refused in a result.
+	// A release that does not fit the node is refused.
 	const problem = "the schema is invalid: 1 error"
 	n.local.Activate = func(context.Context, release.Activation) error { return &console.Problems{What: problem} }
 	if err := there.ActivateRelease(ctx, admin.ActivateRelease{ID: "rel_" + strings.Repeat("a", 26)}); err == nil || !strings.Contains(err.Error(), problem) {
 		t.Error(err)
 	}
-	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=releases.activate result=invalid keyId=`+e.Actor.ID) {
+	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=releases.activate result=not_activated keyId=`+e.Actor.ID) {
 		t.Error(text)
 	}
 	// Its use is recorded.
@@ -610,7 +614,7 @@ func TestBatchesAreCheckedAndLimited(t *testing.T) {
 	if err := there.PutBatch(ctx, batchOf(many...)); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := n.client(keystore.RoleRead).MissingBlobs(ctx, asked); err != nil || len(missing) != 0 {
+	if missing, err := there.MissingBlobs(ctx, asked); err != nil || len(missing) != 0 {
 		t.Errorf("%d are missing, %v", len(missing), err)
 	}
 	auth := bearer(n.keys[keystore.RoleDeploy].Token)
