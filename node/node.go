@@ -36,8 +36,8 @@ type Node struct {
 	Runtime  *runtime.Runtime
 	Local    *server.Local
 	Logger   *slog.Logger
+	Expiry   *Expiry       // of the certificates
 	remote   *remote       // nil: no admin listener
-	expiry   *Expiry       // of the certificates
 	member   *cluster.Node // nil: the server is standalone
 	ended    chan error    // why the server must end by itself
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
@@ -155,8 +155,8 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime, n.member, n.ended = ln, rt, member, make(chan error, 1)
-	n.expiry = NewExpiry(logger, clock.System, opt.Metrics)
-	n.expiry.Set(frontListener, opt.Front.Certificate)
+	n.Expiry = NewExpiry(logger, clock.System, opt.Metrics)
+	n.Expiry.Set(frontListener, opt.Front.Certificate)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
