@@ -34,8 +34,8 @@ func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 		if err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("key check failed", "cause", err)
 		}
-		for _, d := range orphaned {
-			r.opt.Logger.Warn("schema warning", "diagnostic", d.String())
+		for _, line := range orphaned.Excerpt().Lines() {
+			r.opt.Logger.Warn("schema warning", "diagnostic", line)
 		}
 		if err := a.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("index build failed; queries fall back to scans", "cause", err)

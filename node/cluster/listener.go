@@ -81,13 +81,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		f := fault.Of(err)
-		detail := f.Detail
-		if detail == "" {
-			detail = err.Error()
-		}
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		answer = errorAnswer{f.Code, detail}
+		answer = errorAnswerOf(err)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the other node may have closed the connection
 }

@@ -29,7 +29,7 @@ func read(t *testing.T, text string, environ ...string) (*config.Config, string)
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := diag.Print(&out, nil, found); err != nil {
+	if err := diag.Print(&out, nil, found.Excerpt()); err != nil {
 		t.Fatal(err)
 	}
 	return c, out.String()
@@ -66,9 +66,13 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"list", "[front]\nhosts = \"a\"\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, such as ["a", "b"], found a string`},
 		{"item", "[front]\nhosts = [1]\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1`},
 		{"items", "[front]\nhosts = [\"a/b\", 1, \"ok\", \"c/d\"]\n",
-			"runner.toml:2:9: error: [front] hosts: \"a/b\" is not a host name: write it as in the Host header, such as api.example.com\n" +
-				"runner.toml:2:9: error: [front] hosts: \"c/d\" is not a host name: write it as in the Host header, such as api.example.com\n" +
+			"runner.toml:2:9: error: [front] hosts: \"a/b\" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label\n" +
+				"runner.toml:2:9: error: [front] hosts: \"c/d\" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label\n" +
 				"runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1"},
+		{"pattern of all hosts", "[front]\nhosts = [\"*.example.com\", \"*\"]\n",
+			`runner.toml:2:9: error: [front] hosts: "*" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label`},
+		{"pattern inside a host", "[front]\nhosts = [\"a.*.example.com\"]\n",
+			`runner.toml:2:9: error: [front] hosts: "a.*.example.com" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label`},
 		{"empty folder", "[store]\ndir = \"\"\n", `runner.toml:2:7: error: [store] dir: it must not be empty`},
 		{"network", "[front]\ntrusted_proxies = [\"10.0.0.0/33\"]\n", `runner.toml:2:19: error: [front] trusted_proxies: "10.0.0.0/33" is not a network: write it as 10.0.0.0/8, or a single address`},
 		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080, with a port of at most 65535`},

@@ -22,8 +22,9 @@ type Options struct {
 	// --listen.
 	Listen string `toml:"front.listen" default:"127.0.0.1:8080"`
 	// Hosts are the accepted values of the Host header, such as ["api.example.com"] for
-	// every port, or ["api.example.com:8443"] for one port. Upper and lower case are
-	// equal. Empty: all.
+	// every port, or ["api.example.com:8443"] for one port. "*.example.com" accepts every name
+	// with one more label: api.example.com, but not a.b.example.com and not example.com. Upper
+	// and lower case are equal. Health checks are answered for every host. Empty: all.
 	Hosts []string `toml:"front.hosts" reload:"true"`
 	// TrustedProxies are the networks whose X-Forwarded-For and X-Forwarded-Proto are used, such
 	// as ["10.0.0.0/8"].
@@ -82,6 +83,10 @@ type Options struct {
 	// Metrics counts refusals; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 
+	// AnyHost is a path. Requests for it, and for paths below it, are served whatever their Host is.
+	// Empty: there is none.
+	AnyHost string
+
 	// BeforeRefusal may add headers to the answer of a request that New's handle does not
 	// see although its head could be read: its query is invalid. May be nil.
 	BeforeRefusal func(*Exchange)
@@ -101,8 +106,8 @@ func (o *Options) CheckSetting(key, value string) error {
 	case "front.listen":
 		return CheckListen(value)
 	case "front.hosts":
-		if !ValidHost([]byte(value)) {
-			return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com", value)
+		if !validHosts(value) {
+			return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label", value)
 		}
 	}
 	return nil
@@ -134,7 +139,7 @@ func (o Options) Validate() error {
 	positive("write_timeout", o.WriteTimeout)
 	positive("idle_timeout", o.IdleTimeout)
 	for _, h := range o.Hosts {
-		if !ValidHost([]byte(h)) {
+		if !validHosts(h) {
 			all = append(all, fmt.Errorf("hosts has %q, which is not a host name", h))
 		}
 	}
