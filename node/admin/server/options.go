@@ -1,6 +1,11 @@
 package server
 
-import "runner.example/runtime/front"
+import (
+	"fmt"
+	"path/filepath"
+
+	"runner.example/runtime/front"
+)
 
 // Options are the settings (package settings) of the admin listener.
 type Options struct {
@@ -13,13 +18,19 @@ type Options struct {
 	TLSCert string `toml:"admin.tls_cert" reload:"true"`
 	// TLSKey is the path of the private key of TLSCert, in PEM form.
 	TLSKey string `toml:"admin.tls_key" reload:"true"`
+	// Socket is the absolute path of the admin socket, such as /run/runner/admin.sock. Then runner.sock in the
+	// data directory is a link to it, by which commands find it. Empty: the socket is in the data directory.
+	Socket string `toml:"admin.socket"`
 	// UploadPerHour is how many bytes uploads of releases may store at once, and as much again
 	// in each hour.
 	UploadPerHour int64 `toml:"admin.upload_per_hour" unit:"size" default:"1gb" min:"32mb" max:"1024gb"`
 }
 
-// CheckSetting checks the address to listen on.
+// CheckSetting checks the address to listen on, and the path of the socket.
 func (o *Options) CheckSetting(key, value string) error {
+	if key == "admin.socket" && value != "" && (!filepath.IsAbs(value) || filepath.Clean(value) != value) {
+		return fmt.Errorf("%q is not an absolute path of a file, such as /run/runner/admin.sock", value)
+	}
 	if key == "admin.listen" && value != "" {
 		return front.CheckListen(value)
 	}
