@@ -42,7 +42,7 @@ type metrics struct {
 	duration            telemetry.Histograms
 	unmatched           routeMetrics // of requests without a route
 	shown               shownRoutes
-	duplicates          telemetry.Counters   // deliveries of webhooks, by route
+	repeated            telemetry.Counters   // webhook deliveries that were handled before, by route
 	jobRuns             telemetry.Counters   // by job and outcome
 	jobDuration         telemetry.Histograms // by job
 }
@@ -54,13 +54,13 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 			telemetry.Times(), "route", "class"),
 		cpu:  m.Counters("handler_seconds_total", "Time in which handlers computed.", "route", "class"),
 		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
+		repeated: m.Counters("deliveries_repeated_total",
+			"Webhook deliveries that were handled before, and answered without a run.", "route"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
 			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
 			telemetry.Buckets(1e-3, 4, 10), "job_name"), // to 4 minutes
 	}
-	all.duplicates = m.Counters("webhook_duplicates_total",
-		"Deliveries of webhooks that were handled before, and were answered without the handler, by route.", "route")
 	all.unmatched.name = unmatchedRoute
 	all.shown.names = map[string]bool{unmatchedRoute: true}
 	return all
@@ -105,15 +105,6 @@ func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
 	if spent := s.call.Spent; spent.Time > 0 {
 		c.cpu.Add(spent.Time.Seconds())
 		c.fuel.Add(float64(spent.Fuel))
-	}
-}
-
-// measureDuplicate counts a delivery of a webhook that was handled before.
-func (r *Runtime) measureDuplicate(rt *route) {
-	r.metrics.shown.mu.Lock()
-	defer r.metrics.shown.mu.Unlock()
-	if r.metrics.shown.names[rt.id] {
-		r.metrics.duplicates.With(rt.id).Inc()
 	}
 }
 

@@ -95,8 +95,7 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		}
 	case errWritesDiscarded:
 	case errDuplicateDelivery:
-		r.measureDuplicate(rt)
-		r.opt.Logger.Debug("webhook delivery ignored: it was handled before", s.input.request.LogID(), "route", rt.Path)
+		r.noteRepeated(rt, &s.input)
 		s.call.Response = noContent
 	default:
 		return err

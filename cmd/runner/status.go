@@ -42,7 +42,7 @@ func statusCommand(c *program) *cobra.Command {
 			}
 			writable := "yes"
 			if !s.Writable {
-				writable = "no"
+				writable = "no: " + s.NotWritable
 			}
 			rows := [][2]string{
 				{"version", s.Version + " (commit " + s.Commit + ")"},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -81,6 +80,23 @@ type ActivateRelease struct {
 	ID string `json:"id"`
 	// Expected is the id of the release that must still be active, empty for none; nil: any.
 	Expected *string `json:"expected,omitempty"`
+	Allowed
+}
+
+// Allowed are activations that are refused unless an operator allows them.
+type Allowed struct {
+	// ReplaceApp: the active release may be one of another app.
+	ReplaceApp bool `json:"replaceApp,omitempty"`
+	// AllowEmpty: the schema may declare nothing that can be served or stored.
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+}
+
+// CheckRelease is a release to check, which the node need not have.
+type CheckRelease struct {
+	release.Manifest
+	// Sources are the schema files of the manifest.
+	Sources []diag.Source `json:"sources"`
+	Allowed
 }
 
 // Releases returns the stored releases and the pointer.
@@ -143,11 +159,19 @@ func (c *Client) AddRelease(ctx context.Context, request AddRelease) (release.Re
 	return ask(ctx, c, OpAddRelease, request)
 }
 
-// ActivateRelease activates a stored release. The error is a *console.Problems if the release
-// does not fit the node; then the active one is kept.
+// CheckRelease returns what an activation of the release would do, and warn about, given the node's settings, secrets,
+// rows and keys. The error is what ActivateRelease would return, as far as it does not depend on the modules: the node
+// may lack them. If the release is older than the active one, the rows are not compared. It changes nothing.
+func (c *Client) CheckRelease(ctx context.Context, request CheckRelease) (Comparison, error) {
+	return ask(ctx, c, OpCheckRelease, request)
+}
+
+// ActivateRelease activates a stored release. The error is a fault with the code NotActivated if the node cannot
+// serve the release, or Conflict if another release is active than expected, or one of another app. Then the active one
+// is kept.
 func (c *Client) ActivateRelease(ctx context.Context, request ActivateRelease) error {
-	answer, err := ask(ctx, c, OpActivateRelease, request)
-	return errors.Join(err, answer.Err())
+	_, err := ask(ctx, c, OpActivateRelease, request)
+	return err
 }
 
 // PutFile sends the contents of a file to the node.
@@ -162,7 +186,6 @@ func (p *peer) Put(ctx context.Context, f release.File, contents io.Reader) erro
 		return err
 	}
 	request.ContentLength = f.Size
-	request.Header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 	return p.upload(request, f.Name)
 }
 
@@ -180,8 +203,10 @@ func (p *peer) PutBatch(ctx context.Context, body []byte) error {
 	return p.upload(request, "files")
 }
 
-// upload sends a request with contents; what names them.
+// upload sends a request with contents; what names them. They are sent once the server has asked for them: one that
+// refuses them has answered before.
 func (p *peer) upload(request *http.Request, what string) error {
+	request.Header.Set("Expect", "100-continue")
 	answer, err := p.transport.RoundTrip(request)
 	if err != nil {
 		if ctx := request.Context(); ctx.Err() != nil {

@@ -1,12 +1,13 @@
 package app
 
 import (
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 )
 
 // PrepareServer completes the configuration for a server: listen replaces the setting if it is
-// not empty, the certificate is read, and memory limits that are not set are lowered so that
+// not empty, the certificates are read, and memory limits that are not set are lowered so that
 // they fit into limit bytes. It adds errors to Problems, with file as their place. It returns
 // how many of these bytes the Go heap may take, or 0 if there are errors.
 func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
@@ -15,17 +16,14 @@ func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
 	if listen != "" {
 		front.Listen = listen
 	}
-	var err error
-	if front.Certificate, err = a.Certificate(); err != nil {
+	for _, err := range a.readCertificates(clock.System()) {
 		a.Problems.Errorf("", place, "%s", err)
 	}
 	if bad {
 		return 0 // settings with an error have their defaults
 	}
-	if _, err = a.AdminCertificate(); err != nil {
-		a.Problems.Errorf("", place, "%s", err)
-	}
-	if heap, err = a.Config.FitMemory(limit); err != nil {
+	heap, err := a.Config.FitMemory(limit)
+	if err != nil {
 		a.Problems.Errorf("", place, "%s", err)
 	}
 	return heap

@@ -64,7 +64,15 @@ var panels = []panel{
 	p("Runs of jobs per second", "short", "sum by (job_name, outcome) (rate(runner_job_runs_total[1m]))", "{{job_name}}, {{outcome}}"),
 	p("Time of jobs", "s", "histogram_quantile(0.99, sum by (le, job_name) (rate(runner_job_duration_seconds_bucket[1m])))", "{{job_name}}"),
 	p("Tried again", "short", "sum (rate(runner_job_claim_conflicts_total[1m]))", "claims of jobs",
-		"sum by (route) (rate(runner_webhook_duplicates_total[1m]))", "deliveries to {{route}}"),
+		"sum by (route) (rate(runner_deliveries_repeated_total[1m]))", "deliveries to {{route}}"),
+	p("Quorum, and voters that may fail", "short", "runner_cluster_quorum", "{{instance}} quorum", "runner_cluster_may_fail", "{{instance}} may fail"),
+	p("Nodes of the cluster", "short", "max by (role) (runner_cluster_members)", "{{role}}"),
+	p("Leader and owner", "short", "max by (node) (runner_cluster_leader)", "{{node}} leader", "max by (node) (runner_cluster_owner)", "{{node}} owner"),
+	p("Connections between nodes", "short", "runner_cluster_connected", "{{instance}} to {{node}}"),
+	p("Time since a node has answered", "s", "runner_cluster_seen_seconds", "{{instance}} to {{node}}"),
+	p("Staleness of nodes", "s", "max by (node) (runner_cluster_staleness_seconds)", "{{node}}"),
+	p("Lag of nodes", "short", "max by (node) (runner_cluster_lag_commits)", "{{node}}"),
+	p("Time until certificates expire", "s", "runner_certificate_expiry_seconds", "{{instance}} {{listener}}"),
 }
 
 // Board returns the dashboard for Grafana. Every metric is in it.

@@ -31,6 +31,23 @@ var Rules = []Rule{
 		"{{ $labels.instance }} is not ready", "GET /_health/ready and runner status say why",
 	},
 	{
+		"RunnerNoQuorum", `runner_cluster_quorum == 0`, "30s", "critical",
+		"{{ $labels.instance }} reaches no majority of the voters: nothing can be stored", "runner cluster status says which nodes answer",
+	},
+	{
+		"RunnerNodeStale", `max by (job, node) (runner_cluster_staleness_seconds) > 10`, "1m", "warning",
+		"the node {{ $labels.node }} has not had all commits for a while", "look at that node and at its connection",
+	},
+	{
+		"RunnerNodeLags", `max by (job, node) (runner_cluster_lag_commits) > 1000`, "2m", "warning",
+		"the node {{ $labels.node }} lacks {{ $value }} commits", "look at the load and the disk of that node",
+	},
+	{
+		"RunnerCertificateExpires", `runner_certificate_expiry_seconds < 14 * 86400`, "0m", "warning",
+		"the certificate of {{ $labels.instance }} ({{ $labels.listener }}) expires in {{ $value | humanizeDuration }}",
+		"renew it, and run runner reload",
+	},
+	{
 		"RunnerReadOnly", `runner_store_writable == 0`, "1m", "critical",
 		"{{ $labels.instance }} accepts no writes", "runner status and the log say why: a full disk, a damaged store, or no majority",
 	},

@@ -18,7 +18,8 @@ import (
 
 // Remote are the flags of a command that may run on a node on the network.
 type Remote struct {
-	url, fingerprint, keyFile string
+	url, keyFile string
+	fingerprints []string
 	// SendsApp: the command sends the app directory that --app names to the node.
 	SendsApp bool
 }
@@ -28,8 +29,8 @@ func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&r.url, "to", "",
 		"URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
-	flags.StringVar(&r.fingerprint, "fingerprint", "",
-		"SHA-256 of the certificate of that node (default: this machine must trust the certificate)")
+	flags.StringSliceVar(&r.fingerprints, "fingerprint", nil,
+		"SHA-256 of the certificate of that node; given twice, of its next one too (default: this machine must trust the certificate)")
 	flags.StringVar(&r.keyFile, "key-file", "", "file with the token of a platform key for that node")
 	CompleteFlag(cmd, "key-file", AnyFile)
 }
@@ -59,7 +60,7 @@ func (c *CLI) DialRemote(cmd *cobra.Command, r Remote) (*admin.Client, error) {
 // dial returns a client of the node that the flags name; nil if they name none.
 func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	switch changed := cmd.Flags().Changed; {
-	case r.url == "" && (r.fingerprint != "" || r.keyFile != ""):
+	case r.url == "" && (len(r.fingerprints) > 0 || r.keyFile != ""):
 		return nil, console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
 	case r.url == "":
 		return nil, nil
@@ -75,7 +76,7 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := admin.DialURL(cmd.Context(), r.url, r.fingerprint, token)
+	client, err := admin.DialURL(cmd.Context(), r.url, r.fingerprints, token)
 	if fault.CodeOf(err) == fault.Unavailable {
 		return nil, &console.Failure{
 			Status: console.StatusUnreachable, Err: err,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"fmt"
 	"path/filepath"
 
@@ -21,9 +22,19 @@ type Options struct {
 	// Socket is the absolute path of the admin socket, such as /run/runner/admin.sock. Then runner.sock in the
 	// data directory is a link to it, by which commands find it. Empty: the socket is in the data directory.
 	Socket string `toml:"admin.socket"`
+	// Certificate is what TLSCert and TLSKey contain; nil: neither is set.
+	Certificate *tls.Certificate
 	// UploadPerHour is how many bytes uploads of releases may store at once, and as much again
 	// in each hour.
 	UploadPerHour int64 `toml:"admin.upload_per_hour" unit:"size" default:"1gb" min:"32mb" max:"1024gb"`
+}
+
+// MaxConnections returns how many connections the admin listener has at the same time; 0: it is closed.
+func (o *Options) MaxConnections() int {
+	if o.Listen == "" {
+		return 0
+	}
+	return maxRemoteConns
 }
 
 // CheckSetting checks the address to listen on, and the path of the socket.
