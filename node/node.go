@@ -187,7 +187,7 @@ type Hooks struct {
 
 // Serve serves clients, and operators on the admin socket and the admin listener, until a signal.
 func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
-	socket, err := server.Listen(a.Data)
+	socket, err := server.Listen(a.Data, a.Config.Admin.Socket)
 	if err != nil {
 		return err
 	}

@@ -62,8 +62,6 @@ type Queue struct {
 	opt   Options
 	stop  []func() // of following
 	wake  chan struct{}
-	// conflicts counts claims that were tried again because of a conflict.
-	conflicts telemetry.Counter
 
 	mu sync.Mutex
 	applied
@@ -79,6 +77,7 @@ type Queue struct {
 	unknown   []*group                                                    // of jobs that the schema does not declare
 	slots     slots
 	waiting   counter
+	conflicts telemetry.Counter
 }
 
 // Open returns the queue of a store. Claim claims nothing before SetSchema.
@@ -398,8 +397,8 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			}
 			if !failed {
 				q.opt.Logger.Error("jobs not claimed; trying again", "cause", err)
-				failed = true
 			}
+			failed = true
 			q.sleep(ctx, afterFailure)
 			continue
 		}

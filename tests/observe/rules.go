@@ -31,21 +31,29 @@ var Rules = []Rule{
 		"{{ $labels.instance }} is not ready", "GET /_health/ready and runner status say why",
 	},
 	{
+		"RunnerNoQuorum", `runner_cluster_quorum == 0`, "30s", "critical",
+		"{{ $labels.instance }} reaches no majority of the voters: nothing can be stored", "runner cluster status says which nodes answer",
+	},
+	{
+		"RunnerNodeStale", `max by (job, node) (runner_cluster_staleness_seconds) > 10`, "1m", "warning",
+		"the node {{ $labels.node }} has not had all commits for a while", "look at that node and at its connection",
+	},
+	{
+		"RunnerNodeLags", `max by (job, node) (runner_cluster_lag_commits) > 1000`, "2m", "warning",
+		"the node {{ $labels.node }} lacks {{ $value }} commits", "look at the load and the disk of that node",
+	},
+	{
+		"RunnerCertificateExpires", `runner_certificate_expiry_seconds < 14 * 86400`, "0m", "warning",
+		"the certificate of {{ $labels.instance }} ({{ $labels.listener }}) expires in {{ $value | humanizeDuration }}",
+		"renew it, and run runner reload",
+	},
+	{
 		"RunnerReadOnly", `runner_store_writable == 0`, "1m", "critical",
 		"{{ $labels.instance }} accepts no writes", "runner status and the log say why: a full disk, a damaged store, or no majority",
 	},
 	{
-		"RunnerNoQuorum", `runner_cluster_quorum == 0`, "10s", "critical",
-		"{{ $labels.instance }} reaches no majority of the voters: nothing can be stored",
-		"runner cluster status names the voters that do not answer; start them",
-	},
-	{
 		"RunnerNoSpareVoter", `runner_cluster_may_fail == 0 and runner_cluster_quorum == 1 and ignoring (role) runner_cluster_members{role="voter"} > 2`, "5m", "warning",
 		"no other voter of {{ $labels.instance }} may fail", "runner cluster status names the voter that is missing",
-	},
-	{
-		"RunnerLag", `max by (node) (runner_cluster_lag_commits) > 10000`, "5m", "warning",
-		"{{ $labels.node }} lacks {{ $value }} commits", "look at the network, the disk and the log of the node",
 	},
 	{
 		"RunnerRestarts", `changes(process_start_time_seconds{job="` + Job + `"}[15m]) > 3`, "0m", "warning",
@@ -84,11 +92,6 @@ var Rules = []Rule{
 	{
 		"RunnerDiskFull", `runner_disk_bytes{kind="free"} < 256 * 1024 * 1024`, "1m", "critical",
 		"{{ $value | humanize1024 }}B of the disk of {{ $labels.instance }} are free: writes are refused soon", "make space now",
-	},
-	{
-		"RunnerCertificateExpires", `runner_certificate_expiry_seconds < 14 * 86400`, "10m", "warning",
-		"the certificate of {{ $labels.listener }} of {{ $labels.instance }} expires in {{ $value | humanizeDuration }}",
-		"replace the files, and run runner reload",
 	},
 	{
 		"RunnerBackupStale", `time() - max by (job) (runner_backup_last_success_timestamp_seconds) > 26 * 3600`, "10m", "warning",
