@@ -24,8 +24,9 @@ import (
 )
 
 const backupHelp = `Write a backup of the data to a file: rows, jobs, keys, sessions, releases and the audit, as of
-one commit. A running server writes it and continues to serve; without a server, the
-command opens the store. The command has a low priority (nice 15): on a busy machine the
+one commit. A running server sends it and continues to serve; without a server, the
+command opens the store. With --to, the node on the network sends it, to a key with the role
+admin; the file is written on this machine. The command has a low priority (nice 15): on a busy machine the
 backup takes longer, and requests are served as before. The file appears complete or not at
 all, with mode 0600. "-" writes to stdout.
 
@@ -35,6 +36,7 @@ With --check, read a whole backup instead, and describe it. Exit status 3: the b
 damaged or incomplete.`
 
 func backupCommand(c *program) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var check, force bool
 	cmd := &cobra.Command{
 		Use:   "backup <file>",
@@ -42,6 +44,7 @@ func backupCommand(c *program) *cobra.Command {
 		Long:  backupHelp,
 		Example: `  runner backup orders.backup
   runner backup - | ssh vault 'cat > orders.backup'
+  runner backup edge-1.backup --to https://edge-1.example.com:9443 --key-file admin.key
   runner backup --check orders.backup`,
 		Args: cli.Exactly(1, "a file, or - for stdout"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,19 +53,22 @@ func backupCommand(c *program) *cobra.Command {
 			switch {
 			case check && force:
 				return console.Misused("runner backup: --check writes nothing: omit --force")
+			case check && remote.Given():
+				return console.Misused("runner backup: --check reads a file of this machine: omit --to")
 			case check:
 				return c.checkBackup(ctx, args[0])
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
 			backup.YieldToOthers()
-			return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, args[0], force, func(w io.Writer) error { return node.Backup(ctx, w) })
 			}})
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "read the file and report whether it is intact")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

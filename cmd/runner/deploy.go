@@ -32,7 +32,7 @@ Exit status 3: the app is not valid, the node cannot activate it, or it needs an
 reached.`
 
 func deployCommand(c *program) *cobra.Command {
-	remote := cli.Remote{SendsApp: true}
+	remote := cli.Remote{UsesApp: true, Slow: true}
 	var sign string
 	var yes, dryRun, sendAll bool
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ change, and with two ids what changes from the first to the second. The beginnin
 enough if no other id begins with it.`
 
 func diffCommand(c *program) *cobra.Command {
-	var remote cli.Remote
+	remote := cli.Remote{Slow: true}
 	cmd := &cobra.Command{
 		Use:     "diff [id] [id]",
 		Short:   "show what differs between two releases",

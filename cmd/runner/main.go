@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -171,6 +172,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		if cli.IsNodeFlag(missing.GetSpecifiedName()) {
+			f.Err = fmt.Errorf("%s: --%s is for commands that ask a running node: this one works on files of this machine, so run it where they are",
+				cmd.CommandPath(), missing.GetSpecifiedName())
+			return f
+		}
 		if s := diag.Suggest(missing.GetSpecifiedName(), names); s != "" {
 			f.Err = errors.New(f.Err.Error() + ` (did you mean "--` + s + `"?)`)
 		}

@@ -32,7 +32,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		// unknown whether the operation was done.
 		DisableKeepAlives: true,
 	}
-	return NewClient(&peer{transport: transport, base: "http://runner/"}), nil // the host has no meaning on a Unix socket
+	return NewClient(&peer{transport: transport, base: "http://runner/", answerTime: AnswerTime}), nil // the host has no meaning on a Unix socket
 }
 
 // dial connects to the socket of the data directory dir. The error matches ErrNoServer when

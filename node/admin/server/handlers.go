@@ -33,6 +33,7 @@ var handlers = byName(
 	handle(admin.OpEnableKey, (*Local).enableKey),
 	handle(admin.OpCreatePlatformKey, (*Local).createPlatformKey),
 	handle(admin.OpListPlatformKeys, (*Local).listPlatformKeys),
+	handle(admin.OpRotatePlatformKey, (*Local).rotatePlatformKey),
 	handle(admin.OpRevokePlatformKey, (*Local).revokePlatformKey),
 	handle(admin.OpCreateSession, (*Local).createSession),
 	handle(admin.OpListSessions, (*Local).listSessions),
