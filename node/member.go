@@ -10,6 +10,7 @@ import (
 	"log/slog"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
@@ -59,6 +60,7 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
 	n.Local.Activate, n.Local.Reload = n.Activate(v), v.Reload
+	n.Local.Settings = func() []settings.Setting { return v.app.Load().Config.InForce() }
 	if n.member == nil {
 		return nil
 	}

@@ -114,7 +114,7 @@ func (c *program) root() *cobra.Command {
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c),
-		generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
+		generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), routesCommand(c),
 		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
 		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
 		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI),

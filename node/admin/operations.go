@@ -76,6 +76,8 @@ var (
 	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
 
 	OpCompareSchema   = plain[CompareSchema, ComparisonAnswer]("schema.compare", keystore.RoleDeploy)
+	OpShowConfig      = plain[none, ConfigInForce]("config.show", keystore.RoleAdmin)
+	OpListRoutes      = plain[none, RouteList]("routes.list", keystore.RoleRead)
 	OpReload          = plain[none, ReloadAnswer]("reload", keystore.RoleAdmin)
 	OpListReleases    = plain[none, ReleaseList]("releases.list", keystore.RoleRead)
 	OpGetRelease      = plain[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)

@@ -67,9 +67,18 @@ func (c *CLI) dialServer(cmd *cobra.Command) (*admin.Client, error) {
 	}
 	if errors.Is(err, admin.ErrNoServer) {
 		return nil, &console.Failure{
-			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
+			Status: console.StatusUnreachable, Err: &noServerError{a.Data},
 			Hint: "start it with runner serve, or name its data directory with --data",
 		}
 	}
 	return nil, node.Unreachable(a, err)
 }
+
+// noServerError says on which data directory no server runs. It matches admin.ErrNoServer.
+type noServerError struct{ dir string }
+
+func (e *noServerError) Error() string {
+	return fmt.Sprintf("no server is running on data directory %q", e.dir)
+}
+
+func (e *noServerError) Is(target error) bool { return target == admin.ErrNoServer }

@@ -89,6 +89,14 @@ func (c *CLI) DialRemote(cmd *cobra.Command, r Remote) (*admin.Client, error) {
 // Given reports whether the flags name a node on the network.
 func (r Remote) Given() bool { return r.url != "" }
 
+// NeedsTo returns an error if flags are given that need --to, which is not.
+func (r Remote) NeedsTo(cmd *cobra.Command) error {
+	if r.fingerprint != "" || r.keyFile != "" {
+		return console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
+	}
+	return nil
+}
+
 // answerTime returns the value of --timeout.
 func (r Remote) answerTime() (time.Duration, error) {
 	d, err := settings.ParseDuration(r.timeout, settings.FlagDurations)
@@ -104,10 +112,8 @@ func (r Remote) answerTime() (time.Duration, error) {
 // dial returns a client of the node that the flags name; nil if they name none.
 func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	switch changed := cmd.Flags().Changed; {
-	case r.url == "" && (r.fingerprint != "" || r.keyFile != ""):
-		return nil, console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
 	case r.url == "":
-		return nil, nil
+		return nil, r.NeedsTo(cmd)
 	case changed("data"), !r.UsesApp && (changed("app") || changed("config")):
 		return nil, console.Misused("%s: --to names another node than --app, --data and --config: omit these",
 			cmd.CommandPath())

@@ -55,6 +55,8 @@ var handlers = byName(
 	handle(admin.OpListAudit, (*Local).listAudit),
 	handle(admin.OpVerifyAudit, (*Local).verifyAudit),
 	handle(admin.OpCompareSchema, (*Local).compareSchema),
+	handle(admin.OpShowConfig, (*Local).showConfig),
+	handle(admin.OpListRoutes, (*Local).listRoutes),
 	handle(admin.OpReload, (*Local).reload),
 	handle(admin.OpListReleases, (*Local).listReleases),
 	handle(admin.OpGetRelease, (*Local).getRelease),

@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
+	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -62,6 +63,8 @@ type Running struct {
 	Leave   func()
 	// Activate activates a stored release; nil: the server activates none.
 	Activate func(context.Context, release.Activation) error
+	// Settings returns the settings in force; nil: the server does not know them.
+	Settings func() []settings.Setting
 	// Reload reads the app and its settings again. It is nil if the server cannot reload.
 	Reload func(context.Context) (*admin.Reloaded, error)
 }
