@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding"
 	"encoding/json"
 	"net/netip"
 	"net/url"
@@ -110,7 +111,25 @@ func (f *field) inForce() json.RawMessage {
 	case "duration":
 		return encode(FormatDuration(time.Duration(f.value.Int())))
 	}
-	return encode(withoutPassword(f.value.String()))
+	return encode(withoutPassword(f.text()))
+}
+
+// text returns the value of a text.
+func (f *field) text() string {
+	own, ok := f.value.Addr().Interface().(encoding.TextMarshaler)
+	if !ok {
+		return f.value.String()
+	}
+	text, err := own.MarshalText()
+	if err != nil {
+		panic("BUG: encode a setting: " + err.Error())
+	}
+	for word := range strings.SplitSeq(f.tag.Get("oneof"), "|") {
+		if strings.EqualFold(word, string(text)) { // slog.Level prints INFO
+			return word
+		}
+	}
+	return string(text)
 }
 
 // withoutPassword hides the password in a URL.

@@ -60,9 +60,9 @@ func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin
 	format string) (err error) {
 	out := c.Stdout
 	if path != "" {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return console.Invalid("--out: %w", err)
+		file, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if failed != nil {
+			return console.Invalid("--out: %w", failed)
 		}
 		defer func() {
 			if closed := file.Close(); err == nil {
