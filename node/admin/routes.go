@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -47,9 +46,16 @@ func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration) []Route 
 		if r.Verify != nil { // its auth is none
 			verify = r.Verify.String()
 		}
+		body, limit := bodyBytes, timeout
+		if r.BodyBytes > 0 {
+			body = r.BodyBytes
+		}
+		if r.Timeout > 0 {
+			limit = r.Timeout
+		}
 		routes = append(routes, Route{
 			Method: r.Method, Path: r.Path, Handler: r.Handler, Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
-			BodyBytes: cmp.Or(r.BodyBytes, bodyBytes), TimeoutSeconds: cmp.Or(r.Timeout, timeout).Seconds(), Declared: r.Span.String(),
+			BodyBytes: body, TimeoutSeconds: limit.Seconds(), Declared: r.Span.String(),
 		})
 	}
 	return routes

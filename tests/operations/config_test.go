@@ -38,12 +38,12 @@ func wantSettings(t *testing.T, got, want map[string]string) {
 // The server says what is in force in it: its file, its environment and its flags, and not those of the command.
 func TestConfigShowsWhatIsInForceAndWhereItComesFrom(t *testing.T) {
 	toml := "[front]\nwrite_timeout = \"20s\"\n[telemetry]\nlevel = \"debug\"\n[secrets]\nTOKEN = \"geheim-1\"\n" + adminListen
-	server := harness.NewApp(t, "app shop\nsecrets { TOKEN OTHER }\nvars { plan: string = \"a\" }\n"+strings.TrimPrefix(backupSchema, "app shop\n"), toml, "echo")
+	server := harness.NewApp(t, "app shop\nsecret TOKEN\nsecret OTHER\nvar plan: string = \"a\"\n"+strings.TrimPrefix(backupSchema, "app shop\n"), toml, "echo")
 	server.Env = []string{"RUNNER_FRONT_READ_TIMEOUT=7s", "RUNNER_SECRETS_OTHER=geheim-2", "RUNNER_VARS_plan=b"}
 	here := &harness.App{T: t, Dir: server.Dir}
 	started := map[string]string{
 		"front.listen": `"127.0.0.1:0" flag --listen`, "front.write_timeout": `"20s" file runner.toml:2:17`,
-		"front.read_timeout": `"7s" environment RUNNER_FRONT_READ_TIMEOUT`, "front.idle_timeout": `"60s" default`,
+		"front.read_timeout": `"7s" environment RUNNER_FRONT_READ_TIMEOUT`, "front.idle_timeout": `"1m" default`,
 		"telemetry.level": `"debug" file runner.toml:4:9`, "admin.listen": `"127.0.0.1:0" file runner.toml:8:10`,
 		"secrets.TOKEN": "null file runner.toml:6:1", "secrets.OTHER": "null environment RUNNER_SECRETS_OTHER",
 		"vars.plan": `"b" environment RUNNER_VARS_plan`,

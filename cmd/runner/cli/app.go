@@ -72,7 +72,7 @@ func (c *CLI) ReadAppIn(cmd *cobra.Command, env string) (*app.App, diag.List, er
 	c.Environ = file.Environ
 	a, err := c.ReadApp(cmd)
 	if err == nil {
-		file.Place(a.Config)
+		file.Place(a.Config, a.Problems)
 	}
 	return a, unread, err
 }
