@@ -41,7 +41,10 @@ func fetch(c *Call, text []byte) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	method, _ := args.optionalText("method")
+	method, given := args.optionalText("method")
+	if !given {
+		method = "GET"
+	}
 	target := args.text("url")
 	headers := args.optionalHeaders("headers")
 	body, _ := args.optionalData("body")

@@ -25,7 +25,9 @@ func enqueueJob(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	request.Full = c.Host.Jobs != nil && c.Host.Jobs.Full(&c.Caller)
+	if c.Host.Jobs != nil {
+		request.Full = c.Host.Jobs.Full(&c.Caller, request.Name)
+	}
 	return jobs.Enqueue(c.Tx, c.Host.Schema, &c.Caller, request, now, &c.work)
 }
 

@@ -189,8 +189,8 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) 
 }
 
 // Close stops following the store and writes pending last uses and the clock file. The
-// store must still be open. A node that is cut off from its cluster cannot write the uses: that is
-// logged, and no error.
+// store must still be open. A node that is cut off from its cluster, or whose disk is full, cannot write them: that
+// is logged, and no error.
 func (k *Keystore) Close() error {
 	k.upkeep.stop()
 	<-k.upkeep.done
@@ -198,7 +198,7 @@ func (k *Keystore) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	err := k.writePending(ctx)
-	if k.store.InCluster() && fault.CodeOf(err) == fault.Unavailable {
+	if store.IsFull(err) || k.store.InCluster() && fault.CodeOf(err) == fault.Unavailable {
 		k.logger.Warn("last uses or clock file not written", "cause", err)
 		return nil
 	}

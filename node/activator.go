@@ -12,11 +12,13 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/clock"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/app"
+	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/runtime"
 	"runner.example/state/audit"
@@ -41,6 +43,9 @@ type Sources struct {
 	// all at the same time. Its error names the nodes that cannot load the release, and refuses the
 	// activation. nil: the server is standalone.
 	PreparePeers func(ctx context.Context, id string) error
+	// WithMajority returns a context that ends when no majority of the voters could be reached for a while, with
+	// an operator's error as its cause; nil: the server is standalone.
+	WithMajority func(context.Context) (context.Context, context.CancelFunc)
 }
 
 // Activator activates what a server serves: at its start, at a reload, and when an operator
@@ -55,7 +60,8 @@ type Activator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	from     Sources
-	remote   *remote       // nil: no admin listener
+	remote   *remote // nil: no admin listener
+	expiry   *Expiry
 	swept    chan struct{} // asks for a sweep
 	prepared prepared
 	app      atomic.Pointer[app.App] // with the settings in force; changed during an activation
@@ -72,10 +78,10 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	v := &Activator{
 		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		remote: n.remote, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
+		remote: n.remote, expiry: n.expiry, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
 	}
 	if n.member != nil {
-		v.from.PreparePeers = n.member.PrepareAll
+		v.from.PreparePeers, v.from.WithMajority = n.member.PrepareAll, n.member.WithMajority
 	}
 	v.app.Store(from.App)
 	v.published.Store(&published{})
@@ -130,6 +136,9 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	if err != nil {
 		return err
 	}
+	if err := v.mayReplace(ctx, bundle, change); err != nil {
+		return err
+	}
 	next := candidate{bundle: bundle, id: change.ID, change: change}
 	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
 		next.keepRemoved, err = release.IsOlder(tx, change.ID)
@@ -156,17 +165,88 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 	return nil
 }
 
+// mayReplace returns an error if a command must allow the change, and does not: a schema that declares nothing, or a release
+// of another app than the active one. A name that neither of them declares is the name of a directory, and may differ.
+func (v *Activator) mayReplace(ctx context.Context, next *runtime.Bundle, change release.Activation) error {
+	s := next.Schema
+	if !change.AllowEmpty && len(s.Routes)+len(s.Functions)+len(s.Jobs)+len(s.Entities) == 0 {
+		return fault.New(fault.Invalid, "the schema is empty: it declares no route, function, job or entity").
+			WithHint("name the directory of the app, or use --allow-empty (over HTTP allowEmpty: true)")
+	}
+	if change.ReplaceApp {
+		return nil
+	}
+	var active release.Release
+	err := v.store.View(ctx, func(tx *store.Tx) error {
+		pointer, err := release.Active(tx)
+		if err == nil && pointer.ID != "" {
+			active, err = release.Get(tx, pointer.ID)
+		}
+		return err
+	})
+	if err != nil || active.ID == "" || active.App == next.App {
+		return err
+	}
+	if served := v.runtime.Schema(); s.App == "" && (served == nil || served.App == "") {
+		return nil
+	}
+	return fault.New(fault.Conflict, "the release is of the app %q, and the node serves the app %q", next.App, active.App).
+		WithHint("name the right node, or use --replace-app (over HTTP replaceApp: true)")
+}
+
+// Check returns the error with which Activate would refuse a release that this node need not have, as far as it does not
+// depend on the modules and the rows. If the error is nil, older reports whether the release is older than the active one.
+// In a cluster it checks the settings of this node alone.
+func (v *Activator) Check(ctx context.Context, m release.Manifest, sources []diag.Source, change release.Activation) (older bool, err error) {
+	rel := release.Release{ID: m.ID(), Manifest: m}
+	var files []release.FileData
+	for _, s := range sources {
+		files = append(files, release.FileData{Name: s.Name, Data: s.Text})
+	}
+	a := v.app.Load()
+	if a.Problems.HasErrors() {
+		return false, a.InvalidConfiguration()
+	}
+	bundle, err := a.BundleOf(rel, files)
+	if err != nil {
+		return false, err
+	}
+	if err := v.mayReplace(ctx, bundle, change); err != nil {
+		return false, err
+	}
+	if err := runtime.CheckSettings(bundle); err != nil {
+		return false, err
+	}
+	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
+		older, err = release.IsOlder(tx, change.ID)
+		if fault.CodeOf(err) == fault.NotFound { // it is a new one
+			older, err = false, nil
+		}
+		return err
+	})
+	return older, err
+}
+
 // activate makes the bundle of the candidate active. With next.follow another node has changed the store already,
-// and only this runtime changes.
+// and only this runtime changes. Otherwise it ends when no majority of the voters can be reached: others wait
+// for it.
 func (v *Activator) activate(ctx context.Context, next candidate) error {
 	var err error
 	if next.follow {
 		err = v.runtime.Follow(ctx, next.bundle)
 	} else {
+		if v.from.WithMajority != nil {
+			var cancel context.CancelFunc
+			ctx, cancel = v.from.WithMajority(ctx)
+			defer cancel()
+		}
 		err = v.runtime.Activate(ctx, next.bundle, runtime.Activation{
 			Also:        func(tx *store.Tx) (err error) { next.pointer, err = next.movePointer(tx); return err },
 			KeepRemoved: next.keepRemoved,
 		})
+		if cause := context.Cause(ctx); err != nil && cause == cluster.ErrNoMajority {
+			return cause
+		}
 	}
 	if err != nil {
 		return next.bundle.Explain(err)

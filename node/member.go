@@ -30,6 +30,7 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 	logger *slog.Logger) (member *cluster.Node, st *store.Store, err error) {
 	opt := cluster.StartOptions{
 		Options: a.ClusterOptions(), Data: a.Data, Pepper: a.KeystoreOptions().PepperPath(), Logger: logger,
+		Metrics: metrics,
 	}
 	if member, err = cluster.Start(opt); err != nil {
 		return nil, nil, err
@@ -59,24 +60,24 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // Join lets operators activate releases and reload with v. In a cluster it also begins to answer the other
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
-	n.Local.Activate, n.Local.Reload = n.Activate(v), v.Reload
+	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload = n.Activate(v), v.Check, v.Reload
 	n.Local.Settings = func() []settings.Setting { return v.app.Load().Config.InForce() }
 	if n.member == nil {
 		return nil
 	}
 	return n.member.Serve(n.Local.Store, n.Local.Keys, cluster.Hooks{
-		App:           n.appName,
-		Release:       func() string { return v.published.Load().id },
-		NotReady:      n.notReady,
-		Secrets:       func() map[string]string { return v.published.Load().secrets },
-		Vars:          func() map[string]string { return v.published.Load().vars },
-		Prepare:       v.Prepare,
-		Activate:      v.Activate,
-		OnSkew:        NewSkews(n.Runtime, n.Logger).Measured,
-		OnMembership:  n.Runtime.SetNode,
-		OnBehind:      func() { n.end(ErrBehind) },
-		OnRemoved:     n.end,
-		OnServerEnded: func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
+		App:          n.appName,
+		Release:      func() string { return v.published.Load().id },
+		NotReady:     n.notReady,
+		Secrets:      func() map[string]string { return v.published.Load().secrets },
+		Vars:         func() map[string]string { return v.published.Load().vars },
+		Prepare:      v.Prepare,
+		Activate:     v.Activate,
+		OnSkew:       NewSkews(n.Runtime, n.Logger).Measured,
+		OnMembership: n.Runtime.SetNode,
+		OnServer:     func(cause *fault.Fault) { n.Runtime.SetNotReady(runtime.Server, cause) },
+		OnBehind:     func() { n.end(ErrBehind) },
+		OnUnusable:   n.end,
 	})
 }
 

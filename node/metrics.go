@@ -9,11 +9,15 @@ import (
 	"net/http"
 	"time"
 
+	"runner.example/internal/connlimit"
 	"runner.example/internal/telemetry"
 )
 
 // metricsTimeout limits the time of one reading of the metrics.
 const metricsTimeout = 10 * time.Second
+
+// maxMetricsConns limits the connections of those who read the metrics.
+const maxMetricsConns = 32
 
 // metricsServer answers GET /metrics on its own address.
 type metricsServer struct {
@@ -35,7 +39,7 @@ func serveMetrics(address string, m *telemetry.Metrics, logger *slog.Logger) (*m
 		Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	go func() { s.ended <- s.http.Serve(ln) }()
+	go func() { s.ended <- s.http.Serve(connlimit.Listen(ln, maxMetricsConns, "metrics", logger)) }()
 	logger.Info("metrics served", "url", s.url)
 	return s, nil
 }

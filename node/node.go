@@ -37,6 +37,7 @@ type Node struct {
 	Local    *server.Local
 	Logger   *slog.Logger
 	remote   *remote       // nil: no admin listener
+	expiry   *Expiry       // of the certificates
 	member   *cluster.Node // nil: the server is standalone
 	ended    chan error    // why the server must end by itself
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
@@ -80,6 +81,9 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	defer gcpace.Start()()
 	n := &Node{Logger: logger, exitNow: exitNow}
 	defer n.shutdownDone()
+	if _, err := reserveFiles(a.Config, false, 0); err != nil {
+		return err // the store would not open
+	}
 	metricsURL := ""
 	if address := a.Config.Telemetry.MetricsListen; address != "" {
 		opt.Metrics = telemetry.NewMetrics()
@@ -98,13 +102,16 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		if member != nil {
 			member.StopServing() // it reads the store
 		}
-		err = errors.Join(err, st.Close())
+		err = errors.Join(err, closeStore(st, logger))
 		if member != nil {
 			n.shutdownDone() // the store is closed; the etcd server has its own limit
 			member.Close()
 		}
 	}()
 	if err := WaitChecked(ctx, st); err != nil {
+		return err
+	}
+	if opt.Front.ReservedFiles, err = reserveFiles(a.Config, member != nil, openFiles()); err != nil {
 		return err
 	}
 	keyOptions := a.KeystoreOptions()
@@ -148,6 +155,8 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime, n.member, n.ended = ln, rt, member, make(chan error, 1)
+	n.expiry = NewExpiry(logger, clock.System, opt.Metrics)
+	n.expiry.Set(frontListener, opt.Front.Certificate)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,7 @@ func (v *Activator) Begin(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { v.sweep(ctx) })
+	running.Go(func() { v.expiry.Run(ctx) })
 	if v.inCluster() {
 		running.Go(func() { v.follow(ctx) })
 		running.Go(func() { v.own(ctx) })
@@ -62,8 +64,8 @@ func (v *Activator) Reload(ctx context.Context) (*admin.Reloaded, error) {
 	if err != nil {
 		for _, part := range console.Parts(err) {
 			if p, ok := errors.AsType[*console.Problems](part); ok {
-				for _, d := range p.List.Sorted() {
-					v.logger.Error("reload failed", "diagnostic", d.String())
+				for _, line := range p.Excerpt().Lines() {
+					v.logger.Error("reload failed", "diagnostic", line)
 				}
 			}
 		}
@@ -88,8 +90,7 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	} else if err == nil { // it waits for a release
 		err = next.InvalidConfiguration()
 	}
-	certificate, refused := next.AdminCertificate()
-	if err = errors.Join(err, refused); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	changed := append(changedFiles(v.digests, digestsOf(latest.bundle)), settings...)
@@ -102,19 +103,34 @@ func (v *Activator) reload(ctx context.Context) (*admin.Reloaded, error) {
 	v.runtime.Reconfigure(next.Config.Runtime)
 	v.from.Configure(next.Config.Telemetry)
 	v.releases.SetTrustedKeys(next.Config.Release.TrustedKeys)
-	if v.remote != nil && certificate != nil {
-		v.remote.server.SetCertificate(certificate)
-	}
-	before, after := v.app.Load().Config.Runtime.Front.Certificate, next.Config.Runtime.Front.Certificate
-	if after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal) {
-		changed = append(changed, "the TLS certificate")
-	}
+	changed = append(changed, v.changeCertificates(next)...)
 	v.app.Store(next)
 	done := &admin.Reloaded{Changed: changed, Release: v.id, NotServed: latest.notServed}
 	if latest.bundle != nil {
 		done.Routes, done.Modules = len(latest.bundle.Schema.Routes), len(latest.bundle.Modules)
 	}
 	return done, nil
+}
+
+// changeCertificates takes the certificates of the next configuration, and names those that differ.
+func (v *Activator) changeCertificates(next *app.App) (changed []string) {
+	before, after := v.app.Load().Config, next.Config
+	if c := after.Runtime.Front.Certificate; differs(before.Runtime.Front.Certificate, c) {
+		v.expiry.Set(frontListener, c)
+		changed = append(changed, "the TLS certificate of [front]")
+	}
+	if c := after.Admin.Certificate; v.remote != nil && differs(before.Admin.Certificate, c) {
+		v.remote.server.SetCertificate(c)
+		v.expiry.Set(adminListener, c)
+		changed = append(changed, "the TLS certificate of [admin]: its fingerprint is "+v.remote.server.Fingerprint())
+	}
+	v.expiry.Warn()
+	return changed
+}
+
+// differs reports whether a certificate or its chain was replaced. Both are nil, or neither is.
+func differs(before, after *tls.Certificate) bool {
+	return after != nil && !slices.EqualFunc(before.Certificate, after.Certificate, bytes.Equal)
 }
 
 // changedSettings names the settings that differ and need no restart. The error names those that

@@ -21,21 +21,21 @@ func (n *Node) openRemote(a *app.App) (*remote, error) {
 	if opt.Listen == "" {
 		return nil, nil
 	}
-	certificate, err := a.AdminCertificate()
-	if err == nil && certificate == nil {
-		certificate, err = server.OwnCertificate(a.Data)
-	}
-	if err != nil {
-		return nil, err
+	if opt.Certificate == nil {
+		var err error
+		if opt.Certificate, err = server.OwnCertificate(a.Data); err != nil {
+			return nil, err
+		}
 	}
 	ln, err := net.Listen("tcp", opt.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s, set by [admin] listen: %w", opt.Listen, err)
 	}
 	r := &remote{listener: ln, server: server.NewRemoteServer(n.Local, server.RemoteOptions{
-		Options: opt, Auth: n.Runtime.Authenticator(), Certificate: certificate, Logger: n.Logger,
+		Options: opt, Auth: n.Runtime.Authenticator(), Logger: n.Logger,
 	})}
 	n.Local.Remote, n.Local.RemoteURL = r.server, "https://"+ln.Addr().String()
+	n.expiry.Set(adminListener, opt.Certificate)
 	n.Logger.Info("admin listener opened", "url", n.Local.RemoteURL, "fingerprint", r.server.Fingerprint())
 	return r, nil
 }

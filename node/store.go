@@ -63,6 +63,16 @@ func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *t
 	}
 }
 
+// closeStore closes a store before the process ends. A full disk is not an error then: nothing is lost.
+func closeStore(st *store.Store, logger *slog.Logger) error {
+	err := st.Close()
+	if errors.Is(err, store.ErrUnflushed) {
+		logger.Warn("store not closed; acknowledged commits are not lost", "cause", err)
+		return nil
+	}
+	return err
+}
+
 // serverOn returns the status of the server that uses the data directory.
 func serverOn(ctx context.Context, data string) (admin.Status, bool) {
 	client, err := admin.Dial(ctx, data)

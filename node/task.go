@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -93,7 +94,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() { err = errors.Join(err, closeStore(st, slog.New(slog.DiscardHandler))) }()
 	defer gcpace.Start()()
 	if err := WaitChecked(ctx, st); err != nil {
 		return err

@@ -194,10 +194,23 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		exporters[bundle.Schema.Jobs[i].Name].SetBackground(bundle.Schema.Jobs[i].Name)
 	}
 	a.router = router.New(templates)
-	if err := a.bindVerifiers(); err != nil {
+	verifiers, err := verifiersOf(bundle)
+	if err != nil {
 		return nil, errors.Join(err, a.close(ctx))
 	}
+	for i := range bundle.Schema.Routes {
+		a.routes[i].verify = verifiers[i]
+	}
 	return a, nil
+}
+
+// CheckSettings returns the errors of Activate that do not depend on the modules and the rows: about origins, the keys of
+// tokens, and secrets of webhooks.
+func CheckSettings(bundle *Bundle) error {
+	_, origins := outbound.ParseOrigins(bundle.Schema.Outbound)
+	_, tokens := auth.NewTokens(bundle.Schema, auth.TokenOptions{})
+	_, verifiers := verifiersOf(bundle)
+	return errors.Join(origins, tokens, verifiers)
 }
 
 // addFunctions adds the functions that are exposed, or those that are not exposed.
@@ -219,22 +232,23 @@ func (a *activeBundle) addJobs() {
 	}
 }
 
-// bindVerifiers creates the webhook verifiers. It reports all secrets that cannot be used
-// at once.
-func (a *activeBundle) bindVerifiers() error {
+// verifiersOf returns the webhook verifiers of the schema's routes; nil for a route without one. It reports all secrets
+// that cannot be used at once.
+func verifiersOf(bundle *Bundle) ([]*webhook.Verifier, error) {
 	var all []error
-	for i := range a.routes {
-		rt := &a.routes[i]
-		if rt.Verify == nil {
+	verifiers := make([]*webhook.Verifier, len(bundle.Schema.Routes))
+	for i := range bundle.Schema.Routes {
+		declared := &bundle.Schema.Routes[i]
+		if declared.Verify == nil {
 			continue
 		}
-		value, _ := a.host.Secrets.Get(rt.Verify.Secret)
+		value, _ := bundle.Secrets.Get(declared.Verify.Secret)
 		var err error
-		if rt.verify, err = webhook.New(rt.Verify.Scheme, value, rt.Verify.Tolerance); err != nil {
-			all = append(all, fault.New(fault.Invalid, "%s: secret %s: %s", rt.id, rt.Verify.Secret, fault.Of(err).Detail))
+		if verifiers[i], err = webhook.New(declared.Verify.Scheme, value, declared.Verify.Tolerance); err != nil {
+			all = append(all, fault.New(fault.Invalid, "%s %s: secret %s: %s", declared.Method, declared.Path, declared.Verify.Secret, fault.Of(err).Detail))
 		}
 	}
-	return errors.Join(all...)
+	return verifiers, errors.Join(all...)
 }
 
 // Load makes the bundle available to Call, in a Runtime that serves no requests. It does not

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -33,8 +34,8 @@ func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 		if err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("key check failed", "cause", err)
 		}
-		for _, d := range orphaned {
-			r.opt.Logger.Warn("schema warning", "diagnostic", d.String())
+		for _, line := range orphaned.Excerpt().Lines() {
+			r.opt.Logger.Warn("schema warning", "diagnostic", line)
 		}
 		if err := a.host.Entities.BuildIndexes(ctx, r.logProgress()); err != nil && ctx.Err() == nil {
 			r.opt.Logger.Error("index build failed; queries fall back to scans", "cause", err)
@@ -44,24 +45,31 @@ func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 
 // sweepDeliveries deletes expired webhook deliveries from the store until ctx ends.
 func (r *Runtime) sweepDeliveries(ctx context.Context) {
-	r.sweep(ctx, webhook.SweepEvery, webhook.Sweep, func(err error) {
-		r.opt.Logger.Error("delivery sweep failed", "cause", err)
+	r.sweep(ctx, webhook.SweepEvery, webhook.Sweep, func(level slog.Level, err error) {
+		r.opt.Logger.Log(ctx, level, "delivery sweep failed", "cause", err)
 	})
 }
 
 // sweepJobs deletes expired jobs from the store until ctx ends.
 func (r *Runtime) sweepJobs(ctx context.Context) {
-	r.sweep(ctx, jobs.SweepEvery, jobs.Sweep, func(err error) { r.opt.Logger.Error("job sweep failed", "cause", err) })
+	r.sweep(ctx, jobs.SweepEvery, jobs.Sweep, func(level slog.Level, err error) {
+		r.opt.Logger.Log(ctx, level, "job sweep failed", "cause", err)
+	})
 }
 
-// sweep calls do at once and then at an interval, until ctx ends.
+// sweep calls do at once and then at an interval, until ctx ends. failed logs its errors: at the level debug
+// those that are conflicts with other transactions, after which the next call does the work.
 func (r *Runtime) sweep(ctx context.Context, every time.Duration,
-	do func(context.Context, *store.Store, time.Time) error, failed func(error)) {
+	do func(context.Context, *store.Store, time.Time) error, failed func(slog.Level, error)) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		if err := do(ctx, r.opt.Store, r.opt.Keystore.Now()); err != nil && ctx.Err() == nil {
-			failed(err)
+			level := slog.LevelError
+			if errors.Is(err, store.ErrConflict) {
+				level = slog.LevelDebug
+			}
+			failed(level, err)
 		}
 		select {
 		case <-ctx.Done():

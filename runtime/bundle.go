@@ -111,11 +111,14 @@ func (b *Bundle) Explain(err error) error {
 		}
 	}
 	if change, ok := errors.AsType[*catalog.ChangeError](err); ok {
-		return &console.Problems{
-			What: "existing rows violate the schema: " + console.Counted(change.List), Sources: b.Sources, List: change.List,
-		}
+		return RowsRefused(b.Sources, change.List)
 	}
 	return err
+}
+
+// RowsRefused returns the error of an activation that the rows in the store do not allow.
+func RowsRefused(sources []diag.Source, found diag.List) *console.Problems {
+	return &console.Problems{What: "existing rows violate the schema: " + console.Counted(found), Sources: sources, List: found}
 }
 
 // ModuleFeatures names the parts of WebAssembly that a module uses and that its first version did not have.

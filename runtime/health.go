@@ -17,6 +17,7 @@ const (
 	healthPath = "/_health"
 	livePath   = healthPath + "/live"
 	readyPath  = healthPath + "/ready"
+	writePath  = healthPath + "/write"
 )
 
 var errDraining = fault.New(fault.NotReady, "the server is shutting down")
@@ -26,6 +27,7 @@ var errHealthMethod = fault.New(fault.MethodNotAllowed, "method not supported on
 var (
 	healthy = abi.Response{Status: 200, Body: []byte(`{"status":"ok"}`)}
 	isReady = abi.Response{Status: 200, Body: []byte(`{"status":"ready"}`)}
+	writes  = abi.Response{Status: 200, Body: []byte(`{"status":"writable"}`)}
 )
 
 // serveHealth answers a request for one of the health paths, and reports whether
@@ -36,7 +38,7 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 		return false
 	}
 	switch string(path) {
-	case healthPath, livePath, readyPath:
+	case healthPath, livePath, readyPath, writePath:
 	default:
 		return false
 	}
@@ -44,21 +46,27 @@ func (r *Runtime) serveHealth(x *front.Exchange) bool {
 		x.Refuse(errHealthMethod, front.Extra{Allow: "GET, HEAD"})
 		return true
 	}
-	if string(path) != readyPath {
-		x.Send(&healthy)
-		return true
+	answer, err := &healthy, error(nil)
+	switch string(path) {
+	case readyPath:
+		answer, err = &isReady, r.NotReady()
+	case writePath:
+		answer, err = &writes, r.NotWritable()
 	}
-	if err := r.NotReady(); err != nil {
+	if err != nil {
 		x.Refuse(err, front.Extra{RetryAfter: 1})
 		return true
 	}
-	x.Send(&isReady)
+	x.Send(answer)
 	return true
 }
 
 // Drain makes the server not ready, so that a load balancer stops sending requests. It
-// continues to serve them.
-func (r *Runtime) Drain() { r.draining.Store(true) }
+// continues to serve them, and each answer ends its connection.
+func (r *Runtime) Drain() {
+	r.draining.Store(true)
+	r.front.Drain()
+}
 
 // Reason is a kind of cause for not being ready. Each is set and removed independently of the others.
 type Reason int
@@ -68,7 +76,7 @@ const (
 	NotLoaded Reason = iota
 	// Clock: the clock differs from those of other nodes.
 	Clock
-	// Server: the etcd server of this voter does not run.
+	// Server: the etcd server of this voter does not run, or has no vote yet.
 	Server
 	reasons // their number
 )
@@ -99,6 +107,18 @@ func (r *Runtime) NotReady() error {
 		return tooStale(health.Staleness, limit)
 	}
 	if cause := r.opt.Keystore.Ready(); cause != nil {
+		return fault.New(fault.NotReady, "%v", cause)
+	}
+	return nil
+}
+
+// NotWritable returns the first reason why requests that write should go to another server, nil if there is
+// none: the server is not ready, or its store accepts no commits.
+func (r *Runtime) NotWritable() error {
+	if err := r.NotReady(); err != nil {
+		return err
+	}
+	if cause := r.opt.Store.Health().NotWritable; cause != nil {
 		return fault.New(fault.NotReady, "%v", cause)
 	}
 	return nil

@@ -69,6 +69,8 @@ func TestHealth(t *testing.T) {
 	want("HEAD", "/_health/ready", 503, "")
 	want("GET", "/_health/ready", 503, "no release is active")
 	want("POST", "/_health/ready", 405, "method_not_allowed")
+	want("GET", "/_health/write", 503, "no release is active")
+	want("POST", "/_health/write", 405, "method_not_allowed")
 	want("GET", "/_health/other", 503, "not_ready") // a route like others
 
 	sources := []diag.Source{{Name: "a.schema", Text: []byte("app a\nfunctions(auth: none, rateLimit: none) { nothing() }\n")}}
@@ -82,6 +84,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("GET", "/_health/ready", 200, `{"status":"ready"}`)
+	want("GET", "/_health/write", 200, `{"status":"writable"}`)
 	want("GET", "/_health/other", 404, "route_not_found")
 
 	if err := st.Close(); err != nil {
@@ -89,4 +92,5 @@ func TestHealth(t *testing.T) {
 	}
 	want("GET", "/_health/live", 200, `{"status":"ok"}`)
 	want("GET", "/_health/ready", 503, "closed")
+	want("GET", "/_health/write", 503, "closed")
 }

@@ -36,7 +36,7 @@ type jobRunner struct {
 
 func openJobs(opt Options) (*jobs.Queue, error) {
 	o := opt.Jobs
-	o.Now, o.Timeout, o.Logger = opt.Keystore.Now, opt.Timeout, opt.Logger
+	o.Now, o.Timeout, o.Logger, o.Metrics = opt.Keystore.Now, opt.Timeout, opt.Logger, opt.Metrics
 	return jobs.Open(context.Background(), opt.Store, o)
 }
 

@@ -32,6 +32,7 @@ const (
 type metrics struct {
 	requests, cpu, fuel telemetry.Counters // by route and class
 	duration            telemetry.Histograms
+	repeated            telemetry.Counters   // webhook deliveries that were handled before, by route
 	unmatched           *routeMetrics        // of requests without a route
 	jobRuns             telemetry.Counters   // by job and outcome
 	jobDuration         telemetry.Histograms // by job
@@ -44,6 +45,8 @@ func newMetrics(m *telemetry.Metrics) metrics {
 			telemetry.Times(), "route", "class"),
 		cpu:  m.Counters("handler_seconds_total", "Time in which handlers computed.", "route", "class"),
 		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
+		repeated: m.Counters("deliveries_repeated_total",
+			"Webhook deliveries that were handled before, and answered without a run.", "route"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
 			"job", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",

@@ -63,7 +63,8 @@ type Options struct {
 	// answer is 504.
 	Timeout time.Duration `toml:"runtime.timeout" default:"10s" min:"1ms" max:"1h"`
 	// DrainTime is how long a shutdown waits before it begins, so that load balancers notice it:
-	// meanwhile /_health/ready answers 503, and all requests are served.
+	// meanwhile /_health/ready answers 503, and all requests are served, with Connection: close.
+	// TimeoutStopSec of a systemd unit must be more than drain and shutdown_timeout together.
 	DrainTime time.Duration `toml:"runtime.drain" default:"0s" max:"1h"`
 	// ShutdownTimeout limits the time of a shutdown. Requests in flight are cut off a second
 	// before its end.
@@ -130,7 +131,7 @@ func New(opt Options) (*Runtime, error) {
 	r.accessLog.Store(opt.AccessLog)
 	r.metrics = newMetrics(opt.Metrics)
 	r.requests.New = func() any { return new(requestState) }
-	opt.Front.BeforeRefusal = r.allowRefusal
+	opt.Front.BeforeRefusal, opt.Front.AnyHost = r.allowRefusal, healthPath
 	r.front = front.New(opt.Front, r.serve)
 	r.addGauges() // the last, because the metrics may be read at once
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())

@@ -95,6 +95,7 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		}
 	case errWritesDiscarded:
 	case errDuplicateDelivery:
+		r.noteRepeated(rt, &s.input)
 		s.call.Response = noContent
 	default:
 		return err

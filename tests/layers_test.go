@@ -35,6 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
+		"netaddr",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
 		"connlimit console filelock idn settings timezone wasm",
 		"component schedule symbols",

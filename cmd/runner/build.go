@@ -14,6 +14,7 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
 	"runner.example/node/app"
+	"runner.example/schema"
 )
 
 const buildHelp = `Build the handlers of an app into modules in its directory build:
@@ -76,43 +77,17 @@ func buildCommand(c *program) *cobra.Command {
 	}
 }
 
-func (c *program) build(ctx context.Context, a *app.App) (err error) {
-	c.WritesApp()
+// build builds the handlers, checks the modules, and prints what was built.
+func (c *program) build(ctx context.Context, a *app.App) error {
 	s, sources, err := a.Compile()
 	if err != nil {
 		return err
 	}
-	name, err := a.Name(s)
+	modules, err := c.buildModules(ctx, a, s)
 	if err != nil {
 		return err
 	}
-	if err := app.RefreshTypes(a.Dir, s); err != nil {
-		return err
-	}
-	interpreter := python.NewInterpreter(a.ToolOptions(), func(text string) { c.Say("", text) })
-	defer func() { err = errors.Join(err, interpreter.Close(context.WithoutCancel(ctx))) }()
-	options := toolchain.Options{
-		Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes,
-		Schema: s, Interpreter: interpreter,
-		Log: func(text string) { c.Say("log: ", text) },
-	}
-	for _, r := range s.Routes {
-		options.Handlers = append(options.Handlers, r.Handler)
-	}
-	options.Built = func(m *toolchain.Module) {
-		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
-	}
-	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
-	modules, warnings, err := toolchain.Build(ctx, options)
-	if err != nil {
-		return c.buildFailure(err)
-	}
-	if warnings != nil {
-		if err := c.PrintDiagnostics(c.Stderr, warnings.Sources, warnings.List); err != nil {
-			return err
-		}
-	}
-	exports, err := toolchain.Exports(a.Dir, options.Handlers...)
+	exports, err := toolchain.Exports(a.Dir, handlersOf(s)...)
 	if err != nil {
 		var all []error
 		for _, one := range console.Parts(err) {
@@ -127,15 +102,54 @@ func (c *program) build(ctx context.Context, a *app.App) (err error) {
 	if !unbound.HasErrors() {
 		drawn, err := a.FindDraws(ctx, s)
 		if err == nil {
-			err = c.PrintDiagnostics(c.Stderr, nil, drawn)
+			err = c.PrintDiagnostics(c.Stderr, nil, drawn.Excerpt())
 		}
 		return errors.Join(err, printBuilt(&c.Console, modules))
 	}
 	what := "the modules do not match the schema: " + console.Counted(unbound)
 	if c.JSON {
-		return errors.Join(c.PrintJSON(unbound), console.Invalid("%s", what))
+		return errors.Join(c.PrintJSON(unbound.Excerpt()), console.Invalid("%s", what))
 	}
 	return errors.Join(printBuilt(&c.Console, modules), &console.Problems{What: what, Sources: sources, List: unbound})
+}
+
+// handlersOf returns the names of the handlers that the routes of a schema call.
+func handlersOf(s *schema.Schema) (names []string) {
+	for _, r := range s.Routes {
+		names = append(names, r.Handler)
+	}
+	return names
+}
+
+// buildModules builds the handlers into modules. It writes to stderr alone, except errors in sources with --json.
+func (c *program) buildModules(ctx context.Context, a *app.App, s *schema.Schema) (modules []*toolchain.Module, err error) {
+	c.WritesApp()
+	name, err := a.Name(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := app.RefreshTypes(a.Dir, s); err != nil {
+		return nil, err
+	}
+	interpreter := python.NewInterpreter(a.ToolOptions(), func(text string) { c.Say("", text) })
+	defer func() { err = errors.Join(err, interpreter.Close(context.WithoutCancel(ctx))) }()
+	options := toolchain.Options{
+		Dir: a.Dir, Name: name, CacheDir: toolchain.EngineCache(), MemoryBytes: a.Config.Runtime.Sandbox.MemoryBytes,
+		Schema: s, Interpreter: interpreter, Handlers: handlersOf(s),
+		Log: func(text string) { c.Say("log: ", text) },
+	}
+	options.Built = func(m *toolchain.Module) {
+		c.Say("", fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
+	}
+	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
+	modules, warnings, err := toolchain.Build(ctx, options)
+	if err != nil {
+		return nil, c.buildFailure(err)
+	}
+	if warnings != nil {
+		err = c.PrintDiagnostics(c.Stderr, warnings.Sources, warnings.List.Excerpt())
+	}
+	return modules, err
 }
 
 // buildFailure reports problems as check does: with --json they are the document.
@@ -145,7 +159,7 @@ func (c *program) buildFailure(err error) error {
 		if !c.JSON {
 			return &console.Problems{What: what, Sources: wrong.Sources, List: wrong.List}
 		}
-		return errors.Join(c.PrintJSON(wrong.List), console.Invalid("%s", what))
+		return errors.Join(c.PrintJSON(wrong.List.Excerpt()), console.Invalid("%s", what))
 	}
 	if errors.Is(err, toolchain.ErrNothing) {
 		return &console.Failure{

@@ -29,8 +29,8 @@ module draws before its first request, and print the features of WebAssembly tha
 uses. With --against, also
 compare the schema with the rows and keys of a data directory, with or without a running
 server, and print the plan: what an activation would change, for how many rows, and what it
-builds. It changes nothing. With --json the output of both is an object with findings, and with
-modules or plan.
+builds. It changes nothing. With --json the output is an object with findings, at most 100 of them, and their total
+number; also with modules or plan.
 
 With --env, check with the environment of a server: a file of lines NAME=value, where NAME is a
 variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
@@ -81,6 +81,7 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 		return c.checkConfig(a, unread, what.strict)
 	}
 	var more extras
+	omitted := 0 // findings that a node has not sent
 	s, sources, found, err := a.Check()
 	found.Append(a.Problems)
 	found.Append(unread)
@@ -104,18 +105,25 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 			python.ExplainUnbound(a.Dir, s, unbound)
 		}
 		found.Append(unbound)
-		more.modules = &used
+		more.Modules = new(append([]runtime.ModuleFeatures{}, used...))
 	}
 	if cmd.Flags().Changed("against") && err == nil && s != nil {
 		var compared admin.Comparison
 		compared, err = c.compare(cmd.Context(), a, what.against, sources)
 		found.Append(compared.Findings)
-		more.plan = &compared.Plan
+		omitted = compared.Total - len(compared.Findings)
+		more.Plan = new(append([]catalog.Step{}, compared.Plan...))
 	}
 	if what.strict {
 		found = found.Strict()
 	}
-	return c.findings(s, sources, found, more, err)
+	return c.findings(s, sources, found, omitted, more, err)
+}
+
+// checkedDocument is what check --json prints.
+type checkedDocument struct {
+	diag.Excerpt
+	extras
 }
 
 // checkConfig checks a configuration without an app.
@@ -129,25 +137,14 @@ func (c *program) checkConfig(a *app.App, found diag.List, strict bool) error {
 	if found.Append(a.Problems); strict {
 		found = found.Strict()
 	}
-	return c.findings(nil, nil, found, extras{}, nil)
+	return c.findings(nil, nil, found, 0, extras{}, nil)
 }
 
 // extras are what check prints besides findings.
 type extras struct {
-	modules *[]runtime.ModuleFeatures // nil: without --modules
-	plan    *[]catalog.Step           // nil: without --against
-}
-
-// fields are those of the JSON object, without the findings.
-func (e extras) fields() map[string]any {
-	fields := map[string]any{}
-	if e.modules != nil {
-		fields["modules"] = append([]runtime.ModuleFeatures{}, *e.modules...)
-	}
-	if e.plan != nil {
-		fields["plan"] = append([]catalog.Step{}, *e.plan...)
-	}
-	return fields
+	// Modules is nil without --modules, Plan without --against.
+	Modules *[]runtime.ModuleFeatures `json:"modules,omitempty"`
+	Plan    *[]catalog.Step           `json:"plan,omitempty"`
 }
 
 // compare compares the schema with the rows and keys in a data directory.
@@ -167,19 +164,19 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string,
 
 // printExtras prints what there is.
 func (c *program) printExtras(e extras) error {
-	if e.modules != nil && len(*e.modules) > 0 {
+	if e.Modules != nil && len(*e.Modules) > 0 {
 		var rows [][]string
-		for _, m := range *e.modules {
+		for _, m := range *e.Modules {
 			rows = append(rows, []string{m.Module, cmp.Or(strings.Join(m.Features, ", "), "none but those of WebAssembly 1.0")})
 		}
 		if err := c.PrintTable([]string{"module", "features"}, rows, ""); err != nil {
 			return err
 		}
 	}
-	if e.plan == nil {
+	if e.Plan == nil {
 		return nil
 	}
-	return c.printPlan(*e.plan)
+	return c.printPlan(*e.Plan)
 }
 
 // printPlan prints the changes as a table.
@@ -191,20 +188,23 @@ func (c *program) printPlan(plan []catalog.Step) error {
 	return c.PrintTable([]string{"change", "what", "rows", "how"}, rows, "the schema of the rows does not change")
 }
 
-// findings prints the list and the extras; also is an error that is not a diagnostic, or nil.
-func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, more extras, also error) error {
+// findings prints the list and the extras. A node has not sent some findings, which are omitted. also is an error that
+// is not a diagnostic, or nil.
+func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.List, omitted int, more extras, also error) error {
 	var err error
-	fields := more.fields()
+	shown := found.Excerpt()
+	shown.Total += omitted
+	counted := console.Counted(found)
+	if omitted > 0 {
+		counted += fmt.Sprintf(", and %d more", omitted)
+	}
 	switch {
 	case also != nil && len(found) == 0:
 		return also
-	case c.JSON && len(fields) > 0:
-		fields["findings"] = append(diag.List{}, found...)
-		err = c.PrintJSON(fields)
 	case c.JSON:
-		err = c.PrintJSON(found)
+		err = c.PrintJSON(checkedDocument{shown, more})
 	default:
-		err = c.PrintDiagnostics(c.Stdout, sources, found)
+		err = c.PrintDiagnostics(c.Stdout, sources, shown)
 		if err == nil {
 			err = c.printExtras(more)
 		}
@@ -213,11 +213,11 @@ func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.L
 	case err != nil:
 		return err
 	case found.HasErrors():
-		return errors.Join(&console.Failure{Status: console.StatusInvalid, Err: errors.New(console.Counted(found))}, also)
+		return errors.Join(&console.Failure{Status: console.StatusInvalid, Err: errors.New(counted)}, also)
 	case also != nil:
 		return also
 	case len(found) > 0:
-		c.Say("", console.Counted(found)+", no error")
+		c.Say("", counted+", no error")
 	case s == nil:
 		c.Say("", "configuration is valid")
 	default:

@@ -7,15 +7,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/toolchain"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/node"
 	"runner.example/node/admin"
+	"runner.example/node/app"
 	"runner.example/node/deploy"
 )
 
 const deployHelp = `Send the schema and the modules of an app to a running server, and activate them there: on the
-node that --to names, or else on the server that runs on the app's data directory. "runner build"
-comes before it.
+node that --to names, or else on the server that runs on the app's data directory. Handlers that
+are newer than their modules are built first, as "runner build" does; --no-build deploys the
+modules as they are.
 
 Errors of the app are reported before anything is sent, and so are random values that a module draws
 before its first request. Files that the node has are not sent again,
@@ -23,18 +27,24 @@ so a deployment that was cut short can be repeated. Then the difference from the
 shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight
 finish on the release that they began with. "runner rollback" returns to the previous release.
 
+The node is asked whether it would activate the release before anything is sent: it may have no
+value for a secret, or not allow an address. --dry-run ends with the exit status of that answer.
+A release of another app is refused unless --replace-app is given, and a schema that declares
+nothing unless --allow-empty is given.
+
 With --sign the release is signed, which a node with [release] trusted_keys needs. The file has an
 Ed25519 private key in PEM form, as "openssl genpkey -algorithm ed25519" writes it, and only its
 owner may have access to it. A signature is added to those that the node has.
 
-Exit status 3: the app is not valid, the node cannot activate it, or it needs another signature.
-5: another release was activated meanwhile, or the answer was not yes. 6: the node cannot be
-reached.`
+Exit status 1: the key does not have the role deploy. 3: the app is not valid, the node cannot
+activate it, or it needs another signature. 5: another release was activated meanwhile, the node
+serves another app, or the answer was not yes. 6: the node cannot be reached.`
 
 func deployCommand(c *program) *cobra.Command {
 	remote := cli.Remote{UsesApp: true, Slow: true}
 	var sign string
-	var yes, dryRun, sendAll bool
+	var yes, noBuild bool
+	var d deploy.Deployment
 	cmd := &cobra.Command{
 		Use:   "deploy [dir]",
 		Short: "send an app to a running server and activate it",
@@ -47,7 +57,7 @@ func deployCommand(c *program) *cobra.Command {
 			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
-			if !yes && !dryRun && (c.JSON || !c.CanAsk()) {
+			if !yes && !d.DryRun && (c.JSON || !c.CanAsk()) {
 				f := console.Misused("%s: the question needs a terminal", cmd.CommandPath())
 				f.Hint = "--yes activates the release without a question, --dry-run shows what would change"
 				return f
@@ -60,15 +70,16 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			upload, err := deploy.Read(cmd.Context(), a, key)
-			if err != nil {
+			if err := c.buildNewer(cmd.Context(), a, noBuild); err != nil {
 				return err
 			}
-			node, err := c.DialRemote(cmd, remote)
-			if err != nil {
+			if d.Upload, err = deploy.Read(cmd.Context(), a, key); err != nil {
 				return err
 			}
-			d := deploy.Deployment{Upload: upload, Node: node, Console: &c.Console, All: sendAll, DryRun: dryRun}
+			if d.Node, err = c.DialRemote(cmd, remote); err != nil {
+				return err
+			}
+			d.Console = &c.Console
 			if !yes {
 				d.Confirm = c.Confirm
 			}
@@ -77,12 +88,43 @@ func deployCommand(c *program) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&yes, "yes", false, "activate the release without a question")
-	flags.BoolVar(&dryRun, "dry-run", false, "show the difference and what would be sent; change nothing")
-	flags.BoolVar(&sendAll, "send-all", false, "also send the files that the node has, because they may be damaged there")
+	flags.BoolVar(&d.DryRun, "dry-run", false, "show the difference and what would be sent; change nothing on the node")
+	flags.BoolVar(&noBuild, "no-build", false, "deploy the modules as they are, also if their sources are newer")
+	flags.BoolVar(&d.ReplaceApp, "replace-app", false, "replace the active release also if it is of another app")
+	flags.BoolVar(&d.AllowEmpty, "allow-empty", false, "deploy also a schema that declares no route, function, job or entity")
+	flags.BoolVar(&d.All, "send-all", false, "also send the files that the node has, because they may be damaged there")
 	flags.StringVar(&sign, "sign", "", "PEM file with the Ed25519 private key that signs the release")
 	cli.CompleteFlag(cmd, "sign", cli.AnyFile)
 	remote.AddFlags(cmd)
 	return cmd
+}
+
+// buildNewer builds the handlers if sources are newer than their modules, and says so.
+func (c *program) buildNewer(ctx context.Context, a *app.App, noBuild bool) error {
+	quiet := *a
+	quiet.Unset = func([]diag.Source, diag.List) {}
+	s, _, err := quiet.Compile()
+	if err != nil {
+		return nil // deploy.Read reports errors and warnings, with the errors of the modules
+	}
+	name, err := a.Name(s)
+	if err != nil {
+		return err
+	}
+	newer, err := toolchain.Newer(a.Dir, name)
+	if err != nil || len(newer) == 0 {
+		return err
+	}
+	for _, n := range newer {
+		c.Say("", n.String())
+	}
+	if noBuild {
+		c.Say("warning: ", "the modules are deployed as they are (--no-build)")
+		return nil
+	}
+	c.Say("", "building the handlers first; --no-build deploys the modules as they are")
+	_, err = c.buildModules(ctx, a, s)
+	return err
 }
 
 const diffHelp = `Show what changes from one stored release to another: routes, functions, sessions, scopes and

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"runner.example/internal/console"
@@ -13,13 +14,13 @@ import (
 
 // report prints err and returns its exit status.
 func (c *program) report(err error) int {
-	if err == nil || errors.Is(err, syscall.EPIPE) && !isFailure(err) {
-		return 0 // the reader has closed the pipe, as head does
-	}
-	status, hint := console.StatusFailed, ""
+	status, hint := 0, ""
 	for _, one := range console.Parts(err) {
+		if one == nil || isOutputClosed(one) && !isFailure(one) {
+			continue // the reader has closed the pipe, as head does
+		}
 		s, h := c.printError(one)
-		if status == console.StatusFailed {
+		if status == 0 || status == console.StatusFailed {
 			status = s
 		}
 		hint = cmp.Or(hint, h)
@@ -33,9 +34,9 @@ func (c *program) report(err error) int {
 // printError prints one error, and returns its exit status and a hint.
 func (c *program) printError(err error) (status int, hint string) {
 	if m, ok := errors.AsType[*console.Problems](err); ok {
-		c.PrintDiagnostics(c.Stderr, m.Sources, m.List)
+		_ = c.PrintDiagnostics(c.Stderr, m.Sources, m.Excerpt()) // there is no other place to report the error
 		c.Say("error: ", m.What)
-		return console.StatusInvalid, ""
+		return console.StatusInvalid, console.HintOf(err)
 	}
 	c.Say("error: ", console.TextOf(err))
 	status = console.StatusFailed
@@ -58,6 +59,13 @@ func (c *program) printError(err error) (status int, hint string) {
 		hint = "mount the file system writable, or name a path on another one; --data names the data directory"
 	}
 	return status, hint
+}
+
+// isOutputClosed reports whether a write failed because the reader of this program's standard output or standard
+// error has closed it. Every other connection that breaks is an error.
+func isOutputClosed(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && errors.Is(failed, syscall.EPIPE) && (failed.Path == os.Stdout.Name() || failed.Path == os.Stderr.Name())
 }
 
 func isFailure(err error) bool {

@@ -87,7 +87,7 @@ func cliReference(t *testing.T, root *cobra.Command) map[string]string {
 	exits := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(exitHelp), "Exit status:"))
 	index.WriteString("# Commands\n\nEvery command of `runner`, with the page that has its help, its flags and examples. " +
 		generatedFromHelp + "\nEvery command takes these flags:\n\n```\n" + root.PersistentFlags().FlagUsages() +
-		"```\n\n## Commands that ask a node\n\n" + aboutNodeFlags + "\n\n```\n" + flagsOf(nodeCommand(t, root), cli.IsNodeFlag) +
+		"```\n\n## Commands that ask a node\n\n" + aboutNodeFlags + "\n\n```\n" + flagsOf(nodeCommand(t, root), namesNode) +
 		"```\n\n## Exit statuses\n\n```\n  " + exits + "\n```\n")
 	pages := map[string]string{}
 	var listed []string
@@ -138,11 +138,16 @@ func nodeCommand(t *testing.T, root *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// namesNode reports whether a flag is one of those that all commands share.
+func namesNode(flag *pflag.Flag) bool {
+	return cli.IsNodeFlag(flag.Name) && (flag.Name != "timeout" || cli.LimitsAnswers(flag))
+}
+
 // flagsOf returns the usage of those flags of a command that are wanted.
-func flagsOf(cmd *cobra.Command, wanted func(name string) bool) string {
+func flagsOf(cmd *cobra.Command, wanted func(*pflag.Flag) bool) string {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if wanted(flag.Name) {
+		if wanted(flag) {
 			set.AddFlag(flag)
 		}
 	})
@@ -165,11 +170,15 @@ func writeHelp(out *strings.Builder, cmd *cobra.Command) {
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n\n```\n%s\n```\n", strings.TrimRight(cmd.Example, "\n"))
 	}
-	if flags := flagsOf(cmd, func(name string) bool { return !cli.IsNodeFlag(name) }); flags != "" {
+	if flags := flagsOf(cmd, func(flag *pflag.Flag) bool { return !namesNode(flag) }); flags != "" {
 		fmt.Fprintf(out, "\nFlags:\n\n```\n%s```\n", flags)
 	}
-	if wait := cmd.LocalNonPersistentFlags().Lookup("timeout"); wait != nil {
-		fmt.Fprintf(out, "\nIt takes the [flags that name a node](README.md#commands-that-ask-a-node); `--timeout` is %s by default.\n", wait.DefValue)
+	if flags := cmd.LocalNonPersistentFlags(); flags.Lookup("to") != nil {
+		fmt.Fprint(out, "\nIt takes the [flags that name a node](README.md#commands-that-ask-a-node)")
+		if wait := flags.Lookup("timeout"); cli.LimitsAnswers(wait) {
+			fmt.Fprintf(out, "; `--timeout` is %s by default", wait.DefValue)
+		}
+		fmt.Fprint(out, ".\n")
 	}
 	for _, sub := range cmd.Commands() {
 		writeHelp(out, sub)

@@ -55,11 +55,11 @@ The server serves this release from now on, also after a restart, until another 
 activated. "runner serve --from-folder" activates the app directory again.
 
 Exit status 3: the release cannot be activated. 4: there is no such release. 5: another release was
-activated meanwhile, or the answer was not yes. 6: no server runs on the data directory.`
+activated meanwhile, it is of another app, or the answer was not yes. 6: no server runs on the data directory.`
 
 func rollbackCommand(c *program) *cobra.Command {
 	remote := cli.Remote{Slow: true}
-	var yes bool
+	var yes, replaceApp bool
 	cmd := &cobra.Command{
 		Use:   "rollback [id]",
 		Short: "activate the previous release, or another one that is kept",
@@ -72,7 +72,7 @@ func rollbackCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := deploy.Rollback{Node: node, Console: &c.Console}
+			r := deploy.Rollback{Node: node, Console: &c.Console, ReplaceApp: replaceApp}
 			if !yes && !c.JSON && c.CanAsk() {
 				r.Confirm = c.Confirm
 			}
@@ -80,6 +80,7 @@ func rollbackCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "activate the release without a question")
+	cmd.Flags().BoolVar(&replaceApp, "replace-app", false, "replace the active release also if it is of another app")
 	remote.AddFlags(cmd)
 	return cmd
 }

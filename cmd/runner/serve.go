@@ -119,8 +119,8 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 		from.Folder = latest
 		warnings = append(a.Unknown(latest.Schema), warnings...)
 	}
-	for _, d := range warnings.Sorted() {
-		logger.Warn("configuration warning", "diagnostic", d.String())
+	for _, line := range warnings.Excerpt().Lines() {
+		logger.Warn("configuration warning", "diagnostic", line)
 	}
 	return node.Run(ctx, a, opt, logger, c.exitNow, func(n *node.Node) error {
 		activator := n.NewActivator(from)

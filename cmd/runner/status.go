@@ -41,7 +41,7 @@ func statusCommand(c *program) *cobra.Command {
 			}
 			writable := "yes"
 			if !s.Writable {
-				writable = "no"
+				writable = "no: " + s.NotWritable
 			}
 			rows := [][2]string{
 				{"pid", fmt.Sprint(s.PID)},

@@ -31,17 +31,19 @@ type devEvent struct {
 	// request, which may be the run of a job, or log.
 	Event string `json:"event"`
 
-	URL     string     `json:"url,omitempty"`
-	Changed []string   `json:"changed,omitempty"`
-	Module  string     `json:"module,omitempty"`
-	Bytes   int        `json:"bytes,omitempty"`
-	Routes  int        `json:"routes,omitempty"`
-	Message string     `json:"message,omitempty"`
-	Hint    string     `json:"hint,omitempty"`
-	List    diag.List  `json:"list,omitempty"`
-	Level   string     `json:"level,omitempty"`
-	Seconds float64    `json:"seconds,omitempty"`
-	Request *devAnswer `json:"request,omitempty"`
+	URL     string   `json:"url,omitempty"`
+	Changed []string `json:"changed,omitempty"`
+	Module  string   `json:"module,omitempty"`
+	Bytes   int      `json:"bytes,omitempty"`
+	Routes  int      `json:"routes,omitempty"`
+	Message string   `json:"message,omitempty"`
+	// List has at most 100 diagnostics, Total is the number of all.
+	List    []diag.Diagnostic `json:"list,omitempty"`
+	Hint    string            `json:"hint,omitempty"`
+	Total   int               `json:"total,omitempty"`
+	Level   string            `json:"level,omitempty"`
+	Seconds float64           `json:"seconds,omitempty"`
+	Request *devAnswer        `json:"request,omitempty"`
 }
 
 // devAnswer is a request and its log lines.
@@ -408,7 +410,7 @@ func (l *devLog) withSource(text string) (string, bool) {
 	if l.opt.Console.ColorOut {
 		show = diag.PrintColor
 	}
-	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list) != nil {
+	if show(&out, []diag.Source{{Name: m[1], Text: source}}, list.Excerpt()) != nil {
 		return "", false
 	}
 	if more != "" {
@@ -433,7 +435,8 @@ func (l *devLog) mistakes(err error) {
 		}
 		e := devEvent{Event: "failed", Message: console.TextOf(one)}
 		if m, ok := errors.AsType[*console.Problems](one); ok {
-			e.Event, e.Message, e.List = "mistakes", m.What, m.List
+			shown := m.Excerpt()
+			e.Event, e.Message, e.List, e.Total = "mistakes", m.What, shown.Findings, shown.Total
 		} else {
 			e.Hint = console.HintOf(one)
 		}
@@ -448,11 +451,12 @@ func (l *devLog) mistakes(err error) {
 func (l *devLog) warnings(sources []diag.Source, list diag.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	shown := list.Excerpt()
 	if l.opt.Console.JSON {
-		_ = l.object(devEvent{Event: "mistakes", Message: console.Counted(list), List: list})
+		_ = l.object(devEvent{Event: "mistakes", Message: console.Counted(list), List: shown.Findings, Total: shown.Total})
 		return
 	}
-	_ = l.opt.Console.PrintDiagnostics(l.opt.Console.Stderr, sources, list) // a closed terminal is ignored
+	_ = l.opt.Console.PrintDiagnostics(l.opt.Console.Stderr, sources, shown) // a closed terminal is ignored
 }
 
 func (l *devLog) paint(color, text string) string {

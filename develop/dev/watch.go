@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"runner.example/develop/toolchain"
 	"runner.example/internal/clock"
 	"runner.example/internal/tree"
 	"runner.example/node/config"
@@ -200,14 +201,14 @@ func (w *watcher) look() map[string]stamp {
 		switch {
 		case err != nil: // deleted meanwhile or unreadable: the build reports it
 			return nil
-		case name != "handlers" && d.IsDir() && (passing(d.Name()) || made[d.Name()]):
+		case name != "handlers" && d.IsDir() && (passing(d.Name()) || toolchain.IsWritten(d.Name())):
 			if d.Name() == packages {
 				note(filepath.ToSlash(filepath.Join(name, installed)), filepath.Join(path, installed))
 			}
 			return filepath.SkipDir
 		case d.IsDir():
 			w.ask(path)
-		case !passing(d.Name()) && !made[d.Name()]:
+		case !passing(d.Name()) && !toolchain.IsWritten(d.Name()):
 			note(filepath.ToSlash(name), path)
 		}
 		return nil
@@ -273,12 +274,6 @@ func (w *watcher) ask(dir string) {
 
 // npm writes the file installed in packages after every change.
 const packages, installed = "node_modules", ".package-lock.json"
-
-// made are files and directories that toolchains write.
-var made = map[string]bool{
-	packages: true, "target": true, "build": true, "dist": true, "__pycache__": true,
-	"Cargo.lock": true, "go.sum": true, "package-lock.json": true,
-}
 
 // passing reports whether a name is that of an editor's temporary file.
 func passing(name string) bool {

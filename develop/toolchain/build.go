@@ -239,10 +239,13 @@ func (m *Module) write(dir string) error {
 			return fmt.Errorf("write the debug file: %w", err)
 		}
 	}
+	path := filepath.Join(dir, m.File)
 	if m.tree == nil || !m.tree.HasWasm {
-		if err := replaceFile(filepath.Join(dir, m.File), m.wasm); err != nil {
+		if err := replaceFile(path, m.wasm); err != nil {
 			return fmt.Errorf("write the module: %w", err)
 		}
+	} else if err := os.Chtimes(path, clock.System(), clock.System()); err != nil { // Newer compares times
+		return fmt.Errorf("set the time of the module: %w", err)
 	}
 	if m.tree != nil && !m.tree.HasFiles {
 		if err := replaceTree(dir, m.tree); err != nil {

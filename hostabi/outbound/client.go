@@ -33,6 +33,12 @@ type Options struct {
 	Connections int `default:"128"`
 }
 
+// MaxConnections returns how many connections a client with these options opens.
+func (o Options) MaxConnections() int {
+	settings.FillZero(&o)
+	return o.Connections
+}
+
 const (
 	maxAnswerHead = 64 << 10
 	maxRedirects  = 5

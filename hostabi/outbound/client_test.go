@@ -109,7 +109,7 @@ func (w *world) request(method, target string, body string, headers ...outbound.
 
 func (w *world) get(c *outbound.Client, target string) (*outbound.Response, error) {
 	w.t.Helper()
-	return c.Do(w.t.Context(), fairqueue.Parties{"asker"}, w.request("", target, ""), nil)
+	return c.Do(w.t.Context(), fairqueue.Parties{"asker"}, w.request("GET", target, ""), nil)
 }
 
 // errorOf returns the *Error in err, or an empty one.
@@ -318,7 +318,7 @@ func TestARequestSaysHowToHandleARedirect(t *testing.T) {
 	})
 	c := w.client()
 	do := func(way outbound.Redirect) (*outbound.Response, error) {
-		return c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), "").WithRedirect(way), nil)
+		return c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), "").WithRedirect(way), nil)
 	}
 	if answer, err := do(outbound.Manual); err != nil || answer.Status != 303 || string(answer.Body) != "see there" ||
 		!slices.Contains(answer.Headers, outbound.Header{Name: "location", Value: "https://elsewhere.example/?token=x"}) {
@@ -385,7 +385,7 @@ func TestReservedHeadersAreRefused(t *testing.T) {
 			t.Errorf("%.80q: %v, want %s", headers, err, want)
 		}
 	}
-	for name := range strings.FieldsSeq("Host connection Content-Length transfer-encoding TE Trailer Upgrade Keep-Alive Expect Proxy-Authorization proxy-connection X-Forwarded-For Forwarded Via HTTP2-Settings X-Real-IP x_real_ip X_Forwarded_For Transfer_Encoding PROXY_AUTHORIZATION") {
+	for name := range strings.FieldsSeq("Host connection Content-Length transfer-encoding TE Trailer Upgrade Keep-Alive Expect Proxy-Authorization proxy-connection X-Forwarded-For Forwarded Via HTTP2-Settings X-Real-IP Proxy PROXY x_real_ip X_Forwarded_For Transfer_Encoding PROXY_AUTHORIZATION") {
 		check(outbound.Denied, outbound.Header{Name: name, Value: "x"})
 	}
 	for _, name := range []string{"", "a b", "a:", ":authority", "a\r\nb", "é"} {
@@ -398,7 +398,7 @@ func TestReservedHeadersAreRefused(t *testing.T) {
 	check(outbound.TooLarge, outbound.Header{Name: "x", Value: strings.Repeat("y", 17<<10)})
 	check("", outbound.Header{Name: "Authorization", Value: "Bearer x"}, outbound.Header{Name: "Cookie", Value: "a=b"}, outbound.Header{Name: "x", Value: "ü"})
 
-	for _, method := range []string{"CONNECT", "TRACE", "get", "PROPFIND", "GET /\r\n"} {
+	for _, method := range []string{"", " ", "CONNECT", "TRACE", "get", "PROPFIND", "GET /\r\n"} {
 		if _, err := outbound.NewRequest(w.origins(), method, w.url("example.com", ""), nil, nil); reasonOf(err) != outbound.Invalid {
 			t.Errorf("method %q: %v", method, err)
 		}
@@ -447,7 +447,7 @@ func TestResponsesAreLimited(t *testing.T) {
 	}
 	size, head = 5000, 0
 	room := 4000
-	_, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), func(n int) bool { room -= n; return room >= 0 })
+	_, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), func(n int) bool { room -= n; return room >= 0 })
 	if reasonOf(err) != outbound.TooLarge {
 		t.Errorf("more than is admitted: %v", err)
 	}
@@ -470,7 +470,7 @@ func TestACompressedResponseIsNotDecompressed(t *testing.T) {
 	})
 	c := w.client()
 	for asked, headers := range map[string][]outbound.Header{"identity": nil, "gzip": {{Name: "accept-encoding", Value: "gzip"}}} {
-		answer, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), "", headers...), nil)
+		answer, err := c.Do(t.Context(), fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), "", headers...), nil)
 		if err != nil || !bytes.Equal(answer.Body, packed.Bytes()) || !slices.Contains(answer.Headers, outbound.Header{Name: "content-encoding", Value: "gzip"}) ||
 			!slices.Contains(answer.Headers, outbound.Header{Name: "x-asked", Value: asked}) {
 			t.Errorf("%s: %v", asked, err)
@@ -519,7 +519,7 @@ func TestConnectionsAreShared(t *testing.T) {
 			for i := range 2 * connections {
 				callers.Go(func() {
 					asker := hangs.askers[i%len(hangs.askers)]
-					_, _ = c.Do(hanging, fairqueue.Parties{asker, cmp.Or(hangs.caller, "caller "+asker)}, w.request("", w.url(hangs.host(i), "/hang"), ""), nil)
+					_, _ = c.Do(hanging, fairqueue.Parties{asker, cmp.Or(hangs.caller, "caller "+asker)}, w.request("GET", w.url(hangs.host(i), "/hang"), ""), nil)
 				})
 				if i < len(hangs.askers) { // a handler without a connection is served before others
 					<-arrived
@@ -530,14 +530,14 @@ func TestConnectionsAreShared(t *testing.T) {
 			}
 			for range 3 { // another handler, to a service that does not hang
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if _, err := c.Do(ctx, fairqueue.Parties{"e", "e"}, w.request("", w.url(names[1], "/"), ""), nil); err != nil {
+				if _, err := c.Do(ctx, fairqueue.Parties{"e", "e"}, w.request("GET", w.url(names[1], "/"), ""), nil); err != nil {
 					t.Error(err)
 				}
 				cancel()
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			_, err := c.Do(ctx, fairqueue.Parties{"a", "caller a"}, w.request("", w.url(names[0], "/"), ""), nil)
+			_, err := c.Do(ctx, fairqueue.Parties{"a", "caller a"}, w.request("GET", w.url(names[0], "/"), ""), nil)
 			if e := errorOf(err); e.Reason != outbound.Unavailable || !strings.HasPrefix(e.Detail, "no connection is free") {
 				t.Errorf("one more of those that hang: %v", err)
 			}
@@ -565,7 +565,7 @@ func TestContentLengthAllocatesNoMemory(t *testing.T) {
 		callers.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
-			if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.DeadlineExceeded {
+			if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), nil); err != context.DeadlineExceeded {
 				t.Error(err)
 			}
 		})
@@ -590,7 +590,7 @@ func TestTheBodyOfARedirectIsNotRead(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if answer, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != nil || answer.Status != 200 {
+	if answer, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), nil); err != nil || answer.Status != 200 {
 		t.Errorf("%v %v", answer, err)
 	}
 }
@@ -613,7 +613,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	c := w.client()
 	for _, path := range []string{"/head", "/body"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", path), ""), nil); err != context.DeadlineExceeded {
+		if _, err := c.Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", path), ""), nil); err != context.DeadlineExceeded {
 			t.Errorf("%s: %v", path, err)
 		}
 		cancel()
@@ -621,7 +621,7 @@ func TestTimeEndsWithTheContext(t *testing.T) {
 	w.options.Resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-ctx.Done(); return nil, ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 		t.Errorf("a name lookup that never ends: %v", err)
 	}
 }
@@ -670,7 +670,7 @@ func TestPlainHTTPIsUsedForOriginsDeclaredWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := outbound.NewRequest(origins, "", server.URL+"/", nil, nil)
+	r, err := outbound.NewRequest(origins, "GET", server.URL+"/", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +699,7 @@ func TestOriginsAreParsedAsInSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := outbound.NewRequest(o, "", "https://a.EXAMPLE/x", nil, nil); err != nil {
+	if _, err := outbound.NewRequest(o, "GET", "https://a.EXAMPLE/x", nil, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -137,7 +137,7 @@ func TestAFailedHandshakeReturnsItsConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := outbound.NewRequest(origins, "", w.url("localhost", "/"), nil, nil)
+		r, err := outbound.NewRequest(origins, "GET", w.url("localhost", "/"), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 		looked <- ctx.Err()
 		return nil, ctx.Err()
 	}
-	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+	if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 		t.Error(err)
 	}
 	if err := <-looked; err != context.Canceled {
@@ -240,7 +240,7 @@ func TestADialEndsWithItsFetch(t *testing.T) {
 			_, _ = io.Copy(io.Discard, conn)
 			gone <- time.Since(began)
 		}()
-		if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("", w.url("example.com", "/"), ""), nil); err != context.Canceled {
+		if _, err := w.client().Do(ctx, fairqueue.Parties{"asker"}, w.request("GET", w.url("example.com", "/"), ""), nil); err != context.Canceled {
 			t.Error(err)
 		}
 		took = min(took, <-gone)

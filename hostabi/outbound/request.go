@@ -60,11 +60,8 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 
 // NewRequest checks a request to one of the origins. The error is an *Error with a text for
 // the author of the handler: Invalid, TooLarge, or Denied for an origin that is not declared
-// and a header that handlers cannot set. An empty method is GET. The body is not copied.
+// and a header that handlers cannot set. The body is not copied.
 func NewRequest(origins Origins, method, target string, headers []Header, body []byte) (*Request, error) {
-	if method == "" {
-		method = "GET"
-	}
 	if len(target) > maxURLBytes {
 		return nil, refuse(TooLarge, "the url may have %d bytes", maxURLBytes)
 	}
@@ -107,11 +104,12 @@ func (r *Request) setHeaders(headers []Header) error {
 }
 
 // SetsHeader reports whether the runner sets a header: it frames the message, or controls the connection or a proxy.
+// Proxy is one of the last: a server that runs CGI programs makes it their variable HTTP_PROXY (httpoxy).
 func SetsHeader(name string) bool {
 	// Many servers read a "_" as a "-" (RFC 3875, section 4.1.18).
 	switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); lower {
 	case "host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive",
-		"expect", "http2-settings", "via", "forwarded", "x-real-ip":
+		"expect", "http2-settings", "via", "forwarded", "x-real-ip", "proxy":
 		return true
 	default:
 		return strings.HasPrefix(lower, "proxy-") || strings.HasPrefix(lower, "x-forwarded-")

@@ -1,10 +1,11 @@
 package wasi
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
-	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -85,7 +86,7 @@ func (r *run) lastResult(operation string) any {
 	if errno := r.call.Function("call_result", 0, text); errno < 0 {
 		return r.failed(operation, errno)
 	}
-	return ok(string(text))
+	return ok(text)
 }
 
 // started calls a function that returns a number or the error of an operation.
@@ -118,7 +119,7 @@ func currentContext(r *run, _ []any) any {
 	if n < 0 {
 		return r.failed("", n)
 	}
-	return ok(string(buffer[:n]))
+	return ok(buffer[:n])
 }
 
 func currentParams(r *run, _ []any) any {
@@ -138,8 +139,13 @@ func logLine(r *run, a []any) any {
 	return nil
 }
 
-// textOf returns bytes of a request as a string, which is UTF-8.
-func textOf(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }
+// textOf returns bytes of a request as those of a string, which is UTF-8.
+func textOf(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte("\ufffd"))
+}
 
 func pairsOf(pairs []abi.Pair) []any {
 	all := make([]any, len(pairs))

@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
+	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
 )
 
@@ -21,7 +22,7 @@ type run struct {
 	scopes      []scope          // of calls between instances that lend handles
 	lent        int              // handles in scopes
 	result      *canon.Lowered   // blocks of the last result that the guest must allocate
-	asked       bool             // it knows which block is the next
+	asked       int              // how many of the blocks it has been asked for
 	http        exchange
 	command     struct{ returned, failed bool } // of wasi:cli/run
 	memory      api.Memory                      // of the guest, while it calls the host
@@ -198,7 +199,7 @@ func (r *run) enter(m api.Memory) {
 func protocol() []hostabi.Function {
 	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
 	return append(builtins(), []hostabi.Function{
-		{Name: "allocate", Params: i32, Results: i64, Fn: hostabi.Bind(true, allocate)},
+		{Name: "allocate", Params: i32s(component.AllocatedAtOnce), Results: slices.Repeat(i64, component.AllocatedAtOnce), Fn: hostabi.Bind(true, allocate)},
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
 		{Name: "trap", Params: i32, Fn: hostabi.Bind(true, trap)},
@@ -218,24 +219,29 @@ func protocol() []hostabi.Function {
 
 func i32s(n int) []api.ValueType { return slices.Repeat([]api.ValueType{api.ValueTypeI32}, n) }
 
-// allocate gets the address of the block that it has asked for, and asks for the next one: with its
-// alignment in the upper half, and its size in the lower half, 0 for no more. At first it gets 0.
+// allocate gets the addresses of the blocks that it has asked for, and asks for the next ones: with the alignment in the
+// upper half, and the size in the lower half. It asks for 0 after the last one; what follows it has no
+// meaning, and neither have the addresses in the first call.
 func allocate(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	if r.result == nil {
 		core[0] = 0
 		return
 	}
-	if r.asked {
-		if err := r.result.Write(whole(m), uint32(core[0])); err != nil {
+	for i := range r.asked {
+		if err := r.result.Write(whole(m), uint32(core[i])); err != nil {
 			c.Trap("memory for a result: %v", err)
 		}
 	}
-	size, align, more := r.result.Next()
-	if !more {
-		r.result, r.asked, core[0] = nil, false, 0
-		return
+	for r.asked = 0; r.asked < len(core); r.asked++ {
+		size, align, more := r.result.Next(r.asked)
+		if !more {
+			core[r.asked] = 0
+			break
+		}
+		core[r.asked] = uint64(align)<<32 | uint64(size)
 	}
-	r.asked = true
-	core[0] = uint64(align)<<32 | uint64(size)
+	if r.asked == 0 {
+		r.result = nil
+	}
 }

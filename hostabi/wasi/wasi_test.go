@@ -145,16 +145,17 @@ func (g *guest) raw(f hostabi.Function, core []uint64) (trap error) {
 
 // allocate allocates what a result needs.
 func (g *guest) allocate(heap *canontest.Heap) error {
-	address := uint64(0)
+	core := make([]uint64, component.AllocatedAtOnce)
 	for {
-		core := []uint64{address}
-		if trap := g.raw(g.functions["component allocate"], core); trap != nil {
+		if trap := g.raw(g.functions["component allocate"], core); trap != nil || core[0] == 0 {
 			return trap
 		}
-		if core[0] == 0 {
-			return nil
+		for i, block := range core {
+			if block == 0 {
+				break
+			}
+			core[i] = uint64(heap.Realloc(uint32(block), uint32(block>>32)))
 		}
-		address = uint64(heap.Realloc(uint32(core[0]), uint32(core[0]>>32)))
 	}
 }
 
@@ -397,18 +398,18 @@ func TestResultsAreWrittenStepByStep(t *testing.T) {
 		}
 	}
 	begin()
-	core := []uint64{0}
-	if trap := g.raw(allocate, core); trap != nil || core[0] != 1<<32|20 {
-		t.Errorf("%#x, %v", core[0], trap)
+	core := make([]uint64, component.AllocatedAtOnce)
+	if trap := g.raw(allocate, core); trap != nil || core[0] != 1<<32|20 || core[1] != 0 {
+		t.Errorf("%#x, %v", core, trap)
 	}
 	g.traps("while it allocates", types+"[constructor]fields")
-	core = []uint64{uint64(len(g.memory)) - 19}
+	core[0] = uint64(len(g.memory)) - 19
 	if trap := g.raw(allocate, core); trap == nil || !strings.Contains(trap.Error(), "outside of memory") {
 		t.Errorf("%v", trap)
 	}
 	g.call.End()
 	g.begin(nil)
-	core = []uint64{77}
+	core[0] = 77
 	if trap := g.raw(allocate, core); trap != nil || core[0] != 0 {
 		t.Errorf("there is a result after the run: %#x, %v", core[0], trap)
 	}

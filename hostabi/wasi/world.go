@@ -277,7 +277,7 @@ func (r *run) write(what string, t *component.ValueType, at uint32, value any, c
 	if err != nil {
 		r.call.Trap("%s: %v", what, err)
 	}
-	if _, _, more := lowered.Next(); more {
+	if _, _, more := lowered.Next(0); more {
 		r.result = lowered
 	}
 }

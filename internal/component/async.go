@@ -53,7 +53,7 @@ func (l *linker) builtin(c *Canon) (string, error) {
 	case err != nil:
 		return "", err
 	case c.Op == WaitableSetWait, c.Op == WaitableSetPoll:
-		return l.allocating(c.Owner, c.Core, host, l.eventRealloc)
+		return l.allocating(c.Owner, c.Core, host, l.eventAllocator)
 	case c.Op == ErrorContextDebugMessage, reads:
 		return l.allocatingBy(c, host)
 	}
@@ -96,11 +96,17 @@ func (l *linker) allocatingBy(c *Canon, host string) (string, error) {
 		}
 		l.realloc = realloc
 	}
-	return l.allocating(c.Owner, c.Core, host, func() string { return realloc })
+	allocator := l.allocator(realloc)
+	return l.allocating(c.Owner, c.Core, host, func() string { return allocator })
 }
 
-// eventRealloc is the function that allocates what comes with an event; empty: nothing does.
-func (l *linker) eventRealloc() string { return l.realloc }
+// eventAllocator is the function that allocates what comes with an event; empty: nothing does.
+func (l *linker) eventAllocator() string {
+	if l.realloc == "" {
+		return ""
+	}
+	return l.allocator(l.realloc)
+}
 
 // task has the names of an export that the runtime calls, and of the host functions that begin and end its task.
 type task struct {
@@ -185,6 +191,6 @@ func (l *linker) callback(f *Lift) (next, callback string, err error) {
 		return "", "", err
 	}
 	host := l.hostBuiltin(taskNext, "i>iii")
-	next, err = l.allocating(f.Owner, l.imports[host], host, l.eventRealloc)
+	next, err = l.allocating(f.Owner, l.imports[host], host, l.eventAllocator)
 	return next, callback, err
 }

@@ -54,19 +54,19 @@ func (l *linker) exportHandler(name string, f *Func) error {
 	if err != nil {
 		return err
 	}
-	allocate, begin, end := l.allocate(), l.hostBuiltin("begin_handler", "i>"), l.hostBuiltin("end_handler", "i>")
+	allocator, begin, end := l.allocator(realloc), l.hostBuiltin("begin_handler", "i>"), l.hostBuiltin("end_handler", "i>")
 	enter, allow := l.prologue(f.Lift.Owner), l.allow(f.Lift.Owner)
 	request := f.Type.Params[0].Type
 	for _, handler := range HandlerNames(name) {
 		if strings.HasPrefix(handler, "runner_") {
 			continue // such names are reserved for the host
 		}
-		const block, address, at = 0, 1, 2 // the locals
-		l.add("", handler, wasm.FuncType{}, []wasm.ValueType{wasm.I64, wasm.I32, wasm.I32}, func(a *assembler) {
+		const at = 0 // the local
+		l.add("", handler, wasm.FuncType{}, []wasm.ValueType{wasm.I32}, func(a *assembler) {
 			enter(a)
 			allow(a, false)
 			a.i32(0).i32(0).i32(request.Align()).i32(request.Size()).call(realloc).n(opcode.LocalTee, at).call(begin)
-			a.allocate(allocate, realloc, block, address)
+			a.call(allocator)
 			allow(a, true)
 			flat, _ := request.Flat() // they lie in memory as they are passed
 			for i := range flat {

@@ -29,8 +29,8 @@ const (
 // one that is called without waiting begins with AsyncCall. The host must have all that is used.
 //
 // A function of the host whose result has strings or lists writes it in steps: the module calls it, and
-// then component.allocate with 0. The answer is 0, or the alignment (high half) and size of a block that
-// the module allocates; it calls again with the block's address.
+// then component.allocate. Its results are the alignments (high half) and sizes of the next blocks, and 0 after the last
+// one. The module allocates them, and calls again with their addresses, until the first result is 0.
 func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
 	l, err := newLinker(p, host, isHandler)
 	if err != nil {
@@ -189,43 +189,63 @@ func (l *linker) isLive(memory CoreItem) bool {
 	return false
 }
 
-// allocating adds a function that calls the host, and then allocates the blocks of what it has to write, with the
-// function that realloc returns when all are known; empty: nothing is allocated.
-func (l *linker) allocating(owner int, t wasm.FuncType, host string, realloc func() string) (string, error) {
-	allocate := l.allocate()
+// allocating adds a function that calls the host, and then the function whose name allocator returns when all are known;
+// empty: nothing is allocated.
+func (l *linker) allocating(owner int, t wasm.FuncType, host string, allocator func() string) (string, error) {
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
-	params := len(t.Params)
-	block, address := params, params+1
 	begin, allow := l.prologue(owner), l.allow(owner)
-	l.add(name, "", t, []wasm.ValueType{wasm.I64, wasm.I32}, func(a *assembler) {
+	l.add(name, "", t, nil, func(a *assembler) {
 		begin(a)
-		for i := range params {
+		for i := range t.Params {
 			a.n(opcode.LocalGet, i)
 		}
 		a.call(host)
-		if realloc() == "" {
+		if allocator() == "" {
 			return
 		}
 		allow(a, false)
-		a.allocate(allocate, realloc(), block, address)
+		a.call(allocator())
 		allow(a, true)
 	})
 	return name, nil
 }
 
-// allocate appends the loop that allocates blocks. It has two locals.
-func (a *assembler) allocate(allocate, realloc string, block, address int) {
-	a.op(opcode.Loop, opcode.BlockEmpty).n(opcode.LocalGet, address).call(allocate).n(opcode.LocalTee, block)
-	a.op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
-	a.op(opcode.I32Const, 0, opcode.I32Const, 0)
-	a.n(opcode.LocalGet, block).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
-	a.n(opcode.LocalGet, block).op(opcode.I32WrapI64)
-	a.call(realloc).n(opcode.LocalSet, address)
-	a.n(opcode.Br, 1).op(opcode.End, opcode.End)
-}
+// AllocatedAtOnce is the number of blocks that a module allocates between two calls of component.allocate.
+const AllocatedAtOnce = 8
 
-// allocate is the function of the host that assembler.allocate calls.
-func (l *linker) allocate() string { return l.hostBuiltin("allocate", "i>l") }
+// allocator returns the name of the function that allocates the blocks of what the host has to write, with realloc.
+func (l *linker) allocator(realloc string) string {
+	name := "allocate with " + realloc
+	if slices.ContainsFunc(l.merge.Functions, func(f wasm.Function) bool { return f.Name == name }) {
+		return name
+	}
+	const n = AllocatedAtOnce
+	allocate := l.hostBuiltin("allocate", strings.Repeat("i", n)+">"+strings.Repeat("l", n))
+	const block, address = 0, n // the first locals
+	locals := slices.Concat(slices.Repeat([]wasm.ValueType{wasm.I64}, n), slices.Repeat([]wasm.ValueType{wasm.I32}, n))
+	l.add(name, "", wasm.FuncType{}, locals, func(a *assembler) {
+		a.op(opcode.Loop, opcode.BlockEmpty)
+		for i := range n {
+			a.n(opcode.LocalGet, address+i)
+		}
+		a.call(allocate)
+		for i := range n {
+			a.n(opcode.LocalSet, block+n-1-i)
+		}
+		for i := range n { // each one within the one before
+			a.n(opcode.LocalGet, block+i).op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
+			a.i32(0).i32(0)
+			a.n(opcode.LocalGet, block+i).op(opcode.I64Const, 32, opcode.I64ShrU, opcode.I32WrapI64)
+			a.n(opcode.LocalGet, block+i).op(opcode.I32WrapI64)
+			a.call(realloc).n(opcode.LocalSet, address+i)
+		}
+		for range n - 1 {
+			a.op(opcode.End)
+		}
+		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
+	})
+	return name
+}
 
 // named gives an export of a part a name that added functions can use.
 func (l *linker) named(item CoreItem) (string, error) {

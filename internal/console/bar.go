@@ -10,25 +10,35 @@ import (
 type Bar struct {
 	writer  progress.Writer
 	tracker *progress.Tracker
-	done    chan struct{}
+	ended   chan struct{} // closed by End
+	done    chan struct{} // closed when nothing more is shown
 }
 
-// NewBar starts a progress bar; a total of 0 is unknown. Without a terminal it shows nothing.
+// barAfter is how long the work takes before its bar is shown.
+const barAfter = time.Second
+
+// NewBar starts a progress bar, which is shown when the work takes more than a second; a total of 0 is unknown.
+// Without a terminal it shows nothing.
 func (c *Console) NewBar(what string, total int64, units progress.Units) *Bar {
 	if !c.Terminal {
 		return &Bar{}
 	}
 	b := &Bar{
 		writer: progress.NewWriter(), tracker: &progress.Tracker{Message: what, Total: total, Units: units},
-		done: make(chan struct{}),
+		ended: make(chan struct{}), done: make(chan struct{}),
 	}
+	b.writer.SetAutoStop(true) // Stop does nothing if it comes before Render
 	b.writer.SetOutputWriter(c.Stderr)
 	b.writer.SetUpdateFrequency(100 * time.Millisecond)
 	b.writer.Style().Visibility.ETA = true
 	b.writer.AppendTracker(b.tracker)
 	go func() {
 		defer close(b.done)
-		b.writer.Render()
+		select {
+		case <-time.After(barAfter):
+			b.writer.Render()
+		case <-b.ended:
+		}
 	}()
 	return b
 }
@@ -56,6 +66,7 @@ func (b *Bar) End(err error) {
 	} else {
 		b.tracker.MarkAsDone()
 	}
+	close(b.ended)
 	b.writer.Stop()
 	<-b.done
 }

@@ -32,12 +32,12 @@ func (c *Console) Say(kind, text string) {
 	fmt.Fprintf(c.Stderr, "runner: %s%s\n", kind, strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 }
 
-// PrintDiagnostics writes the list to w, which is Stdout or Stderr, in colour on a terminal.
-func (c *Console) PrintDiagnostics(w io.Writer, sources []diag.Source, list diag.List) error {
+// PrintDiagnostics writes diagnostics to w, which is Stdout or Stderr, in colour on a terminal.
+func (c *Console) PrintDiagnostics(w io.Writer, sources []diag.Source, found diag.Excerpt) error {
 	if c.Color && w == c.Stderr || c.ColorOut && w == c.Stdout {
-		return diag.PrintColor(w, sources, list)
+		return diag.PrintColor(w, sources, found)
 	}
-	return diag.Print(w, sources, list)
+	return diag.Print(w, sources, found)
 }
 
 // PrintJSON writes v as the one document of a --json answer. It escapes only the characters

@@ -16,10 +16,10 @@ func TestDiagnosticsAreColouredWhereTheirStreamIsATerminal(t *testing.T) {
 	for _, tt := range []struct{ stderr, stdout bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		var out, errs strings.Builder
 		c := console.Console{Stdout: &out, Stderr: &errs, Color: tt.stderr, ColorOut: tt.stdout}
-		if err := c.PrintDiagnostics(&out, sources, list); err != nil {
+		if err := c.PrintDiagnostics(&out, sources, list.Excerpt()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.PrintDiagnostics(&errs, sources, list); err != nil {
+		if err := c.PrintDiagnostics(&errs, sources, list.Excerpt()); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "\x1b["); got != tt.stdout {

@@ -46,6 +46,15 @@ type Problems struct {
 	What    string
 	Sources []diag.Source
 	List    diag.List
+	// Total is the number of all diagnostics if List has only some of them; else 0.
+	Total int
+}
+
+// Excerpt returns the diagnostics to print or to send.
+func (m *Problems) Excerpt() diag.Excerpt {
+	e := m.List.Excerpt()
+	e.Total = max(e.Total, m.Total)
+	return e
 }
 
 func (m *Problems) Error() string { return m.What }

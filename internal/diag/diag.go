@@ -10,8 +10,8 @@ import (
 // Source is one file as its author wrote it.
 type Source struct {
 	// Name is the name of the file in messages.
-	Name string
-	Text []byte
+	Name string `json:"name"`
+	Text []byte `json:"text"`
 }
 
 // Pos is a position in a text. The zero value means that the position is unknown.
@@ -85,22 +85,43 @@ func (d Diagnostic) label() string {
 	return d.Severity.String() + "[" + d.Code + "]"
 }
 
+// diagnosticJSON is a Diagnostic as JSON.
+type diagnosticJSON struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Col      int    `json:"col"`
+	EndLine  int    `json:"endLine"`
+	EndCol   int    `json:"endCol"`
+	Message  string `json:"message"`
+}
+
 // MarshalJSON returns {code,severity,file,line,col,endLine,endCol,message}.
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Code     string `json:"code"`
-		Severity string `json:"severity"`
-		File     string `json:"file"`
-		Line     int    `json:"line"`
-		Col      int    `json:"col"`
-		EndLine  int    `json:"endLine"`
-		EndCol   int    `json:"endCol"`
-		Message  string `json:"message"`
-	}{
+	return json.Marshal(diagnosticJSON{
 		d.Code, d.Severity.String(), d.Span.File,
 		d.Span.Start.Line, d.Span.Start.Col, d.Span.End.Line, d.Span.End.Col, d.Message,
 	})
 }
+
+// UnmarshalJSON reads what MarshalJSON returns. The offsets of the span are lost.
+func (d *Diagnostic) UnmarshalJSON(text []byte) error {
+	var sent diagnosticJSON
+	if err := json.Unmarshal(text, &sent); err != nil {
+		return err
+	}
+	*d = Diagnostic{Code: sent.Code, Message: sent.Message, Span: Span{
+		File: sent.File, Start: Pos{Line: sent.Line, Col: sent.Col}, End: Pos{Line: sent.EndLine, Col: sent.EndCol},
+	}}
+	if sent.Severity == Warning.String() {
+		d.Severity = Warning
+	}
+	return nil
+}
+
+// JSONForm returns the zero value of what MarshalJSON encodes: documents describe the JSON by it.
+func (d Diagnostic) JSONForm() []any { return []any{diagnosticJSON{}} }
 
 // List is a list of diagnostics. The zero value is empty. A List is not safe for concurrent
 // use.
@@ -150,7 +171,37 @@ func (l List) Sorted() List {
 	})
 }
 
-// MarshalJSON returns an array in sorted order; an empty list is [].
-func (l List) MarshalJSON() ([]byte, error) {
-	return json.Marshal(append([]Diagnostic{}, l.Sorted()...))
+// MaxFindings limits the diagnostics that are sent, or printed as JSON.
+const MaxFindings = 100
+
+// Excerpt is the part of a list that is sent, or printed as JSON.
+type Excerpt struct {
+	// Findings are at most MaxFindings entries, in sorted order, errors rather than warnings. Excerpt of a list does
+	// not return nil.
+	Findings []Diagnostic `json:"findings"`
+	// Total is the number of all entries, without duplicates.
+	Total int `json:"total"`
+}
+
+// Excerpt returns the part of l to send, or to print as JSON.
+func (l List) Excerpt() Excerpt {
+	sorted := l.Sorted()
+	e := Excerpt{Findings: append([]Diagnostic{}, sorted...), Total: len(sorted)}
+	if len(sorted) > MaxFindings {
+		slices.SortStableFunc(e.Findings, func(a, b Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+		e.Findings = List(e.Findings[:MaxFindings]).Sorted()
+	}
+	return e
+}
+
+// Lines returns the line of each finding, as String does, and one with the number of those that e does not have.
+func (e Excerpt) Lines() []string {
+	var lines []string
+	for _, d := range e.Findings {
+		lines = append(lines, d.String())
+	}
+	if more := e.Total - len(e.Findings); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", more))
+	}
+	return lines
 }

@@ -16,16 +16,16 @@ const (
 	maxColumns = 160
 )
 
-// Print writes list to w as text, sorted. For each entry it writes a line with the position
+// Print writes the excerpt of a list to w as text. For each entry it writes a line with the position
 // in the form that editors parse and, if the file is in sources, the source line with carets
 // under the span. After 20 entries it writes the number of the others.
-func Print(w io.Writer, sources []Source, list List) error {
-	return print(w, sources, list, plain)
+func Print(w io.Writer, sources []Source, e Excerpt) error {
+	return print(w, sources, e, plain)
 }
 
 // PrintColor is Print with ANSI colours, for a terminal.
-func PrintColor(w io.Writer, sources []Source, list List) error {
-	return print(w, sources, list, colored)
+func PrintColor(w io.Writer, sources []Source, e Excerpt) error {
+	return print(w, sources, e, colored)
 }
 
 type palette struct{ bold, red, yellow, off string }
@@ -35,10 +35,10 @@ var (
 	colored = palette{bold: "\x1b[1m", red: "\x1b[1;31m", yellow: "\x1b[1;33m", off: "\x1b[0m"}
 )
 
-func print(w io.Writer, sources []Source, list List, pal palette) error {
+func print(w io.Writer, sources []Source, e Excerpt, pal palette) error {
 	var out bytes.Buffer
-	sorted := list.Sorted()
-	for _, d := range sorted[:min(len(sorted), maxPrinted)] {
+	shown := e.Findings[:min(len(e.Findings), maxPrinted)]
+	for _, d := range shown {
 		paint := pal.red
 		if d.Severity == Warning {
 			paint = pal.yellow
@@ -50,7 +50,7 @@ func print(w io.Writer, sources []Source, list List, pal palette) error {
 			fmt.Fprintf(&out, "%5d | %s\n      | %s%s%s\n", d.Span.Start.Line, text, paint, marks, pal.off)
 		}
 	}
-	if more := len(sorted) - maxPrinted; more > 0 {
+	if more := e.Total - len(shown); more > 0 {
 		fmt.Fprintf(&out, "… and %d more\n", more)
 	}
 	_, err := w.Write(out.Bytes())

@@ -18,7 +18,7 @@ func span(file string, line, from, to int) diag.Span {
 func printed(t *testing.T, text string, list diag.List) string {
 	t.Helper()
 	var b strings.Builder
-	if err := diag.Print(&b, []diag.Source{{Name: "a.schema", Text: []byte(text)}}, list); err != nil {
+	if err := diag.Print(&b, []diag.Source{{Name: "a.schema", Text: []byte(text)}}, list.Excerpt()); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -107,7 +107,7 @@ func TestPrintStopsAfterTwentyAndCountsTheRest(t *testing.T) {
 			list.Errorf("E1", span("a.schema", i, 1, 1), "m%d", i)
 		}
 		var b strings.Builder
-		if err := diag.Print(&b, nil, list); err != nil {
+		if err := diag.Print(&b, nil, list.Excerpt()); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.String(); strings.Count(got, "error[") != 20 || !strings.HasSuffix(got, wantTail) {
@@ -122,7 +122,7 @@ func TestOnlyPrintColorWritesColours(t *testing.T) {
 	list.Warnf("W1", span("a.schema", 1, 2, 3), "doubtful")
 	sources := []diag.Source{{Name: "a.schema", Text: []byte("abc")}}
 	var plain, colored strings.Builder
-	if err := errors.Join(diag.Print(&plain, sources, list), diag.PrintColor(&colored, sources, list)); err != nil {
+	if err := errors.Join(diag.Print(&plain, sources, list.Excerpt()), diag.PrintColor(&colored, sources, list.Excerpt())); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(plain.String(), "\x1b") {
@@ -147,7 +147,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 func TestPrintReturnsWriteErrors(t *testing.T) {
 	var list diag.List
 	list.Errorf("E1", span("a.schema", 1, 1, 2), "wrong")
-	if err := diag.Print(brokenPipe{}, nil, list); err == nil {
+	if err := diag.Print(brokenPipe{}, nil, list.Excerpt()); err == nil {
 		t.Error("no error")
 	}
 }
@@ -189,16 +189,41 @@ func TestJSONFormIsStable(t *testing.T) {
 	var list diag.List
 	list.Warnf("W302", span("b.schema", 3, 1, 9), "later")
 	list.Append(diag.List{{Code: "E410", Span: span("a.schema", 83, 28, 38), Message: `say "x"`}})
-	got, err := json.Marshal(list)
+	got, err := json.Marshal(list.Excerpt())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"code":"E410","severity":"error","file":"a.schema","line":83,"col":28,"endLine":83,"endCol":38,"message":"say \"x\""},` +
-		`{"code":"W302","severity":"warning","file":"b.schema","line":3,"col":1,"endLine":3,"endCol":9,"message":"later"}]`
+	want := `{"findings":[{"code":"E410","severity":"error","file":"a.schema","line":83,"col":28,"endLine":83,"endCol":38,"message":"say \"x\""},` +
+		`{"code":"W302","severity":"warning","file":"b.schema","line":3,"col":1,"endLine":3,"endCol":9,"message":"later"}],"total":2}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if empty, err := json.Marshal(diag.List(nil)); err != nil || string(empty) != "[]" {
+	var back diag.Excerpt
+	if err := json.Unmarshal(got, &back); err != nil || back.Findings[0] != list[1] || back.Findings[1] != list[0] {
+		t.Errorf("read again: %+v, %v", back, err)
+	}
+	if empty, err := json.Marshal(diag.List(nil).Excerpt()); err != nil || string(empty) != `{"findings":[],"total":0}` {
 		t.Errorf("an empty list is %s, %v", empty, err)
+	}
+}
+
+func TestAnExcerptHasAHundredErrorsBeforeWarningsAndTheNumberOfAll(t *testing.T) {
+	var list diag.List
+	for i := range 50_000 {
+		list.Warnf("W1", span("a.schema", i+1, 1, 2), "doubtful")
+	}
+	for i := range 99 {
+		list.Errorf("E1", span("b.schema", i+1, 1, 2), "wrong")
+	}
+	e := list.Excerpt()
+	if len(e.Findings) != diag.MaxFindings || e.Total != 50_099 || e.Findings[0].Severity != diag.Warning || e.Findings[1] != list[50_000] || e.Findings[99] != list[50_098] {
+		t.Errorf("%d of %d: %v … %v", len(e.Findings), e.Total, e.Findings[0], e.Findings[99])
+	}
+	if lines := e.Lines(); len(lines) != 101 || lines[1] != list[50_000].String() || lines[100] != "… and 49999 more" {
+		t.Errorf("%d lines: %s", len(lines), lines[len(lines)-1])
+	}
+	var b strings.Builder
+	if err := diag.Print(&b, nil, e); err != nil || !strings.HasSuffix(b.String(), "… and 50079 more\n") {
+		t.Errorf("%s, %v", b.String(), err)
 	}
 }

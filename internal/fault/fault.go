@@ -59,8 +59,11 @@ const (
 	TooLarge    Code = "too_large"
 	Limit       Code = "limit"
 	Unavailable Code = "unavailable"
+	DiskFull    Code = "disk_full" // of operators alone; others see unavailable
 	Deadline    Code = "deadline"
 	Internal    Code = "internal"
+	// NotActivated: a node cannot activate a release or its settings; the active ones stay in force.
+	NotActivated Code = "not_activated"
 )
 
 // byStatus are the codes of error answers that have only a status. The host's own refusals with

@@ -84,7 +84,7 @@ What others see of an error with a code. Generated from the table in
 
 - **HTTP**: the status of the answer, if the runner itself refuses a request or a handler fails. The
   body is ` + "`application/problem+json`" + ` with the code.
-- **admin**: the status on the admin listener. The admin socket answers every error with 422.
+- **admin**: the status on the admin listener and the admin socket.
 - **errno**: what a handler gets from a call to the host, by its name in the [ABI](abi/functions.md#conventions).
 - **exit**: the exit status of a command, as in [cli/](cli/README.md#exit-statuses).
 

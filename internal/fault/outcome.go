@@ -6,7 +6,7 @@ type Outcome struct {
 	Code Code
 	// HTTP is the status of a refusal on the listener of the app: runtime/front.
 	HTTP int
-	// Admin is the status of a refusal on the admin listener: node/admin/server. 422 stands for codes
+	// Admin is the status of a refusal to an operator, on the admin listener and the admin socket: node/admin/server. 422 stands for codes
 	// that say more than a status does.
 	Admin int
 	// Errno is the code of the same name as the errno of a guest. hostabi/abi has the numbers of
@@ -33,7 +33,7 @@ var outcomes = [...]Outcome{
 	{URITooLong, 414, 422, TooLarge, 1, false, "the target of the request is too long"},
 	{HeadersTooLarge, 431, 422, TooLarge, 1, false, "the headers of the request are too large"},
 	{RequestTimeout, 408, 422, Deadline, 1, false, "the request took too long to arrive"},
-	{BodyTooLarge, 413, 422, TooLarge, 3, false, "the body of the request is too large"},
+	{BodyTooLarge, 413, 413, TooLarge, 3, false, "the body of the request is too large"},
 	{InvalidJSON, 400, 422, Invalid, 3, false, "the body is not JSON"},
 	{InvalidInput, 400, 422, Invalid, 3, false, "the body does not match the type of this route"},
 	{MissingCredentials, 401, 401, Denied, 1, false,
@@ -67,8 +67,10 @@ var outcomes = [...]Outcome{
 	{TooLarge, 500, 413, TooLarge, 3, false, "the handler exceeded a size limit"},
 	{Limit, 500, 422, Limit, 3, false, "the handler exceeded a limit of the request"},
 	{Unavailable, 503, 503, Unavailable, 6, false, "the store is unavailable"},
+	{DiskFull, 503, 503, Unavailable, 1, false, "the store is unavailable"},
 	{Deadline, 500, 504, Deadline, 1, false, "an operation of the handler timed out"},
 	{Internal, 500, 500, Internal, 1, false, "internal error: the log has the cause under this requestId"},
+	{NotActivated, 500, 422, Invalid, 3, false, "the node cannot activate the release; the active one is kept"},
 }
 
 var outcomeOf = func() map[Code]*Outcome {

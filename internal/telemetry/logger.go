@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"runner.example/internal/netaddr"
 )
 
 // Options configure a logger.
@@ -32,10 +33,7 @@ func (o *Options) CheckSetting(key, value string) error {
 	if key != "metrics.listen" || value == "" {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(value); err != nil {
-		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:9090", value)
-	}
-	return nil
+	return netaddr.CheckListen(value, "127.0.0.1:9090")
 }
 
 // Validate returns an error for an unknown format.

@@ -137,5 +137,5 @@ func refused(answer *http.Response, body []byte) error {
 	if wait, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
 		r.Detail += fmt.Sprintf(" (%d s)", wait)
 	}
-	return fault.New(r.Code, "%s", r.Detail).WithHint(r.Hint)
+	return r.fault()
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,11 +25,11 @@ import (
 const dialTime = 30 * time.Second
 
 // DialURL returns a client of the server with that URL, such as https://edge-1.example.com:9443,
-// once it has shown its certificate. Its SHA-256 must be fingerprint, 64 hexadecimal digits; if
-// that is empty, the certificate must be valid for the host by the roots of this machine. token is
+// once it has shown its certificate. Its SHA-256, 64 hexadecimal digits, must be one of fingerprints; if
+// there are none, the certificate must be valid for the host by the roots of this machine. token is
 // that of a platform key. It is only sent over connections with that certificate. Faults: Invalid
 // (an argument, or the certificate), Unavailable (the server cannot be reached).
-func DialURL(ctx context.Context, address, fingerprint string, token secret.Token) (*Client, error) {
+func DialURL(ctx context.Context, address string, fingerprints []string, token secret.Token) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fault.New(fault.Invalid, "%q is not the URL of a node: write https://host:port", address)
@@ -37,10 +38,12 @@ func DialURL(ctx context.Context, address, fingerprint string, token secret.Toke
 	if d.port == "" {
 		d.port = "443"
 	}
-	if fingerprint != "" {
-		if d.fingerprint, err = parseFingerprint(fingerprint); err != nil {
+	for _, text := range fingerprints {
+		fingerprint, err := parseFingerprint(text)
+		if err != nil {
 			return nil, err
 		}
+		d.fingerprints = append(d.fingerprints, fingerprint)
 	}
 	first, err := d.dial(ctx)
 	if err != nil {
@@ -51,7 +54,8 @@ func DialURL(ctx context.Context, address, fingerprint string, token secret.Toke
 		transport: &http.Transport{
 			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) },
 			// As on the socket: an operation is sent at most once.
-			DisableKeepAlives: true,
+			DisableKeepAlives:     true,
+			ExpectContinueTimeout: continueTime,
 		},
 		base: d.url + RemotePath, token: token, answerTime: AnswerTime,
 	}), nil
@@ -60,7 +64,7 @@ func DialURL(ctx context.Context, address, fingerprint string, token secret.Toke
 // tlsDialer connects to one server.
 type tlsDialer struct {
 	host, port, url string
-	fingerprint     string // empty: the certificate is verified by the roots of this machine
+	fingerprints    []string // none: the certificate is verified by the roots of this machine
 }
 
 // dial returns an encrypted connection to the server that has the right certificate. The error is
@@ -74,11 +78,11 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 		return nil, fault.Wrap(err, fault.Unavailable, "connect to %s", d.url)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: d.host, NextProtos: []string{"http/1.1"}}
-	if d.fingerprint != "" {
+	if len(d.fingerprints) > 0 {
 		config.InsecureSkipVerify = true // checkFingerprint verifies the certificate
 		config.VerifyConnection = d.checkFingerprint
 	}
-	encrypted := tls.Client(conn, config)
+	encrypted := tls.Client(answeredConn{conn}, config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, d.explain(err)
@@ -89,8 +93,8 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 // checkFingerprint refuses a certificate with another fingerprint. That the server has its key, the
 // handshake has verified.
 func (d *tlsDialer) checkFingerprint(state tls.ConnectionState) error {
-	if got := Fingerprint(state.PeerCertificates[0].Raw); got != d.fingerprint {
-		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, d.fingerprint)
+	if got := Fingerprint(state.PeerCertificates[0].Raw); !slices.Contains(d.fingerprints, got) {
+		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, strings.Join(d.fingerprints, " or "))
 	}
 	return nil
 }

@@ -11,6 +11,25 @@ type JobID struct {
 	ID string `json:"id"`
 }
 
+// CancelJobs selects jobs that wait or run.
+type CancelJobs struct {
+	// Name is that of the jobs, Tenant the tenant of their callers; empty: any.
+	Name   string `json:"name,omitempty"`
+	Tenant string `json:"tenant,omitempty"`
+	// Cursor continues a cancellation: it is the NextCursor of the answer before.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// CancelledJobs is one part of a cancellation.
+type CancelledJobs struct {
+	// Count is the number of jobs that this part has cancelled.
+	Count int `json:"count"`
+	// NextCursor continues; empty at the end.
+	NextCursor string `json:"nextCursor,omitempty"`
+	// Left is true at the end if jobs were enqueued all the time, so that some are left.
+	Left bool `json:"left,omitempty"`
+}
+
 // EnqueueJob describes a job to be enqueued.
 type EnqueueJob struct {
 	Name string `json:"name"`
@@ -47,6 +66,12 @@ func (c *Client) RetryJob(ctx context.Context, id string) (jobs.Job, error) {
 // CancelJob ends a job that waits or runs. The code is Conflict if it has ended before.
 func (c *Client) CancelJob(ctx context.Context, id string) (jobs.Job, error) {
 	return ask(ctx, c, OpCancelJob, JobID{id})
+}
+
+// CancelJobs cancels some of the jobs that wait or run, for about half a second. The caller repeats it with the
+// NextCursor of the answer until that is empty. Meanwhile no node starts the selected jobs.
+func (c *Client) CancelJobs(ctx context.Context, args CancelJobs) (CancelledJobs, error) {
+	return ask(ctx, c, OpCancelJobs, args)
 }
 
 // EnqueueJob enqueues a job.

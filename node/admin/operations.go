@@ -17,7 +17,8 @@ type Operation[A, R any] struct {
 	// Role is the weakest one that may run it over the network.
 	Role keystore.Role
 	// Commits: in a cluster it is cancelled when no majority of the voters can be reached. Operations that
-	// only read do not set it, and neither do functions.call and reload.
+	// only read do not set it. Neither does reload: most nodes need no majority for it, and one that does ends by
+	// itself without.
 	Commits bool
 }
 
@@ -64,28 +65,30 @@ var (
 	OpDropKept   = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
 	OpCallEach   = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
 
-	OpCallFunction = plain[CallFunction, Called]("functions.call", keystore.RoleAdmin)
+	OpCallFunction = commits[CallFunction, Called]("functions.call", keystore.RoleAdmin)
 
 	OpListJobs   = plain[jobs.Filter, jobs.Page]("jobs.list", keystore.RoleAdmin)
 	OpGetJob     = plain[JobID, jobs.Job]("jobs.get", keystore.RoleAdmin)
 	OpRetryJob   = commits[JobID, jobs.Job]("jobs.retry", keystore.RoleAdmin)
 	OpCancelJob  = commits[JobID, jobs.Job]("jobs.cancel", keystore.RoleAdmin)
+	OpCancelJobs = commits[CancelJobs, CancelledJobs]("jobs.cancelAll", keystore.RoleAdmin)
 	OpEnqueueJob = commits[EnqueueJob, jobs.Enqueued]("jobs.enqueue", keystore.RoleAdmin)
 
 	OpListAudit   = plain[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
 	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
 
-	OpCompareSchema   = plain[CompareSchema, ComparisonAnswer]("schema.compare", keystore.RoleDeploy)
+	OpCompareSchema   = plain[CompareSchema, Comparison]("schema.compare", keystore.RoleDeploy)
 	OpShowConfig      = plain[none, ConfigInForce]("config.show", keystore.RoleAdmin)
 	OpListRoutes      = plain[none, RouteList]("routes.list", keystore.RoleRead)
-	OpReload          = plain[none, ReloadAnswer]("reload", keystore.RoleAdmin)
+	OpReload          = plain[none, Reloaded]("reload", keystore.RoleAdmin)
 	OpListReleases    = plain[none, ReleaseList]("releases.list", keystore.RoleRead)
 	OpGetRelease      = plain[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)
-	OpMissingFiles    = plain[release.Manifest, MissingFiles]("releases.missing", keystore.RoleRead)
-	OpMissingBlobs    = plain[Blobs, Blobs]("blobs.missing", keystore.RoleRead)
+	OpMissingFiles    = plain[release.Manifest, MissingFiles]("releases.missing", keystore.RoleDeploy)
+	OpMissingBlobs    = plain[Blobs, Blobs]("blobs.missing", keystore.RoleDeploy)
 	OpGetListing      = plain[ListingName, Listing]("releases.listing", keystore.RoleRead)
 	OpAddRelease      = commits[AddRelease, release.Release]("releases.add", keystore.RoleDeploy)
-	OpActivateRelease = commits[ActivateRelease, ProblemAnswer]("releases.activate", keystore.RoleDeploy)
+	OpCheckRelease    = plain[CheckRelease, Comparison]("releases.check", keystore.RoleDeploy)
+	OpActivateRelease = commits[ActivateRelease, none]("releases.activate", keystore.RoleDeploy)
 
 	OpShowClock   = plain[none, keystore.ClockState]("clock.show", keystore.RoleAdmin)
 	OpAcceptClock = commits[none, keystore.ClockChange]("clock.accept", keystore.RoleAdmin)

@@ -80,6 +80,23 @@ type ActivateRelease struct {
 	ID string `json:"id"`
 	// Expected is the id of the release that must still be active, empty for none; nil: any.
 	Expected *string `json:"expected,omitempty"`
+	Allowed
+}
+
+// Allowed are activations that are refused unless an operator allows them.
+type Allowed struct {
+	// ReplaceApp: the active release may be one of another app.
+	ReplaceApp bool `json:"replaceApp,omitempty"`
+	// AllowEmpty: the schema may declare nothing that can be served or stored.
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+}
+
+// CheckRelease is a release to check, which the node need not have.
+type CheckRelease struct {
+	release.Manifest
+	// Sources are the schema files of the manifest.
+	Sources []diag.Source `json:"sources"`
+	Allowed
 }
 
 // Releases returns the stored releases and the pointer.
@@ -142,11 +159,19 @@ func (c *Client) AddRelease(ctx context.Context, request AddRelease) (release.Re
 	return ask(ctx, c, OpAddRelease, request)
 }
 
-// ActivateRelease activates a stored release. The error is a *console.Problems if the release
-// does not fit the node; then the active one is kept.
+// CheckRelease returns what an activation of the release would do, and warn about, given the node's settings, secrets,
+// rows and keys. The error is what ActivateRelease would return, as far as it does not depend on the modules: the node
+// may lack them. If the release is older than the active one, the rows are not compared. It changes nothing.
+func (c *Client) CheckRelease(ctx context.Context, request CheckRelease) (Comparison, error) {
+	return ask(ctx, c, OpCheckRelease, request)
+}
+
+// ActivateRelease activates a stored release. The error is a fault with the code NotActivated if the node cannot
+// serve the release, or Conflict if another release is active than expected, or one of another app. Then the active one
+// is kept.
 func (c *Client) ActivateRelease(ctx context.Context, request ActivateRelease) error {
-	answer, err := ask(ctx, c, OpActivateRelease, request)
-	return errors.Join(err, answer.Err())
+	_, err := ask(ctx, c, OpActivateRelease, request)
+	return err
 }
 
 // PutFile sends the contents of a file to the node.
@@ -169,7 +194,8 @@ func (p *peer) PutBatch(ctx context.Context, body []byte) error {
 	return p.upload(ctx, BatchPath, "files", bytes.NewReader(body), int64(len(body)))
 }
 
-// upload sends contents to a path; what names them.
+// upload sends contents to a path; what names them. They are sent once the server has asked for them: one that
+// refuses them has answered before.
 func (p *peer) upload(ctx context.Context, path, what string, contents io.Reader, size int64) error {
 	limit := limitSilence(ctx, p.answerTime)
 	defer limit.stop()
@@ -177,6 +203,7 @@ func (p *peer) upload(ctx context.Context, path, what string, contents io.Reader
 	if err != nil {
 		return err
 	}
+	request.Header.Set("Expect", "100-continue")
 	answer, err := p.transport.RoundTrip(request)
 	if err != nil {
 		if limit.ctx.Err() != nil {

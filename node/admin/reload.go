@@ -1,11 +1,6 @@
 package admin
 
-import (
-	"context"
-
-	"runner.example/internal/console"
-	"runner.example/internal/diag"
-)
+import "context"
 
 // Reloaded is the result of a reload.
 type Reloaded struct {
@@ -21,37 +16,8 @@ type Reloaded struct {
 	NotServed string `json:"notServed,omitempty"`
 }
 
-// ReloadAnswer is a Reloaded as it is sent, or the problem that prevented the
-// reload.
-type ReloadAnswer struct {
-	Reloaded
-	ProblemAnswer
-}
-
 // Reload makes the server read its app and its settings again. It returns when they are in
-// force. The error is a *console.Problems if they are not valid; then nothing has changed.
+// force. The error is a fault with the code NotActivated if they are not valid; then nothing has changed.
 func (c *Client) Reload(ctx context.Context) (Reloaded, error) {
-	answer, err := ask(ctx, c, OpReload, none{})
-	if err != nil {
-		return answer.Reloaded, err
-	}
-	return answer.Reloaded, answer.Err()
-}
-
-// ProblemAnswer is the part of an answer that has the problem which prevented an activation.
-type ProblemAnswer struct {
-	Problem     string    `json:"problem,omitempty"`
-	Diagnostics []Finding `json:"diagnostics,omitempty"`
-}
-
-// Err returns the problem as a *console.Problems, or nil.
-func (a ProblemAnswer) Err() error {
-	if a.Problem == "" {
-		return nil
-	}
-	problems := &console.Problems{What: a.Problem}
-	for _, f := range a.Diagnostics {
-		problems.List = append(problems.List, diag.Diagnostic(f))
-	}
-	return problems
+	return ask(ctx, c, OpReload, none{})
 }

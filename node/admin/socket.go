@@ -30,7 +30,8 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir) },
 		// A kept connection may be closed just when an operation is sent on it; then it is
 		// unknown whether the operation was done.
-		DisableKeepAlives: true,
+		DisableKeepAlives:     true,
+		ExpectContinueTimeout: continueTime,
 	}
 	return NewClient(&peer{transport: transport, base: "http://runner/", answerTime: AnswerTime}), nil // the host has no meaning on a Unix socket
 }
@@ -51,7 +52,10 @@ func dial(ctx context.Context, dir string) (net.Conn, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, ErrNoServer
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return answeredConn{conn}, nil
 }
 
 // SocketPath returns a path to the socket that is short for every directory: the address of

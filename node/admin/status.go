@@ -13,6 +13,8 @@ type Status struct {
 	// Sequence is the number of the newest commit.
 	Sequence uint64 `json:"sequence"`
 	Writable bool   `json:"writable"`
+	// NotWritable is the reason why nothing can be stored now, or empty.
+	NotWritable string `json:"notWritable"`
 	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
 	// Admin is the URL for operators on the network, or empty; AdminFingerprint is the SHA-256 of

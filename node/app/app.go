@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -65,33 +63,6 @@ func (a *App) ClusterOptions() cluster.Options {
 		}
 	}
 	return opt
-}
-
-// Certificate reads the files of [front] tls_cert and tls_key; nil if neither is set.
-func (a *App) Certificate() (*tls.Certificate, error) {
-	return a.certificate("front", a.Config.Runtime.Front.TLSCert, a.Config.Runtime.Front.TLSKey)
-}
-
-// AdminCertificate reads the files of [admin] tls_cert and tls_key; nil if neither is set.
-func (a *App) AdminCertificate() (*tls.Certificate, error) {
-	return a.certificate("admin", a.Config.Admin.TLSCert, a.Config.Admin.TLSKey)
-}
-
-// certificate reads the files of two settings; nil if neither is set.
-func (a *App) certificate(section, cert, key string) (*tls.Certificate, error) {
-	switch {
-	case cert == "" && key == "":
-		return nil, nil
-	case key == "":
-		return nil, fmt.Errorf("[%s] tls_cert is set, and tls_key is not: set both", section)
-	case cert == "":
-		return nil, fmt.Errorf("[%s] tls_key is set, and tls_cert is not: set both", section)
-	}
-	pair, err := tls.LoadX509KeyPair(a.path(cert), a.path(key))
-	if err != nil {
-		return nil, fmt.Errorf("[%s] tls_cert %q with tls_key %q: %s", section, cert, key, strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	return &pair, nil
 }
 
 // path returns the path of a file that a setting names: a relative one starts from the app

@@ -1,12 +1,13 @@
 package app
 
 import (
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 )
 
 // PrepareServer completes the configuration for a server: listen replaces the setting if it is
-// not empty, the certificate is read, and memory limits that are not set are lowered so that
+// not empty, the certificates are read, and memory limits that are not set are lowered so that
 // they fit into limit bytes. It adds errors to Problems, at the place of a setting or else in file. It returns
 // how many of these bytes the Go heap may take, or 0 if there are errors.
 func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
@@ -16,17 +17,14 @@ func (a *App) PrepareServer(file, listen string, limit int64) (heap int64) {
 		front.Listen = listen
 		a.Config.SetByFlag("front", "listen", "--listen")
 	}
-	var err error
-	if front.Certificate, err = a.Certificate(); err != nil {
-		a.Problems.Errorf("", a.certificatePlace("front", file), "%s", err)
-	}
+	a.readCertificates(clock.System(), func(section string, err error) {
+		a.Problems.Errorf("", a.certificatePlace(section, file), "%s", err)
+	})
 	if bad {
 		return 0 // settings with an error have their defaults
 	}
-	if _, err = a.AdminCertificate(); err != nil {
-		a.Problems.Errorf("", a.certificatePlace("admin", file), "%s", err)
-	}
-	if heap, err = a.Config.FitMemory(limit); err != nil {
+	heap, err := a.Config.FitMemory(limit)
+	if err != nil {
 		a.Problems.Errorf("", diag.Span{File: file}, "%s", err)
 	}
 	return heap

@@ -40,8 +40,8 @@ type member struct {
 	now   *clock
 	// removed gets the error with which the server must end.
 	removed chan error
-	// ended gets why the etcd server has ended.
-	ended chan *fault.Fault
+	// server gets why the etcd server does not vote, when that changes; nil: it does.
+	server chan *fault.Fault
 }
 
 // clock is a clock that is set.
@@ -97,7 +97,7 @@ func start(t *testing.T, data string) *member {
 // tryStart returns the error of Serve. It waits for the log until ctx ends.
 func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 	t.Helper()
-	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), ended: make(chan *fault.Fault, 1)}
+	m := &member{t: t, data: data, now: &clock{}, removed: make(chan error, 1), server: make(chan *fault.Fault, 100)}
 	logger := slog.New(slog.NewTextHandler(testLog{t, filepath.Base(data)}, nil))
 	pepper := keystore.Options{Dir: data}.PepperPath()
 	var err error
@@ -136,8 +136,8 @@ func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
 		Activate: func(context.Context, release.Activation) error { return nil },
 		OnSkew:   agrees, OnMembership: func(int, int) {}, OnBehind: func() {},
-		OnRemoved:     func(err error) { m.removed <- err },
-		OnServerEnded: func(cause *fault.Fault) { m.ended <- cause },
+		OnUnusable: func(err error) { m.removed <- err },
+		OnServer:   func(cause *fault.Fault) { m.server <- cause },
 	})
 }
 
@@ -491,6 +491,54 @@ func TestNodesUseAnEtcdThatRunsElsewhere(t *testing.T) {
 	}
 	if _, err := second.Leave(t.Context(), "n1"); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a start without the log could not compare is compared when there is one: a node does not follow a log that
+// was replaced.
+func TestANodeThatStartedWithoutTheLogEndsWhenThatWasReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts etcd servers")
+	}
+	peers, clients := "http://"+address(), "http://"+address()
+	serve := func() *etcdlog.Server {
+		server, err := etcdlog.StartServer(t.Context(), etcdlog.ServerOptions{
+			Dir: t.TempDir(), Self: etcdlog.Member{Name: "etcd", PeerURL: peers}, Members: []etcdlog.Member{{Name: "etcd", PeerURL: peers}},
+			ClientURL: clients, Election: time.Second, ReadyWait: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		return server
+	}
+	before := serve()
+	data := filepath.Join(t.TempDir(), "n1")
+	if _, err := cluster.Init(t.Context(), data, cluster.Options{Name: "n1", Listen: address(), Endpoints: []string{clients}}); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, data)
+	first.set("key", "value")
+	first.stop()
+	before.Close()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	again, err := tryStart(ctx, t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := again.store.Health(); h.Writable || again.status().Quorum {
+		t.Errorf("without the log: %+v", h)
+	}
+	serve()
+	select {
+	case err := <-again.removed:
+		if !errors.Is(err, etcdlog.ErrRewound) || !strings.Contains(err.Error(), "keep its data directory") {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the node uses another log")
 	}
 }
 

@@ -31,13 +31,43 @@ func TestAVoterWithoutItsServerIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case cause := <-damaged.ended:
-		if cause.Code != fault.NotReady || !strings.Contains(cause.Detail, "runner cluster dissolve") {
-			t.Error(cause)
+	damaged.waitServer("runner cluster dissolve")
+}
+
+// waitServer waits until the node says that its etcd server does not vote, for a reason with a text.
+func (m *member) waitServer(says string) {
+	m.t.Helper()
+	for late := time.After(time.Minute); ; {
+		select {
+		case cause := <-m.server:
+			if cause != nil && cause.Code == fault.NotReady && strings.Contains(cause.Detail, says) {
+				return
+			}
+		case <-late:
+			m.t.Fatalf("the node does not say within a minute that its etcd server does not vote: %q", says)
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("the node does not know that its etcd server has ended")
+	}
+}
+
+// A voter begins without a vote, and says when it has one. It notices when its log is removed.
+func TestAVoterSaysWhetherItVotes(t *testing.T) {
+	first := found(t)
+	for late := time.After(time.Minute); first.node("n1").NotReady != ""; {
+		select {
+		case <-first.server:
+		case <-late:
+			t.Fatalf("the only voter does not vote: %+v", first.node("n1"))
+		}
+	}
+	if s := first.status(); s.Voters != 1 || s.Voting != 1 || s.MayFail != 0 {
+		t.Errorf("one voter: %+v", s)
+	}
+	if err := os.RemoveAll(filepath.Join(first.data, "cluster", "etcd")); err != nil {
+		t.Fatal(err)
+	}
+	first.waitServer("the directory with the log was removed")
+	if n := first.node("n1"); n.NotReady == "" || n.NotVoting == "" {
+		t.Errorf("the node is ready without its log: %+v", n)
 	}
 }
 

@@ -10,14 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/internal/wait"
 	"runner.example/state/store/etcdlog"
 )
 
-// etcdServer is the etcdServer of etcd of a voter, which is started in the background.
+// etcdServer is the etcd server of a voter, which is started in the background.
 type etcdServer struct {
 	node *Node
 	opt  etcdlog.ServerOptions
@@ -26,6 +28,8 @@ type etcdServer struct {
 
 	mu      sync.Mutex
 	running *etcdlog.Server // nil: not yet
+	cause   error           // why it did not start; nil: it was not tried yet
+	votes   bool
 }
 
 // startServer starts the etcd server of a voter. One that has just joined asks the others to take it in
@@ -42,19 +46,75 @@ func (n *Node) startServer(election time.Duration) *etcdServer {
 	return s
 }
 
-// ended returns why the server does not run, and never will; nil if it runs or may run.
-func (s *etcdServer) ended() error {
+// notVoting returns why the etcd server of this voter does not count for the majority, and what to do; nil if
+// it does, and on a node that runs none. With final, only an operator can change it. Anyone may read the detail.
+func (n *Node) notVoting() (cause *fault.Fault, final bool) {
+	s := n.etcd
+	if s == nil {
+		return nil, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
-		return nil
+		if errors.Is(s.cause, errNoLog) {
+			return fault.Of(s.cause), true
+		}
+		return fault.New(fault.NotReady, "the etcd server of this voter does not run yet: the log says why"), false
 	}
 	select {
 	case <-s.running.Stopped():
-		return s.running.Err()
+		if err := s.running.Err(); err != nil {
+			return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy()), true
+		}
 	default:
-		return nil
 	}
+	if s.votes {
+		if _, err := os.Stat(filepath.Join(s.opt.Dir, memberDir)); errors.Is(err, fs.ErrNotExist) {
+			return n.noLog("the directory with the log was removed while the etcd server of this voter runs"), true
+		}
+		return nil, false
+	}
+	select {
+	case <-s.running.Ready():
+		return fault.New(fault.NotReady, "this voter has no vote yet: its etcd server gets the log from the others"), false
+	default:
+		text := "the etcd server of this voter awaits a majority of the voters"
+		if names, _ := n.awaited(); len(names) > 0 {
+			text += "; no answer from " + strings.Join(names, ", ")
+		}
+		return fault.New(fault.NotReady, "%s", text), false
+	}
+}
+
+// noteServer tells the server around the node whether its etcd server votes.
+func (n *Node) noteServer() {
+	cause, final := n.notVoting()
+	text := ""
+	if cause != nil {
+		text = cause.Detail
+	}
+	n.mu.Lock()
+	changed := n.notVotes != text
+	n.notVotes = text
+	n.mu.Unlock()
+	if !changed {
+		return
+	}
+	if final {
+		n.logger.Error("etcd server of this voter ended", "cause", text)
+	}
+	n.hooks.OnServer(cause)
+}
+
+// memberDir is the directory that etcd makes in its data directory.
+const memberDir = "member"
+
+// errNoLog means that the directory with the log is missing, although the server has run.
+var errNoLog = errors.New("no log")
+
+// noLog returns an error that matches errNoLog, with what to do.
+func (n *Node) noLog(what string) *fault.Fault {
+	return fault.Wrap(fmt.Errorf("%w in %q", errNoLog, n.etcd.opt.Dir), fault.NotReady, "%s: %s", what, n.remedy())
 }
 
 // isOnlyVoter reports whether this voter knows no other one.
@@ -98,6 +158,9 @@ func (s *etcdServer) run(ctx context.Context, founded bool) {
 		if ctx.Err() != nil {
 			return
 		}
+		s.mu.Lock()
+		s.cause = err
+		s.mu.Unlock()
 		if err.Error() != cause { // not the same line each second
 			cause = err.Error()
 			s.node.logger.Warn("etcd server start failed; retrying", "cause", err)
@@ -118,7 +181,7 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenPeers, err = resolve(ctx, etcdPeerURL(s.node.id.Address)); err != nil {
 		return err
 	}
-	_, err = os.Stat(filepath.Join(s.opt.Dir, "member"))
+	_, err = os.Stat(filepath.Join(s.opt.Dir, memberDir))
 	switch {
 	case err == nil:
 	case !errors.Is(err, fs.ErrNotExist):
@@ -126,8 +189,7 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
 	case s.node.isOnlyVoter():
-		return fmt.Errorf("the directory %q with the log is missing, and no other voter has it: %s",
-			s.opt.Dir, s.node.remedy())
+		return s.node.noLog("the directory with the log is missing, and no other voter has it")
 	default:
 		if err := s.node.askMembership(ctx); err != nil {
 			return err
@@ -141,8 +203,7 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
 			return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
 		}) {
-			return fmt.Errorf("the directory %q with the log is missing, although the server is a member of etcd: %s",
-				s.opt.Dir, s.node.remedy())
+			return s.node.noLog("the directory with the log is missing, although the etcd server of this voter is a member of etcd")
 		}
 		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
 		if err != nil {
@@ -189,6 +250,9 @@ func (s *etcdServer) promote(ctx context.Context) {
 		voter, err := s.tryPromote(ctx)
 		switch {
 		case voter:
+			s.mu.Lock()
+			s.votes = true
+			s.mu.Unlock()
 			return
 		case err != nil && ctx.Err() == nil && !errors.Is(err, etcdlog.ErrNotInSync):
 			s.node.logger.Log(ctx, slog.LevelDebug, "not a voter yet", "cause", err)

@@ -1,23 +1,20 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"runner.example/internal/clock"
-	"runner.example/internal/fault"
 	"runner.example/internal/wait"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
 
 const (
-	// pollInterval is the pause between two questions to the other nodes, callTimeout the limit of one.
+	// pollInterval is the pause between two questions to another node, callTimeout the limit of one.
 	pollInterval = time.Second
 	callTimeout  = 2 * time.Second
 	// ownerTTL is after how long without its owner the background work gets another one.
@@ -26,25 +23,25 @@ const (
 	sampleEvery = time.Minute
 )
 
-// follow asks the other nodes for their state, until ctx ends.
+// follow knows the other nodes and asks them for their state, until ctx ends.
 func (n *Node) follow(ctx context.Context) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	for behind, removed, ended := false, false, false; ; {
-		if err := n.serverEnded(); err != nil && !ended {
-			ended = true
-			n.logger.Error("etcd server of this voter ended", "cause", err.Detail)
-			n.hooks.OnServerEnded(err)
+	asking := polls{}
+	defer asking.end()
+	for {
+		n.noteServer()
+		if err := n.refreshPeers(ctx); err != nil {
+			n.ends.Do(func() {
+				n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
+				n.hooks.OnUnusable(err)
+			})
 		}
-		if err := n.refreshPeers(ctx); err != nil && !removed {
-			removed = true
-			n.logger.Error("node removed from the cluster by another node", "node", n.id.Name)
-			n.hooks.OnRemoved(err)
-		}
-		n.pollPeers(ctx)
-		if err := n.store.Health().Reason; !behind && errors.Is(err, etcdlog.ErrTruncated) {
-			behind = true
-			n.hooks.OnBehind()
+		asking.follow(ctx, n, n.peers())
+		n.compareClocks() // also those of no other node
+		n.majority.note(n)
+		if errors.Is(n.store.Health().Reason, etcdlog.ErrTruncated) {
+			n.ends.Do(n.hooks.OnBehind)
 		}
 		select {
 		case <-tick.C:
@@ -52,18 +49,6 @@ func (n *Node) follow(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// serverEnded returns why the etcd server of this voter has ended, and what to do; nil if it has not.
-func (n *Node) serverEnded() *fault.Fault {
-	if n.etcd == nil {
-		return nil
-	}
-	err := n.etcd.ended()
-	if err == nil {
-		return nil
-	}
-	return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy())
 }
 
 // refreshPeers reads the nodes in the store, and writes down those that changed: the next start needs
@@ -101,87 +86,6 @@ func (n *Node) refreshPeers(ctx context.Context) error {
 		n.logger.Warn("peer addresses not saved", "cause", err)
 	}
 	return nil
-}
-
-// pollPeers asks the other nodes, compares their chains with the own one, and passes on their clocks.
-func (n *Node) pollPeers(ctx context.Context) {
-	peers := n.peers()
-	answers := make([]peerState, len(peers))
-	var asked sync.WaitGroup
-	for i, p := range peers {
-		asked.Go(func() { answers[i] = n.pollPeer(ctx, p) })
-	}
-	asked.Wait()
-	skews := map[string]time.Duration{}
-	n.mu.Lock()
-	for i, p := range peers {
-		if before, ok := n.states[p.Name]; answers[i].err != nil && ok { // the last answer stays
-			before.err = answers[i].err
-			answers[i] = before
-		}
-		n.states[p.Name] = answers[i]
-		if answers[i].err == nil {
-			skews[p.Name] = answers[i].skew
-		}
-	}
-	n.mu.Unlock()
-	agrees := n.hooks.OnSkew(skews)
-	if !agrees {
-		n.store.Disown() // at once: the next owner may not be elected yet
-	}
-	n.agreement.set(agrees)
-	for i := range answers {
-		if answers[i].err == nil {
-			n.compareChain(ctx, answers[i].State)
-		}
-	}
-}
-
-// pollPeer asks one node.
-func (n *Node) pollPeer(ctx context.Context, p Peer) peerState {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	sent := n.now()
-	s, err := call[State](ctx, n.peerClient, p.Address, opState, struct{}{})
-	received := n.now()
-	if err != nil {
-		return peerState{State: State{Peer: p, Staleness: -1}, err: err}
-	}
-	// The other clock was read some time between the two: only what is outside of it is a difference.
-	h := peerState{State: s, at: clock.Mark()}
-	switch {
-	case s.Time.Before(sent):
-		h.skew = s.Time.Sub(sent)
-	case s.Time.After(received):
-		h.skew = s.Time.Sub(received)
-	}
-	return h
-}
-
-// compareChain stops this node if its rows differ from those of most nodes.
-func (n *Node) compareChain(ctx context.Context, other State) {
-	own, known, err := n.store.ChainAt(ctx, store.Seq(other.At.Seq))
-	if err != nil || !known || bytes.Equal(own[:], other.At.Chain) {
-		return
-	}
-	same, different := 1, 0
-	for _, p := range n.peers() {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		answer, err := call[chainAnswer](ctx, n.peerClient, p.Address, opChain, seqArgument{other.At.Seq})
-		cancel()
-		switch {
-		case err != nil || answer.Chain == nil:
-		case bytes.Equal(answer.Chain, own[:]):
-			same++
-		default:
-			different++
-		}
-	}
-	n.logger.Error("rows differ between nodes", "node", other.Name, "seq", other.At.Seq, "same", same,
-		"different", different)
-	if different >= same {
-		n.store.StopDiverged(fmt.Sprintf("the commits up to %d are not those of node %q", other.At.Seq, other.Name))
-	}
 }
 
 // campaign makes this node the owner of the background work whenever there is none, while its clock

@@ -34,6 +34,10 @@ const (
 	appliedWait = 2 * time.Second
 )
 
+// MaxConnections is how many connections a node has with others at the same time: those that it accepts, and
+// those of its etcd server.
+const MaxConnections = maxConns + 64
+
 // listener answers other nodes.
 type listener struct {
 	node      *Node
@@ -77,13 +81,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		f := fault.Of(err)
-		detail := f.Detail
-		if detail == "" {
-			detail = err.Error()
-		}
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		answer = errorAnswer{f.Code, detail}
+		answer = errorAnswerOf(err)
 	}
 	_ = json.NewEncoder(w).Encode(answer) // the other node may have closed the connection
 }

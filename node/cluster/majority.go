@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"runner.example/internal/clock"
@@ -44,4 +45,54 @@ func (n *Node) WithMajority(ctx context.Context) (_ context.Context, cancel cont
 		end(nil)
 		<-done
 	}
+}
+
+// majority logs when a majority of the voters does not answer any more, and when it does again. One goroutine
+// uses it.
+type majority struct {
+	lost    bool
+	since   time.Time
+	awaited []string
+}
+
+// note looks whether a majority answers. Without one it logs who is awaited, again when others are.
+func (m *majority) note(n *Node) {
+	silent := n.store.Health().Silent()
+	switch {
+	case !silent && m.lost:
+		n.logger.Info("majority of the voters reached again", "after", clock.Mark().Sub(m.since).Round(time.Second))
+		*m = majority{}
+	case silent:
+		awaited, asked := n.awaited()
+		if cause, _ := n.notVoting(); cause != nil {
+			awaited = append(awaited, n.id.Name)
+		}
+		if !asked || m.lost && slices.Equal(awaited, m.awaited) {
+			return
+		}
+		if !m.lost {
+			m.lost, m.since = true, clock.Mark()
+		}
+		m.awaited = awaited
+		n.logger.Warn("majority of the voters not reached; nothing can be stored", "awaited", awaited)
+	}
+}
+
+// awaited returns the names of the other voters that do not answer. asked reports whether each was asked.
+func (n *Node) awaited() (names []string, asked bool) {
+	now := clock.Mark()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names, asked = []string{}, true
+	for _, p := range n.id.Peers {
+		if p.Role != Voter {
+			continue
+		}
+		h, ok := n.states[p.Name]
+		asked = asked && ok
+		if !h.answers(now) {
+			names = append(names, p.Name)
+		}
+	}
+	return names, asked
 }

@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
+	"runner.example/internal/telemetry"
 	"runner.example/internal/version"
 	"runner.example/internal/wait"
 	"runner.example/keystore"
@@ -36,6 +37,8 @@ type StartOptions struct {
 	Pepper string
 	// Logger is required.
 	Logger *slog.Logger
+	// Metrics gets the metrics of the cluster; nil: nothing is measured.
+	Metrics *telemetry.Metrics
 	// Now is the clock of this machine, which other nodes compare with theirs; nil: the machine's calendar.
 	Now clock.Calendar
 }
@@ -57,21 +60,22 @@ type Hooks struct {
 	Prepare func(ctx context.Context, release string) error
 	// Activate activates a stored release, if this node is the owner.
 	Activate func(ctx context.Context, change release.Activation) error
-	// OnSkew is called after each poll with how far the clock of each node that answered is ahead of this
-	// one; negative: behind. It reports whether this one agrees with them: otherwise the node is not the owner.
+	// OnSkew is called after each question to a node, with how far the clock of each node that answers is ahead
+	// of this one; negative: behind. It reports whether this one agrees with them: otherwise the node is not the
+	// owner.
 	OnSkew func(map[string]time.Duration) (agrees bool)
 	// OnMembership is called with the index of this node, from 0, in the order of names, and the number of
 	// nodes.
 	OnMembership func(index, nodes int)
-	// OnBehind is called once when the log no longer has entries that the store needs: the server must
-	// stop and start again.
+	// OnBehind is called when the log no longer has entries that the store needs: the server must stop and
+	// start again.
 	OnBehind func()
-	// OnServerEnded is called once when the etcd server of this voter has ended, and cannot run again. The
-	// node still serves, and commits through the other voters.
-	OnServerEnded func(*fault.Fault)
-	// OnRemoved is called once when the cluster has removed this node: the server must end, with this
-	// error. It is not called after Leave.
-	OnRemoved func(error)
+	// OnServer is called with why the etcd server of this voter does not count for the majority, when that
+	// changes; nil: it does. Meanwhile the node serves, and commits through the other voters.
+	OnServer func(cause *fault.Fault)
+	// OnUnusable is called when the server must end, with this error: the cluster has removed this node, which
+	// it is not called for after Leave, or the log cannot be used. Of OnBehind and OnUnusable one is called, once.
+	OnUnusable func(error)
 }
 
 // Node is this machine in its cluster, from Start to Close.
@@ -88,10 +92,14 @@ type Node struct {
 
 	serving
 
-	mu      sync.Mutex
-	id      *identity
-	states  map[string]peerState // of the other nodes
-	leaving bool                 // Leave removes this node
+	metrics *telemetry.Metrics
+	known   lastServers
+
+	mu       sync.Mutex
+	id       *identity
+	states   map[string]peerState // of the other nodes
+	leaving  bool                 // Leave removes this node
+	notVotes string               // what OnServer was called with; empty: nil
 }
 
 // serving is what Serve sets.
@@ -103,6 +111,11 @@ type serving struct {
 	stop      context.CancelFunc
 	loops     sync.WaitGroup
 	agreement agreement
+	majority  majority
+	comparing sync.Mutex // held while clocks are compared
+	judging   sync.Mutex // held while chains are compared
+	ends      sync.Once  // for OnBehind and OnUnusable
+	unchecked bool       // CheckLog has not reached the log
 }
 
 // Start opens the node of opt.Data: it dials the log, and on a voter starts the etcd server in the
@@ -133,6 +146,7 @@ func Start(opt StartOptions) (*Node, error) {
 	}
 	n := &Node{
 		data: opt.Data, pepper: opt.Pepper, logger: opt.Logger, now: opt.Now, id: id, states: map[string]peerState{},
+		metrics: opt.Metrics,
 	}
 	if n.now == nil {
 		n.now = clock.System
@@ -184,37 +198,70 @@ const (
 	// membersEvery is how often a node asks which etcd servers there are.
 	membersEvery = 10 * time.Second
 	// logWait is how long a start waits for the log. Without it the node serves what it has.
-	logWait = 10 * time.Second
+	logWait = 3 * time.Second
 )
 
 // ErrBehind means that the log no longer has what the store lacks; see Resync.
 var ErrBehind = errors.New("the node lags too far behind")
 
 // CheckLog compares the log with what the store has applied. The error matches ErrBehind if the store
-// cannot follow the log. If the log cannot be reached, CheckLog returns nil after a while.
+// cannot follow the log. If the log cannot be reached, CheckLog returns nil after a while, and Serve goes on.
 func (n *Node) CheckLog(ctx context.Context, applied uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, logWait)
 	defer cancel()
 	for {
-		asked, end := context.WithTimeout(ctx, callTimeout)
-		err := n.client.Check(asked, applied)
-		if err == nil {
-			err = n.client.Claim(asked, n.id.Cluster)
-		}
-		end()
-		switch {
-		case err == nil:
-			return n.bootstrapped()
-		case errors.Is(err, etcdlog.ErrTruncated):
-			return fmt.Errorf("%w: %w", ErrBehind, err)
-		case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
-			return fmt.Errorf(
-				"the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
+		final, err := n.checkLog(ctx, applied)
+		if final {
+			return err
 		}
 		if wait.For(ctx, pollInterval/4) != nil {
-			n.logger.Warn("log of the cluster not reached; serving what this node has", "cause", err)
+			n.unchecked = true
+			awaited, _ := n.awaited()
+			n.logger.Warn("log of the cluster not reached; serving what this node has", "awaited", awaited, "cause", err)
 			return nil
 		}
+	}
+}
+
+// checkLog tries once to compare the log with what the store has applied. It is final if it did, or if the
+// store cannot follow the log.
+func (n *Node) checkLog(ctx context.Context, applied uint64) (final bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err = n.client.Check(ctx, applied); err == nil {
+		err = n.client.Claim(ctx, n.id.Cluster)
+	}
+	switch {
+	case err == nil:
+		return true, n.bootstrapped()
+	case errors.Is(err, etcdlog.ErrTruncated):
+		return true, fmt.Errorf("%w: %w", ErrBehind, err)
+	case errors.Is(err, etcdlog.ErrRewound), errors.Is(err, etcdlog.ErrOtherCluster):
+		return true, fmt.Errorf(
+			"the node %q cannot use the log of its cluster: %w: keep its data directory, and ask for help", n.id.Name, err)
+	}
+	return false, err
+}
+
+// checkLater does what CheckLog did not, when the log can be reached, unless ctx ends before.
+func (n *Node) checkLater(ctx context.Context) {
+	for wait.For(ctx, pollInterval) == nil {
+		_, applied, _ := n.store.Position()
+		final, err := n.checkLog(ctx, applied)
+		switch {
+		case !final || ctx.Err() != nil:
+			continue
+		case errors.Is(err, ErrBehind):
+			n.ends.Do(n.hooks.OnBehind)
+		case err == nil:
+			err = n.checkRemoved(ctx)
+			fallthrough
+		default:
+			if err != nil {
+				n.ends.Do(func() { n.hooks.OnUnusable(err) })
+			}
+		}
+		return
 	}
 }
 
@@ -264,21 +311,29 @@ func (n *Node) StoreOptions(o *store.Options) {
 	}
 }
 
-// Serve answers the other nodes, polls them each second, and campaigns for ownership, until StopServing.
-// Call it once. The caller keeps st and keys, and closes them after StopServing. The error matches
+// Serve answers the other nodes, asks each of them each second, and campaigns for ownership, until
+// StopServing. Call it once. The caller keeps st and keys, and closes them after StopServing. The error matches
 // ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.agreement.changed = st, keys, hooks, make(chan struct{})
-	if err := n.checkRemoved(context.Background()); err != nil {
-		return err
+	if !n.unchecked {
+		if err := n.checkRemoved(context.Background()); err != nil {
+			return err
+		}
 	}
 	if n.listener, err = n.listen(); err != nil {
 		return err
 	}
+	n.noteServer() // a voter without a vote is not ready from the beginning
+	n.addMetrics()
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	n.loops.Go(func() { n.follow(ctx) })
 	n.loops.Go(func() { n.campaign(ctx) })
+	n.loops.Go(func() { n.watchServers(ctx) })
+	if n.unchecked {
+		n.loops.Go(func() { n.checkLater(ctx) })
+	}
 	n.logger.Info("cluster node started", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
 	return nil
 }
@@ -332,6 +387,9 @@ func (h peerState) connected(now time.Time) bool {
 	return !h.at.IsZero() && now.Sub(h.at) < connectedFor
 }
 
+// answers reports whether the node is connected, and has answered the last question.
+func (h peerState) answers(now time.Time) bool { return h.err == nil && h.connected(now) }
+
 // state returns what this node says of itself.
 func (n *Node) state() State {
 	health := n.store.Health()
@@ -346,6 +404,10 @@ func (n *Node) state() State {
 	}
 	if s.NotReady == "" && health.Reason != nil {
 		s.NotReady = health.Reason.Error()
+	}
+	if cause, _ := n.notVoting(); cause != nil {
+		s.NotVoting = cause.Detail
+		s.NotReady = cmp.Or(s.NotReady, cause.Detail)
 	}
 	return s
 }
@@ -363,10 +425,12 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 	n.mu.Unlock()
 	var failures []error
 	for _, p := range peers {
-		body, err := n.peerClient.open(ctx, p.Address, opBlob, idArgument{d.String()})
+		connected, cancel := n.whileConnected(ctx, p.Name)
+		body, err := n.peerClient.open(connected, p.Address, opBlob, idArgument{d.String()})
 		if err == nil {
-			return body, nil
+			return &cancelledBody{body, cancel}, nil
 		}
+		cancel()
 		if fault.CodeOf(err) != fault.NotFound {
 			failures = append(failures, err)
 		}
@@ -375,6 +439,17 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 		return nil, fmt.Errorf("fetch a blob from other nodes: %w", errors.Join(failures...))
 	}
 	return nil, store.ErrNotFound
+}
+
+// cancelledBody is an answer whose context ends when it is closed.
+type cancelledBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *cancelledBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
 }
 
 // Replication says where a commit can be read.
@@ -454,6 +529,8 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 	var asked sync.WaitGroup
 	for _, p := range peers {
 		asked.Go(func() {
+			ctx, cancel := n.whileConnected(ctx, p.Name)
+			defer cancel()
 			_, err := call[struct{}](ctx, n.peerClient, p.Address, opPrepare, idArgument{release})
 			if err == nil || fault.CodeOf(err) == fault.Unavailable { // it ends, or is cut off
 				return
@@ -482,6 +559,8 @@ func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) e
 	}
 	for _, p := range n.peers() {
 		if p.Name == name {
+			ctx, cancel := n.whileConnected(ctx, name)
+			defer cancel()
 			_, err := call[struct{}](ctx, n.peerClient, p.Address, opActivate, change)
 			return err
 		}

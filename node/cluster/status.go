@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/clock"
@@ -23,8 +24,14 @@ type Overview struct {
 	Owner  string `json:"owner"`
 	Leader string `json:"leader"`
 	// Quorum reports whether a majority of the voters can be reached, so that commits are possible.
-	Quorum bool         `json:"quorum"`
-	Nodes  []NodeStatus `json:"nodes"`
+	Quorum bool `json:"quorum"`
+	// Voters is how many voters count for the majority, and Voting how many of them take part now.
+	Voters int `json:"voters"`
+	Voting int `json:"voting"`
+	// MayFail is how many voters may fail now, so that the others are a majority; negative: it is not known,
+	// because etcd runs elsewhere.
+	MayFail int          `json:"mayFail"`
+	Nodes   []NodeStatus `json:"nodes"`
 	// Secrets are the names of secrets whose values differ between nodes.
 	Secrets []string `json:"differentSecrets"`
 	// Vars are the names of variables whose values differ between nodes.
@@ -42,42 +49,56 @@ type NodeStatus struct {
 	Leaving bool `json:"leaving"`
 	// Unlisted: it is not a node, but a member of etcd that counts for the majority and must be removed.
 	Unlisted bool `json:"unlisted"`
-	// Heard is when the node has answered last; nil: it has not yet, or it is this one.
+	// Heard is when the node has answered last, and all of State is from then; nil: it has not yet, or it is
+	// this one.
 	Heard *time.Time `json:"heard"`
+	// Seen is how long ago that was, in milliseconds: 0 of this node; negative: it has not answered yet.
+	Seen int64 `json:"seenMs"`
 	// Lag is how many commits it has not applied that the node with the most commits has.
 	Lag uint64 `json:"lag"`
 	// Skew is by how much its clock differs from that of the node that was asked, at least, in
 	// milliseconds.
 	Skew int64 `json:"skewMs"`
-	// Error is why it did not answer, or empty.
+	// Error is why it did not answer the last question, or empty.
 	Error string `json:"error"`
 }
 
-// statusTime limits the question for the leader.
+// answers reports whether the node is connected, and has answered the last question.
+func (n NodeStatus) answers() bool { return n.Connected && n.Error == "" }
+
+// statusTime limits the questions to etcd.
 const statusTime = 2 * time.Second
 
 // Status returns the state of the cluster.
 func (n *Node) Status(ctx context.Context) (Overview, error) {
-	self := n.state()
-	s := Overview{
-		Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: self, Connected: true}},
-		Secrets: []string{}, Vars: []string{},
+	all, err := n.records(ctx)
+	if err != nil {
+		return Overview{}, err
 	}
-	var all []record
-	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
+	known, quorum := n.known.last(), false
+	if !n.store.Health().Silent() { // without a majority no server answers
+		known, quorum = n.askServers(ctx, all)
+	}
+	return n.overview(all, known, quorum), nil
+}
+
+// records returns the records of all nodes by name.
+func (n *Node) records(ctx context.Context) (all []record, err error) {
+	err = n.store.View(ctx, func(tx *store.Tx) (err error) {
 		all, err = recordsIn(tx)
 		return err
 	})
-	if err != nil {
-		return s, err
+	return all, err
+}
+
+// overview returns what is known of the nodes in all.
+func (n *Node) overview(all []record, etcd servers, quorum bool) Overview {
+	s := Overview{
+		Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: n.state(), Connected: true}},
+		Quorum: quorum, Secrets: []string{}, Vars: []string{},
 	}
-	asked, cancel := context.WithTimeout(ctx, statusTime)
-	defer cancel()
-	var etcd servers
-	if owner, err := n.client.Owner(asked); err == nil { // a linearizable read: a majority has answered
-		s.Quorum, s.Owner = true, owner
-		etcd = n.etcdServers(asked, all)
-		s.Leader = etcd.leader
+	if quorum {
+		s.Owner, s.Leader = etcd.owner, etcd.leader
 	}
 	now := clock.Mark()
 	n.mu.Lock()
@@ -90,9 +111,12 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		if !ok {
 			h.State = State{Peer: r.Peer, Staleness: -1}
 		}
-		node := NodeStatus{State: h.State, Connected: h.connected(now), Skew: h.skew.Milliseconds(), Leaving: r.Leaving}
+		node := NodeStatus{State: h.State, Connected: h.connected(now), Skew: h.skew.Milliseconds(), Leaving: r.Leaving, Seen: -1}
 		if !h.at.IsZero() {
-			node.Heard = new(h.at.UTC())
+			node.Heard, node.Seen = new(h.at.UTC()), now.Sub(h.at).Milliseconds()
+			if node.Staleness >= 0 {
+				node.Staleness += node.Seen // since then
+			}
 		}
 		if h.err != nil {
 			node.Error = h.err.Error()
@@ -102,7 +126,7 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 	n.mu.Unlock()
 	for name, m := range etcd.unlisted {
 		p := Peer{Name: name, Role: Voter, Address: strings.TrimPrefix(strings.Join(m.PeerURLs, ","), "https://")}
-		s.Nodes = append(s.Nodes, NodeStatus{State: State{Peer: p, Staleness: -1}, Unlisted: true})
+		s.Nodes = append(s.Nodes, NodeStatus{State: State{Peer: p, Staleness: -1}, Unlisted: true, Seen: -1})
 	}
 	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Name, b.Name) })
 	newest := slices.MaxFunc(s.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.Applied, b.Applied) }).Applied
@@ -111,10 +135,35 @@ func (n *Node) Status(ctx context.Context) (Overview, error) {
 		node.Joining = etcd.voting != nil && node.Role == Voter && !node.Leaving && !node.Unlisted && !etcd.voting[node.Name]
 		node.Lag = newest - node.Applied
 	}
+	s.countVoters(etcd)
+	if len(n.id.Endpoints) > 0 {
+		s.Voters, s.Voting, s.MayFail = 0, 0, -1
+	}
 	s.Secrets = different(s.Nodes, func(n NodeStatus) map[string]string { return n.Secrets })
 	s.Vars = different(s.Nodes, func(n NodeStatus) map[string]string { return n.Vars })
-	return s, nil
+	return s
 }
+
+// countVoters counts the voters. If it is not known which servers etcd has, each voter has one.
+func (s *Overview) countVoters(etcd servers) {
+	for _, node := range s.Nodes {
+		switch {
+		case node.Unlisted && !etcd.unlisted[node.Name].Learner:
+			s.Voters++ // nothing is known of it
+		case etcd.voting == nil && node.Role == Voter && !node.Leaving, etcd.voting[node.Name]:
+			s.Voters++
+			if node.takesPart() {
+				s.Voting++
+			}
+		}
+	}
+	if s.Quorum {
+		s.MayFail = max(0, s.Voting-s.Needed())
+	}
+}
+
+// Needed returns how many voters are a majority.
+func (s *Overview) Needed() int { return s.Voters/2 + 1 }
 
 // different returns the names that two nodes have different MACs for.
 func different(nodes []NodeStatus, macs func(NodeStatus) map[string]string) []string {
@@ -130,33 +179,71 @@ func different(nodes []NodeStatus, macs func(NodeStatus) map[string]string) []st
 	return append([]string{}, slices.Sorted(maps.Keys(differ))...)
 }
 
-// servers is what etcd says of its members.
+// servers is what etcd has said of its members.
 type servers struct {
+	owner    string          // the node that does the background work
 	voting   map[string]bool // nodes whose server is a member, and whether it has a vote; nil: not known
 	leader   string          // the node whose server orders commits
 	unlisted map[string]etcdlog.MemberInfo
 }
 
-// etcdServers asks for the members of etcd. It knows nothing of an etcd that runs elsewhere.
-func (n *Node) etcdServers(ctx context.Context, all []record) (s servers) {
-	if len(n.id.Endpoints) > 0 {
-		return s
+// lastServers keeps what etcd has said last. Any goroutine may use it.
+type lastServers struct{ said atomic.Pointer[servers] }
+
+func (l *lastServers) last() servers {
+	if s := l.said.Load(); s != nil {
+		return *s
 	}
-	members, err := n.client.Members(ctx)
+	return servers{}
+}
+
+// watchServers asks etcd at intervals, for the metrics and for Status without a majority, until ctx ends.
+func (n *Node) watchServers(ctx context.Context) {
+	tick := time.NewTicker(serversEvery)
+	defer tick.Stop()
+	for {
+		if all, err := n.records(ctx); err == nil && !n.store.Health().Silent() {
+			n.askServers(ctx, all)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// serversEvery is the pause between two questions of watchServers.
+const serversEvery = 2 * time.Second
+
+// askServers asks etcd for the owner, the members and the leader. quorum reports whether a majority has
+// answered; without one it returns what etcd has said last. It knows no members of an etcd that runs elsewhere.
+func (n *Node) askServers(ctx context.Context, all []record) (s servers, quorum bool) {
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	s = n.known.last()
+	owner, err := n.client.Owner(ctx) // a linearizable read
 	if err != nil {
-		return s
+		return s, false
 	}
-	id, _ := n.client.Leader(ctx) // 0 after an error: no member has it
-	s.voting, s.unlisted = map[string]bool{}, unlisted(members, all)
-	for _, m := range members {
-		i := slices.IndexFunc(all, func(r record) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(r.Address)) })
-		if i < 0 {
-			continue
-		}
-		s.voting[all[i].Name] = !m.Learner
-		if m.ID == id {
-			s.leader = all[i].Name
+	s.owner = owner
+	if len(n.id.Endpoints) == 0 {
+		if members, err := n.client.Members(ctx); err == nil {
+			s.voting, s.unlisted = map[string]bool{}, unlisted(members, all)
+			s.leader = ""
+			id, _ := n.client.Leader(ctx) // 0 after an error: no member has it
+			for _, m := range members {
+				i := slices.IndexFunc(all, func(r record) bool { return slices.Contains(m.PeerURLs, etcdPeerURL(r.Address)) })
+				if i < 0 {
+					continue
+				}
+				s.voting[all[i].Name] = !m.Learner
+				if m.ID == id {
+					s.leader = all[i].Name
+				}
+			}
 		}
 	}
-	return s
+	n.known.said.Store(&s)
+	return s, true
 }

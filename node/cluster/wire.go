@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 )
 
@@ -68,6 +71,8 @@ type State struct {
 	Release string `json:"release"`
 	// NotReady is why the node does not serve, or empty.
 	NotReady string `json:"notReady"`
+	// NotVoting is why the etcd server of the voter does not count for the majority, or empty.
+	NotVoting string `json:"notVoting,omitempty"`
 	// Secrets are MACs of the values of the app's secrets, by name.
 	Secrets map[string]string `json:"secrets,omitempty"`
 	// Vars are MACs of the values of its variables, by name.
@@ -97,6 +102,27 @@ type idArgument struct {
 type errorAnswer struct {
 	Code   fault.Code `json:"code"`
 	Detail string     `json:"detail"`
+	// Findings and Total are the diagnostics of a release that cannot be activated.
+	Findings []diag.Diagnostic `json:"findings,omitempty"`
+	Total    int               `json:"total,omitempty"`
+}
+
+// errorAnswerOf returns the answer for an error.
+func errorAnswerOf(err error) errorAnswer {
+	if problems, ok := errors.AsType[*console.Problems](err); ok {
+		shown := problems.Excerpt()
+		return errorAnswer{fault.Invalid, err.Error(), shown.Findings, shown.Total}
+	}
+	f := fault.Of(err)
+	return errorAnswer{Code: f.Code, Detail: cmp.Or(f.Detail, err.Error())}
+}
+
+// err returns the error of an answer.
+func (a errorAnswer) err() error {
+	if len(a.Findings) == 0 {
+		return fault.New(a.Code, "%s", a.Detail)
+	}
+	return fault.Wrap(&console.Problems{What: a.Detail, List: a.Findings, Total: a.Total}, a.Code, "%s", a.Detail)
 }
 
 const (
@@ -147,7 +173,7 @@ func (c *peerClient) open(ctx context.Context, address, operation string, args a
 		return nil, fault.New(fault.Unavailable, "the node at %s answered with status %d: is its runner older?",
 			address, answer.StatusCode)
 	}
-	return nil, fault.New(r.Code, "%s", r.Detail)
+	return nil, r.err()
 }
 
 // call sends an operation whose answer is JSON.

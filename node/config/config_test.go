@@ -29,7 +29,7 @@ func read(t *testing.T, text string, environ ...string) (*config.Config, string)
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := diag.Print(&out, nil, found); err != nil {
+	if err := diag.Print(&out, nil, found.Excerpt()); err != nil {
 		t.Fatal(err)
 	}
 	return c, out.String()
@@ -66,12 +66,18 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"list", "[front]\nhosts = \"a\"\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, such as ["a", "b"], found a string`},
 		{"item", "[front]\nhosts = [1]\n", `runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1`},
 		{"items", "[front]\nhosts = [\"a/b\", 1, \"ok\", \"c/d\"]\n",
-			"runner.toml:2:9: error: [front] hosts: \"a/b\" is not a host name: write it as in the Host header, such as api.example.com\n" +
-				"runner.toml:2:9: error: [front] hosts: \"c/d\" is not a host name: write it as in the Host header, such as api.example.com\n" +
+			"runner.toml:2:9: error: [front] hosts: \"a/b\" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label\n" +
+				"runner.toml:2:9: error: [front] hosts: \"c/d\" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label\n" +
 				"runner.toml:2:9: error: [front] hosts: expected a list of strings, found the number 1"},
+		{"pattern of all hosts", "[front]\nhosts = [\"*.example.com\", \"*\"]\n",
+			`runner.toml:2:9: error: [front] hosts: "*" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label`},
+		{"pattern inside a host", "[front]\nhosts = [\"a.*.example.com\"]\n",
+			`runner.toml:2:9: error: [front] hosts: "a.*.example.com" is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label`},
 		{"empty folder", "[store]\ndir = \"\"\n", `runner.toml:2:7: error: [store] dir: it must not be empty`},
 		{"network", "[front]\ntrusted_proxies = [\"10.0.0.0/33\"]\n", `runner.toml:2:19: error: [front] trusted_proxies: "10.0.0.0/33" is not a network: write it as 10.0.0.0/8, or a single address`},
-		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080`},
+		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080, with a port of at most 65535`},
+		{"port", "[metrics]\nlisten = \"127.0.0.1:99999\"\n", `runner.toml:2:10: error: [metrics] listen: "127.0.0.1:99999" is not an address to listen on: write host:port, such as 127.0.0.1:9090, with a port of at most 65535`},
+		{"admin port", "[admin]\nlisten = \"127.0.0.1:99999\"\n", `runner.toml:2:10: error: [admin] listen: "127.0.0.1:99999" is not an address to listen on: write host:port, such as 127.0.0.1:8080, with a port of at most 65535`},
 		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
 		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
@@ -180,6 +186,7 @@ func TestAnErrorInTheEnvironmentNamesTheVariable(t *testing.T) {
 func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
 	meaning := map[string]string{
 		"[jobs] max_waiting":         "any number of jobs waits",
+		"[jobs] max_waiting_per_job": "any number of them has one name",
 		"[jobs] keep_done":           "a job is deleted when it is done",
 		"[jobs] keep_failed":         "a job is deleted when it has failed",
 		"[runtime] shutdown_timeout": "a shutdown does not wait",
@@ -224,6 +231,7 @@ var changed = map[string]string{
 	"RUNNER_RUNTIME_DRAIN":                "9s",
 	"RUNNER_JOBS_SLOTS":                   "9",
 	"RUNNER_JOBS_MAX_WAITING":             "9",
+	"RUNNER_JOBS_MAX_WAITING_PER_JOB":     "9",
 	"RUNNER_JOBS_KEEP_DONE":               "9d",
 	"RUNNER_JOBS_KEEP_FAILED":             "9d",
 	"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT":     "11s",

@@ -106,18 +106,27 @@ type Plan struct {
 	unsigned bool  // the node has the release without this signature
 	notReady bool  // the node may not serve the active release
 	deployed bool  // the active release was activated by a command
-	refused  error // why the node refuses the release because of its signatures
+	unsafe   error // why the node refuses the release because of its signatures
+	refused  error // why the node would not activate it
 }
 
-// Plan compares the release with the active one of the node, and finds the files to send: those that
-// the node lacks, or all of them. It changes nothing.
-func (u *Upload) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan, error) {
+// PlanOptions are what a deployment asks for.
+type PlanOptions struct {
+	// All sends also the files that the node has.
+	All bool
+	admin.Allowed
+}
+
+// Plan compares the release with the active one of the node, finds the files to send: those that
+// the node lacks, or all of them; and asks the node whether it would activate the release. It changes nothing. The
+// error is a fault with the code InsufficientRole if the key may not deploy.
+func (u *Upload) Plan(ctx context.Context, node *admin.Client, opt PlanOptions) (*Plan, error) {
 	list, err := node.Releases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	plan := &Plan{}
-	if plan.Send, err = u.missing(ctx, node, all); err != nil {
+	if plan.Send, err = u.missing(ctx, node, opt.All); err != nil {
 		return nil, err
 	}
 	status, err := node.Status(ctx)
@@ -126,8 +135,37 @@ func (u *Upload) Plan(ctx context.Context, node *admin.Client, all bool) (*Plan,
 	}
 	plan.notReady, plan.deployed = status.NotReady != "", list.Active.Origin == release.Deploy
 	u.planSignature(plan, list)
-	plan.Difference, err = differenceTo(ctx, node, list, list.Active.ID, u.ReleaseSources)
-	return plan, err
+	if plan.Difference, err = changesTo(ctx, node, list.Active.ID, u.ReleaseSources); err != nil || u.ID == list.Active.ID {
+		return plan, err
+	}
+	return plan, u.check(ctx, node, plan, list, opt.Allowed)
+}
+
+// check asks the node whether it would activate the release. The error is not about the release.
+func (u *Upload) check(ctx context.Context, node *admin.Client, plan *Plan, list admin.ReleaseList, allowed admin.Allowed) error {
+	found, err := node.CheckRelease(ctx, admin.CheckRelease{Manifest: u.Manifest, Sources: u.Sources, Allowed: allowed})
+	switch fault.CodeOf(err) {
+	case "":
+		plan.Excerpt, plan.sources = found.Excerpt, u.Sources
+		if isOlder(list, u.ID) {
+			plan.Notes = append(plan.Notes, noteOlder)
+		}
+		return nil
+	case fault.NotActivated, fault.Conflict:
+		plan.refused = err
+		if problems, ok := errors.AsType[*console.Problems](err); ok {
+			problems.Sources = u.Sources
+			plan.Excerpt, plan.sources = problems.Excerpt(), u.Sources
+		}
+		return nil
+	case fault.NotFound: // the node is older than this command
+		plan.Notes = append(plan.Notes, "the settings of the node were not compared: it runs an older version")
+		return plan.compareRows(ctx, node, list, u.ReleaseSources)
+	case fault.TooLarge:
+		plan.Notes = append(plan.Notes, "the settings, rows and keys of the node were not compared: "+fault.Of(err).Detail)
+		return nil
+	}
+	return err
 }
 
 // missing returns the files and the contents of trees that the node lacks, or all of them. Each content is there once.
@@ -169,7 +207,7 @@ func (u *Upload) planSignature(plan *Plan, list admin.ReleaseList) {
 	if i := slices.IndexFunc(list.Releases, func(r release.Release) bool { return r.ID == u.ID }); i >= 0 {
 		there.Signatures = list.Releases[i].Signatures
 	}
-	_, plan.refused = list.TrustedKeys.Add(there, u.signature)
+	_, plan.unsafe = list.TrustedKeys.Add(there, u.signature)
 	if u.signature != nil {
 		plan.SignedBy = u.signature.Key
 		plan.unsigned = !slices.ContainsFunc(there.Signatures, func(s release.Signature) bool {
@@ -185,7 +223,12 @@ func (p *Plan) isActive() bool {
 }
 
 // Refused returns the errors with which the node would refuse the release, or nil.
-func (p *Plan) Refused() error { return errors.Join(p.refused, p.Difference.Refused()) }
+func (p *Plan) Refused() error {
+	if p.refused != nil {
+		return errors.Join(p.unsafe, p.refused)
+	}
+	return errors.Join(p.unsafe, p.Difference.Refused())
+}
 
 // Send sends the files of the plan and adds the release with its signature. The release is not
 // activated. The bytes that are sent are written to progress too.
@@ -267,8 +310,8 @@ func (u *Upload) readers() map[store.Digest]func() ([]byte, error) {
 
 // Activate activates the release of the plan. The error is a fault with the code Conflict if another
 // release is active than the one that the plan was made for.
-func (p *Plan) Activate(ctx context.Context, node *admin.Client) error {
-	return node.ActivateRelease(ctx, admin.ActivateRelease{ID: p.After, Expected: &p.Before})
+func (p *Plan) Activate(ctx context.Context, node *admin.Client, allowed admin.Allowed) error {
+	return node.ActivateRelease(ctx, admin.ActivateRelease{ID: p.After, Expected: &p.Before, Allowed: allowed})
 }
 
 // Stored compares two stored releases of the node. Without names these are the previous release and
@@ -322,6 +365,15 @@ func find(list admin.ReleaseList, name string) (id string, err error) {
 // differenceTo compares a stored release with another one, and that one with the rows and keys of the
 // node if it is not active.
 func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseList, from string, after admin.ReleaseSources) (Difference, error) {
+	d, err := changesTo(ctx, node, from, after)
+	if err != nil || after.ID == list.Active.ID {
+		return d, err
+	}
+	return d, d.compareRows(ctx, node, list, after)
+}
+
+// changesTo compares a stored release with another one.
+func changesTo(ctx context.Context, node *admin.Client, from string, after admin.ReleaseSources) (Difference, error) {
 	before := admin.ReleaseSources{}
 	var notes []string
 	if from != "" && from != after.ID {
@@ -333,7 +385,7 @@ func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseLis
 			return Difference{}, err
 		}
 	}
-	d := Difference{Before: from, After: after.ID, Changes: []Change{}}
+	d := Difference{Before: from, After: after.ID, Changes: []Change{}, Excerpt: diag.List{}.Excerpt()}
 	if from != after.ID {
 		unread, err := readListings(ctx, node, &before, &after)
 		if err != nil {
@@ -346,10 +398,7 @@ func differenceTo(ctx context.Context, node *admin.Client, list admin.ReleaseLis
 		d.Before = from
 	}
 	d.Notes = append(d.Notes, notes...)
-	if after.ID == list.Active.ID {
-		return d, nil
-	}
-	return d, d.compareRows(ctx, node, list, after)
+	return d, nil
 }
 
 // readListings reads the listings that differ in two releases. Notes name those that the node cannot read.
@@ -379,10 +428,12 @@ func readListings(ctx context.Context, node *admin.Client, before, after *admin.
 	return notes, nil
 }
 
+const noteOlder = "rows and keys were not compared: the activation of an older release keeps what newer ones declare"
+
 // compareRows adds what an activation would refuse or warn about.
 func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list admin.ReleaseList, after admin.ReleaseSources) error {
 	if isOlder(list, after.ID) {
-		d.Notes = append(d.Notes, "rows and keys were not compared: the activation of an older release keeps what newer ones declare")
+		d.Notes = append(d.Notes, noteOlder)
 		return nil
 	}
 	compared, err := node.CompareSchema(ctx, admin.CompareSchema{Sources: after.Sources})
@@ -391,7 +442,7 @@ func (d *Difference) compareRows(ctx context.Context, node *admin.Client, list a
 		d.Notes = append(d.Notes, "rows and keys were not compared: "+fault.Of(err).Detail)
 		return nil
 	}
-	d.Diagnostics, d.sources = compared.Findings, after.Sources
+	d.Excerpt, d.sources = compared.Excerpt, after.Sources
 	return err
 }
 

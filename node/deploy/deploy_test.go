@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/keystore"
+	"runner.example/node/admin"
 	"runner.example/node/admin/server"
 	"runner.example/node/app"
 	"runner.example/node/config"
@@ -37,6 +39,9 @@ func newNode(t *testing.T) *server.Local {
 	local.Activate = func(ctx context.Context, change release.Activation) error {
 		_, err := st.Update(ctx, change.Activate)
 		return err
+	}
+	local.CheckRelease = func(context.Context, release.Manifest, []diag.Source, release.Activation) (older bool, err error) {
+		return false, nil
 	}
 	return local
 }
@@ -98,7 +103,7 @@ func TestADebugFileIsSentUnlessItCannotBeUsed(t *testing.T) {
 	if err != nil || len(d.Changes) != 1 || d.Changes[0].Name != "build/m.wasm" || d.Changes[0].Properties[0].Name != "debug" {
 		t.Errorf("the difference is %+v, %v", d.Changes, err)
 	}
-	if plan, err := good.Plan(t.Context(), node.Client(), false); err != nil || len(plan.Send) != 3 {
+	if plan, err := good.Plan(t.Context(), node.Client(), deploy.PlanOptions{}); err != nil || len(plan.Send) != 3 {
 		t.Errorf("%+v, %v", plan, err)
 	}
 }
@@ -107,21 +112,21 @@ func TestContentsThatWereSweptMeanwhileAreSentAgain(t *testing.T) {
 	node := newNode(t)
 	client := node.Client()
 	local := read(t, map[string]string{"a.schema": "app shop\n", "b.schema": "secret KEY\n"})
-	plan, err := local.Plan(t.Context(), client, false)
+	plan, err := local.Plan(t.Context(), client, deploy.PlanOptions{})
 	if err != nil || len(plan.Send) != 3 {
 		t.Fatalf("%+v, %v", plan, err)
 	}
 	if err := local.Send(t.Context(), client, plan, sweeper{node, plan.Send[0].Digest}); err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.Activate(t.Context(), client); err != nil {
+	if err := plan.Activate(t.Context(), client, admin.Allowed{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := node.Releases.Read(t.Context(), local.ID); err != nil {
 		t.Error(err)
 	}
 	// The plan was made for no active release.
-	if err := plan.Activate(t.Context(), client); fault.CodeOf(err) != fault.Conflict {
+	if err := plan.Activate(t.Context(), client, admin.Allowed{}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("activated again: %v", err)
 	}
 }
@@ -135,12 +140,12 @@ func TestStoredReleasesAreFoundByTheBeginningOfTheirID(t *testing.T) {
 	var ids []string
 	for _, name := range []string{"A", "B"} {
 		local := read(t, map[string]string{"a.schema": "secret " + name + "\n"})
-		plan, err := local.Plan(t.Context(), client, false)
+		plan, err := local.Plan(t.Context(), client, deploy.PlanOptions{})
 		if err == nil {
 			err = local.Send(t.Context(), client, plan, sweeper{node, store.Digest{}})
 		}
 		if err == nil {
-			err = plan.Activate(t.Context(), client)
+			err = plan.Activate(t.Context(), client, admin.Allowed{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -18,8 +18,9 @@ type Deployment struct {
 	Upload  *Upload
 	Node    *admin.Client
 	Console *console.Console
-	// All sends also the files that the node has. DryRun changes nothing.
-	All, DryRun bool
+	PlanOptions
+	// DryRun changes nothing.
+	DryRun bool
 	// Confirm asks before the release is activated; nil: it is activated without a question.
 	Confirm func(ctx context.Context, question string) (bool, error)
 }
@@ -30,16 +31,16 @@ type document struct {
 	Activated bool `json:"activated"`
 }
 
-// Run sends the release, prints the difference, and activates the release. The error is a
-// *console.Problems if the node cannot activate it, a fault with the code Invalid if the node needs
-// another signature, a fault with the code Conflict if another release was activated meanwhile, and a
-// *console.Failure if the answer was not yes.
+// Run prints the difference, sends the release, and activates it. The error is a fault: NotActivated if the node cannot
+// activate the release, Invalid if it needs another signature, Conflict if another release was activated meanwhile or the
+// active one is of another app; and a *console.Failure if the answer was not yes. A release that the node would refuse
+// is not sent.
 func (d Deployment) Run(ctx context.Context) error {
-	plan, err := d.Upload.Plan(ctx, d.Node, d.All)
+	plan, err := d.Upload.Plan(ctx, d.Node, d.PlanOptions)
 	if plain := d.Upload.withoutDebug; plain != nil && fault.CodeOf(err) == fault.Invalid {
 		d.Console.Say("", "debug files are not sent: the node runs an older version, which does not accept them")
 		plain.unusable, d.Upload = d.Upload.unusable, plain
-		plan, err = plain.Plan(ctx, d.Node, d.All)
+		plan, err = plain.Plan(ctx, d.Node, d.PlanOptions)
 	}
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (d Deployment) Run(ctx context.Context) error {
 	if plan.SignedBy != "" {
 		d.Console.Say("", "signed by "+plan.SignedBy)
 	}
-	if plan.refused == nil && plan.isActive() {
+	if plan.unsafe == nil && plan.isActive() {
 		return d.print(plan, "release "+plan.After+" is active already")
 	}
 	if err := d.Upload.Check(ctx); err != nil {
@@ -57,13 +58,15 @@ func (d Deployment) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan.Diagnostics.Append(drawn)
-	plan.Diagnostics.Append(d.Upload.unusable)
-	switch {
+	plan.add(drawn)
+	plan.add(d.Upload.unusable)
+	switch refused := plan.Refused(); {
 	case d.DryRun:
-		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), plan.Refused())
-	case plan.refused != nil:
-		return plan.refused
+		return errors.Join(d.print(plan, console.Plural(len(plan.Send), "file")+" would be sent; nothing was changed"), refused)
+	case refused != nil && d.Console.JSON:
+		return refused
+	case refused != nil:
+		return errors.Join(plan.Print(d.Console), refused)
 	}
 	if err := d.send(ctx, plan); err != nil {
 		return err
@@ -72,9 +75,6 @@ func (d Deployment) Run(ctx context.Context) error {
 		if err := plan.Print(d.Console); err != nil {
 			return err
 		}
-	}
-	if err := plan.Refused(); err != nil {
-		return err
 	}
 	if d.Confirm != nil {
 		yes, err := d.Confirm(ctx, "activate "+plan.After+"?")
@@ -85,7 +85,7 @@ func (d Deployment) Run(ctx context.Context) error {
 			return &console.Failure{Status: console.StatusState, Err: errors.New("the release was sent, and not activated")}
 		}
 	}
-	if err := plan.Activate(ctx, d.Node); err != nil {
+	if err := plan.Activate(ctx, d.Node, d.Allowed); err != nil {
 		return err
 	}
 	if d.Console.JSON {

@@ -28,12 +28,19 @@ type Difference struct {
 	After  string `json:"after"`
 	// Changes are in the order of Kinds, and sorted by name.
 	Changes []Change `json:"changes"`
-	// Diagnostics are what an activation would refuse or warn about, given the rows and keys.
-	Diagnostics diag.List `json:"diagnostics"`
+	// Excerpt has what an activation would refuse or warn about, given the rows and keys.
+	diag.Excerpt
 	// Notes say what could not be compared.
 	Notes []string `json:"notes,omitempty"`
 
-	sources []diag.Source // of Diagnostics
+	sources []diag.Source // of Findings
+}
+
+// add adds diagnostics of this machine.
+func (d *Difference) add(found diag.List) {
+	shown := append(diag.List(d.Findings), found...).Excerpt()
+	shown.Total += d.Total - len(d.Findings)
+	d.Excerpt = shown
 }
 
 // Change is one addition, removal or change.
@@ -70,7 +77,7 @@ type declaration struct {
 // Compare returns the changes from one release to another; the zero value stands for no release. The error is a *console.Problems if a
 // schema has errors: another version of the runner has checked it.
 func Compare(before, after admin.ReleaseSources) (Difference, error) {
-	d := Difference{Before: before.ID, After: after.ID, Changes: []Change{}, Diagnostics: diag.List{}}
+	d := Difference{Before: before.ID, After: after.ID, Changes: []Change{}, Excerpt: diag.List{}.Excerpt()}
 	old, err := declarationsOf(before)
 	if err != nil {
 		return d, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
+	"runner.example/runtime"
 )
 
 // marks are the characters of changes, with their colours on a terminal.
@@ -52,10 +54,10 @@ func (d Difference) Print(c *console.Console) error {
 	for _, note := range d.Notes {
 		c.Say("", note)
 	}
-	if d.Diagnostics.HasErrors() {
+	if d.hasErrors() {
 		return nil
 	}
-	return c.PrintDiagnostics(c.Stderr, d.sources, d.Diagnostics)
+	return c.PrintDiagnostics(c.Stderr, d.sources, d.Excerpt)
 }
 
 // text returns the lines of a change.
@@ -100,10 +102,15 @@ func (p Property) text(change string) string {
 	return label + side(p.Before) + " → " + side(p.After)
 }
 
-// Refused returns the errors of Diagnostics, or nil: an activation would have them.
+// hasErrors reports whether an activation would be refused because of a finding.
+func (d Difference) hasErrors() bool { return diag.List(d.Findings).HasErrors() }
+
+// Refused returns the errors of Findings, or nil: an activation would have them.
 func (d Difference) Refused() error {
-	if !d.Diagnostics.HasErrors() {
+	if !d.hasErrors() {
 		return nil
 	}
-	return &console.Problems{What: "existing rows violate the schema: " + console.Counted(d.Diagnostics), Sources: d.sources, List: d.Diagnostics}
+	refused := runtime.RowsRefused(d.sources, d.Findings)
+	refused.Total = d.Total
+	return refused
 }

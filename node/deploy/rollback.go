@@ -16,6 +16,8 @@ type Rollback struct {
 	Console *console.Console
 	// Confirm asks before the release is activated; nil: it is activated without a question.
 	Confirm func(ctx context.Context, question string) (bool, error)
+	// ReplaceApp: the release may be one of another app than the active one.
+	ReplaceApp bool
 }
 
 // Run activates a stored release: without names the previous one. A name is an id, or the beginning
@@ -44,7 +46,9 @@ func (r Rollback) Run(ctx context.Context, names ...string) error {
 			return &console.Failure{Status: console.StatusState, Err: errors.New("nothing was changed")}
 		}
 	}
-	if err := r.Node.ActivateRelease(ctx, admin.ActivateRelease{ID: id, Expected: &active}); err != nil {
+	if err := r.Node.ActivateRelease(ctx, admin.ActivateRelease{
+		ID: id, Expected: &active, Allowed: admin.Allowed{ReplaceApp: r.ReplaceApp, AllowEmpty: true}, // it was allowed before
+	}); err != nil {
 		return err
 	}
 	if r.Console.JSON {

@@ -594,6 +594,10 @@ type Activation struct {
 	By     Author
 	// Expected, if not nil, is the id of the release that must still be active; empty for none.
 	Expected *string
+	// ReplaceApp and AllowEmpty are for whoever decides whether to activate: the active release may be one of another app,
+	// and the schema may declare nothing that is served or stored.
+	ReplaceApp bool
+	AllowEmpty bool
 }
 
 // Activate makes a stored release the active one. It is called in the transaction that activates

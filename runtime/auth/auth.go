@@ -104,11 +104,11 @@ type Authenticator struct {
 	store    *store.Store
 	logger   *slog.Logger
 	refused  telemetry.Counters // by reason
-	failures failures
-	// unknownKeys counts JWTs with unknown keys, for the log alone.
-	unknownKeys failures
-	tally       tally
-	fresh       freshness
+	failures failures           // guesses
+	// noGuesses counts the other refused credentials, for the log alone.
+	noGuesses failures
+	tally     tally
+	fresh     freshness
 }
 
 // New returns an authenticator of the keys. Run writes its counts to the audit in st.
@@ -294,15 +294,25 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 	return token, ""
 }
 
+// isGuess reports whether a credential that was refused for this reason counts towards the limit of its
+// address. Many users share an address, so these do not count: a credential that was genuine, and whose
+// time alone is over, because its page signs in again after a 401; and a JWT with an unknown key, which the
+// provider may have published since the last fetch. Nobody can make a credential of the first kind.
+func isGuess(reason keystore.Reason) bool {
+	switch reason {
+	case keystore.KeyExpired, keystore.GraceOver, keystore.Idle, NotYet, UnknownKey:
+		return false
+	}
+	return true
+}
+
 // refuse records a credential that is not valid, with the id of its key or session if
-// known, and returns the refusal: the same for all, until the address has had too many. A
-// JWT with an unknown key does not count: it may be of a user whose key the provider has
-// published since the last fetch, and many users share an address.
+// known, and returns the refusal: the same for all, until the address has had too many guesses.
 func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keystore.Reason, now time.Time) error {
 	network := networkOf(p.Address)
-	counted := &a.failures
-	if reason == UnknownKey {
-		counted = &a.unknownKeys
+	counted, guess := &a.noGuesses, isGuess(reason)
+	if guess {
+		counted = &a.failures
 	}
 	wait, repeated := counted.add(network, now)
 	a.refused.With(string(reason)).Inc()
@@ -310,7 +320,7 @@ func (a *Authenticator) refuse(p Presented, token []byte, id string, reason keys
 	if isLogged(repeated) {
 		a.log(p, token, id, reason, repeated)
 	}
-	if wait > 0 && reason != UnknownKey {
+	if wait > 0 && guess {
 		return &Refusal{Fault: errTooMany, RetryAfter: wait}
 	}
 	return keystore.ErrInvalidToken

@@ -2,8 +2,8 @@
 // or a refusal.
 //
 // The refusal is the same for every credential that is not valid. The log has the reason,
-// and the audit has counts. After too many failures from one address, more failures get 429
-// instead; a valid credential from there is not affected. Package auth decides only one
+// and the audit has counts. After too many guesses from one address, more guesses get 429
+// instead; a valid credential from there is not affected, nor is one that has only expired. Package auth decides only one
 // question of authority: a key may use a route if the active schema gives it a scope that
 // the route names.
 //

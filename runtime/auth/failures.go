@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxFailures is the number of refused credentials of one network that are answered
-	// with 401 in a failureWindow.
+	// maxFailures is the number of guesses of one network that are answered with 401 in a
+	// failureWindow.
 	maxFailures   = 20
 	failureWindow = time.Minute
 	// loggedEach is the number of refused credentials of one network that have a log line

@@ -36,6 +36,7 @@ const (
 	maxSetBytes  = 1 << 20
 	maxSetKeys   = 100
 	minRSABits   = 2048
+	maxRSABits   = 8192 // as in TLS: the time of a verification grows with its square
 )
 
 // keySet has the keys that a provider published at one time. Only its cache of tokens
@@ -336,7 +337,7 @@ func usable(jwk jwkset.JWKMarshal) (publicKey, bool) {
 	key := publicKey{id: jwk.KID, key: parsed.Key()}
 	switch k := key.key.(type) {
 	case *rsa.PublicKey:
-		if k.N.BitLen() >= minRSABits {
+		if bits := k.N.BitLen(); bits >= minRSABits && bits <= maxRSABits {
 			key.algorithms = []string{"RS256", "PS256"}
 		}
 	case *ecdsa.PublicKey:

@@ -332,6 +332,8 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxUserBytes && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
+// reasonOf returns the reason of an error of the parser. The last ones mean that nothing but the time is
+// wrong: see isGuess.
 func reasonOf(err error) keystore.Reason {
 	for _, r := range []struct {
 		err    error
@@ -340,10 +342,12 @@ func reasonOf(err error) keystore.Reason {
 		{jwt.ErrTokenMalformed, keystore.Malformed},
 		{jwt.ErrTokenUnverifiable, NotSigned},
 		{jwt.ErrTokenSignatureInvalid, NotSigned},
-		{jwt.ErrTokenExpired, keystore.KeyExpired},
-		{jwt.ErrTokenNotValidYet, NotYet},
+		{jwt.ErrTokenRequiredClaimMissing, keystore.Malformed},
+		{jwt.ErrInvalidType, keystore.Malformed},
 		{jwt.ErrTokenInvalidIssuer, NotFromThem},
 		{jwt.ErrTokenInvalidAudience, NotForUs},
+		{jwt.ErrTokenExpired, keystore.KeyExpired},
+		{jwt.ErrTokenNotValidYet, NotYet},
 	} {
 		if errors.Is(err, r.err) {
 			return r.reason

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -28,6 +29,11 @@ const (
 	// read the answer.
 	lingerTime  = time.Second
 	lingerBytes = 1 << 20
+	// idleGrace is how long a connection is idle at least before a shutdown closes it: a client that has just
+	// got an answer may send its next request at that moment, and a POST that meets the end is lost.
+	idleGrace = 500 * time.Millisecond
+	// lastRead is how long such a connection is then read: for what has arrived already.
+	lastRead = 5 * time.Millisecond
 )
 
 // conn reads the client's bytes and gives fasthttp the restatement. Only the connection's
@@ -55,9 +61,8 @@ type conn struct {
 	// answer is a large answer to write.
 	answer largeAnswer
 
-	waiting atomic.Bool // for the first byte of a request: Shutdown may close the connection
-	linger  atomic.Bool // Close must expect more from the client
-	closed  atomic.Bool
+	linger atomic.Bool // Close must expect more from the client
+	closed atomic.Bool
 }
 
 // Read gives fasthttp the first byte of the restatement with the client's first byte, so
@@ -90,29 +95,46 @@ func (c *conn) wait() error {
 	if len(c.in) > inputBytes {
 		c.in = nil
 	}
-	c.waiting.Store(true)
-	defer c.waiting.Store(false)
-	if c.gate.closing() {
-		return io.EOF
-	}
-	if err := c.handshake(); err != nil {
-		c.gate.log.Debug("TLS handshake failed", slog.String("address", c.peer.String()), slog.Any("cause", err))
+	idle, err := c.waitIdle()
+	if ended := c.endWait(); err == nil || !idle || !ended {
 		return err
 	}
-	if err := c.SetReadDeadline(clock.In(c.gate.srv.opt.IdleTimeout)); err != nil {
+	// The server shuts down. What has arrived is a request whose client does not know that.
+	if err := c.SetReadDeadline(clock.In(lastRead)); err != nil {
 		return err
 	}
 	return c.fill()
 }
 
-// handshake makes the connection encrypted, once. Its time limit is that of reading a
-// request.
-func (c *conn) handshake() error {
-	if c.tls == nil || c.tls.ConnectionState().HandshakeComplete {
-		return nil
+// waitIdle makes the connection encrypted, and returns when there are bytes to read. It reports whether the
+// handshake has succeeded.
+func (c *conn) waitIdle() (idle bool, err error) {
+	if c.tls != nil && !c.tls.ConnectionState().HandshakeComplete {
+		if err := c.handshake(); err != nil {
+			c.gate.log.Debug("TLS handshake failed", slog.String("address", c.peer.String()), slog.Any("cause", err))
+			return false, err
+		}
 	}
-	end := clock.In(c.gate.srv.opt.ReadTimeout)
-	if err := errors.Join(c.SetReadDeadline(end), c.SetWriteDeadline(end)); err != nil {
+	if err := c.mayIdle(c.gate.srv.opt.IdleTimeout); err != nil {
+		return true, err
+	}
+	return true, c.fill()
+}
+
+// mayIdle gives the connection until limit, or less when the gate closes, to the first byte of a request or to the
+// end of its handshake.
+func (c *conn) mayIdle(limit time.Duration) error {
+	err := c.beginIdle(limit)
+	if c.gate.closing() { // perhaps before beginIdle
+		c.endIdle(c.gate.idleGrace())
+	}
+	return err
+}
+
+// handshake makes the connection encrypted. Its time limit is that of reading a request.
+func (c *conn) handshake() error {
+	limit := c.gate.srv.opt.ReadTimeout
+	if err := cmp.Or(c.mayIdle(limit), c.SetWriteDeadline(clock.In(limit))); err != nil {
 		return err
 	}
 	return c.tls.Handshake()
@@ -213,7 +235,7 @@ func readFault(err error, part string) *fault.Fault {
 func (c *conn) finish(x *Exchange) {
 	_ = c.SetWriteDeadline(clock.In(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
 	whole := x.framing.known && c.skipBody(x)
-	if whole && x.framing.keepAlive && !c.gate.closing() {
+	if whole && x.framing.keepAlive && !x.srv.drains.Load() {
 		if x.framing.minor == 0 {
 			x.ctx.Response.Header.Set("Connection", "keep-alive")
 		}

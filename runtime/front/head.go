@@ -2,7 +2,6 @@ package front
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -346,9 +345,10 @@ func parseLength(b []byte) (int64, error) {
 }
 
 func (x *Exchange) checkHost(host []byte) *fault.Fault {
-	hosts := x.srv.live.Load().hosts
+	live := x.srv.live.Load()
+	anyHost := len(live.hosts) == 0 || x.srv.opt.servesAnyHost(x.Request.Path)
 	switch {
-	case len(host) == 0 && (x.framing.minor == 1 || len(hosts) > 0):
+	case len(host) == 0 && (x.framing.minor == 1 || !anyHost):
 		return errNoHost
 	case len(host) == 0 && x.framing.authority == nil:
 		return nil
@@ -356,14 +356,10 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 		return errHost
 	case x.framing.authority != nil && !x.framing.isAuthority(host):
 		return errAuthority
-	case len(hosts) == 0:
+	case anyHost || accepted(live.hosts, host):
 		return nil
 	}
-	for _, h := range hosts {
-		if equalFold(host, h) || equalFold(withoutPort(host), h) {
-			return nil
-		}
-	}
+	live.refused.log(x.srv.opt.Logger, host, x.conn.peer)
 	return errForeignHost
 }
 
@@ -371,44 +367,6 @@ func (x *Exchange) checkHost(host []byte) *fault.Fault {
 // that of the scheme (RFC 9110, section 4.2.3).
 func (f *framing) isAuthority(host []byte) bool {
 	return equalFold(bytes.TrimSuffix(f.authority, f.port), string(bytes.TrimSuffix(host, f.port)))
-}
-
-// ValidHost reports whether b can be a Host: a name, an IPv4 address or an IPv6 address in
-// brackets, with an optional port.
-func ValidHost(b []byte) bool {
-	name := withoutPort(b)
-	port := b[len(name):]
-	if len(port) > 6 || len(name) == 0 {
-		return false
-	}
-	number := 0
-	for _, c := range bytes.TrimPrefix(port, []byte{':'}) {
-		if !isDigit(c) {
-			return false
-		}
-		number = 10*number + int(c-'0')
-	}
-	if number > math.MaxUint16 {
-		return false
-	}
-	if name[0] == '[' {
-		_, ok := parseHop(name)
-		return ok && name[len(name)-1] == ']'
-	}
-	for _, c := range name {
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'z') && c != '.' && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return true
-}
-
-// withoutPort cuts off the last colon outside of brackets and what follows it.
-func withoutPort(b []byte) []byte {
-	if i := bytes.LastIndexByte(b, ':'); i >= 0 && i > bytes.LastIndexByte(b, ']') {
-		return b[:i]
-	}
-	return b
 }
 
 // tokenByte holds the characters of a method or a header name (RFC 9110,

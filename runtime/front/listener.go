@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -44,10 +45,14 @@ type gate struct {
 	slots chan struct{}
 	done  chan struct{}
 	close func() error
+	// grace is how long a connection is idle at least before Close ends it.
+	grace atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 	perIP map[netip.Addr]int
+	// empty is closed when conns is empty, and nothing is accepted any more; nil: nobody waits.
+	empty chan struct{}
 
 	lastWarning atomic.Int64 // unix seconds
 }
@@ -62,6 +67,7 @@ func newGate(ln net.Listener, srv *Server) *gate {
 		conns:    make(map[*conn]struct{}),
 		perIP:    make(map[netip.Addr]int),
 	}
+	g.grace.Store(int64(idleGrace))
 	g.close = sync.OnceValue(func() error {
 		close(g.done)
 		return ln.Close()
@@ -132,25 +138,51 @@ func (g *gate) release(c *conn) {
 	if g.perIP[bucket]--; g.perIP[bucket] == 0 {
 		delete(g.perIP, bucket)
 	}
+	if g.empty != nil && len(g.conns) == 0 {
+		close(g.empty)
+		g.empty = nil
+	}
 	g.mu.Unlock()
 	<-g.slots
 }
 
-// Close makes Accept return and closes the connections that wait for a request.
+// Close makes Accept return and ends the connections that wait for a request.
 func (g *gate) Close() error {
 	err := g.close()
-	g.abort(func(c *conn) bool { return c.waiting.Load() })
-	return err
-}
-
-// abort closes the connections that which selects; their workers then release them.
-func (g *gate) abort(which func(*conn) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.conns {
-		if which(c) {
-			_ = c.Conn.Close()
-		}
+		c.endIdle(g.idleGrace())
+	}
+	return err
+}
+
+func (g *gate) idleGrace() time.Duration { return time.Duration(g.grace.Load()) }
+
+// wait waits until all connections are closed, or until ctx ends. It is called once, after Close.
+func (g *gate) wait(ctx context.Context) error {
+	g.mu.Lock()
+	empty := make(chan struct{})
+	if len(g.conns) == 0 {
+		close(empty)
+	} else {
+		g.empty = empty
+	}
+	g.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// abort closes all connections; their workers then release them.
+func (g *gate) abort() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		_ = c.Conn.Close()
 	}
 }
 

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"time"
 
+	"runner.example/internal/netaddr"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 )
@@ -23,8 +22,9 @@ type Options struct {
 	// --listen.
 	Listen string `toml:"front.listen" default:"127.0.0.1:8080"`
 	// Hosts are the accepted values of the Host header, such as ["api.example.com"] for
-	// every port, or ["api.example.com:8443"] for one port. Upper and lower case are
-	// equal. Empty: all.
+	// every port, or ["api.example.com:8443"] for one port. "*.example.com" accepts every name
+	// with one more label: api.example.com, but not a.b.example.com and not example.com. Upper
+	// and lower case are equal. Health checks are answered for every host. Empty: all.
 	Hosts []string `toml:"front.hosts" reload:"true"`
 	// TrustedProxies are the networks whose X-Forwarded-For and X-Forwarded-Proto are used, such
 	// as ["10.0.0.0/8"].
@@ -72,12 +72,20 @@ type Options struct {
 	MaxConns      int `toml:"front.max_connections" default:"10000" min:"1"`
 	MaxConnsPerIP int `toml:"front.max_connections_per_ip"`
 
+	// ReservedFiles is how many open files connections must leave to the rest of the process; 0: 256, or half
+	// of what the process may open.
+	ReservedFiles int
+
 	// Logger gets events of connections, panics, and the causes of refusals. It must
 	// redact, because causes may quote requests.
 	Logger *slog.Logger
 
 	// Metrics counts refusals; nil: nothing is counted.
 	Metrics *telemetry.Metrics
+
+	// AnyHost is a path. Requests for it, and for paths below it, are served whatever their Host is.
+	// Empty: there is none.
+	AnyHost string
 
 	// BeforeRefusal may add headers to the answer of a request that New's handle does not
 	// see although its head could be read: its query is invalid. May be nil.
@@ -98,24 +106,15 @@ func (o *Options) CheckSetting(key, value string) error {
 	case "front.listen":
 		return CheckListen(value)
 	case "front.hosts":
-		if !ValidHost([]byte(value)) {
-			return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com", value)
+		if !validHosts(value) {
+			return fmt.Errorf("%q is not a host name: write it as in the Host header, such as api.example.com, or *.example.com for all names with one more label", value)
 		}
 	}
 	return nil
 }
 
 // CheckListen returns an error if s is not host:port.
-func CheckListen(s string) error {
-	_, port, err := net.SplitHostPort(s)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return fmt.Errorf("%q is not an address to listen on: write host:port, such as 127.0.0.1:8080", s)
-	}
-	return nil
-}
+func CheckListen(s string) error { return netaddr.CheckListen(s, "127.0.0.1:8080") }
 
 // Validate reports every invalid value under the name of its key.
 func (o Options) Validate() error {
@@ -140,7 +139,7 @@ func (o Options) Validate() error {
 	positive("write_timeout", o.WriteTimeout)
 	positive("idle_timeout", o.IdleTimeout)
 	for _, h := range o.Hosts {
-		if !ValidHost([]byte(h)) {
+		if !validHosts(h) {
 			all = append(all, fmt.Errorf("hosts has %q, which is not a host name", h))
 		}
 	}
@@ -150,8 +149,7 @@ func (o Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// reservedFiles are file descriptors that connections cannot use: the store, the modules
-// and the admin socket need some.
+// reservedFiles is ReservedFiles without an owner that knows how many it needs.
 const reservedFiles = 256
 
 // withinFiles lowers MaxConns to what the process's limit of open files allows.
@@ -160,7 +158,8 @@ func (o Options) withinFiles() Options {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return o
 	}
-	room := files.Cur - min(reservedFiles, files.Cur/2)
+	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files.Cur/2))
+	room := max(files.Cur, reserved+1) - reserved
 	if uint64(o.MaxConns) <= room {
 		return o
 	}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,6 +26,7 @@ type Server struct {
 	http   fasthttp.Server
 	gate   atomic.Pointer[gate]
 	live   atomic.Pointer[liveOptions]
+	drains atomic.Bool  // Drain was called
 	ended  atomic.Bool  // Shutdown was called
 	pool   sync.Pool    // of *Exchange
 	bodies atomic.Int64 // memory that large bodies have claimed
@@ -65,6 +68,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 // liveOptions are the options that Reconfigure changes.
 type liveOptions struct {
 	hosts   []string
+	refused refusedHosts
 	proxies []netip.Prefix
 	tls     *tls.Config // nil: connections are not encrypted
 }
@@ -100,20 +104,29 @@ func (s *Server) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, closes idle connections, and waits for the requests that have
-// begun. If ctx ends first, it closes their connections and returns the error of ctx.
+// Drain makes each later answer end its connection, with Connection: close. Idle connections stay
+// open: their clients may send a request at this moment.
+func (s *Server) Drain() { s.drains.Store(true) }
+
+// Shutdown drains and stops accepting. It closes connections that have been idle for idleGrace, or for half of the
+// time until the deadline of ctx if that is less, and waits for the requests that have begun. If ctx ends first, it closes their connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
 	s.ended.Store(true)
 	g := s.gate.Load()
 	if g == nil {
 		return nil
 	}
-	closed := g.Close()
-	if err := s.http.ShutdownWithContext(ctx); err != nil {
-		g.abort(func(*conn) bool { return true })
-		return err
+	if end, ok := ctx.Deadline(); ok { // requests get at least half of the time
+		g.grace.Store(int64(min(idleGrace, time.Until(end)/2)))
 	}
-	return closed
+	closed := g.Close()
+	// fasthttp would close connections on which a request arrives.
+	err := g.wait(ctx)
+	if err != nil {
+		g.abort()
+	}
+	return cmp.Or(s.http.ShutdownWithContext(ctx), err, closed)
 }
 
 // Connections returns the number of open connections.

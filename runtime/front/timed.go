@@ -4,17 +4,64 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"time"
+
+	"runner.example/internal/clock"
 )
 
 // timed is a connection whose deadlines are cheap to change: each request changes them, and
 // few expire. A later deadline is not set on the connection. When the earlier one expires,
 // reads and writes continue until the later one.
 //
-// One goroutine at a time may use it, except Close.
+// One goroutine at a time may use it, except Close and endIdle.
 type timed struct {
 	net.Conn
 	read, write deadline
+	idle        idle
+}
+
+// idle is what another goroutine may do while the connection waits for a request.
+type idle struct {
+	mu      sync.Mutex
+	waiting bool
+	since   time.Time
+	ended   bool // endIdle has set the deadline of reads
+}
+
+// beginIdle says that what is read next is the first byte of a request, or a handshake before it. It may take limit.
+func (c *timed) beginIdle(limit time.Duration) error {
+	now := clock.Mark()
+	c.idle.mu.Lock()
+	if !c.idle.waiting {
+		c.idle.waiting, c.idle.since = true, now
+	}
+	c.idle.mu.Unlock()
+	return c.SetReadDeadline(now.Add(limit))
+}
+
+// endIdle makes reads fail when the connection has been idle for the time grace, if it is idle. Any goroutine may
+// call it.
+func (c *timed) endIdle(grace time.Duration) {
+	c.idle.mu.Lock()
+	defer c.idle.mu.Unlock()
+	if c.idle.waiting {
+		c.idle.ended = true
+		_ = c.Conn.SetReadDeadline(c.idle.since.Add(grace)) // fails if the connection is closed, as reads then do
+	}
+}
+
+// endWait says that the connection is not idle any more. It reports whether endIdle was effective. The deadline of
+// reads must then be set again.
+func (c *timed) endWait() (ended bool) {
+	c.idle.mu.Lock()
+	defer c.idle.mu.Unlock()
+	ended = c.idle.ended
+	c.idle.waiting, c.idle.ended = false, false
+	if ended {
+		c.read.applied = time.Time{}
+	}
+	return ended
 }
 
 // deadline is the deadline of one direction.
@@ -69,11 +116,22 @@ func (c *timed) Read(p []byte) (int, error) {
 		if n > 0 || !c.read.early(err) {
 			return n, err
 		}
-		c.read.applied = c.read.at
-		if err := c.Conn.SetReadDeadline(c.read.at); err != nil {
+		if err := c.applyReadDeadline(err); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// applyReadDeadline sets the deadline on the connection after the error early. If endIdle has caused that error, it
+// is returned.
+func (c *timed) applyReadDeadline(early error) error {
+	c.idle.mu.Lock()
+	defer c.idle.mu.Unlock()
+	if c.idle.ended {
+		return early
+	}
+	c.read.applied = c.read.at
+	return c.Conn.SetReadDeadline(c.read.at)
 }
 
 // Write implements net.Conn.

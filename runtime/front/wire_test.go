@@ -382,17 +382,34 @@ func FuzzRequestsAreParsedLikeNetHTTP(f *testing.F) {
 
 func TestOnlyTheHostsOfTheOptionsAreServed(t *testing.T) {
 	s := newStage()
-	startOn(t, s, front.Options{Hosts: []string{"api.example.com", "example.com:8443", "[2001:db8::1]"}}, mirror)
+	startOn(t, s, front.Options{Hosts: []string{
+		"api.example.com", "example.com:8443", "[2001:db8::1]", "*.example.org", "*.Example.net:8443"}, AnyHost: "/any"}, mirror)
 	for _, row := range []struct {
 		host   string
 		served bool
 	}{
 		{"api.example.com", true}, {"API.Example.Com", true}, {"api.example.com:80", true}, {"example.com:8443", true}, {"[2001:db8::1]:80", true},
+		{"a.example.org", true}, {"A.EXAMPLE.ORG:81", true}, {"a.example.net:8443", true}, {"a_b-1.example.org", true},
+		{"example.org", false}, {".example.org", false}, {"a.b.example.org", false}, {"aexample.org", false}, {"a.example.org.evil.com", false},
+		{"a.example.net", false}, {"a.example.net:80", false}, {"*.example.org", false}, {"a.example.orgs", false}, {"[a.example.org]", false},
 		{"example.com", false}, {"example.com:80", false}, {"evil.com", false}, {"api.example.com.evil.com", false}, {"api.example.com:x", false}, {"", false},
 	} {
 		out := s.play("GET / HTTP/1.1\r\nHost: "+row.host+"\r\n\r\n", 0)
 		if got := bytes.HasPrefix(out, []byte("HTTP/1.1 200 ")); got != row.served {
 			t.Errorf("Host %q: served is %v", row.host, got)
+		}
+	}
+	for target, served := range map[string]bool{"/any": true, "/any/below": true, "/any?q=1": true, "/anyother": false, "/x/any": false, "/%61ny": false} {
+		for _, head := range []string{" HTTP/1.1\r\nHost: evil.com\r\n\r\n", " HTTP/1.0\r\n\r\n"} {
+			out := s.play("GET "+target+head, 0)
+			if got := bytes.HasPrefix(out, []byte("HTTP/1.1 200 ")); got != served {
+				t.Errorf("%s%q: served is %v", target, head, got)
+			}
+		}
+	}
+	for _, head := range []string{" HTTP/1.1\r\n\r\n", " HTTP/1.1\r\nHost: a/b\r\n\r\n", " HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"} {
+		if out := s.play("GET /any"+head, 0); !bytes.HasPrefix(out, []byte("HTTP/1.1 400 ")) {
+			t.Errorf("%q: %q", head, out)
 		}
 	}
 	if out := s.play("GET / HTTP/1.0\r\n\r\n", 0); !bytes.HasPrefix(out, []byte("HTTP/1.1 400 ")) {

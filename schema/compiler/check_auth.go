@@ -199,6 +199,8 @@ func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	u, err := url.Parse(location.Text)
 	switch {
 	case model.IsFileName(location.Text):
+	case err == nil && u.Host != "" && !hasValidPort(u):
+		c.Errorf("E530", location.Loc, "jwks: %s needs a port from 1 to 65535 after the colon", location.Shown())
 	case err == nil && u.Host != "" && u.User == nil &&
 		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
+	"runner.example/internal/netaddr"
 	"runner.example/schema/syntax"
 )
 
@@ -34,26 +34,9 @@ func (c *originChecker) checkOutbound() {
 }
 
 func (c *originChecker) checkOrigin(lit *syntax.Literal) {
-	refuse := func(why string) { c.Errorf("E520", lit.Loc, "%s: %s", lit.Shown(), why) }
-	const form = "write an https URL with a host name and no path"
-	u, err := url.Parse(lit.Text)
-	if c.Assumed[lit.Loc] {
-		c.schema.Outbound = append(c.schema.Outbound, lit.Text)
-		return
-	}
-	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
-		refuse(form)
-		return
-	}
-	private, named := hostKind(u.Hostname())
-	switch {
-	case private && !c.opt.AllowPrivate:
-		refuse(
-			"write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml")
-		return
-	case private && (u.Scheme == "https" || u.Scheme == "http"):
-	case !named || u.Scheme != "https":
-		refuse(form)
+	checked := c.Assumed[lit.Loc] || c.opt.Unset == Ignored // its text is not known, or the schema was checked before
+	if why := c.originFault(lit); why != "" && !checked {
+		c.Errorf("E520", lit.Loc, "%s: %s", lit.Shown(), why)
 		return
 	}
 	if !slices.Contains(c.schema.Outbound, lit.Text) {
@@ -61,18 +44,44 @@ func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	}
 }
 
-// hostKind reports whether a host is known to be private, and whether it is a name and not an
-// address.
-func hostKind(host string) (private, named bool) {
+// originFault says what is wrong with an origin that handlers call; empty: nothing.
+func (c *originChecker) originFault(lit *syntax.Literal) string {
+	const form = "write an https URL with a host name and no path"
+	u, err := url.Parse(lit.Text)
+	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
+		return form
+	}
+	class, named := hostKind(u.Hostname())
+	switch {
+	case !hasValidPort(u):
+		return "it needs a port from 1 to 65535 after the colon"
+	case class == netaddr.Denied:
+		return "handlers never reach this address: it is link-local, a metadata service or reserved"
+	case class == netaddr.Private && !c.opt.AllowPrivate:
+		return "write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml"
+	case class == netaddr.Private && (u.Scheme == "https" || u.Scheme == "http"):
+	case !named || u.Scheme != "https":
+		return form
+	}
+	return ""
+}
+
+// hasValidPort reports whether the URL has no port, or one that a client can connect to.
+func hasValidPort(u *url.URL) bool {
+	return !strings.HasSuffix(u.Host, ":") && (u.Port() == "" || netaddr.ValidPort(u.Port()))
+}
+
+// hostKind returns the class of a host, and whether it is a name and not an address. The addresses of
+// a name are not known: it counts as public unless it means this machine.
+func hostKind(host string) (class netaddr.Class, named bool) {
 	if addr, err := netip.ParseAddr(host); err == nil {
-		addr = addr.Unmap()
-		return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified(), false
+		return netaddr.ClassOf(addr), false
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true, true
+		return netaddr.Private, true
 	}
-	return false, isHostName(host)
+	return netaddr.Public, isHostName(host)
 }
 
 // isHostName reports whether host consists of letters, digits, dots and hyphens and does not
@@ -106,7 +115,6 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 		refuse("%s", noOrigin)
 		return
 	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
 	switch {
 	case strings.Contains(u.Host, "*"):
 		refuse("has a wildcard, which no browser sends: list each origin")
@@ -115,10 +123,9 @@ func (c *originChecker) checkPageOrigin(setting string, origin *syntax.Literal) 
 			"has letters that browsers send as ASCII: write the host name in its xn-- form, as copied from the address bar")
 	case origin.Text != strings.ToLower(u.Scheme+"://"+u.Host):
 		refuse("%s", noOrigin)
-	case strings.HasSuffix(u.Host, ":") ||
-		u.Port() != "" && (err != nil || port == 0 || u.Port() != strconv.FormatUint(port, 10)):
+	case !hasValidPort(u):
 		refuse("needs a port from 1 to 65535 after the colon")
-	case u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80:
+	case u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80":
 		refuse("has the scheme's default port, which browsers omit: write %q", strings.TrimSuffix(origin.Text, ":"+u.Port()))
 	case !isOriginHost(u.Hostname()):
 		refuse("%s", noOrigin)

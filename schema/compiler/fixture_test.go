@@ -110,7 +110,7 @@ func TestFixturesHaveTheExpectedDiagnostics(t *testing.T) {
 				got = append(got, fmt.Sprintf("%d:%d %s", d.Span.Start.Line, d.Span.Start.Col, d.Code))
 			}
 			var printed bytes.Buffer
-			if err := diag.Print(&printed, []diag.Source{f.src}, found); err != nil {
+			if err := diag.Print(&printed, []diag.Source{f.src}, found.Excerpt()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(f.expect, got); diff != "" {

@@ -31,6 +31,7 @@
 //	jobs/f/<ended><id>            a failed job
 //	jobs/e/<expires><id>          when a job that ended is deleted
 //	jobs/s/<name>                 when a schedule fires next
+//	jobs/p/<hash>                 a selection of jobs that are not claimed for a while
 //
 // A group is the jobs of one name, tenant and value that their concurrency is counted by. Jobs
 // without a tenant are divided by a hash of their callers. A node keeps the groups in memory, not
@@ -38,6 +39,12 @@
 // a group jobs are claimed in the order in which they are due; in a cluster, any of the first that
 // are due. Between tenants, and between the jobs of a tenant, the slots are shared. Groups are read
 // from where the last reading ended: deleted keys before it would have to be passed over.
+//
+// # Limits
+//
+// How many jobs may wait is limited for each tenant, and for each name in it: so a handler or a job that
+// enqueues without end leaves the rest to the other names. CancelSome ends such jobs: it first writes that
+// nobody claims them, and then cancels what runs and what waits, in batches.
 //
 // # Time
 //

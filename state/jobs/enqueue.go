@@ -29,8 +29,8 @@ type Request struct {
 	// Key makes Enqueue return the live job of this name, tenant and key, if there is one, instead of
 	// a new one. Empty: there may be any number.
 	Key string
-	// Full says that no more jobs of the caller may wait: see Queue.Full.
-	Full bool
+	// Full is why no more such jobs of the caller may wait; nil: they may. See Queue.Full.
+	Full error
 	// RequestID is for the record.
 	RequestID string
 }
@@ -100,19 +100,15 @@ func unknownJob(s *schema.Schema, name string) error {
 		name, diag.DidYouMean(name[:min(len(name), 100)], names))
 }
 
-// errFull refuses a job when Options.MaxWaiting is reached.
-var errFull = fault.New(fault.Overloaded,
-	"the tenant, or without one the caller, has too many waiting jobs ([jobs] max_waiting): try again later")
-
 // enqueue returns the live job with the key, if there is one. Otherwise it writes a new job, or returns
-// errFull if full.
-func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full bool) (Enqueued, error) {
+// full if that is an error.
+func (r *record) enqueue(tx *store.Tx, declared *schema.Job, full error) (Enqueued, error) {
 	live, err := r.liveOfKey(tx)
 	if live != "" || err != nil {
 		return Enqueued{ID: live}, err
 	}
-	if full {
-		return Enqueued{}, errFull
+	if full != nil {
+		return Enqueued{}, full
 	}
 	if err := r.setWaiting(tx, declared); err != nil {
 		return Enqueued{}, err
@@ -204,39 +200,6 @@ func Check(s *schema.Schema, name string, params []byte) error {
 	}
 	_, err := checkParams(declared, params, clock.System(), nil)
 	return err
-}
-
-// Cancel ends a job that waits or runs: it does not run any more, and what a run of it has written is
-// not committed. It returns false if the job has ended before. The error is ErrNotFound if the job
-// does not exist or belongs to another tenant than the caller; operators without a tenant reach all.
-func Cancel(tx *store.Tx, by *caller.Caller, id string, now time.Time, keep Keep) (bool, error) {
-	j, err := readReachable(tx, by, id)
-	if err != nil {
-		return false, err
-	}
-	if j.State != Waiting && j.State != Running {
-		return false, nil
-	}
-	value, err := j.encode()
-	if err == nil {
-		err = j.checkFits(tx, value)
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, j.end(tx, Cancelled, now, keep)
-}
-
-// readReachable returns a job that the caller may change.
-func readReachable(tx *store.Tx, by *caller.Caller, id string) (*record, error) {
-	j, err := read(tx, id)
-	if err != nil {
-		return nil, err
-	}
-	if everywhere := by.Kind == caller.System && by.Tenant == ""; !everywhere && j.Caller.Tenant != by.Tenant {
-		return nil, ErrNotFound
-	}
-	return j, nil
 }
 
 // Retry makes a job that failed or was cancelled wait again, as if it had never run, and one that

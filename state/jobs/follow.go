@@ -26,7 +26,7 @@ func (q *Queue) signal() {
 func (q *Queue) followWaiting(seq store.Seq, c store.Change) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting.follow(seq, c.Key, c.Deleted)
+	q.waiting.follow(seq, c.Key, c.Value, c.Deleted)
 	if !c.Deleted {
 		q.seen = seq
 		q.addWaitingLocked(c.Key, c.Value)

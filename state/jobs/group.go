@@ -45,10 +45,13 @@ const (
 )
 
 // share returns the share of the slots that the jobs of the group take.
-func (g *group) share() share {
-	of := share{owner{tenant: g.tenant}, g.name}
-	if g.tenant == "" {
-		of.owner.callers = g.id[len(tenantHash{})]
+func (g *group) share() share { return shareOf(g.id, g.name, g.tenant) }
+
+// shareOf returns the share of the jobs of a group.
+func shareOf(group hash, name, tenant string) share {
+	of := share{owner{tenant: tenant}, name}
+	if tenant == "" {
+		of.owner.callers = group[len(tenantHash{})]
 	}
 	return of
 }

@@ -827,7 +827,7 @@ func TestTooManyWaitingJobsOfATenantAreRefused(t *testing.T) {
 	opt.MaxWaiting = 3
 	try := func(q *jobs.Queue, tenant, key string) (e jobs.Enqueued, err error) {
 		request := mail("a")
-		request.Key, request.Full = key, q.Full(&caller.Caller{Kind: caller.Session, Tenant: tenant})
+		request.Key, request.Full = key, q.Full(&caller.Caller{Kind: caller.Session, Tenant: tenant}, "mail")
 		_, err = w.stores[0].Update(t.Context(), func(tx *store.Tx) (err error) {
 			e, err = jobs.Enqueue(tx, w.schema, &caller.Caller{Kind: caller.Session, Tenant: tenant}, request, w.clock.Now(), nil)
 			return err

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"runner.example/internal/caller"
-	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
 	"runner.example/state/store"
 )
@@ -122,11 +120,14 @@ const SweepEvery = 10 * time.Minute
 
 const sweepBatch = 1000
 
-// Sweep deletes the jobs that ended and have expired at now, in its own transactions. On a node that is
+// Sweep deletes the jobs that ended and have expired at now, and pauses that are over, in its own transactions. On a node that is
 // not the owner of its cluster it does nothing.
 func Sweep(ctx context.Context, st *store.Store, now time.Time) error {
 	for full := st.IsOwner(); full; {
 		_, err := st.UpdateAsOwner(ctx, func(tx *store.Tx) error {
+			if err := sweepPauses(tx, now); err != nil {
+				return err
+			}
 			n := 0
 			for item, err := range tx.Scan([]byte(expiresPrefix), nil, false) {
 				if err != nil {
@@ -164,99 +165,4 @@ func remove(tx *store.Tx, key []byte) error {
 		err = errors.Join(err, tx.Delete(timedKey(failedPrefix, r.Ended, id)))
 	}
 	return err
-}
-
-// counter counts the waiting jobs by tenant: those of a snapshot, and the changes since.
-type counter struct {
-	all     int
-	of      map[tenantHash]int // nil: it is not known yet
-	callers [256]int           // jobs without a tenant, by the hash of the caller
-	changes []change           // before it is known
-}
-
-type change struct {
-	seq store.Seq
-	of  hash // the group
-	by  int
-}
-
-func (c *counter) follow(seq store.Seq, key []byte, deleted bool) {
-	group, _, _, ok := readWaiting(key)
-	if !ok {
-		return
-	}
-	by := 1
-	if deleted {
-		by = -1
-	}
-	if c.of != nil {
-		c.add(group, by)
-	} else {
-		c.changes = append(c.changes, change{seq, group, by})
-	}
-}
-
-// noTenant is the prefix of the groups of jobs without a tenant.
-var noTenant = tenantOf("")
-
-func (c *counter) add(group hash, by int) {
-	c.all += by
-	tenant := tenantHash(group[:])
-	addTo(c.of, tenant, by)
-	if tenant == noTenant {
-		c.callers[group[len(tenant)]] += by
-	}
-}
-
-// value is -1 if it is not known yet.
-func (c *counter) value() int {
-	if c.of == nil {
-		return -1
-	}
-	return c.all
-}
-
-// Full reports whether as many jobs of the caller's tenant wait as Options.MaxWaiting allows. Callers without
-// a tenant share that number: one alone can have seven eighths of it. Full may be wrong by the jobs of transactions
-// that are not committed, and it is false before Count has returned.
-func (q *Queue) Full(by *caller.Caller) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	free := q.opt.MaxWaiting - q.waiting.of[tenantOf(by.Tenant)]
-	if q.opt.MaxWaiting == 0 || q.waiting.of == nil || by.Tenant != "" {
-		return q.opt.MaxWaiting > 0 && free <= 0
-	}
-	c := callerOf(by)
-	return !fairqueue.ShareTimes(q.waiting.callers[callersOf(&c, false)], free, timesOfOwner)
-}
-
-// Count counts the waiting jobs once; from then on Counts and Full know how many there are. It reads all of
-// their keys, so it is called beside Run.
-func (q *Queue) Count(ctx context.Context) error {
-	counted := counter{of: map[tenantHash]int{}}
-	var snapshot store.Seq
-	err := q.store.View(ctx, func(tx *store.Tx) (err error) {
-		if snapshot, err = tx.Snapshot(); err != nil {
-			return err
-		}
-		for item, err := range tx.Scan([]byte(waitingPrefix), nil, false) {
-			if err != nil {
-				return err
-			}
-			counted.follow(snapshot, item.Key, false)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("count the waiting jobs: %w", err)
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, c := range q.waiting.changes {
-		if c.seq > snapshot {
-			counted.add(c.of, c.by)
-		}
-	}
-	q.waiting = counted
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/settings"
+	"runner.example/internal/telemetry"
 	"runner.example/schema"
 	"runner.example/state/store"
 )
@@ -23,6 +24,9 @@ type Options struct {
 	// MaxWaiting is how many jobs of one tenant may wait before its requests cannot enqueue more; 0: any
 	// number. Callers without a tenant share it. Schedules and operators enqueue nevertheless.
 	MaxWaiting int `toml:"jobs.max_waiting" default:"1000000" min:"0" max:"1000000000"`
+	// MaxWaitingPerJob is how many jobs of one name of one tenant may wait, within max_waiting; 0: any number.
+	// So a handler or a job that enqueues without end leaves the rest to the other names.
+	MaxWaitingPerJob int `toml:"jobs.max_waiting_per_job" default:"100000" min:"0" max:"1000000000"`
 	Keep
 
 	// Now is the time, which must not go back; nil: the machine's calendar.
@@ -31,6 +35,8 @@ type Options struct {
 	Timeout time.Duration
 	// Logger gets what cannot be returned as an error; nil: it is discarded.
 	Logger *slog.Logger
+	// Metrics counts conflicts; nil: nothing is counted.
+	Metrics *telemetry.Metrics
 }
 
 const (
@@ -42,8 +48,9 @@ const (
 	originFirst = 100 * time.Millisecond
 	// longestWait is how long Run waits at most, because the clock may be set ahead.
 	longestWait = 5 * time.Second
-	// afterFailure is the pause after an error of the store.
-	afterFailure = time.Second
+	// afterFailure is the pause after an error of the store, afterConflict that after a conflict.
+	afterFailure  = time.Second
+	afterConflict = 100 * time.Millisecond
 	// bufferedJobs is how many waiting jobs of a group are read at once.
 	bufferedJobs = 64
 )
@@ -65,10 +72,12 @@ type Queue struct {
 	groups    map[hash]*group
 	later     laterGroups
 	ready     rotation[owner, *rotation[string, *rotation[hash, *group]]] // by owner, job, group
-	blocked   map[hash][]*group                                           // by the concurrency that blocks them
+	blocked   map[hash][]*group                                           // by the concurrency or the pause that blocks them
+	paused    map[hash]pause                                              // by pauseHash
 	unknown   []*group                                                    // of jobs that the schema does not declare
 	slots     slots
 	waiting   counter
+	conflicts telemetry.Counter
 }
 
 // Open returns the queue of a store. Claim claims nothing before SetSchema.
@@ -87,12 +96,15 @@ func Open(ctx context.Context, st *store.Store, opt Options) (*Queue, error) {
 	q := &Queue{
 		store: st, node: node, opt: opt, wake: make(chan struct{}, 1), schedules: map[string]*activeSchedule{},
 		groups:  map[hash]*group{},
-		blocked: map[hash][]*group{}, slots: newSlots(opt.Slots),
+		blocked: map[hash][]*group{}, paused: map[hash]pause{}, slots: newSlots(opt.Slots),
+		conflicts: opt.Metrics.Counters("job_claim_conflicts_total",
+			"Attempts to claim jobs that other transactions prevented; they are repeated.").With(),
 		applied: applied{used: map[hash]map[int]bool{}, running: map[string]lease{}, changed: map[string]bool{}},
 	}
 	q.stop = []func(){
 		st.OnApply([]byte(waitingPrefix), q.followWaiting), st.OnApply([]byte(runningPrefix), q.followRunning),
 		st.OnApply([]byte(countPrefix), q.followSlot), st.OnApply([]byte(schedulePrefix), q.followSchedule),
+		st.OnApply([]byte(pausePrefix), q.followPause),
 	}
 	if err := st.View(ctx, q.load); err != nil {
 		q.Close()
@@ -155,7 +167,7 @@ func (q *Queue) load(tx *store.Tx) error {
 		}
 		q.mu.Unlock()
 	}
-	return nil
+	return q.loadPauses(tx)
 }
 
 // SetSchema sets the schema whose jobs are claimed and whose schedules fire. Waiting jobs that it does
@@ -235,11 +247,16 @@ func (q *Queue) pick(ctx context.Context, now Time) (picked []taken, err error) 
 	for len(q.later) > 0 && q.later[0].at <= now {
 		q.putLocked(q.later[0], inReady, 0)
 	}
+	q.endPausesLocked(now)
 	counted := map[hash]int{}
 	for q.schema != nil && q.slots.free() > 0 {
 		g := q.nextLocked()
 		if g == nil {
 			break
+		}
+		if by, paused := q.pausedByLocked(g); paused {
+			q.blockLocked(g, by)
+			continue
 		}
 		if len(g.buffer) == 0 {
 			if !g.more {
@@ -303,6 +320,9 @@ func (q *Queue) settle(picked []taken, results []claimed) (jobs []*Claimed) {
 		q.slots.add(p.group.share(), -1)
 	}
 	for h := range q.blocked { // by others that were picked, and not claimed
+		if _, paused := q.paused[h]; paused {
+			continue
+		}
 		for _, g := range q.blocked[h] {
 			if declared := q.schema.Job(g.name); declared == nil || declared.Concurrency == nil ||
 				len(q.used[h]) < declared.Concurrency.Max {
@@ -369,6 +389,12 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			})
 		}
 		if err != nil && ctx.Err() == nil {
+			if isConflict(err) { // another node was faster, or a job is being changed
+				q.conflicts.Inc()
+				q.opt.Logger.Debug("jobs not claimed; trying again", "cause", err)
+				q.sleep(ctx, afterConflict)
+				continue
+			}
 			if !failed {
 				q.opt.Logger.Error("jobs not claimed; trying again", "cause", err)
 			}
@@ -381,6 +407,14 @@ func (q *Queue) Run(ctx context.Context, do func(*Claimed)) {
 			q.sleep(ctx, q.pause())
 		}
 	}
+}
+
+// isConflict reports whether err, or each of the errors that it joins, is a conflict.
+func isConflict(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(one error) bool { return !isConflict(one) })
+	}
+	return errors.Is(err, store.ErrConflict)
 }
 
 // sleep waits for d, or until there may be something to do.
@@ -413,6 +447,9 @@ func (q *Queue) pause() time.Duration {
 		if s.next > 0 {
 			next = min(next, s.next)
 		}
+	}
+	for _, p := range q.paused {
+		next = min(next, p.Until+1)
 	}
 	return max(0, next.Time().Sub(now.Time()))
 }

@@ -164,6 +164,7 @@ const (
 	failedPrefix   = "jobs/f/"
 	expiresPrefix  = "jobs/e/"
 	schedulePrefix = "jobs/s/"
+	pausePrefix    = "jobs/p/"
 )
 
 // idPrefix begins the ids of jobs.
@@ -195,7 +196,7 @@ func hashOf(parts ...string) (h hash) {
 	return h
 }
 
-// tenantHash begins the hash of a group: jobs are counted by it when their keys are deleted.
+// tenantHash begins the hash of a group.
 type tenantHash [6]byte
 
 func tenantOf(tenant string) (t tenantHash) {

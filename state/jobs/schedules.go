@@ -192,7 +192,7 @@ func enqueueScheduled(tx *store.Tx, declared *schema.Job, at Time, now time.Time
 		Scheduled: true,
 		Enqueued:  timeOf(now), ScheduledFor: at, Due: timeOf(now),
 	}}
-	return j.enqueue(tx, declared, false)
+	return j.enqueue(tx, declared, nil)
 }
 
 // Fire enqueues a job with a schedule now, beside the times of the schedule.

@@ -43,15 +43,25 @@ const slotsOfNames = 16
 
 // slots counts the slots of a node and their holders.
 type slots struct {
-	count, held int
-	owners      map[owner]int
-	shares      map[share]int
-	names       map[string]int // jobs without a tenant
+	count int
+	tally
 }
 
-func newSlots(count int) slots {
-	return slots{count: count, owners: map[owner]int{}, shares: map[share]int{}, names: map[string]int{}}
+// tally counts jobs by who they are of.
+type tally struct {
+	held   int // all
+	owners map[owner]int
+	shares map[share]int
+	// noTenant are the jobs without a tenant, names the same by name.
+	noTenant int
+	names    map[string]int
 }
+
+func newTally() tally {
+	return tally{owners: map[owner]int{}, shares: map[share]int{}, names: map[string]int{}}
+}
+
+func newSlots(count int) slots { return slots{count, newTally()} }
 
 func (s *slots) free() int { return s.count - s.held }
 
@@ -63,13 +73,14 @@ func (s *slots) mayTake(of share) bool {
 		(of.owner.tenant != "" || s.names[of.name] == 0 || free > s.count/slotsOfNames)
 }
 
-// add adds n to the slots that a share holds.
-func (s *slots) add(of share, n int) {
-	s.held += n
-	addTo(s.owners, of.owner, n)
-	addTo(s.shares, of, n)
+// add adds n to the jobs of a share.
+func (t *tally) add(of share, n int) {
+	t.held += n
+	addTo(t.owners, of.owner, n)
+	addTo(t.shares, of, n)
 	if of.owner.tenant == "" {
-		addTo(s.names, of.name, n)
+		t.noTenant += n
+		addTo(t.names, of.name, n)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,7 +176,7 @@ func TestOneCallerWithoutATenantLeavesOthersWaitingJobs(t *testing.T) {
 	fill := func(by caller.Caller) (n int) {
 		for ; ; n++ {
 			request := mail("a")
-			request.Full = q.Full(&by)
+			request.Full = q.Full(&by, "mail")
 			_, err := w.stores[0].Update(t.Context(), func(tx *store.Tx) error {
 				_, err := jobs.Enqueue(tx, w.schema, &by, request, w.clock.Now(), nil)
 				return err
@@ -350,5 +351,83 @@ func randomShares(t *testing.T, r *rand.Rand) {
 				t.Fatalf("%s holds all of %d slots", by, slots)
 			}
 		}
+	}
+}
+
+// One name of a tenant leaves waiting jobs to the others, and each tenant has numbers of its own. Callers
+// without a tenant share them.
+func TestOneNameLeavesWaitingJobsToOthers(t *testing.T) {
+	w := newWorld(t)
+	opt := w.clock.options()
+	opt.MaxWaiting, opt.MaxWaitingPerJob = 100, 24
+	q, err := jobs.Open(t.Context(), w.stores[0], opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	w.enqueue(0, tenant("acme"), mail("before it is counted"))
+	if err := q.Count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(by caller.Caller, r jobs.Request) (n int, limit string) {
+		t.Helper()
+		for ; ; n++ {
+			r.Full = q.Full(&by, r.Name)
+			_, err := w.stores[0].Update(t.Context(), func(tx *store.Tx) error {
+				_, err := jobs.Enqueue(tx, w.schema, &by, r, w.clock.Now(), nil)
+				return err
+			})
+			if fault.CodeOf(err) == fault.Overloaded {
+				return n, err.Error()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	n, limit := fill(tenant("acme"), mail("a"))
+	if n != 23 || !strings.Contains(limit, "of the name mail ([jobs] max_waiting_per_job, 24)") {
+		t.Errorf("of one name: %d, %s", n, limit)
+	}
+	if n, _ := fill(tenant("acme"), jobs.Request{Name: "other"}); n != 24 {
+		t.Errorf("of another name: %d", n)
+	}
+	if n, _ := fill(tenant("blue"), mail("a")); n != 24 {
+		t.Errorf("of another tenant: %d", n)
+	}
+	for i := range 5 { // groups of their own, counted together
+		if _, err := w.stores[0].Update(t.Context(), func(tx *store.Tx) error {
+			by := tenant("acme")
+			for range 4 {
+				if _, err := jobs.Enqueue(tx, w.schema, &by, jobs.Request{Name: "limited", Params: fmt.Appendf(nil, `{"of":"%d"}`, i)}, w.clock.Now(), nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, _ := fill(tenant("acme"), jobs.Request{Name: "limited", Params: []byte(`{"of":"x"}`)}); n != 4 {
+		t.Errorf("of a name with many groups: %d", n)
+	}
+	for i, want := range []int{21, 2} { // 7/8 of 24, and 7/8 of the rest
+		if n, limit := fill(user(fmt.Sprint("u", i)), mail("a")); n != want || !strings.Contains(limit, "max_waiting_per_job") {
+			t.Errorf("user %d without a tenant: %d, %s", i, n, limit)
+		}
+	}
+	// A job that has ended makes room for another.
+	w.queues[0].Close()
+	q.SetSchema(w.schema)
+	w.queues[0] = q
+	claimed := w.claim(0)
+	freed := 0
+	for _, c := range claimed {
+		if c.Name == "mail" && c.Caller.Tenant == "acme" {
+			freed++
+		}
+	}
+	if n, _ := fill(tenant("acme"), mail("a")); freed == 0 || n != freed {
+		t.Errorf("%d of its jobs were claimed, and %d more may wait", freed, n)
 	}
 }

@@ -53,10 +53,7 @@ func (s *Store) PutBlobs(ctx context.Context, blobs [][]byte) error {
 	if s.isClosed() {
 		return errClosed
 	}
-	err := s.blobs.PutAll(ctx, blobs)
-	if space.IsFull(err) {
-		err = unavailable(err)
-	}
+	err := s.orFull(s.blobs.PutAll(ctx, blobs))
 	if err != nil {
 		return fmt.Errorf("store %d blobs: %w", len(blobs), orUnavailable(ctx, err))
 	}
@@ -69,13 +66,21 @@ func (s *Store) putBlob(ctx context.Context, r io.Reader, check func(Digest) err
 		return Digest{}, errClosed
 	}
 	d, err := s.blobs.Put(ctx, r, check)
-	if space.IsFull(err) {
-		err = unavailable(err)
-	}
-	if err != nil {
+	if err = s.orFull(err); err != nil {
 		return Digest{}, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
 	}
 	return d, nil
+}
+
+// orFull returns the reason of Health in place of an error of a full disk. Other errors are returned unchanged.
+func (s *Store) orFull(err error) error {
+	if !space.IsFull(err) {
+		return err
+	}
+	if reason := s.space.Reason(); reason != nil {
+		return unavailable(reason)
+	}
+	return unavailable(fmt.Errorf("the disk is full: %w", err)) // such as by a quota
 }
 
 // Blob opens a blob, which the caller must close. Its bytes have been checked

@@ -7,6 +7,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
+	"runner.example/state/store/space"
 )
 
 // The errors of the store. Match them with errors.Is: a returned error may wrap one of them
@@ -37,6 +38,9 @@ var (
 	// The error that wraps it names the file. Such a store must not be served: keep the
 	// data directory unchanged, and restore a backup into a new one.
 	ErrDamaged = files.ErrDamaged
+	// ErrUnflushed: the disk is full, so Close could not write tables. All acknowledged commits are on disk, and the
+	// next Open writes them. The data directory is locked until the process ends.
+	ErrUnflushed = errors.New("acknowledged commits are on disk, but the disk is full and their tables cannot be written; the next start writes them")
 	// ErrReadOnly: Set or Delete in a View.
 	ErrReadOnly = errors.New("write in a read-only transaction")
 )
@@ -46,6 +50,9 @@ var (
 	errEnded    = errors.New("use of a transaction after its function returned")
 	errEmptyKey = errors.New("empty key")
 )
+
+// IsFull reports whether an operation has failed because the disk is full. Health has the reason as long as it is.
+func IsFull(err error) bool { return space.IsFull(err) }
 
 // unavailable returns an error that matches ErrUnavailable and cause.
 func unavailable(cause error) error { return fmt.Errorf("%w: %w", ErrUnavailable, cause) }

@@ -188,6 +188,39 @@ func TestBarrierWaitsForWhatOtherNodesAcknowledged(t *testing.T) {
 	})
 }
 
+// A silence of the log is no reason to stop reads, but it is known within three seconds that nothing can be stored.
+func TestASilentLogIsNotWritableWithinThreeSeconds(t *testing.T) {
+	inBubble(t, func(t *testing.T, log *store.SimLog) {
+		c := startNodes(t, log, 2, 100)
+		s := c.stores[0]
+		want := func(when string, writable bool, says string) {
+			t.Helper()
+			h := s.Health()
+			if h.Writable != writable || (h.NotWritable == nil) != writable || !strings.Contains(fmt.Sprint(h.NotWritable), says) {
+				t.Errorf("%s: writable is %v, because of %v; want %v, %q", when, h.Writable, h.NotWritable, writable, says)
+			}
+			if h.Reason != nil {
+				t.Errorf("%s: %v", when, h.Reason)
+			}
+		}
+		time.Sleep(time.Second)
+		want("connected", true, "nil")
+		for i := range 10 { // at different times between two questions
+			log.Cut(s, true)
+			time.Sleep(time.Second)
+			want("after a second", true, "nil")
+			time.Sleep(2 * time.Second)
+			want("after three seconds", false, "no majority of the voters has answered for")
+			time.Sleep(time.Minute)
+			want("after a minute", false, "has answered for 1m")
+			log.Cut(s, false)
+			time.Sleep(3 * time.Second) // the question that hangs ends first
+			want("connected again", true, "nil")
+			time.Sleep(time.Duration(i) * 53 * time.Millisecond)
+		}
+	})
+}
+
 func TestANodeThatIsCutOffBecomesStaleAndDoesNotWrite(t *testing.T) {
 	inBubble(t, func(t *testing.T, log *store.SimLog) {
 		c := startNodes(t, log, 2, 100)

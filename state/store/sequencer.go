@@ -353,20 +353,22 @@ func (q *sequencer) deliver(revision uint64, e *commitlog.Entry) error {
 		return nil
 	}
 	own := q.pending.Load()
-	if own == nil || own.entry.ID != e.ID {
+	if own != nil && own.entry.ID != e.ID {
 		own = nil
-	} else {
-		e = &own.entry // whose verdicts are waited for
 	}
-	seq, err := q.apply(revision, e)
+	seq, err := q.apply(revision, e, own)
 	if own != nil && q.pending.CompareAndSwap(own, nil) {
 		own.finish(seq, err)
 	}
 	return err
 }
 
-func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
-	s, refused := q.store, unavailable
+// apply applies an entry, whose verdicts own waits for unless it is nil.
+func (q *sequencer) apply(revision uint64, delivered *commitlog.Entry, own *batch) (Seq, error) {
+	s, refused, e := q.store, unavailable, delivered
+	if own != nil {
+		e = &own.entry
+	}
 	if revision > 0 {
 		refused = unknown // the log has it: it is applied after a restart
 	}
@@ -386,6 +388,10 @@ func (q *sequencer) apply(revision uint64, e *commitlog.Entry) (Seq, error) {
 		if revision == 0 {
 			return 0, refused(err)
 		}
+		// The entry waits for space, and all that follow it. What waits for one of them is told at once, and
+		// append refuses the rest.
+		q.giveUp(refused(err))
+		e = delivered // the other one belongs to its transactions again
 		if wait.For(q.ctx, resendAfter) != nil {
 			return 0, refused(err)
 		}

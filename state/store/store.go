@@ -277,7 +277,7 @@ func (s *Store) release() (err error) {
 
 // How long Badger may take to write its memtables.
 const (
-	checkWait = 3 * time.Second // until closeBadger looks whether it can succeed
+	checkWait = 500 * time.Millisecond // until closeBadger looks whether it can succeed
 	flushWait = 30 * time.Second
 )
 
@@ -305,9 +305,13 @@ func (s *Store) closeBadger() error {
 		if _, err := os.Stat(filepath.Join(s.dir, badgerName, badger.ManifestFilename)); errors.Is(err, fs.ErrNotExist) {
 			return errors.New("the data directory was removed while it was open, and its content is lost: restore a backup")
 		}
-		if s.space.Waiting() != nil || time.Since(began) > flushWait {
-			return errors.New(
-				"acknowledged commits are on disk, but their tables cannot be written: check whether the disk is full; the next start writes them")
+		switch cause := s.space.Waiting(); {
+		case space.IsFull(cause):
+			return ErrUnflushed
+		case cause != nil:
+			return fmt.Errorf("acknowledged commits are on disk, but their tables cannot be written; the next start writes them: %w", cause)
+		case time.Since(began) > flushWait:
+			return fmt.Errorf("acknowledged commits are on disk, but their tables were not written within %s; the next start writes them", flushWait)
 		}
 	}
 }
@@ -333,7 +337,7 @@ func (s *Store) BeginClose(limit time.Duration) {
 // open ones end, and closes the files. If some do not end it returns an error and leaves
 // the files open and locked: Close may be called again, and ending the process then loses
 // no acknowledged commit. It also returns an error if the data directory was removed or
-// cannot be written to. After it returned nil, further calls do nothing.
+// cannot be written to, which matches ErrUnflushed if the disk is full. After it returned nil, further calls do nothing.
 func (s *Store) Close() error {
 	s.closing.Lock()
 	defer s.closing.Unlock()
@@ -544,11 +548,18 @@ type Health struct {
 	// Staleness is how far reads may lag behind: all that any node had acknowledged so long ago
 	// can be read. It is 0 on a single node, and the longest Duration until it is known.
 	Staleness time.Duration
-	Writable  bool   // whether commits are possible
-	Reason    error  // why they are not, or what cannot be read; else nil
-	Waiting   int    // queued commits
-	Snapshots uint64 // snapshots taken since Open
+	// Silence is how long the log that nodes share has not answered: it cannot while no majority of its servers
+	// can be reached. It is 0 on a single node, and the longest Duration if the log has never answered.
+	Silence     time.Duration
+	Writable    bool   // whether commits are possible now
+	NotWritable error  // why they are not; else nil
+	Reason      error  // why this store cannot write, or what it cannot read; nil during a silence of the log
+	Waiting     int    // queued commits
+	Snapshots   uint64 // snapshots taken since Open
 }
+
+// Silent reports whether the log that nodes share does not answer: no majority of its servers can be reached.
+func (h Health) Silent() bool { return silent(h.Silence) != nil }
 
 // Health returns the state of the store; it never waits.
 func (s *Store) Health() Health {
@@ -558,7 +569,7 @@ func (s *Store) Health() Health {
 		Snapshots: s.snapshots.count(),
 	}
 	if f := s.sequencer.fresh; f != nil {
-		h.Staleness = f.lag.Of(s.applied.revision.Load())
+		h.Staleness, h.Silence = f.lag.Of(s.applied.revision.Load()), f.silence()
 	}
 	if err := s.space.Reason(); err != nil {
 		h.Reason = unavailable(err)
@@ -569,8 +580,11 @@ func (s *Store) Health() Health {
 	if s.isClosed() {
 		h.Reason = errClosed
 	}
-	h.Writable = h.Reason == nil
-	if cause := s.damage.Load(); cause != nil && h.Writable {
+	if h.NotWritable = h.Reason; h.Reason == nil {
+		h.NotWritable = silent(h.Silence)
+	}
+	h.Writable = h.NotWritable == nil
+	if cause := s.damage.Load(); cause != nil && h.Reason == nil {
 		h.Reason = unavailable(*cause)
 	}
 	return h

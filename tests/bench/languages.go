@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ const guestsDir = "tests/bench/guests"
 // language has the measurements of one language. Its guest has the handlers of guestsDir.
 type language struct {
 	name, directory string
+	file            string // in the directory, of a component; "": the module that runner build makes
 	missing         error  // why there is no guest
 	path            string // of its module
 	app             *schema.Schema
@@ -43,6 +45,11 @@ type language struct {
 	fresh           *sandbox.Module      // the same, initialized in each call; nil: it initializes nothing
 	calls           map[string][]float64 // µs by handler, one median of each round; "fresh" is hello in fresh
 	pages           map[string]int       // changed by a call
+}
+
+// benchmark is the name of the benchmark of its idle sandboxes.
+func (l *language) benchmark() string {
+	return "guest-" + l.directory + strings.TrimSuffix(l.file[strings.LastIndex(l.file, "/")+1:], ".wasm")
 }
 
 func languages() []*language {
@@ -56,6 +63,8 @@ func languages() []*language {
 		{name: "Python", directory: "python"},
 		{name: "CGI program in C", directory: "cgi"},
 		{name: "waiting program in C", directory: "waiting"},
+		{name: "component in Rust", directory: "component", file: "build/rust.wasm"},
+		{name: "component in JavaScript", directory: "component", file: "build/javascript.wasm"},
 	}
 }
 
@@ -112,9 +121,9 @@ func measuredSchema() (*schema.Schema, string, error) {
 	return app, string(text), nil
 }
 
-// measureLanguages builds the guests and measures them in turns. A language whose guest
-// cannot be built is reported as missing; any other failure is an error.
-func measureLanguages(rounds int) (_ []*language, err error) {
+// measureLanguages builds the guests and measures them in turns, those in the directories that are named, or all. A
+// language whose guest cannot be built is reported as missing; any other failure is an error.
+func measureLanguages(rounds int, only []string) (_ []*language, err error) {
 	ctx := context.Background()
 	app, text, err := measuredSchema()
 	if err != nil {
@@ -122,6 +131,9 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 	}
 	sources := []diag.Source{{Name: "app.schema", Text: []byte(text)}}
 	all := languages()
+	if len(only) > 0 {
+		all = slices.DeleteFunc(all, func(l *language) bool { return !slices.Contains(only, l.directory) })
+	}
 	var there []*language
 	for _, l := range all {
 		if l.missing = l.build(ctx, app); l.missing != nil {
@@ -181,38 +193,61 @@ func measureLanguages(rounds int) (_ []*language, err error) {
 }
 
 // build builds the guest's module as `runner build` does.
-func (l *language) build(ctx context.Context, app *schema.Schema) error {
+func (l *language) build(ctx context.Context, app *schema.Schema) (err error) {
 	l.app, l.calls, l.pages = app, map[string][]float64{}, map[string]int{}
 	dir := filepath.Join(guestsDir, l.directory)
 	if l.directory == "cgi" || l.directory == "waiting" {
 		l.path = filepath.Join(dir, "build", "program.wasm")
-		if err := compileC(filepath.Join(dir, "program.c"), l.path); err != nil {
-			return err
-		}
+		err = compileC(filepath.Join(dir, "program.c"), l.path)
 	} else {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return err
-		}
-		interpreter := python.NewInterpreter(sandbox.Options{CacheDir: filepath.Join(cache, "runner", "bench")}, nil)
-		defer interpreter.Close(ctx)
-		options := toolchain.Options{
-			Dir: dir, Name: "measured", Schema: app, Interpreter: interpreter, CacheDir: filepath.Join(cache, "runner", "engine"),
-		}
-		for _, r := range app.Routes {
-			options.Handlers = append(options.Handlers, r.Handler)
-		}
-		modules, _, err := toolchain.Build(ctx, options)
-		if err != nil {
-			return err
-		}
-		l.path = filepath.Join(dir, modules[0].File)
+		l.path, err = buildHandlers(ctx, dir, app)
+	}
+	if err == nil && l.file != "" {
+		l.path = filepath.Join(dir, l.file)
+		err = makeComponents(dir)
+	}
+	if err != nil {
+		return err
 	}
 	info, err := os.Stat(l.path)
 	if err == nil {
 		l.size = info.Size()
 	}
 	return err
+}
+
+// buildHandlers builds the handlers of an app as `runner build` does, and returns the path of their module.
+func buildHandlers(ctx context.Context, dir string, app *schema.Schema) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	interpreter := python.NewInterpreter(sandbox.Options{CacheDir: filepath.Join(cache, "runner", "bench")}, nil)
+	defer interpreter.Close(ctx)
+	options := toolchain.Options{
+		Dir: dir, Name: "measured", Schema: app, Interpreter: interpreter, CacheDir: filepath.Join(cache, "runner", "engine"),
+	}
+	for _, r := range app.Routes {
+		options.Handlers = append(options.Handlers, r.Handler)
+	}
+	modules, _, err := toolchain.Build(ctx, options)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, modules[0].File), nil
+}
+
+// makeComponents makes the components in a directory with npm's jco.
+func makeComponents(dir string) error {
+	jco, err := exec.Command("tools/fetch-jco.sh").Output()
+	if err != nil {
+		return fmt.Errorf("tools/fetch-jco.sh: %w", err)
+	}
+	said, err := exec.Command("node", filepath.Join(dir, "build.mjs"), strings.TrimSpace(string(jco))).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make components: %w %s", err, said)
+	}
+	return nil
 }
 
 // compileC compiles a program in C, which can use the SDK.
@@ -362,7 +397,7 @@ func measureIdle(all []*language) (metrics, error) {
 			if err != nil {
 				return nil, err
 			}
-			paths = append(paths, "guest-"+l.directory+"="+path)
+			paths = append(paths, l.benchmark()+"="+path)
 		}
 	}
 	return idleOf(paths...)
@@ -386,13 +421,14 @@ discarded. *hello* returns a constant. *order* parses a JSON body with two membe
 returns it. *hundred* parses a hundred rows of JSON, writes a number into each, and returns them.
 Times are in µs: the median of the rounds, with the smallest and the largest. Load is the time of the
 first start, which compiles the module, and of a later one. Pages have 4 KiB. A CGI program is
-started for each request.
+started for each request. The components export handlers of ` + "`runner:app`" + `: the one in Rust is made by
+jco, the one in JavaScript by componentize-js.
 
 `
 
 // printLanguages measures the languages alone.
-func printLanguages(rounds int) error {
-	all, err := measureLanguages(rounds)
+func printLanguages(rounds int, only []string) error {
+	all, err := measureLanguages(rounds, only)
 	if err != nil {
 		return err
 	}
@@ -413,7 +449,7 @@ func languageTable(all []*language, idle metrics) string {
 			fmt.Fprintf(&b, "| %s | not measured: cannot build it here | | | | | | |\n", l.name)
 			continue
 		}
-		sandbox := idle["Idle/guest-"+l.directory]
+		sandbox := idle["Idle/"+l.benchmark()]
 		fmt.Fprintf(&b, "| %s | %d KiB | %.0f ms, %.1f ms |", l.name, l.size>>10, median(l.first), median(l.again))
 		if sandbox == nil {
 			b.WriteString(" see programs |")

@@ -27,7 +27,7 @@ func main() {
 	length := flag.Duration("length", time.Second, "how long one measurement takes")
 	out := flag.String("out", "docs/performance.md", "where the report goes")
 	servers := flag.Bool("servers", false, "measure the servers alone and write no report")
-	guests := flag.Bool("languages", false, "measure the languages alone and write no report")
+	guests := flag.Bool("languages", false, "measure the languages alone and write no report; arguments are directories of tests/bench/guests")
 	parts := flag.Bool("parts", false, "measure the parts of requests in TypeScript and Go alone and write no report")
 	computes := flag.Bool("tasks", false, "measure the tasks that compute alone and write no report")
 	programs := flag.Bool("programs", false, "measure the programs that start once alone and write no report")
@@ -54,7 +54,7 @@ func main() {
 	case len(runners) > 1:
 		err = errors.New("only -tasks compares runners: give one -runner")
 	case *guests:
-		err = printLanguages(*rounds)
+		err = printLanguages(*rounds, flag.Args())
 	case *programs:
 		err = printPrograms(*rounds, *length, runners[0])
 	case *python != "":
@@ -123,7 +123,7 @@ func bench(rounds int, length time.Duration, out, runner string) error {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "measuring languages")
-	guests, err := measureLanguages(rounds)
+	guests, err := measureLanguages(rounds, nil)
 	if err != nil {
 		return err
 	}

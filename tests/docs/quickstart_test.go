@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"bufio"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,23 +40,35 @@ type shell struct {
 	env     []string
 	dir     string
 	address string // of the server, once there is one
+	admin   string // of its admin listener
 }
 
 // newShell starts in an empty directory; its servers listen on a free port.
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	return &shell{t: t, dir: t.TempDir(), env: append(os.Environ(),
+	return &shell{t: t, admin: freeAddress(t), dir: t.TempDir(), env: append(os.Environ(),
 		"CHECKOUT="+harness.RepoFile("."), "RUNNER_FRONT_LISTEN=127.0.0.1:0", "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
 }
 
-// read replaces the checkout and the server's address in a block of a page.
+// freeAddress returns an address that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// read replaces the checkout and the server's addresses in a block of a page.
 func (s *shell) read(text string) string {
 	s.t.Helper()
 	const printed = "127.0.0.1:8080"
 	if s.address == "" && strings.Contains(text, printed) {
 		s.t.Fatalf("the page uses %s before a server runs:\n%s", printed, text)
 	}
-	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address).Replace(text)
+	return strings.NewReplacer("$HOME/runner", "$CHECKOUT", printed, s.address, "127.0.0.1:9443", s.admin).Replace(text)
 }
 
 // listens reads the address from a server's output, and reports whether it is there.
@@ -143,6 +156,10 @@ func TestTheStepsOfTheWITPageWork(t *testing.T) { follow(t, 6, "docs/wit.md") }
 func TestTheStepsOfThePythonPageWork(t *testing.T) {
 	harness.NeedPatches(t)
 	follow(t, 5, "docs/python.md")
+}
+
+func TestTheStepsOfThePageAboutDeploymentsWithHTTPWork(t *testing.T) {
+	follow(t, 14, "docs/deploy-http.md")
 }
 
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }

@@ -103,7 +103,9 @@ func (n *Node) WaitReady() {
 // NodeStatus is what a node knows of another one, or of itself.
 type NodeStatus struct {
 	Name, Role, Address, Release, NotReady, Error string
+	NotVoting                                     string
 	Connected, Joining                            bool
+	SeenMs                                        int64
 	Applied, Lag                                  uint64
 	StalenessMs                                   int64
 	Position                                      struct {
@@ -116,6 +118,8 @@ type NodeStatus struct {
 type ClusterStatus struct {
 	Node, Owner, Leader string
 	Quorum              bool
+	Voters, Voting      int
+	MayFail             int
 	Nodes               []NodeStatus
 }
 

@@ -108,6 +108,7 @@ func (s *Server) Stop() {
 		return // killed or stopped by the test itself
 	default:
 	}
+	cmp.Or(s.client, Client).CloseIdleConnections() // the server would wait for their next requests
 	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.Ended:

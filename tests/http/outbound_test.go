@@ -99,6 +99,35 @@ func TestPrivateOriginsNeedASetting(t *testing.T) {
 	}
 }
 
+func TestOriginsThatNobodyReachesAreDiagnosed(t *testing.T) {
+	for _, origin := range []string{"http://169.254.169.254", "http://100.100.100.200", "https://api.example.com:99999", "http://10.0.0.1:0"} {
+		a := harness.NewApp(t, fmt.Sprintf(harness.OutboundSchema, origin), "[outbound]\nallow_private = true\n")
+		for _, command := range [][]string{{"check"}, {"serve", "--listen", "127.0.0.1:0"}} {
+			if r := a.Run(command...); r.Status != 3 || !strings.Contains(r.Stdout+r.Stderr, "app.schema:3:20: error[E520]: \""+origin) {
+				t.Errorf("%s %s: exit status %d\n%s%s", command, origin, r.Status, r.Stdout, r.Stderr)
+			}
+		}
+	}
+}
+
+func TestAFetchSetsNeitherAProxyNorAnEmptyMethod(t *testing.T) {
+	origin, _ := harness.OtherService(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %v arrived", r.Method, r.Header) })
+	a := harness.NewApp(t, fmt.Sprintf(`outbound { allow: [%q] }
+routes("/", auth: none, rateLimit: none) { POST /op -> op }
+`, origin), "[outbound]\nallow_private = true\n", "echo")
+	s := a.Serve()
+	for args, want := range map[string]string{
+		`"headers":[["Proxy","http://evil.example:1"]]`: `"code":"denied"`,
+		`"headers":[["pROXY","http://evil.example:1"]]`: `"code":"denied"`,
+		`"method":""`:    `"code":"invalid"`,
+		`"method":"G T"`: `"code":"invalid"`,
+	} {
+		if got := s.Do("POST", "/op", fmt.Sprintf(`{"url":%q,%s}`, origin, args), "X-Op: fetch"); !strings.Contains(got.Body, want) {
+			t.Errorf("%s: %d %s", args, got.Status, got.Body)
+		}
+	}
+}
+
 func TestFetchesOfOneHandlerRunConcurrently(t *testing.T) {
 	var all barrier
 	s, origin, worker := outboundApp(t, "", func(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,10 @@ package http_test
 
 import (
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -136,6 +139,32 @@ func TestAReplayedWebhookIsHandledOnce(t *testing.T) {
 	all.Wait()
 	if ran.Load() != 1 || repeated.Load() != 15 {
 		t.Errorf("of 16 at once %d were handled and %d were treated as repetitions", ran.Load(), repeated.Load())
+	}
+}
+
+// Senders repeat deliveries: that is counted, and is a line for debugging alone.
+func TestARepeatedDeliveryIsCounted(t *testing.T) {
+	a := harness.NewApp(t, webhookSchema, "[telemetry]\nlevel = \"debug\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n", "echo")
+	a.Env = append(a.Env, "RUNNER_SECRETS_STANDARD="+harness.StandardSecret, "RUNNER_SECRETS_OTHER="+harness.OtherSecret)
+	s := a.Serve()
+	var status struct{ Metrics string }
+	if err := json.Unmarshal([]byte(a.Must("status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{200, 204, 204} {
+		if got := s.Do("POST", "/hooks/standard", "{}", harness.SignedStandard("msg_1", time.Now(), "{}")...); got.Status != want {
+			t.Fatalf("delivery %d: %d, want %d", i+1, got.Status, want)
+		}
+	}
+	s.WaitForOutput(`"level":"DEBUG","msg":"delivery repeated","requestId":"[^"]+",.*"route":"/hooks/standard","address":"127.0.0.1"`)
+	got, err := http.Get(status.Metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if want := `runner_deliveries_repeated_total{route="POST /hooks/standard"} 2` + "\n"; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("the metrics lack %s (%v)", want, err)
 	}
 }
 

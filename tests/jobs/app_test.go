@@ -49,6 +49,7 @@ jobs(retries: 2, backoff: 1s, timeout: 20s) {
   late()
   leaks() (retries: 0)
   tick()
+  bomb() (retries: 0)
   nap0(compute: bool = false) (retries: 0) nap1(compute: bool = false) (retries: 0) nap2(compute: bool = false) (retries: 0) nap3(compute: bool = false) (retries: 0)
   nap4(compute: bool = false) (retries: 0) nap5(compute: bool = false) (retries: 0) nap6(compute: bool = false) (retries: 0) nap7(compute: bool = false) (retries: 0)
   night(text: string = "night") (as: notes, schedule: "0 3 * * *" in "Europe/Berlin")
@@ -149,6 +150,7 @@ export async function fails(req: RouteRequest) {
 export function late() { console.log("late by " + (Date.now() - getContext().job!.scheduledFor.getTime()) + " ms"); return ok(); }
 export async function leaks() { throw new Error("the mailer refused key " + (await getContext().secret("MAIL_KEY"))); }
 export async function tick() { await insert("Entry", { text: "tick" }); return ok(); }
+export async function bomb() { for (let i = 0; i < 20; i++) await jobs.enqueue("bomb", {}); return ok(); }
 export async function slow(req: RouteRequest) {
   const { text } = req.body<{ text: string }>();
   console.log("slow begins " + text);

@@ -142,7 +142,7 @@ func TestAMillionJobsMayWait(t *testing.T) {
 	if !harness.Soak {
 		t.Skip("takes minutes: make soak does it")
 	}
-	d, _ := serveMeasured(t, "[jobs]\nmax_waiting = 0\n")
+	d, _ := serveMeasured(t, "[jobs]\nmax_waiting = 0\nmax_waiting_per_job = 0\n")
 	const n = 1_000_000
 	before := d.Resources()
 	d.many("tick", n, 24*time.Hour)

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -211,6 +212,52 @@ func TestTooManyWaitingJobsAreAnswered503(t *testing.T) {
 		a.Must("jobs", "cancel", j.ID)
 	}
 	d.enqueue(later)
+}
+
+func TestOneNameOfATenantLeavesWaitingJobsToOthers(t *testing.T) {
+	a, token := newApp(t, appSettings+"[jobs]\nmax_waiting_per_job = 50\n")
+	d := desk{a.Serve(), token}
+	const many = `{"name":"tick","n":60,"delay":3600}`
+	d.WaitUntil("the limit", func() bool { return d.post("/many", many).Status == 503 })
+	if got := d.post("/many", many); got.Problem(t).Code != "unavailable" || !strings.Contains(got.Body, "of the name tick ([jobs] max_waiting_per_job, 50)") {
+		t.Errorf("%d %s", got.Status, got.Body)
+	}
+	d.enqueue(`{"name":"write","params":{"text":"another name"}}`)
+	d.waitFor("another name")
+	other := desk{d.Server, a.Token("desk", "--tenant", "blue")}
+	if got := other.post("/many", many); got.Status != 200 {
+		t.Errorf("another tenant: %d %s", got.Status, got.Body)
+	}
+}
+
+// A job that enqueues others of its name without end meets their limit, and one command ends all of them while
+// the server runs.
+func TestJobsThatEnqueueThemselvesAreLimitedAndCancelled(t *testing.T) {
+	a, token := newApp(t, appSettings+"[jobs]\nmax_waiting_per_job = 2000\n")
+	d := desk{a.Serve(), token}
+	a.Must("jobs", "enqueue", "bomb", "--tenant", "acme")
+	d.WaitForOutput(`"job":"bomb".*"outcome":"failed".*max_waiting_per_job, 2000`)
+	d.enqueue(`{"name":"write","params":{"text":"beside it"}}`)
+	d.waitFor("beside it")
+	var done struct{ Count int }
+	if text := a.Must("jobs", "cancel", "--all", "--job", "bomb", "--yes", "--json"); json.Unmarshal([]byte(text), &done) != nil || done.Count < 1000 {
+		t.Errorf("cancelled: %s", text)
+	}
+	if live := append(list(t, a, "--state", "waiting"), list(t, a, "--state", "running")...); len(live) != 0 {
+		t.Errorf("%d jobs are left, such as %+v", len(live), live[0])
+	}
+	counted := 0
+	for _, r := range a.Audit(t) {
+		if r["action"] == "jobs.cancelAll" && r["target"] == "bomb" {
+			n, _ := r["count"].(float64)
+			counted += int(n)
+		}
+	}
+	if counted != done.Count {
+		t.Errorf("the audit has %d cancelled jobs, the command says %d", counted, done.Count)
+	}
+	d.enqueue(`{"name":"write","params":{"text":"later"}}`)
+	d.waitFor("beside it", "later")
 }
 
 func TestAFailedJobSaysWhyWithoutSecrets(t *testing.T) {

@@ -358,6 +358,17 @@ func TestBruteForceIsThrottled(t *testing.T) {
 	if got := s.Get("/v1/dump", good).Status; got != 200 {
 		t.Errorf("a valid key from the same address: %d", got)
 	}
+	// A key that has only expired is not a guess; one that was revoked is.
+	short := a.Key("create", "--scope", "reader", "--name", "short", "--expires", "1s")
+	s.WaitUntil("the key to expire", func() bool { return s.Get("/v1/dump", short.Token).Status == 401 })
+	revoked := a.Key("create", "--scope", "reader", "--name", "revoked")
+	a.Must("api-keys", "revoke", revoked.ID)
+	if got := s.Get("/v1/dump", revoked.Token).Status; got != 429 {
+		t.Errorf("a revoked key from the same address: %d", got)
+	}
+	if got := s.Get("/v1/dump", short.Token).Status; got != 401 {
+		t.Errorf("an expired key from the same address: %d", got)
+	}
 }
 
 func TestAKeyWithoutATenantThatWouldSeeNothingIsRefused(t *testing.T) {

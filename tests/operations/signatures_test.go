@@ -80,7 +80,7 @@ func (e *edge) restart(t *testing.T) {
 func (e *edge) dial(t *testing.T) *admin.Client {
 	t.Helper()
 	token := secret.NewToken(strings.TrimSpace(harness.MustRead(t, e.flags[5])))
-	node, err := admin.DialURL(t.Context(), e.flags[1], e.flags[3], token)
+	node, err := admin.DialURL(t.Context(), e.flags[1], e.flags[3:4], token)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -140,34 +139,7 @@ func waitUntilRead(t *testing.T, s *harness.Server, conn net.Conn) {
 	})
 }
 
-func TestConnectionsLeaveFileDescriptorsForOperators(t *testing.T) {
-	a := harness.NewApp(t, harness.ProbeSchema, "", "echo")
-	key := a.Key("create", "--scope", "reader", "--name", "x")
-	a.Write("limited", "#!/bin/sh\nulimit -n 80\nexec "+harness.Binary+" \"$@\"\n")
-	if out, err := exec.Command("chmod", "+x", a.Path("limited")).CombinedOutput(); err != nil {
-		t.Fatal(string(out), err)
-	}
-	a.Binary = a.Path("limited")
-	s := a.Serve()
-	a.Binary = ""
-	for range 100 {
-		conn, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
-		if err != nil {
-			break
-		}
-		defer conn.Close()
-		_, _ = io.WriteString(conn, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
-	}
-	began := time.Now()
-	if r := a.Run("api-keys", "revoke", key.ID); r.Status != 0 || time.Since(began) > harness.Timeout {
-		t.Errorf("revoke while all connections are in use: %d after %s\n%s", r.Status, time.Since(began), r.Stderr)
-	}
-	if !strings.Contains(s.Stderr.String(), "max_connections") {
-		t.Errorf("the log does not say that there are fewer connections:\n%s", s.Stderr.String())
-	}
-}
-
-// The process may open 200 files, from its start or from a later moment, and connections use
+// The process may open few files, from its start or from a later moment, and connections use
 // all that it may have. Then requests on open connections are served, writes included, and
 // new connections when others have ended.
 func TestAServerWithFewDescriptorsServesOn(t *testing.T) {
@@ -180,11 +152,7 @@ func TestAServerWithFewDescriptorsServesOn(t *testing.T) {
 			key := a.Key("create", "--scope", "reader", "--name", "x")
 			other := a.Key("create", "--scope", "reader", "--name", "other")
 			if !row.later {
-				a.Write("limited", "#!/bin/sh\nulimit -n 200\nexec "+harness.Binary+" \"$@\"\n")
-				if err := os.Chmod(a.Path("limited"), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				a.Binary = a.Path("limited")
+				a.Binary = limited(a, 250)
 			}
 			s := a.Serve()
 			a.Binary = ""

@@ -5,14 +5,18 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +25,21 @@ import (
 )
 
 // writePair writes a self-signed certificate for 127.0.0.1 and its key into the app, as
-// cert.pem and key.pem, and returns a pool with it.
+// cert.pem and key.pem, and returns a pool with it. It is valid for 100 days.
 func writePair(t *testing.T, a *harness.App, serial int64) *x509.CertPool {
+	t.Helper()
+	return writePairValid(t, a, serial, time.Now().Add(-time.Hour), time.Now().Add(100*24*time.Hour))
+}
+
+// writePairValid is writePair with the time in which the certificate is valid.
+func writePairValid(t *testing.T, a *harness.App, serial int64, from, to time.Time) *x509.CertPool {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(serial), NotBefore: from, NotAfter: to,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -152,8 +162,8 @@ func TestAReloadReadsTheCertificateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := writePair(t, a, 2)
-	if done := reload(t, a); !strings.Contains(strings.Join(done.Changed, ", "), "the TLS certificate") {
-		t.Errorf("changed: %q", done.Changed)
+	if r := a.Run("reload"); r.Stdout != "the TLS certificate of [front]\n" || strings.Contains(r.Stderr, "nothing has changed") {
+		t.Errorf("changed: %q, %s", r.Stdout, r.Stderr)
 	}
 	if n, err := serial(t, s, &tls.Config{RootCAs: second}); n != 2 || err != nil {
 		t.Errorf("after the reload: serial %d, %v", n, err)
@@ -196,4 +206,138 @@ func TestAnInvalidCertificatePreventsStartup(t *testing.T) {
 	refused("private key does not match public key")
 	a.Write("runner.toml", "[front]\ntls_cert = \"cert.pem\"\n")
 	refused("tls_key is not: set both")
+}
+
+// Certificates of both listeners are checked in the same way, at startup and by a reload.
+func TestACertificateThatIsNotValidIsRefused(t *testing.T) {
+	for section, toml := range map[string]string{"front": pairSettings, "admin": adminListen + "tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n"} {
+		t.Run(section, func(t *testing.T) {
+			a := harness.NewApp(t, harness.HostileSchema, toml, "echo", "hostile")
+			hour := func(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Hour) }
+			rows := []struct {
+				write func()
+				want  string
+			}{
+				{func() { writePairValid(t, a, 2, hour(-48), hour(-1)) }, "the certificate expired at " + hour(-1).UTC().Format("2006-01-02")},
+				{func() { writePairValid(t, a, 2, hour(1), hour(48)) }, "the certificate is not valid before " + hour(1).UTC().Format("2006-01-02")},
+				{func() {
+					writePair(t, a, 2)
+					other := harness.MustRead(t, a.Path("key.pem"))
+					writePair(t, a, 3)
+					a.Write("key.pem", other)
+				}, "private key does not match public key"},
+				{func() { a.Write("cert.pem", "no certificate") }, "failed to find any PEM data"},
+				{func() {
+					if err := os.Remove(a.Path("key.pem")); err != nil {
+						t.Fatal(err)
+					}
+				}, "key.pem: no such file"},
+			}
+			refused := func(command []string, want string) {
+				t.Helper()
+				if r := a.Run(command...); r.Status != 3 || !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stderr, "["+section+"] tls_cert \"cert.pem\"") {
+					t.Errorf("%s: %d %s, want %q", command[0], r.Status, r.Stderr, want)
+				}
+			}
+			for _, row := range rows {
+				row.write()
+				refused([]string{"serve", "--listen", "127.0.0.1:0"}, row.want)
+			}
+			writePair(t, a, 1)
+			s := a.Serve()
+			defer s.Stop()
+			for _, row := range rows {
+				row.write()
+				refused([]string{"reload"}, row.want)
+			}
+			writePair(t, a, 4)
+			if got := reload(t, a).Changed; len(got) != 1 || !strings.HasPrefix(got[0], "the TLS certificate of ["+section+"]") {
+				t.Errorf("changed: %q", got)
+			}
+			if got := reload(t, a).Changed; len(got) != 0 {
+				t.Errorf("changed, though it is the same: %q", got)
+			}
+		})
+	}
+}
+
+func TestTheExpiryOfCertificatesIsLoggedAndMeasured(t *testing.T) {
+	a := harness.NewApp(t, harness.HostileSchema, pairSettings+"[metrics]\nlisten = \"127.0.0.1:0\"\n"+adminListen, "echo", "hostile")
+	writePairValid(t, a, 1, time.Now().Add(-time.Hour), time.Now().Add(13*24*time.Hour+time.Hour))
+	s := serveTLS(t, a)
+	s.WaitForOutput(`"level":"WARN","msg":"certificate expires soon".*"listener":"front".*"days":13`)
+	expiresIn := func(listener string) time.Duration {
+		t.Helper()
+		text := scrape(t, metricsOf(t, a))
+		found := regexp.MustCompile(`runner_certificate_expiry_seconds\{listener="` + listener + `"\} (\S+)`).FindStringSubmatch(text)
+		if found == nil {
+			t.Fatalf("no expiry of %s in\n%s", listener, text)
+		}
+		seconds, err := strconv.ParseFloat(found[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	const day = 24 * time.Hour
+	if got := expiresIn("front"); got <= 13*day || got > 13*day+time.Hour {
+		t.Errorf("the certificate of [front] expires in %s", got)
+	}
+	if got := expiresIn("admin"); got < 1000*day {
+		t.Errorf("the own certificate expires in %s", got)
+	}
+	writePairValid(t, a, 2, time.Now().Add(-time.Hour), time.Now().Add(3*day+time.Hour))
+	reload(t, a)
+	s.WaitForOutput(`"msg":"certificate expires soon".*"listener":"front".*"days":3`)
+	writePair(t, a, 3)
+	reload(t, a)
+	if got := expiresIn("front"); got < 99*day {
+		t.Errorf("the new certificate expires in %s", got)
+	}
+	if n := strings.Count(s.Stderr.String(), "certificate expires soon"); n != 2 {
+		t.Errorf("%d lines of certificates that expire soon", n)
+	}
+}
+
+// A rotation of the certificate breaks no client that names the fingerprints of both.
+func TestClientsNameTheFingerprintsOfBothCertificates(t *testing.T) {
+	a := harness.NewApp(t, harness.HostileSchema, adminListen+"tls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n", "echo", "hostile")
+	fingerprint := func() string { // as openssl x509 -fingerprint -sha256 prints it
+		t.Helper()
+		block, _ := pem.Decode([]byte(harness.MustRead(t, a.Path("cert.pem"))))
+		sum := sha256.Sum256(block.Bytes)
+		return strings.ToUpper(strings.ReplaceAll(fmt.Sprintf("% x", sum[:]), " ", ":"))
+	}
+	writePair(t, a, 2)
+	next := []string{harness.MustRead(t, a.Path("cert.pem")), harness.MustRead(t, a.Path("key.pem")), fingerprint()}
+	writePair(t, a, 1)
+	first := fingerprint()
+	a.Serve()
+	there := statusOf(t, a)
+	_, read := writeKey(t, a, "read")
+	away := &harness.App{T: t, Dir: t.TempDir()}
+	releases := func(flags ...string) harness.Result {
+		return away.Run(append([]string{"releases", "--to", there.Admin, "--key-file", read}, flags...)...)
+	}
+	both := []string{"--fingerprint", first, "--fingerprint", next[2]}
+	if r := releases(both...); r.Status != 0 {
+		t.Errorf("before the rotation: %d %s", r.Status, r.Stderr)
+	}
+	a.Write("cert.pem", next[0])
+	a.Write("key.pem", next[1])
+	if got := reload(t, a).Changed; len(got) != 1 || got[0] != "the TLS certificate of [admin]: its fingerprint is "+statusOf(t, a).AdminFingerprint {
+		t.Errorf("changed: %q", got)
+	}
+	if r := releases(both...); r.Status != 0 {
+		t.Errorf("after the rotation: %d %s", r.Status, r.Stderr)
+	}
+	if r := releases("--fingerprint", first+","+next[2]); r.Status != 0 {
+		t.Errorf("separated by a comma: %d %s", r.Status, r.Stderr)
+	}
+	if r := releases("--fingerprint", first); r.Status != 3 || !strings.Contains(r.Stderr, "and not ") {
+		t.Errorf("with the old one alone: %d %s", r.Status, r.Stderr)
+	}
+	if r := releases("--fingerprint", first, "--fingerprint", "00"); r.Status != 3 || !strings.Contains(r.Stderr, "must be 64 hexadecimal digits") {
+		t.Errorf("with a wrong one: %d %s", r.Status, r.Stderr)
+	}
 }

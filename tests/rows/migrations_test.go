@@ -487,7 +487,7 @@ func TestARunIsContinuedByAnotherOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := admin.DialURL(t.Context(), status.Admin, status.AdminFingerprint, secret.NewToken(key.Token))
+	there, err := admin.DialURL(t.Context(), status.Admin, []string{status.AdminFingerprint}, secret.NewToken(key.Token))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -281,9 +281,14 @@ func (k edKey) set() string {
 
 // bearer returns the header with a token that has the required claims and these.
 func (k edKey) bearer(claims string) string {
+	return k.bearerUntil(time.Now().Add(time.Hour), claims)
+}
+
+// bearerUntil is bearer with the end of the token.
+func (k edKey) bearerUntil(end time.Time, claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, k.id)) + "." +
-		encode(fmt.Appendf(nil, `{"iss":"https://login.example","aud":"plans","exp":%d,%s}`, time.Now().Add(time.Hour).Unix(), claims))
+		encode(fmt.Appendf(nil, `{"iss":"https://login.example","aud":"plans","exp":%d,%s}`, end.Unix(), claims))
 	return "Authorization: Bearer " + text + "." + encode(ed25519.Sign(k.private, []byte(text)))
 }
 

@@ -49,7 +49,7 @@ func (c *CLI) ReadAppOnly(cmd *cobra.Command) (*app.App, error) {
 	a, err := c.ReadApp(cmd)
 	if err == nil {
 		a.Unset = func(sources []diag.Source, found diag.List) {
-			_ = c.PrintDiagnostics(c.Stderr, sources, found) // nothing depends on the warnings
+			_ = c.PrintDiagnostics(c.Stderr, sources, found.Excerpt()) // nothing depends on the warnings
 		}
 	}
 	return a, err

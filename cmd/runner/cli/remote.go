@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
@@ -23,8 +24,9 @@ import (
 // Remote are the flags of every command that works on a node: they say which one, and how long to wait for
 // it. Without --to it is the node of the app, on this machine.
 type Remote struct {
-	url, fingerprint, keyFile string
-	timeout                   string
+	url, keyFile string
+	fingerprints []string
+	timeout      string
 	// UsesApp: the command needs the app directory that --app names, too.
 	UsesApp bool
 	// Slow: its operations may take long, by what the node has to do; so it waits longer.
@@ -37,6 +39,12 @@ var nodeFlags = []string{"to", "fingerprint", "key-file", "timeout"}
 // IsNodeFlag reports whether the flag with that name is one of Remote.
 func IsNodeFlag(name string) bool { return slices.Contains(nodeFlags, name) }
 
+// answerTimeUsage is the usage of --timeout.
+const answerTimeUsage = "how long to wait for each answer of the node"
+
+// LimitsAnswers reports whether the flag is the --timeout of Remote, and not one of a command's own.
+func LimitsAnswers(flag *pflag.Flag) bool { return flag != nil && flag.Usage == answerTimeUsage }
+
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -44,12 +52,14 @@ func (r *Remote) AddFlags(cmd *cobra.Command) {
 	if r.Slow {
 		wait = admin.LongAnswerTime
 	}
-	flags.StringVar(&r.timeout, "timeout", settings.FormatDuration(wait), "how long to wait for each answer of the node")
-	CompleteFlag(cmd, "timeout", cobra.NoFileCompletions)
+	if r.timeout = settings.FormatDuration(wait); flags.Lookup("timeout") == nil { // cluster wait has its own
+		flags.StringVar(&r.timeout, "timeout", r.timeout, answerTimeUsage)
+		CompleteFlag(cmd, "timeout", cobra.NoFileCompletions)
+	}
 	flags.StringVar(&r.url, "to", "",
 		"URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
-	flags.StringVar(&r.fingerprint, "fingerprint", "",
-		"SHA-256 of the certificate of that node (default: this machine must trust the certificate)")
+	flags.StringSliceVar(&r.fingerprints, "fingerprint", nil,
+		"SHA-256 of the certificate of that node; given twice, of its next one too (default: this machine must trust the certificate)")
 	flags.StringVar(&r.keyFile, "key-file", "", "file with the token of a platform key for that node")
 	CompleteFlag(cmd, "key-file", AnyFile)
 }
@@ -91,7 +101,7 @@ func (r Remote) Given() bool { return r.url != "" }
 
 // NeedsTo returns an error if flags are given that need --to, which is not.
 func (r Remote) NeedsTo(cmd *cobra.Command) error {
-	if r.fingerprint != "" || r.keyFile != "" {
+	if len(r.fingerprints) > 0 || r.keyFile != "" {
 		return console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
 	}
 	return nil
@@ -132,7 +142,7 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 	defer cancel()
-	client, err := admin.DialURL(ctx, r.url, r.fingerprint, token)
+	client, err := admin.DialURL(ctx, r.url, r.fingerprints, token)
 	if err == nil {
 		client.SetAnswerTime(wait)
 	}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
-	"runner.example/internal/fault"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/state/jobs"
@@ -18,10 +18,9 @@ import (
 const cancelHelp = `Cancel a job that waits or runs. A run in progress is stopped, and its writes are not committed.
 
 With --all, cancel all jobs that wait or run; --job and --tenant select some of them. The command asks
-first, unless --yes is given. After an interruption, jobs that it has cancelled stay cancelled.`
-
-// cancelRounds is how often jobs are looked for that others have enqueued meanwhile.
-const cancelRounds = 10
+first, unless --yes is given. No node starts a selected job meanwhile, so jobs that enqueue others come
+to an end. After an interruption, jobs that it has cancelled stay cancelled, and the others start again
+within 15 seconds.`
 
 // cancelled is the document of `runner jobs cancel --all --json`.
 type cancelled struct {
@@ -30,7 +29,7 @@ type cancelled struct {
 }
 
 func cancelCommand(c *cli.CLI) *cobra.Command {
-	var filter jobs.Filter
+	var selected admin.CancelJobs
 	var remote cli.Remote
 	var all, yes bool
 	cmd := oneJob(c, "cancel", "end a job that waits or runs, or all such jobs",
@@ -49,24 +48,24 @@ func cancelCommand(c *cli.CLI) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !all {
-			if yes || filter.Name != "" || filter.Tenant != "" {
+			if yes || selected.Name != "" || selected.Tenant != "" {
 				return console.Misused("--job, --tenant and --yes need --all")
 			}
 			return runOne(cmd, args)
 		}
 		return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
-			return cancelAll(ctx, c, node, filter, yes)
+			return cancelAll(ctx, c, node, selected, yes)
 		}})
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs that wait or run")
-	cmd.Flags().StringVar(&filter.Name, "job", "", "with --all: only jobs of this name")
-	cmd.Flags().StringVar(&filter.Tenant, "tenant", "", "with --all: only jobs of callers of this tenant")
+	cmd.Flags().StringVar(&selected.Name, "job", "", "with --all: only jobs of this name")
+	cmd.Flags().StringVar(&selected.Tenant, "tenant", "", "with --all: only jobs of callers of this tenant")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cli.CompleteFlag(cmd, "job", c.SchemaNames(Names))
 	return cmd
 }
 
-func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.Filter, yes bool) error {
+func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, selected admin.CancelJobs, yes bool) error {
 	if !yes {
 		if !c.CanAsk() {
 			return console.Misused("this cancels all selected jobs that wait or run: confirm it with --yes")
@@ -80,53 +79,40 @@ func cancelAll(ctx context.Context, c *cli.CLI, node *admin.Client, filter jobs.
 		}
 	}
 	var done cancelled
-	found := true
-	for round := 0; found && round < cancelRounds; round++ {
-		n, err := cancelRound(ctx, node, filter)
-		done.Count += n
-		if err != nil {
-			if done.Count > 0 {
-				c.Say("", fmt.Sprintf("%s cancelled before that; the same command continues", console.Plural(done.Count, "job")))
-			}
-			return err
+	left, err := cancelBatches(ctx, c.NewBar("jobs", 0, progress.UnitsDefault), node, selected, &done)
+	if err != nil {
+		if done.Count > 0 {
+			c.Say("", fmt.Sprintf("%s cancelled before that; the same command continues", console.Plural(done.Count, "job")))
 		}
-		found = n > 0
+		return err
 	}
-	var err error
 	if c.JSON {
 		err = c.PrintJSON(done)
 	} else {
 		err = c.Print(fmt.Sprintf("cancelled %s\n", console.Plural(done.Count, "job")))
 	}
-	if err == nil && found {
+	if err == nil && left {
 		err = &console.Failure{
 			Status: console.StatusFailed,
-			Err:    errors.New("jobs were enqueued meanwhile, and some are left: stop the server, and run the command again"),
+			Err:    errors.New("jobs were enqueued meanwhile, and some are left: stop what enqueues them, and run the command again"),
 		}
 	}
 	return err
 }
 
-// cancelRound cancels the jobs that wait or run, and returns how many.
-func cancelRound(ctx context.Context, node *admin.Client, filter jobs.Filter) (n int, err error) {
-	for _, filter.State = range []jobs.State{jobs.Waiting, jobs.Running} {
-		filter.Cursor, filter.Limit = "", 1000
-		for more := true; more; more = filter.Cursor != "" {
-			page, err := node.ListJobs(ctx, filter)
-			if err != nil {
-				return n, err
-			}
-			for _, j := range page.Jobs {
-				_, err := node.CancelJob(ctx, j.ID)
-				switch {
-				case err == nil:
-					n++
-				case fault.CodeOf(err) != fault.Conflict: // it has not ended meanwhile
-					return n, err
-				}
-			}
-			filter.Cursor = page.NextCursor
+// cancelBatches cancels the selected jobs, and reports whether some are left because others were enqueued.
+func cancelBatches(ctx context.Context, bar *console.Bar, node *admin.Client, selected admin.CancelJobs,
+	done *cancelled) (left bool, err error) {
+	defer func() { bar.End(err) }()
+	for {
+		batch, err := node.CancelJobs(ctx, selected)
+		if err != nil {
+			return false, err
+		}
+		done.Count += batch.Count
+		bar.Add(int64(batch.Count))
+		if selected.Cursor = batch.NextCursor; selected.Cursor == "" {
+			return batch.Left, nil
 		}
 	}
-	return n, nil
 }

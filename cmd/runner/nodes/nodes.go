@@ -34,6 +34,7 @@ The first node is made from a stopped server by init, and each further one by an
   runner cluster invite --data n1                             (prints a token)
   runner cluster join <token> --data n2 --listen 10.0.0.2:9400  (on the other machine)
   runner serve --data n2
+  runner cluster wait n2 --data n1                            (until the next step is safe)
 
 A node uses three ports: that of --listen for the other nodes, and the two after it for etcd.`
 
@@ -41,10 +42,11 @@ A node uses three ports: that of --listen for the other nodes, and the two after
 func Command(c *cli.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "make several runners one service: init, invite, join, status, leave, dissolve",
+		Short: "make several runners one service: init, invite, join, status, wait, leave, dissolve",
 		Long:  clusterHelp,
 	}
-	cmd.AddCommand(initCommand(c), inviteCommand(c), joinCommand(c), statusCommand(c), leaveCommand(c), dissolveCommand(c))
+	cmd.AddCommand(initCommand(c), inviteCommand(c), joinCommand(c), statusCommand(c), waitCommand(c), leaveCommand(c),
+		dissolveCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }
@@ -212,10 +214,11 @@ func joinFailure(err error) error {
 	return err
 }
 
-const statusHelp = `Show the nodes of the cluster as the asked node sees them: their role, whether they answer, which
-commit they have applied, how old what they know may be, the release that they serve, and by how much
+const statusHelp = `Show the nodes of the cluster as the asked node sees them: their role, which commit they have applied,
+how old what they know may be, when they answered last, the release that they serve, and by how much
 their clocks differ. leader is the voter that orders commits, owner the node that does the background
-work. Secrets and variables of the app whose values differ between nodes are named.
+work. The last line says how many voters may fail now. Secrets and variables of the app whose values
+differ between nodes are named.
 
 With --json all of it, with the reasons.`
 
@@ -257,11 +260,17 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 			state = "leaving: if it stays so, run runner cluster leave " + n.Name + " again"
 		case !n.Connected:
 			state = "not connected"
-			if n.Heard != nil {
-				state += " since " + n.Heard.Format(time.TimeOnly)
-			}
 		case n.NotReady != "":
 			state = n.NotReady
+		case n.Joining:
+			state = "no vote yet"
+		}
+		seen := "never"
+		switch {
+		case n.Name == s.Node:
+			seen = "-"
+		case n.Seen >= 0:
+			seen = fmt.Sprintf("%.1fs ago", float64(n.Seen)/1000)
 		}
 		age := "unknown"
 		if n.Staleness >= 0 {
@@ -278,13 +287,18 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 			marks += " owner"
 		}
 		rows = append(rows, []string{
-			n.Name, string(n.Role) + marks, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), age,
+			n.Name, string(n.Role) + marks, n.Address, fmt.Sprint(n.Applied), fmt.Sprint(n.Lag), age, seen,
 			(time.Duration(n.Skew) * time.Millisecond).String(), short(n.Release), state,
 		})
 	}
-	if err := c.PrintTable([]string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "AGE", "CLOCK", "RELEASE", "STATE"},
+	if err := c.PrintTable([]string{"NODE", "ROLE", "ADDRESS", "APPLIED", "LAG", "AGE", "SEEN", "CLOCK", "RELEASE", "STATE"},
 		rows, "no nodes"); err != nil {
 		return err
+	}
+	if s.MayFail >= 0 {
+		if err := c.Print(mayFail(s) + "\n"); err != nil {
+			return err
+		}
 	}
 	if !s.Quorum {
 		c.Say("warning: ", "no majority of the voters can be reached from "+s.Node+": nothing can be stored")
@@ -296,6 +310,11 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 		c.Say("", "variables with different values: "+strings.Join(s.Vars, ", "))
 	}
 	return nil
+}
+
+// mayFail says how many voters may fail now.
+func mayFail(s cluster.Overview) string {
+	return fmt.Sprintf("%d of %s take part, %d must: %d may fail now", s.Voting, console.Plural(s.Voters, "voter"), s.Needed(), s.MayFail)
 }
 
 // short returns the beginning of the id of a release, enough to tell it from others.

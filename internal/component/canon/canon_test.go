@@ -190,7 +190,7 @@ func TestBlocksAreAllocatedFromTheOutside(t *testing.T) {
 	}
 	h := &canontest.Heap{Memory: make([]byte, 256)}
 	var blocks []string
-	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
+	for size, align, ok := lowered.Next(0); ok; size, align, ok = lowered.Next(0) {
 		at := h.Realloc(size, align)
 		blocks = append(blocks, fmt.Sprintf("%d/%d", size, align))
 		if err := lowered.Write(h.Memory, at); err != nil {

@@ -9,7 +9,7 @@
 //	s8 s16 s32 s64                           int64
 //	f32 f64                                  float64
 //	char                                     rune
-//	string                                   string
+//	string                                   string; a []byte that is UTF-8 is lowered too
 //	list<u8>                                 []byte
 //	other lists, of fixed length too, maps   []any; an entry of a map is a tuple
 //	record tuple                             []any

@@ -34,12 +34,12 @@ func Lower(t *component.ValueType, v any) (*Lowered, error) {
 	return l, l.store(t, v, 0, 0)
 }
 
-// Next is the size and alignment of the next block. ok is false if all are written.
-func (l *Lowered) Next() (size, align uint32, ok bool) {
-	if l.written == len(l.blocks) {
+// Next is the size and alignment of the block that is written after the next n ones. ok is false if there is none.
+func (l *Lowered) Next(n int) (size, align uint32, ok bool) {
+	if l.written+n >= len(l.blocks) {
 		return 0, 0, false
 	}
-	b := &l.blocks[l.written]
+	b := &l.blocks[l.written+n]
 	return uint32(len(b.bytes)), b.align, true
 }
 

@@ -485,16 +485,19 @@ func TestUnknownOperationsAndMethodsAreRefused(t *testing.T) {
 			return d.DialContext(ctx, "unix", filepath.Join(dir, "runner.sock"))
 		},
 	}}
-	for _, row := range []struct{ method, path, body, code string }{
-		{"POST", "/apiKeys.burn", "{}", "not_found"},
-		{"POST", "/", "{}", "not_found"},
-		{"POST", "/debug/pprof/", "{}", "not_found"},
-		{"GET", "/status", "", "invalid"},
-		{"POST", "/status", "", "invalid"},
-		{"POST", "/apiKeys.revoke", `{"id":"x","force":true}`, "invalid"},
-		{"POST", "/apiKeys.rotate", `{"id":1}`, "invalid"},
-		{"POST", "/apiKeys.list", `{"limit":1e99}`, "invalid"},
-		{"POST", "/apiKeys.revoke", `{"id":"x"}`, "not_found"},
+	for _, row := range []struct {
+		method, path, body, code string
+		status                   int
+	}{
+		{"POST", "/apiKeys.burn", "{}", "not_found", 404},
+		{"POST", "/", "{}", "not_found", 404},
+		{"POST", "/debug/pprof/", "{}", "not_found", 404},
+		{"GET", "/status", "", "method_not_allowed", 405},
+		{"POST", "/status", "", "invalid", 400},
+		{"POST", "/apiKeys.revoke", `{"id":"x","force":true}`, "invalid", 400},
+		{"POST", "/apiKeys.rotate", `{"id":1}`, "invalid", 400},
+		{"POST", "/apiKeys.list", `{"limit":1e99}`, "invalid", 400},
+		{"POST", "/apiKeys.revoke", `{"id":"x"}`, "not_found", 404},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), row.method, "http://runner"+row.path, strings.NewReader(row.body))
 		if err != nil {
@@ -507,8 +510,8 @@ func TestUnknownOperationsAndMethodsAreRefused(t *testing.T) {
 		text, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		var refusal struct{ Code, Detail string }
-		if err := errors.Join(err, json.Unmarshal(text, &refusal)); err != nil || answer.StatusCode != 422 || refusal.Code != row.code || refusal.Detail == "" {
-			t.Errorf("%s %s %s: status %d, %s, %v; want code %s", row.method, row.path, row.body, answer.StatusCode, text, err, row.code)
+		if err := errors.Join(err, json.Unmarshal(text, &refusal)); err != nil || answer.StatusCode != row.status || answer.Header.Get("Content-Type") != "application/problem+json" || refusal.Code != row.code || refusal.Detail == "" {
+			t.Errorf("%s %s %s: status %d, %s, %v; want %d and the code %s", row.method, row.path, row.body, answer.StatusCode, text, err, row.status, row.code)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)
 		f := fault.Of(explained(err))
-		text, _ := json.Marshal(refusalOf(f))
+		text, _ := json.Marshal(admin.RefusalOf(f))
 		w.Header().Set(admin.BackupError, string(text))
 		return err
 	}

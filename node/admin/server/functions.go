@@ -7,6 +7,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/keystore"
 	"runner.example/node/admin"
+	"runner.example/node/cluster"
 	"runner.example/runtime"
 )
 
@@ -21,6 +22,9 @@ func (l *Local) callFunction(ctx context.Context, who keystore.Authority, args a
 	answer, err := l.Runtime.Call(ctx, runtime.FunctionCall{Name: args.Name, Params: args.Params, Caller: who.Caller, RequestID: who.RequestID, Address: who.Address})
 	if err != nil {
 		return called, err
+	}
+	if answer.Status >= 500 && context.Cause(ctx) == cluster.ErrNoMajority {
+		return called, cluster.ErrNoMajority
 	}
 	called = admin.Called{
 		RequestID: who.RequestID, Status: answer.Status, Code: answer.Code, Detail: answer.Detail,

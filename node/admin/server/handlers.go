@@ -1,11 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"reflect"
-	"strings"
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -51,6 +48,7 @@ var handlers = byName(
 	handle(admin.OpGetJob, (*Local).getJob),
 	handle(admin.OpRetryJob, (*Local).retryJob),
 	handle(admin.OpCancelJob, (*Local).cancelJob),
+	handle(admin.OpCancelJobs, (*Local).cancelJobs),
 	handle(admin.OpEnqueueJob, (*Local).enqueueJob),
 	handle(admin.OpListAudit, (*Local).listAudit),
 	handle(admin.OpVerifyAudit, (*Local).verifyAudit),
@@ -64,6 +62,7 @@ var handlers = byName(
 	handle(admin.OpMissingBlobs, (*Local).missingBlobs),
 	handle(admin.OpGetListing, (*Local).getListing),
 	handle(admin.OpAddRelease, (*Local).addRelease),
+	handle(admin.OpCheckRelease, (*Local).checkRelease),
 	handle(admin.OpActivateRelease, (*Local).activateRelease),
 	handle(admin.OpShowClock, (*Local).showClock),
 	handle(admin.OpAcceptClock, (*Local).acceptClock),
@@ -85,10 +84,8 @@ func byName(all ...handler) map[string]handler {
 func handle[A, R any](op admin.Operation[A, R], do func(l *Local, ctx context.Context, who keystore.Authority, args A) (R, error)) handler {
 	return handler{op.Name, op.Role, op.Commits, reflect.TypeFor[A](), reflect.TypeFor[R](), func(l *Local, ctx context.Context, who keystore.Authority, text []byte) (any, error) {
 		var args A
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&args); err != nil {
-			return nil, fault.New(fault.Invalid, "invalid arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
+		if err := readJSON(text, &args); err != nil {
+			return nil, err
 		}
 		return do(l, ctx, who, args)
 	}}

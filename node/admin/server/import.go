@@ -81,9 +81,9 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *admin.ImportRo
 			switch err := l.importRow(tx, who, args, rows[i], done); {
 			case err == nil:
 			case fault.CodeOf(err) == fault.NotFound:
-				lost, why = append(lost, i), append(why, admin.RefusedRow{Index: i, Message: fault.Of(err).Detail})
+				lost, why = append(lost, i), append(why, admin.RefusedRow{Index: i, Message: fault.Of(explained(err)).Detail})
 			case isOfRow(err):
-				refused = append(refused, admin.RefusedRow{Index: i, Message: fault.Of(err).Detail})
+				refused = append(refused, admin.RefusedRow{Index: i, Message: fault.Of(explained(err)).Detail})
 			default:
 				return nil, err
 			}

@@ -47,6 +47,21 @@ func (l *Local) cancelJob(ctx context.Context, who keystore.Authority, args admi
 	})
 }
 
+func (l *Local) cancelJobs(ctx context.Context, who keystore.Authority, args admin.CancelJobs) (done admin.CancelledJobs, err error) {
+	selection := jobs.Selection{Name: args.Name, Tenant: args.Tenant}
+	some, err := jobs.CancelSome(ctx, l.Store, selection, args.Cursor, l.Keys.Now, l.KeepJobs, func(tx *store.Tx, count int) error {
+		record := audit.Record{
+			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: "jobs.cancelAll", Target: args.Name,
+			Result: audit.OK, Address: who.Address, Count: count,
+		}
+		if args.Tenant != "" {
+			record.Reason = "tenant " + args.Tenant
+		}
+		return audit.Append(tx, record)
+	})
+	return admin.CancelledJobs{Count: some.Count, NextCursor: some.Cursor, Left: some.Left}, err
+}
+
 // changeJob changes a job, with an audit record, and returns it.
 func (l *Local) changeJob(ctx context.Context, who keystore.Authority, action, id string, change func(*store.Tx) error) (job jobs.Job, err error) {
 	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {

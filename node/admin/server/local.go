@@ -10,6 +10,7 @@ import (
 
 	"runner.example/internal/caller"
 	"runner.example/internal/clock"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/settings"
@@ -65,6 +66,9 @@ type Running struct {
 	Activate func(context.Context, release.Activation) error
 	// Settings returns the settings in force; nil: the server does not know them.
 	Settings func() []settings.Setting
+	// CheckRelease returns the error with which Activate would refuse a release whose modules the node may not have; it
+	// is nil if Activate is. older: the release is older than the active one, so rows keep what it does not declare.
+	CheckRelease func(context.Context, release.Manifest, []diag.Source, release.Activation) (older bool, err error)
 	// Reload reads the app and its settings again. It is nil if the server cannot reload.
 	Reload func(context.Context) (*admin.Reloaded, error)
 }
@@ -82,8 +86,7 @@ func (l *Local) Client() *admin.Client { return admin.NewClient(inProcess{l}) }
 type inProcess struct{ *Local }
 
 func (p inProcess) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
-	result, _, err := p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
-	return result, err
+	return p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
 }
 
 func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
@@ -94,7 +97,10 @@ func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
 }
 
 func (p inProcess) Put(ctx context.Context, f release.File, contents io.Reader) error {
-	return p.put(ctx, f, contents)
+	if err := p.put(ctx, f, contents); err != nil {
+		return explained(err)
+	}
+	return nil
 }
 
 func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
@@ -102,7 +108,10 @@ func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
-	return p.Store.PutBlobs(ctx, blobs)
+	if err := p.Store.PutBlobs(ctx, blobs); err != nil {
+		return explained(err)
+	}
+	return nil
 }
 
 // operator is who asks for an operation.
@@ -121,12 +130,11 @@ func newOperator(id string) operator {
 // userOperator returns the operator for a user of this machine.
 func userOperator(uid uint32) operator { return newOperator(fmt.Sprintf("uid:%d", uid)) }
 
-// do runs the operation with that name and returns its result. problem is what the result says has
-// prevented the operation, or nil. Every error is a fault with a detail.
-func (l *Local) do(ctx context.Context, who operator, name string, args []byte) (text []byte, problem, err error) {
+// do runs the operation with that name and returns its result. Every error is a fault with a detail.
+func (l *Local) do(ctx context.Context, who operator, name string, args []byte) ([]byte, error) {
 	op, ok := handlers[name]
 	if !ok {
-		return nil, nil, unknownOperation(name)
+		return nil, unknownOperation(name)
 	}
 	if op.commits && l.Cluster != nil {
 		var end context.CancelFunc
@@ -139,23 +147,28 @@ func (l *Local) do(ctx context.Context, who operator, name string, args []byte) 
 		RequestID: who.requestID, Address: who.address,
 	}, args)
 	if err != nil && context.Cause(ctx) == cluster.ErrNoMajority {
-		return nil, nil, cluster.ErrNoMajority
+		return nil, cluster.ErrNoMajority
 	}
 	if err != nil {
-		return nil, nil, explained(err)
+		return nil, explained(err)
 	}
-	if answer, ok := result.(interface{ Err() error }); ok { // an admin.ProblemAnswer, or a result that embeds it
-		problem = answer.Err()
-	}
-	text, err = admin.Marshal(result)
-	return text, problem, err
+	return admin.Marshal(result)
 }
 
-// explained returns err as a fault with a detail: operators may see the causes.
+// explained returns err as a fault with a detail: operators may see the causes. Of an error of the store they see
+// the reason that Store.Health has.
 func explained(err error) error {
 	f := fault.Of(err)
-	if f.Detail != "" {
+	switch {
+	case f.Code == fault.DiskFull:
+		return f
+	case store.IsFull(err):
+		return fault.New(fault.DiskFull, "%s", causes(err)).WithHint("make room on that disk; writes are then accepted without a restart")
+	case f.Detail != "" && error(f) != store.ErrUnavailable && error(f) != store.ErrUnknown:
 		return f
 	}
-	return fault.Wrap(err, f.Code, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	return fault.Wrap(err, f.Code, "%s", causes(err))
 }
+
+// causes returns the text of an error in one line.
+func causes(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -50,7 +50,7 @@ func OpenAPI() []byte {
 			"securitySchemes": map[string]any{"platformKey": map[string]any{"type": "http", "scheme": "bearer", "description": "The token of a platform key: rnp_ and 36 characters."}},
 			"schemas":         d.schemas,
 			"responses": map[string]any{"Refusal": map[string]any{
-				"description": "Nothing was done.", "content": jsonContent(d.schema(reflect.TypeFor[admin.Refusal]())),
+				"description": "Nothing was done.", "content": map[string]any{admin.RefusalType: map[string]any{"schema": d.schema(reflect.TypeFor[admin.Refusal]())}},
 				"headers": map[string]any{"Retry-After": map[string]any{"description": "Seconds, with the codes rate_limited, overloaded and key_store_stale.", "schema": map[string]any{"type": "integer"}}},
 			}},
 		},

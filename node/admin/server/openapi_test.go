@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -61,14 +62,111 @@ func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 	}
 }
 
+// Every member is in lower camel case. Names that a user gives, such as those of fields, are no properties of the document.
+func TestMembersAreInLowerCamelCase(t *testing.T) {
+	d := &apiDocument{T: t}
+	if err := json.Unmarshal(server.OpenAPI(), d); err != nil {
+		t.Fatal(err)
+	}
+	camel, members := regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`), 0
+	for name, s := range d.Components.Schemas {
+		for member := range s.Properties {
+			if members++; !camel.MatchString(member) {
+				t.Errorf("%s.%s", name, member)
+			}
+		}
+	}
+	if members < 200 {
+		t.Errorf("the document has only %d members", members)
+	}
+}
+
+// wrongOf returns a value that a member of this schema cannot have.
+func (d *apiDocument) wrongOf(s apiSchema) string {
+	s = d.resolve(s)
+	if len(s.AnyOf) > 0 {
+		s = d.resolve(s.AnyOf[0])
+	}
+	switch kinds, ok := s.Type.([]any); {
+	case s.Type == nil:
+		return "" // any value
+	case ok && slices.Contains(kinds, "array"), ok && slices.Contains(kinds, "object"), s.Type == "object", s.Type == "string":
+		return "5"
+	}
+	return `"x"`
+}
+
+func TestAMessageAboutArgumentsNamesTheMember(t *testing.T) {
+	n := serveRemote(t, server.RemoteOptions{})
+	d := &apiDocument{T: t}
+	if err := json.Unmarshal(server.OpenAPI(), d); err != nil {
+		t.Fatal(err)
+	}
+	token := bearer(n.keys[keystore.RoleAdmin].Token)
+	goTypes := regexp.MustCompile(`\bGo\b|\bint64|\buint|\bstruct\b|unmarshal|json:|jsontext|\w+\.[A-Z]\w+|\[\]|\*`)
+	detail := func(operation, args string) string {
+		t.Helper()
+		got := n.do(n.web(), "POST", "/v1/"+operation, strings.NewReader(args), token)
+		var refusal struct{ Detail string }
+		if err := json.Unmarshal([]byte(got.body), &refusal); err != nil || got.status != 400 || got.code != "invalid" {
+			t.Errorf("%s %s: %d %s, %v", operation, args, got.status, got.body, err)
+		}
+		if goTypes.MatchString(refusal.Detail) {
+			t.Errorf("%s %s: %s", operation, args, refusal.Detail)
+		}
+		return refusal.Detail
+	}
+	tried := 0
+	for path, methods := range d.Paths {
+		operation, _ := strings.CutPrefix(path, "/v1/")
+		body, ok := methods["post"].RequestBody.Content["application/json"]
+		if !ok || operation == "backup" {
+			continue
+		}
+		for _, args := range []string{"", "[]", "7", "{", `{"nonsense":1}`, `{} {}`} {
+			detail(operation, args)
+		}
+		for member, s := range d.resolve(body.Schema).Properties {
+			wrong := d.wrongOf(s)
+			if wrong == "" {
+				continue
+			}
+			tried++
+			if got := detail(operation, fmt.Sprintf(`{%q:%s}`, member, wrong)); !strings.HasPrefix(got, fmt.Sprintf("invalid arguments: %q ", member)) {
+				t.Errorf("%s: %q with %s: %s", operation, member, wrong, got)
+			}
+		}
+	}
+	if tried < 80 {
+		t.Errorf("only %d members were tried", tried)
+	}
+	for _, row := range [][3]string{
+		{"releases.add", `{"app":"a","files":[{},{"size":"big"}]}`, `invalid arguments: "files[1].size" must be an integer, not a string`},
+		{"releases.add", `{"files":[{"sha256":"xx"}]}`, `invalid arguments: "files[0].sha256" is not valid: `},
+		{"releases.add", `{"files":[{"sum":1}]}`, `invalid arguments: unknown member "files[0].sum"`},
+		{"apiKeys.list", `{"limit":1e99}`, `invalid arguments: "limit" must be an integer, not 1e99`},
+		{"apiKeys.list", `{"limit":1.5}`, `invalid arguments: "limit" must be an integer, not 1.5`},
+		{"data.list", `{"entity":"Order","where":[{"field":[]}]}`, `invalid arguments: "where[0].field" must be a string, not an array`},
+		{"data.list", `{"orderBy":[["a"]]}`, `invalid arguments: "orderBy[0]" must be an array of 2`},
+		{"functions.call", `{"params":"%"}`, `invalid arguments: "params" must be a string in base64`},
+		{"apiKeys.create", `{"metadata":{"a":}}`, `invalid arguments: "metadata.a" is not valid JSON at byte `},
+		{"status", ``, `invalid arguments: the body is empty: send a JSON object, {} for no arguments`},
+		{"apiKeys.get", `[]`, `invalid arguments: the body must be an object, not an array`},
+	} {
+		if got := detail(row[0], row[1]); !strings.HasPrefix(got, row[2]) {
+			t.Errorf("%s %s: %s", row[0], row[1], got)
+		}
+	}
+}
+
 // The roles are pinned here a second time: a change of one is a change of what keys that exist may do.
 func TestOperationsNeedTheseRoles(t *testing.T) {
 	want := map[string]string{
-		"read":   "blobs.missing cluster.status releases.get releases.list releases.listing releases.missing routes.list status",
-		"deploy": "blobs.put blobs.putBatch releases.activate releases.add schema.compare",
+		"read":   "cluster.status releases.get releases.list releases.listing routes.list status",
+		"deploy": "blobs.missing blobs.put blobs.putBatch releases.activate releases.add releases.check releases.missing schema.compare",
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup clock.accept clock.show cluster.invite cluster.leave config.show data.delete data.drop data.each data.get data.import data.list data.update " +
-			"functions.call jobs.cancel jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke platformKeys.rotate reload " +
+			"functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry platformKeys.create platformKeys.list platformKeys.revoke platformKeys.rotate reload " +
 			"sessions.create sessions.list sessions.revoke sessions.revokeAll",
 	}
 	roles := server.RolesOfOperations()
@@ -85,6 +183,9 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 type apiDocument struct {
 	*testing.T
 	Paths map[string]map[string]struct {
+		RequestBody struct {
+			Content map[string]struct{ Schema apiSchema }
+		}
 		Responses map[string]struct {
 			Content map[string]struct{ Schema apiSchema }
 		}

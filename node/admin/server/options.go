@@ -1,6 +1,10 @@
 package server
 
-import "runner.example/runtime/front"
+import (
+	"crypto/tls"
+
+	"runner.example/runtime/front"
+)
 
 // Options are the settings (package settings) of the admin listener.
 type Options struct {
@@ -13,9 +17,19 @@ type Options struct {
 	TLSCert string `toml:"admin.tls_cert" reload:"true"`
 	// TLSKey is the path of the private key of TLSCert, in PEM form.
 	TLSKey string `toml:"admin.tls_key" reload:"true"`
+	// Certificate is what TLSCert and TLSKey contain; nil: neither is set.
+	Certificate *tls.Certificate
 	// UploadPerHour is how many bytes uploads of releases may store at once, and as much again
 	// in each hour.
 	UploadPerHour int64 `toml:"admin.upload_per_hour" unit:"size" default:"1gb" min:"32mb" max:"1024gb"`
+}
+
+// MaxConnections returns how many connections the admin listener has at the same time; 0: it is closed.
+func (o *Options) MaxConnections() int {
+	if o.Listen == "" {
+		return 0
+	}
+	return maxRemoteConns
 }
 
 // CheckSetting checks the address to listen on.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"io"
 	"net/http"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/release"
+	"runner.example/runtime"
 	"runner.example/state/audit"
+	"runner.example/state/entity/catalog"
 	"runner.example/state/store"
 )
 
@@ -90,14 +93,75 @@ func (l *Local) addRelease(ctx context.Context, who keystore.Authority, args adm
 	return rel, allFaults(err)
 }
 
-func (l *Local) activateRelease(ctx context.Context, who keystore.Authority, args admin.ActivateRelease) (admin.ProblemAnswer, error) {
+// keptRelease introduces why a release was not activated.
+const keptRelease = "release not activated; the active one is kept: "
+
+func (l *Local) activateRelease(ctx context.Context, who keystore.Authority, args admin.ActivateRelease) (none struct{}, _ error) {
 	if err := release.CheckID(args.ID); err != nil {
-		return admin.ProblemAnswer{}, err
+		return none, err
 	}
 	if l.Activate == nil {
-		return admin.ProblemAnswer{}, fault.New(fault.Unavailable, "this server activates no releases: runner dev serves the app directory")
+		return none, errActivatesNothing
 	}
-	return problemOf(l.Activate(ctx, release.Activation{ID: args.ID, Origin: release.Deploy, By: authorOf(who), Expected: args.Expected}), "release not activated; the active one is kept: ")
+	err := l.Activate(ctx, release.Activation{
+		ID: args.ID, Origin: release.Deploy, By: authorOf(who), Expected: args.Expected,
+		ReplaceApp: args.ReplaceApp, AllowEmpty: args.AllowEmpty,
+	})
+	return none, notActivated(err, keptRelease)
+}
+
+var errActivatesNothing = fault.New(fault.Unavailable, "this server activates no releases: runner dev serves the app directory")
+
+func (l *Local) checkRelease(ctx context.Context, who keystore.Authority, args admin.CheckRelease) (found admin.Comparison, err error) {
+	if err := args.Manifest.Check(); err != nil {
+		return found, allFaults(err)
+	}
+	if err := matches(args.Manifest, args.Sources); err != nil {
+		return found, err
+	}
+	if l.CheckRelease == nil {
+		return found, errActivatesNothing
+	}
+	older, err := l.CheckRelease(ctx, args.Manifest, args.Sources, release.Activation{
+		ID: args.Manifest.ID(), Origin: release.Deploy, By: authorOf(who), ReplaceApp: args.ReplaceApp, AllowEmpty: args.AllowEmpty,
+	})
+	if err != nil {
+		return found, notActivated(err, keptRelease)
+	}
+	found = admin.Comparison{Excerpt: diag.List{}.Excerpt(), Plan: []catalog.Step{}}
+	if older {
+		return found, nil
+	}
+	s, steps, list, err := l.compare(ctx, args.Sources)
+	if err != nil {
+		return found, err
+	}
+	if list.HasErrors() {
+		return found, notActivated(runtime.RowsRefused(args.Sources, list), keptRelease)
+	}
+	orphaned, err := l.orphaned(ctx, s, args.Sources)
+	return admin.Comparison{Excerpt: append(list, orphaned...).Excerpt(), Plan: steps}, err
+}
+
+// matches returns an error unless the sources are the schema files of the manifest.
+func matches(m release.Manifest, sources []diag.Source) error {
+	digests := map[string]store.Digest{}
+	for _, s := range sources {
+		digests[s.Name] = sha256.Sum256(s.Text)
+	}
+	for _, f := range m.Files {
+		if !release.IsSchema(f.Name) {
+			continue
+		}
+		if digest, ok := digests[f.Name]; !ok || digest != f.Digest {
+			return fault.New(fault.Invalid, "sources must have the text of %s with the digest of the manifest", f.Name)
+		}
+		delete(digests, f.Name)
+	}
+	for name := range digests {
+		return fault.New(fault.Invalid, "sources has %q, which the manifest does not list as a schema file", name)
+	}
+	return nil
 }
 
 // authorOf returns who does an operation, for the audit.

@@ -11,38 +11,40 @@ import (
 	"runner.example/node/admin"
 )
 
-func (l *Local) reload(ctx context.Context, _ keystore.Authority, _ struct{}) (answer admin.ReloadAnswer, err error) {
+func (l *Local) reload(ctx context.Context, _ keystore.Authority, _ struct{}) (admin.Reloaded, error) {
 	if l.Reload == nil {
-		return answer, fault.New(fault.Unavailable, "this server cannot be reloaded: runner dev reloads by itself")
+		return admin.Reloaded{}, fault.New(fault.Unavailable, "this server cannot be reloaded: runner dev reloads by itself")
 	}
 	done, err := l.Reload(ctx)
-	if err == nil {
-		return admin.ReloadAnswer{Reloaded: *done}, nil
+	if err != nil {
+		return admin.Reloaded{}, notActivated(err, "reload failed; previous release kept: ")
 	}
-	answer.ProblemAnswer, err = problemOf(err, "reload failed; previous release kept: ")
-	return answer, err
+	return *done, nil
 }
 
-// problemOf returns the answer that has the problem of err, which what introduces. Errors that the
-// app does not cause are returned.
-func problemOf(err error, what string) (answer admin.ProblemAnswer, _ error) {
+// notActivated returns err as one fault with the code NotActivated, which what introduces. It has the diagnostics of all
+// parts of err. An error with another cause than the app, its settings or its rows is returned as it is.
+func notActivated(err error, what string) error {
 	if err == nil {
-		return answer, nil
+		return nil
 	}
+	all := &console.Problems{}
 	var texts []string
 	for _, part := range console.Parts(err) {
 		problems, isList := errors.AsType[*console.Problems](part)
 		_, isFailure := errors.AsType[*console.Failure](part)
+		text := part.Error()
 		switch {
 		case isList:
-			for _, d := range problems.List.Sorted() {
-				answer.Diagnostics = append(answer.Diagnostics, admin.Finding(d))
-			}
+			shown := problems.Excerpt()
+			all.List.Append(shown.Findings)
+			all.Total += shown.Total
+			text = problems.What
 		case !isFailure && fault.Of(part).Code != fault.Invalid:
-			return admin.ProblemAnswer{}, err
+			return err
 		}
-		texts = append(texts, part.Error())
+		texts = append(texts, text)
 	}
-	answer.Problem = what + strings.Join(texts, "; ")
-	return answer, nil
+	all.What = what + strings.Join(texts, "; ")
+	return fault.Wrap(all, fault.NotActivated, "%s", all.What).WithHint(console.HintOf(err))
 }

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,14 +49,12 @@ const (
 	slotWait      = 10 * time.Second
 )
 
-// RemoteOptions configure a RemoteServer. It uses Options.UploadPerHour; the others are for its owner,
-// who listens.
+// RemoteOptions configure a RemoteServer. It uses Options.UploadPerHour, and Options.Certificate, which
+// is required; the others are for its owner, who listens.
 type RemoteOptions struct {
 	Options
 	// Auth checks the platform keys. It is required.
 	Auth *auth.Authenticator
-	// Certificate is what the server shows to clients. It is required.
-	Certificate *tls.Certificate
 	// Logger gets operations that failed; nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -240,15 +236,11 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 		}
 		return nil
 	}
-	result, problem, err := s.local.do(r.Context(), who, name, args)
-	if err != nil {
-		return err
+	result, err := s.local.do(r.Context(), who, name, args)
+	if err == nil {
+		send200(w, control, result)
 	}
-	send200(w, control, result)
-	if problem != nil {
-		return &sentError{fault.Wrap(problem, fault.Invalid, "")}
-	}
-	return nil
+	return err
 }
 
 // upload stores a file of a release.
@@ -348,22 +340,6 @@ func send200(w http.ResponseWriter, control *http.ResponseController, result []b
 	_ = control.SetWriteDeadline(clock.In(answerTime))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(result) // the client may have closed the connection
-}
-
-// refuse answers with the error: the document of the socket, and a status.
-func (s *RemoteServer) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if limited, ok := errors.AsType[*auth.Refusal](err); ok && limited.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(limited.RetryAfter))
-	}
-	document := s.refusal(r.Context(), explained(err))
-	outcome, _ := fault.OutcomeOf(document.Code)
-	if outcome.Admin == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	_ = http.NewResponseController(w).SetWriteDeadline(clock.In(answerTime))
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(outcome.Admin)
-	_ = json.NewEncoder(w).Encode(document) // the client may have closed the connection
 }
 
 // slots limit what runs at once.

@@ -121,7 +121,7 @@ func (n *remoteNode) newKey(role keystore.Role) keystore.PlatformKey {
 
 func (n *remoteNode) client(role keystore.Role) *admin.Client {
 	n.Helper()
-	client, err := admin.DialURL(n.Context(), n.url, n.fingerprint, n.keys[role].Token)
+	client, err := admin.DialURL(n.Context(), n.url, []string{n.fingerprint}, n.keys[role].Token)
 	if err != nil {
 		n.Fatal(err)
 	}
@@ -170,9 +170,13 @@ func (n *remoteNode) do(web *http.Client, method, path string, body io.Reader, h
 		n.Fatal(err)
 	}
 	a := answer{status: got.StatusCode, header: got.Header, body: string(text)}
-	var refusal struct{ Code, Detail string }
+	var refusal struct {
+		Type, Title, Code, Detail string
+		Status                    int
+	}
 	if got.StatusCode >= 400 {
-		if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" || refusal.Detail == "" {
+		if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" || refusal.Detail == "" || refusal.Status != got.StatusCode ||
+			refusal.Type != "about:blank" || refusal.Title != http.StatusText(got.StatusCode) || got.Header.Get("Content-Type") != "application/problem+json" {
 			n.Errorf("%s %s: %d %s", method, path, got.StatusCode, text)
 		}
 		a.code = refusal.Code
@@ -392,13 +396,13 @@ func TestTheAuditNamesThePlatformKeyAndItsAddress(t *testing.T) {
 	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=apiKeys.list result=insufficient_role keyId=`+n.keys[keystore.RoleRead].ID) {
 		t.Error(text)
 	}
-	// A release that does not fit the node is refused in a result.
+	// A release that does not fit the node is refused.
 	const problem = "the schema is invalid: 1 error"
 	n.local.Activate = func(context.Context, release.Activation) error { return &console.Problems{What: problem} }
 	if err := there.ActivateRelease(ctx, admin.ActivateRelease{ID: "rel_" + strings.Repeat("a", 26)}); err == nil || !strings.Contains(err.Error(), problem) {
 		t.Error(err)
 	}
-	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=releases.activate result=invalid keyId=`+e.Actor.ID) {
+	if text := n.log.String(); !strings.Contains(text, `msg="remote operation" operation=releases.activate result=not_activated keyId=`+e.Actor.ID) {
 		t.Error(text)
 	}
 	// Its use is recorded.
@@ -640,7 +644,7 @@ func TestBatchesAreCheckedAndLimited(t *testing.T) {
 	if err := there.PutBatch(ctx, batchOf(many...)); err != nil {
 		t.Fatal(err)
 	}
-	if missing, err := n.client(keystore.RoleRead).MissingBlobs(ctx, asked); err != nil || len(missing) != 0 {
+	if missing, err := there.MissingBlobs(ctx, asked); err != nil || len(missing) != 0 {
 		t.Errorf("%d are missing, %v", len(missing), err)
 	}
 	auth := bearer(n.keys[keystore.RoleDeploy].Token)
@@ -812,7 +816,7 @@ func TestAClientVerifiesTheCertificate(t *testing.T) {
 		colons = append(colons, strings.ToUpper(n.fingerprint[i:i+2]))
 	}
 	for _, good := range []string{n.fingerprint, strings.ToUpper(n.fingerprint), strings.Join(colons, ":")} {
-		client, err := admin.DialURL(ctx, n.url+"/", good, token)
+		client, err := admin.DialURL(ctx, n.url+"/", []string{good}, token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -841,12 +845,16 @@ func TestAClientVerifiesTheCertificate(t *testing.T) {
 		{"127.0.0.1:1", n.fingerprint, fault.Invalid, "is not the URL of a node"},
 		{"https://" + dead.Addr().String(), n.fingerprint, fault.Unavailable, "connect to https://" + dead.Addr().String()},
 	} {
-		_, err := admin.DialURL(ctx, row.url, row.fingerprint, token)
+		var fingerprints []string
+		if row.fingerprint != "" {
+			fingerprints = []string{row.fingerprint}
+		}
+		_, err := admin.DialURL(ctx, row.url, fingerprints, token)
 		if fault.CodeOf(err) != row.code || !strings.Contains(err.Error(), row.text) {
 			t.Errorf("%s with %s: %v", row.url, row.fingerprint, err)
 		}
 	}
-	wrong, err := admin.DialURL(ctx, n.url, n.fingerprint, keystore.NewToken("rnp"))
+	wrong, err := admin.DialURL(ctx, n.url, []string{n.fingerprint}, keystore.NewToken("rnp"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/node/admin"
+	"runner.example/runtime/auth"
 )
 
 // idle is how long an idle connection is kept.
@@ -28,17 +31,29 @@ func newResponder(local *Local, logger *slog.Logger) responder {
 	return responder{local, logger}
 }
 
-// refusal returns the error that an operator sees, and logs it if it is the server's fault.
-func (s *responder) refusal(ctx context.Context, err error) admin.Refusal {
-	f := fault.Of(err)
-	if f.Code == fault.Internal || f.Code == fault.Unavailable {
-		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
+// refuse answers with an error that an operator sees, and logs it if it is the server's fault.
+func (s *responder) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	document := s.refusal(r.Context(), explained(err))
+	if limited, ok := errors.AsType[*auth.Refusal](err); ok && limited.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(limited.RetryAfter))
 	}
-	return refusalOf(f)
+	if document.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(clock.In(answerTime))
+	w.Header().Set("Content-Type", admin.RefusalType)
+	w.WriteHeader(document.Status)
+	text, _ := admin.Marshal(document) // it has only texts and numbers
+	_, _ = w.Write(text)               // the client may have closed the connection
 }
 
-func refusalOf(f *fault.Fault) admin.Refusal {
-	return admin.Refusal{Code: f.Code, Detail: f.Detail, Hint: f.Hint}
+// refusal returns the document of an error, which it logs if it is the server's fault.
+func (s *responder) refusal(ctx context.Context, err error) admin.Refusal {
+	f := fault.Of(explained(err))
+	if f.Code == fault.Internal || f.Code == fault.Unavailable || f.Code == fault.DiskFull {
+		s.logger.ErrorContext(ctx, "operation failed", "code", f.Code, "error", err)
+	}
+	return admin.RefusalOf(f)
 }
 
 // readArguments reads the arguments of an operation, at most limit bytes.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,23 +62,23 @@ func (s *SocketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = s.sendBackup(w, r) // it has answered
 		return
 	}
-	result, err := s.answer(r)
-	w.Header().Set("Content-Type", "application/json")
+	result, err := s.answer(w, r)
 	if err != nil {
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		result, _ = json.Marshal(s.refusal(r.Context(), err))
+		s.refuse(w, r, err)
+		return
 	}
+	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(result) // the client may have closed the connection
 }
 
-func (s *SocketServer) answer(r *http.Request) ([]byte, error) {
+func (s *SocketServer) answer(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.URL.Path == "/"+admin.BatchPath && r.Method == http.MethodPut {
 		blobs, err := readBatch(r)
 		if err == nil {
 			err = s.local.Store.PutBlobs(r.Context(), blobs)
 		}
 		if err != nil {
-			return nil, explained(err)
+			return nil, err
 		}
 		return []byte("{}\n"), nil
 	}
@@ -89,19 +88,19 @@ func (s *SocketServer) answer(r *http.Request) ([]byte, error) {
 			err = s.local.put(r.Context(), f, r.Body)
 		}
 		if err != nil {
-			return nil, explained(err)
+			return nil, err
 		}
 		return []byte("{}\n"), nil
 	}
 	if r.Method != http.MethodPost {
-		return nil, fault.New(fault.Invalid, "the method must be POST, not %s", r.Method)
+		w.Header().Set("Allow", http.MethodPost)
+		return nil, fault.New(fault.MethodNotAllowed, "the method must be POST, not %s", r.Method)
 	}
 	args, err := readArguments(r, admin.MaxMessage)
 	if err != nil {
 		return nil, err
 	}
-	result, _, err := s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
-	return result, err
+	return s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
 }
 
 // Listen opens the socket of the data directory dir for the server that has its store open.

@@ -21,6 +21,9 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (a
 			s.Vars = append(s.Vars, admin.VarStatus{Name: v.Name, Type: v.Type, From: v.From})
 		}
 	}
+	if health.NotWritable != nil {
+		s.NotWritable = health.NotWritable.Error()
+	}
 	if l.Runtime == nil || l.URL == "" {
 		return s, nil // no server runs: a command has opened the store
 	}

@@ -342,10 +342,16 @@ func (s *Reserver) checkFreeBytes(need int64) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("the disk is full: %s are free in %s and %s are needed", mib(free), s.Dir, mib(need))
+		return shortage(fmt.Sprintf("the disk is full: %s are free in %s and %s are needed", mib(free), s.Dir, mib(need)))
 	}
 	return nil
 }
+
+// shortage is the error that less is free than needed. IsFull is true of it.
+type shortage string
+
+func (e shortage) Error() string        { return string(e) }
+func (e shortage) Is(target error) bool { return target == syscall.ENOSPC }
 
 // AdmitFile returns an error if a file of that many bytes, which Badger does not write, leaves
 // too little space for Badger. It reserves nothing. It is safe for concurrent use.

@@ -20,6 +20,7 @@ type Log struct {
 	held    map[string]bool
 	cut     bool
 	refusal error
+	before  func(node string)
 }
 
 // NewLog returns an empty log.
@@ -161,8 +162,21 @@ func (f *follower) wait(revision uint64) []byte {
 	}
 }
 
+// BeforeAppend makes the log call fn before it appends an entry of a node; nil: nothing. fn may append others.
+func (l *Log) BeforeAppend(fn func(node string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before = fn
+}
+
 func (f *follower) Append(_ context.Context, id commitlog.ID, entry []byte) error {
 	l := f.log
+	l.mu.Lock()
+	before := l.before
+	l.mu.Unlock()
+	if before != nil {
+		before(f.node)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

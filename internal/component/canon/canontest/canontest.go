@@ -26,7 +26,7 @@ func (h *Heap) Realloc(size, align uint32) uint32 {
 func (h *Heap) Place(t testing.TB, lowered *canon.Lowered) (first uint32) {
 	t.Helper()
 	first = math.MaxUint32
-	for size, align, ok := lowered.Next(); ok; size, align, ok = lowered.Next() {
+	for size, align, ok := lowered.Next(0); ok; size, align, ok = lowered.Next(0) {
 		at := h.Realloc(size, align)
 		first = min(first, at)
 		if err := lowered.Write(h.Memory, at); err != nil {
