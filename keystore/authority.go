@@ -239,8 +239,14 @@ func (a Authority) record(tx *store.Tx, action, id string) error {
 
 // recordWith is record with a reason.
 func (a Authority) recordWith(tx *store.Tx, action, id, reason string) error {
-	return audit.Append(tx, audit.Record{
-		RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: action, Target: id,
-		Result: audit.OK, Reason: reason, Address: a.Address,
-	})
+	r := a.Record(action, id)
+	r.Reason = reason
+	return audit.Append(tx, r)
+}
+
+// Record returns the audit record of an action that has succeeded: who has done it, and from which address.
+func (a Authority) Record(action, target string) audit.Record {
+	return audit.Record{
+		RequestID: a.RequestID, Actor: audit.ActorOf(a.Caller), Action: action, Target: target, Result: audit.OK, Address: a.Address,
+	}
 }

@@ -3,7 +3,6 @@ package keystore
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"runner.example/internal/caller"
@@ -131,10 +130,10 @@ func (k *Keystore) Rotate(tx *store.Tx, a Authority, id string, grace time.Durat
 	if status := r.status(now); status == Disabled {
 		return Key{}, fault.New(fault.Conflict, "the key is disabled: enable it, then rotate it")
 	} else if status == Revoked || status == Expired {
-		return Key{}, fault.New(fault.Conflict, "the key is %s and cannot be rotated: create a new one", status)
+		return Key{}, errCannotRotate(status)
 	}
 	token := NewToken(a.Schema.APIKeys.Prefix)
-	kept, err := inGrace(r, now, grace)
+	kept, err := inGrace(r.Tokens, r.Expires, now, grace)
 	if err != nil {
 		return Key{}, err
 	}
@@ -265,19 +264,24 @@ func checkGrace(grace, allowed time.Duration) error {
 	return nil
 }
 
-// inGrace returns the tokens that stay valid besides a new one.
-func inGrace(r *record, now int64, grace time.Duration) ([]tokenRecord, error) {
+// errCannotRotate is the answer to a rotation of a key that has ended.
+func errCannotRotate(status Status) error {
+	return fault.New(fault.Conflict, "the key is %s and cannot be rotated: create a new one", status)
+}
+
+// inGrace returns those of the tokens that stay valid besides a new one, of a key that ends at expires.
+func inGrace(tokens []tokenRecord, expires, now int64, grace time.Duration) ([]tokenRecord, error) {
 	if grace.Milliseconds() == 0 {
 		return nil, nil
 	}
-	kept := slices.Clone(r.live(now))
+	kept := live(tokens, now)
 	if len(kept)+1 > maxLiveTokens {
 		return nil, fault.New(fault.Conflict,
 			"the key has %d live tokens, which is the limit: wait until the grace of one ends, or rotate without a grace period",
 			len(kept))
 	}
 	for i, t := range kept {
-		kept[i].Until = min(orEndless(t.Until), now+grace.Milliseconds(), orEndless(r.Expires))
+		kept[i].Until = min(orEndless(t.Until), now+grace.Milliseconds(), orEndless(expires))
 	}
 	return kept, nil
 }

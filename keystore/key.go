@@ -178,5 +178,5 @@ func graceShown(r *record, now int64) int64 {
 	if r.dead(now) {
 		return 0
 	}
-	return r.graceEnd(now)
+	return graceEnd(r.Tokens[1:], now)
 }

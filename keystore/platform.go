@@ -43,20 +43,24 @@ func (r Role) Allows(needed Role) bool {
 
 // PlatformKey is a key for operating a node over the network. It belongs to the node: it needs no
 // schema, and no route accepts it. In JSON, times are RFC 3339 in UTC with milliseconds, and those
-// that are not set are null; token is left out except in the result of Create.
+// that are not set are null; token is left out except in the results of Create and Rotate.
 type PlatformKey struct {
 	ID   string
 	Name string
 	Role Role
-	// Status is Active, Expired or Revoked.
+	// Status is Active, Rotating, Expired or Revoked.
 	Status Status
-	// Hint is the token's prefix and last four characters.
+	// Hint is the newest token's prefix and last four characters.
 	Hint      string
 	CreatedAt time.Time
 	// ExpiresAt and the times below are zero if not set. A key without ExpiresAt does not
 	// expire.
 	ExpiresAt time.Time
-	RevokedAt time.Time
+	RotatedAt time.Time
+	// PreviousTokenExpiresAt is when the last of the old tokens ends; set only while one
+	// is valid.
+	PreviousTokenExpiresAt time.Time
+	RevokedAt              time.Time
 	// LastUsedAt is exact to about a second. After a kill of the server it may lack the
 	// last minute.
 	LastUsedAt time.Time
@@ -65,24 +69,26 @@ type PlatformKey struct {
 
 // platformJSON is a PlatformKey's JSON form.
 type platformJSON struct {
-	ID         string    `json:"id"`
-	Name       string    `json:"name"`
-	Role       Role      `json:"role"`
-	Status     Status    `json:"status"`
-	Hint       string    `json:"hint"`
-	CreatedAt  jsonTime  `json:"createdAt"`
-	ExpiresAt  *jsonTime `json:"expiresAt"`
-	RevokedAt  *jsonTime `json:"revokedAt"`
-	LastUsedAt *jsonTime `json:"lastUsedAt"`
-	Token      string    `json:"token,omitempty"`
+	ID                     string    `json:"id"`
+	Name                   string    `json:"name"`
+	Role                   Role      `json:"role"`
+	Status                 Status    `json:"status"`
+	Hint                   string    `json:"hint"`
+	CreatedAt              jsonTime  `json:"createdAt"`
+	ExpiresAt              *jsonTime `json:"expiresAt"`
+	RotatedAt              *jsonTime `json:"rotatedAt"`
+	PreviousTokenExpiresAt *jsonTime `json:"previousTokenExpiresAt"`
+	RevokedAt              *jsonTime `json:"revokedAt"`
+	LastUsedAt             *jsonTime `json:"lastUsedAt"`
+	Token                  string    `json:"token,omitempty"`
 }
 
-// MarshalJSON encodes the key and, if it is set, its token: only the operator that created the
-// key may get it.
+// MarshalJSON encodes the key and, if it is set, its token: only the operator that created or
+// rotated the key may get it.
 func (p PlatformKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(platformJSON{
-		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), timeOrNull(p.ExpiresAt), timeOrNull(p.RevokedAt),
-		timeOrNull(p.LastUsedAt), p.Token.Reveal(),
+		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), timeOrNull(p.ExpiresAt), timeOrNull(p.RotatedAt),
+		timeOrNull(p.PreviousTokenExpiresAt), timeOrNull(p.RevokedAt), timeOrNull(p.LastUsedAt), p.Token.Reveal(),
 	})
 }
 
@@ -97,8 +103,9 @@ func (p *PlatformKey) UnmarshalJSON(data []byte) error {
 	}
 	*p = PlatformKey{
 		ID: j.ID, Name: j.Name, Role: j.Role, Status: j.Status, Hint: j.Hint,
-		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RevokedAt: time.Time(orEmpty(j.RevokedAt)),
-		LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
+		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RotatedAt: time.Time(orEmpty(j.RotatedAt)),
+		PreviousTokenExpiresAt: time.Time(orEmpty(j.PreviousTokenExpiresAt)),
+		RevokedAt:              time.Time(orEmpty(j.RevokedAt)), LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
 	}
 	if j.Token != "" {
 		p.Token = secret.NewToken(j.Token)
@@ -127,7 +134,7 @@ type PlatformKeys struct {
 // knownPlatformKey is one platform key in the index.
 type knownPlatformKey struct {
 	version store.Seq
-	mac     [sha256.Size]byte
+	macs    [][sha256.Size]byte
 	entry   *platformEntry // nil if the record cannot be read
 }
 
@@ -158,19 +165,22 @@ func (p *PlatformKeys) Verify(token []byte) (PlatformIdentity, error) {
 		return PlatformIdentity{Refused: Unknown}, ErrInvalidToken
 	}
 	now, latest := p.of.clock.Read()
-	if reason := n.Of.refusedAt(latest); reason != "" {
+	if reason := n.Of.refusedAt(latest, n.Until); reason != "" {
 		return PlatformIdentity{ID: n.Of.identity.ID, Refused: reason}, ErrInvalidToken
 	}
 	p.of.uses.touch(n.Of.use, now)
 	return n.Of.identity, nil
 }
 
-func (e *platformEntry) refusedAt(now int64) Reason {
+// refusedAt says why a token of the key that is valid up to until is refused at now.
+func (e *platformEntry) refusedAt(now, until int64) Reason {
 	switch {
 	case e.revoked != 0:
 		return KeyRevoked
 	case now >= e.expires:
 		return KeyExpired
+	case now >= until:
+		return GraceOver
 	}
 	return ""
 }
@@ -186,16 +196,17 @@ func (p *PlatformKeys) follow(version store.Seq, id string, value []byte) error 
 	}
 	next := &knownPlatformKey{version: version}
 	if err == nil {
-		next.mac = [sha256.Size]byte(r.MAC)
 		next.entry = &platformEntry{
 			identity: PlatformIdentity{ID: r.ID, Role: r.Role},
 			expires:  orEndless(r.Expires), revoked: r.Revoked, use: p.of.useLocked(r.ID),
 		}
-		p.index.Put(next.mac, endless, next.entry)
+		for _, t := range r.tokens() {
+			mac := [sha256.Size]byte(t.MAC)
+			p.index.Put(mac, orEndless(t.Until), next.entry)
+			next.macs = append(next.macs, mac)
+		}
 	}
-	if old != nil && old.entry != nil && old.mac != next.mac {
-		p.index.Remove(old.mac)
-	}
+	p.removeLocked(old, next.macs)
 	p.known[id] = next
 	if err != nil {
 		return fmt.Errorf("read platform key %s: %w", id, err)
@@ -207,11 +218,21 @@ func (p *PlatformKeys) follow(version store.Seq, id string, value []byte) error 
 func (p *PlatformKeys) remove(id string) {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
-	if old := p.known[id]; old != nil && old.entry != nil {
-		p.index.Remove(old.mac)
-	}
+	p.removeLocked(p.known[id], nil)
 	delete(p.known, id)
 	delete(p.of.useOf, id)
+}
+
+// removeLocked removes the tokens of a key, which may be nil, except those that are kept.
+func (p *PlatformKeys) removeLocked(old *knownPlatformKey, kept [][sha256.Size]byte) {
+	if old == nil {
+		return
+	}
+	for _, mac := range old.macs {
+		if !slices.Contains(kept, mac) {
+			p.index.Remove(mac)
+		}
+	}
 }
 
 // sweep deletes the keys that ended before a time, in ms, with an audit record.

@@ -63,14 +63,45 @@ func (p *PlatformKeys) Create(tx *store.Tx, a Authority, req CreatePlatformKey) 
 		return PlatformKey{}, err
 	}
 	token := NewToken(platformPrefix)
-	mac := p.macs.of([]byte(token.Reveal()))
-	r := &platformRecord{
-		ID: newID(platformIDs, now), Name: req.Name, Role: req.Role, Created: now, MAC: mac[:], Hint: token.Hint(),
-	}
+	r := &platformRecord{ID: newID(platformIDs, now), Name: req.Name, Role: req.Role, Created: now}
+	r.setToken(p.macs.record(token))
 	if req.ExpiresIn != nil {
 		r.Expires = now + req.ExpiresIn.Milliseconds()
 	}
 	key, err := p.commit(tx, a, "platformKeys.create", r, now)
+	key.Token = token
+	return key, err
+}
+
+// Rotate gives the key a new token in tx and returns it with the key. With a grace of 0 every older
+// token ends at once. Otherwise each older token ends after the grace, or at its own end or the key's
+// if that is sooner. Faults: Denied (not an operator), NotFound, Conflict (the key is dead, or has too
+// many live tokens), Invalid (the grace), Unavailable (the time is not known).
+func (p *PlatformKeys) Rotate(tx *store.Tx, a Authority, id string, grace time.Duration) (PlatformKey, error) {
+	if !a.isOperator() {
+		return PlatformKey{}, errNotOperator
+	}
+	now, err := p.of.clock.ForNew()
+	if err != nil {
+		return PlatformKey{}, err
+	}
+	r, err := reachPlatform(tx, id)
+	if err != nil {
+		return PlatformKey{}, err
+	}
+	if err := checkGrace(grace, longestGrace); err != nil {
+		return PlatformKey{}, err
+	}
+	if status := r.status(now); status == Revoked || status == Expired {
+		return PlatformKey{}, errCannotRotate(status)
+	}
+	if r.Old, err = inGrace(r.tokens(), r.Expires, now, grace); err != nil {
+		return PlatformKey{}, err
+	}
+	token := NewToken(platformPrefix)
+	r.setToken(p.macs.record(token))
+	r.Rotated = now
+	key, err := p.commit(tx, a, "platformKeys.rotate", r, now)
 	key.Token = token
 	return key, err
 }
@@ -85,16 +116,11 @@ func (p *PlatformKeys) Revoke(tx *store.Tx, a Authority, id string) (PlatformKey
 }
 
 func (p *PlatformKeys) revokeAt(tx *store.Tx, a Authority, id string, now int64) (PlatformKey, error) {
-	if !validID(platformIDs, id) {
-		return PlatformKey{}, errNoPlatformKey
-	}
-	r, err := readPlatform(tx, id)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return PlatformKey{}, errNoPlatformKey
-	case err != nil:
+	r, err := reachPlatform(tx, id)
+	if err != nil {
 		return PlatformKey{}, err
-	case r.Revoked != 0:
+	}
+	if r.Revoked != 0 {
 		return p.keyAt(tx, r, now)
 	}
 	r.Revoked = now
@@ -121,7 +147,7 @@ func (p *PlatformKeys) List(tx *store.Tx, a Authority, all bool) ([]PlatformKey,
 		if err != nil {
 			return nil, err
 		}
-		if all || key.Status == Active {
+		if all || key.Status == Active || key.Status == Rotating {
 			keys = append(keys, key)
 		}
 	}
@@ -151,14 +177,12 @@ func (p *PlatformKeys) keyAt(tx *store.Tx, r *platformRecord, now int64) (Platfo
 		return PlatformKey{}, fmt.Errorf("read last use of %s: %w", r.ID, err)
 	}
 	key := PlatformKey{
-		ID: r.ID, Name: r.Name, Role: r.Role, Status: Active, Hint: r.Hint,
-		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RevokedAt: timeOf(r.Revoked), LastUsedAt: timeOf(used),
+		ID: r.ID, Name: r.Name, Role: r.Role, Status: r.status(now), Hint: r.Hint,
+		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
+		RevokedAt: timeOf(r.Revoked), LastUsedAt: timeOf(used),
 	}
-	switch {
-	case r.Revoked != 0:
-		key.Status = Revoked
-	case now >= orEndless(r.Expires):
-		key.Status = Expired
+	if key.Status == Rotating {
+		key.PreviousTokenExpiresAt = timeOf(graceEnd(r.Old, now))
 	}
 	return key, nil
 }
@@ -170,10 +194,13 @@ type platformRecord struct {
 	Role    Role   `json:"role"`
 	Created int64  `json:"created"`
 	Expires int64  `json:"expires,omitempty"`
+	Rotated int64  `json:"rotated,omitempty"`
 	Revoked int64  `json:"revoked,omitempty"`
-	// MAC is the HMAC of the token under a key derived from the pepper.
+	// MAC is the HMAC of the newest token under a key derived from the pepper.
 	MAC  []byte `json:"mac"`
 	Hint string `json:"hint"`
+	// Old has the older tokens, the newest first. A version that does not know them refuses them.
+	Old []tokenRecord `json:"old,omitempty"`
 }
 
 func decodePlatform(value []byte) (*platformRecord, error) {
@@ -184,10 +211,24 @@ func decodePlatform(value []byte) (*platformRecord, error) {
 	if r.ID == "" || !slices.Contains(Roles(), r.Role) {
 		return nil, errors.New("it has no id or no role")
 	}
-	if len(r.MAC) != sha256.Size {
-		return nil, fmt.Errorf("its HMAC has %d bytes", len(r.MAC))
+	for _, t := range r.tokens() {
+		if len(t.MAC) != sha256.Size {
+			return nil, fmt.Errorf("a token's HMAC has %d bytes", len(t.MAC))
+		}
 	}
 	return r, nil
+}
+
+// reachPlatform returns the key with that id. The fault is NotFound.
+func reachPlatform(tx *store.Tx, id string) (*platformRecord, error) {
+	if !validID(platformIDs, id) {
+		return nil, errNoPlatformKey
+	}
+	r, err := readPlatform(tx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, errNoPlatformKey
+	}
+	return r, err
 }
 
 // readPlatform returns the key with that id; store.ErrNotFound if there is none.
@@ -201,6 +242,26 @@ func readPlatform(tx *store.Tx, id string) (*platformRecord, error) {
 		return nil, fmt.Errorf("read platform key %s: %w", id, err)
 	}
 	return r, nil
+}
+
+// setToken sets the newest token.
+func (r *platformRecord) setToken(t tokenRecord) { r.MAC, r.Hint = t.MAC, t.Hint }
+
+// tokens returns all tokens, the newest first.
+func (r *platformRecord) tokens() []tokenRecord {
+	return append([]tokenRecord{{MAC: r.MAC, Hint: r.Hint}}, r.Old...)
+}
+
+func (r *platformRecord) status(now int64) Status {
+	switch {
+	case r.Revoked != 0:
+		return Revoked
+	case now >= orEndless(r.Expires):
+		return Expired
+	case graceEnd(r.Old, now) != 0:
+		return Rotating
+	}
+	return Active
 }
 
 // end returns the end of the key, in ms.

@@ -32,6 +32,10 @@ func (w *fixture) revokePlatform(a keystore.Authority, id string) (keystore.Plat
 	return w.changePlatform(func(tx *store.Tx) (keystore.PlatformKey, error) { return w.keys.Platform.Revoke(tx, a, id) })
 }
 
+func (w *fixture) rotatePlatform(a keystore.Authority, id string, grace time.Duration) (keystore.PlatformKey, error) {
+	return w.changePlatform(func(tx *store.Tx) (keystore.PlatformKey, error) { return w.keys.Platform.Rotate(tx, a, id, grace) })
+}
+
 func (w *fixture) listPlatform(a keystore.Authority, all bool) (keys []keystore.PlatformKey, err error) {
 	err = w.store.View(w.Context(), func(tx *store.Tx) (err error) {
 		keys, err = w.keys.Platform.List(tx, a, all)
@@ -212,6 +216,91 @@ func TestPlatformKeysAreOnlyForOperators(t *testing.T) {
 		t.Fatal("committed")
 	}
 	w.verifies(lost, keystore.Unknown)
+}
+
+// An old token is valid until its grace ends, and every older one at once without a grace.
+func TestPlatformKeysRotate(t *testing.T) {
+	w := onDisk(t)
+	op := operator(nil)
+	first := w.mustPlatform(w.createPlatform(op, keystore.CreatePlatformKey{Name: "ci", Role: keystore.RoleDeploy, ExpiresIn: lasting(30 * day)}))
+	w.clock.advance(time.Minute)
+	second := w.mustPlatform(w.rotatePlatform(op, first.ID, time.Hour))
+	if second.ID != first.ID || second.Role != first.Role || !second.ExpiresAt.Equal(first.ExpiresAt) || second.Token.Reveal() == first.Token.Reveal() ||
+		second.Hint != second.Token.Hint() || second.Status != keystore.Rotating || !second.RotatedAt.Equal(noon.Add(time.Minute)) ||
+		!second.PreviousTokenExpiresAt.Equal(noon.Add(time.Hour+time.Minute)) {
+		t.Errorf("%+v", second)
+	}
+	w.verifies(first, "")
+	w.verifies(second, "")
+	if keys, err := w.listPlatform(op, false); err != nil || len(keys) != 1 || keys[0].Status != keystore.Rotating || keys[0].Hint != second.Hint {
+		t.Errorf("%+v, %v", keys, err)
+	}
+	w.reopen()
+	w.verifies(first, "")
+	w.clock.advance(time.Hour)
+	w.verifies(first, keystore.GraceOver)
+	w.verifies(second, "")
+	if keys, err := w.listPlatform(op, false); err != nil || len(keys) != 1 || keys[0].Status != keystore.Active || !keys[0].PreviousTokenExpiresAt.IsZero() {
+		t.Errorf("after the grace: %+v, %v", keys, err)
+	}
+
+	// A rotation does not lengthen the grace of a token, or the life of the key.
+	third := w.mustPlatform(w.rotatePlatform(op, first.ID, time.Hour))
+	w.clock.advance(time.Minute)
+	fourth := w.mustPlatform(w.rotatePlatform(op, first.ID, 29*day+23*time.Hour))
+	w.verifies(first, keystore.Unknown)
+	w.clock.advance(time.Hour)
+	w.verifies(second, keystore.GraceOver)
+	w.verifies(third, "")
+	last := w.mustPlatform(w.rotatePlatform(op, first.ID, 0))
+	for _, old := range []keystore.PlatformKey{second, third, fourth} {
+		w.verifies(old, keystore.Unknown)
+	}
+	w.verifies(last, "")
+	w.clock.advance(30 * day)
+	w.verifies(last, keystore.KeyExpired)
+	_, err := w.rotatePlatform(op, first.ID, 0)
+	w.refuses(fault.Conflict, err)
+
+	// The others are not touched, and revoking ends all tokens.
+	other := w.mustPlatform(w.createPlatform(op, keystore.CreatePlatformKey{Name: "other", Role: keystore.RoleAdmin}))
+	tokens := []keystore.PlatformKey{other}
+	for range 4 {
+		tokens = append(tokens, w.mustPlatform(w.rotatePlatform(op, other.ID, day)))
+	}
+	_, err = w.rotatePlatform(op, other.ID, day) // the sixth live token
+	w.refuses(fault.Conflict, err)
+	for _, one := range tokens {
+		w.verifies(one, "")
+	}
+	w.mustPlatform(w.revokePlatform(op, other.ID))
+	for _, one := range tokens {
+		w.verifies(one, keystore.KeyRevoked)
+	}
+	w.reopen()
+	for _, one := range tokens {
+		w.verifies(one, keystore.KeyRevoked)
+	}
+	_, err = w.rotatePlatform(op, other.ID, day)
+	w.refuses(fault.Conflict, err)
+
+	// Refused rotations.
+	live := w.mustPlatform(w.createPlatform(op, keystore.CreatePlatformKey{Name: "live", Role: keystore.RoleRead}))
+	for _, grace := range []time.Duration{-1, 30*day + 1} {
+		_, err = w.rotatePlatform(op, live.ID, grace)
+		w.refuses(fault.Invalid, err)
+	}
+	for _, id := range []string{"", "key_01hzzzzzzzzzzzzzzzzzzzzzzz", "pkey_01hzzzzzzzzzzzzzzzzzzzzzzz"} {
+		_, err = w.rotatePlatform(op, id, 0)
+		w.refuses(fault.NotFound, err)
+	}
+	_, err = w.rotatePlatform(session(compile(t, typed), "acme", "ada", "admin"), live.ID, 0)
+	w.refuses(fault.Denied, err)
+	w.verifies(live, "")
+	entries, err := audit.List(t.Context(), w.store, 2, 1)
+	if err != nil || len(entries) != 1 || entries[0].Action != "platformKeys.rotate" || entries[0].Target != first.ID || entries[0].Actor.ID != "uid:1000" {
+		t.Errorf("%+v, %v", entries, err)
+	}
 }
 
 func TestRolesIncludeTheWeakerOnes(t *testing.T) {

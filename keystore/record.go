@@ -166,9 +166,9 @@ func (r *record) end() int64 {
 func (r *record) dead(now int64) bool { return r.Revoked != 0 || now >= orEndless(r.Expires) }
 
 // live returns the tokens that are valid at now, provided that the key is.
-func (r *record) live(now int64) []tokenRecord {
+func live(tokens []tokenRecord, now int64) []tokenRecord {
 	var out []tokenRecord
-	for _, t := range r.Tokens {
+	for _, t := range tokens {
 		if now < orEndless(t.Until) {
 			out = append(out, t)
 		}
@@ -176,9 +176,9 @@ func (r *record) live(now int64) []tokenRecord {
 	return out
 }
 
-// graceEnd returns the end of the last old token that is in grace at now; 0: none is.
-func (r *record) graceEnd(now int64) (end int64) {
-	for _, t := range r.Tokens[1:] {
+// graceEnd returns the end of the last of the old tokens that is in grace at now; 0: none is.
+func graceEnd(old []tokenRecord, now int64) (end int64) {
+	for _, t := range old {
 		if now < t.Until {
 			end = max(end, t.Until)
 		}
@@ -194,7 +194,7 @@ func (r *record) status(now int64) Status {
 		return Expired
 	case r.Disabled:
 		return Disabled
-	case r.graceEnd(now) != 0:
+	case graceEnd(r.Tokens[1:], now) != 0:
 		return Rotating
 	}
 	return Active

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/node/admin"
 	"runner.example/node/app"
@@ -62,6 +63,7 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
 	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload, n.Local.Active = n.Activate(v), v.Check, v.Reload, v.served
+	n.Local.Settings = func() []settings.Setting { return v.app.Load().Config.InForce() }
 	n.addReleaseGauge(v.served)
 	if n.member == nil {
 		return nil

@@ -32,6 +32,8 @@ type FunctionCall struct {
 	Caller caller.Caller
 	// RequestID is a lower-case ULID.
 	RequestID string
+	// Address is that of an operator on the network, for the audit; empty: on this machine.
+	Address string
 }
 
 // Answer is the answer of a function, or the host's refusal.
@@ -134,6 +136,7 @@ func (r *Runtime) callFunction(ctx context.Context, a *activeBundle, rt *route, 
 		}
 		record := audit.Record{
 			RequestID: c.RequestID, Actor: audit.ActorOf(c.Caller), Action: "functions.call", Target: c.Name, Result: audit.OK,
+			Address: c.Address,
 		}
 		if c.Caller.Tenant != "" {
 			record.Reason = fmt.Sprintf("tenant %q", c.Caller.Tenant)

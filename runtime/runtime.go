@@ -158,6 +158,11 @@ func (r *Runtime) SetNode(index, nodes int) {
 	}
 }
 
+// RouteDefaults returns the limit of a body and the timeout of routes that declare none.
+func (r *Runtime) RouteDefaults() (bodyBytes int64, timeout time.Duration) {
+	return r.opt.BodyBytes, r.opt.Timeout
+}
+
 // Authenticator returns what checks the credentials of requests.
 func (r *Runtime) Authenticator() *auth.Authenticator { return r.auth }
 

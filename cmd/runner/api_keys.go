@@ -9,6 +9,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/keystore"
+	"runner.example/node/admin"
 )
 
 const apiKeysHelp = `Manage the API keys of the app, with or without a running server.
@@ -41,15 +42,16 @@ func exact(t time.Time, none string) string {
 }
 
 // newKey returns the secret of a key that was just created or rotated.
-func (c *program) newKey(key keystore.Key) cli.IssuedSecret {
+func (c *program) newKey(issued admin.Changed[keystore.Key]) cli.IssuedSecret {
+	key := issued.Item
 	return cli.IssuedSecret{
-		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token", Remedy: "runner api-keys rotate " + key.ID,
+		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token", Remedy: "runner api-keys rotate " + key.ID, Nodes: issued.Nodes,
 		Print: func(shown bool) error {
 			if !shown {
-				key.Token = keystore.Key{}.Token
+				issued.Item.Token = keystore.Key{}.Token
 			}
 			if c.JSON {
-				return c.PrintJSON(key)
+				return c.PrintJSON(issued)
 			}
 			text := console.Pairs([][2]string{
 				{"id", key.ID}, {"scope", key.Scope}, {"name", cmp.Or(key.Name, "-")}, {"expiresAt", exact(key.ExpiresAt, "never")},

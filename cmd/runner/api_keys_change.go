@@ -30,12 +30,13 @@ func apiKeysEnableCommand(c *program) *cobra.Command {
 // changeCommand returns a command that changes the state of one key.
 func changeCommand(c *program, verb, short, done string,
 	change func(*admin.Client, context.Context, string) (admin.Changed[keystore.Key], error)) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:   verb + " <id>",
 		Short: short,
 		Args:  cli.ExactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := change(node, ctx, args[0])
 				if err != nil {
 					return err
@@ -44,4 +45,6 @@ func changeCommand(c *program, verb, short, done string,
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }

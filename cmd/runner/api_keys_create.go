@@ -9,6 +9,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/keystore"
 	"runner.example/node"
 	"runner.example/node/admin"
 )
@@ -22,6 +23,7 @@ const createExample = `  runner api-keys create --scope orders_read --name "Acme
 // createFlags are the flags of `runner api-keys create`.
 type createFlags struct {
 	scope, name, expires, tenant, metadata, out string
+	remote                                      cli.Remote
 }
 
 func apiKeysCreateCommand(c *program) *cobra.Command {
@@ -41,6 +43,7 @@ func apiKeysCreateCommand(c *program) *cobra.Command {
 	flags.StringVar(&f.tenant, "tenant", "", "tenant whose rows the key reaches")
 	flags.StringVar(&f.metadata, "metadata", "", "a JSON object kept with the key")
 	flags.StringVar(&f.out, "out", "", "write the token to this new file, mode 0600, and not to stdout")
+	f.remote.AddFlags(cmd)
 	cli.CompleteFlag(cmd, "scope", c.SchemaNames(cli.ScopeNames))
 	return cmd
 }
@@ -50,10 +53,10 @@ func (c *program) createKey(cmd *cobra.Command, f createFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.IssueSecret(cmd, cli.Remote{}, f.out, node.Task{NeedsSchema: true, Check: request.Check},
+	return c.IssueSecret(cmd, f.remote, f.out, node.Task{NeedsSchema: true, Check: request.Check},
 		func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 			key, err := node.CreateKey(ctx, request)
-			return c.newKey(key), err
+			return c.newKey(admin.Changed[keystore.Key]{Item: key}), err
 		})
 }
 

@@ -15,13 +15,14 @@ import (
 )
 
 func apiKeysListCommand(c *program) *cobra.Command {
+	var remote cli.Remote
 	var request admin.ListKeys
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the keys, without their tokens",
 		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				keys, err := allKeys(ctx, node, request)
 				if err != nil {
 					return err
@@ -34,6 +35,7 @@ func apiKeysListCommand(c *program) *cobra.Command {
 	cli.CompleteFlag(cmd, "scope", c.SchemaNames(cli.ScopeNames))
 	cmd.Flags().StringVar(&request.Owner, "owner", "", "only keys that this user or key created, by its id")
 	cmd.Flags().BoolVar(&request.All, "all", false, "include expired and revoked keys")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

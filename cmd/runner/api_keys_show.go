@@ -14,12 +14,13 @@ import (
 )
 
 func apiKeysShowCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:   "show <id>",
 		Short: "show a key without its token",
 		Args:  cli.ExactlyOne("the id of a key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				key, err := node.Key(ctx, args[0])
 				if err != nil {
 					return err
@@ -28,6 +29,8 @@ func apiKeysShowCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }
 
 func printKey(c *console.Console, key keystore.Key) error {

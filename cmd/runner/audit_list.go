@@ -17,13 +17,14 @@ import (
 )
 
 func auditListCommand(c *program) *cobra.Command {
+	var remote cli.Remote
 	var request admin.ListAudit
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the newest records, or those from a number on",
 		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				entries, err := node.ListAudit(ctx, request)
 				if err != nil {
 					return err
@@ -35,6 +36,7 @@ func auditListCommand(c *program) *cobra.Command {
 	cmd.Flags().Uint64Var(&request.From, "from", 0, "sequence number of the first record (default: the newest records)")
 	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords,
 		fmt.Sprintf("how many records, at most %d", admin.MaxRecords))
+	remote.AddFlags(cmd)
 	return cmd
 }
 

@@ -15,6 +15,7 @@ also check that a head written down earlier is on the chain. If counts of refuse
 credentials have expired, use a head from after that.`
 
 func auditVerifyCommand(c *program) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var request admin.VerifyAudit
 	cmd := &cobra.Command{
 		Use:     "verify",
@@ -23,7 +24,7 @@ func auditVerifyCommand(c *program) *cobra.Command {
 		Example: "  runner audit verify --head 12:9f86d081…",
 		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				head, err := node.VerifyAudit(ctx, request)
 				if err != nil {
 					return err
@@ -39,5 +40,6 @@ func auditVerifyCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&request.Head, "head", "", "a head that was kept, as the log shows it: <count>:<hash>")
+	remote.AddFlags(cmd)
 	return cmd
 }

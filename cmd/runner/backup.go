@@ -24,8 +24,9 @@ import (
 )
 
 const backupHelp = `Write a backup of the data to a file: rows, jobs, keys, sessions, releases and the audit, as of
-one commit. A running server writes it and continues to serve; without a server, the
-command opens the store. The command has a low priority (nice 15): on a busy machine the
+one commit. A running server sends it and continues to serve; without a server, the
+command opens the store. With --to, the node on the network sends it, to a key with the role
+admin; the file is written on this machine. The command has a low priority (nice 15): on a busy machine the
 backup takes longer, and requests are served as before. The file appears complete or not at
 all, with mode 0600. "-" writes to stdout.
 
@@ -41,6 +42,7 @@ With --check, read a whole backup instead, and describe it. Exit status 3: the b
 damaged or incomplete. "runner backup verify" also restores it, and checks the result.`
 
 func backupCommand(c *program) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var check, force bool
 	var keep string
 	cmd := &cobra.Command{
@@ -50,6 +52,7 @@ func backupCommand(c *program) *cobra.Command {
 		Example: `  runner backup orders.backup
   runner backup - | ssh vault 'cat > orders.backup'
   runner backup /var/backups/runner --keep 7d,4w
+  runner backup edge-1.backup --to https://edge-1.example.com:9443 --key-file admin.key
   runner backup --check orders.backup`,
 		Args: cli.Exactly(1, "a file, - for stdout, or with --keep a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,14 +64,16 @@ func backupCommand(c *program) *cobra.Command {
 			case cmd.Flags().Changed("keep") && (check || force || args[0] == "-"):
 				return console.Misused("runner backup: --keep writes a new file in a directory: omit --check and --force, and name a directory")
 			case cmd.Flags().Changed("keep"):
-				return c.backupIntoDir(ctx, cmd, args[0], keep)
+				return c.backupIntoDir(ctx, cmd, remote, args[0], keep)
+			case check && remote.Given():
+				return console.Misused("runner backup: --check reads a file of this machine: omit --to")
 			case check:
 				return c.checkBackup(ctx, args[0])
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
 			backup.YieldToOthers()
-			return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, node, args[0], force)
 			}})
 		},
@@ -76,6 +81,7 @@ func backupCommand(c *program) *cobra.Command {
 	cmd.Flags().BoolVar(&check, "check", false, "read the file and report whether it is intact")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	cmd.Flags().StringVar(&keep, "keep", "", "write a new file in a directory, and keep backups by days, weeks and months: 7d,4w,12m")
+	remote.AddFlags(cmd)
 	cmd.AddCommand(backupVerifyCommand(c))
 	return cmd
 }
@@ -114,13 +120,13 @@ func (c *program) writeBackup(ctx context.Context, node *admin.Client, path stri
 }
 
 // backupIntoDir writes a backup to a new file of a directory, and deletes old ones.
-func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, dir, text string) error {
+func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote cli.Remote, dir, text string) error {
 	keep, err := backup.ParseKeep(text)
 	if err != nil {
 		return console.Invalid("--keep: %v", err)
 	}
 	backup.YieldToOthers()
-	return c.OnNode(cmd, node.Task{Do: func(_ context.Context, node *admin.Client) error {
+	return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 		status, err := node.Status(ctx)
 		if err != nil {
 			return err

@@ -35,13 +35,15 @@ with an audit record of the call.
 With --json the output is an object with requestId, status, headers and body.`
 
 func callCommand(c *program) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var tenant string
 	cmd := &cobra.Command{
 		Use:   "call <function> [parameters]",
 		Short: "run a function of the schema",
 		Long:  callHelp,
 		Example: `  runner call closeMonth '{"month": "2026-10"}'
-  runner call closeMonth --tenant acme - <parameters.json`,
+  runner call closeMonth --tenant acme - <parameters.json
+  runner call closeMonth --to https://edge-1.example.com:9443 --key-file admin.key`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.ExactlyOne("the name of a function, and its parameters as a JSON object")(cmd, args)
@@ -63,13 +65,14 @@ func callCommand(c *program) *cobra.Command {
 			if len(request.Params) > maxParams {
 				return console.Invalid("the parameters have more than %d MiB", maxParams>>20)
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: c.functionOptions,
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Runtime: c.functionOptions,
 				Do: func(ctx context.Context, node *admin.Client) error {
 					return c.call(ctx, node, request)
 				}})
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "restrict the function to this tenant (default: all tenants)")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

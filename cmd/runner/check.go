@@ -17,6 +17,7 @@ import (
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/app"
+	"runner.example/node/config"
 	"runner.example/runtime"
 	"runner.example/schema"
 	"runner.example/state/entity/catalog"
@@ -33,7 +34,11 @@ number; also with modules or plan.
 
 With --env, check with the environment of a server: a file of lines NAME=value, where NAME is a
 variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
-the RUNNER_ variables of this process do not count.`
+the RUNNER_ variables of this process do not count.
+
+With --config and without a schema in the app directory, check that file alone, as runner serve would:
+every setting of it and of the environment, the certificates that it names, and whether the memory limits fit
+this machine.`
 
 // checked is what check checks.
 type checked struct {
@@ -47,7 +52,9 @@ func checkCommand(c *program) *cobra.Command {
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
 		Long:  checkHelp,
-		Args:  cli.AtMost(1, "one directory"),
+		Example: "  runner check\n  runner check --modules --against /var/lib/orders/data\n" +
+			"  runner check --config /etc/runner/runner.toml --env /etc/runner/environment",
+		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.AppDir(cmd, args); err != nil {
 				return err
@@ -69,6 +76,9 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 	a, unread, err := c.ReadAppIn(cmd, what.env)
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("config") && !a.HasSchema() && !what.modules && what.against == "" {
+		return c.checkConfig(a, unread, what.strict)
 	}
 	var more extras
 	omitted := 0 // findings that a node has not sent
@@ -116,6 +126,20 @@ type checkedDocument struct {
 	extras
 }
 
+// checkConfig checks a configuration without an app.
+func (c *program) checkConfig(a *app.App, found diag.List, strict bool) error {
+	limit, _ := config.MemoryLimit()
+	a.PrepareServer(c.ConfigFile, "", limit)
+	if err := a.CheckCookies(a.Config.Runtime.Front.Listen); err != nil {
+		place, _ := a.Config.Place("auth", "insecure_cookies")
+		a.Problems.Errorf("", place, "%s: remove it, or listen on 127.0.0.1", err)
+	}
+	if found.Append(a.Problems); strict {
+		found = found.Strict()
+	}
+	return c.findings(nil, nil, found, 0, extras{}, nil)
+}
+
 // extras are what check prints besides findings.
 type extras struct {
 	// Modules is nil without --modules, Plan without --against.
@@ -131,7 +155,7 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string,
 	if err := with.CheckData(); err != nil {
 		return found, err
 	}
-	err = node.Task{Do: func(ctx context.Context, client *admin.Client) (err error) {
+	err = node.Task{AnswerTime: admin.LongAnswerTime, Do: func(ctx context.Context, client *admin.Client) (err error) {
 		found, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
 	}}.Run(ctx, &with)
@@ -194,6 +218,8 @@ func (c *program) findings(s *schema.Schema, sources []diag.Source, found diag.L
 		return also
 	case len(found) > 0:
 		c.Say("", counted+", no error")
+	case s == nil:
+		c.Say("", "configuration is valid")
 	default:
 		c.Say("", fmt.Sprintf("schema is valid (%s, %s, %s)", console.Plural(len(s.Routes), "route"),
 			console.Plural(len(s.APIKeys.Scopes), "scope"), console.Plural(len(s.Entities), "entity")))

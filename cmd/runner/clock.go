@@ -33,14 +33,15 @@ func clockCommand(c *program) *cobra.Command {
 }
 
 func clockShowCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:     "show",
 		Short:   "show the credential time and the machine's clock",
 		Long:    "Show the time that keys and sessions are checked against, the machine's clock, and\nwhy the clock is quarantined if it is.",
 		Example: "  runner clock show",
 		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				now, err := node.Clock(ctx)
 				if err != nil {
 					return err
@@ -54,6 +55,8 @@ func clockShowCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }
 
 const clockAcceptHelp = `Set the time that keys and sessions are checked against to the machine's clock.
@@ -64,14 +67,15 @@ To set the time back, stop the server first. Keys and sessions created after the
 time are revoked, because their lifetimes were counted from a future time.`
 
 func clockAcceptCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:     "accept",
 		Short:   "set the credential time to the machine's clock",
 		Long:    clockAcceptHelp,
 		Example: "  runner clock accept",
 		Args:    cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				change, err := node.AcceptClock(ctx)
 				if err != nil {
 					return err
@@ -86,4 +90,6 @@ func clockAcceptCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }

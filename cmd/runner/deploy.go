@@ -41,7 +41,7 @@ activate it, or it needs another signature. 5: another release was activated mea
 serves another app, or the answer was not yes. 6: the node cannot be reached.`
 
 func deployCommand(c *program) *cobra.Command {
-	remote := cli.Remote{SendsApp: true}
+	remote := cli.Remote{UsesApp: true, Slow: true}
 	var sign string
 	var yes, noBuild bool
 	var d deploy.Deployment
@@ -138,7 +138,7 @@ change, and with two ids what changes from the first to the second. The beginnin
 enough if no other id begins with it.`
 
 func diffCommand(c *program) *cobra.Command {
-	var remote cli.Remote
+	remote := cli.Remote{Slow: true}
 	cmd := &cobra.Command{
 		Use:     "diff [id] [id]",
 		Short:   "show what differs between two releases",

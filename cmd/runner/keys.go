@@ -11,10 +11,10 @@ it. "runner api-keys" manages the keys of the app.`
 func keysCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "create, list and revoke platform keys, which operate the node over the network",
+		Short: "create, list, rotate and revoke platform keys, which operate the node over the network",
 		Long:  keysHelp,
 	}
-	cmd.AddCommand(keysCreateCommand(c), keysListCommand(c), keysRevokeCommand(c))
+	cmd.AddCommand(keysCreateCommand(c), keysListCommand(c), keysRotateCommand(c), keysRevokeCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }

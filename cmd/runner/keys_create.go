@@ -59,7 +59,7 @@ func keysCreateCommand(c *program) *cobra.Command {
 			return c.IssueSecret(cmd, remote, out, task,
 				func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 					key, err := node.CreatePlatformKey(ctx, request)
-					return c.newPlatformKey(key), err
+					return c.newPlatformKey(admin.Changed[keystore.PlatformKey]{Item: key}), err
 				})
 		},
 	}
@@ -78,17 +78,17 @@ func keysCreateCommand(c *program) *cobra.Command {
 	return cmd
 }
 
-// newPlatformKey returns the secret of a platform key that was just created.
-func (c *program) newPlatformKey(key keystore.PlatformKey) cli.IssuedSecret {
+// newPlatformKey returns the secret of a platform key that was just created or rotated.
+func (c *program) newPlatformKey(issued admin.Changed[keystore.PlatformKey]) cli.IssuedSecret {
+	key := issued.Item
 	return cli.IssuedSecret{
-		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token",
-		Remedy: "runner keys revoke " + key.ID + ", and create another key",
+		ID: key.ID, Secret: key.Token.Reveal(), Noun: "token", Remedy: "runner keys rotate " + key.ID, Nodes: issued.Nodes,
 		Print: func(shown bool) error {
 			if !shown {
-				key.Token = keystore.PlatformKey{}.Token
+				issued.Item.Token = keystore.PlatformKey{}.Token
 			}
 			if c.JSON {
-				return c.PrintJSON(key)
+				return c.PrintJSON(issued)
 			}
 			text := console.Pairs([][2]string{
 				{"id", key.ID}, {"name", key.Name}, {"role", string(key.Role)}, {"expiresAt", exact(key.ExpiresAt, "never")},

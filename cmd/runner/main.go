@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -113,7 +114,7 @@ func (c *program) root() *cobra.Command {
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c),
-		generateCommand(c), checkCommand(c), fmtCommand(c), routesCommand(c),
+		generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), routesCommand(c),
 		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
 		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
 		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), levelCommand(c), nodes.Command(c.CLI),
@@ -171,6 +172,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		if cli.IsNodeFlag(missing.GetSpecifiedName()) {
+			f.Err = fmt.Errorf("%s: --%s is for commands that ask a running node: this one works on files of this machine, so run it where they are",
+				cmd.CommandPath(), missing.GetSpecifiedName())
+			return f
+		}
 		if s := diag.Suggest(missing.GetSpecifiedName(), names); s != "" {
 			f.Err = errors.New(f.Err.Error() + ` (did you mean "--` + s + `"?)`)
 		}

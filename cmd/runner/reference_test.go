@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"runner.example/cmd/runner/cli"
 )
@@ -26,7 +27,7 @@ var referencePages = []struct {
 	{"node.md", "Commands that run a node",
 		"These commands start, watch, back up and repair a node. [install.md](../install.md) and " +
 			"[backup.md](../backup.md) describe the tasks, and [cluster.md](cluster.md) has the commands for several nodes.",
-		[]string{"serve", "status", "reload", "backup", "restore", "store", "level"}},
+		[]string{"serve", "status", "reload", "config", "backup", "restore", "store", "level"}},
 	{"releases.md", "Commands for releases",
 		"These commands deploy an app to a node, compare releases and go back to an earlier one. " +
 			"[deploy.md](../deploy.md) describes the tasks, and [develop.md](develop.md) has the commands that build the app.",
@@ -86,13 +87,14 @@ func cliReference(t *testing.T, root *cobra.Command) map[string]string {
 	exits := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(exitHelp), "Exit status:"))
 	index.WriteString("# Commands\n\nEvery command of `runner`, with the page that has its help, its flags and examples. " +
 		generatedFromHelp + "\nEvery command takes these flags:\n\n```\n" + root.PersistentFlags().FlagUsages() +
+		"```\n\n## Commands that ask a node\n\n" + aboutNodeFlags + "\n\n```\n" + flagsOf(nodeCommand(t, root), namesNode) +
 		"```\n\n## Exit statuses\n\n```\n  " + exits + "\n```\n")
 	pages := map[string]string{}
 	var listed []string
 	for _, page := range referencePages {
 		fmt.Fprintf(&index, "\n## %s\n\n| command | |\n|---|---|\n", page.title)
 		var out strings.Builder
-		fmt.Fprintf(&out, "# %s\n\n%s\n\n%sThe flags of all commands and the exit statuses are in the [index](README.md).\n",
+		fmt.Fprintf(&out, "# %s\n\n%s\n\n%sThe flags of all commands, those that name a node, and the exit statuses are in the [index](README.md).\n",
 			page.title, page.about, generatedFromHelp)
 		for _, name := range page.commands {
 			cmd, _, err := root.Find([]string{name})
@@ -121,6 +123,37 @@ func cliReference(t *testing.T, root *cobra.Command) map[string]string {
 	return pages
 }
 
+const aboutNodeFlags = "A command that asks a node asks the server on the app's data directory, over the socket in it. With `--to` it " +
+	"asks a node on the network, at the address of its `[admin] listen`; the role of the key must allow it " +
+	"([access.md](../access.md#operating-a-node-over-the-network)). It ends with the exit status 6 when the node has been silent " +
+	"for `--timeout`, which is longer for operations that may take long. Commands without these flags work on files of " +
+	"this machine."
+
+// nodeCommand is a command with the flags of a node.
+func nodeCommand(t *testing.T, root *cobra.Command) *cobra.Command {
+	cmd, _, err := root.Find([]string{"status"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// namesNode reports whether a flag is one of those that all commands share.
+func namesNode(flag *pflag.Flag) bool {
+	return cli.IsNodeFlag(flag.Name) && (flag.Name != "timeout" || cli.LimitsAnswers(flag))
+}
+
+// flagsOf returns the usage of those flags of a command that are wanted.
+func flagsOf(cmd *cobra.Command, wanted func(*pflag.Flag) bool) string {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		if wanted(flag) {
+			set.AddFlag(flag)
+		}
+	})
+	return set.FlagUsages()
+}
+
 // writeHelp writes the help of a command and of its subcommands.
 func writeHelp(out *strings.Builder, cmd *cobra.Command) {
 	if !cmd.IsAvailableCommand() {
@@ -137,8 +170,15 @@ func writeHelp(out *strings.Builder, cmd *cobra.Command) {
 	if cmd.HasExample() {
 		fmt.Fprintf(out, "\nExamples:\n\n```\n%s\n```\n", strings.TrimRight(cmd.Example, "\n"))
 	}
-	if flags := cmd.LocalNonPersistentFlags().FlagUsages(); flags != "" {
+	if flags := flagsOf(cmd, func(flag *pflag.Flag) bool { return !namesNode(flag) }); flags != "" {
 		fmt.Fprintf(out, "\nFlags:\n\n```\n%s```\n", flags)
+	}
+	if flags := cmd.LocalNonPersistentFlags(); flags.Lookup("to") != nil {
+		fmt.Fprint(out, "\nIt takes the [flags that name a node](README.md#commands-that-ask-a-node)")
+		if wait := flags.Lookup("timeout"); cli.LimitsAnswers(wait) {
+			fmt.Fprintf(out, "; `--timeout` is %s by default", wait.DefValue)
+		}
+		fmt.Fprint(out, ".\n")
 	}
 	for _, sub := range cmd.Commands() {
 		writeHelp(out, sub)

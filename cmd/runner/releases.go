@@ -58,7 +58,7 @@ Exit status 3: the release cannot be activated. 4: there is no such release. 5: 
 activated meanwhile, it is of another app, or the answer was not yes. 6: no server runs on the data directory.`
 
 func rollbackCommand(c *program) *cobra.Command {
-	var remote cli.Remote
+	remote := cli.Remote{Slow: true}
 	var yes, replaceApp bool
 	cmd := &cobra.Command{
 		Use:   "rollback [id]",

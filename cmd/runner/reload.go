@@ -24,14 +24,16 @@ Exit status 3: something is invalid or needs a restart. 6: no server runs on the
 directory.`
 
 func reloadCommand(c *program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "reload",
-		Short:   "make the running server read the app and its settings again",
-		Long:    reloadHelp,
-		Example: "  runner reload\n  runner reload --app /srv/orders --data /var/lib/orders/data",
-		Args:    cli.AtMost(0, "flags alone"),
+	remote := cli.Remote{Slow: true}
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "make the running server read the app and its settings again",
+		Long:  reloadHelp,
+		Example: "  runner reload\n  runner reload --app /srv/orders --data /var/lib/orders/data\n" +
+			"  runner reload --to https://edge-1.example.com:9443 --key-file admin.key",
+		Args: cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, err := c.DialServer(cmd)
+			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
 				return err
 			}
@@ -54,4 +56,6 @@ func reloadCommand(c *program) *cobra.Command {
 			return c.Print(strings.Join(done.Changed, "\n") + "\n")
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }

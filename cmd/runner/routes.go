@@ -2,88 +2,79 @@ package main
 
 import (
 	"cmp"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/internal/console"
 	"runner.example/internal/settings"
-	"runner.example/node/app"
-	"runner.example/schema"
+	"runner.example/node/admin"
 )
 
 const routesHelp = `List the routes of the app, and the functions that have a URL, with their effective settings:
-their own, those of their groups, or those of the configuration.`
-
-// routeRow is one route, or one exposed function, of `runner routes --json`.
-type routeRow struct {
-	Method         string   `json:"method"`
-	Path           string   `json:"path"`
-	Handler        string   `json:"handler"`
-	Auth           string   `json:"auth"`
-	Verify         string   `json:"verify,omitempty"`
-	RateLimit      []string `json:"rateLimit"`
-	BodyBytes      int64    `json:"bodyBytes"`
-	TimeoutSeconds float64  `json:"timeoutSeconds"`
-	// Declared is the place of its declaration: "orders.schema:83:3".
-	Declared string `json:"declared"`
-}
+their own, those of their groups, or those of the configuration. With --to, list those of the release
+that is active on that node.`
 
 func routesCommand(c *program) *cobra.Command {
-	return &cobra.Command{
+	var remote cli.Remote
+	cmd := &cobra.Command{
 		Use:   "routes [dir]",
 		Short: "list the routes with their auth and limits",
 		Long:  routesHelp,
-		Args:  cli.AtMost(1, "one directory"),
+		Example: "  runner routes\n" +
+			"  runner routes --to https://edge-1.example.com:9443 --key-file read.key",
+		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a, s, err := c.AppSchema(cmd, args)
+			if remote.Given() && len(args) > 0 {
+				return console.Misused("runner routes: it lists the routes of a directory or of the node that --to names: omit one of them")
+			}
+			routes, err := c.routes(cmd, args, remote)
 			if err != nil {
 				return err
 			}
-			return c.printRoutes(a, s)
+			return c.printRoutes(routes)
 		},
 	}
+	remote.AddFlags(cmd)
+	return cmd
 }
 
-func (c *program) printRoutes(a *app.App, s *schema.Schema) error {
-	document := []routeRow{}
-	var rows [][]string
-	for _, r := range served(s) {
-		body := cmp.Or(r.BodyBytes, a.Config.Runtime.BodyBytes)
-		timeout := cmp.Or(r.Timeout, a.Config.Runtime.Timeout)
-		limits := []string{}
-		for _, l := range r.Limits {
-			limits = append(limits, l.String())
+// routes returns the routes of a node on the network, or else of an app directory.
+func (c *program) routes(cmd *cobra.Command, args []string, remote cli.Remote) ([]admin.Route, error) {
+	if remote.Given() {
+		node, err := c.DialRemote(cmd, remote)
+		if err != nil {
+			return nil, err
 		}
-		auth, verify := r.Auth.String(), ""
-		if r.Verify != nil { // its auth is none
-			verify = r.Verify.String()
-			auth = "verify: " + verify
-		}
-		document = append(document, routeRow{
-			Method: r.Method, Path: r.Path, Handler: r.Handler, Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
-			BodyBytes: body, TimeoutSeconds: timeout.Seconds(), Declared: r.Span.String(),
-		})
-		rows = append(rows, []string{
-			r.Method, r.Path, r.Handler, auth, cmp.Or(strings.Join(limits, ", "), "none"),
-			settings.FormatSize(body), settings.FormatDuration(timeout),
-		})
+		return node.Routes(cmd.Context())
 	}
+	if err := remote.NeedsTo(cmd); err != nil {
+		return nil, err
+	}
+	a, s, err := c.AppSchema(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	return admin.RoutesOf(s, a.Config.Runtime.BodyBytes, a.Config.Runtime.Timeout), nil
+}
+
+func (c *program) printRoutes(routes []admin.Route) error {
 	if c.JSON {
-		return c.PrintJSON(document)
+		return c.PrintJSON(routes)
+	}
+	var rows [][]string
+	for _, r := range routes {
+		auth := r.Auth
+		if r.Verify != "" {
+			auth = "verify: " + r.Verify
+		}
+		rows = append(rows, []string{
+			r.Method, r.Path, r.Handler, auth, cmp.Or(strings.Join(r.RateLimit, ", "), "none"),
+			settings.FormatSize(r.BodyBytes), settings.FormatDuration(time.Duration(r.TimeoutSeconds * float64(time.Second)).Round(time.Millisecond)),
+		})
 	}
 	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows,
 		"the schema declares no route")
-}
-
-// served returns the routes of a schema, and after them those of its exposed functions.
-func served(s *schema.Schema) []schema.Route {
-	routes := slices.Clone(s.Routes)
-	for i := range s.Functions {
-		if f := &s.Functions[i]; f.Exposed {
-			routes = append(routes, *f.Route())
-		}
-	}
-	return routes
 }

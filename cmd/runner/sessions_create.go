@@ -19,6 +19,7 @@ const createSessionExample = `  runner sessions create --user ada --tenant acme 
   runner sessions create --user ada --ttl 15m --out cookie.txt`
 
 func sessionsCreateCommand(c *program) *cobra.Command {
+	var remote cli.Remote
 	var request admin.CreateSession
 	var ttl, out string
 	cmd := &cobra.Command{
@@ -38,7 +39,7 @@ func sessionsCreateCommand(c *program) *cobra.Command {
 				}
 				request.TTL = new(admin.SecondsOf(d))
 			}
-			return c.IssueSecret(cmd, cli.Remote{}, out, node.Task{NeedsSchema: true, Check: request.Check},
+			return c.IssueSecret(cmd, remote, out, node.Task{NeedsSchema: true, Check: request.Check},
 				func(ctx context.Context, node *admin.Client) (cli.IssuedSecret, error) {
 					s, err := node.CreateSession(ctx, request)
 					return c.newSession(s), err
@@ -52,5 +53,6 @@ func sessionsCreateCommand(c *program) *cobra.Command {
 	flags.StringVar(&ttl, "ttl", "", "lifetime of the session, such as 12h (default: the maximum of the schema)")
 	flags.StringVar(&out, "out", "", "write the cookie to this new file, mode 0600, and not to stdout")
 	cli.CompleteFlag(cmd, "role", c.SchemaNames(cli.RoleNames))
+	remote.AddFlags(cmd)
 	return cmd
 }

@@ -14,13 +14,14 @@ import (
 )
 
 func sessionsListCommand(c *program) *cobra.Command {
+	var remote cli.Remote
 	var request admin.ListSessions
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "list the sessions, without their cookies",
 		Args:  cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				sessions, err := allSessions(ctx, node, request)
 				if err != nil {
 					return err
@@ -32,6 +33,7 @@ func sessionsListCommand(c *program) *cobra.Command {
 	cmd.Flags().StringVar(&request.UserID, "user", "", "only sessions of this user")
 	cmd.Flags().StringVar(&request.Tenant, "tenant", "", "only sessions of users of this tenant")
 	cmd.Flags().BoolVar(&request.All, "all", false, "include sessions that ended in the last day")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

@@ -19,6 +19,7 @@ const revokeSessionsExample = `  runner sessions revoke ses_01m88g1a9ssnwc8bc137
   runner sessions revoke --user ada --tenant acme --except ses_01m88g1a9ssnwc8bc137kh77rf`
 
 func sessionsRevokeCommand(c *program) *cobra.Command {
+	var remote cli.Remote
 	var request admin.RevokeSessions
 	cmd := &cobra.Command{
 		Use:     "revoke <id> | --user <id>",
@@ -33,7 +34,7 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 			if len(args) == 1 && (request.Tenant != "" || request.Except != "") {
 				return console.Misused("runner sessions revoke: --tenant and --except belong to --user")
 			}
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				if len(args) == 1 {
 					return revokeSession(ctx, c, node, args[0])
 				}
@@ -50,6 +51,7 @@ func sessionsRevokeCommand(c *program) *cobra.Command {
 	flags.StringVar(&request.Tenant, "tenant", "",
 		"with --user: only the user's sessions in this tenant (default: in every tenant)")
 	flags.StringVar(&request.Except, "except", "", "with --user: the id of a session that remains")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

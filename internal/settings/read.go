@@ -25,6 +25,9 @@ const (
 	varPrefix   = "RUNNER_VARS_"
 )
 
+// secretPrefix begins the environment variables with secrets: package secret reads them.
+const secretPrefix = "RUNNER_SECRETS_"
+
 // Given is the value of a variable of the schema, as text.
 type Given struct {
 	Text  string
@@ -44,13 +47,19 @@ type Values struct {
 	// error the targets must not be used.
 	Problems diag.List
 
-	places map[string]diag.Span // of the settings that are not defaults, by name
+	origins       map[string]origin // of the settings that are not defaults, by name
+	secretOrigins map[string]origin // of the secrets with a value, by name
+}
+
+// None returns the values of settings that are all defaults.
+func None() *Values {
+	return &Values{origins: map[string]origin{}, secretOrigins: map[string]origin{}}
 }
 
 // Place returns where a setting was set, as in Place("front", "listen"), and whether it was.
 func (v *Values) Place(section, key string) (diag.Span, bool) {
-	place, ok := v.places[(&setting{section: section, key: key}).name()]
-	return place, ok
+	o, ok := v.origins[(&setting{section: section, key: key}).name()]
+	return o.place, ok && o.from != Machine
 }
 
 // Read sets the targets, which are pointers to option structs, to their defaults, then to
@@ -59,7 +68,7 @@ func (v *Values) Place(section, key string) (diag.Span, bool) {
 // cannot be read at all.
 func Read(path string, optional bool, environ []string, targets ...any) (*Values, error) {
 	SetDefaults(targets...)
-	r := &reader{all: find(targets), values: &Values{places: map[string]diag.Span{}}}
+	r := &reader{all: find(targets), values: None()}
 	src, err := readLimited(path)
 	switch {
 	case err == nil:
@@ -103,7 +112,9 @@ func (r *reader) readEnvironment(environ []string) {
 		case isVar:
 			r.give(variable, Given{value, place})
 		case i >= 0:
-			r.note(r.all[i], place, r.all[i].setText(value))
+			r.note(r.all[i], origin{Environment, place}, r.all[i].setText(value))
+		case strings.HasPrefix(name, secretPrefix):
+			r.noteSecret(name)
 		case r.looksMisspelt(name):
 			r.values.Problems.Warnf("", place, "no setting has this variable%s", diag.DidYouMean(name, r.variables()))
 		}
@@ -113,7 +124,7 @@ func (r *reader) readEnvironment(environ []string) {
 // looksMisspelt distinguishes RUNNER_FRONT_LISTN from variables that only have the same
 // prefix, as an orchestrator sets them for a service called "runner".
 func (r *reader) looksMisspelt(name string) bool {
-	if !strings.HasPrefix(name, "RUNNER_") || strings.HasPrefix(name, "RUNNER_SECRETS_") {
+	if !strings.HasPrefix(name, "RUNNER_") || strings.HasPrefix(name, secretPrefix) {
 		return false
 	}
 	return diag.Suggest(name, r.variables()) != ""
@@ -169,12 +180,12 @@ func (r *reader) readKey(file *tomlFile, section, key string, in toml.Primitive)
 			key, section, r.hintFor(section, key))
 		return
 	}
-	r.note(r.all[i], file.valuePlace(in), r.all[i].setTOML(file.value(in)))
+	r.note(r.all[i], origin{File, file.valuePlace(in)}, r.all[i].setTOML(file.value(in)))
 }
 
-// note records the place of a setting, and the errors of its value.
-func (r *reader) note(s *setting, place diag.Span, err error) {
-	r.values.places[s.name()] = place
+// note records where a setting was set, and the errors of its value.
+func (r *reader) note(s *setting, at origin, err error) {
+	r.values.origins[s.name()] = at
 	if err == nil {
 		return
 	}
@@ -183,8 +194,22 @@ func (r *reader) note(s *setting, place diag.Span, err error) {
 		all = joined.Unwrap()
 	}
 	for _, one := range all {
-		r.values.Problems.Errorf("", place, "%s: %v", s.name(), one)
+		r.values.Problems.Errorf("", at.place, "%s: %v", s.name(), one)
 	}
+}
+
+// noteSecret records a variable that has the value of a secret, or the path of a file with it. The value
+// itself comes first, as in secret.Resolve.
+func (r *reader) noteSecret(variable string) {
+	name := strings.TrimPrefix(variable, secretPrefix)
+	base, isFile := strings.CutSuffix(name, "_FILE")
+	if isFile {
+		if o, ok := r.values.secretOrigins[base]; ok && o.place.File == secretPrefix+base {
+			return
+		}
+		name = base
+	}
+	r.values.secretOrigins[name] = origin{Environment, diag.Span{File: variable}}
 }
 
 func (r *reader) readSecrets(file *tomlFile, keys map[string]toml.Primitive) {
@@ -197,6 +222,7 @@ func (r *reader) readSecrets(file *tomlFile, keys map[string]toml.Primitive) {
 			continue
 		}
 		r.values.Secrets[name], r.values.SecretPlaces[name] = s, file.keyPlace(name, in)
+		r.values.secretOrigins[name] = origin{File, file.keyPlace(name, in)}
 	}
 }
 

@@ -46,6 +46,9 @@ type inner struct {
 	Own  int `toml:"inner.own" default:"5"`
 }
 
+// MarshalText is what the test of InForce reads.
+func (u upper) MarshalText() ([]byte, error) { return []byte(u.text), nil }
+
 // upper is a text with a rule of its own.
 type upper struct{ text string }
 
@@ -318,6 +321,47 @@ func TestTheFile(t *testing.T) {
 		if _, err := settings.Read(missing, true, nil, &o); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "more than 1024 KiB") {
 			t.Errorf("a file of %d bytes: %v", size, err)
 		}
+	}
+}
+
+func TestSettingsInForceSayWhereTheyComeFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runner.toml")
+	text := "[front]\ncount = 4\nmode = \"safe\"\n[log]\nenabled = false\norigins = [\"https://ada:geheim@a.example\"]\n" +
+		"[secrets]\nfile = \"geheim\"\nboth = \"geheim\"\n[vars]\nplan = \"a\"\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var o options
+	v, err := settings.Read(path, false, []string{
+		"RUNNER_FRONT_COUNT=5", "RUNNER_SECRETS_both=geheim", "RUNNER_SECRETS_path_FILE=/run/geheim", "RUNNER_SECRETS_path=geheim",
+		"RUNNER_SECRETS_other_FILE=/run/geheim", "RUNNER_SECRETS_both_FILE=/run/geheim", "RUNNER_VARS_more=7",
+	}, &o)
+	if err != nil || len(v.Problems) > 0 {
+		t.Fatal(err, v.Problems)
+	}
+	o.Name, o.Size = "given", 2<<10
+	v.SetBy(settings.Flag, "front", "name", "--name")
+	v.SetBy(settings.Machine, "front", "size", "")
+	if _, set := v.Place("front", "size"); set {
+		t.Error("a limit that was lowered counts as set")
+	}
+	var got []string
+	for _, s := range v.InForce([]string{"log", "front", "inner"}, &o) {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %s", s.Name, s.Value, s.From, strings.TrimPrefix(s.Place, path))))
+	}
+	want := []string{
+		`log.enabled false file :5:11`, `log.origins ["https://ada:xxxxx@a.example"] file :6:11`, `log.nets [] default`, `log.word "ABC" default`,
+		`front.name "given" flag --name`, `front.mode "safe" file :3:8`, `front.count 5 environment RUNNER_FRONT_COUNT`, `front.big 0 default`,
+		`front.size "2kb" machine`, `front.timeout "30s" default`, `front.checks true default`, `inner.deep 6 default`, `inner.own 5 default`,
+		`secrets.both null environment RUNNER_SECRETS_both`, `secrets.file null file :8:1`,
+		`secrets.other null environment RUNNER_SECRETS_other_FILE`, `secrets.path null environment RUNNER_SECRETS_path`,
+		`vars.more "7" environment RUNNER_VARS_more`, `vars.plan "a" file :11:1`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if text := fmt.Sprint(got); strings.Contains(text, "geheim") {
+		t.Error("a secret is shown")
 	}
 }
 

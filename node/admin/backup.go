@@ -23,24 +23,26 @@ func (c *Client) RecordBackup(ctx context.Context, info backup.Info) (backup.Las
 
 // Backup copies the backup that a server sends.
 func (p *peer) Backup(ctx context.Context, w io.Writer) error {
-	answer, err := p.send(ctx, OpBackup.Name, nil)
+	limit := limitSilence(ctx, p.answerTime)
+	defer limit.stop()
+	answer, err := p.send(limit, OpBackup.Name, nil)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(answer.Body, MaxMessage))
+		body, _ := io.ReadAll(io.LimitReader(limit.received(answer.Body), MaxMessage))
 		return refused(answer, body)
 	}
 	out := &errorRecorder{Writer: w}
-	_, err = io.Copy(out, answer.Body)
+	_, err = io.Copy(out, limit.received(answer.Body))
 	switch {
 	case out.err != nil:
 		return out.err
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return fault.Wrap(err, fault.Unavailable, "the server closed the connection during the backup")
+		return limit.explain(fault.Wrap(err, fault.Unavailable, "the server closed the connection during the backup"))
 	}
 	if text := answer.Trailer.Get(BackupError); text != "" {
 		return refused(answer, []byte(text))

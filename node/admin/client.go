@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
@@ -36,6 +37,14 @@ type Transport interface {
 // NewClient returns a client that uses the transport.
 func NewClient(t Transport) *Client { return &Client{t} }
 
+// SetAnswerTime changes how long a server may be silent, which is AnswerTime at first. It is called before
+// the first operation, and has no effect in this process.
+func (c *Client) SetAnswerTime(d time.Duration) {
+	if p, ok := c.transport.(*peer); ok {
+		p.answerTime = d
+	}
+}
+
 // ask runs an operation and decodes its result.
 func ask[A, R any](ctx context.Context, c *Client, op Operation[A, R], args A) (R, error) {
 	var result R
@@ -62,19 +71,23 @@ type peer struct {
 	base string
 	// token is sent with each request; zero: none is.
 	token secret.Token
+	// answerTime is how long the server may be silent: see silence.
+	answerTime time.Duration
 }
 
 // Do sends an operation, and returns the result.
 func (p *peer) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
-	answer, err := p.send(ctx, operation, args)
+	limit := limitSilence(ctx, p.answerTime)
+	defer limit.stop()
+	answer, err := p.send(limit, operation, args)
 	if err != nil {
 		return nil, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxMessage))
+	body, err := io.ReadAll(io.LimitReader(limit.received(answer.Body), MaxMessage))
 	switch {
 	case err != nil:
-		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the connection during its answer")
+		return nil, limit.explain(fault.Wrap(err, fault.Unavailable, "the server closed the connection during its answer"))
 	case answer.StatusCode == http.StatusOK:
 		return body, nil
 	}
@@ -82,8 +95,8 @@ func (p *peer) Do(ctx context.Context, operation string, args []byte) ([]byte, e
 }
 
 // send sends an operation. The caller closes the body of the answer.
-func (p *peer) send(ctx context.Context, operation string, args []byte) (*http.Response, error) {
-	request, err := p.request(ctx, http.MethodPost, operation, bytes.NewReader(args))
+func (p *peer) send(limit *silence, operation string, args []byte) (*http.Response, error) {
+	request, err := p.request(limit, http.MethodPost, operation, bytes.NewReader(args), int64(len(args)))
 	if err != nil {
 		return nil, err
 	}
@@ -95,18 +108,24 @@ func (p *peer) send(ctx context.Context, operation string, args []byte) (*http.R
 		return nil, unreached
 	}
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "the server closed the connection; the operation may or may not have been done")
+		return nil, limit.explain(fault.Wrap(err, fault.Unavailable, "the server closed the connection; the operation may or may not have been done"))
 	}
 	return answer, nil
 }
 
-// request returns a request with the token.
-func (p *peer) request(ctx context.Context, method, name string, body io.Reader) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, p.base+name, body)
-	if err == nil && !p.token.IsZero() {
+// request returns a request with the token and a body of that size.
+func (p *peer) request(limit *silence, method, name string, body io.Reader, size int64) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(limit.ctx, method, p.base+name, limit.sent(body))
+	if err != nil {
+		return nil, err
+	}
+	if r.ContentLength = size; size == 0 {
+		r.Body = http.NoBody // net/http takes 0 for an unknown length
+	}
+	if !p.token.IsZero() {
 		r.Header.Set("Authorization", "Bearer "+p.token.Reveal())
 	}
-	return r, err
+	return r, nil
 }
 
 // refused returns the error that a server has sent. If it names Retry-After, its value follows.

@@ -57,7 +57,7 @@ func DialURL(ctx context.Context, address string, fingerprints []string, token s
 			DisableKeepAlives:     true,
 			ExpectContinueTimeout: continueTime,
 		},
-		base: d.url + RemotePath, token: token,
+		base: d.url + RemotePath, token: token, answerTime: AnswerTime,
 	}), nil
 }
 
@@ -113,6 +113,9 @@ func (d *tlsDialer) explain(err error) error {
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		return fault.Wrap(err, fault.Unavailable, "%s closed the connection: it may have too many from this address", d.url)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fault.Wrap(err, fault.Unavailable, "%s has accepted the connection and has not answered: the node may hang, or the address is not its admin listener", d.url)
 	}
 	return fault.Wrap(err, fault.Unavailable, "begin an encrypted connection to %s", d.url)
 }

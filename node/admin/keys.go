@@ -72,7 +72,7 @@ func (c *Client) CreateKey(ctx context.Context, request CreateKey) (keystore.Key
 }
 
 // RotateKey gives a key a new token; only this answer has it.
-func (c *Client) RotateKey(ctx context.Context, request RotateKey) (keystore.Key, error) {
+func (c *Client) RotateKey(ctx context.Context, request RotateKey) (Changed[keystore.Key], error) {
 	return ask(ctx, c, OpRotateKey, request)
 }
 

@@ -43,13 +43,14 @@ var (
 	OpCreateKey  = commits[CreateKey, keystore.Key]("apiKeys.create", keystore.RoleAdmin)
 	OpGetKey     = plain[KeyID, keystore.Key]("apiKeys.get", keystore.RoleAdmin)
 	OpListKeys   = plain[ListKeys, keystore.Page]("apiKeys.list", keystore.RoleAdmin)
-	OpRotateKey  = commits[RotateKey, keystore.Key]("apiKeys.rotate", keystore.RoleAdmin)
+	OpRotateKey  = commits[RotateKey, Changed[keystore.Key]]("apiKeys.rotate", keystore.RoleAdmin)
 	OpRevokeKey  = commits[KeyID, Changed[keystore.Key]]("apiKeys.revoke", keystore.RoleAdmin)
 	OpDisableKey = commits[KeyID, Changed[keystore.Key]]("apiKeys.disable", keystore.RoleAdmin)
 	OpEnableKey  = commits[KeyID, keystore.Key]("apiKeys.enable", keystore.RoleAdmin)
 
 	OpCreatePlatformKey = commits[CreatePlatformKey, keystore.PlatformKey]("platformKeys.create", keystore.RoleAdmin)
 	OpListPlatformKeys  = plain[ListPlatformKeys, PlatformKeyList]("platformKeys.list", keystore.RoleAdmin)
+	OpRotatePlatformKey = commits[RotateKey, Changed[keystore.PlatformKey]]("platformKeys.rotate", keystore.RoleAdmin)
 	OpRevokePlatformKey = commits[KeyID, Changed[keystore.PlatformKey]]("platformKeys.revoke", keystore.RoleAdmin)
 
 	OpCreateSession  = commits[CreateSession, keystore.Session]("sessions.create", keystore.RoleAdmin)
@@ -78,6 +79,8 @@ var (
 	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
 
 	OpCompareSchema   = plain[CompareSchema, Comparison]("schema.compare", keystore.RoleDeploy)
+	OpShowConfig      = plain[none, ConfigInForce]("config.show", keystore.RoleAdmin)
+	OpListRoutes      = plain[none, RouteList]("routes.list", keystore.RoleRead)
 	OpReload          = plain[none, Reloaded]("reload", keystore.RoleAdmin)
 	OpListReleases    = plain[none, ReleaseList]("releases.list", keystore.RoleRead)
 	OpGetRelease      = plain[ReleaseID, ReleaseSources]("releases.get", keystore.RoleRead)

@@ -58,6 +58,11 @@ func (c *Client) ListPlatformKeys(ctx context.Context, request ListPlatformKeys)
 	return list.Keys, err
 }
 
+// RotatePlatformKey gives a platform key a new token; only this answer has it.
+func (c *Client) RotatePlatformKey(ctx context.Context, request RotateKey) (Changed[keystore.PlatformKey], error) {
+	return ask(ctx, c, OpRotatePlatformKey, request)
+}
+
 // RevokePlatformKey revokes a platform key permanently; revoking a revoked one changes nothing.
 func (c *Client) RevokePlatformKey(ctx context.Context, id string) (Changed[keystore.PlatformKey], error) {
 	return ask(ctx, c, OpRevokePlatformKey, KeyID{ID: id})

@@ -181,12 +181,7 @@ func (c *Client) PutFile(ctx context.Context, f release.File, contents io.Reader
 
 // Put sends an upload.
 func (p *peer) Put(ctx context.Context, f release.File, contents io.Reader) error {
-	request, err := p.request(ctx, http.MethodPut, BlobPath+f.Digest.String(), contents)
-	if err != nil {
-		return err
-	}
-	request.ContentLength = f.Size
-	return p.upload(request, f.Name)
+	return p.upload(ctx, BlobPath+f.Digest.String(), f.Name, contents, f.Size)
 }
 
 // PutBatch sends the blobs of the batch to the node.
@@ -196,26 +191,28 @@ func (c *Client) PutBatch(ctx context.Context, batch Batch) error {
 
 // PutBatch sends an upload of many blobs.
 func (p *peer) PutBatch(ctx context.Context, body []byte) error {
-	request, err := p.request(ctx, http.MethodPut, BatchPath, bytes.NewReader(body))
+	return p.upload(ctx, BatchPath, "files", bytes.NewReader(body), int64(len(body)))
+}
+
+// upload sends contents to a path; what names them. They are sent once the server has asked for them: one that
+// refuses them has answered before.
+func (p *peer) upload(ctx context.Context, path, what string, contents io.Reader, size int64) error {
+	limit := limitSilence(ctx, p.answerTime)
+	defer limit.stop()
+	request, err := p.request(limit, http.MethodPut, path, contents, size)
 	if err != nil {
 		return err
 	}
-	return p.upload(request, "files")
-}
-
-// upload sends a request with contents; what names them. They are sent once the server has asked for them: one that
-// refuses them has answered before.
-func (p *peer) upload(request *http.Request, what string) error {
 	request.Header.Set("Expect", "100-continue")
 	answer, err := p.transport.RoundTrip(request)
 	if err != nil {
-		if ctx := request.Context(); ctx.Err() != nil {
-			return context.Cause(ctx)
+		if limit.ctx.Err() != nil {
+			return context.Cause(limit.ctx)
 		}
 		return fault.Wrap(err, fault.Unavailable, "the connection broke while %s was sent: run the command again, what has arrived is kept", what)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, MaxMessage))
+	body, err := io.ReadAll(io.LimitReader(limit.received(answer.Body), MaxMessage))
 	if err != nil || answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("send %s: %w", what, errors.Join(err, refused(answer, body)))
 	}

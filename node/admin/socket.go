@@ -33,7 +33,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		DisableKeepAlives:     true,
 		ExpectContinueTimeout: continueTime,
 	}
-	return NewClient(&peer{transport: transport, base: "http://runner/"}), nil // the host has no meaning on a Unix socket
+	return NewClient(&peer{transport: transport, base: "http://runner/", answerTime: AnswerTime}), nil // the host has no meaning on a Unix socket
 }
 
 // dial connects to the socket of the data directory dir. The error matches ErrNoServer when

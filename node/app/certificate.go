@@ -9,7 +9,7 @@ import (
 
 // readCertificates reads the certificates that [front] and [admin] name, if they are valid at the time now.
 // Each error is about one of them.
-func (a *App) readCertificates(now time.Time) (errs []error) {
+func (a *App) readCertificates(now time.Time, report func(section string, err error)) {
 	front, admin := &a.Config.Runtime.Front, &a.Config.Admin
 	for _, pair := range []struct {
 		section, cert, key string
@@ -20,10 +20,9 @@ func (a *App) readCertificates(now time.Time) (errs []error) {
 	} {
 		var err error
 		if *pair.into, err = a.certificate(pair.section, pair.cert, pair.key, now); err != nil {
-			errs = append(errs, err)
+			report(pair.section, err)
 		}
 	}
-	return errs
 }
 
 // certificate reads the files of two settings; nil if neither is set.

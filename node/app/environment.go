@@ -83,8 +83,14 @@ func unquote(value string) (text string, closed bool) {
 	return string(inside), end < len(value) && (rest == "" || rest[0] == '#')
 }
 
-// Place gives the variables of the file their places in it. c was loaded with Environ.
-func (e Environment) Place(c *config.Config) {
+// Place gives the variables of the file, and the problems of its settings, their places in it. c was loaded with
+// Environ, and found is what was found then.
+func (e Environment) Place(c *config.Config, found diag.List) {
+	for i := range found {
+		if place, ok := e.places[found[i].Span.File]; ok {
+			found[i].Span = place
+		}
+	}
 	for name, given := range c.Vars {
 		if place, ok := e.places[varPrefix+name]; ok {
 			c.Vars[name] = settings.Given{Text: given.Text, Place: place}

@@ -46,8 +46,8 @@ type Config struct {
 	// Vars are the values of [vars] and RUNNER_VARS_<NAME>, by name.
 	Vars map[string]settings.Given
 
-	// fixed are the memory limits that the operator has set, by section and key.
-	fixed map[string]bool
+	// values knows where each setting comes from.
+	values *settings.Values
 }
 
 // options returns all option structs with settings.
@@ -57,7 +57,7 @@ func (c *Config) options() []any {
 
 // Default returns the configuration without a file and without environment.
 func Default() *Config {
-	c := &Config{}
+	c := &Config{values: settings.None()}
 	settings.SetDefaults(c.options()...)
 	return c
 }
@@ -73,18 +73,22 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 		return nil, nil, err
 	}
 	c.Secrets, c.SecretPlaces, c.Vars = values.Secrets, values.SecretPlaces, values.Vars
+	c.values = values
 	c.check(values)
-	for _, key := range []string{"sandbox.total_memory", "front.body_memory", "front.answer_memory"} {
-		section, name, _ := strings.Cut(key, ".")
-		if _, ok := values.Place(section, name); ok {
-			if c.fixed == nil {
-				c.fixed = map[string]bool{}
-			}
-			c.fixed[key] = true
-		}
-	}
 	return c, values.Problems, nil
 }
+
+// Place returns where a setting was set, as in Place("front", "tls_cert"), and whether it was.
+func (c *Config) Place(section, key string) (diag.Span, bool) { return c.values.Place(section, key) }
+
+// SetByFlag records that a flag of the command line has set a setting.
+func (c *Config) SetByFlag(section, key, flag string) {
+	c.values.SetBy(settings.Flag, section, key, flag)
+}
+
+// InForce returns all settings with their values and where each comes from, the names of the secrets and
+// the variables.
+func (c *Config) InForce() []settings.Setting { return c.values.InForce(sections, c.options()...) }
 
 // Changes returns the names of the settings that differ in the next configuration: those that
 // a reload applies, and those that need a restart.
@@ -97,7 +101,7 @@ func (c *Config) Equal(other *Config) bool {
 	x, y := *c, *other
 	x.SecretPlaces, y.SecretPlaces = nil, nil
 	x.Vars, y.Vars = nil, nil
-	x.fixed, y.fixed = nil, nil
+	x.values, y.values = nil, nil
 	return reflect.DeepEqual(x, y) &&
 		maps.EqualFunc(c.Vars, other.Vars, func(v, w settings.Given) bool { return v.Text == w.Text })
 }

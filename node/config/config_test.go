@@ -142,8 +142,24 @@ func TestTheEnvironmentOverridesTheFile(t *testing.T) {
 		"ON": {Text: "true", Place: toml(62, 7)}, "SIZE": {Text: "20", Place: toml(72, 8)},
 		"URL": {Text: "https://b", Place: diag.Span{File: "RUNNER_VARS_URL"}}, "EMPTY": {Place: diag.Span{File: "RUNNER_VARS_EMPTY"}},
 	}
-	if !reflect.DeepEqual(want, c) {
+	if !want.Equal(c) || !reflect.DeepEqual(want.SecretPlaces, c.SecretPlaces) || !reflect.DeepEqual(want.Vars, c.Vars) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	inForce := map[string]string{}
+	for _, s := range c.InForce() {
+		inForce[s.Name] = fmt.Sprintf("%s %s %s", s.Value, s.From, s.Place)
+	}
+	for name, want := range map[string]string{
+		"front.listen": `"b:2" environment RUNNER_FRONT_LISTEN`, "front.hosts": `["x"] file runner.toml:3:9`,
+		"front.trusted_proxies": `["10.0.0.0/8","192.168.1.1/32"] environment RUNNER_FRONT_TRUSTED_PROXIES`,
+		"front.max_connections": `7 environment RUNNER_FRONT_MAX_CONNECTIONS`, "front.read_timeout": `"10s" default `,
+		"sandbox.memory": `"1mb" environment RUNNER_SANDBOX_MEMORY`, "sandbox.breaker": `true default `,
+		"secrets.A": `null file runner.toml:5:1`, "vars.ON": `"true" file runner.toml:7:1`,
+		"vars.URL": `"https://b" environment RUNNER_VARS_URL`,
+	} {
+		if inForce[name] != want {
+			t.Errorf("%s is %s, want %s", name, inForce[name], want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/settings"
 )
 
 // MemoryLimit returns the memory that this process can have, in bytes: the memory of the
@@ -35,16 +36,17 @@ func (c *Config) FitMemory(limit int64) (heap int64, err error) {
 	front, sandbox := &c.Runtime.Front, &c.Runtime.Sandbox
 	rest := max(limit-serverBytes, 0)
 	handlers := sandbox.TotalMemory()
-	if !c.fixed["sandbox.total_memory"] {
-		handlers = max(min(handlers, rest/2), sandbox.MemoryBytes)
-		sandbox.TotalMemoryBytes = handlers
+	fit := func(section, key string, value *int64, fitting int64) {
+		if _, set := c.values.Place(section, key); !set && *value != fitting {
+			*value = fitting
+			c.values.SetBy(settings.Machine, section, key, "")
+		}
 	}
-	if !c.fixed["front.body_memory"] {
-		front.MaxBodyMemory = max(min(front.MaxBodyMemory, rest/8), c.Runtime.BodyBytes)
-	}
-	if !c.fixed["front.answer_memory"] {
-		front.MaxAnswerMemory = max(min(front.MaxAnswerMemory, rest/8), int64(c.Runtime.Limits.ResponseBytes))
-	}
+	fit("sandbox", "total_memory", &sandbox.TotalMemoryBytes, max(min(handlers, rest/2), sandbox.MemoryBytes))
+	handlers = sandbox.TotalMemory()
+	fit("front", "body_memory", &front.MaxBodyMemory, max(min(front.MaxBodyMemory, rest/8), c.Runtime.BodyBytes))
+	fit("front", "answer_memory", &front.MaxAnswerMemory,
+		max(min(front.MaxAnswerMemory, rest/8), int64(c.Runtime.Limits.ResponseBytes)))
 	sum := handlers + front.MaxBodyMemory + front.MaxAnswerMemory + serverBytes
 	if sum > limit {
 		mb := func(n int64) string { return fmt.Sprintf("%dmb", n>>20) }

@@ -41,7 +41,7 @@ type Record struct {
 	Result string `json:"result"`
 	// Reason says more about the result; may be empty.
 	Reason string `json:"reason"`
-	// Address is the client's; empty for an operator's command.
+	// Address is the client's; empty for an operator's command on the machine itself.
 	Address string `json:"address"`
 	// Node is the name of the node that made the change, in a cluster; Append sets it.
 	Node string `json:"node,omitempty"`

@@ -37,7 +37,8 @@ func (c *CLI) ReadApp(cmd *cobra.Command) (*app.App, error) {
 	a := &app.App{Dir: c.App, Config: conf, Data: conf.DataDir(c.App), Problems: found}
 	a.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, conf) }
 	if cmd.Flags().Changed("data") {
-		a.Data = c.Data
+		a.Data, conf.Store.Dir = c.Data, c.Data
+		conf.SetByFlag("store", "dir", "--data")
 	}
 	return a, nil
 }
@@ -71,7 +72,7 @@ func (c *CLI) ReadAppIn(cmd *cobra.Command, env string) (*app.App, diag.List, er
 	c.Environ = file.Environ
 	a, err := c.ReadApp(cmd)
 	if err == nil {
-		file.Place(a.Config)
+		file.Place(a.Config, a.Problems)
 	}
 	return a, unread, err
 }

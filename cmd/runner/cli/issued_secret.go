@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/secret"
 	"runner.example/node"
 	"runner.example/node/admin"
+	"runner.example/node/cluster"
 )
 
 // IssuedSecret is a secret that was just created, with its key or session. It is shown
@@ -23,6 +24,8 @@ type IssuedSecret struct {
 	Noun string
 	// Remedy is the command to run when the secret is lost.
 	Remedy string
+	// Nodes says where in a cluster it is known; nil: the server is standalone, or was not asked.
+	Nodes *cluster.Replication
 	// Print writes the key or session and, if shown, the secret alone on the last line.
 	Print func(shown bool) error
 }
@@ -82,6 +85,7 @@ func (c *CLI) writeSecret(f IssuedSecret, file *secret.File) error {
 		}
 		c.Say("", fmt.Sprintf("the %s is in %s and is not shown again", f.Noun, file.Path))
 	}
+	c.warnMissing(f.Nodes)
 	if err := f.Print(file == nil); err != nil {
 		return lost(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"runner.example/node/admin"
 )
 
-// OnNode runs the task on the app's node.
-func (c *CLI) OnNode(cmd *cobra.Command, task node.Task) error {
+// onApp runs the task on the app's node.
+func (c *CLI) onApp(cmd *cobra.Command, task node.Task) error {
 	a, err := c.OpenApp(cmd)
 	if err != nil {
 		return err
@@ -51,9 +51,9 @@ func flagged(cmd *cobra.Command, err error) error {
 	return errors.Join(all...)
 }
 
-// DialServer returns a client of the server that runs on the app's data directory. It reports
+// dialServer returns a client of the server that runs on the app's data directory. It reports
 // problems in the configuration only if no server answers: they may be the cause.
-func (c *CLI) DialServer(cmd *cobra.Command) (*admin.Client, error) {
+func (c *CLI) dialServer(cmd *cobra.Command) (*admin.Client, error) {
 	a, err := c.ReadApp(cmd)
 	if err != nil {
 		return nil, err
@@ -67,9 +67,18 @@ func (c *CLI) DialServer(cmd *cobra.Command) (*admin.Client, error) {
 	}
 	if errors.Is(err, admin.ErrNoServer) {
 		return nil, &console.Failure{
-			Status: console.StatusUnreachable, Err: fmt.Errorf("no server is running on data directory %q", a.Data),
+			Status: console.StatusUnreachable, Err: &noServerError{a.Data},
 			Hint: "start it with runner serve, or name its data directory with --data",
 		}
 	}
 	return nil, node.Unreachable(a, err)
 }
+
+// noServerError says on which data directory no server runs. It matches admin.ErrNoServer.
+type noServerError struct{ dir string }
+
+func (e *noServerError) Error() string {
+	return fmt.Sprintf("no server is running on data directory %q", e.dir)
+}
+
+func (e *noServerError) Is(target error) bool { return target == admin.ErrNoServer }

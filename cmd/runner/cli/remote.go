@@ -1,32 +1,61 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/internal/settings"
 	"runner.example/keystore"
 	"runner.example/node"
 	"runner.example/node/admin"
 )
 
-// Remote are the flags of a command that may run on a node on the network.
+// Remote are the flags of every command that works on a node: they say which one, and how long to wait for
+// it. Without --to it is the node of the app, on this machine.
 type Remote struct {
 	url, keyFile string
 	fingerprints []string
-	// SendsApp: the command sends the app directory that --app names to the node.
-	SendsApp bool
+	timeout      string
+	// UsesApp: the command needs the app directory that --app names, too.
+	UsesApp bool
+	// Slow: its operations may take long, by what the node has to do; so it waits longer.
+	Slow bool
 }
+
+// nodeFlags are the names of the flags of Remote.
+var nodeFlags = []string{"to", "fingerprint", "key-file", "timeout"}
+
+// IsNodeFlag reports whether the flag with that name is one of Remote.
+func IsNodeFlag(name string) bool { return slices.Contains(nodeFlags, name) }
+
+// answerTimeUsage is the usage of --timeout.
+const answerTimeUsage = "how long to wait for each answer of the node"
+
+// LimitsAnswers reports whether the flag is the --timeout of Remote, and not one of a command's own.
+func LimitsAnswers(flag *pflag.Flag) bool { return flag != nil && flag.Usage == answerTimeUsage }
 
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	wait := admin.AnswerTime
+	if r.Slow {
+		wait = admin.LongAnswerTime
+	}
+	if r.timeout = settings.FormatDuration(wait); flags.Lookup("timeout") == nil { // cluster wait has its own
+		flags.StringVar(&r.timeout, "timeout", r.timeout, answerTimeUsage)
+		CompleteFlag(cmd, "timeout", cobra.NoFileCompletions)
+	}
 	flags.StringVar(&r.url, "to", "",
 		"URL of the admin listener of a node, such as https://edge-1.example.com:9443 (default: the node of the app)")
 	flags.StringSliceVar(&r.fingerprints, "fingerprint", nil,
@@ -42,7 +71,10 @@ func (c *CLI) OnRemote(cmd *cobra.Command, r Remote, task node.Task) error {
 		return err
 	}
 	if client == nil {
-		return c.OnNode(cmd, task)
+		if task.AnswerTime, err = r.answerTime(); err != nil {
+			return err
+		}
+		return c.onApp(cmd, task)
 	}
 	return flagged(cmd, task.Do(cmd.Context(), client))
 }
@@ -54,17 +86,45 @@ func (c *CLI) DialRemote(cmd *cobra.Command, r Remote) (*admin.Client, error) {
 	if err != nil || client != nil {
 		return client, err
 	}
-	return c.DialServer(cmd)
+	wait, err := r.answerTime()
+	if err != nil {
+		return nil, err
+	}
+	if client, err = c.dialServer(cmd); err == nil {
+		client.SetAnswerTime(wait)
+	}
+	return client, err
+}
+
+// Given reports whether the flags name a node on the network.
+func (r Remote) Given() bool { return r.url != "" }
+
+// NeedsTo returns an error if flags are given that need --to, which is not.
+func (r Remote) NeedsTo(cmd *cobra.Command) error {
+	if len(r.fingerprints) > 0 || r.keyFile != "" {
+		return console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
+	}
+	return nil
+}
+
+// answerTime returns the value of --timeout.
+func (r Remote) answerTime() (time.Duration, error) {
+	d, err := settings.ParseDuration(r.timeout, settings.FlagDurations)
+	if err == nil && d <= 0 {
+		err = errors.New("it must be longer than 0s")
+	}
+	if err != nil {
+		return 0, console.Invalid("--timeout: %v", err)
+	}
+	return d, nil
 }
 
 // dial returns a client of the node that the flags name; nil if they name none.
 func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	switch changed := cmd.Flags().Changed; {
-	case r.url == "" && (len(r.fingerprints) > 0 || r.keyFile != ""):
-		return nil, console.Misused("%s: --fingerprint and --key-file are for the node that --to names", cmd.CommandPath())
 	case r.url == "":
-		return nil, nil
-	case changed("data"), !r.SendsApp && (changed("app") || changed("config")):
+		return nil, r.NeedsTo(cmd)
+	case changed("data"), !r.UsesApp && (changed("app") || changed("config")):
 		return nil, console.Misused("%s: --to names another node than --app, --data and --config: omit these",
 			cmd.CommandPath())
 	case r.keyFile == "":
@@ -76,7 +136,16 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := admin.DialURL(cmd.Context(), r.url, r.fingerprints, token)
+	wait, err := r.answerTime()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+	defer cancel()
+	client, err := admin.DialURL(ctx, r.url, r.fingerprints, token)
+	if err == nil {
+		client.SetAnswerTime(wait)
+	}
 	if fault.CodeOf(err) == fault.Unavailable {
 		return nil, &console.Failure{
 			Status: console.StatusUnreachable, Err: err,

@@ -46,6 +46,7 @@ func (f *changeFlags) request(entity string) (admin.ChangeRows, error) {
 }
 
 func updateCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var flags changeFlags
 	var set []string
 	cmd := &cobra.Command{
@@ -63,11 +64,12 @@ func updateCommand(c *cli.CLI) *cobra.Command {
 			if request.Set, err = parseSet(set); err != nil {
 				return err
 			}
-			return changeRows(c, cmd, request, "updated", (*admin.Client).UpdateRows)
+			return changeRows(c, cmd, remote, request, "updated", (*admin.Client).UpdateRows)
 		},
 	}
 	flags.add(cmd, "change")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "a field and its new value, field=value; may be repeated")
+	remote.AddFlags(cmd)
 	return cmd
 }
 
@@ -89,6 +91,7 @@ func parseSet(list []string) (map[string]string, error) {
 }
 
 func deleteCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:               "delete <entity>",
@@ -102,17 +105,18 @@ func deleteCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return changeRows(c, cmd, request, "deleted", (*admin.Client).DeleteRows)
+			return changeRows(c, cmd, remote, request, "deleted", (*admin.Client).DeleteRows)
 		},
 	}
 	flags.add(cmd, "delete")
+	remote.AddFlags(cmd)
 	return cmd
 }
 
 // changeRows changes rows in batches, until there are no more.
-func changeRows(c *cli.CLI, cmd *cobra.Command, request admin.ChangeRows, done string,
+func changeRows(c *cli.CLI, cmd *cobra.Command, remote cli.Remote, request admin.ChangeRows, done string,
 	do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
-	return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
+	return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
 		total := 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {

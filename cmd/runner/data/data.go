@@ -151,6 +151,7 @@ func eachPage(ctx context.Context, node *admin.Client, request admin.ListRows, e
 }
 
 func listCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var flags rowFlags
 	limit := 100
 	cmd := &cobra.Command{
@@ -167,7 +168,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 			if limit < 1 {
 				return console.Invalid("--limit must be at least 1")
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				rows := []json.RawMessage{}
 				err := eachPage(ctx, node, request, limit, func(page *admin.RowPage) error {
 					rows = append(rows, page.Rows...)
@@ -182,6 +183,7 @@ func listCommand(c *cli.CLI) *cobra.Command {
 	}
 	flags.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", limit, "maximum number of rows")
+	remote.AddFlags(cmd)
 	return cmd
 }
 
@@ -221,6 +223,7 @@ func printRows(c *cli.CLI, entity string, rows []json.RawMessage) error {
 }
 
 func getCommand(c *cli.CLI) *cobra.Command {
+	var remote cli.Remote
 	var tenant string
 	cmd := &cobra.Command{
 		Use:               "get <entity> <id>",
@@ -228,7 +231,7 @@ func getCommand(c *cli.CLI) *cobra.Command {
 		Short:             "show a row with all its fields",
 		Args:              cli.Exactly(2, "the name of an entity and the id of a row"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
 				if err != nil {
 					return err
@@ -249,5 +252,6 @@ func getCommand(c *cli.CLI) *cobra.Command {
 		},
 	}
 	addTenant(cmd, &tenant)
+	remote.AddFlags(cmd)
 	return cmd
 }

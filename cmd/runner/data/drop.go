@@ -22,6 +22,7 @@ The command asks first, unless --yes is given. Each 500 rows are one transaction
 interruption, run it again: it continues with the rows that still have the field.`
 
 func dropCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var yes bool
 	cmd := &cobra.Command{
 		Use:               "drop <entity>[.<field>]",
@@ -32,12 +33,13 @@ func dropCommand(c *cli.CLI) *cobra.Command {
   runner data drop Coupon --yes`,
 		Args: cli.Exactly(1, "the name of an entity, or of one of its fields: Order.note"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnNode(cmd, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				return drop(ctx, c, node, args[0], yes)
 			}})
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

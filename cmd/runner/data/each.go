@@ -33,6 +33,7 @@ may insert rows of the same entity. A row is skipped if an earlier call has dele
 so that it does not match any more.`
 
 func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var flags changeFlags
 	var request admin.CallEach
 	cmd := &cobra.Command{
@@ -52,7 +53,7 @@ func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Co
 				return console.Misused("say which function to call: --call splitName")
 			}
 			request.Entity, request.Where, request.Tenant = rows.Entity, rows.Where, flags.tenant
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Runtime: functions,
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Runtime: functions,
 				Do: func(ctx context.Context, node *admin.Client) error {
 					return callEach(ctx, c, node, request)
 				}})
@@ -62,6 +63,7 @@ func eachCommand(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Co
 	cmd.Flags().StringVar(&request.Function, "call", "", "name of the function")
 	cmd.Flags().StringVar(&flags.tenant, "tenant", "", "restrict the function to this tenant (default: all tenants)")
 	cmd.Flags().BoolVar(&request.Restart, "restart", false, "begin with the first row, also after an interruption")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

@@ -24,6 +24,7 @@ lines lose nothing. In CSV, null and the empty string look alike, and line ends 
 become \n.`
 
 func exportCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var flags rowFlags
 	var format, path string
 	cmd := &cobra.Command{
@@ -43,7 +44,7 @@ func exportCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
 				return exportTo(c, ctx, node, request, path, format)
 			}})
 		},
@@ -51,6 +52,7 @@ func exportCommand(c *cli.CLI) *cobra.Command {
 	flags.add(cmd)
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
 	cmd.Flags().StringVar(&path, "out", "", "new file to write, mode 0600 (default: stdout)")
+	remote.AddFlags(cmd)
 	return cmd
 }
 
@@ -58,9 +60,9 @@ func exportTo(c *cli.CLI, ctx context.Context, node *admin.Client, request admin
 	format string) (err error) {
 	out := c.Stdout
 	if path != "" {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return console.Invalid("--out: %w", err)
+		file, failed := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if failed != nil {
+			return console.Invalid("--out: %w", failed)
 		}
 		defer func() {
 			if closed := file.Close(); err == nil {

@@ -32,6 +32,7 @@ is written, and every error of the batch is reported with its line.`
 const batchBytes = 2 << 20
 
 func importCommand(c *cli.CLI) *cobra.Command {
+	remote := cli.Remote{Slow: true}
 	var format, tenant string
 	var skip bool
 	cmd := &cobra.Command{
@@ -58,7 +59,7 @@ func importCommand(c *cli.CLI) *cobra.Command {
 				}
 				return nil
 			}
-			return c.OnNode(cmd, node.Task{NeedsSchema: true, Check: known,
+			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Check: known,
 				Do: func(ctx context.Context, node *admin.Client) error {
 					return importFile(c, ctx, node, args[1], in, size, format, admin.ImportRows{
 						Entity: args[0], SkipExisting: skip, Tenant: tenant,
@@ -69,6 +70,7 @@ func importCommand(c *cli.CLI) *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: by the file's name)")
 	cmd.Flags().BoolVar(&skip, "skip-existing", false, "ignore rows whose id exists")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "tenant of the rows, in a schema without entities (default: none)")
+	remote.AddFlags(cmd)
 	return cmd
 }
 

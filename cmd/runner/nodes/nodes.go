@@ -331,7 +331,7 @@ one by its name, which may be out of order. A removed node may join again with a
 The last voter cannot leave: stop it and use "runner cluster dissolve".`
 
 func leaveCommand(c *cli.CLI) *cobra.Command {
-	var remote cli.Remote
+	remote := cli.Remote{Slow: true}
 	var yes bool
 	cmd := &cobra.Command{
 		Use:     "leave [node]",

@@ -251,10 +251,9 @@ func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *ad
 			return err
 		}
 		done.NextCursor = found.NextCursor
-		return audit.Append(tx, audit.Record{
-			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: action,
-			Target: args.Entity, Result: audit.OK, Count: done.Count,
-		})
+		record := who.Record(action, args.Entity)
+		record.Count = done.Count
+		return audit.Append(tx, record)
 	})
 	return done, err
 }

@@ -22,10 +22,9 @@ func (l *Local) dropKept(ctx context.Context, who keystore.Authority, args admin
 		return done, fault.New(fault.Invalid, "cursor is not one of this operation")
 	}
 	step, err := catalog.Drop(ctx, l.Store, args.Name, from, func(tx *store.Tx, step catalog.DropStep) error {
-		return audit.Append(tx, audit.Record{
-			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: "data.drop",
-			Target: args.Name, Result: audit.OK, Count: step.Changed,
-		})
+		record := who.Record("data.drop", args.Name)
+		record.Count = step.Changed
+		return audit.Append(tx, record)
 	})
 	if err == nil && step.Next == nil {
 		err = catalog.DeleteDropped(ctx, l.Store)

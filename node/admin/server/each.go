@@ -288,8 +288,7 @@ func (e *eachCall) record(tx *store.Tx, n int) (err error) {
 	if err != nil || n == e.skipped {
 		return err
 	}
-	return audit.Append(tx, audit.Record{
-		RequestID: e.who.RequestID, Actor: audit.ActorOf(e.who.Caller), Action: "data.each",
-		Target: e.args.Entity, Result: audit.OK, Count: n - e.skipped, Reason: "function " + e.args.Function,
-	})
+	record := e.who.Record("data.each", e.args.Entity)
+	record.Count, record.Reason = n-e.skipped, "function "+e.args.Function
+	return audit.Append(tx, record)
 }

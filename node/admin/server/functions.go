@@ -19,7 +19,7 @@ func (l *Local) callFunction(ctx context.Context, who keystore.Authority, args a
 		return called, err
 	}
 	who.Caller.Tenant = args.Tenant
-	answer, err := l.Runtime.Call(ctx, runtime.FunctionCall{Name: args.Name, Params: args.Params, Caller: who.Caller, RequestID: who.RequestID})
+	answer, err := l.Runtime.Call(ctx, runtime.FunctionCall{Name: args.Name, Params: args.Params, Caller: who.Caller, RequestID: who.RequestID, Address: who.Address})
 	if err != nil {
 		return called, err
 	}

@@ -45,10 +45,9 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args adm
 		if done.Inserted == 0 {
 			return nil
 		}
-		return audit.Append(tx, audit.Record{
-			RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: "data.import",
-			Target: args.Entity, Result: audit.OK, Count: done.Inserted,
-		})
+		record := who.Record("data.import", args.Entity)
+		record.Count = done.Inserted
+		return audit.Append(tx, record)
 	})
 	if errors.Is(err, errRefused) {
 		done.Inserted, done.Skipped, err = 0, 0, nil

@@ -79,9 +79,9 @@ func (l *Local) changeJob(ctx context.Context, who keystore.Authority, action, i
 }
 
 func auditJob(tx *store.Tx, who keystore.Authority, action, id, name string) error {
-	return audit.Append(tx, audit.Record{
-		RequestID: who.RequestID, Actor: audit.ActorOf(who.Caller), Action: action, Target: id, Result: audit.OK, Reason: name, Address: who.Address,
-	})
+	record := who.Record(action, id)
+	record.Reason = name
+	return audit.Append(tx, record)
 }
 
 func (l *Local) enqueueJob(ctx context.Context, who keystore.Authority, args admin.EnqueueJob) (enqueued jobs.Enqueued, err error) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -20,16 +21,25 @@ func (l *Local) createKey(ctx context.Context, who keystore.Authority, args admi
 	return key, err
 }
 
-func (l *Local) rotateKey(ctx context.Context, who keystore.Authority, args admin.RotateKey) (key keystore.Key, err error) {
+// rotateKey returns when the connected nodes know the new token and the end of the old ones.
+func (l *Local) rotateKey(ctx context.Context, who keystore.Authority, args admin.RotateKey) (admin.Changed[keystore.Key], error) {
+	return rotate(ctx, l, args, func(tx *store.Tx, grace time.Duration) (keystore.Key, error) {
+		return l.Keys.Rotate(tx, who, args.ID, grace)
+	})
+}
+
+// rotate gives a key of one kind a new token, on all nodes.
+func rotate[K any](ctx context.Context, l *Local, args admin.RotateKey, do func(*store.Tx, time.Duration) (K, error)) (admin.Changed[K], error) {
 	grace, err := admin.DurationOf("gracePeriod", args.GracePeriod)
 	if err != nil {
-		return key, err
+		return admin.Changed[K]{}, err
 	}
-	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
-		key, err = l.Keys.Rotate(tx, who, args.ID, grace)
+	var key K
+	seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {
+		key, err = do(tx, grace)
 		return err
 	})
-	return key, err
+	return everywhere(ctx, l, key, seq, err)
 }
 
 func (l *Local) getKey(ctx context.Context, who keystore.Authority, args admin.KeyID) (key keystore.Key, err error) {

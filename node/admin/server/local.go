@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
+	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -68,6 +69,8 @@ type Running struct {
 	Leave   func()
 	// Activate activates a stored release; nil: the server activates none.
 	Activate func(context.Context, release.Activation) error
+	// Settings returns the settings in force; nil: the server does not know them.
+	Settings func() []settings.Setting
 	// CheckRelease returns the error with which Activate would refuse a release whose modules the node may not have; it
 	// is nil if Activate is. older: the release is older than the active one, so rows keep what it does not declare.
 	CheckRelease func(context.Context, release.Manifest, []diag.Source, release.Activation) (older bool, err error)

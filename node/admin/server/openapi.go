@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"runner.example/internal/settings"
 	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/cluster"
@@ -118,6 +119,7 @@ var described = map[reflect.Type]map[string]any{
 	reflect.TypeFor[jobs.State]():         {"type": "string", "enum": jobs.States},
 	reflect.TypeFor[cluster.Role]():       {"type": "string", "enum": []any{cluster.Voter, cluster.Edge}},
 	reflect.TypeFor[store.Digest]():       {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+	reflect.TypeFor[settings.Source]():    {"type": "string", "enum": []any{settings.Default, settings.File, settings.Environment, settings.Flag, settings.Machine}},
 	reflect.TypeFor[keystore.Role]():      {"type": "string", "enum": keystore.Roles()},
 	reflect.TypeFor[keystore.OwnerKind](): {"type": "string", "enum": []any{keystore.OwnerUser, keystore.OwnerKey}},
 }
@@ -151,6 +153,8 @@ func (d *document) schema(t reflect.Type) map[string]any {
 		return map[string]any{"type": "integer"}
 	case reflect.Uint32, reflect.Uint64:
 		return map[string]any{"type": "integer", "minimum": 0}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
 	case reflect.Array:
 		return map[string]any{"type": "array", "items": d.schema(t.Elem()), "minItems": t.Len(), "maxItems": t.Len()}
 	case reflect.Slice:

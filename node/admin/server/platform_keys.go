@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -28,6 +29,12 @@ func (l *Local) listPlatformKeys(ctx context.Context, who keystore.Authority, ar
 		return err
 	})
 	return list, err
+}
+
+func (l *Local) rotatePlatformKey(ctx context.Context, who keystore.Authority, args admin.RotateKey) (admin.Changed[keystore.PlatformKey], error) {
+	return rotate(ctx, l, args, func(tx *store.Tx, grace time.Duration) (keystore.PlatformKey, error) {
+		return l.Keys.Platform.Rotate(tx, who, args.ID, grace)
+	})
 }
 
 func (l *Local) revokePlatformKey(ctx context.Context, who keystore.Authority, args admin.KeyID) (admin.Changed[keystore.PlatformKey], error) {

@@ -457,6 +457,36 @@ func TestARevokedPlatformKeyRunsNothingOnceTheRevocationHasReturned(t *testing.T
 	}
 }
 
+// A client of a node that does not answer ends, and so does the operation.
+func TestAClientWaitsForALimitedTime(t *testing.T) {
+	n := serveRemote(t, server.RemoteOptions{})
+	serve(t, n.dir, n.local)
+	local, err := admin.Dial(t.Context(), n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, client := range map[string]*admin.Client{"network": n.client(keystore.RoleAdmin), "socket": local} {
+		ended := make(chan struct{}, 2)
+		n.local.Reload = func(ctx context.Context) (*admin.Reloaded, error) {
+			<-ctx.Done()
+			ended <- struct{}{}
+			return nil, ctx.Err()
+		}
+		client.SetAnswerTime(20 * time.Millisecond)
+		_, err := client.Reload(t.Context())
+		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the server has not answered for 20ms") || !strings.Contains(fault.Of(err).Hint, "--timeout") {
+			t.Errorf("%s: %v", name, err)
+		}
+		<-ended
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		client.SetAnswerTime(time.Minute)
+		if _, err := client.Reload(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, interrupted: %v", name, err)
+		}
+	}
+}
+
 func TestRefusedPlatformKeysAreLimitedByAddress(t *testing.T) {
 	n := serveRemote(t, server.RemoteOptions{})
 	web := n.web()
