@@ -15,7 +15,7 @@ import (
 // onFiles are the commands that work on files of this machine: a directory of an app, a data directory that no server
 // uses, or a file.
 var onFiles = []string{
-	"runner new", "runner dev", "runner serve", "runner build", "runner generate types", "runner generate client", "runner generate openapi", "runner check", "runner fmt", "runner bench-handler",
+	"runner new", "runner dev", "runner serve", "runner build", "runner generate types", "runner generate client", "runner generate openapi", "runner check", "runner fmt", "runner bench-handler", "runner backup verify",
 	"runner store salvage", "runner restore", "runner version", "runner cluster init", "runner cluster join", "runner cluster dissolve",
 	"runner completion bash", "runner completion fish", "runner completion powershell", "runner completion zsh", "runner help",
 }
