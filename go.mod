@@ -20,6 +20,8 @@ require (
 	go.uber.org/zap v1.27.1
 )
 
+require github.com/elastic/go-seccomp-bpf v1.6.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

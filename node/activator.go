@@ -78,7 +78,7 @@ type Activator struct {
 func (n *Node) NewActivator(from Sources) *Activator {
 	v := &Activator{
 		runtime: n.Runtime, keys: n.Local.Keys, releases: n.Local.Releases, store: n.Local.Store, logger: n.Logger,
-		remote: n.remote, expiry: n.expiry, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
+		remote: n.remote, expiry: n.Expiry, from: from, swept: make(chan struct{}, 1), prepared: prepared{logger: n.Logger},
 	}
 	if n.member != nil {
 		v.from.PreparePeers, v.from.WithMajority = n.member.PrepareAll, n.member.WithMajority

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"runner.example/internal/caller"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/internal/telemetry"
@@ -105,7 +106,8 @@ func (c *cluster) add() *clusterNode {
 	must(err)
 	closes(n.runtime.Close)
 	n.releases = release.New(n.store, release.Options{Keep: 100})
-	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: server.NewLocal(n.store, n.keys, n.releases, jobs.Keep{})}
+	here := &node.Node{Runtime: n.runtime, Logger: logger, Local: server.NewLocal(n.store, n.keys, n.releases, jobs.Keep{}),
+		Expiry: node.NewExpiry(logger, clock.System, nil)}
 	a := &app.App{Dir: n.dir, Config: config.Default(), Secrets: func(names []string) (secret.Values, error) {
 		if len(names) > 0 && !n.secrets.Load() {
 			return secret.Values{}, fault.New(fault.Invalid, "secret %s has no value", names[0])

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
+	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
 	"runner.example/node/release"
@@ -60,8 +62,9 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // Join lets operators activate releases and reload with v. In a cluster it also begins to answer the other
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
-	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload = n.Activate(v), v.Check, v.Reload
+	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload, n.Local.Active = n.Activate(v), v.Check, v.Reload, v.served
 	n.Local.Settings = func() []settings.Setting { return v.app.Load().Config.InForce() }
+	n.addReleaseGauge(v.served)
 	if n.member == nil {
 		return nil
 	}
@@ -100,6 +103,7 @@ func (n *Node) notReady() string {
 // published is what other nodes may know of what is served.
 type published struct {
 	id      string            // of the release
+	since   time.Time         // when it was activated
 	secrets map[string]string // MACs of the values of the app's secrets
 	vars    map[string]string // and of its variables
 }
@@ -107,7 +111,7 @@ type published struct {
 // publish notes what is served now. The pepper, which all nodes have, is behind the key of the MACs, so
 // they reveal nothing about the values.
 func (v *Activator) publish(now candidate) {
-	p := &published{id: now.id, secrets: map[string]string{}, vars: map[string]string{}}
+	p := &published{id: now.id, since: now.pointer.Time.Time, secrets: map[string]string{}, vars: map[string]string{}}
 	defer v.published.Store(p)
 	if now.bundle == nil {
 		return
@@ -120,6 +124,15 @@ func (v *Activator) publish(now candidate) {
 	for _, variable := range now.bundle.Schema.Vars {
 		p.vars[variable.Name] = macOf(key[:], "var "+variable.Name, string(variable.JSON))
 	}
+}
+
+// served returns the release that is served.
+func (v *Activator) served() admin.ActiveRelease {
+	now := v.published.Load()
+	if now.id == "" {
+		return admin.ActiveRelease{}
+	}
+	return admin.ActiveRelease{ID: now.id, Since: new(now.since.UTC())}
 }
 
 // macOf returns the MAC of a named value.

@@ -9,8 +9,13 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"runner.example/internal/connlimit"
 	"runner.example/internal/telemetry"
+	"runner.example/internal/version"
+	"runner.example/node/admin"
+	"runner.example/node/backup"
 )
 
 // metricsTimeout limits the time of one reading of the metrics.
@@ -42,6 +47,42 @@ func serveMetrics(address string, m *telemetry.Metrics, logger *slog.Logger) (*m
 	go func() { s.ended <- s.http.Serve(connlimit.Listen(ln, maxMetricsConns, "metrics", logger)) }()
 	logger.Info("metrics served", "url", s.url)
 	return s, nil
+}
+
+// addGauges adds the metrics of the node whose values are computed when the metrics are read.
+func (n *Node) addGauges() {
+	m, local := n.Local.Metrics, n.Local
+	v := version.Read()
+	m.Gauges("build_info", "1, with the version of the runner, the commit that it was built from, and the version of Go.",
+		func(set func(float64, ...string)) { set(1, v.Version, v.Commit, v.Go) }, "version", "commit", "goversion")
+	m.Gauge("disk_bytes", "Space of the file system of the data directory: its size, and what is free for the server.", "kind",
+		func(set func(string, float64)) {
+			var disk unix.Statfs_t
+			if unix.Statfs(local.Data, &disk) == nil {
+				set("size", float64(disk.Blocks)*float64(disk.Bsize))
+				set("free", float64(disk.Bavail)*float64(disk.Bsize))
+			}
+		})
+	last := func() backup.Last {
+		if last := local.LastBackup(); last != nil {
+			return *last
+		}
+		return backup.Last{Created: time.Unix(0, 0)}
+	}
+	m.Gauge("backup_last_success_timestamp_seconds", "Time of the last good backup of this node; 0: there was none.", "",
+		func(set func(string, float64)) { set("", float64(last().Created.Unix())) })
+	m.Gauge("backup_last_success_bytes", "Size of the last good backup of this node; 0: there was none.", "",
+		func(set func(string, float64)) { set("", float64(last().Bytes)) })
+}
+
+// addReleaseGauge adds the metric of the release that is served.
+func (n *Node) addReleaseGauge(served func() admin.ActiveRelease) {
+	n.Local.Metrics.Gauge("release_activated_timestamp_seconds", "When the release that is served was activated, by its id.", "release",
+		func(set func(string, float64)) {
+			if now := served(); now.Since != nil {
+				set(now.ID, float64(now.Since.UnixMilli())/1000)
+			}
+		})
 }
 
 // close stops the server after the requests in flight.

@@ -36,8 +36,8 @@ type Node struct {
 	Runtime  *runtime.Runtime
 	Local    *server.Local
 	Logger   *slog.Logger
+	Expiry   *Expiry       // of the certificates
 	remote   *remote       // nil: no admin listener
-	expiry   *Expiry       // of the certificates
 	member   *cluster.Node // nil: the server is standalone
 	ended    chan error    // why the server must end by itself
 	// StopBy is the end of the shutdown, once it has begun; exitNow then ends the process.
@@ -155,18 +155,20 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
 	n.Listener, n.Runtime, n.member, n.ended = ln, rt, member, make(chan error, 1)
-	n.expiry = NewExpiry(logger, clock.System, opt.Metrics)
-	n.expiry.Set(frontListener, opt.Front.Certificate)
+	n.Expiry = NewExpiry(logger, clock.System, opt.Metrics)
+	n.Expiry.Set(frontListener, opt.Front.Certificate)
 	scheme := "http://"
 	if opt.Front.Certificate != nil {
 		scheme = "https://"
 	}
 	n.Local = server.NewLocal(st, keys, releases, a.Config.Runtime.Jobs.Keep)
+	n.Local.Data = a.Data
 	n.Local.Schema, n.Local.Model, n.Local.Runtime = rt.Schema, rt.Entities, rt
 	n.Local.Running = server.Running{
 		URL: scheme + ln.Addr().String(), Started: clock.Mark(), Metrics: opt.Metrics, MetricsURL: metricsURL,
 		Cluster: member, Leave: func() { n.end(nil) },
 	}
+	n.addGauges()
 	if n.remote, err = n.openRemote(a); err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ type Hooks struct {
 
 // Serve serves clients, and operators on the admin socket and the admin listener, until a signal.
 func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
-	socket, err := server.Listen(a.Data)
+	socket, err := server.Listen(a.Data, a.Config.Admin.Socket)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (n *Node) openRemote(a *app.App) (*remote, error) {
 		Options: opt, Auth: n.Runtime.Authenticator(), Logger: n.Logger,
 	})}
 	n.Local.Remote, n.Local.RemoteURL = r.server, "https://"+ln.Addr().String()
-	n.expiry.Set(adminListener, opt.Certificate)
+	n.Expiry.Set(adminListener, opt.Certificate)
 	n.Logger.Info("admin listener opened", "url", n.Local.RemoteURL, "fingerprint", r.server.Fingerprint())
 	return r, nil
 }

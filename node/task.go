@@ -109,6 +109,7 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	local := server.NewLocal(st, keys, release.New(st, a.Config.Release), a.Config.Runtime.Jobs.Keep)
+	local.Data = a.Data
 	local.Schema = func() *schema.Schema { return bundle.Schema }
 	local.Model = sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) })
 	if t.Runtime != nil {

@@ -12,6 +12,7 @@ import (
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
 	"runner.example/runtime/sandbox"
+	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/store"
 	"runner.example/state/webhook"
@@ -194,12 +195,16 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		exporters[bundle.Schema.Jobs[i].Name].SetBackground(bundle.Schema.Jobs[i].Name)
 	}
 	a.router = router.New(templates)
-	verifiers, err := verifiersOf(bundle)
-	if err != nil {
-		return nil, errors.Join(err, a.close(ctx))
+	var unusable []error
+	for i := range a.routes {
+		rt := &a.routes[i]
+		var err error
+		if rt.verify, err = verifierOf(bundle, rt.Route); err != nil {
+			unusable = append(unusable, err)
+		}
 	}
-	for i := range bundle.Schema.Routes {
-		a.routes[i].verify = verifiers[i]
+	if unusable != nil {
+		return nil, errors.Join(append(unusable, a.close(ctx))...)
 	}
 	return a, nil
 }
@@ -209,8 +214,16 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 func CheckSettings(bundle *Bundle) error {
 	_, origins := outbound.ParseOrigins(bundle.Schema.Outbound)
 	_, tokens := auth.NewTokens(bundle.Schema, auth.TokenOptions{})
-	_, verifiers := verifiersOf(bundle)
-	return errors.Join(origins, tokens, verifiers)
+	all := []error{origins, tokens}
+	for i := range bundle.Schema.Routes {
+		_, err := verifierOf(bundle, &bundle.Schema.Routes[i])
+		all = append(all, err)
+	}
+	for i := range bundle.Schema.Functions {
+		_, err := verifierOf(bundle, bundle.Schema.Functions[i].Route())
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 // addFunctions adds the functions that are exposed, or those that are not exposed.
@@ -232,23 +245,18 @@ func (a *activeBundle) addJobs() {
 	}
 }
 
-// verifiersOf returns the webhook verifiers of the schema's routes; nil for a route without one. It reports all secrets
-// that cannot be used at once.
-func verifiersOf(bundle *Bundle) ([]*webhook.Verifier, error) {
-	var all []error
-	verifiers := make([]*webhook.Verifier, len(bundle.Schema.Routes))
-	for i := range bundle.Schema.Routes {
-		declared := &bundle.Schema.Routes[i]
-		if declared.Verify == nil {
-			continue
-		}
-		value, _ := bundle.Secrets.Get(declared.Verify.Secret)
-		var err error
-		if verifiers[i], err = webhook.New(declared.Verify.Scheme, value, declared.Verify.Tolerance); err != nil {
-			all = append(all, fault.New(fault.Invalid, "%s %s: secret %s: %s", declared.Method, declared.Path, declared.Verify.Secret, fault.Of(err).Detail))
-		}
+// verifierOf returns the webhook verifier of a route; nil: it has none. The error says why its secret cannot be used.
+func verifierOf(bundle *Bundle, declared *schema.Route) (*webhook.Verifier, error) {
+	v := declared.Verify
+	if v == nil {
+		return nil, nil
 	}
-	return verifiers, errors.Join(all...)
+	value, _ := bundle.Secrets.Get(v.Secret)
+	verifier, err := webhook.New(v.Scheme, value, v.Tolerance)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s %s: secret %s: %s", declared.Method, declared.Path, v.Secret, fault.Of(err).Detail)
+	}
+	return verifier, nil
 }
 
 // Load makes the bundle available to Call, in a Runtime that serves no requests. It does not

@@ -228,8 +228,8 @@ func (r *Runtime) verifyDelivery(ctx context.Context, a *activeBundle, rt *route
 // noteRepeated counts a delivery that was handled before. Senders repeat deliveries as a matter of course, so
 // the line is for debugging.
 func (r *Runtime) noteRepeated(rt *route, in *input) {
-	r.metrics.repeated.With(rt.id).Inc()
-	r.opt.Logger.Debug("delivery repeated", in.request.LogID(), "route", rt.Path, "address", in.address.String())
+	r.measureRepeated(rt)
+	r.opt.Logger.Debug("webhook delivery ignored: it was handled before", in.request.LogID(), "route", rt.Path, "address", in.address.String())
 }
 
 // storeFault returns the fault that a client sees of an error of the store. Other errors

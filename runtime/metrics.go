@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/telemetry"
@@ -13,8 +15,14 @@ const unmatchedRoute = "unmatched"
 // classes are those of the status codes of answers.
 var classes = [...]string{"2xx", "3xx", "4xx", "5xx"}
 
-// routeMetrics are the metrics of one route, by class.
-type routeMetrics [len(classes)]struct {
+// routeMetrics are the metrics of one route. A class has metrics once it was answered.
+type routeMetrics struct {
+	name    string
+	classes [len(classes)]atomic.Pointer[classMetrics]
+}
+
+// classMetrics are the metrics of a route's answers of one class.
+type classMetrics struct {
 	requests, cpu, fuel telemetry.Counter
 	duration            telemetry.Histogram
 }
@@ -32,14 +40,15 @@ const (
 type metrics struct {
 	requests, cpu, fuel telemetry.Counters // by route and class
 	duration            telemetry.Histograms
-	repeated            telemetry.Counters   // webhook deliveries that were handled before, by route
-	unmatched           *routeMetrics        // of requests without a route
+	repeated            telemetry.Counters // webhook deliveries that were handled before, by route
+	unmatched           routeMetrics       // of requests without a route
+	shown               shownRoutes
 	jobRuns             telemetry.Counters   // by job and outcome
 	jobDuration         telemetry.Histograms // by job
 }
 
-func newMetrics(m *telemetry.Metrics) metrics {
-	all := metrics{
+func newMetrics(m *telemetry.Metrics) *metrics {
+	all := &metrics{
 		requests: m.Counters("requests_total", "Requests by route and class of the status.", "route", "class"),
 		duration: m.Histograms("request_duration_seconds", "Time from the end of a request's head to its answer.",
 			telemetry.Times(), "route", "class"),
@@ -48,37 +57,63 @@ func newMetrics(m *telemetry.Metrics) metrics {
 		repeated: m.Counters("deliveries_repeated_total",
 			"Webhook deliveries that were handled before, and answered without a run.", "route"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
-			"job", "outcome"),
+			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
-			telemetry.Buckets(1e-3, 4, 10), "job"), // to 4 minutes
+			telemetry.Buckets(1e-3, 4, 10), "job_name"), // to 4 minutes
 	}
-	all.unmatched = all.route(unmatchedRoute)
+	all.unmatched.name = unmatchedRoute
+	all.shown.names = map[string]bool{unmatchedRoute: true}
 	return all
 }
 
-// route returns the metrics of the route with that name.
-func (m *metrics) route(name string) *routeMetrics {
-	r := &routeMetrics{}
-	for i, class := range classes {
-		c := &r[i]
-		c.requests, c.duration = m.requests.With(name, class), m.duration.With(name, class)
-		c.cpu, c.fuel = m.cpu.With(name, class), m.fuel.With(name, class)
+// shownRoutes are the names of the routes that may have metrics: those of the active bundle. A request on
+// the one before must not bring a removed route back.
+type shownRoutes struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// class returns the metrics of a class of answers, which are shown from then on. The zero value counts
+// nothing: the route was removed.
+func (m *metrics) class(r *routeMetrics, class int) *classMetrics {
+	if c := r.classes[class].Load(); c != nil {
+		return c
 	}
-	return r
+	m.shown.mu.Lock()
+	defer m.shown.mu.Unlock()
+	if !m.shown.names[r.name] {
+		return &classMetrics{}
+	}
+	name := classes[class]
+	c := &classMetrics{
+		requests: m.requests.With(r.name, name), duration: m.duration.With(r.name, name),
+		cpu: m.cpu.With(r.name, name), fuel: m.fuel.With(r.name, name),
+	}
+	r.classes[class].Store(c)
+	return c
 }
 
 // measure counts an answered request.
 func (r *Runtime) measure(s *requestState, status int, took time.Duration) {
-	m := r.metrics.unmatched
+	m := &r.metrics.unmatched
 	if s.route != nil {
 		m = s.route.metrics
 	}
-	c := &m[min(max(status/100-2, 0), len(classes)-1)]
+	c := r.metrics.class(m, min(max(status/100-2, 0), len(classes)-1))
 	c.requests.Inc()
 	c.duration.Observe(took.Seconds())
 	if spent := s.call.Spent; spent.Time > 0 {
 		c.cpu.Add(spent.Time.Seconds())
 		c.fuel.Add(float64(spent.Fuel))
+	}
+}
+
+// measureRepeated counts a delivery of a webhook that was handled before.
+func (r *Runtime) measureRepeated(rt *route) {
+	r.metrics.shown.mu.Lock()
+	defer r.metrics.shown.mu.Unlock()
+	if r.metrics.shown.names[rt.id] {
+		r.metrics.repeated.With(rt.id).Inc()
 	}
 }
 
@@ -88,20 +123,23 @@ func (r *Runtime) measureJob(job, outcome string, took time.Duration) {
 	r.metrics.jobDuration.With(job).Observe(took.Seconds())
 }
 
-// attachMetrics gives each route of the next active bundle its metrics, and removes those of routes
+// attachMetrics prepares the metrics of each route of the next active bundle, and removes those of routes
 // that it does not have.
 func (r *Runtime) attachMetrics(a *activeBundle) {
 	names := map[string]bool{unmatchedRoute: true}
 	for i := range a.routes[:len(a.routes)-len(a.jobs)] { // jobs are the last
 		rt := &a.routes[i]
 		names[rt.id] = true
-		rt.metrics = r.metrics.route(rt.id)
+		rt.metrics = &routeMetrics{name: rt.id}
 	}
 	jobNames := map[string]bool{}
 	for name := range a.jobs {
 		jobNames[name] = true
 	}
-	r.opt.Metrics.Retain(map[string]map[string]bool{"route": names, "job": jobNames})
+	r.metrics.shown.mu.Lock()
+	defer r.metrics.shown.mu.Unlock()
+	r.metrics.shown.names = names
+	r.opt.Metrics.Retain(map[string]map[string]bool{"route": names, "job_name": jobNames})
 }
 
 // addGauges adds the metrics whose values are computed when the metrics are read.

@@ -96,7 +96,7 @@ type Runtime struct {
 	notReady   [reasons]atomic.Pointer[fault.Fault]
 	draining   atomic.Bool
 	accessLog  atomic.Bool
-	metrics    metrics
+	metrics    *metrics
 	activating sync.Mutex
 	retired    sync.WaitGroup // those replaced that still serve requests, or whose memory is not returned yet
 	returning  atomic.Bool    // returnMemory waits

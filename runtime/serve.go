@@ -80,9 +80,9 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		request: &x.Request, body: s.body, caller: &s.caller, address: x.Address(), answerMemory: x,
 		opensSessions: rt.CreatesSession, session: s.session,
 		hostCORS: rt.CORS != nil || rt.Auth.Session && a.cookie != "",
-		open:     rt.Auth.None && rt.verify == nil,
+		open:     rt.Auth.None && rt.Verify == nil,
 	}
-	if rt.verify != nil {
+	if rt.Verify != nil {
 		if err := r.verifyDelivery(r.serving, a, rt, &s.invocation); err != nil {
 			return err
 		}

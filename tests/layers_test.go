@@ -36,9 +36,9 @@ var subjects = []subject{
 	}},
 	{"internal", []string{ // what several subjects use
 		"netaddr",
-		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree version wait wasm/opcode wazerofix",
-		"connlimit console filelock idn settings timezone wasm",
-		"component schedule symbols",
+		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
+		"connlimit console filelock idn level settings timezone wasm",
+		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",
 	}},

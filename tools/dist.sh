@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a tarball for each platform, and SHA256SUMS, in bin/dist: the static binary, the
-# licences, the man pages, the completions and a unit for systemd. The same commit, Go version
-# and engine give the same bytes.
+# licences, the man pages, the completions, units for systemd, and what Prometheus and Grafana load. The
+# same commit, Go version and engine give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh
@@ -22,7 +22,8 @@ mkdir -p "$common/files/completions" "$common/files/man"
 for shell in bash fish zsh; do "$common/runner" completion "$shell" > "$common/files/completions/runner.$shell"; done
 tools/go.sh test ./cmd/runner -run '^TestManPages$' -count=1 -man "$common/files/man" -date "$time" > /dev/null
 "$common/runner" version --notices > "$common/files/NOTICES"
-cp LICENSE README.md runner.toml tools/dist/runner.service "$common/files/"
+cp LICENSE README.md runner.toml tools/dist/runner*.service tools/dist/runner-backup.timer "$common/files/"
+cp docs/prometheus-rules.yml docs/grafana.json "$common/files/"
 
 for arch in amd64 arm64; do
   name=runner-$version-linux-$arch

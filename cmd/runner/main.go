@@ -117,7 +117,7 @@ func (c *program) root() *cobra.Command {
 		generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), routesCommand(c),
 		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
 		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
-		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), nodes.Command(c.CLI),
+		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), levelCommand(c), nodes.Command(c.CLI),
 		jobs.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
 	)
 	root.SetHelpCommand(helpCommand(root))

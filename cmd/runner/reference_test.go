@@ -27,7 +27,7 @@ var referencePages = []struct {
 	{"node.md", "Commands that run a node",
 		"These commands start, watch, back up and repair a node. [install.md](../install.md) and " +
 			"[backup.md](../backup.md) describe the tasks, and [cluster.md](cluster.md) has the commands for several nodes.",
-		[]string{"serve", "status", "reload", "config", "backup", "restore", "store"}},
+		[]string{"serve", "status", "reload", "config", "backup", "restore", "store", "level"}},
 	{"releases.md", "Commands for releases",
 		"These commands deploy an app to a node, compare releases and go back to an earlier one. " +
 			"[deploy.md](../deploy.md) describes the tasks, and [develop.md](develop.md) has the commands that build the app.",

@@ -10,12 +10,13 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/settings"
+	"runner.example/node/admin"
 )
 
-const statusHelp = `Show the state of the running server of the app: process, address, uptime, the newest
-commit, whether it accepts writes, its memory limits, open files, and where it has the values of the
-app's variables from. admin is the address for
---to, and fingerprint that of its certificate.
+const statusHelp = `Show the state of the running server of the app: version, active release, process, address, uptime, the
+newest commit, whether it accepts writes, its memory limits, open files, the last good backup, and
+where it has the values of the app's variables from. In a cluster also the version and the release of
+each node. admin is the address for --to, and fingerprint that of its certificate.
 
 Exit status 6: no server runs on the data directory.`
 
@@ -44,6 +45,8 @@ func statusCommand(c *program) *cobra.Command {
 				writable = "no: " + s.NotWritable
 			}
 			rows := [][2]string{
+				{"version", s.Version + " (commit " + s.Commit + ")"},
+				{"release", releaseText(s.Release)},
 				{"pid", fmt.Sprint(s.PID)},
 				{"app", cmp.Or(s.App, "-")},
 				{"url", s.URL},
@@ -52,6 +55,7 @@ func statusCommand(c *program) *cobra.Command {
 				{"fingerprint", cmp.Or(s.AdminFingerprint, "-")},
 				{"uptime", (time.Duration(s.Uptime) * time.Second).String()},
 				{"sequence", fmt.Sprint(s.Sequence)},
+				{"level", fmt.Sprint(s.Level)},
 				{"writable", writable},
 				{"not ready", cmp.Or(s.NotReady, "-")},
 				{
@@ -62,6 +66,14 @@ func statusCommand(c *program) *cobra.Command {
 				{"answers' memory", "at most " + settings.FormatSize(s.Memory.Answers)},
 				{"open files", fmt.Sprintf("%d of %d", s.Descriptors.Open, s.Descriptors.Limit)},
 			}
+			last := "none"
+			if s.Backup != nil {
+				last = fmt.Sprintf("%s, %d bytes, sequence %d", s.Backup.Created.Format(time.RFC3339), s.Backup.Bytes, s.Backup.Sequence)
+			}
+			rows = append(rows, [2]string{"last backup", last})
+			for _, n := range s.Nodes {
+				rows = append(rows, [2]string{"node " + n.Name, "version " + cmp.Or(n.Version, "unknown") + ", release " + cmp.Or(n.Release, "unknown")})
+			}
 			for _, v := range s.Vars {
 				rows = append(rows, [2]string{"var " + v.Name, v.From})
 			}
@@ -70,4 +82,12 @@ func statusCommand(c *program) *cobra.Command {
 	}
 	remote.AddFlags(cmd)
 	return cmd
+}
+
+// releaseText describes the release that a node serves.
+func releaseText(r admin.ActiveRelease) string {
+	if r.Since == nil {
+		return "-"
+	}
+	return r.ID + ", active since " + r.Since.Format(time.RFC3339)
 }

@@ -52,5 +52,5 @@ func (c *program) printVersion() error {
 	if c.JSON {
 		return c.PrintJSON(v)
 	}
-	return c.Print(fmt.Sprintf("runner %s (commit %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform))
+	return c.Print(fmt.Sprintf("runner %s (commit %s, %s, %s, %s)\n", v.Version, v.Commit, v.Go, v.Platform, v.Levels))
 }

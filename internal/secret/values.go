@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,14 @@ import (
 
 // maxBytes is the largest size of a secret's file.
 const maxBytes = 64 << 10
+
+// credentials is the variable in which systemd names the directory with the credentials of a service, see
+// LoadCredential in systemd.exec(5). LoadCredential=secrets:<directory> loads each of its files under its name with
+// this prefix.
+const (
+	credentials      = "CREDENTIALS_DIRECTORY"
+	credentialPrefix = "secrets_"
+)
 
 // Values are the secrets that a schema declares, by name. The zero value has
 // none. Values are immutable and safe for concurrent use.
@@ -30,6 +39,7 @@ func (v Values) Get(name string) (Text, bool) {
 //
 //	the variable RUNNER_SECRETS_<NAME>
 //	the file that RUNNER_SECRETS_<NAME>_FILE names, less one newline at its end
+//	the file secrets_<NAME> in the directory that CREDENTIALS_DIRECTORY names, likewise
 //	the entry <NAME> of file, the [secrets] section of runner.toml
 //
 // A value is text in UTF-8, of more than blanks; a file is at most 64 KiB, and no pipe
@@ -71,6 +81,12 @@ func resolve(name string, names []string, lookupEnv func(string) (string, bool),
 	if !slices.Contains(names, name+"_FILE") {
 		if path, found := lookupEnv(variable + "_FILE"); found {
 			return readFile(name, variable+"_FILE", path)
+		}
+	}
+	if dir, found := lookupEnv(credentials); found {
+		path := filepath.Join(dir, credentialPrefix+name)
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return readFile(name, credentials, path)
 		}
 	}
 	if value, found := file[name]; found {

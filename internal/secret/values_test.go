@@ -29,7 +29,11 @@ func writeFile(t *testing.T, content string) string {
 
 func TestASecretComesFromTheFirstSourceThatHasIt(t *testing.T) {
 	path := writeFile(t, "from a file\n")
-	all := map[string]string{"RUNNER_SECRETS_A": "from the environment", "RUNNER_SECRETS_A_FILE": path}
+	credentials := t.TempDir()
+	if err := os.WriteFile(filepath.Join(credentials, "secrets_A"), []byte("a credential\n"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{"RUNNER_SECRETS_A": "from the environment", "RUNNER_SECRETS_A_FILE": path, "CREDENTIALS_DIRECTORY": credentials}
 	section := map[string]string{"A": "from runner.toml", "OTHER": ""}
 
 	for _, c := range []struct {
@@ -38,7 +42,8 @@ func TestASecretComesFromTheFirstSourceThatHasIt(t *testing.T) {
 	}{
 		{nil, "from the environment"},
 		{[]string{"RUNNER_SECRETS_A"}, "from a file"},
-		{[]string{"RUNNER_SECRETS_A", "RUNNER_SECRETS_A_FILE"}, "from runner.toml"},
+		{[]string{"RUNNER_SECRETS_A", "RUNNER_SECRETS_A_FILE"}, "a credential"},
+		{[]string{"RUNNER_SECRETS_A", "RUNNER_SECRETS_A_FILE", "CREDENTIALS_DIRECTORY"}, "from runner.toml"},
 	} {
 		left := map[string]string{}
 		for k, v := range all {
@@ -55,6 +60,14 @@ func TestASecretComesFromTheFirstSourceThatHasIt(t *testing.T) {
 		if !ok || got.Reveal() != c.want {
 			t.Errorf("without %v: %q, %v; want %q", c.without, got.Reveal(), ok, c.want)
 		}
+	}
+}
+
+// A service may have credentials for something else.
+func TestASecretWithoutACredentialComesFromTheFile(t *testing.T) {
+	values, err := secret.Resolve([]string{"A"}, env(map[string]string{"CREDENTIALS_DIRECTORY": t.TempDir()}), map[string]string{"A": "from runner.toml"})
+	if got, _ := values.Get("A"); err != nil || got.Reveal() != "from runner.toml" {
+		t.Errorf("%q, %v", got.Reveal(), err)
 	}
 }
 

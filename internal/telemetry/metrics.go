@@ -29,6 +29,7 @@ type vector interface {
 func NewMetrics() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.backups()
 	return m
 }
 
@@ -172,26 +173,43 @@ func (m *Metrics) Backup(err error) {
 	if err != nil {
 		outcome = "failed"
 	}
-	m.Counters("backups_total", "Backups, by outcome.", "outcome").With(outcome).Inc()
+	m.backups().With(outcome).Inc()
+}
+
+// backups registers the counters of backups, both from the start: a rate begins at 0.
+func (m *Metrics) backups() Counters {
+	counters := m.Counters("backups_total", "Backups that this process has sent, by outcome.", "outcome")
+	counters.With("written")
+	counters.With("failed")
+	return counters
 }
 
 // Gauge adds a metric. read is called each time that the metrics are read. The values have
 // one label, or none if label is empty.
 func (m *Metrics) Gauge(name, help, label string, read func(set func(labelValue string, value float64))) {
+	if label == "" {
+		m.Gauges(name, help, func(set func(float64, ...string)) {
+			read(func(_ string, value float64) { set(value) })
+		})
+		return
+	}
+	m.Gauges(name, help, func(set func(float64, ...string)) {
+		read(func(labelValue string, value float64) { set(value, labelValue) })
+	}, label)
+}
+
+// Gauges adds a metric with labels. read is called each time that the metrics are read; it sets a
+// value for each combination of the labels' values.
+func (m *Metrics) Gauges(name, help string, read func(set func(value float64, labelValues ...string)), labels ...string) {
 	if m == nil {
 		return
 	}
-	var labels []string
-	if label != "" {
-		labels = []string{label}
-	}
-	m.registry.MustRegister(&gauge{prometheus.NewDesc("runner_"+name, help, labels, nil), label, read})
+	m.registry.MustRegister(&gauge{prometheus.NewDesc("runner_"+name, help, labels, nil), read})
 }
 
 type gauge struct {
-	desc  *prometheus.Desc
-	label string
-	read  func(set func(string, float64))
+	desc *prometheus.Desc
+	read func(set func(float64, ...string))
 }
 
 // Describe implements prometheus.Collector.
@@ -199,11 +217,7 @@ func (g *gauge) Describe(out chan<- *prometheus.Desc) { out <- g.desc }
 
 // Collect implements prometheus.Collector.
 func (g *gauge) Collect(out chan<- prometheus.Metric) {
-	g.read(func(labelValue string, value float64) {
-		if g.label == "" {
-			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value)
-		} else {
-			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, labelValue)
-		}
+	g.read(func(value float64, labelValues ...string) {
+		out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, labelValues...)
 	})
 }

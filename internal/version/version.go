@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"runtime"
 	"runtime/debug"
+
+	"runner.example/internal/level"
 )
 
 // Version is the version of this program.
@@ -12,11 +14,16 @@ type Version struct {
 	Commit   string `json:"commit"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+	// Levels are the levels of the data that this program knows.
+	Levels level.Range `json:"levels"`
 }
 
 // Read reads the build information in the binary.
 func Read() Version {
-	v := Version{Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v := Version{
+		Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Levels: level.Known(),
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -7,12 +7,19 @@ import (
 	"net/http"
 
 	"runner.example/internal/fault"
+	"runner.example/node/backup"
 )
 
 // Backup writes a backup of the node to w; package backup describes it. The backup ends if w
 // returns an error or ctx ends. The caller must check what w received, because the connection
 // may break.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.transport.Backup(ctx, w) }
+
+// RecordBackup tells the node of a backup that has arrived whole where it is kept, and returns the last good one: a
+// node cannot know what becomes of the bytes that it sends.
+func (c *Client) RecordBackup(ctx context.Context, info backup.Info) (backup.Last, error) {
+	return ask(ctx, c, OpRecordBackup, backup.Last{Created: info.Created, Bytes: info.Bytes, Sequence: info.Sequence})
+}
 
 // Backup copies the backup that a server sends.
 func (p *peer) Backup(ctx context.Context, w io.Writer) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"runner.example/keystore"
+	"runner.example/node/backup"
 	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/state/audit"
@@ -92,6 +93,10 @@ var (
 
 	OpShowClock   = plain[none, keystore.ClockState]("clock.show", keystore.RoleAdmin)
 	OpAcceptClock = commits[none, keystore.ClockChange]("clock.accept", keystore.RoleAdmin)
+
+	OpRecordBackup = plain[backup.Last, backup.Last]("backup.record", keystore.RoleAdmin)
+	OpShowLevel    = plain[none, cluster.LevelOverview]("level.show", keystore.RoleRead)
+	OpRaiseLevel   = commits[RaiseLevel, RaisedLevel]("level.raise", keystore.RoleAdmin)
 
 	OpInviteNode    = commits[InviteNode, Invitation]("cluster.invite", keystore.RoleAdmin)
 	OpClusterStatus = plain[none, cluster.Overview]("cluster.status", keystore.RoleRead)

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// SocketName is the name of the socket in the data directory.
+// SocketName is the name of the socket in the data directory, or of a link to the socket.
 const SocketName = "runner.sock"
 
 // ErrNoServer means that no server answers for a data directory: the socket does not exist,
@@ -61,9 +61,14 @@ func dial(ctx context.Context, dir string) (net.Conn, error) {
 // SocketPath returns a path to the socket that is short for every directory: the address of
 // a Unix socket holds 107 bytes. It is valid while directory is open.
 func SocketPath(dir string) (directory *os.File, path string, err error) {
+	return ShortPath(dir, SocketName)
+}
+
+// ShortPath is SocketPath for the file with that name in dir.
+func ShortPath(dir, name string) (directory *os.File, path string, err error) {
 	directory, err = os.Open(dir)
 	if err != nil {
 		return nil, "", err
 	}
-	return directory, fmt.Sprintf("/proc/self/fd/%d/%s", directory.Fd(), SocketName), nil
+	return directory, fmt.Sprintf("/proc/self/fd/%d/%s", directory.Fd(), name), nil
 }

@@ -1,20 +1,32 @@
 package admin
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"runner.example/node/backup"
+)
 
 // Status is the state of a node.
 type Status struct {
 	PID int `json:"pid"`
+	// Version is that of the runner, and Commit the commit that it was built from.
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
 	// App is the declared name of the app, or empty.
 	App string `json:"app"`
 	URL string `json:"url"`
 	// Uptime is how long the server has been running, in seconds.
 	Uptime int64 `json:"uptimeSeconds"`
+	// Release is the release that is served.
+	Release ActiveRelease `json:"release"`
 	// Sequence is the number of the newest commit.
 	Sequence uint64 `json:"sequence"`
 	Writable bool   `json:"writable"`
 	// NotWritable is the reason why nothing can be stored now, or empty.
 	NotWritable string `json:"notWritable"`
+	// Level is that of the data: the form in which the node writes.
+	Level int `json:"level"`
 	// Metrics is the URL of the metrics, or empty.
 	Metrics string `json:"metrics"`
 	// Admin is the URL for operators on the network, or empty; AdminFingerprint is the SHA-256 of
@@ -27,6 +39,26 @@ type Status struct {
 	Descriptors Descriptors `json:"descriptors"`
 	// Vars are the variables of the active schema.
 	Vars []VarStatus `json:"vars"`
+	// Backup is the last good backup of this node; nil: there was none.
+	Backup *backup.Last `json:"backup"`
+	// Nodes are those of the cluster, by name; a standalone server has none.
+	Nodes []NodeVersion `json:"nodes"`
+}
+
+// ActiveRelease is the release that a server serves.
+type ActiveRelease struct {
+	// ID is its id, or empty: none is served.
+	ID string `json:"id"`
+	// Since is when it was activated; nil: none is served.
+	Since *time.Time `json:"since"`
+}
+
+// NodeVersion says what a node of a cluster runs and serves, as the asked node knows it.
+type NodeVersion struct {
+	Name string `json:"name"`
+	// Version is that of the runner, and Release the id of the release; empty: not known, or none.
+	Version string `json:"version"`
+	Release string `json:"release"`
 }
 
 // VarStatus says where this node has the value of a variable from. The value is not shown.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/level"
 	"runner.example/internal/version"
 	"runner.example/keystore"
 	"runner.example/state/audit"
@@ -30,6 +31,8 @@ type Head struct {
 	AuditHead string `json:"auditHead"`
 	// PepperCheck is the check value of the pepper, in hexadecimal digits.
 	PepperCheck string `json:"pepperCheck"`
+	// Level is that of the data; see package level.
+	Level int `json:"level"`
 }
 
 // Info describes a whole backup.
@@ -55,10 +58,14 @@ func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app st
 		if err != nil {
 			return nil, err
 		}
+		l, err := tx.Level()
+		if err != nil {
+			return nil, err
+		}
 		v := version.Read()
 		return json.Marshal(Head{
 			Version: v.Version + " (commit " + v.Commit + ")", App: app, Created: clock.System().UTC().Truncate(time.Second),
-			Sequence: uint64(seq), AuditHead: head.String(), PepperCheck: hex.EncodeToString(keys.PepperCheck()),
+			Sequence: uint64(seq), AuditHead: head.String(), PepperCheck: hex.EncodeToString(keys.PepperCheck()), Level: l,
 		})
 	})
 }
@@ -84,6 +91,7 @@ func readHead(ctx context.Context, r io.Reader) (in *frame.Reader, head Head, er
 	if err := json.Unmarshal(line, &head); err != nil {
 		return nil, head, invalid(frame.ErrDamaged)
 	}
+	head.Level = max(head.Level, level.First) // backups of releases without levels
 	return in, head, nil
 }
 

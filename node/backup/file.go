@@ -26,7 +26,12 @@ func File(ctx context.Context, path string, force bool, send func(io.Writer) err
 	if err := checkTarget(path, force); err != nil {
 		return info, err
 	}
-	partial := path + ".partial"
+	return writeTo(ctx, path+".partial", send, func(Info) error { return rename(path+".partial", path, force) })
+}
+
+// writeTo writes a backup to the file partial and syncs it. place gives the file its final name in the same
+// directory; after an error the file is removed.
+func writeTo(ctx context.Context, partial string, send func(io.Writer) error, place func(Info) error) (info Info, err error) {
 	file, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return info, err
@@ -50,10 +55,10 @@ func File(ctx context.Context, path string, force bool, send func(io.Writer) err
 	if err != nil {
 		return info, err
 	}
-	if err := rename(partial, path, force); err != nil {
+	if err := place(info); err != nil {
 		return info, err
 	}
-	return info, atomicio.SyncDir(filepath.Dir(path))
+	return info, atomicio.SyncDir(filepath.Dir(partial))
 }
 
 // checkTarget returns an error if a backup may not be written to path.

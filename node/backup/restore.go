@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/level"
 	"runner.example/keystore"
 	"runner.example/state/store"
 )
@@ -158,6 +159,9 @@ func empty(dir *os.File) error {
 func restoreInto(ctx context.Context, r io.Reader, dir, pepper string) (info Info, err error) {
 	in, head, err := readHead(ctx, r)
 	if err != nil {
+		return Info{}, err
+	}
+	if err := level.Known().Remedy(head.Level, ""); err != nil { // before all of it is read
 		return Info{}, err
 	}
 	check, err := hex.DecodeString(head.PepperCheck)

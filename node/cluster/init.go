@@ -12,6 +12,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
+	"runner.example/internal/level"
 	"runner.example/state/store"
 )
 
@@ -66,7 +67,7 @@ func Init(ctx context.Context, data string, opt Options) (Peer, error) {
 		if err := tx.Set([]byte(keyCluster), []byte(id.Cluster)); err != nil {
 			return err
 		}
-		return putRecord(tx, newRecord(id.Peer, c.cert))
+		return putRecord(tx, newRecord(id.Peer, c.cert, level.Known()))
 	})
 	if err != nil {
 		return Peer{}, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/internal/secret"
 	"runner.example/state/store"
 )
@@ -99,16 +100,20 @@ func (n *Node) Invite(ctx context.Context, role Role) (secret.Text, error) {
 		if err := dropExpired(tx); err != nil {
 			return err
 		}
-		text, err := json.Marshal(invitation{Role: role, Expires: tx.Now().Add(InvitationLife)})
-		if err != nil {
-			return err
-		}
-		return tx.Set(invitationKey(t.Secret), text)
+		return putInvitation(tx, t.Secret, role, tx.Now().Add(InvitationLife))
 	})
 	if err != nil {
 		return secret.Text{}, err
 	}
 	return secret.New(t.text()), nil
+}
+
+func putInvitation(tx *store.Tx, secret []byte, role Role, expires time.Time) error {
+	text, err := json.Marshal(invitation{Role: role, Expires: expires})
+	if err != nil {
+		return err
+	}
+	return tx.Set(invitationKey(secret), text)
 }
 
 // dropExpired deletes invitations that can no longer be used.
@@ -150,8 +155,12 @@ func invitationOf(tx *store.Tx, secret []byte) (i invitation, err error) {
 	return i, nil
 }
 
-// redeem takes an invitation, and records its node with its certificate, in PEM form.
-func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
+// redeem takes an invitation, and records its node with its certificate, in PEM form, and the levels that it
+// knows.
+func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte, levels level.Range) error {
+	if err := checkLevels(tx, levels); err != nil {
+		return err
+	}
 	i, err := invitationOf(tx, secret)
 	if err != nil {
 		return err
@@ -178,5 +187,5 @@ func redeem(tx *store.Tx, secret []byte, node Peer, certificate []byte) error {
 	if err := tx.Delete(invitationKey(secret)); err != nil {
 		return err
 	}
-	return putRecord(tx, newRecord(node, certificate))
+	return putRecord(tx, newRecord(node, certificate, levels))
 }

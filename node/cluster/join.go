@@ -13,6 +13,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/internal/secret"
 	"runner.example/node/backup"
 	"runner.example/state/store/datadir"
@@ -108,7 +109,9 @@ func Join(ctx context.Context, invitation secret.Text, opt JoinOptions) (Peer, e
 // the next free ones, and sets self.Address.
 func requestJoin(ctx context.Context, c *peerClient, t token, self *Peer, csr []byte, chosen bool) (joinAnswer, error) {
 	for {
-		answer, err := call[joinAnswer](ctx, c, t.Address, opJoin, joinRequest{Secret: t.Secret, Peer: *self, CSR: csr})
+		answer, err := call[joinAnswer](ctx, c, t.Address, opJoin, joinRequest{
+			Secret: t.Secret, Peer: *self, CSR: csr, Levels: level.Known(),
+		})
 		if err == nil || !chosen || fault.CodeOf(err) != fault.Conflict ||
 			!strings.Contains(fault.Of(err).Detail, self.Address) {
 			return answer, err

@@ -218,8 +218,10 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		if err := n.checkSelf(tx); err != nil {
 			return err
 		}
-		_, err := invitationOf(tx, r.Secret)
-		return err
+		if _, err := invitationOf(tx, r.Secret); err != nil {
+			return err
+		}
+		return checkLevels(tx, r.Levels)
 	})
 	if err != nil {
 		return answer, err
@@ -244,7 +246,7 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 		if err := n.checkSelf(tx); err != nil {
 			return err
 		}
-		if err := redeem(tx, r.Secret, r.Peer, answer.Certificate); err != nil {
+		if err := redeem(tx, r.Secret, r.Peer, answer.Certificate, r.Levels); err != nil {
 			return err
 		}
 		answer.Peers, err = nodesIn(tx)

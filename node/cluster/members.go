@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
@@ -30,6 +31,8 @@ type record struct {
 	// Leaving: the etcd server of the node is being removed, or was removed, and the record is deleted
 	// afterwards.
 	Leaving bool `json:"leaving,omitempty"`
+	// Levels are those that the runner of the node knows; zero: it does not say so, and knows the first.
+	Levels level.Range `json:"levels,omitzero"`
 }
 
 // isOf reports whether a node with that certificate, in DER form, is the one of the record.
@@ -38,11 +41,11 @@ func (r record) isOf(certificate []byte) bool {
 	return bytes.Equal(r.Certificate, sum[:])
 }
 
-// newRecord returns the record of a node with its certificate, in PEM form.
-func newRecord(node Peer, certificate []byte) record {
+// newRecord returns the record of a node with its certificate, in PEM form, and the levels that it knows.
+func newRecord(node Peer, certificate []byte, levels level.Range) record {
 	block, _ := pem.Decode(certificate)
 	sum := sha256.Sum256(block.Bytes)
-	return record{Peer: node, Certificate: sum[:]}
+	return record{Peer: node, Certificate: sum[:], Levels: levels}
 }
 
 func putRecord(tx *store.Tx, r record) error {

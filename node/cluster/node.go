@@ -17,6 +17,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/version"
@@ -334,6 +335,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 	if n.unchecked {
 		n.loops.Go(func() { n.checkLater(ctx) })
 	}
+	n.loops.Go(func() { n.announceLevels(ctx) })
 	n.logger.Info("cluster node started", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
 	return nil
 }
@@ -395,7 +397,8 @@ func (n *Node) state() State {
 	health := n.store.Health()
 	seq, revision, chain := n.store.Position()
 	s := State{
-		Peer: n.id.Peer, Version: version.Read().Version, Applied: uint64(health.Applied), Staleness: -1,
+		Peer: n.id.Peer, Version: version.Read().Version, Levels: level.Known(),
+		Applied: uint64(health.Applied), Staleness: -1,
 		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
 		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
 	}

@@ -30,8 +30,10 @@ type Overview struct {
 	Voting int `json:"voting"`
 	// MayFail is how many voters may fail now, so that the others are a majority; negative: it is not known,
 	// because etcd runs elsewhere.
-	MayFail int          `json:"mayFail"`
-	Nodes   []NodeStatus `json:"nodes"`
+	MayFail int `json:"mayFail"`
+	// Level is the level in force; see package level.
+	Level int          `json:"level"`
+	Nodes []NodeStatus `json:"nodes"`
 	// Secrets are the names of secrets whose values differ between nodes.
 	Secrets []string `json:"differentSecrets"`
 	// Vars are the names of variables whose values differ between nodes.
@@ -94,7 +96,7 @@ func (n *Node) records(ctx context.Context) (all []record, err error) {
 // overview returns what is known of the nodes in all.
 func (n *Node) overview(all []record, etcd servers, quorum bool) Overview {
 	s := Overview{
-		Cluster: n.id.Cluster, Node: n.id.Name, Nodes: []NodeStatus{{State: n.state(), Connected: true}},
+		Cluster: n.id.Cluster, Node: n.id.Name, Level: n.store.Level(), Nodes: []NodeStatus{{State: n.state(), Connected: true}},
 		Quorum: quorum, Secrets: []string{}, Vars: []string{},
 	}
 	if quorum {

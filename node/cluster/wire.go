@@ -15,6 +15,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
+	"runner.example/internal/level"
 )
 
 // The operations between nodes: POST /<operation> with JSON, except snapshot and blob, whose answer
@@ -37,6 +38,8 @@ type joinRequest struct {
 	Peer
 	// CSR is the request for a certificate, in DER form (PKCS #10).
 	CSR []byte `json:"request"`
+	// Levels are those that the runner of the machine knows.
+	Levels level.Range `json:"levels,omitzero"`
 }
 
 // joinAnswer is what it gets, and makes it a node.
@@ -60,8 +63,9 @@ type position struct {
 // State is what a node says of itself.
 type State struct {
 	Peer
-	// Version is that of the runner.
-	Version string `json:"version"`
+	// Version is that of the runner, and Levels are those that it knows.
+	Version string      `json:"version"`
+	Levels  level.Range `json:"levels"`
 	// Applied is the newest commit that can be read.
 	Applied uint64 `json:"applied"`
 	// Staleness is how old the newest known state of the cluster is, in milliseconds; negative: not

@@ -276,6 +276,7 @@ var changed = map[string]string{
 	"RUNNER_ADMIN_LISTEN":                 "127.0.0.1:1",
 	"RUNNER_ADMIN_TLS_CERT":               "cert.pem",
 	"RUNNER_ADMIN_TLS_KEY":                "key.pem",
+	"RUNNER_ADMIN_SOCKET":                 "/run/runner/admin.sock",
 	"RUNNER_ADMIN_UPLOAD_PER_HOUR":        "9gb",
 	"RUNNER_CLUSTER_NAME":                 "rome",
 	"RUNNER_CLUSTER_LISTEN":               "10.0.0.1:9400",

@@ -332,11 +332,12 @@ func (s *Store) restore(in *frame.Reader) error {
 	}
 	if err == nil {
 		s.resume(s.machine.window.Size(), records)
-		err = s.restoreWindow(context.Background(), records)
+		err = errors.Join(s.restoreWindow(context.Background(), records), s.openLevel(true))
 	}
 	if err != nil {
 		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
 		s.resume(s.machine.window.Size(), nil)
+		err = errors.Join(err, s.openLevel(true))
 	}
 	return errors.Join(err, mark.Set(datadir.Position{Seq: uint64(s.machine.applied), Chain: s.machine.chain}))
 }

@@ -3,12 +3,14 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"iter"
 	"math"
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/fb"
 
+	"runner.example/internal/level"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
@@ -125,6 +127,25 @@ func (s *Store) UseLargeMemtable() {
 func OpenWindow(o Options, entries int) (*Store, error) {
 	return open(o, setup{windowEntries: entries})
 }
+
+// OpenKnowing is Open for a program that knows these levels.
+func OpenKnowing(o Options, levels level.Range) (*Store, error) {
+	return open(o, setup{windowEntries: commitlog.MaxWindowEntries, levels: levels})
+}
+
+// SharedForms returns the record of an entry, and the limits that verdicts depend on.
+func SharedForms() (record []byte, limits string) {
+	r := logRecord{
+		Record: commitlog.Record{Seq: 7, ID: commitlog.ID{Proposer: 1 << 40, Batch: 3}, Bytes: 99}, floor: 5, revision: 12,
+		digest: commitlog.Digest{1}, chain: commitlog.Digest{2},
+	}
+	split := map[string]int{"k": 3}
+	return r.encode(), fmt.Sprint(commitlog.MaxWindowEntries, maxCommitKeys, maxCommitBytes, pieceBytes,
+		stagedKeys(&commitlog.Write{Key: "k"}, split), stagedKeys(&commitlog.Write{Key: "l", Value: make([]byte, 2*pieceBytes+1)}, split))
+}
+
+// LevelForm returns the record of a level.
+func LevelForm(level int, version string) []byte { return levelRecord{level, version}.encode() }
 
 // ScanWithin is ScanRange of the keys that Scan yields.
 func (t *Tx) ScanWithin(within, prefix, from []byte, reverse bool) iter.Seq2[Item, error] {

@@ -14,6 +14,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/fault"
+	"runner.example/internal/level"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
 	"runner.example/state/store/files"
@@ -105,7 +107,7 @@ type salvage struct {
 
 func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err error) {
 	v.readMark(o.Dir)
-	s := &Store{dir: o.Into, clock: clock.System, log: slog.New(slog.DiscardHandler), turns: retry.New(), mark: &datadir.Mark{}}
+	s := &Store{dir: o.Into, clock: clock.System, log: slog.New(slog.DiscardHandler), turns: retry.New(), mark: &datadir.Mark{}, levels: level.Known()}
 	data := filepath.Join(o.Into, badgerName)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
@@ -140,6 +142,9 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 	newest := v.newest + 1 // dropPieces writes there
 	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
 	s.applied.set(s.machine.position())
+	if err := s.openLevel(false); fault.CodeOf(err) == fault.Invalid { // else its record is damaged
+		return nil, err
+	}
 	startSequencer(s, nil, nil)
 	return &Salvaged{Store: s, Newest: v.newest, Acknowledged: v.acknowledged, Losses: v.losses}, nil
 }

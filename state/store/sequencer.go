@@ -269,9 +269,11 @@ func (q *sequencer) append(b *batch) {
 			return
 		}
 		b.decided = make(chan struct{})
+	} else {
+		q.store.beginLevel(&b.entry)
 	}
 	q.newest.Batch++
-	b.entry.ID, b.entry.Base = q.newest, q.store.appliedSeq()
+	b.entry.ID, b.entry.Base, b.entry.Level = q.newest, q.store.appliedSeq(), q.store.Level()
 	q.pending.Store(b)
 	for try := 1; ; try++ {
 		again := time.NewTimer(resendAfter)
@@ -338,7 +340,11 @@ func (q *sequencer) giveUp(err error) {
 func (q *sequencer) receive(revision uint64, encoded []byte) error {
 	e, err := commitlog.Decode(encoded)
 	if err != nil {
-		return q.store.stopWrites(fmt.Errorf("entry at revision %d: %w", revision, err))
+		err = fmt.Errorf("entry at revision %d: %w", revision, err)
+		if errors.Is(err, commitlog.ErrFormat) {
+			return q.store.stopForGood(err)
+		}
+		return q.store.stopWrites(err)
 	}
 	return q.deliver(revision, e)
 }
@@ -400,13 +406,25 @@ func (q *sequencer) apply(revision uint64, delivered *commitlog.Entry, own *batc
 	if err != nil {
 		return 0, unknown(s.stopWrites(fmt.Errorf("commit %d: %w", seq, err)))
 	}
+	tooOld := s.followLevel(e)
 	s.publish(seq, e)
+	if tooOld != nil {
+		_ = s.stopForGood(tooOld) // after this entry, which was in the form of the level before
+	}
 	return seq, nil
 }
 
 // stopWrites stops the store and returns why.
 func (s *Store) stopWrites(cause error) error {
-	err := fmt.Errorf("writes stopped, restart to recover: %w", cause)
+	return s.stop(fmt.Errorf("writes stopped, restart to recover: %w", cause))
+}
+
+// stopForGood stops the store because of something that a restart does not change.
+func (s *Store) stopForGood(cause error) error {
+	return s.stop(fmt.Errorf("writes stopped: %w", cause))
+}
+
+func (s *Store) stop(err error) error {
 	s.log.Error("store writes stopped", "cause", err)
 	s.failure.Store(&err)
 	return err

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"runner.example/internal/level"
 	"runner.example/state/store/commitlog"
 )
 
@@ -50,7 +51,12 @@ func (l *SimLog) Close() {
 
 // Open opens a store that shares the log.
 func (l *SimLog) Open(o Options, windowEntries int) (*Store, error) {
-	return open(o, setup{windowEntries, func(revision uint64, q *sequencer) entryLog {
+	return l.OpenKnowing(o, windowEntries, level.Range{})
+}
+
+// OpenKnowing is Open for a program that knows these levels.
+func (l *SimLog) OpenKnowing(o Options, windowEntries int, levels level.Range) (*Store, error) {
+	return open(o, setup{windowEntries: windowEntries, levels: levels, openLog: func(revision uint64, q *sequencer) entryLog {
 		n := &simNode{log: l, q: q, stop: make(chan struct{}), stopped: make(chan struct{})}
 		go n.tail(revision)
 		return n

@@ -18,6 +18,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
+	"runner.example/internal/level"
 	"runner.example/internal/telemetry"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
@@ -57,7 +58,8 @@ type Options struct {
 // setup is what Options do not change.
 type setup struct {
 	windowEntries int
-	openLog       openLog // nil: the local log
+	openLog       openLog     // nil: the local log
+	levels        level.Range // that the program knows; zero: level.Known
 }
 
 // Store is an open store. It is safe for concurrent use.
@@ -78,6 +80,8 @@ type Store struct {
 	turns     *retry.Turns
 	blobs     datadir.Blobs
 	owner     owner
+	levels    level.Range // that the program knows
+	level     atomic.Int64
 
 	applied applied
 	failure atomic.Pointer[error] // why writing stopped
@@ -107,6 +111,7 @@ func Open(o Options) (*Store, error) {
 func open(o Options, with setup) (_ *Store, err error) {
 	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New()}
 	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
+	s.levels = cmp.Or(with.levels, level.Known())
 	if s.clock == nil {
 		s.clock = clock.System
 	}
@@ -143,7 +148,7 @@ func open(o Options, with setup) (_ *Store, err error) {
 			return nil, err
 		}
 	}
-	if err := s.followOwner(); err != nil {
+	if err := errors.Join(s.openLevel(with.openLog == nil), s.followOwner()); err != nil {
 		return nil, err
 	}
 	startSequencer(s, with.openLog, records)

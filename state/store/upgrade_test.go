@@ -120,7 +120,7 @@ func TestAStoreOfANewerVersionIsRefusedAndNotDamaged(t *testing.T) {
 		}
 	})
 	s, err := store.Open(store.Options{Dir: dir})
-	if !errors.Is(err, commitlog.ErrFormat) || errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "entry 3: a newer version of the runner wrote it") {
+	if !errors.Is(err, commitlog.ErrFormat) || errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), "entry 3: a newer runner wrote it: install that one") {
 		t.Errorf("opened %v, %v", s, err)
 	}
 }

@@ -159,7 +159,7 @@ func TestTheStepsOfThePythonPageWork(t *testing.T) {
 }
 
 func TestTheStepsOfThePageAboutDeploymentsWithHTTPWork(t *testing.T) {
-	follow(t, 14, "docs/deploy-http.md")
+	follow(t, 13, "docs/deploy-http.md")
 }
 
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }

@@ -178,18 +178,35 @@ func buildRunner(name string, flags ...string) (path string, err error) {
 // and returns its path: it has no symbols and no revision.
 func OtherBuild(t testing.TB) string {
 	t.Helper()
+	return buildOther(t, "runner-other", 1, "-buildvcs=false", "-ldflags=-s -w")
+}
+
+// NextLevelBuild builds a runner that knows one level of the data more than the one that the tests start,
+// as a later release does, and returns its path.
+func NextLevelBuild(t testing.TB) string {
+	t.Helper()
+	tags := "level_next"
+	if patches.Applied {
+		tags += ",patched"
+	}
+	return buildOther(t, "runner-next-level", 2, "-tags="+tags)
+}
+
+// buildOther builds a runner in sharedDir with flags, and returns the path of a copy. With a time of its
+// own, which the number gives, it shares no compiled modules with other runners.
+func buildOther(t testing.TB, name string, number int, flags ...string) string {
+	t.Helper()
 	unlock, err := lockShared()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
-	built, err := buildRunner("runner-other", "-buildvcs=false", "-ldflags=-s -w")
+	built, err := buildRunner(name, flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := filepath.Join(t.TempDir(), "runner")
-	// With a time of its own, it shares no compiled modules with the runner.
-	if err := errors.Join(copyBinary(built, other), os.Chtimes(other, copied.Add(time.Hour), copied.Add(time.Hour))); err != nil {
+	other, at := filepath.Join(t.TempDir(), "runner"), copied.Add(time.Duration(number)*time.Hour)
+	if err := errors.Join(copyBinary(built, other), os.Chtimes(other, at, at)); err != nil {
 		t.Fatal(err)
 	}
 	return other

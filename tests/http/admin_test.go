@@ -82,7 +82,7 @@ routes("/", auth: apiKey(reader)) { GET /hello -> hello }
 		texts = append(texts, "the arguments of "+row.operation+": "+row.args)
 		schema := path + "responses/200/content/application~1json/schema"
 		if got.StatusCode != 200 {
-			schema = "#/components/responses/Refusal/content/application~1json/schema"
+			schema = "#/components/responses/Refusal/content/application~1problem+json/schema"
 		}
 		values = append(values, judged{schema, json.RawMessage(text)})
 		texts = append(texts, "the answer of "+row.operation+": "+string(text))

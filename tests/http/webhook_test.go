@@ -44,7 +44,8 @@ func newWebhookApp(t *testing.T) *harness.App {
 }
 
 func TestOnlySignedRequestsReachTheHandler(t *testing.T) {
-	s := newWebhookApp(t).Serve()
+	a := newWebhookApp(t)
+	s := a.Serve()
 	now := time.Now()
 	body := `{"number":1}`
 	stamp := fmt.Sprint(now.Unix())
@@ -156,7 +157,7 @@ func TestARepeatedDeliveryIsCounted(t *testing.T) {
 			t.Fatalf("delivery %d: %d, want %d", i+1, got.Status, want)
 		}
 	}
-	s.WaitForOutput(`"level":"DEBUG","msg":"delivery repeated","requestId":"[^"]+",.*"route":"/hooks/standard","address":"127.0.0.1"`)
+	s.WaitForOutput(`"level":"DEBUG","msg":"webhook delivery ignored: it was handled before","requestId":"[^"]+",.*"route":"/hooks/standard","address":"127.0.0.1"`)
 	got, err := http.Get(status.Metrics)
 	if err != nil {
 		t.Fatal(err)

@@ -156,8 +156,8 @@ func TestTheMetricsCountJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range []string{
-			`runner_jobs{state="waiting"} 1`, `runner_jobs{state="running"} 0`, `runner_job_runs_total{job="write",outcome="done"} 1`,
-			`runner_job_runs_total{job="reads",outcome="failed"} 1`, `runner_job_duration_seconds_count{job="write"} 1`,
+			`runner_jobs{state="waiting"} 1`, `runner_jobs{state="running"} 0`, `runner_job_runs_total{job_name="write",outcome="done"} 1`,
+			`runner_job_runs_total{job_name="reads",outcome="failed"} 1`, `runner_job_duration_seconds_count{job_name="write"} 1`,
 		} {
 			if !strings.Contains(string(text), line+"\n") {
 				return false

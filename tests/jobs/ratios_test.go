@@ -71,7 +71,7 @@ func enqueuing(t testing.TB) (ratios []float64) {
 // running is the number of jobs that are done in a second, divided by that of durable inserts.
 func running(t testing.TB) (ratios []float64) {
 	d, metrics := serveMeasured(t, "[jobs]\nslots = 86\n") // of which one job of one tenant has 64
-	done := func() float64 { return d.metric(metrics, `runner_job_runs_total{job="tick",outcome="done"}`) }
+	done := func() float64 { return d.metric(metrics, `runner_job_runs_total{job_name="tick",outcome="done"}`) }
 	for range 5 {
 		inserts := d.measure("POST", "/insert", 64, 2*time.Second).perSecond
 		const n = 15_000
@@ -90,7 +90,7 @@ func running(t testing.TB) (ratios []float64) {
 func besideFullQueue(t testing.TB) (ratios []float64) {
 	d, metrics := serveMeasured(t, "")
 	d.many("tick", 1500, 0) // so that each request reads as many rows
-	d.WaitUntil("rows", func() bool { return d.metric(metrics, `runner_job_runs_total{job="tick",outcome="done"}`) == 1500 })
+	d.WaitUntil("rows", func() bool { return d.metric(metrics, `runner_job_runs_total{job_name="tick",outcome="done"}`) == 1500 })
 	for range 5 {
 		quiet := d.measure("GET", "/count", 4, 2*time.Second)
 		d.many("tick", 10_000, 0)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -31,6 +32,7 @@ routes("/", auth: apiKey(reader), rateLimit: none) { GET /hello -> hello }
 type backupInfo struct {
 	File, App, SHA256, AuditHead, PepperCheck string
 	Sequence                                  uint64
+	Created                                   time.Time
 	Bytes                                     int64
 }
 

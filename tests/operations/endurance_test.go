@@ -149,7 +149,7 @@ var heldNames = []string{"bytes of memory without mapped files", "mappings", "de
 // held returns what a server holds. metrics is the URL of its metrics.
 func held(t *testing.T, s *harness.Server, metrics string) []int64 {
 	t.Helper()
-	r, text := s.Resources(), scrape(t, metrics)
+	r, text := s.Resources(), harness.Scrape(t, metrics)
 	metric := func(name string) int64 {
 		_, value, _ := strings.Cut(text, "\n"+name+" ")
 		n, err := strconv.ParseFloat(strings.SplitN(value, "\n", 2)[0], 64)
@@ -190,7 +190,7 @@ func TestMixedTrafficLeavesNothingBehind(t *testing.T) {
 	a := harness.NewApp(t, enduranceSchema, "[metrics]\nlisten = \"127.0.0.1:0\"\n[sandbox]\nbreaker = false\n", "echo", "hostile")
 	key := a.Key("create", "--scope", "reader", "--name", "rotated")
 	e := &endurance{t: t, a: a, s: a.Serve()}
-	url := metricsOf(t, a)
+	url := a.MetricsURL()
 	e.begin(rotations, backups, key)
 	samples := make([][]int64, len(heldNames))
 	tick := time.NewTicker(length / 300)

@@ -172,8 +172,8 @@ func inviteCommand(c *cli.CLI) *cobra.Command {
 const joinHelp = `Make a new data directory a node of the cluster that sent the invitation. It receives the pepper,
 and all rows, keys and releases. "runner serve --data <dir>" then serves it.
 
-Exit status 3: the token is not valid. 5: the invitation was used or has expired, or the name or
-address is taken. 6: the node that made the invitation cannot be reached.`
+Exit status 3: the token is not valid. 5: the invitation was used or has expired, the name or
+address is taken, or this runner does not know the level of the cluster. 6: the node that made the invitation cannot be reached.`
 
 func joinCommand(c *cli.CLI) *cobra.Command {
 	var f flags

@@ -77,7 +77,7 @@ func node(t *testing.T, dir string) *server.Local {
 // the returned function is called.
 func serve(t *testing.T, dir string, local *server.Local) (stop func()) {
 	t.Helper()
-	ln, err := server.Listen(dir)
+	ln, err := server.Listen(dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestAFileThatIsNotASocketIsNotReplaced(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ln, err := server.Listen(dir); err == nil {
+	if ln, err := server.Listen(dir, ""); err == nil {
 		_ = ln.Close()
 		t.Error("the file was replaced")
 	} else if !strings.Contains(err.Error(), "move it away") {

@@ -9,6 +9,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
+	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/backup"
 )
@@ -26,6 +27,30 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 	}
 	_, err := backup.Write(ctx, l.Store, l.Keys, app, w)
 	return err
+}
+
+// recordBackup notes a backup that has arrived, unless a newer one is noted.
+func (l *Local) recordBackup(_ context.Context, _ keystore.Authority, now backup.Last) (backup.Last, error) {
+	if applied := uint64(l.Store.Health().Applied); now.Created.IsZero() || now.Bytes <= 0 || now.Sequence > applied {
+		return now, fault.New(fault.Invalid,
+			"this is not a backup of this node: created, bytes and sequence are those that `runner backup --check` prints, and its newest commit is %d", applied)
+	}
+	l.backups.Lock()
+	defer l.backups.Unlock()
+	last, err := backup.ReadLast(l.Data)
+	if err == nil && last != nil && last.Created.After(now.Created) {
+		return *last, nil
+	}
+	return now, backup.WriteLast(l.Data, now) // it also replaces a damaged file
+}
+
+// LastBackup returns the last good backup of this node; nil: there was none, or it is not known.
+func (l *Local) LastBackup() *backup.Last {
+	if l.Data == "" {
+		return nil // a store in memory
+	}
+	last, _ := backup.ReadLast(l.Data)
+	return last
 }
 
 // sendBackup streams a backup. When the client closes the connection or reads nothing for

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"runner.example/internal/caller"
@@ -32,6 +33,8 @@ type Local struct {
 	Store    *store.Store
 	Keys     *keystore.Keystore
 	Releases *release.Releases
+	// Data is the data directory.
+	Data string
 	// KeepJobs is how long cancelled jobs are kept.
 	KeepJobs jobs.Keep
 	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be
@@ -44,6 +47,8 @@ type Local struct {
 	Runtime *runtime.Runtime
 	// Running is the zero value if no server runs: a command has opened the store.
 	Running
+
+	backups sync.Mutex // held while a backup is recorded
 }
 
 // Running is what a Local has only in a running server.
@@ -69,6 +74,8 @@ type Running struct {
 	// CheckRelease returns the error with which Activate would refuse a release whose modules the node may not have; it
 	// is nil if Activate is. older: the release is older than the active one, so rows keep what it does not declare.
 	CheckRelease func(context.Context, release.Manifest, []diag.Source, release.Activation) (older bool, err error)
+	// Active returns the release that is served; nil: it returns none.
+	Active func() admin.ActiveRelease
 	// Reload reads the app and its settings again. It is nil if the server cannot reload.
 	Reload func(context.Context) (*admin.Reloaded, error)
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"fmt"
+	"path/filepath"
 
 	"runner.example/runtime/front"
 )
@@ -17,6 +19,9 @@ type Options struct {
 	TLSCert string `toml:"admin.tls_cert" reload:"true"`
 	// TLSKey is the path of the private key of TLSCert, in PEM form.
 	TLSKey string `toml:"admin.tls_key" reload:"true"`
+	// Socket is the absolute path of the admin socket, such as /run/runner/admin.sock. Then runner.sock in the
+	// data directory is a link to it, by which commands find it. Empty: the socket is in the data directory.
+	Socket string `toml:"admin.socket"`
 	// Certificate is what TLSCert and TLSKey contain; nil: neither is set.
 	Certificate *tls.Certificate
 	// UploadPerHour is how many bytes uploads of releases may store at once, and as much again
@@ -32,8 +37,11 @@ func (o *Options) MaxConnections() int {
 	return maxRemoteConns
 }
 
-// CheckSetting checks the address to listen on.
+// CheckSetting checks the address to listen on, and the path of the socket.
 func (o *Options) CheckSetting(key, value string) error {
+	if key == "admin.socket" && value != "" && (!filepath.IsAbs(value) || filepath.Clean(value) != value) {
+		return fmt.Errorf("%q is not an absolute path of a file, such as /run/runner/admin.sock", value)
+	}
 	if key == "admin.listen" && value != "" {
 		return front.CheckListen(value)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -103,31 +104,56 @@ func (s *SocketServer) answer(w http.ResponseWriter, r *http.Request) ([]byte, e
 	return s.local.do(r.Context(), userOperator(r.Context().Value(operatorKey{}).(uint32)), strings.TrimPrefix(r.URL.Path, "/"), args)
 }
 
-// Listen opens the socket of the data directory dir for the server that has its store open.
-// A socket that another server has left there is replaced. Connections of users other than
-// the process's own and root are closed before they are accepted. Closing the listener
-// removes the socket.
-func Listen(dir string) (net.Listener, error) {
-	directory, path, err := admin.SocketPath(dir)
+// Listen opens the socket of the data directory dir for the server that has its store open. If
+// elsewhere is not empty, the socket has that path, and dir gets a link to it. A socket that another
+// server has left there is replaced. Connections of users other than the process's own and root are
+// closed before they are accepted. Closing the listener removes the socket and the link.
+func Listen(dir, elsewhere string) (net.Listener, error) {
+	if elsewhere == "" {
+		return listenIn(dir, admin.SocketName, fmt.Sprintf("%s of data directory %q", admin.SocketName, dir))
+	}
+	ln, err := listenIn(filepath.Dir(elsewhere), filepath.Base(elsewhere), fmt.Sprintf("%q, which [admin] socket names", elsewhere))
 	if err != nil {
 		return nil, err
 	}
+	link := filepath.Join(dir, admin.SocketName)
+	if err := errors.Join(removeSocket(link), os.Symlink(elsewhere, link)); err != nil {
+		return nil, errors.Join(fmt.Errorf("link %q to the socket %q: %w", link, elsewhere, err), ln.Close())
+	}
+	ln.link = link
+	return ln, nil
+}
+
+// listenIn opens the socket with that name in a directory. what names it in an error.
+func listenIn(dir, name, what string) (*listener, error) {
+	directory, path, err := admin.ShortPath(dir, name)
+	if err != nil {
+		return nil, fmt.Errorf("listen on the socket %s: %w", what, err)
+	}
 	ln, err := listen(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen on the socket %s of data directory %q: %w", admin.SocketName, dir, err), directory.Close())
+		return nil, errors.Join(fmt.Errorf("listen on the socket %s: %w", what, err), directory.Close())
 	}
 	return &listener{UnixListener: ln, directory: directory}, nil
 }
 
-func listen(path string) (*net.UnixListener, error) {
+// removeSocket removes a socket that another server has left, or a link to one.
+func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
-	case err == nil && info.Mode().Type() != fs.ModeSocket:
-		return nil, errors.New("a file that is not a socket has that name: move it away")
-	case err == nil:
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket && info.Mode().Type() != fs.ModeSymlink:
+		return errors.New("a file that is not a socket has that name: move it away")
+	}
+	return os.Remove(path)
+}
+
+func listen(path string) (*net.UnixListener, error) {
+	if err := removeSocket(path); err != nil {
+		return nil, err
 	}
 	// Linux creates the socket's file with the mode of the socket, so it never exists with
 	// another one.
@@ -147,6 +173,7 @@ func listen(path string) (*net.UnixListener, error) {
 type listener struct {
 	*net.UnixListener
 	directory *os.File
+	link      string // to the socket; empty: there is none
 }
 
 // Accept waits for the next connection of a permitted user.
@@ -163,9 +190,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close stops listening and removes the socket.
+// Close stops listening and removes the socket and the link to it.
 func (l *listener) Close() error {
-	return errors.Join(l.UnixListener.Close(), l.directory.Close())
+	err := errors.Join(l.UnixListener.Close(), l.directory.Close())
+	if l.link != "" {
+		err = errors.Join(err, os.Remove(l.link))
+	}
+	return err
 }
 
 // operatorConn is a connection with the uid of its peer.

@@ -8,13 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/version"
 	"runner.example/keystore"
 	"runner.example/node/admin"
 )
 
-func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (admin.Status, error) {
+func (l *Local) status(ctx context.Context, who keystore.Authority, _ struct{}) (admin.Status, error) {
 	health := l.Store.Health()
-	s := admin.Status{PID: os.Getpid(), URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable, Vars: []admin.VarStatus{}}
+	v := version.Read()
+	s := admin.Status{
+		PID: os.Getpid(), Version: v.Version, Commit: v.Commit, URL: l.URL, Sequence: uint64(health.Applied), Writable: health.Writable,
+		Level: l.Store.Level(), Vars: []admin.VarStatus{}, Nodes: []admin.NodeVersion{}, Backup: l.LastBackup(),
+	}
 	if who.Schema != nil {
 		s.App = who.Schema.App
 		for _, v := range who.Schema.Vars {
@@ -28,6 +33,18 @@ func (l *Local) status(_ context.Context, who keystore.Authority, _ struct{}) (a
 		return s, nil // no server runs: a command has opened the store
 	}
 	s.Metrics = l.MetricsURL
+	if l.Active != nil {
+		s.Release = l.Active()
+	}
+	if l.Cluster != nil {
+		cluster, err := l.Cluster.Status(ctx)
+		if err != nil {
+			return s, err
+		}
+		for _, n := range cluster.Nodes {
+			s.Nodes = append(s.Nodes, admin.NodeVersion{Name: n.Name, Version: n.Version, Release: n.Release})
+		}
+	}
 	if l.Remote != nil {
 		s.Admin, s.AdminFingerprint = l.RemoteURL, l.Remote.Fingerprint()
 	}

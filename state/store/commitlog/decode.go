@@ -4,24 +4,36 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrFormat means that an entry, or its record, has a format that this version does not know.
-var ErrFormat = errors.New("a newer version of the runner wrote it; use that one")
+var ErrFormat = errors.New("a newer runner wrote it: install that one")
 
 var errLayout = errors.New("the bytes are not an entry")
 
 // Decode reads what Encode returned. The entry keeps b. It accepts only canonical bytes: the
 // entry encodes to b. The error matches ErrFormat if the format is unknown.
 func Decode(b []byte) (*Entry, error) {
-	if len(b) > 0 && b[0] > format {
-		return nil, fmt.Errorf("%w: it has format %d, and this version reads up to %d", ErrFormat, b[0], format)
-	}
-	if len(b) == 0 || b[0] != format {
+	if len(b) == 0 {
 		return nil, errLayout
 	}
-	d := decoder{rest: b[1:]}
-	e := &Entry{ID: ID{Proposer: d.number(), Batch: d.number()}, Base: Seq(d.number())}
+	at := slices.IndexFunc(formats, func(f format) bool { return f.id == b[0] })
+	if newest := formats[len(formats)-1].id; at < 0 && b[0] > newest {
+		return nil, fmt.Errorf("%w: it has format %d, and this version reads up to %d", ErrFormat, b[0], newest)
+	}
+	if at < 0 {
+		return nil, errLayout
+	}
+	f, body := formats[at], b[1:]
+	if f.open != nil {
+		var ok bool
+		if body, ok = f.open(body); !ok {
+			return nil, errLayout
+		}
+	}
+	d := decoder{rest: body}
+	e := &Entry{Level: f.since, ID: ID{Proposer: d.number(), Batch: d.number()}, Base: Seq(d.number())}
 	for n := d.number(); n > 0 && !d.failed; n-- {
 		e.Proposals = append(e.Proposals, d.proposal())
 	}

@@ -20,6 +20,7 @@ type ID struct{ Proposer, Batch uint64 }
 // as one version.
 type Entry struct {
 	ID
+	Level     int // in whose format the entry is encoded; 0 is level.First
 	Base      Seq // the newest entry that the proposer had applied
 	Proposals []*Proposal
 }
@@ -132,43 +133,6 @@ func (e *Entry) committedKeys() []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// format is the first byte of an encoded entry.
-const format = 2
-
-// Encode appends the canonical form of e to b:
-//
-//	format | proposer | batch | base | n | n × proposal
-//	proposal = snapshot | reads | keys | spans | (lo, hi+1 or 0) | writes | (key, 0 or value+1)
-//
-// Numbers are varints, and byte strings begin with their length. Where absent differs from
-// empty, absent is 0 and a length is one more. Verdicts are not encoded.
-func (e *Entry) Encode(b []byte) []byte {
-	b = append(b, format)
-	b = binary.AppendUvarint(b, e.Proposer)
-	b = binary.AppendUvarint(b, e.Batch)
-	b = binary.AppendUvarint(b, uint64(e.Base))
-	b = binary.AppendUvarint(b, uint64(len(e.Proposals)))
-	for _, p := range e.Proposals {
-		b = binary.AppendUvarint(b, uint64(p.Snapshot))
-		b = binary.AppendUvarint(b, uint64(len(p.Reads)))
-		for _, k := range p.Reads {
-			b = appendBytes(b, k, 0)
-		}
-		b = binary.AppendUvarint(b, uint64(len(p.Spans)))
-		for _, r := range p.Spans {
-			b = appendBytes(b, r.Lo, 0)
-			b = appendOptional(b, r.Hi, r.Hi != nil)
-		}
-		b = binary.AppendUvarint(b, uint64(len(p.Writes)))
-		for i := range p.Writes {
-			w := &p.Writes[i]
-			b = appendBytes(b, w.Key, 0)
-			b = appendOptional(b, w.Value, !w.Deleted)
-		}
-	}
-	return b
 }
 
 func appendBytes[T string | []byte](b []byte, s T, more uint64) []byte {
