@@ -103,6 +103,10 @@ soak: setup examples ## the long form of the tests; writes docs/soak.md and .ben
 bench: build ## req/s, CPU and memory against bare fasthttp and per language; writes docs/performance.md
 	tools/bench.sh
 
+.PHONY: drill
+drill: build ## the work of an operator on three nodes, as docs/operate.md has it
+	$(GO_TEST) -count=1 -v ./tests/docs -run TestTheDrillOfTheOperatorsWorks
+
 dist: ## static tarballs for linux on amd64 and arm64, and their SHA-256 sums, in bin/dist
 	tools/dist.sh
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,7 +47,9 @@ type shell struct {
 // newShell starts in an empty directory; its servers listen on a free port.
 func newShell(t *testing.T) *shell {
 	t.Helper()
-	return &shell{t: t, admin: freeAddress(t), dir: t.TempDir(), env: append(os.Environ(),
+	dir := t.TempDir()
+	t.Cleanup(func() { endProcesses(t, dir) })
+	return &shell{t: t, admin: freeAddress(t), dir: dir, env: append(os.Environ(),
 		"CHECKOUT="+harness.RepoFile("."), "RUNNER_FRONT_LISTEN=127.0.0.1:0", "READER_ENV="+filepath.Join(t.TempDir(), "env"))}
 }
 
@@ -59,6 +62,20 @@ func freeAddress(t *testing.T) string {
 	}
 	defer ln.Close()
 	return ln.Addr().String()
+}
+
+// endProcesses ends what a page has started in the background: files *.pid in the directory, or one below it, have
+// their ids.
+func endProcesses(t *testing.T, dir string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.pid"))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, file := range files {
+		if pid, err := strconv.Atoi(strings.TrimSpace(harness.MustRead(t, file))); err == nil && pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // read replaces the checkout and the server's addresses in a block of a page.
@@ -161,6 +178,9 @@ func TestTheStepsOfThePythonPageWork(t *testing.T) {
 func TestTheStepsOfThePageAboutDeploymentsWithHTTPWork(t *testing.T) {
 	follow(t, 13, "docs/deploy-http.md")
 }
+
+// TestTheDrillOfTheOperatorsWorks is what make drill runs.
+func TestTheDrillOfTheOperatorsWorks(t *testing.T) { follow(t, 25, "docs/operate.md") }
 
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
