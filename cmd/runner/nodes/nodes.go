@@ -314,7 +314,11 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 
 // mayFail says how many voters may fail now.
 func mayFail(s cluster.Overview) string {
-	return fmt.Sprintf("%d of %s take part, %d must: %d may fail now", s.Voting, console.Plural(s.Voters, "voter"), s.Needed(), s.MayFail)
+	take := "take"
+	if s.Voters == 1 {
+		take = "takes"
+	}
+	return fmt.Sprintf("%d of %s %s part, %d must: %d may fail now", s.Voting, console.Plural(s.Voters, "voter"), take, s.Needed(), s.MayFail)
 }
 
 // short returns the beginning of the id of a release, enough to tell it from others.
