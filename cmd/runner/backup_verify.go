@@ -33,7 +33,7 @@ It needs no server, and as much free space as the store that was backed up takes
 backup from stdin. A running server is not touched.
 
 Exit status 3: the backup cannot replace the store, or the pepper is not the one of the backed-up
-server. 4: there is no such file.`
+server. 4: the file does not exist.`
 
 func backupVerifyCommand(c *program) *cobra.Command {
 	var opt node.DrillOptions

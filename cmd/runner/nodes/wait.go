@@ -25,7 +25,7 @@ voters one may fail. Run it after each node that was started, replaced or upgrad
 What it waits for goes to stderr. With --json it prints one document: node, safe, waitsFor, voters,
 voting and mayFail.
 
-Exit status 4: there is no such node. 5: it is not safe within --timeout. 6: the server that is asked could
+Exit status 4: the node does not exist. 5: it is not safe within --timeout. 6: the server that is asked could
 not be reached within --timeout.`
 
 // waited is the result of the command.
