@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/app"
@@ -91,7 +90,7 @@ func (n *Node) NewActivator(from Sources) *Activator {
 // serverAuthor is the author of changes that the server makes: the user who runs it.
 func serverAuthor() release.Author {
 	return release.Author{
-		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
+		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: process.User()}),
 		RequestID: ids.New(clock.System()),
 	}
 }

@@ -35,7 +35,8 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr",
+		"netaddr system/fileinfo system/offheap system/process system/socket",
+		"system/adminsocket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
 		"connlimit console filelock idn level settings timezone wasm",
 		"component level/leveltest schedule symbols version",
@@ -98,6 +99,7 @@ var onlyImporters = map[string][]string{
 	"github.com/BurntSushi/toml":            {"internal/settings"},
 	"github.com/KimMachineGun/automemlimit": {"node/config"},
 	"github.com/MicahParks":                 {"runtime/auth"},
+	"github.com/Microsoft/go-winio":         {"internal/system/adminsocket"},
 	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
 	"github.com/evanw/esbuild":              {"develop/toolchain/typescript"},
 	"github.com/fsnotify/fsnotify":          {"develop/dev"},

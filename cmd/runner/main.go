@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +19,7 @@ import (
 	"runner.example/cmd/runner/nodes"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/node/app"
 	"runner.example/runtime/compile"
@@ -31,8 +31,8 @@ func main() {
 	}
 	// A broken pipe is an error of a write; it must not end a server whose log reader has
 	// ended.
-	signal.Ignore(syscall.SIGPIPE)
-	umask := syscall.Umask(0o077) // files of the store, and those beside it, are for their owner only
+	process.KeepBrokenPipes()
+	umask := process.SetUmask(0o077) // files of the store, and those beside it, are for their owner only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt has its default effect
 	secrets := &telemetry.Values{}

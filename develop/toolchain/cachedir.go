@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"runner.example/internal/system/fileinfo"
 )
 
 // privateCache returns the absolute path of CacheDir, empty if it cannot be used. It holds programs
@@ -29,8 +30,7 @@ func ensurePrivateDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+	if !info.IsDir() || !fileinfo.Private(info) {
 		return fmt.Errorf("%s can be written to by other users: change its owner or its mode", dir)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -17,6 +16,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/internal/system/process"
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
@@ -188,7 +188,7 @@ func joinCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was written is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // what was written is removed
 			defer stop()
 			bar := c.NewBar("receiving the data of the cluster", 0, progress.UnitsBytes)
 			self, err := cluster.Join(ctx, secret.New(args[0]), cluster.JoinOptions{

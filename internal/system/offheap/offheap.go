@@ -1,0 +1,6 @@
+package offheap
+
+import "os"
+
+// PageBytes is the size of a page.
+var PageBytes = os.Getpagesize()
