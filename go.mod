@@ -22,8 +22,6 @@ require (
 
 require github.com/elastic/go-seccomp-bpf v1.6.0
 
-require github.com/Microsoft/go-winio v0.6.4
-
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect

@@ -99,7 +99,6 @@ var onlyImporters = map[string][]string{
 	"github.com/BurntSushi/toml":            {"internal/settings"},
 	"github.com/KimMachineGun/automemlimit": {"node/config"},
 	"github.com/MicahParks":                 {"runtime/auth"},
-	"github.com/Microsoft/go-winio":         {"internal/system/adminsocket"},
 	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
 	"github.com/evanw/esbuild":              {"develop/toolchain/typescript"},
 	"github.com/fsnotify/fsnotify":          {"develop/dev"},

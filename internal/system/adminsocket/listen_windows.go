@@ -10,11 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
 
 	"runner.example/internal/system/process"
+	"runner.example/internal/wait"
 )
 
 // prefix begins the name of each pipe.
@@ -22,7 +23,7 @@ const prefix = `\\.\pipe\runner-`
 
 // Listener accepts connections of the process's own user.
 type Listener struct {
-	pipe  net.Listener
+	pipes *pipes
 	name  string
 	files []string // that have the name
 }
@@ -32,14 +33,11 @@ type Listener struct {
 func Listen(dir, name string) (*Listener, error) {
 	l := &Listener{name: prefix + rand.Text()}
 	var err error
-	l.pipe, err = winio.ListenPipe(l.name, &winio.PipeConfig{
-		SecurityDescriptor: "D:P(A;;GA;;;" + process.SID() + ")", // all rights to this user, and none to others
-	})
-	if err != nil {
+	if l.pipes, err = listenPipe(l.name); err != nil {
 		return nil, err
 	}
 	if err := l.writeName(filepath.Join(dir, name)); err != nil {
-		return nil, errors.Join(err, l.pipe.Close())
+		return nil, errors.Join(err, l.pipes.close())
 	}
 	return l, nil
 }
@@ -61,28 +59,30 @@ func (l *Listener) LinkFrom(path, _ string) error { return l.writeName(path) }
 
 // Accept waits for the next connection of a permitted user, a *Conn. Windows refuses those of other users.
 func (l *Listener) Accept() (net.Conn, error) {
-	conn, err := l.pipe.Accept()
-	if errors.Is(err, winio.ErrPipeListenerClosed) {
-		return nil, net.ErrClosed
-	}
+	conn, err := l.pipes.accept()
 	if err != nil {
 		return nil, err
 	}
 	return &Conn{Conn: conn, User: process.User()}, nil
 }
 
-// Addr returns the address of the pipe.
-func (l *Listener) Addr() net.Addr { return l.pipe.Addr() }
+// Addr returns the name of the pipe.
+func (l *Listener) Addr() net.Addr { return address(l.name) }
 
 // Close stops listening and removes the names.
 func (l *Listener) Close() error {
-	err := l.pipe.Close()
+	err := l.pipes.close()
 	for _, file := range l.files {
-		err = errors.Join(err, os.Remove(file))
+		if have, failed := os.ReadFile(file); failed == nil && string(have) == l.name { // it may be another listener's now
+			err = errors.Join(err, os.Remove(file))
+		}
 	}
 	l.files = nil
 	return err
 }
+
+// busy is how often Dial tries again while other clients connect.
+const busy = 5 * time.Millisecond
 
 // Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
@@ -97,9 +97,20 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	if !strings.HasPrefix(string(pipe), prefix) {
 		return nil, fmt.Errorf("%q is not of a server: move it away", path)
 	}
-	conn, err := winio.DialPipeContext(ctx, string(pipe))
-	if errors.Is(err, windows.ERROR_FILE_NOT_FOUND) {
-		return nil, ErrNone
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		conn, err := dialPipe(string(pipe))
+		switch {
+		case errors.Is(err, windows.ERROR_FILE_NOT_FOUND):
+			return nil, ErrNone
+		case errors.Is(err, windows.ERROR_PIPE_BUSY):
+			if err := wait.For(ctx, busy); err != nil {
+				return nil, err
+			}
+		default:
+			return conn, err
+		}
 	}
-	return conn, err
 }
