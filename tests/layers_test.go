@@ -35,10 +35,9 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr system/fileinfo system/offheap system/process system/socket",
-		"system/adminsocket",
+		"netaddr system system/clock system/disk system/offheap system/process system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
-		"connlimit console filelock idn level settings timezone wasm",
+		"connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",

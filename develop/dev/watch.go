@@ -15,7 +15,7 @@ import (
 
 	"runner.example/develop/toolchain"
 	"runner.example/internal/clock"
-	"runner.example/internal/system/fileinfo"
+	"runner.example/internal/system/disk"
 	"runner.example/internal/tree"
 	"runner.example/node/config"
 )
@@ -287,7 +287,7 @@ func stampOf(path string) (stamp, bool) {
 	if err != nil || info.IsDir() {
 		return stamp{}, false
 	}
-	s := stamp{size: info.Size(), modified: info.ModTime(), id: fileinfo.ID(info)}
+	s := stamp{size: info.Size(), modified: info.ModTime(), id: disk.ID(info)}
 	return s, true
 }
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"runner.example/internal/system/fileinfo"
+	"runner.example/internal/system/disk"
 )
 
 // privateCache returns the absolute path of CacheDir, empty if it cannot be used. It holds programs
@@ -30,8 +30,14 @@ func ensurePrivateDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() || !fileinfo.Private(info) {
-		return fmt.Errorf("%s can be written to by other users: change its owner or its mode", dir)
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	if err := disk.CheckOwner(dir); err != nil {
+		return err
+	}
+	if err := disk.CheckPrivate(dir); err != nil {
+		return fmt.Errorf("%s %w", dir, err)
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"runner.example/internal/atomicio"
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/disk"
+	"runner.example/internal/system/filelock"
 )
 
 // ErrExists matches the error of a File that must not be replaced.
@@ -58,7 +58,7 @@ func writeTo(ctx context.Context, partial string, send func(io.Writer) error, pl
 	if err := place(info); err != nil {
 		return info, err
 	}
-	return info, atomicio.SyncDir(filepath.Dir(partial))
+	return info, disk.SyncDir(filepath.Dir(partial))
 }
 
 // checkTarget returns an error if a backup may not be written to path.

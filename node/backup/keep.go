@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"runner.example/internal/atomicio"
+	"runner.example/internal/system/disk"
 )
 
 // Keep says which backups in a directory are kept: the newest one of each of the last Days days, Weeks weeks and
@@ -150,7 +150,7 @@ func prune(ctx context.Context, dir, newest string, head Head, keep Keep) (chang
 		}
 		changed.Deleted = append(changed.Deleted, name)
 	}
-	return changed, errors.Join(err, atomicio.SyncDir(dir))
+	return changed, errors.Join(err, disk.SyncDir(dir))
 }
 
 // timeOf returns the time in the name of a backup of the app.

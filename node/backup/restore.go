@@ -15,6 +15,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/level"
+	"runner.example/internal/system/disk"
 	"runner.example/keystore"
 	"runner.example/state/store"
 )
@@ -79,7 +80,7 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 	case err != nil:
 		return Info{}, fmt.Errorf("rename %q to %q: %w", work, dir, err)
 	}
-	return info, atomicio.SyncDir(filepath.Dir(dir))
+	return info, disk.SyncDir(filepath.Dir(dir))
 }
 
 // CheckTarget returns the absolute path at which Restore makes the data directory, or the error with which

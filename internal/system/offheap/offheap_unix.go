@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allocate returns n bytes of zeros, a multiple of PageBytes; nil: the system has no memory. The caller frees them.
-func Allocate(n int) []byte {
+func allocate(n int) []byte {
 	at, err := unix.MmapPtr(-1, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|populate)
 	if err != nil {
 		return nil
@@ -17,8 +16,7 @@ func Allocate(n int) []byte {
 	return unsafe.Slice((*byte)(at), n)
 }
 
-// Free frees whole pages, which may be a part of what Allocate returned. Nobody may use them any more.
-func Free(pages []byte) {
+func free(pages []byte) {
 	if err := unix.MunmapPtr(unsafe.Pointer(&pages[0]), uintptr(len(pages))); err != nil {
 		panic("BUG: offheap: munmap: " + err.Error())
 	}

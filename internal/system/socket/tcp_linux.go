@@ -32,11 +32,7 @@ type transfer struct {
 // garbage collection.
 const maxTransfer = 64 << 10
 
-// Fast returns conn with faster reads and writes if it is a TCP connection, and otherwise conn itself. The race
-// detector does not see the bytes that it moves.
-//
-// One goroutine at a time may read, and one may write.
-func Fast(conn net.Conn) net.Conn {
+func fast(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return conn
@@ -106,21 +102,14 @@ func (s *connection) Write(p []byte) (done int, err error) {
 	return done, err
 }
 
-// Direct writes to conn past Go's buffers and past TLS; nil: that is not possible.
-func Direct(conn net.Conn) *Writer {
-	raw := rawOf(conn)
-	if raw == nil {
-		return nil
+func direct(conn net.Conn) *Writer {
+	if raw := rawOf(conn); raw != nil {
+		return &Writer{raw}
 	}
-	return &Writer{raw}
+	return nil
 }
 
-// Writer writes to a connection. One goroutine at a time may use it.
-type Writer struct{ raw syscall.RawConn }
-
-// Write writes a, and then b, with one system call if wait is false. It returns how much of both was written, which
-// may be a part. If wait is true, it waits until at least one byte was written; otherwise n may be 0.
-func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) {
+func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
 	once := func(fd uintptr) bool {
 		for {
 			if n, err = unix.Writev(int(fd), [][]byte{a, b}); err != unix.EINTR {
@@ -128,7 +117,7 @@ func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) {
 			}
 		}
 	}
-	if failed := w.raw.Write(once); failed != nil {
+	if failed := raw.Write(once); failed != nil {
 		return 0, failed
 	}
 	switch err {
@@ -140,8 +129,7 @@ func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) {
 	return 0, os.NewSyscallError("writev", err)
 }
 
-// Acked returns how many bytes the peer of conn has acknowledged; 0: unknown.
-func Acked(conn net.Conn) (n uint64) {
+func acked(conn net.Conn) (n uint64) {
 	raw := rawOf(conn)
 	if raw == nil {
 		return 0

@@ -20,6 +20,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
+	"runner.example/internal/system/disk"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -166,7 +167,7 @@ func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return atomicio.SyncDir(b.dir)
+	return disk.SyncDir(b.dir)
 }
 
 // putUnnamed stores a blob, whose name may be lost in a power cut.

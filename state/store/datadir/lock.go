@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/filelock"
 )
 
 // ErrLocked means that another process, or another store of this one, has the directory.
