@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/data"
@@ -39,11 +38,11 @@ func main() {
 	queue := telemetry.NewQueue(os.Stderr)
 	stderr := telemetry.NewRedactor(queue, secrets) // an error may quote an argument, and that may be a token
 	c := &program{&cli.CLI{
-		Console: console.Console{Stdout: os.Stdout, Stderr: stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd()))},
+		Console: console.Console{Stdout: os.Stdout, Stderr: stderr, Terminal: process.Terminal(os.Stderr)},
 		Stdin:   os.Stdin, Queue: queue, Environ: os.Environ(), Secrets: secrets, Umask: umask,
 	}}
 	c.Color = c.Terminal && os.Getenv("NO_COLOR") == ""
-	c.ColorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+	c.ColorOut = process.Terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // there is no other place to report the error
 	queue.Flush(max(time.Until(c.StopBy), flushTime))

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 var reloadSignals = []os.Signal{syscall.SIGHUP}
@@ -34,6 +35,8 @@ func setUmask(mask int) int { return unix.Umask(mask) }
 func endBy(s os.Signal) { _ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) }
 
 func keepBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }
+
+func terminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 func user() string { return UserOf(uint32(os.Geteuid())) }
 

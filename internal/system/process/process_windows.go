@@ -21,6 +21,12 @@ const interrupted = -0x3ffffec6
 
 func keepBrokenPipes() {}
 
+func terminal(f *os.File) bool {
+	console, mode := windows.Handle(f.Fd()), uint32(0)
+	return windows.GetConsoleMode(console, &mode) == nil &&
+		windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
+}
+
 func user() string { return "sid:" + SID() }
 
 // SID returns the security identifier of the user that the process runs as.
