@@ -172,7 +172,7 @@ func (s *etcdServer) run(ctx context.Context, founded bool) {
 	s.promote(ctx)
 }
 
-// start starts the server. One without data is added to the cluster first, unless it founds it. A node
+// start starts the server. One without a log is added to the cluster first, unless it founds it. A node
 // that was removed before must not add its server, which the other nodes would not know.
 func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenClients, err = resolve(ctx, etcdClientURL(s.node.id.Address)); err != nil {
@@ -181,35 +181,16 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenPeers, err = resolve(ctx, etcdPeerURL(s.node.id.Address)); err != nil {
 		return err
 	}
-	_, err = os.Stat(filepath.Join(s.opt.Dir, memberDir))
 	switch {
-	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	case etcdlog.HasLog(s.opt.Dir):
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
 	case s.node.isOnlyVoter():
 		return s.node.noLog("the directory with the log is missing, and no other voter has it")
 	default:
-		if err := s.node.askMembership(ctx); err != nil {
+		if err := s.join(ctx); err != nil {
 			return err
 		}
-		asked, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		members, err := s.node.client.Members(asked)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
-			return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
-		}) {
-			return s.node.noLog("the directory with the log is missing, although the etcd server of this voter is a member of etcd")
-		}
-		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
-		if err != nil {
-			return err
-		}
-		s.opt.Members, s.opt.Joins = append(others, s.opt.Self), true
 	}
 	running, err := etcdlog.RunServer(s.opt)
 	if err != nil {
@@ -218,6 +199,43 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = running
+	return nil
+}
+
+// join adds the server to the cluster. It may have been added before: until it has begun its log, a node that was killed
+// begins anew.
+func (s *etcdServer) join(ctx context.Context) error {
+	if err := s.node.askMembership(ctx); err != nil {
+		return err
+	}
+	asked, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	members, err := s.node.client.Members(asked)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
+		return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
+	}) {
+		return s.node.noLog("the directory with the log is missing, although the etcd server of this voter is a member of etcd")
+	}
+	id, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
+	if err != nil {
+		return err
+	}
+	// A removal that has begun after the first question may not have seen the server.
+	if err := s.node.askMembership(ctx); err != nil {
+		if fault.CodeOf(err) == fault.Denied {
+			again, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			err = errors.Join(err, s.node.client.Remove(again, id))
+		}
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(s.opt.Dir, memberDir)); err != nil {
+		return err
+	}
+	s.opt.Members, s.opt.Joins = append(others, s.opt.Self), true
 	return nil
 }
 
