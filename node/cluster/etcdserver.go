@@ -16,6 +16,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
+	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
 
@@ -64,7 +65,7 @@ func (n *Node) notVoting() (cause *fault.Fault, final bool) {
 	select {
 	case <-s.running.Stopped():
 		if err := s.running.Err(); err != nil {
-			return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy()), true
+			return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy(err)), true
 		}
 	default:
 	}
@@ -114,7 +115,7 @@ var errNoLog = errors.New("no log")
 
 // noLog returns an error that matches errNoLog, with what to do.
 func (n *Node) noLog(what string) *fault.Fault {
-	return fault.Wrap(fmt.Errorf("%w in %q", errNoLog, n.etcd.opt.Dir), fault.NotReady, "%s: %s", what, n.remedy())
+	return fault.Wrap(fmt.Errorf("%w in %q", errNoLog, n.etcd.opt.Dir), fault.NotReady, "%s: %s", what, n.remedy(errNoLog))
 }
 
 // isOnlyVoter reports whether this voter knows no other one.
@@ -122,9 +123,12 @@ func (n *Node) isOnlyVoter() bool {
 	return !slices.ContainsFunc(n.peers(), func(p Peer) bool { return p.Role == Voter })
 }
 
-// remedy says what to do about a voter whose etcd server cannot run.
-func (n *Node) remedy() string {
-	if n.isOnlyVoter() {
+// remedy says what to do about a voter whose etcd server cannot run for that reason.
+func (n *Node) remedy(cause error) string {
+	switch {
+	case store.IsFull(cause):
+		return "make room on the disk, and restart this node"
+	case n.isOnlyVoter():
 		return "stop the server, run runner cluster dissolve, and found a cluster again with runner cluster init"
 	}
 	return fmt.Sprintf("run runner cluster leave %s on another node, and join again with a new data directory", n.id.Name)

@@ -155,7 +155,7 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Stopped() <-chan struct{} { return s.stopped }
 
 // Err returns why the server does not run, nil if it runs or was closed. It matches ErrRemoved if
-// the server was removed from its cluster.
+// the server was removed from its cluster, and syscall.ENOSPC or EDQUOT if the disk is full.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
