@@ -35,7 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr",
+		"netaddr system/child system/filemap system/owner system/rusage",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
 		"connlimit console filelock idn level settings timezone wasm",
 		"component level/leveltest schedule symbols version",
@@ -68,7 +68,7 @@ var subjects = []subject{
 	}},
 	{"runtime", []string{ // the way of a request
 		"auth capture cpuqueue draws front guard limit router",
-		"compile",
+		"compile pages",
 		"sandbox",
 		".",
 	}},
