@@ -199,12 +199,17 @@ func (a *App) SchemaOptions() compiler.Options {
 	return opt
 }
 
+// IsLoopback reports whether only this machine reaches host:port.
+func IsLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	addr, notAddress := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback())
+}
+
 // CheckCookies refuses session cookies without the __Host- prefix on other addresses than
 // loopback.
 func (a *App) CheckCookies(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	addr, notAddress := netip.ParseAddr(host)
-	if !a.Config.Schema.InsecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
+	if !a.Config.Schema.InsecureCookies || IsLoopback(listen) {
 		return nil
 	}
 	f := console.Invalid("[auth] insecure_cookies is for loopback only, and this server would listen on %s", listen)

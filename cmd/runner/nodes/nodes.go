@@ -47,6 +47,13 @@ func Command(c *cli.CLI) *cobra.Command {
 	}
 	cmd.AddCommand(initCommand(c), inviteCommand(c), joinCommand(c), statusCommand(c), waitCommand(c), leaveCommand(c),
 		dissolveCommand(c))
+	if !process.ForServers() {
+		for _, sub := range cmd.Commands() {
+			sub.RunE = func(*cobra.Command, []string) error {
+				return console.Misused("a cluster needs Linux: this system is for development, with one server")
+			}
+		}
+	}
 	c.OnlySubcommands(cmd)
 	return cmd
 }

@@ -2,6 +2,9 @@ package process
 
 import "os"
 
+// ForServers reports whether the system is one that servers run on, and not only authors: Linux.
+func ForServers() bool { return forServers }
+
 // FileLimit returns how many files the process may have open. known is false if the system has no such limit.
 func FileLimit() (files uint64, known bool, err error) { return fileLimit() }
 
