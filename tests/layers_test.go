@@ -35,7 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr system system/clock system/disk",
+		"netaddr system system/clock system/disk system/mapping system/pipe system/process",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
 		"connlimit console idn level settings system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
