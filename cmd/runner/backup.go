@@ -73,7 +73,7 @@ func backupCommand(c *program) *cobra.Command {
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
-			backup.YieldToOthers()
+			process.YieldToOthers() // a server sends a backup no faster than its reader reads
 			return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, node, args[0], force)
 			}})
@@ -126,7 +126,7 @@ func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote 
 	if err != nil {
 		return console.Invalid("--keep: %v", err)
 	}
-	backup.YieldToOthers()
+	process.YieldToOthers()
 	return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 		status, err := node.Status(ctx)
 		if err != nil {

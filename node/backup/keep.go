@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/system/disk"
 )
 
@@ -163,7 +161,7 @@ func timeOf(name, app string) (time.Time, bool) {
 
 // headOf reads the head of a file. The error matches ErrInvalid if it is not a backup.
 func headOf(ctx context.Context, path string) (head Head, err error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := disk.Open(path, os.O_RDONLY|disk.NoFollow|disk.NoWait, 0)
 	if err != nil {
 		return head, err
 	}

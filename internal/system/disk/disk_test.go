@@ -123,8 +123,8 @@ func TestAReservedFileKeepsItsContent(t *testing.T) {
 	if err := f.Truncate(4 << 20); err != nil {
 		t.Fatal(err)
 	}
-	hole, err := disk.Hole(f)
-	if err != nil || hole < 4 || hole > 4<<20 {
+	hole, size, err := disk.Hole(f)
+	if err != nil || size != 4<<20 || hole < 4 || hole > size {
 		t.Errorf("the first hole is at %d: %v", hole, err)
 	}
 	for _, at := range []int64{1 << 20, 4 << 20, 8 << 20} {

@@ -16,9 +16,9 @@ func IsFull(err error) bool {
 // file system has: math.MaxInt64 and 0 if it does not report that.
 func Space(dir string) (free, total int64, err error) { return space(dir) }
 
-// Hole returns where the first hole of a sparse file begins: the size of the file if it has none, or if
-// the system does not tell. It moves the offset of f.
-func Hole(f *os.File) (int64, error) { return hole(f) }
+// Hole returns the size of f, and where the first hole of a sparse file begins: at the size if it has none, or if the
+// system does not tell. It moves the offset of f.
+func Hole(f *os.File) (at, size int64, err error) { return hole(f) }
 
 // Reserve reserves space for n bytes of f from off on, in holes and beyond its end. The size of f stays as it is.
 // If it fails, a part may have been reserved. It does nothing where the file system cannot do it. macOS

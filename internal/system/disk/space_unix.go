@@ -29,13 +29,12 @@ func space(dir string) (free, total int64, err error) {
 	}
 }
 
-func hole(f *os.File) (int64, error) {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
+func hole(f *os.File) (at, size int64, err error) {
+	if size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return 0, 0, err
 	}
-	if hole, err := f.Seek(0, unix.SEEK_HOLE); err == nil {
-		return min(hole, size), nil
+	if at, err = f.Seek(0, unix.SEEK_HOLE); err != nil {
+		at = size // a file system that has none
 	}
-	return size, nil // a file system that has none
+	return min(at, size), size, nil
 }

@@ -30,6 +30,9 @@ func space(dir string) (free, total int64, err error) {
 	return int64(min(freeBytes, math.MaxInt64)), int64(min(totalBytes, math.MaxInt64)), nil
 }
 
-func hole(f *os.File) (int64, error) { return f.Seek(0, io.SeekEnd) }
+func hole(f *os.File) (at, size int64, err error) {
+	size, err = f.Seek(0, io.SeekEnd)
+	return size, size, err
+}
 
 func reserve(f *os.File, off, n int64) error { return nil }

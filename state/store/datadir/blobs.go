@@ -209,7 +209,7 @@ func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
 
 // openVerified opens the file if its bytes have the digest.
 func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
-	f, err := os.Open(path)
+	f, err := disk.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
