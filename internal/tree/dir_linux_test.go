@@ -49,6 +49,7 @@ func TestADirectoryThatCannotBeATreeIsRefusedWithAllProblems(t *testing.T) {
 		"../x":     {`directory ../x has the element ".."`},
 		".":        {`directory . has the element "."`},
 		"/etc":     {"directory /etc is absolute"},
+		`lib\sub`:  {`directory lib\sub has a backslash: write a path with /`},
 	} {
 		_, err := tree.OpenDir(app, dir, filepath.Join(app, "data"), filepath.Join(app, "with", "data"), filepath.Join(app, "nowhere"))
 		invalid, ok := errors.AsType[*tree.InvalidError](err)
