@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"runner.example/internal/system/rusage"
 )
 
 // MemoryUse has memory limits and the memory in use, in bytes.
@@ -42,24 +42,17 @@ func (r *Runtime) returnMemory() {
 	defer r.returning.Store(false)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for before := cpuTime(); ; {
+	for before := rusage.Process(); ; {
 		select {
 		case <-r.serving.Done():
 			return
 		case <-tick.C:
 		}
-		now := cpuTime()
+		now := rusage.Process()
 		if now-before < busyTime {
 			debug.FreeOSMemory()
 			return
 		}
 		before = now
 	}
-}
-
-// cpuTime is the CPU time of the process.
-func cpuTime() time.Duration {
-	var used unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // it cannot fail with these arguments
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -35,9 +35,9 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr system system/clock system/disk system/mapping system/pipe system/process",
+		"netaddr system system/child system/clock system/disk system/filemap system/mapping system/offheap system/owner system/pipe system/process system/rusage system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
-		"connlimit console idn level settings system/filelock timezone wasm",
+		"connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",
@@ -68,7 +68,7 @@ var subjects = []subject{
 	}},
 	{"runtime", []string{ // the way of a request
 		"auth capture cpuqueue draws front guard limit router",
-		"compile",
+		"compile pages",
 		"sandbox",
 		".",
 	}},

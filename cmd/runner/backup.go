@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -19,6 +18,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/system/process"
+	"runner.example/internal/system/socket"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/backup"
@@ -57,7 +57,7 @@ func backupCommand(c *program) *cobra.Command {
   runner backup --check orders.backup`,
 		Args: cli.Exactly(1, "a file, - for stdout, or with --keep a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // the partial file is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // the partial file is removed
 			defer stop()
 			switch {
 			case check && force:
@@ -95,7 +95,7 @@ func (c *program) writeBackup(ctx context.Context, node *admin.Client, path stri
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
 		}
 		info, err := backup.Copy(ctx, c.Stdout, send)
-		if errors.Is(err, syscall.EPIPE) { // the backup is incomplete
+		if socket.Broken(err) { // the backup is incomplete
 			return &console.Failure{Status: console.StatusFailed, Err: err}
 		}
 		if err == nil {

@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -28,6 +27,8 @@ import (
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/filemap"
+	"runner.example/internal/system/owner"
 )
 
 // cache is the directory of compiled code:
@@ -117,15 +118,15 @@ func checkPrivate(dir string) error {
 	if err != nil {
 		return fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch mode := info.Mode().Perm(); {
-	case ok && int(owner.Uid) != os.Getuid():
+	uid, known := owner.UID(info)
+	switch {
+	case known && uid != os.Getuid():
 		return fault.New(fault.Invalid,
 			"the cache of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner",
-			dir, owner.Uid, os.Getuid())
-	case mode&0o077 != 0:
+			dir, uid, os.Getuid())
+	case owner.OpenToOthers(info):
 		return fault.New(fault.Invalid,
-			"the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, mode)
+			"the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, info.Mode().Perm())
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func checkPrivate(dir string) error {
 // version is a text with everything that compiled code depends on, but the module. It has
 // the build of this program, as another build may rewrite modules in another way.
 func version() string {
-	compiler, revision := "", ""
+	compiler, revision, system := "", "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			if d.Path == "github.com/tetratelabs/wazero" {
@@ -141,8 +142,11 @@ func version() string {
 			}
 		}
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
+			switch s.Key {
+			case "vcs.revision":
 				revision = s.Value
+			case "GOOS":
+				system = s.Value
 			}
 		}
 	}
@@ -152,7 +156,7 @@ func version() string {
 			build = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return fmt.Sprintln(compiler, revision, build, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintln(compiler, revision, build, runtime.Version(), system, runtime.GOARCH)
 }
 
 // make fills in the code of a rewritten module from the cache, or has it compiled and keeps
@@ -185,7 +189,7 @@ func (c *cache) make(ctx context.Context, code *Code, s Source,
 		c.keep(key, added)
 	}
 	if _, checked := c.sums(key)[key+offsetsFile]; checked {
-		if mapped, err := mapFile(filepath.Join(c.dir, key+offsetsFile)); err == nil {
+		if mapped, err := filemap.Map(filepath.Join(c.dir, key+offsetsFile)); err == nil {
 			code.offsets, code.mapped = mapped, true
 		}
 	}
@@ -286,14 +290,14 @@ func (c *cache) remove(key string, sums map[string]string) {
 	}
 }
 
-// code lists the compiler's files relative to c.dir, and directories with such names.
+// code lists the compiler's files relative to c.dir, with slashes, and directories with such names.
 func (c *cache) code() (names []string) {
 	_ = filepath.WalkDir(filepath.Join(c.dir, codeDir), func(path string, d fs.DirEntry, err error) error {
 		if d == nil || !codeName.MatchString(d.Name()) {
 			return nil // a directory that cannot be read counts as empty
 		}
 		if name, err := filepath.Rel(c.dir, path); err == nil {
-			names = append(names, name)
+			names = append(names, filepath.ToSlash(name))
 		}
 		if d.IsDir() {
 			return fs.SkipDir

@@ -12,9 +12,9 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/system/filemap"
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
 )
@@ -25,7 +25,7 @@ type Options struct {
 	// of code may take. More code may take more: see Compiler.Limits.
 	Time  time.Duration
 	Bytes int64
-	// Command is the command that runs Main with the arguments that follow it. Empty: all
+	// Command is the command that runs Main with the arguments that follow it. Empty, or CanLimit is false: all
 	// modules are compiled in this process.
 	Command []string
 	// OnCommand is called before that command runs, which may take many seconds; nil: nothing is called.
@@ -63,6 +63,9 @@ const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall | experi
 
 // New returns a Compiler and opens its cache.
 func New(ctx context.Context, options Options) (*Compiler, error) {
+	if !CanLimit {
+		options.Command = nil
+	}
 	c := &Compiler{options: options, codes: map[string]*Code{}}
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(features)
 	if options.CacheDir != "" {
@@ -213,7 +216,7 @@ func (c *Compiler) Release(ctx context.Context, code *Code) error {
 	}
 	err := code.Compiled.Close(ctx)
 	if code.mapped {
-		err = errors.Join(err, unix.Munmap(code.offsets))
+		err = errors.Join(err, filemap.Unmap(code.offsets))
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/tetratelabs/wazero"
-	"golang.org/x/sys/unix"
 
+	"runner.example/internal/system/filemap"
 	"runner.example/internal/wasm"
 )
 
@@ -53,7 +53,7 @@ func (n nativeModule) releaseMemory(dir string) {
 	for i := range functions.Len() {
 		functions.Index(i).FieldByName("Body").SetZero()
 	}
-	if dir != "" && len(n.code) >= minFileCode {
+	if filemap.CanReplace && dir != "" && len(n.code) >= minFileCode {
 		_ = moveToFile(n.code, dir) // after an error it is where it was
 	}
 }
@@ -91,14 +91,5 @@ func moveToFile(code []byte, dir string) error {
 	if _, err := f.Write(code); err != nil {
 		return err
 	}
-	length := uintptr(len(code))
-	mapped, err := unix.MmapPtr(int(f.Fd()), 0, nil, length, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
-	if err != nil {
-		return err // such as a file system whose files must not run
-	}
-	_, err = unix.MremapPtr(mapped, length, unsafe.Pointer(&code[0]), length, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
-	if err != nil {
-		panic("BUG: move native code to a file: " + err.Error()) // it may be unmapped
-	}
-	return nil
+	return filemap.Replace(code, f)
 }

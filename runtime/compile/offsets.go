@@ -3,10 +3,7 @@ package compile
 import (
 	"encoding/binary"
 	"math"
-	"os"
 	"sort"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/wasm"
 )
@@ -88,20 +85,6 @@ func (t offsetTable) find(native uint64) (p Instruction, ok bool) {
 		entries = entries[size+length:]
 	}
 	return p, ok
-}
-
-// mapFile maps a table's file into memory. Its pages are read only after a failure. The caller unmaps it.
-func mapFile(path string) (offsetTable, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 }
 
 // withoutOffsets removes the offsets of instructions from a file of wazero's cache. wazero reads

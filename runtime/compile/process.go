@@ -13,14 +13,14 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/system/child"
+	"runner.example/internal/system/rusage"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/guard"
 )
@@ -30,7 +30,8 @@ import (
 // time and memory are compiled in this process. All others are compiled in a separate
 // process whose CPU time and memory the kernel limits. It writes the code to the
 // cache, where this process finds it. Without a cache the separate process only proves
-// that the module can be compiled within the limits.
+// that the module can be compiled within the limits. Where the system cannot limit a process, all modules are compiled in
+// this one, and those that take certainly too much are refused.
 const (
 	// workers is the number of functions that are compiled at a time.
 	workers = 2
@@ -45,6 +46,9 @@ const (
 	// niceness is that of the separate process, which is a process group of its own.
 	niceness = 5
 )
+
+// CanLimit reports whether the system can limit the separate process, so that Options.Command is used.
+const CanLimit = child.CanLimit
 
 // isLight reports whether the module may be compiled in this process.
 func (c *Compiler) isLight(cost wasm.Cost) bool {
@@ -130,7 +134,7 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 	cmd.Env = []string{} // the environment may have secrets
 	cmd.WaitDelay = time.Second
 	// A signal from the terminal ends this process, which then ends load.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	child.Separate(cmd)
 	err = cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -140,8 +144,7 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 		return Cancelled(load)
 	case !exited:
 		return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process did not start: %v", err)
-	case ctx.Err() != nil, exit.ExitCode() == exitTime, killedBy(exit, syscall.SIGXCPU),
-		killedBy(exit, syscall.SIGKILL) && exit.UserTime()+exit.SystemTime() >= limit:
+	case ctx.Err() != nil, exit.ExitCode() == exitTime, child.EndedByTime(exit, limit):
 		return refuse(
 			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
 			limit, s.Cost.Heaviest)
@@ -155,11 +158,6 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 	}
 	why, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 	return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process failed: %v: %s", err, Quote(why, 500))
-}
-
-func killedBy(exit *exec.ExitError, signal syscall.Signal) bool {
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == signal
 }
 
 // Main is the main function of the separate process (see Options.Command). It compiles the
@@ -226,28 +224,17 @@ func compileTo(args []string, stdin io.Reader) error {
 // limitProcess limits this process. It ends itself at a limit, with a status that says
 // which limit it was; the kernel ends it a little later in any case.
 func limitProcess(limit time.Duration, memory int64) error {
-	seconds := uint64(limit/time.Second) + 2
-	for resource, most := range map[int]uint64{
-		unix.RLIMIT_CPU:  seconds,
-		unix.RLIMIT_DATA: uint64(memory) + baseMemory,
-		unix.RLIMIT_CORE: 0,
-	} {
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-			return fmt.Errorf("limit the process: %w", err)
-		}
-	}
 	// The server's requests come first. At a lower priority than this one, compiling beside many
 	// of them could take longer than waitFactor allows.
-	if err := unix.Setpriority(unix.PRIO_PGRP, 0, niceness); err != nil {
-		return fmt.Errorf("lower the priority of the process: %w", err)
+	if err := child.Limit(limit.Truncate(time.Second)+2*time.Second, uint64(memory)+baseMemory, niceness); err != nil {
+		return err
 	}
 	debug.SetMemoryLimit(memory * 3 / 4) // the collector runs more often near it
 	go func() {
 		held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
 			time.Sleep(10 * time.Millisecond)
-			var used unix.Rusage
-			if unix.Getrusage(unix.RUSAGE_SELF, &used) == nil && time.Duration(used.Utime.Nano()+used.Stime.Nano()) > limit {
+			if rusage.Process() > limit {
 				os.Exit(exitTime)
 			}
 			if metrics.Read(held); held[0].Value.Uint64()-held[1].Value.Uint64() > uint64(memory) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
@@ -24,11 +23,13 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
+	"runner.example/internal/system/rusage"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/cpuqueue"
+	"runner.example/runtime/pages"
 )
 
 // pageBytes is the unit of linear memory.
@@ -84,6 +85,10 @@ type Options struct {
 	// bounds is a memory fault, which ends the handler with the same error. "off" compares each, as
 	// machines do that have no such memory.
 	Guard string `toml:"sandbox.guard" default:"on" oneof:"on|off"`
+	// MemoryBackend is how the memory of handlers is restored after a request: "native" has the kernel find the
+	// changed pages, if the system is Linux; "portable" compares all of the memory with what it was before, and is
+	// what other systems always have. It takes longer, guard is off, and the result is the same.
+	MemoryBackend string `toml:"sandbox.memory_backend" default:"native" oneof:"native|portable"`
 	// Logger logs what modules log during their initialization, and the optimizations
 	// that are disabled on this machine. It must redact secrets; nil: nothing is logged.
 	Logger *slog.Logger
@@ -97,7 +102,7 @@ type Options struct {
 	// Metrics measures waits and restores; nil: nothing is measured.
 	Metrics *telemetry.Metrics
 	// Now is the clock, the time since any moment; CPUTime is the CPU time of the
-	// thread that calls it. By default those of the system.
+	// thread that calls it. By default those of the system; where it does not tell the CPU time, all time counts.
 	Now, CPUTime func() time.Duration
 }
 
@@ -121,7 +126,10 @@ func (o Options) filled() Options {
 		o.Now = func() time.Duration { return time.Since(started) }
 	}
 	if o.CPUTime == nil {
-		o.CPUTime = threadTime
+		o.CPUTime = o.Now
+		if _, known := rusage.Thread(); known {
+			o.CPUTime = threadTime
+		}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -146,6 +154,8 @@ func (o Options) Validate() error {
 		return fault.New(fault.Invalid, "[sandbox] compile_timeout and compile_memory must be positive")
 	case o.Guard != "on" && o.Guard != "off":
 		return fault.New(fault.Invalid, `[sandbox] guard must be "on" or "off"`)
+	case o.MemoryBackend != pages.Native && o.MemoryBackend != pages.Portable:
+		return fault.New(fault.Invalid, `[sandbox] memory_backend must be "native" or "portable"`)
 	case o.InitTime < 0 || o.IdleTime < 0:
 		return fault.New(fault.Invalid, "the times of a sandbox must be positive")
 	}
@@ -157,8 +167,7 @@ type Engine struct {
 	options       Options
 	compiler      *compile.Compiler
 	optimizations optimizations
-	table         int      // file descriptor of the page table; -1 if it cannot be read
-	watch         *watcher // nil: the page table tells which pages were written
+	pages         pages.System
 	// offered are the functions that guests may import, by module and name.
 	offered map[string]map[string]hostabi.Function
 	slots   *instanceSlots
@@ -199,7 +208,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	options = options.filled()
 	e := &Engine{
 		options: options,
-		table:   -1,
+		pages:   pages.Open(options.MemoryBackend),
 		offered: map[string]map[string]hostabi.Function{},
 		slots: newInstanceSlots(options.Instances,
 			max(options.TotalMemoryBytes/parkedMemory, options.MemoryBytes), options.Now),
@@ -293,14 +302,7 @@ func (e *Engine) Close(ctx context.Context) error {
 }
 
 func (e *Engine) release(ctx context.Context) error {
-	err := e.compiler.Close(ctx)
-	if e.watch != nil {
-		e.watch.close()
-	}
-	if e.table >= 0 {
-		err = errors.Join(err, unix.Close(e.table))
-	}
-	return err
+	return errors.Join(e.compiler.Close(ctx), e.pages.Close())
 }
 
 func (e *Engine) loaded() []*Module {

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/hostabi"
 	"runner.example/runtime/cpuqueue"
+	"runner.example/runtime/pages"
 )
 
 // RunWithoutRestore is Run in a sandbox that is never restored: what isolation
@@ -61,19 +59,19 @@ func (m *Module) Restored() (idle int, err error) {
 
 func (s *sandbox) differs() error {
 	m := &s.memory
-	if m.size != m.image.size || uint64(s.linear.Size()) != m.image.size {
-		return fmt.Errorf("the memory has %d bytes for us and %d for the guest, and the image %d", m.size, s.linear.Size(), m.image.size)
+	if m.Size() != m.Image().Size() || uint64(s.linear.Size()) != m.Image().Size() {
+		return fmt.Errorf("the memory has %d bytes for us and %d for the guest, and the image %d", m.Size(), s.linear.Size(), m.Image().Size())
 	}
-	if here := m.region[:m.image.size]; !bytes.Equal(here, m.image.view) {
+	if here, want := m.Bytes()[:m.Size()], m.Image().Bytes(); !bytes.Equal(here, want) {
 		for at := range here {
-			if here[at] != m.image.view[at] {
-				return fmt.Errorf("byte %d of the memory is %#x, and %#x in the image", at, here[at], m.image.view[at])
+			if here[at] != want[at] {
+				return fmt.Errorf("byte %d of the memory is %#x, and %#x in the image", at, here[at], want[at])
 			}
 		}
 	}
-	if err := m.look(func() error {
-		for at := m.image.size; at < m.reached; at += osPage {
-			if !m.same(at) {
+	if err := m.Look(func() error {
+		for at := m.Size(); at < m.Reached(); at += pages.Size {
+			if !m.Same(at) {
 				return fmt.Errorf("the page at %d, behind the image, is not zero", at)
 			}
 		}
@@ -97,48 +95,24 @@ func (s *sandbox) differs() error {
 	return nil
 }
 
-// PageOut moves the memory of idle sandboxes to swap space, and returns how many pages are there.
-func (m *Module) PageOut() (swapped int, err error) {
+// Searches is how many restores of the idle sandboxes have looked for written pages.
+func (m *Module) Searches() (n int) {
 	m.pool.mu.Lock()
 	defer m.pool.mu.Unlock()
 	for _, s := range m.pool.idle {
-		region := s.memory.region[:s.memory.size]
-		if err := unix.Madvise(region, unix.MADV_PAGEOUT); err != nil {
-			return 0, err
-		}
-		entries := make([]byte, uint64(len(region))/osPage*8)
-		if _, err := unix.Pread(m.engine.table, entries, int64(addressOf(region)/osPage*8)); err != nil {
-			return 0, err
-		}
-		for ; len(entries) > 0; entries = entries[8:] {
-			if binary.LittleEndian.Uint64(entries)>>62&1 == 1 {
-				swapped++
-			}
-		}
+		n += s.memory.Searches()
 	}
-	return swapped, nil
+	return n
 }
 
-// FailScans makes the next scan of each idle sandbox's memory fail, after which the sandbox
-// is discarded.
-func (m *Module) FailScans() {
+// KnownPages is how many pages the next restore of the idle sandboxes copies without a search.
+func (m *Module) KnownPages() (n int) {
 	m.pool.mu.Lock()
 	defer m.pool.mu.Unlock()
 	for _, s := range m.pool.idle {
-		s.memory.scan.table = -1
+		n += s.memory.Known()
 	}
-}
-
-// FoundPages is how many pages the next restore of the idle sandboxes copies without a scan.
-func (m *Module) FoundPages() (pages int) {
-	m.pool.mu.Lock()
-	defer m.pool.mu.Unlock()
-	for _, s := range m.pool.idle {
-		for _, r := range s.memory.scan.found {
-			pages += int((r.to - r.from) / osPage)
-		}
-	}
-	return pages
+	return n
 }
 
 // GuestMemory is how much of the budget of guests is taken.
@@ -157,7 +131,7 @@ const Slice = slice
 func (e *Engine) Optimizations() string {
 	o := e.optimizations
 	return fmt.Sprintf("snapshot %v, watch %v, shrink %v, reuse %v, stack %v, faults %v, trace %v, guard %v",
-		o.snapshot, e.watch != nil, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace, o.guard)
+		o.snapshot, e.pages.Finder() == pages.ByMarks, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace, o.guard)
 }
 
 // SymbolTables is how many modules have their symbols in memory.

@@ -114,7 +114,7 @@ func (s *sandbox) locate(f *failure) {
 	if f.kind != kindOutOfBounds {
 		return
 	}
-	f.memory = s.memory.size
+	f.memory = s.memory.Size()
 	if s.linearStackExhausted() {
 		f.kind = kindLinearStack
 	}
@@ -141,7 +141,7 @@ func (s *sandbox) linearStackExhausted() bool {
 		return false
 	}
 	pointer := uint64(uint32(s.globals[p.Global].Get()))
-	return pointer < uint64(p.Lowest)+redZone || pointer > s.memory.size // it wraps below 0
+	return pointer < uint64(p.Lowest)+redZone || pointer > s.memory.Size() // it wraps below 0
 }
 
 // describe names the active calls of a failure, and passes it to the call.

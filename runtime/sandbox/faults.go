@@ -2,9 +2,8 @@ package sandbox
 
 import (
 	"runtime"
-	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"runner.example/internal/system/rusage"
 )
 
 // A guest writes to a page for the first time by a page fault: until then the page is
@@ -31,9 +30,9 @@ type threadRun struct {
 
 // lockThread is called before a run.
 func (s *sandbox) lockThread() {
-	if s.engine.optimizations.faults && s.memory.image != nil {
+	if s.engine.optimizations.faults && s.memory.Image() != nil {
 		runtime.LockOSThread()
-		s.thread = threadRun{locked: true, faults: threadFaults(), faulted: s.memory.faulted}
+		s.thread = threadRun{locked: true, faults: rusage.ThreadFaults(), faulted: s.memory.faulted}
 	}
 }
 
@@ -56,18 +55,8 @@ func (s *sandbox) leaveThread() {
 
 // unlockThread is called after a run.
 func (s *sandbox) unlockThread() {
-	if s.thread.locked && threadFaults() == s.thread.faults {
+	if s.thread.locked && rusage.ThreadFaults() == s.thread.faults {
 		s.memory.faulted = s.thread.faulted
 	}
 	s.leaveThread()
-}
-
-// threadFaults counts the page faults of the thread that calls it.
-func threadFaults() int64 {
-	var used unix.Rusage
-	_, _, errno := unix.RawSyscall(unix.SYS_GETRUSAGE, unix.RUSAGE_THREAD, uintptr(unsafe.Pointer(&used)), 0)
-	if errno != 0 {
-		panic("BUG: count page faults: " + errno.Error())
-	}
-	return used.Minflt + used.Majflt
 }

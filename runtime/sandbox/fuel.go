@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
+	"runner.example/internal/system/rusage"
 	"runner.example/runtime/cpuqueue"
 )
 
@@ -31,7 +31,7 @@ const (
 
 // nextSlice is the next slice's fuel for the guest's amount of memory.
 func (s *sandbox) nextSlice() int64 {
-	if s.memory.size > smallMemory {
+	if s.memory.Size() > smallMemory {
 		return shortSlice
 	}
 	return slice
@@ -193,7 +193,7 @@ func (s *sandbox) Worked(d time.Duration) {
 // at most the time that has passed.
 func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 	passed := now - m.mark - (waited - m.waited)
-	if unix.Gettid() == m.thread {
+	if rusage.ThreadID() == m.thread {
 		passed = min(passed, e.options.CPUTime()-m.cpu)
 	}
 	return max(0, passed)
@@ -201,16 +201,16 @@ func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 
 func (m *meter) remark(e *Engine, now, waited time.Duration) {
 	m.mark, m.waited = now, waited
-	m.thread, m.cpu = unix.Gettid(), e.options.CPUTime()
+	m.thread, m.cpu = rusage.ThreadID(), e.options.CPUTime()
 }
 
 // threadTime is the CPU time of the thread that calls it.
 func threadTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+	t, known := rusage.Thread()
+	if !known {
 		return 1<<63 - 1 // then spent counts the time that has passed
 	}
-	return time.Duration(t.Nano())
+	return t
 }
 
 // cpuDue reports whether the work must acquire or yield a CPU slot, or yield its turn.

@@ -42,11 +42,11 @@ func (s *sandbox) goTables() *symbols.GoTables {
 		return nil
 	}
 	m.golang.once.Do(func() {
-		size := s.memory.size
+		size := s.memory.Size()
 		if m.image != nil {
-			size = m.image.size
+			size = m.image.Size()
 		}
-		m.golang.tables = symbols.FindGoTables(s.memory.region[:size], m.program.Imports, m.program.Functions)
+		m.golang.tables = symbols.FindGoTables(s.memory.Bytes()[:size], m.program.Imports, m.program.Functions)
 	})
 	return m.golang.tables
 }
@@ -64,7 +64,7 @@ func (s *sandbox) goCalls(f *failure) {
 	if len(f.calls) == 0 { // it has returned, or its calls are not known
 		return
 	}
-	f.goCalls = tables.Stack(s.memory.region[:s.memory.size], symbols.GoStop{
+	f.goCalls = tables.Stack(s.memory.Bytes()[:s.memory.Size()], symbols.GoStop{
 		SP: uint32(s.globals[goStackPointer].Get()), G: s.globals[goGoroutine].Get(),
 		Function: s.module.program.Imports + f.calls[0].Function, Block: int(s.block),
 	})

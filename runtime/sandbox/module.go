@@ -329,10 +329,10 @@ func (m *Module) keep(s *sandbox) (err error) {
 	for i, g := range s.globals {
 		m.values[i] = g.Get()
 	}
-	if m.image, err = newImage(s.memory.region[:s.memory.size], &m.engine.memory); err != nil {
+	if m.image, err = newImage(m.engine.pages, s.memory.Bytes()[:s.memory.Size()], &m.engine.memory); err != nil {
 		return err
 	}
-	return s.memory.attach(m.image, m.engine.watch)
+	return s.memory.Attach(m.image.Image)
 }
 
 func (m *Module) free(ctx context.Context) error {

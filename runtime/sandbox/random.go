@@ -46,7 +46,7 @@ func newRandom(regions []region) random {
 // code of the guest runs.
 func (s *sandbox) renewRandom() {
 	for _, r := range s.random.regions {
-		_, _ = s.random.source.Read(s.memory.region[r.from:r.to]) // it returns no error
+		_, _ = s.random.source.Read(s.memory.Bytes()[r.from:r.to]) // it returns no error
 	}
 }
 
@@ -58,7 +58,7 @@ func (s *sandbox) findRandom() error {
 	if err := s.invoke(s.function(exportRandom), stack[:]...); err != nil {
 		return err
 	}
-	regions, err := readRegions(s.memory.region[:s.memory.size], api.DecodeU32(stack[0]))
+	regions, err := readRegions(s.memory.Bytes()[:s.memory.Size()], api.DecodeU32(stack[0]))
 	if err != nil {
 		return err
 	}

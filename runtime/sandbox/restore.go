@@ -2,10 +2,7 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 )
@@ -29,7 +26,7 @@ func (s *sandbox) restore(call *hostabi.Call, handler int, err error) error {
 		}
 	}
 	s.releaseSteps()
-	if s.memory.size != s.module.image.size {
+	if s.memory.Size() != s.module.image.Size() {
 		if !optimizations.shrink {
 			return errCannotShrink
 		}
@@ -65,7 +62,7 @@ func (s *sandbox) shrink() error {
 	s.memory.shrinking = true
 	_, ok := s.linear.Grow(1)
 	s.memory.shrinking = false
-	if !ok || uint64(s.linear.Size()) != s.module.image.size {
+	if !ok || uint64(s.linear.Size()) != s.module.image.Size() {
 		return errCannotShrink
 	}
 	return nil
@@ -85,59 +82,23 @@ func (s *sandbox) trim() error {
 }
 
 // restore makes all bytes those of the image again, and zeros behind it. The memory must
-// have shrunk to the image's size before. If there are more than keep private pages, or a
-// review finds that few of them are still written, all of them are released to the kernel.
-func (m *memory) restore(keep int) error {
+// have shrunk to the image's size before.
+func (m *memory) restore(keep int) (err error) {
 	m.refused, m.refusals = nil, 0
-	if m.scan.review(m) {
-		return m.trim()
-	}
-	if m.high > m.image.size { // all private pages behind the image are counted again
-		m.high, m.tail = m.reached, 0
-		if err := m.setOpen(max(m.open, m.high)); err != nil {
-			return err
-		}
-	}
-	pages, err := m.scan.restore(m, keep)
-	if err != nil {
+	if m.restored, err = m.Restore(keep, m.faulted); err != nil {
 		return err
 	}
-	m.restored = pages
-	if pages > keep {
-		return m.trim()
-	}
-	m.high, m.faulted = m.size, false
+	m.faulted = false
 	m.settle()
-	return m.setOpen(m.size)
+	return nil
 }
 
 // trim restores the memory by releasing all private pages.
 func (m *memory) trim() error {
-	if m.reached > 0 {
-		if err := unix.Madvise(m.region[:m.reached], unix.MADV_DONTNEED); err != nil {
-			return fmt.Errorf("release memory: %w", err)
-		}
+	if err := m.Trim(); err != nil {
+		return err
 	}
-	if m.watch != nil && m.image.size > 0 { // the pages lost their marks
-		if err := m.watch.mark(m.region[:m.image.size]); err != nil {
-			return err
-		}
-	}
-	m.scan.found, m.scan.all = m.scan.found[:0], true
-	m.tail, m.high, m.reached, m.faulted = 0, m.size, m.size, false
+	m.faulted = false
 	m.settle()
-	return m.setOpen(m.size)
-}
-
-// put restores one range of pages.
-func (m *memory) put(from, to uint64) {
-	if from < m.image.size {
-		end := min(to, m.image.size)
-		copy(m.region[from:end], m.image.view[from:end])
-		from = end
-	}
-	if from < to {
-		clear(m.region[from:to])
-		m.tail += int64(to - from)
-	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/wasi"
 	"runner.example/runtime/cpuqueue"
+	"runner.example/runtime/guard"
 )
 
 // sandbox is an instance of a module with its memory and its state. One goroutine at a time
@@ -67,18 +68,17 @@ func (m *Module) instantiate(call *hostabi.Call) (_ *sandbox, err error) {
 		spare = sparePages * pageBytes
 	}
 	for {
-		err := s.memory.reserve(m.engine.newSpace(), m.memoryBytes(), spare, &m.engine.memory)
+		err := s.memory.reserve(m.engine.pages, m.engine.optimizations.guard, m.memoryBytes(), spare, &m.engine.memory)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errNoMemory) {
+		if !errors.Is(err, guard.ErrNone) {
 			return nil, err
 		}
 		if _, ok := discardOldest(m.engine.loaded()); !ok {
-			return nil, err
+			return nil, errNoMemory
 		}
 	}
-	s.memory.scan.table = m.engine.table
 	defer func() {
 		if err != nil {
 			s.discard()
@@ -127,7 +127,7 @@ func (s *sandbox) function(name string) api.Function {
 
 // grow makes the memory at least so large.
 func (s *sandbox) grow(size uint64) error {
-	if more := int64(size-s.memory.size) / pageBytes; more > 0 {
+	if more := int64(size-s.memory.Size()) / pageBytes; more > 0 {
 		if _, ok := s.linear.Grow(uint32(more)); !ok {
 			return errNoMemory
 		}
@@ -160,10 +160,10 @@ func (m *Module) boot(call *hostabi.Call) (_ *sandbox, err error) {
 		return nil, err
 	}
 	for i, d := range m.program.Data {
-		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > s.memory.size {
+		if end := uint64(d.Offset) + uint64(len(d.Bytes)); end > s.memory.Size() {
 			return nil, fmt.Errorf("data segment %d lies outside of memory", i)
 		}
-		copy(s.memory.region[d.Offset:], d.Bytes)
+		copy(s.memory.Bytes()[d.Offset:], d.Bytes)
 	}
 	s.owed = making.spent(m.engine, m.engine.options.Now(), call.Waited())
 	return s, nil
@@ -201,10 +201,10 @@ func (m *Module) clone() (_ *sandbox, err error) {
 			s.discard()
 		}
 	}()
-	if err := s.grow(m.image.size); err != nil {
+	if err := s.grow(m.image.Size()); err != nil {
 		return nil, err
 	}
-	if err := s.memory.attach(m.image, m.engine.watch); err != nil {
+	if err := s.memory.Attach(m.image.Image); err != nil {
 		return nil, err
 	}
 	s.resetGlobals()

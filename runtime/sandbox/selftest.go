@@ -7,22 +7,23 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/clock"
 	"runner.example/internal/deadline"
 	"runner.example/internal/patches"
+	"runner.example/internal/system/rusage"
 	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/capture"
 	"runner.example/runtime/compile"
 	"runner.example/runtime/guard"
+	"runner.example/runtime/pages"
 )
 
 // optimizations rely on how the compiler or the kernel works inside. Each is tested when
@@ -50,7 +51,7 @@ type optimizations struct {
 	trace bool
 	// programs: a program that waits for requests can be continued. Otherwise its module is refused.
 	programs bool
-	// Whether the kernel watches memory for writes says Engine.watch.
+	// How changed pages are found says Engine.pages.
 }
 
 // Names of optimizations in Options.Disable, in the order of their tests. OptPatches are those of the
@@ -60,6 +61,7 @@ const (
 	OptGuard    = "guard"
 	OptWatch    = "watch"
 	OptPagemap  = "pagemap"
+	OptCompare  = "compare"
 	OptSnapshot = "snapshot"
 	OptShrink   = "shrink"
 	OptReuse    = "reuse"
@@ -85,8 +87,6 @@ func (e *Engine) test(ctx context.Context) error {
 	options, limit := e.options, e.memory.limit
 	defer func() { e.options, e.memory.limit = options, limit }()
 	e.options.MemoryBytes, e.options.InitTime, e.memory.limit = 16*pageBytes, plenty, 1<<40
-	var tableErr error
-	e.table, tableErr = openTable()
 	e.optimizations = optimizations{snapshot: true, shrink: true, reuse: true}
 	if err := e.testGuard(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (e *Engine) test(ctx context.Context) error {
 	defer m.Close(ctx)
 	t := &selfTest{engine: e, module: m}
 	const noSnapshot = "each request initializes its own sandbox"
-	if !t.testFinders(tableErr) {
+	if !t.testFinders() {
 		e.optimizations.snapshot = false
 		t.disabled(OptSnapshot, noSnapshot, errors.New("changed pages cannot be found"))
 		return nil
@@ -114,7 +114,9 @@ func (e *Engine) test(ctx context.Context) error {
 	if !t.passes(OptStack, "deep recursion ends sooner, and its stack is kept", t.stack) {
 		e.optimizations.stack = stackLayout{}
 	}
-	e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
+	if !comparesAll(e.pages) {
+		e.optimizations.faults = t.passes(OptFaults, "each restore scans the memory", t.faults)
+	}
 	e.optimizations.trace = t.passes(OptTrace, "failures are logged without frames", t.traces)
 	return t.testPrograms(ctx)
 }
@@ -163,7 +165,10 @@ func (e *Engine) testGuard(ctx context.Context) error {
 	}
 	const instead = "each memory access is compared with the memory's size"
 	err := errors.New("[sandbox] guard is off")
-	if e.options.Guard == "on" {
+	switch {
+	case !e.pages.Guards():
+		err = errors.New("the memory is portable")
+	case e.options.Guard == "on":
 		var region *guard.Region
 		if region, err = guard.Take(pageBytes); err == nil {
 			region.Release()
@@ -192,27 +197,31 @@ func (e *Engine) setGuard(on bool) {
 	e.compiler.SetGuarded(on)
 }
 
+// comparesAll reports whether each restore compares all of the memory.
+func comparesAll(s pages.System) bool { return s.Finder() == pages.ByComparison }
+
 // testFinders finds the best way to find changed pages, and reports whether there is one.
-func (t *selfTest) testFinders(tableErr error) bool {
-	if tableErr != nil { // both need it
-		t.disabled(OptPagemap, "no page is restored", tableErr)
-		return false
-	}
-	var unwatched error
-	t.engine.watch, unwatched = openWatcher()
-	if t.passes(OptWatch, "the page table is read", func(s *sandbox) error {
-		if unwatched != nil {
-			return unwatched
+func (t *selfTest) testFinders() bool {
+	in := t.engine.pages
+	for _, finder := range in.Finders() {
+		name, instead := OptCompare, "no page is restored"
+		switch finder {
+		case pages.ByMarks:
+			name, instead = OptWatch, "the page table is read"
+		case pages.ByTable:
+			name = OptPagemap
 		}
-		return t.finds(s)
-	}) {
-		return true
+		unusable := in.Use(finder)
+		if t.passes(name, instead, func(s *sandbox) error {
+			if unusable != nil {
+				return unusable
+			}
+			return t.finds(s)
+		}) {
+			return true
+		}
 	}
-	if t.engine.watch != nil {
-		t.engine.watch.close()
-		t.engine.watch = nil
-	}
-	return t.passes(OptPagemap, "no page is restored", t.finds)
+	return false
 }
 
 type selfTest struct {
@@ -286,9 +295,9 @@ func (t *selfTest) restored(s *sandbox) error {
 		return err
 	}
 	s.resetGlobals()
-	if err := s.memory.look(func() error {
-		for at := uint64(0); at < s.memory.reached; at += osPage {
-			if !s.memory.same(at) {
+	if err := s.memory.Look(func() error {
+		for at := uint64(0); at < s.memory.Reached(); at += pages.Size {
+			if !s.memory.Same(at) {
 				return fmt.Errorf("the page at %d is not restored", at)
 			}
 		}
@@ -330,22 +339,50 @@ func (t *selfTest) finds(s *sandbox) error {
 	}
 	// A write by the kernel itself, as of a system call that fills a buffer.
 	const buffer = 12288
-	if _, err := unix.Getrandom(s.memory.region[buffer:][:16], 0); err != nil {
+	kernel, err := newKernelWriter()
+	if err != nil {
+		return err
+	}
+	defer kernel.close()
+	if err := kernel.write(s.memory.Bytes()[buffer:]); err != nil {
 		return err
 	}
 	changed := map[uint64]bool{}
 	for _, at := range []uint64{4096, 8192, 65532, buffer} {
-		changed[at/osPage] = true
+		changed[at/pages.Size] = true
 	}
-	pages, err := s.memory.scan.restore(&s.memory, keptPages)
-	if err != nil {
+	if err := s.memory.restore(keptPages); err != nil {
 		return err
 	}
-	if want := len(changed); pages != want {
-		return fmt.Errorf("%d changed pages are found, and there are %d", pages, want)
+	if found, want := s.memory.restored, len(changed); found != want {
+		return fmt.Errorf("%d changed pages are found, and there are %d", found, want)
 	}
 	return t.restored(s)
 }
+
+// kernelWriter has the kernel write to memory.
+type kernelWriter struct{ out, in *os.File } // a pipe, which has what it writes
+
+const kernelWrites = "by the kernel"
+
+func newKernelWriter() (w kernelWriter, err error) {
+	if w.out, w.in, err = os.Pipe(); err != nil {
+		return w, err
+	}
+	if _, err := w.in.WriteString(kernelWrites); err != nil {
+		w.close()
+		return w, err
+	}
+	return w, nil
+}
+
+// write writes once, to the beginning of b.
+func (w kernelWriter) write(b []byte) error {
+	_, err := w.out.Read(b[:len(kernelWrites)])
+	return err
+}
+
+func (w kernelWriter) close() { _, _ = w.in.Close(), w.out.Close() } // nothing is buffered
 
 // guarded checks that an access beyond the memory is an error of the guest, at its end and far behind it,
 // and that the sandbox can be used after that.
@@ -478,11 +515,16 @@ func (t *selfTest) faults(s *sandbox) error {
 		if !s.memory.faulted {
 			return errors.New("the guest's first write to a page is not counted")
 		}
-		before := threadFaults()
-		if _, err := unix.Getrandom(s.memory.region[buffer:][:16], 0); err != nil {
+		kernel, err := newKernelWriter()
+		if err != nil {
 			return err
 		}
-		if threadFaults() == before {
+		defer kernel.close()
+		before := rusage.ThreadFaults()
+		if err := kernel.write(s.memory.Bytes()[buffer:]); err != nil {
+			return err
+		}
+		if rusage.ThreadFaults() == before {
 			return errors.New("the kernel's first write to a page is not counted")
 		}
 		for range 3 {

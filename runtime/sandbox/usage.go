@@ -6,6 +6,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
+	"runner.example/runtime/pages"
 )
 
 // Usage is what one run of a handler used.
@@ -52,12 +53,12 @@ func (u *usage) end(s *sandbox, call *hostabi.Call) {
 	took := s.engine.options.Now() - u.began
 	u.Usage = Usage{
 		Time: took, Fuel: s.spentFuel(),
-		PageBytes: int(osPage), MemoryBytes: int64(s.memory.high),
+		PageBytes: int(pages.Size), MemoryBytes: int64(s.memory.High()),
 		HostCalls: call.HostCalls(), MovedBytes: call.Moved(),
 	}
-	if m := &s.memory; m.image != nil {
-		for at := uint64(0); at < m.high; at += osPage {
-			if !m.same(at) {
+	if m := &s.memory; m.Image() != nil {
+		for at := uint64(0); at < m.High(); at += pages.Size {
+			if !m.Same(at) {
 				u.ChangedPages++
 			}
 		}

@@ -1,7 +1,6 @@
-package sandbox
+package pages
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"unsafe"
@@ -72,35 +71,36 @@ func openTable() (int, error) {
 
 // restore copies the image back to every page of m that was written, and returns their
 // number. It stops when there are more than keep.
-func (s *scanner) restore(m *memory, keep int) (pages int, err error) {
-	if s.all && !m.faulted && m.high == m.image.size {
+func (s *scanner) restore(m *Memory, watched bool, keep int, faulted bool) (pages int, err error) {
+	if s.all && !faulted && m.high == m.image.Size() {
 		for _, r := range s.found {
 			m.put(r.from, r.to)
-			pages += int((r.to - r.from) / osPage)
+			pages += int((r.to - r.from) / Size)
 		}
 		return pages, nil
 	}
+	m.searches++
 	s.found, s.all = s.found[:0], false
-	if m.watch != nil {
+	if watched {
 		pages, err = s.walkWatched(m, keep, true)
 	} else {
 		pages, err = s.restoreByTable(m, keep)
 	}
-	s.all = err == nil && pages <= keep && m.high == m.image.size
+	s.all = err == nil && pages <= keep && m.high == m.image.Size()
 	return pages, err
 }
 
 // review reports whether it is time to release the pages that were found. It is called
 // before a restore.
-func (s *scanner) review(m *memory) bool {
+func (s *scanner) review(m *Memory) bool {
 	if s.restores++; s.restores < reviewEvery || !s.all {
 		return false
 	}
 	s.restores = 0
 	pages, changed := 0, 0
 	for _, r := range s.found {
-		for at := r.from; at < r.to; at += osPage {
-			if pages++; !m.same(at) {
+		for at := r.from; at < r.to; at += Size {
+			if pages++; !m.Same(at) {
 				changed++
 			}
 		}
@@ -109,7 +109,7 @@ func (s *scanner) review(m *memory) bool {
 }
 
 // put restores pages that were found.
-func (s *scanner) put(m *memory, from, to uint64) {
+func (s *scanner) put(m *Memory, from, to uint64) {
 	m.put(from, to)
 	if last := len(s.found) - 1; last >= 0 && s.found[last].to == from {
 		s.found[last].to = to
@@ -121,11 +121,11 @@ func (s *scanner) put(m *memory, from, to uint64) {
 // walkWatched asks the kernel for the pages that were written since they were marked
 // (Linux 6.7), and puts the image's bytes there if restore is set. The kernel's page of zeros does not
 // count. A scan may stop before the end; it continues where it stopped.
-func (s *scanner) walkWatched(m *memory, keep int, restore bool) (pages int, err error) {
+func (s *scanner) walkWatched(m *Memory, keep int, restore bool) (pages int, err error) {
 	if m.high == 0 {
 		return 0, nil
 	}
-	base := addressOf(m.region)
+	base := addressOf(m.bytes)
 	s.arg = scanArg{
 		size: uint64(unsafe.Sizeof(s.arg)), start: base, end: base + m.high,
 		vec: uint64(uintptr(unsafe.Pointer(&s.regions[0]))), vecLen: uint64(len(s.regions)),
@@ -141,7 +141,7 @@ func (s *scanner) walkWatched(m *memory, keep int, restore bool) (pages int, err
 			return pages, fmt.Errorf("scan a sandbox's pages: %w", errno)
 		}
 		for _, r := range s.regions[:n] {
-			if pages += int((r.end - r.start) / osPage); pages > keep {
+			if pages += int((r.end - r.start) / Size); pages > keep {
 				return pages, nil
 			}
 			if restore {
@@ -168,21 +168,21 @@ const (
 // restoreByTable reads the page table for pages that are private, on kernels that cannot
 // watch. The table does not tell the kernel's page of zeros from other private pages, so
 // pages behind the image are checked for zeros: these are only counted.
-func (s *scanner) restoreByTable(m *memory, keep int) (pages int, err error) {
+func (s *scanner) restoreByTable(m *Memory, keep int) (pages int, err error) {
 	if s.entries == nil {
 		s.entries = make([]byte, 8*512)
 	}
-	first := addressOf(m.region) / osPage
+	first := addressOf(m.bytes) / Size
 	for at := uint64(0); at < m.high; {
-		want := min(uint64(len(s.entries)), (m.high-at)/osPage*8)
-		n, err := unix.Pread(s.table, s.entries[:want], int64((first+at/osPage)*8))
+		want := min(uint64(len(s.entries)), (m.high-at)/Size*8)
+		n, err := unix.Pread(s.table, s.entries[:want], int64((first+at/Size)*8))
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || n < 8 {
 			return pages, fmt.Errorf("read the page table (%d bytes): %w", n, err)
 		}
-		for i := 0; i+8 <= n; i, at = i+8, at+osPage {
+		for i := 0; i+8 <= n; i, at = i+8, at+Size {
 			entry := binary.LittleEndian.Uint64(s.entries[i:])
 			if entry&(entryPresent|entrySwapped) == 0 || entry&entryFile != 0 {
 				continue
@@ -190,30 +190,25 @@ func (s *scanner) restoreByTable(m *memory, keep int) (pages int, err error) {
 			if pages++; pages > keep {
 				return pages, nil
 			}
-			if at >= m.image.size && isZero(m.region[at:at+osPage]) {
-				m.tail += int64(osPage)
+			if at >= m.image.Size() && isZero(m.bytes[at:at+Size]) {
+				m.tail += int64(Size)
 				continue
 			}
-			s.put(m, at, at+osPage)
+			s.put(m, at, at+Size)
 		}
 	}
 	return pages, nil
 }
 
-// same reports whether the page at an offset is as it was before the run.
-func (m *memory) same(at uint64) bool {
-	page := m.region[at : at+osPage]
-	if at < m.image.size {
-		return bytes.Equal(page, m.image.view[at:at+osPage])
+// put restores one range of pages.
+func (m *Memory) put(from, to uint64) {
+	if from < m.image.Size() {
+		end := min(to, m.image.Size())
+		copy(m.bytes[from:end], m.image.bytes[from:end])
+		from = end
 	}
-	return isZero(page)
-}
-
-func isZero(b []byte) bool {
-	for ; len(b) >= 8; b = b[8:] {
-		if binary.LittleEndian.Uint64(b) != 0 {
-			return false
-		}
+	if from < to {
+		clear(m.bytes[from:to])
+		m.tail += int64(to - from)
 	}
-	return true
 }

@@ -1,4 +1,4 @@
-//go:build patched && linux
+//go:build patched
 
 #include "textflag.h"
 

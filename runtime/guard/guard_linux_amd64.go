@@ -1,4 +1,4 @@
-//go:build patched && linux && amd64
+//go:build patched
 
 package guard
 
@@ -162,6 +162,25 @@ func (r *Region) Release() {
 	defer regions.Unlock()
 	regions.free = append(regions.free, r.slot)
 	r.Memory = nil
+}
+
+// Open lets the first size bytes be accessed of which have could, or only them. The size is in pages
+// of the kernel.
+func (r *Region) Open(have, size uint64) error {
+	part, access := r.Memory[min(have, size):max(have, size)], unix.PROT_READ|unix.PROT_WRITE
+	if size < have {
+		access = unix.PROT_NONE
+	}
+	if len(part) == 0 {
+		return nil
+	}
+	if err := unix.Mprotect(part, access); err != nil {
+		if size > have { // a part of it may be accessible
+			_ = unix.Mprotect(part, unix.PROT_NONE)
+		}
+		return fmt.Errorf("change the size of a guarded memory: %w", err)
+	}
+	return nil
 }
 
 // Compile returns a context with which the compiler makes code for guarded memories.

@@ -1,4 +1,4 @@
-//go:build patched && linux && amd64
+//go:build patched
 
 package guard_test
 
