@@ -10,20 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/hostabi"
+	"runner.example/tests/harness"
 )
 
 var soak = os.Getenv("RUNNER_SOAK") != ""
 
 // threadTime is what this thread has used of a processor.
 func threadTime(t *testing.T) time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(now.Nano())
+	t.Helper()
+	return harness.CPUTime(t, harness.ThisThread)
 }
 
 // pieces calls a function and gives the CPU time of the pieces of it between

@@ -17,6 +17,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/disk"
 	"runner.example/state/store"
 )
 
@@ -87,9 +88,8 @@ func readPepper(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fault.New(fault.Invalid, "the pepper file %q is not a regular file", path)
 	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fault.New(fault.Invalid,
-			"the pepper file %q is accessible to users other than its owner (mode %04o): run chmod 600 on it", path, mode)
+	if err := disk.CheckPrivate(path); err != nil {
+		return nil, fault.New(fault.Invalid, "the pepper file %q %v", path, err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

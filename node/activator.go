@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/app"
@@ -91,7 +90,7 @@ func (n *Node) NewActivator(from Sources) *Activator {
 // serverAuthor is the author of changes that the server makes: the user who runs it.
 func serverAuthor() release.Author {
 	return release.Author{
-		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: fmt.Sprintf("uid:%d", os.Geteuid())}),
+		Actor:     audit.ActorOf(caller.Caller{Kind: caller.System, UserID: process.User()}),
 		RequestID: ids.New(clock.System()),
 	}
 }
@@ -198,7 +197,10 @@ func (v *Activator) mayReplace(ctx context.Context, next *runtime.Bundle, change
 // depend on the modules and the rows. If the error is nil, older reports whether the release is older than the active one.
 // In a cluster it checks the settings of this node alone.
 func (v *Activator) Check(ctx context.Context, m release.Manifest, sources []diag.Source, change release.Activation) (older bool, err error) {
-	rel := release.Release{ID: m.ID(), Manifest: m}
+	rel, err := v.known(ctx, m)
+	if err != nil {
+		return false, err
+	}
 	var files []release.FileData
 	for _, s := range sources {
 		files = append(files, release.FileData{Name: s.Name, Data: s.Text})
@@ -227,6 +229,18 @@ func (v *Activator) Check(ctx context.Context, m release.Manifest, sources []dia
 	return older, err
 }
 
+// known returns the stored release with that manifest; one without times if there is none.
+func (v *Activator) known(ctx context.Context, m release.Manifest) (rel release.Release, err error) {
+	err = v.store.View(ctx, func(tx *store.Tx) (err error) {
+		rel, err = release.Get(tx, m.ID())
+		return err
+	})
+	if fault.CodeOf(err) == fault.NotFound {
+		return release.Release{ID: m.ID(), Manifest: m}, nil
+	}
+	return rel, err
+}
+
 // activate makes the bundle of the candidate active. With next.follow another node has changed the store already,
 // and only this runtime changes. Otherwise it ends when no majority of the voters can be reached: others wait
 // for it.
@@ -250,6 +264,9 @@ func (v *Activator) activate(ctx context.Context, next candidate) error {
 	}
 	if err != nil {
 		return next.bundle.Explain(err)
+	}
+	for _, d := range next.bundle.Refused {
+		v.logger.Warn("release served with what this version refuses in a new one", "release", next.id, "finding", d.String())
 	}
 	v.recordActivated(next)
 	return nil

@@ -2,12 +2,10 @@ package node
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/fault"
+	"runner.example/internal/system/process"
 	"runner.example/node/cluster"
 	"runner.example/node/config"
 )
@@ -29,8 +27,8 @@ const (
 // files; 0: the store is not open yet. The error has the code Invalid and names the number that is needed, if
 // the process may open fewer.
 func reserveFiles(c *config.Config, member bool, open int) (reserved int, err error) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+	limit, known, err := process.FileLimit()
+	if err != nil {
 		return 0, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	var parts []string
@@ -50,10 +48,10 @@ func reserveFiles(c *config.Config, member bool, open int) (reserved int, err er
 			parts = append(parts, fmt.Sprintf("%d for %s", part.files, part.what))
 		}
 	}
-	if needed := reserved + leastConnections; limit.Cur < uint64(needed) {
+	if needed := reserved + leastConnections; known && limit < uint64(needed) {
 		return 0, fault.New(fault.Invalid,
 			"this process may open %d files, and needs at least %d: %s, and %d for clients; raise the limit with LimitNOFILE= of the unit or `ulimit -n`",
-			limit.Cur, needed, strings.Join(parts, ", "), leastConnections)
+			limit, needed, strings.Join(parts, ", "), leastConnections)
 	}
 	return reserved, nil
 }
@@ -70,13 +68,4 @@ func clusterFiles(member bool) int {
 		return 0
 	}
 	return cluster.MaxConnections
-}
-
-// openFiles counts the open files of this process; 0 without /proc.
-func openFiles() int {
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(open)
 }

@@ -535,3 +535,31 @@ func TestANodeThatStartsWithoutTheActiveReleaseIsNotReady(t *testing.T) {
 		t.Error("not ready:", got)
 	}
 }
+
+// A release that an older version has activated has an origin that a new release cannot have.
+func TestAReleaseThatAnOlderVersionAcceptedIsServedAfterAnUpgrade(t *testing.T) {
+	c := newCluster(t, 1)
+	n := c.nodes[0]
+	old := n.send(shop("one", "", `outbound { allow: ["https://api.example.com:99999"] }`))
+	n.mustActivate(n.send(shop("other", "", "")))
+	if err := n.activate(old); err == nil || !strings.Contains(err.Error(), "the schema is invalid") {
+		t.Fatalf("a new release is not refused: %v", err)
+	}
+	if _, err := n.store.Update(t.Context(), func(tx *store.Tx) error { // as the older version did
+		return release.Activation{ID: old, Origin: release.Deploy, By: operator}.Activate(tx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitCall("one", `200 {"count":0}`)
+	late := c.add()
+	late.begin()
+	late.awaitCall("one", `200 {"count":0}`)
+	if got := late.notReady(); got != "" {
+		t.Error(got)
+	}
+	// A rollback to it works, too.
+	n.mustActivate(n.send(shop("two", "", "")))
+	n.awaitCall("two", `200 {"count":0}`)
+	n.mustActivate(old)
+	n.awaitCall("one", `200 {"count":0}`)
+}

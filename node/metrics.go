@@ -9,9 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/connlimit"
+	"runner.example/internal/system/disk"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/version"
 	"runner.example/node/admin"
@@ -57,10 +56,9 @@ func (n *Node) addGauges() {
 		func(set func(float64, ...string)) { set(1, v.Version, v.Commit, v.Go) }, "version", "commit", "goversion")
 	m.Gauge("disk_bytes", "Space of the file system of the data directory: its size, and what is free for the server.", "kind",
 		func(set func(string, float64)) {
-			var disk unix.Statfs_t
-			if unix.Statfs(local.Data, &disk) == nil {
-				set("size", float64(disk.Blocks)*float64(disk.Bsize))
-				set("free", float64(disk.Bavail)*float64(disk.Bsize))
+			if free, total, err := disk.Space(local.Data); err == nil {
+				set("size", float64(total))
+				set("free", float64(free))
 			}
 		})
 	last := func() backup.Last {

@@ -8,10 +8,10 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/admin/server"
@@ -111,7 +111,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	if err := WaitChecked(ctx, st); err != nil {
 		return err
 	}
-	if opt.Front.ReservedFiles, err = reserveFiles(a.Config, member != nil, openFiles()); err != nil {
+	if opt.Front.ReservedFiles, err = reserveFiles(a.Config, member != nil, process.OpenFiles()); err != nil {
 		return err
 	}
 	keyOptions := a.KeystoreOptions()
@@ -204,7 +204,7 @@ func (n *Node) Serve(ctx context.Context, a *app.App, l Hooks) error {
 		go func() { ended <- serve() }()
 	}
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, process.StopSignals...)
 	defer signal.Stop(signals)
 	defer l.Begin()()
 	stopped, failed := n.wait(ended, signals, l.Stop, a.Config.Runtime.DrainTime)
@@ -256,11 +256,11 @@ func (n *Node) wait(ended <-chan error, signals chan os.Signal, stop <-chan stru
 
 // lastSignal lets the next signal end the process, even if it has arrived already.
 func lastSignal(signals chan os.Signal) {
-	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signal.Reset(process.StopSignals...)
 	signal.Stop(signals)
 	select {
 	case s := <-signals:
-		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+		process.EndBy(s)
 	default:
 	}
 }

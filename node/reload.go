@@ -8,14 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/process"
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/release"
@@ -28,7 +27,7 @@ import (
 // slow reload does not delay a shutdown.
 func (v *Activator) Begin(ctx context.Context) (end func()) {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
+	process.NotifyReload(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { v.sweep(ctx) })

@@ -33,6 +33,8 @@ type Bundle struct {
 	// Sources are the files that the schema was compiled from. The store keeps them, to
 	// compare the next schema with this one.
 	Sources []diag.Source
+	// Refused are warnings about what this version would refuse in the schema of a new release.
+	Refused diag.List
 	Modules []ModuleFile
 	// Secrets are the values of the secrets that the schema declares.
 	Secrets secret.Values

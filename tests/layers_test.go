@@ -35,9 +35,9 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr system/child system/filemap system/owner system/rusage",
+		"netaddr system system/child system/clock system/disk system/filemap system/mapping system/offheap system/owner system/pipe system/process system/rusage system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
-		"connlimit console filelock idn level settings timezone wasm",
+		"connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",

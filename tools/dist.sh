@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Builds a tarball for each platform, and SHA256SUMS, in bin/dist: the static binary, the
-# licences, the man pages, the completions, units for systemd, and what Prometheus and Grafana load. The
-# same commit, Go version and engine give the same bytes.
+# Builds in bin/dist an archive for each platform, SHA256SUMS, install.sh, and what Homebrew and Scoop read:
+#
+#   tools/dist.sh [linux/amd64 …]
+#
+# An archive has the static binary, the licences and the completions; on Linux and macOS the man pages; on
+# Linux units for systemd, and what Prometheus and Grafana load. The same commit, Go version and engine give the
+# same bytes. RUNNER_DIST_URL is where the archives of this version will be published.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh
@@ -11,6 +15,10 @@ tools/fetch-engine.sh
 time=$(git log -1 --format=%ct)
 version=$(git describe --tags --always)
 out=bin/dist
+url=${RUNNER_DIST_URL:-https://runner.example/dist/$version}
+all=(linux/amd64 linux/arm64 darwin/arm64 darwin/amd64 windows/amd64)
+targets=("$@")
+[ $# -gt 0 ] || targets=("${all[@]}")
 rm -rf "$out"
 mkdir -p "$out"
 
@@ -25,12 +33,48 @@ tools/go.sh test ./cmd/runner -run '^TestManPages$' -count=1 -man "$common/files
 cp LICENSE README.md runner.toml tools/dist/runner*.service tools/dist/runner-backup.timer "$common/files/"
 cp docs/prometheus-rules.yml docs/grafana.json "$common/files/"
 
-for arch in amd64 arm64; do
-  name=runner-$version-linux-$arch
+build() { # system, architecture, path of the binary
+  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w -buildid=' -o "$3" ./cmd/runner
+}
+
+for target in "${targets[@]}"; do
+  system=${target%/*} arch=${target#*/}
+  say "building for $target"
+  name=runner-$version-$system-$arch
   dir=$common/$name
-  cp -r "$common/files" "$dir"
-  CGO_ENABLED=0 GOOS=linux GOARCH=$arch tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w -buildid=' -o "$dir/runner" ./cmd/runner
-  chmod -R u=rwX,go=rX "$dir"
-  tar --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --format=ustar -C "$common" -c "$name" | gzip -9n > "$out/$name.tar.gz"
+  mkdir "$dir"
+  cp -r "$common"/files/{LICENSE,NOTICES,README.md,runner.toml,completions} "$dir"
+  case $system in
+  linux) cp -r "$common"/files/{man,runner*.service,runner-backup.timer,prometheus-rules.yml,grafana.json} "$dir" ;;
+  darwin) cp -r "$common/files/man" "$dir" ;;
+  esac
+  if [ "$system" = windows ]; then
+    build "$system" "$arch" "$dir/runner.exe"
+    (cd tools && go run ./zip "../$out/$name.zip" "$dir" "$time")
+  else
+    build "$system" "$arch" "$dir/runner"
+    chmod -R u=rwX,go=rX "$dir"
+    tar --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --format=ustar -C "$common" -c "$name" | gzip -9n > "$out/$name.tar.gz"
+  fi
 done
-(cd "$out" && sha256sum -- *.tar.gz > SHA256SUMS && cat SHA256SUMS)
+(cd "$out" && sha256sum -- runner-* > SHA256SUMS)
+
+# What package managers and the installer read. They name the archives, and where these are.
+sum_of() { sed -n "s/ .*-$1\.\(tar\.gz\|zip\)\$//p" "$out/SHA256SUMS"; }
+fill() { # template, file
+  local text
+  text=$(cat "tools/dist/$1")
+  text=${text//@VERSION@/$version}
+  text=${text//@URL@/$url}
+  for target in "${all[@]}"; do
+    text=${text//@SHA256 $target@/$(sum_of "${target/\//-}")}
+  done
+  printf '%s\n' "$text" > "$out/$2"
+}
+fill install.sh install.sh
+chmod +x "$out/install.sh"
+if [ "${#targets[@]}" -eq "${#all[@]}" ]; then
+  fill homebrew.rb runner.rb
+  fill scoop.json runner.json
+fi
+cat "$out/SHA256SUMS"

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -18,6 +17,8 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/system/process"
+	"runner.example/internal/system/socket"
 	"runner.example/node"
 	"runner.example/node/admin"
 	"runner.example/node/backup"
@@ -56,7 +57,7 @@ func backupCommand(c *program) *cobra.Command {
   runner backup --check orders.backup`,
 		Args: cli.Exactly(1, "a file, - for stdout, or with --keep a directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // the partial file is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // the partial file is removed
 			defer stop()
 			switch {
 			case check && force:
@@ -72,7 +73,7 @@ func backupCommand(c *program) *cobra.Command {
 			case args[0] == "-" && c.JSON:
 				return console.Misused("runner backup: stdout cannot have both the backup and a JSON document: name a file")
 			}
-			backup.YieldToOthers()
+			process.YieldToOthers() // a server sends a backup no faster than its reader reads
 			return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 				return c.writeBackup(ctx, node, args[0], force)
 			}})
@@ -94,7 +95,7 @@ func (c *program) writeBackup(ctx context.Context, node *admin.Client, path stri
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
 		}
 		info, err := backup.Copy(ctx, c.Stdout, send)
-		if errors.Is(err, syscall.EPIPE) { // the backup is incomplete
+		if socket.Broken(err) { // the backup is incomplete
 			return &console.Failure{Status: console.StatusFailed, Err: err}
 		}
 		if err == nil {
@@ -125,7 +126,7 @@ func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote 
 	if err != nil {
 		return console.Invalid("--keep: %v", err)
 	}
-	backup.YieldToOthers()
+	process.YieldToOthers()
 	return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
 		status, err := node.Status(ctx)
 		if err != nil {

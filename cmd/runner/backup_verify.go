@@ -8,13 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/system/process"
 	"runner.example/node"
 	"runner.example/node/backup"
 )
@@ -57,7 +57,7 @@ func backupVerifyCommand(c *program) *cobra.Command {
 					return f
 				}
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was restored is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // what was restored is removed
 			defer stop()
 			in, size, err := backup.Open(c.Stdin, args[0])
 			if err != nil {

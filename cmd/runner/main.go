@@ -7,12 +7,10 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/cmd/runner/data"
@@ -20,6 +18,7 @@ import (
 	"runner.example/cmd/runner/nodes"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/node/app"
 	"runner.example/runtime/compile"
@@ -31,19 +30,19 @@ func main() {
 	}
 	// A broken pipe is an error of a write; it must not end a server whose log reader has
 	// ended.
-	signal.Ignore(syscall.SIGPIPE)
-	umask := syscall.Umask(0o077) // files of the store, and those beside it, are for their owner only
+	process.KeepBrokenPipes()
+	umask := process.SetUmask(0o077) // files of the store, and those beside it, are for their owner only
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second interrupt has its default effect
 	secrets := &telemetry.Values{}
 	queue := telemetry.NewQueue(os.Stderr)
 	stderr := telemetry.NewRedactor(queue, secrets) // an error may quote an argument, and that may be a token
 	c := &program{&cli.CLI{
-		Console: console.Console{Stdout: os.Stdout, Stderr: stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd()))},
+		Console: console.Console{Stdout: os.Stdout, Stderr: stderr, Terminal: process.Terminal(os.Stderr)},
 		Stdin:   os.Stdin, Queue: queue, Environ: os.Environ(), Secrets: secrets, Umask: umask,
 	}}
 	c.Color = c.Terminal && os.Getenv("NO_COLOR") == ""
-	c.ColorOut = term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+	c.ColorOut = process.Terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
 	status := c.run(ctx, os.Args[1:])
 	_ = stderr.Flush() // there is no other place to report the error
 	queue.Flush(max(time.Until(c.StopBy), flushTime))

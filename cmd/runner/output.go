@@ -9,6 +9,7 @@ import (
 
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/socket"
 	"runner.example/state/store"
 )
 
@@ -65,7 +66,7 @@ func (c *program) printError(err error) (status int, hint string) {
 // error has closed it. Every other connection that breaks is an error.
 func isOutputClosed(err error) bool {
 	failed, ok := errors.AsType[*fs.PathError](err)
-	return ok && errors.Is(failed, syscall.EPIPE) && (failed.Path == os.Stdout.Name() || failed.Path == os.Stderr.Name())
+	return ok && socket.Broken(failed) && (failed.Path == os.Stdout.Name() || failed.Path == os.Stderr.Name())
 }
 
 func isFailure(err error) bool {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"io"
 	"os/signal"
-	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/system/process"
 	"runner.example/node/app"
 	"runner.example/node/backup"
 )
@@ -45,7 +45,7 @@ func restoreCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was written is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // what was written is removed
 			defer stop()
 			in, size, err := backup.Open(c.Stdin, args[0])
 			if err != nil {

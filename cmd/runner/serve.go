@@ -12,6 +12,7 @@ import (
 
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/node"
 	"runner.example/node/app"
@@ -121,6 +122,9 @@ func (c *program) serve(ctx context.Context, from node.Sources) error {
 	}
 	for _, line := range warnings.Excerpt().Lines() {
 		logger.Warn("configuration warning", "diagnostic", line)
+	}
+	if listen := a.Config.Runtime.Front.Listen; !process.ForServers() && !app.IsLoopback(listen) {
+		logger.Warn("other machines reach this server, which is for development: use Linux for production", "listen", listen)
 	}
 	return node.Run(ctx, a, opt, logger, c.exitNow, func(n *node.Node) error {
 		activator := n.NewActivator(from)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/system/process"
 	"runner.example/state/salvage"
 	"runner.example/state/store"
 )
@@ -77,7 +77,7 @@ func storeSalvageCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // rows lie beside the file until it is finished
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // rows lie beside the file until it is finished
 			defer stop()
 			var bar *console.Bar
 			var before int64

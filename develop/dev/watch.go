@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"runner.example/develop/toolchain"
 	"runner.example/internal/clock"
+	"runner.example/internal/system/disk"
 	"runner.example/internal/tree"
 	"runner.example/node/config"
 )
@@ -51,7 +51,7 @@ type watcher struct {
 type stamp struct {
 	size     int64
 	modified time.Time
-	inode    uint64
+	id       uint64
 }
 
 // typesNames are the files of types that are generated from the schema.
@@ -287,10 +287,7 @@ func stampOf(path string) (stamp, bool) {
 	if err != nil || info.IsDir() {
 		return stamp{}, false
 	}
-	s := stamp{size: info.Size(), modified: info.ModTime()}
-	if more, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.inode = more.Ino
-	}
+	s := stamp{size: info.Size(), modified: info.ModTime(), id: disk.ID(info)}
 	return s, true
 }
 

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"runner.example/internal/system/disk"
 )
 
 // privateCache returns the absolute path of CacheDir, empty if it cannot be used. It holds programs
@@ -29,9 +30,14 @@ func ensurePrivateDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s can be written to by other users: change its owner or its mode", dir)
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	if err := disk.CheckOwner(dir); err != nil {
+		return err
+	}
+	if err := disk.CheckPrivate(dir); err != nil {
+		return fmt.Errorf("%s %w", dir, err)
 	}
 	return nil
 }

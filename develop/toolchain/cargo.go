@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"runner.example/internal/diag"
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/filelock"
 )
 
 // How to install Rust, or its WebAssembly target.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"runner.example/develop/toolchain"
 	"runner.example/develop/toolchain/toolchaintest"
+	"runner.example/tests/harness"
 )
 
 func TestEveryFileOfTypeScriptAndJavaScriptIsBuilt(t *testing.T) {
@@ -72,9 +72,7 @@ func TestUnreadableSourcesAreErrorsWithTheirPlace(t *testing.T) {
 	if err := os.Symlink("../nowhere.ts", filepath.Join(dir, "handlers", "link.ts")); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "handlers", "pipe.ts"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.NamedPipe(t, filepath.Join(dir, "handlers", "pipe.ts"))
 	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
 	if !ok || len(wrong.List) != 2 {

@@ -8,7 +8,8 @@ import (
 	"io"
 	"net"
 	"slices"
-	"syscall"
+
+	"runner.example/internal/system/socket"
 )
 
 // Reason says why there is no response.
@@ -70,7 +71,7 @@ func kindOf(err error) Kind {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return KindDial
 	}
-	if is(io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE) {
+	if is(io.EOF, io.ErrUnexpectedEOF, net.ErrClosed) || socket.Broken(err) {
 		return KindReset
 	}
 	return KindProtocol

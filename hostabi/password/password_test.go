@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/sys/unix"
 
 	"runner.example/hostabi/password"
 	"runner.example/internal/cost"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
+	"runner.example/tests/harness"
 )
 
 // light are parameters for tests that hash often.
@@ -149,11 +149,7 @@ func TestNoPasswordIsThatOfAnUnknownUser(t *testing.T) {
 // cpuTime is the CPU time of this process, which does not count others that run meanwhile.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(now.Nano())
+	return harness.CPUTime(t, harness.ThisProcess)
 }
 
 // The time for an unknown user is that of a wrong password: the least CPU time of some, alternately.

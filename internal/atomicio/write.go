@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"runner.example/internal/system/disk"
 )
 
 // WriteFile writes content to the file path, mode 0600, and syncs it. After a crash the file
@@ -25,15 +27,6 @@ func WriteFile(path string, content []byte) error {
 		return err
 	}
 	return f.Commit(path)
-}
-
-// SyncDir makes the names in a directory durable.
-func SyncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // A File is written under a temporary name. Commit or Rename gives it its own when it is complete.
@@ -62,7 +55,7 @@ func (f *File) Commit(path string) error {
 	if err := f.Rename(path); err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 // Rename closes the file and moves it to path, which must be in the same file system. If path has a
@@ -71,7 +64,7 @@ func (f *File) Rename(path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := disk.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	f.File = nil

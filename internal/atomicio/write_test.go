@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"runner.example/internal/atomicio"
+	"runner.example/internal/system/process"
 	"runner.example/tests/harness"
 )
 
@@ -87,7 +87,7 @@ func TestAPowerCutLosesNoFileThatWasWritten(t *testing.T) {
 }
 
 func TestAFileGetsItsNameWhenItIsComplete(t *testing.T) {
-	defer syscall.Umask(syscall.Umask(0o022))
+	defer process.SetUmask(process.SetUmask(0o022))
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	names := func() (names []string) {

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
+
+	"runner.example/internal/system/disk"
 )
 
 // maxBytes is the largest size of a secret's file.
@@ -108,7 +109,7 @@ func readFile(name, variable, path string) (value string, found bool, err error)
 // read reads a file without waiting for another process. Its errors do not show the
 // path.
 func read(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoWait, 0)
 	if err != nil {
 		return nil, causeOf(err)
 	}

@@ -2,12 +2,11 @@ package telemetry
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"runner.example/internal/system/pipe"
 )
 
 // chunkBytes is how much a queue writes at once, and its smallest allocation.
@@ -20,10 +19,9 @@ const chunkBytes = 32 << 10
 // Each call of Write must have whole lines. A Queue is safe for concurrent use.
 type Queue struct {
 	file *os.File
-	fd   int
 	// onDisk: the file has no reader to wait for.
 	onDisk bool
-	// blocking: the kernel does not support writes without waiting for this file.
+	// blocking: the system does not support writes without waiting for this file.
 	blocking bool
 
 	mu      sync.Mutex
@@ -38,7 +36,7 @@ type Queue struct {
 
 // NewQueue returns a Queue over file. Its callers wait until Limit is called.
 func NewQueue(file *os.File) *Queue {
-	q := &Queue{file: file, fd: int(file.Fd())}
+	q := &Queue{file: file}
 	info, err := file.Stat()
 	q.onDisk = err == nil && info.Mode().IsRegular()
 	return q
@@ -81,13 +79,9 @@ func (q *Queue) writeNow(p []byte) (n int) {
 	if q.blocking {
 		return 0
 	}
-	n, err := unix.Pwritev2(q.fd, [][]byte{p}, -1, unix.RWF_NOWAIT)
-	if err == nil {
-		return n
-	}
-	// Pipes support this since Linux 6.4, terminals do not. drain meets other errors again.
-	q.blocking = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
-	return 0
+	n, ok := pipe.WriteNow(q.file, p)
+	q.blocking = !ok // drain meets other errors again
+	return n
 }
 
 // growth returns how much more memory n bytes take.

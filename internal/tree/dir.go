@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"runner.example/internal/system/disk"
 )
 
 // ErrChanged: the content is not what the tree has. A local directory was changed after OpenDir.
@@ -237,7 +239,7 @@ var errNotRegular = errors.New("not a regular file")
 
 // openRegular opens a file. It does not wait for another process, as opening a pipe would.
 func openRegular(root *os.Root, path string) (*os.File, error) {
-	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := root.OpenFile(path, os.O_RDONLY|disk.NoWait, 0)
 	if err != nil {
 		return nil, err
 	}

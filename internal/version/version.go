@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"runner.example/internal/level"
+	"runner.example/internal/system"
 )
 
 // Version is the version of this program.
@@ -21,7 +22,7 @@ type Version struct {
 // Read reads the build information in the binary.
 func Read() Version {
 	v := Version{
-		Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: "devel", Commit: "unknown", Go: runtime.Version(), Platform: system.Platform,
 		Levels: level.Known(),
 	}
 	info, ok := debug.ReadBuildInfo()

@@ -5,14 +5,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"runner.example/internal/system/disk"
 )
 
 // ReadFile reads the file of a module of at most limit bytes. An error is one line that
 // continues the file's name. ReadFile never waits for another process: it refuses what is
 // not a regular file, such as a pipe or a device.
 func ReadFile(path string, limit int) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoWait, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/keystore/credtime"
+	"runner.example/tests/harness"
 )
 
 const day = 24 * time.Hour
@@ -417,4 +419,16 @@ func FuzzClockFile(f *testing.F) {
 			t.Errorf("%q: the time was %d, and %d after a restart", text, now, again)
 		}
 	})
+}
+
+// A supervisor starts the server again, which it does not when a file is invalid.
+func TestAFullDiskIsNotAnInvalidClockFile(t *testing.T) {
+	m := newMachine(t)
+	dir := filepath.Join(filepath.Dir(m.path), "disk")
+	harness.SmallDisk(t, "tmpfs", dir, 64<<10)
+	harness.FillDisk(t, filepath.Join(dir, "filler"))
+	m.path = filepath.Join(dir, "clock")
+	if _, err := m.tryOpen(); fault.CodeOf(err) == fault.Invalid || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), m.path) {
+		t.Errorf("on a full disk: %v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
+	"runner.example/state/store"
 )
 
 // clockFile is the content of the clock file, as JSON on one line. The next line is the
@@ -60,7 +61,10 @@ func Open(path string, machine Machine, logger *slog.Logger) (*Clock, error) {
 	}
 	// At once: after a kill the next process must find this time, whatever the wall
 	// clock shows then.
-	if err := c.Save(); err != nil {
+	switch err := c.Save(); {
+	case store.IsFull(err): // room may be made, so the file is not to blame
+		return nil, fmt.Errorf("write the clock file %q: %w", path, err)
+	case err != nil:
 		return nil, fault.Wrap(err, fault.Invalid, "write the clock file %q: %v", path, err)
 	}
 	return c, nil

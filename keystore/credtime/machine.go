@@ -1,16 +1,13 @@
 package credtime
 
 import (
-	"os"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/clock"
+	system "runner.example/internal/system/clock"
 )
 
-// Machine is where the time of a machine comes from. The zero value asks the kernel; a
+// Machine is where the time of a machine comes from. The zero value asks the system; a
 // test sets Wall and Uptime together. Any goroutine may call the functions.
 type Machine struct {
 	// Wall returns the wall clock's time, which can be set to anything.
@@ -30,12 +27,10 @@ func (m Machine) withDefaults() Machine {
 	}
 	if m.Uptime == nil {
 		m.Uptime = uptime
-		if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-			m.Boot = strings.TrimSpace(string(id))
-		}
+		m.Boot = system.Boot()
 	}
 	if m.Synchronized == nil {
-		m.Synchronized = synchronized
+		m.Synchronized = system.Synchronized
 	}
 	return m
 }
@@ -43,18 +38,8 @@ func (m Machine) withDefaults() Machine {
 var started = clock.Mark()
 
 func uptime() time.Duration {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		return time.Since(started) // a kernel without it: suspension is not counted
+	if up, ok := system.Uptime(); ok {
+		return up
 	}
-	return time.Duration(now.Nano())
-}
-
-// synchronized asks the kernel whether its clock is synchronized. Without the permission
-// to ask it returns false.
-func synchronized() bool {
-	const timeError = 5 // TIME_ERROR of adjtimex(2)
-	var buf unix.Timex
-	state, err := unix.Adjtimex(&buf)
-	return err == nil && state != timeError && buf.Status&unix.STA_UNSYNC == 0
+	return time.Since(started) // suspension is not counted
 }

@@ -1,10 +1,10 @@
 package admin
 
 import (
-	"errors"
 	"net"
-	"syscall"
 	"time"
+
+	"runner.example/internal/system/socket"
 )
 
 // continueTime is how long an upload waits for the server to ask for its contents. A server takes longer than a moment
@@ -18,7 +18,7 @@ type answeredConn struct{ net.Conn }
 
 func (c answeredConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+	if socket.Broken(err) {
 		return len(b), nil
 	}
 	return n, err

@@ -14,11 +14,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/internal/system/socket"
 )
 
 // dialTime limits the time until a connection to a server on the network is encrypted.
@@ -111,7 +111,7 @@ func (d *tlsDialer) explain(err error) error {
 		}
 		return fault.New(fault.Invalid, "this machine does not trust the certificate of %s: %v%s", d.url, invalid.Err, shown)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, io.EOF) || socket.Broken(err) {
 		return fault.Wrap(err, fault.Unavailable, "%s closed the connection: it may have too many from this address", d.url)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -3,12 +3,10 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
-	"os"
-	"syscall"
+
+	"runner.example/internal/system/adminsocket"
 )
 
 // SocketName is the name of the socket in the data directory, or of a link to the socket.
@@ -39,36 +37,12 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 // dial connects to the socket of the data directory dir. The error matches ErrNoServer when
 // no server answers.
 func dial(ctx context.Context, dir string) (net.Conn, error) {
-	directory, path, err := SocketPath(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoServer
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer directory.Close()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	conn, err := adminsocket.Dial(ctx, dir, SocketName)
+	if errors.Is(err, adminsocket.ErrNone) {
 		return nil, ErrNoServer
 	}
 	if err != nil {
 		return nil, err
 	}
 	return answeredConn{conn}, nil
-}
-
-// SocketPath returns a path to the socket that is short for every directory: the address of
-// a Unix socket holds 107 bytes. It is valid while directory is open.
-func SocketPath(dir string) (directory *os.File, path string, err error) {
-	return ShortPath(dir, SocketName)
-}
-
-// ShortPath is SocketPath for the file with that name in dir.
-func ShortPath(dir, name string) (directory *os.File, path string, err error) {
-	directory, err = os.Open(dir)
-	if err != nil {
-		return nil, "", err
-	}
-	return directory, fmt.Sprintf("/proc/self/fd/%d/%s", directory.Fd(), name), nil
 }

@@ -84,30 +84,38 @@ func (a *App) Compile() (*schema.Schema, []diag.Source, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := a.compile(sources)
+	s, _, err := a.compile(sources, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	return s, sources, nil
 }
 
-// compile checks a schema. The error has all errors of schema and configuration.
-func (a *App) compile(sources []diag.Source) (*schema.Schema, error) {
-	s, found := a.compileSources(sources)
+// compile checks a schema, with accepted that of a release that was activated before: what only newer versions
+// refuse is in refused then. The error has all errors of schema and configuration.
+func (a *App) compile(sources []diag.Source, accepted bool) (s *schema.Schema, refused diag.List, _ error) {
+	opt := a.SchemaOptions()
+	opt.Accepted = accepted
+	s, found := compileSources(sources, opt)
 	bad := a.Problems.HasErrors()
 	switch {
 	case s != nil && bad:
-		return nil, a.InvalidConfiguration()
+		return nil, nil, a.InvalidConfiguration()
 	case s != nil:
+		for _, d := range found {
+			if strings.HasPrefix(d.Code, "E") {
+				refused = append(refused, d)
+			}
+		}
 		a.noteUnset(sources, found)
-		return s, nil
+		return s, refused, nil
 	}
 	what := "the schema is invalid: "
 	if bad {
 		what = "the configuration and the schema are invalid: "
 		found.Append(a.Problems)
 	}
-	return nil, &console.Problems{What: what + console.Counted(found), Sources: sources, List: found}
+	return nil, nil, &console.Problems{What: what + console.Counted(found), Sources: sources, List: found}
 }
 
 // Check reads and checks the schema and returns all diagnostics. A schema with errors is
@@ -117,12 +125,12 @@ func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, found := a.compileSources(sources)
+	s, found := compileSources(sources, a.SchemaOptions())
 	return s, sources, found, nil
 }
 
-func (a *App) compileSources(sources []diag.Source) (*schema.Schema, diag.List) {
-	return withoutPanic(sources, func() (*schema.Schema, diag.List) { return compiler.Compile(sources, a.SchemaOptions()) })
+func compileSources(sources []diag.Source, opt compiler.Options) (*schema.Schema, diag.List) {
+	return withoutPanic(sources, func() (*schema.Schema, diag.List) { return compiler.Compile(sources, opt) })
 }
 
 // withoutPanic makes a panic of the compiler, which is a defect of the runner, an error about the
@@ -191,12 +199,17 @@ func (a *App) SchemaOptions() compiler.Options {
 	return opt
 }
 
+// IsLoopback reports whether only this machine reaches host:port.
+func IsLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	addr, notAddress := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback())
+}
+
 // CheckCookies refuses session cookies without the __Host- prefix on other addresses than
 // loopback.
 func (a *App) CheckCookies(listen string) error {
-	host, _, err := net.SplitHostPort(listen)
-	addr, notAddress := netip.ParseAddr(host)
-	if !a.Config.Schema.InsecureCookies || err == nil && (host == "localhost" || notAddress == nil && addr.Unmap().IsLoopback()) {
+	if !a.Config.Schema.InsecureCookies || IsLoopback(listen) {
 		return nil
 	}
 	f := console.Invalid("[auth] insecure_cookies is for loopback only, and this server would listen on %s", listen)

@@ -95,7 +95,8 @@ func (a *App) trees(s *schema.Schema) (trees map[string]*tree.Tree, found diag.L
 }
 
 // BundleOf returns the bundle of the stored release rel with its files. The schema is compiled with the settings
-// of this app, and the values of the secrets are this app's.
+// of this app, and the values of the secrets are this app's. If the release was activated before, perhaps by an older
+// version, what only newer versions refuse in its schema is in Refused of the bundle, and no error.
 func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.Bundle, error) {
 	b := &runtime.Bundle{App: rel.App, Release: rel.ID}
 	for _, f := range files {
@@ -107,7 +108,7 @@ func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.
 		}
 	}
 	var err error
-	if b.Schema, err = a.compile(b.Sources); err != nil {
+	if b.Schema, b.Refused, err = a.compile(b.Sources, !rel.Activated.IsZero()); err != nil {
 		return nil, err
 	}
 	if declared := b.Schema.App; declared != "" && declared != b.App {

@@ -9,10 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
-	"runner.example/internal/atomicio"
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/disk"
+	"runner.example/internal/system/filelock"
 )
 
 // ErrExists matches the error of a File that must not be replaced.
@@ -32,7 +30,7 @@ func File(ctx context.Context, path string, force bool, send func(io.Writer) err
 // writeTo writes a backup to the file partial and syncs it. place gives the file its final name in the same
 // directory; after an error the file is removed.
 func writeTo(ctx context.Context, partial string, send func(io.Writer) error, place func(Info) error) (info Info, err error) {
-	file, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	file, err := disk.Open(partial, os.O_RDWR|os.O_CREATE|disk.NoFollow, 0o600)
 	if err != nil {
 		return info, err
 	}
@@ -45,7 +43,7 @@ func writeTo(ctx context.Context, partial string, send func(io.Writer) error, pl
 			_ = os.Remove(partial)
 		}
 	}()
-	if err := errors.Join(file.Chmod(0o600), file.Truncate(0)); err != nil {
+	if err := errors.Join(disk.MakePrivate(partial), file.Truncate(0)); err != nil {
 		return info, err
 	}
 	info, err = Copy(ctx, file, send)
@@ -58,7 +56,7 @@ func writeTo(ctx context.Context, partial string, send func(io.Writer) error, pl
 	if err := place(info); err != nil {
 		return info, err
 	}
-	return info, atomicio.SyncDir(filepath.Dir(partial))
+	return info, disk.SyncDir(filepath.Dir(partial))
 }
 
 // checkTarget returns an error if a backup may not be written to path.
@@ -105,21 +103,13 @@ func lockPartial(file *os.File) error {
 // unless force is set.
 func rename(partial, path string, force bool) error {
 	if force {
-		return os.Rename(partial, path)
+		return disk.Rename(partial, path)
 	}
-	err := unix.Renameat2(unix.AT_FDCWD, partial, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // NFS does not support the flag
-		if err = unix.Link(partial, path); err == nil {
-			return os.Remove(partial)
-		}
-	}
+	err := disk.RenameNew(partial, path)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%w: %s", ErrExists, path)
 	}
-	if err != nil {
-		return fmt.Errorf("rename %q to %q: %w", partial, path, err)
-	}
-	return nil
+	return err
 }
 
 // Copy writes the backup that send produces to w, and checks the bytes at the same time.

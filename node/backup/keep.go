@@ -13,9 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"runner.example/internal/atomicio"
+	"runner.example/internal/system/disk"
 )
 
 // Keep says which backups in a directory are kept: the newest one of each of the last Days days, Weeks weeks and
@@ -150,7 +148,7 @@ func prune(ctx context.Context, dir, newest string, head Head, keep Keep) (chang
 		}
 		changed.Deleted = append(changed.Deleted, name)
 	}
-	return changed, errors.Join(err, atomicio.SyncDir(dir))
+	return changed, errors.Join(err, disk.SyncDir(dir))
 }
 
 // timeOf returns the time in the name of a backup of the app.
@@ -163,7 +161,7 @@ func timeOf(name, app string) (time.Time, bool) {
 
 // headOf reads the head of a file. The error matches ErrInvalid if it is not a backup.
 func headOf(ctx context.Context, path string) (head Head, err error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := disk.Open(path, os.O_RDONLY|disk.NoFollow|disk.NoWait, 0)
 	if err != nil {
 		return head, err
 	}

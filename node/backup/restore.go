@@ -9,12 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/level"
+	"runner.example/internal/system/disk"
+	"runner.example/internal/system/filelock"
 	"runner.example/keystore"
 	"runner.example/state/store"
 )
@@ -47,12 +46,12 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 		return Info{}, err
 	}
 	partial := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-restoring")
-	lock, err := makePartial(partial)
+	work := filepath.Join(partial, "data") // the store locks its directory itself
+	lock, err := makePartial(partial, work)
 	if err != nil {
 		return Info{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(partial), lock.Close()) }()
-	work := filepath.Join(partial, "data") // the store locks its directory itself
 	if err := os.Mkdir(work, 0o700); err != nil {
 		return Info{}, err
 	}
@@ -73,13 +72,13 @@ func Restore(ctx context.Context, r io.Reader, opt RestoreOptions) (info Info, e
 			return Info{}, err
 		}
 	}
-	switch err := unix.Rename(work, dir); { // os.Rename does not replace an empty directory
-	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
+	switch err := disk.RenameDir(work, dir); {
+	case errors.Is(err, fs.ErrExist):
 		return Info{}, fmt.Errorf("%w: %s", ErrNotEmpty, dir)
 	case err != nil:
-		return Info{}, fmt.Errorf("rename %q to %q: %w", work, dir, err)
+		return Info{}, err
 	}
-	return info, atomicio.SyncDir(filepath.Dir(dir))
+	return info, disk.SyncDir(filepath.Dir(dir))
 }
 
 // CheckTarget returns the absolute path at which Restore makes the data directory, or the error with which
@@ -117,43 +116,30 @@ func checkEmpty(dir string) error {
 	case len(entries) > 0:
 		return fmt.Errorf("%w: %s", ErrNotEmpty, dir)
 	}
-	parent, err := os.Lstat(filepath.Dir(dir))
-	if err != nil {
-		return err
-	}
-	if parent.Sys().(*syscall.Stat_t).Dev != at.Sys().(*syscall.Stat_t).Dev {
+	mounted, err := disk.IsMountPoint(dir)
+	if mounted {
 		return fmt.Errorf("the data directory %q is a mount point: name a new directory in it", dir)
 	}
-	return nil
+	return err
 }
 
-// makePartial makes an empty directory, or empties one that a killed restore left. It is
+// makePartial makes the directory path for work, or removes the work that a killed restore left in it. It is
 // locked until the file that makePartial returns is closed.
-func makePartial(path string) (lock *os.File, err error) {
+func makePartial(path, work string) (lock *os.File, err error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
+	// lockPartial refuses a link.
+	if lock, err = filelock.OpenDir(path, "lock"); err != nil {
 		return nil, err
 	}
-	err = lockPartial(dir)
-	if err == nil {
-		err = empty(dir)
+	if err = lockPartial(lock); err == nil {
+		err = os.RemoveAll(work)
 	}
 	if err != nil {
-		return nil, errors.Join(err, dir.Close())
+		return nil, errors.Join(err, lock.Close())
 	}
-	return dir, nil
-}
-
-// empty removes everything in a directory.
-func empty(dir *os.File) error {
-	names, err := dir.Readdirnames(-1)
-	for _, name := range names {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir.Name(), name)))
-	}
-	return err
+	return lock, nil
 }
 
 func restoreInto(ctx context.Context, r io.Reader, dir, pepper string) (info Info, err error) {

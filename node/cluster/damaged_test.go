@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/node/cluster"
+	"runner.example/state/store"
+	"runner.example/tests/harness"
 )
 
 // A voter whose etcd server cannot run any more says so, and what to do.
@@ -133,4 +136,31 @@ func TestAJoinWritesBesideItsDataDirectoryOnly(t *testing.T) {
 	if _, err := cluster.Join(t.Context(), secret.New(token.Reveal()), opt); fault.CodeOf(err) != fault.Denied || !strings.Contains(err.Error(), "runner cluster leave") {
 		t.Errorf("again: %v", err)
 	}
+}
+
+// The node need not be replaced: its etcd server has ended because it could not write.
+func TestAVoterOnAFullDiskAsksForRoom(t *testing.T) {
+	t.Parallel() // it waits for etcd, which cannot stop on a full disk
+	first := found(t)
+	first.stop()
+	dir := filepath.Join(first.data, "cluster", "etcd")
+	if err := os.Rename(dir, dir+"-kept"); err != nil {
+		t.Fatal(err)
+	}
+	harness.SmallDisk(t, "tmpfs", dir, 200<<20)
+	if err := os.CopyFS(dir, os.DirFS(dir+"-kept")); err != nil {
+		t.Fatal(err)
+	}
+	full := start(t, first.data)
+	harness.FillDisk(t, filepath.Join(dir, "filler"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = full.store.Update(ctx, func(tx *store.Tx) error { return tx.Set([]byte("row"), make([]byte, 1<<20)) })
+		}
+	})
+	full.waitServer("make room on the disk, and restart this node")
+	cancel()
+	writer.Wait()
 }

@@ -16,6 +16,7 @@ import (
 
 	"runner.example/internal/fault"
 	"runner.example/internal/wait"
+	"runner.example/state/store"
 	"runner.example/state/store/etcdlog"
 )
 
@@ -64,7 +65,7 @@ func (n *Node) notVoting() (cause *fault.Fault, final bool) {
 	select {
 	case <-s.running.Stopped():
 		if err := s.running.Err(); err != nil {
-			return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy()), true
+			return fault.Wrap(err, fault.NotReady, "the etcd server of this voter does not run (%v): %s", err, n.remedy(err)), true
 		}
 	default:
 	}
@@ -114,7 +115,7 @@ var errNoLog = errors.New("no log")
 
 // noLog returns an error that matches errNoLog, with what to do.
 func (n *Node) noLog(what string) *fault.Fault {
-	return fault.Wrap(fmt.Errorf("%w in %q", errNoLog, n.etcd.opt.Dir), fault.NotReady, "%s: %s", what, n.remedy())
+	return fault.Wrap(fmt.Errorf("%w in %q", errNoLog, n.etcd.opt.Dir), fault.NotReady, "%s: %s", what, n.remedy(errNoLog))
 }
 
 // isOnlyVoter reports whether this voter knows no other one.
@@ -122,9 +123,12 @@ func (n *Node) isOnlyVoter() bool {
 	return !slices.ContainsFunc(n.peers(), func(p Peer) bool { return p.Role == Voter })
 }
 
-// remedy says what to do about a voter whose etcd server cannot run.
-func (n *Node) remedy() string {
-	if n.isOnlyVoter() {
+// remedy says what to do about a voter whose etcd server cannot run for that reason.
+func (n *Node) remedy(cause error) string {
+	switch {
+	case store.IsFull(cause):
+		return "make room on the disk, and restart this node"
+	case n.isOnlyVoter():
 		return "stop the server, run runner cluster dissolve, and found a cluster again with runner cluster init"
 	}
 	return fmt.Sprintf("run runner cluster leave %s on another node, and join again with a new data directory", n.id.Name)
@@ -172,7 +176,7 @@ func (s *etcdServer) run(ctx context.Context, founded bool) {
 	s.promote(ctx)
 }
 
-// start starts the server. One without data is added to the cluster first, unless it founds it. A node
+// start starts the server. One without a log is added to the cluster first, unless it founds it. A node
 // that was removed before must not add its server, which the other nodes would not know.
 func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenClients, err = resolve(ctx, etcdClientURL(s.node.id.Address)); err != nil {
@@ -181,35 +185,16 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	if s.opt.ListenPeers, err = resolve(ctx, etcdPeerURL(s.node.id.Address)); err != nil {
 		return err
 	}
-	_, err = os.Stat(filepath.Join(s.opt.Dir, memberDir))
 	switch {
-	case err == nil:
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	case etcdlog.HasLog(s.opt.Dir):
 	case founded:
 		s.opt.Members = []etcdlog.Member{s.opt.Self}
 	case s.node.isOnlyVoter():
 		return s.node.noLog("the directory with the log is missing, and no other voter has it")
 	default:
-		if err := s.node.askMembership(ctx); err != nil {
+		if err := s.join(ctx); err != nil {
 			return err
 		}
-		asked, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		members, err := s.node.client.Members(asked)
-		if err != nil {
-			return err
-		}
-		if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
-			return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
-		}) {
-			return s.node.noLog("the directory with the log is missing, although the etcd server of this voter is a member of etcd")
-		}
-		_, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
-		if err != nil {
-			return err
-		}
-		s.opt.Members, s.opt.Joins = append(others, s.opt.Self), true
 	}
 	running, err := etcdlog.RunServer(s.opt)
 	if err != nil {
@@ -218,6 +203,43 @@ func (s *etcdServer) start(ctx context.Context, founded bool) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = running
+	return nil
+}
+
+// join adds the server to the cluster. It may have been added before: until it has begun its log, a node that was killed
+// begins anew.
+func (s *etcdServer) join(ctx context.Context) error {
+	if err := s.node.askMembership(ctx); err != nil {
+		return err
+	}
+	asked, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	members, err := s.node.client.Members(asked)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(members, func(m etcdlog.MemberInfo) bool {
+		return m.Name != "" && slices.Contains(m.PeerURLs, s.opt.Self.PeerURL)
+	}) {
+		return s.node.noLog("the directory with the log is missing, although the etcd server of this voter is a member of etcd")
+	}
+	id, others, err := s.node.client.AddLearner(asked, s.opt.Self.PeerURL)
+	if err != nil {
+		return err
+	}
+	// A removal that has begun after the first question may not have seen the server.
+	if err := s.node.askMembership(ctx); err != nil {
+		if fault.CodeOf(err) == fault.Denied {
+			again, cancel := context.WithTimeout(ctx, callTimeout)
+			defer cancel()
+			err = errors.Join(err, s.node.client.Remove(again, id))
+		}
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(s.opt.Dir, memberDir)); err != nil {
+		return err
+	}
+	s.opt.Members, s.opt.Joins = append(others, s.opt.Self), true
 	return nil
 }
 

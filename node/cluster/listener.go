@@ -101,7 +101,7 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		return l.node.admit(r.Context(), request)
 	}
-	name, err := l.authenticate(r, operation == opMember)
+	caller, err := l.authenticate(r, operation == opMember)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +109,9 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 	case opState:
 		return l.node.state(), nil
 	case opMember:
+		if caller.Leaving { // its etcd server may be removed already
+			return nil, fault.New(fault.Denied, "the node %q is leaving the cluster", caller.Name)
+		}
 		return struct{}{}, nil
 	case opApplied:
 		var args seqArgument
@@ -153,7 +156,7 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		return nil, l.sendBlob(w, r, args.ID)
 	case opSnapshot:
-		return nil, l.sendSnapshot(w, r, name)
+		return nil, l.sendSnapshot(w, r, caller.Name)
 	}
 	return nil, fault.New(fault.NotFound, "unknown operation %q: is this node older than the other one?", operation)
 }
@@ -171,30 +174,29 @@ func extend(w http.ResponseWriter, d time.Duration) {
 	_ = control.SetWriteDeadline(clock.In(d))
 }
 
-// authenticate returns the name of the node that asks. One that was removed is refused: with newest, as
+// authenticate returns the record of the node that asks. One that was removed is refused: with newest, as
 // of all commits that any node had acknowledged, else as of those that this node has applied.
-func (l *listener) authenticate(r *http.Request, newest bool) (string, error) {
+func (l *listener) authenticate(r *http.Request, newest bool) (known record, err error) {
 	if len(r.TLS.VerifiedChains) == 0 {
-		return "", fault.New(fault.Denied, "the connection has no certificate of the cluster")
+		return known, fault.New(fault.Denied, "the connection has no certificate of the cluster")
 	}
 	if newest {
 		ctx, cancel := context.WithTimeout(r.Context(), appliedWait)
 		defer cancel()
 		if err := l.node.store.Barrier(ctx); err != nil {
-			return "", err
+			return known, err
 		}
 	}
 	certificate := r.TLS.PeerCertificates[0]
 	name := certificate.Subject.CommonName
-	var known record
-	err := l.node.store.View(r.Context(), func(tx *store.Tx) (err error) {
+	err = l.node.store.View(r.Context(), func(tx *store.Tx) (err error) {
 		known, err = recordOf(tx, name)
 		return err
 	})
 	if errors.Is(err, store.ErrNotFound) || err == nil && !known.isOf(certificate.Raw) {
-		return "", fault.New(fault.Denied, "the cluster has no node with the name %q and this certificate", name)
+		return known, fault.New(fault.Denied, "the cluster has no node with the name %q and this certificate", name)
 	}
-	return name, err
+	return known, err
 }
 
 // decode reads the arguments of an operation.

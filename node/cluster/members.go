@@ -132,8 +132,8 @@ func (n *Node) markLeft() error {
 	return n.id.write(n.data)
 }
 
-// askMembership returns nil if another node confirms that this one is in the table of nodes. A voter
-// that joins asks before it adds its etcd server, whose store does not have the table yet.
+// askMembership returns nil if another node confirms that this one is in the table of nodes, and is not
+// leaving. A voter that joins asks before it adds its etcd server, whose store does not have the table yet.
 func (n *Node) askMembership(ctx context.Context) error {
 	err := errors.New("no other node is known")
 	for _, p := range n.peers() {

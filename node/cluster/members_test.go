@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -118,6 +120,55 @@ func TestAVoterThatWasRemovedBeforeItsFirstStartDoesNotJoinEtcd(t *testing.T) {
 	}
 }
 
+// A voter without a log tries to add its server until it ends. While it leaves, the server that the others have removed
+// would be added again, and a node that joins with its address could not use that.
+func TestAVoterThatLeavesDoesNotJoinEtcdAgain(t *testing.T) {
+	first := found(t)
+	data := first.joined(cluster.Voter, "n2")
+	first.markLeaving("n2")
+	startLogged(t, data).wait(t, "etcd server start failed; retrying", "is leaving the cluster")
+	members, err := first.dial().Members(t.Context())
+	if err != nil || len(members) != 1 {
+		t.Errorf("etcd has %+v, %v", members, err)
+	}
+}
+
+// etcd makes files before it begins its log: a voter that was killed in between must not begin a log of its own.
+func TestAVoterThatWasKilledWhileItsServerBeganJoinsTheOthers(t *testing.T) {
+	first := found(t)
+	first.set("a", "1")
+	data := first.joined(cluster.Voter, "n2")
+	if _, _, err := first.dial().AddLearner(t.Context(), "https://"+nextPort(t, addressOf(t, first, "n2"), 2)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"snap", "wal.tmp"} {
+		if err := os.MkdirAll(filepath.Join(data, "cluster", "etcd", "member", dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n2 := start(t, data)
+	for late := time.After(time.Minute); first.status().Voting != 2; {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-late:
+			t.Fatalf("n2 does not vote within a minute: %+v", first.status())
+		}
+	}
+	if got := n2.get("a"); got != "1" {
+		t.Errorf("a is %q", got)
+	}
+}
+
+// addressOf returns the address of a node.
+func addressOf(t *testing.T, m *member, name string) string {
+	t.Helper()
+	if n := m.node(name); n.Address != "" {
+		return n.Address
+	}
+	t.Fatalf("there is no node %q", name)
+	return ""
+}
+
 func TestAMemberOfEtcdThatIsNotANodeIsListedAndRemoved(t *testing.T) {
 	first := found(t)
 	client := first.dial()
@@ -136,17 +187,11 @@ func TestAMemberOfEtcdThatIsNotANodeIsListedAndRemoved(t *testing.T) {
 	}
 }
 
-// A crash between the removal of the server and that of the record leaves a node that is shown as leaving.
-func TestAnInterruptedLeaveIsShownAndRepeated(t *testing.T) {
-	first := found(t)
-	if _, err := join(t, first.invite(cluster.Voter), "n2"); err != nil {
-		t.Fatal(err)
-	}
-	if n := first.node("n2"); !n.Joining || n.Leaving || n.Staleness != -1 {
-		t.Errorf("before: %+v", n)
-	}
-	_, err := first.store.Update(t.Context(), func(tx *store.Tx) error {
-		key := []byte("cluster/nodes/n2")
+// markLeaving writes that a node is leaving, as Leave does before it removes the server.
+func (m *member) markLeaving(name string) {
+	m.t.Helper()
+	_, err := m.store.Update(m.t.Context(), func(tx *store.Tx) error {
+		key := []byte("cluster/nodes/" + name)
 		text, err := tx.Get(key)
 		if err != nil {
 			return err
@@ -162,8 +207,20 @@ func TestAnInterruptedLeaveIsShownAndRepeated(t *testing.T) {
 		return tx.Set(key, text)
 	})
 	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// A crash between the removal of the server and that of the record leaves a node that is shown as leaving.
+func TestAnInterruptedLeaveIsShownAndRepeated(t *testing.T) {
+	first := found(t)
+	if _, err := join(t, first.invite(cluster.Voter), "n2"); err != nil {
 		t.Fatal(err)
 	}
+	if n := first.node("n2"); !n.Joining || n.Leaving || n.Staleness != -1 {
+		t.Errorf("before: %+v", n)
+	}
+	first.markLeaving("n2")
 	if n := first.node("n2"); n.Joining || !n.Leaving {
 		t.Errorf("in between: %+v", n)
 	}

@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"runner.example/internal/atomicio"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/disk"
 	"runner.example/node/backup"
 	"runner.example/state/store/datadir"
 )
@@ -64,7 +64,7 @@ func completeResync(data string) error {
 		if err := os.Rename(source, target); err != nil {
 			return err
 		}
-		if err := atomicio.SyncDir(data); err != nil {
+		if err := disk.SyncDir(data); err != nil {
 			return err
 		}
 	}
@@ -81,5 +81,5 @@ func completeResync(data string) error {
 	if err := os.RemoveAll(from); err != nil {
 		return err
 	}
-	return atomicio.SyncDir(data)
+	return disk.SyncDir(data)
 }

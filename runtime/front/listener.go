@@ -10,10 +10,10 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/system/socket"
 )
 
 // Listen opens the address of the options. The error of an address in use names it and both
@@ -24,14 +24,14 @@ func Listen(opt Options) (net.Listener, error) {
 	switch {
 	case err == nil:
 		return ln, nil
-	case errors.Is(err, syscall.EADDRINUSE):
+	case socket.InUse(err):
 		return nil, fmt.Errorf(
 			"listen on %s: the port is in use; stop the other server or choose another port with --listen or [front] listen: %w",
-			opt.Listen, syscall.EADDRINUSE)
-	case errors.Is(err, syscall.EACCES):
+			opt.Listen, socket.Cause(err))
+	case socket.NotPermitted(err):
 		return nil, fmt.Errorf(
 			"listen on %s: the port is reserved; choose one above 1023 with --listen or [front] listen: %w",
-			opt.Listen, syscall.EACCES)
+			opt.Listen, socket.Cause(err))
 	}
 	return nil, fmt.Errorf("listen on %s, set by --listen or [front] listen: %w", opt.Listen, err)
 }
@@ -105,9 +105,17 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
+// fast returns the connection that is read from and written to. The race detector must see the bytes.
+func fast(nc net.Conn) net.Conn {
+	if raceDetector {
+		return nc
+	}
+	return socket.Fast(nc)
+}
+
 // admit counts the connection, or closes it if its address has too many.
 func (g *gate) admit(nc net.Conn) *conn {
-	c := &conn{timed: timed{Conn: newSocket(nc)}, gate: g, peer: peerOf(nc)}
+	c := &conn{timed: timed{Conn: fast(nc)}, gate: g, peer: peerOf(nc)}
 	live := g.srv.live.Load()
 	c.trusted = trusted(live.proxies, c.peer)
 	if live.tls != nil {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"runner.example/internal/netaddr"
 	"runner.example/internal/settings"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 )
 
@@ -154,17 +154,17 @@ const reservedFiles = 256
 
 // withinFiles lowers MaxConns to what the process's limit of open files allows.
 func (o Options) withinFiles() Options {
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+	files, known, err := process.FileLimit()
+	if err != nil || !known {
 		return o
 	}
-	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files.Cur/2))
-	room := max(files.Cur, reserved+1) - reserved
+	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files/2))
+	room := max(files, reserved+1) - reserved
 	if uint64(o.MaxConns) <= room {
 		return o
 	}
 	o.Logger.Warn("fewer connections than max_connections: the process may not open more files",
-		slog.Uint64("connections", room), slog.Int("max_connections", o.MaxConns), slog.Uint64("open_files", files.Cur))
+		slog.Uint64("connections", room), slog.Int("max_connections", o.MaxConns), slog.Uint64("open_files", files))
 	o.MaxConns = int(room)
 	o.MaxConnsPerIP = min(o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
 	return o

@@ -6,12 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/system/offheap"
+	"runner.example/internal/system/socket"
 )
 
 // freeBytes is how much of an unsent answer is written before its memory is freed.
@@ -102,18 +100,14 @@ func (c *conn) Write(p []byte) (int, error) {
 // writeAnswer writes head and body. What the kernel does not accept at once waits in
 // memory that the backlog limits.
 func (c *conn) writeAnswer() error {
-	var raw syscall.RawConn
-	if sc, ok := c.Conn.(syscall.Conn); ok {
-		raw, _ = sc.SyscallConn()
-	}
 	a := &c.answer
 	a.begun = true
 	if err := c.applyWriteDeadline(); err != nil {
 		return err
 	}
-	direct := raw // the socket, if bytes are written to it as they are
-	if c.tls != nil {
-		direct = nil
+	var direct *socket.Writer // the socket, if bytes are written to it as they are
+	if c.tls == nil {
+		direct = socket.Direct(c.Conn)
 	}
 	if direct != nil {
 		if err := a.write(direct, false); err != nil || len(a.head)+len(a.body) == 0 {
@@ -125,7 +119,7 @@ func (c *conn) writeAnswer() error {
 		c.reset()
 		return err
 	}
-	a.unsent = &unsent{address: a.address, since: clock.Mark(), acked: func() uint64 { return acked(raw) }, reset: c.reset}
+	a.unsent = &unsent{address: a.address, since: clock.Mark(), acked: func() uint64 { return socket.Acked(c.Conn) }, reset: c.reset}
 	a.unsent.begun = a.unsent.acked()
 	a.backlog.hold(a.unsent, int64(len(a.memory)-a.start))
 	err := c.writeRest(direct)
@@ -144,10 +138,10 @@ func (c *conn) warnCut() {
 	c.gate.warn("answer cut off, answer_memory is full", slog.String("address", c.answer.address.String()))
 }
 
-func (c *conn) writeRest(raw syscall.RawConn) error {
+func (c *conn) writeRest(direct *socket.Writer) error {
 	a := &c.answer
-	if raw != nil {
-		return a.write(raw, true)
+	if direct != nil {
+		return a.write(direct, true)
 	}
 	if _, err := c.send(a.head); err != nil {
 		return err
@@ -165,25 +159,11 @@ func (c *conn) writeRest(raw syscall.RawConn) error {
 
 // write writes the rest of the answer: all of it, or what the kernel accepts without
 // waiting. The memory of what is written is freed.
-func (a *largeAnswer) write(raw syscall.RawConn, all bool) error {
-	var n int
-	var err error
-	once := func(fd uintptr) bool {
-		n, err = unix.Writev(int(fd), [][]byte{a.head, a.body})
-		return !all || err != unix.EAGAIN
-	}
+func (a *largeAnswer) write(direct *socket.Writer, all bool) error {
 	for len(a.head)+len(a.body) > 0 {
-		if failed := raw.Write(once); failed != nil {
-			return failed
-		}
-		switch err {
-		case nil:
-		case unix.EINTR:
-			continue
-		case unix.EAGAIN:
-			return nil
-		default:
-			return os.NewSyscallError("writev", err)
+		n, err := direct.Write(a.head, a.body, all)
+		if err != nil || n == 0 {
+			return err
 		}
 		head := min(n, len(a.head))
 		a.head, a.body, a.done = a.head[head:], a.body[n-head:], a.done+n-head
@@ -210,12 +190,12 @@ func (a *largeAnswer) leaveHeap() error {
 
 // free frees the pages of memory before end.
 func (a *largeAnswer) free(end int) {
-	end = min(end, len(a.memory)) / pageBytes * pageBytes
+	end = min(end, len(a.memory)) / offheap.PageBytes * offheap.PageBytes
 	if end <= a.start {
 		return
 	}
 	n := end - a.start
-	unmap(a.memory[a.start:end])
+	offheap.Free(a.memory[a.start:end])
 	a.start = end
 	if a.unsent != nil {
 		a.backlog.free(a.unsent, int64(n))
@@ -230,17 +210,4 @@ func (c *conn) reset() {
 		_ = tcp.SetLinger(0)
 	}
 	_ = c.Conn.Close()
-}
-
-// acked returns how many bytes the client has acknowledged; 0: unknown.
-func acked(raw syscall.RawConn) (n uint64) {
-	if raw == nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) {
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			n = info.Bytes_acked
-		}
-	})
-	return n
 }

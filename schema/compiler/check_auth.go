@@ -200,7 +200,7 @@ func (c *authChecker) checkKeySet(location *syntax.Literal) {
 	switch {
 	case model.IsFileName(location.Text):
 	case err == nil && u.Host != "" && !hasValidPort(u):
-		c.Errorf("E530", location.Loc, "jwks: %s needs a port from 1 to 65535 after the colon", location.Shown())
+		c.errorIfNew("E530", location.Loc, "jwks: %s needs a port from 1 to 65535 after the colon", location.Shown())
 	case err == nil && u.Host != "" && u.User == nil &&
 		(u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())):
 	default:

@@ -34,8 +34,15 @@ func (c *originChecker) checkOutbound() {
 }
 
 func (c *originChecker) checkOrigin(lit *syntax.Literal) {
-	checked := c.Assumed[lit.Loc] || c.opt.Unset == Ignored // its text is not known, or the schema was checked before
-	if why := c.originFault(lit); why != "" && !checked {
+	why, late := c.originFault(lit)
+	switch {
+	case why == "", c.Assumed[lit.Loc], c.opt.Unset == Ignored: // its text is not known, or the schema was checked before
+	case late:
+		c.errorIfNew("E520", lit.Loc, "%s: %s", lit.Shown(), why)
+		if !c.opt.Accepted {
+			return
+		}
+	default:
 		c.Errorf("E520", lit.Loc, "%s: %s", lit.Shown(), why)
 		return
 	}
@@ -44,26 +51,26 @@ func (c *originChecker) checkOrigin(lit *syntax.Literal) {
 	}
 }
 
-// originFault says what is wrong with an origin that handlers call; empty: nothing.
-func (c *originChecker) originFault(lit *syntax.Literal) string {
+// originFault says what is wrong with an origin that handlers call; empty: nothing. late: older versions accepted it.
+func (c *originChecker) originFault(lit *syntax.Literal) (why string, late bool) {
 	const form = "write an https URL with a host name and no path"
 	u, err := url.Parse(lit.Text)
 	if err != nil || u.Hostname() == "" || lit.Text != u.Scheme+"://"+u.Host {
-		return form
+		return form, false
 	}
 	class, named := hostKind(u.Hostname())
 	switch {
 	case !hasValidPort(u):
-		return "it needs a port from 1 to 65535 after the colon"
+		return "it needs a port from 1 to 65535 after the colon", true
 	case class == netaddr.Denied:
-		return "handlers never reach this address: it is link-local, a metadata service or reserved"
+		return "handlers never reach this address: it is link-local, a metadata service or reserved", true
 	case class == netaddr.Private && !c.opt.AllowPrivate:
-		return "write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml"
+		return "write an https URL with a host name; private addresses need `allow_private = true` under [outbound] in runner.toml", false
 	case class == netaddr.Private && (u.Scheme == "https" || u.Scheme == "http"):
 	case !named || u.Scheme != "https":
-		return form
+		return form, false
 	}
-	return ""
+	return "", false
 }
 
 // hasValidPort reports whether the URL has no port, or one that a client can connect to.

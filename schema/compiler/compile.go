@@ -31,6 +31,9 @@ type Options struct {
 	Vars map[string]settings.Given
 	// Unset says what a variable without a value is.
 	Unset Unset
+	// Accepted: the schema is that of a release that was activated before, perhaps by an older version. What only newer
+	// versions refuse is a warning with the code of the error.
+	Accepted bool
 	// Dir is the directory of relative file names in the schema; empty is the working
 	// directory.
 	Dir string
@@ -41,7 +44,7 @@ type Options struct {
 func Checked() Options {
 	return Options{
 		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
-		Unset: Ignored,
+		Unset: Ignored, Accepted: true,
 	}
 }
 
@@ -140,6 +143,16 @@ func (a *app) errorIfTyped(code string, span diag.Span, format string, args ...a
 		return
 	}
 	a.Warnf("W"+code, span, format, args...)
+}
+
+// errorIfNew reports what an older version accepted: an error, but only a warning in the schema of a release that was
+// activated before, which must still start after an upgrade.
+func (a *app) errorIfNew(code string, span diag.Span, format string, args ...any) {
+	if a.opt.Accepted {
+		a.Warnf(code, span, format, args...)
+		return
+	}
+	a.Errorf(code, span, format, args...)
 }
 
 // checkUnused warns of scopes that no route uses and of entities that no caller can access.

@@ -40,5 +40,12 @@ func TestRecordsOfJobsHaveTheFormOfTheLevel(t *testing.T) {
 		_, err := jobs.Cancel(tx, &ada, cancelled.ID, w.clock.Now(), keep)
 		return err
 	})
+	// The pause stays until the last call with the cursor.
+	w.enqueue(0, tenant("blue"), mail("cancelled with others"))
+	all, err := jobs.CancelSome(t.Context(), w.stores[0], jobs.Selection{Name: "mail", Tenant: "blue"}, "", w.clock.Now, keep,
+		func(*store.Tx, int) error { return nil })
+	if err != nil || all.Count != 1 || all.Cursor == "" {
+		t.Fatalf("%+v, %v", all, err)
+	}
 	storetest.Golden(t, w.stores[0], "jobs", "jobs/")
 }

@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
+	"runner.example/internal/system/disk"
 	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/store"
@@ -146,11 +146,11 @@ func checkFreeSpace(data, work string) error {
 	if err != nil {
 		return err
 	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(work, &disk); err != nil {
+	free, _, err := disk.Space(work)
+	if err != nil {
 		return err
 	}
-	if free := int64(disk.Bavail) * disk.Bsize; free < need {
+	if free < need {
 		return &console.Failure{
 			Status: console.StatusFailed,
 			Err:    fmt.Errorf("%d MiB are free on the disk of the file, and %d MiB are needed", free>>20, need>>20),

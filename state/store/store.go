@@ -16,9 +16,9 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
 	"runner.example/internal/level"
+	"runner.example/internal/system/disk"
 	"runner.example/internal/telemetry"
 	"runner.example/state/store/commitlog"
 	"runner.example/state/store/datadir"
@@ -200,7 +200,7 @@ func (s *Store) openFiles(node bool) (err error) {
 	if err := datadir.Restrict(data); err != nil {
 		return err
 	}
-	return errors.Join(atomicio.SyncDir(s.dir), atomicio.SyncDir(filepath.Dir(s.dir)))
+	return errors.Join(disk.SyncDir(s.dir), disk.SyncDir(filepath.Dir(s.dir)))
 }
 
 // openMark opens the commit mark in dir. If it cannot be used, the store is damaged.

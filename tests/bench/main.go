@@ -1,3 +1,5 @@
+//go:build linux
+
 // Bench measures the runner against a bare fasthttp handler that answers the
 // same, alternately in one run, and writes docs/performance.md.
 //

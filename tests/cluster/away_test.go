@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,12 +35,10 @@ func TestPausedNodesThatLackDeletedEntriesTakeABackup(t *testing.T) {
 		n := l.cluster.Nodes[away]
 		l.fails(away)
 		process := n.Server.Cmd.Process
-		if err := process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Pause(t, process)
 		l.writeEntries(missed)
 		l.truncate(l.others(away)...)
-		if err := process.Signal(syscall.SIGCONT); err != nil {
+		if err := harness.Resume(process); err != nil {
 			t.Fatal(err)
 		}
 		n.Server.WaitUntil(n.Name+" has started over", func() bool {

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"fmt"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -51,16 +50,14 @@ func TestPausedNodesLoseNothing(t *testing.T) {
 	for _, paused := range []int{l.follower(3), l.leader(3)} {
 		l.fails(paused)
 		process := l.cluster.Nodes[paused].Server.Cmd.Process
-		if err := process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		harness.Pause(t, process)
 		at := l.now()
 		gap := l.writtenSince(at, l.others(paused)...)
 		if gap > limit() {
 			t.Errorf("a paused voter stopped writes for %s, more than %s\n%s", gap, limit(), l.logs())
 		}
 		<-time.After(10 * time.Second)
-		if err := process.Signal(syscall.SIGCONT); err != nil {
+		if err := harness.Resume(process); err != nil {
 			t.Fatal(err)
 		}
 		l.works(paused)

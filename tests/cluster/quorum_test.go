@@ -8,7 +8,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,10 +73,8 @@ func health(n *harness.Node, which string) (int, string) {
 func pause(n *harness.Node) (resume func()) {
 	n.T.Helper()
 	process := n.Server.Cmd.Process
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
-		n.T.Fatal(err)
-	}
-	resume = func() { _ = process.Signal(syscall.SIGCONT) }
+	harness.Pause(n.T, process)
+	resume = func() { _ = harness.Resume(process) }
 	n.T.Cleanup(resume)
 	return resume
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -39,7 +38,7 @@ func onlyCommands(t *testing.T, names []string) string {
 func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	cmd := exec.Command("make", "-s", "-C", harness.RepoFile("."), "demo")
 	cmd.Env = append(os.Environ(), "PATH="+onlyCommands(t, demoNeeds), "DEMO_LISTEN=127.0.0.1:0", "DEMO_DATA="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches the whole group
+	cmd.SysProcAttr = harness.InOwnGroup() // Ctrl-C reaches the whole group
 	var stderr harness.LockedBuffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -49,7 +48,7 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stuck := time.AfterFunc(5*time.Minute, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	stuck := time.AfterFunc(5*time.Minute, func() { harness.KillGroup(cmd.Process.Pid) })
 	defer stuck.Stop()
 
 	var lines []string
@@ -97,9 +96,7 @@ func TestTheDemoServesTheExampleAndItsCommandsWork(t *testing.T) {
 		}
 	}
 
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	harness.InterruptGroup(t, cmd.Process.Pid)
 	for screen.Scan() {
 	}
 	err = cmd.Wait() // make reports the interrupt; the server must exit cleanly

@@ -73,7 +73,7 @@ func endProcesses(t *testing.T, dir string) {
 	}
 	for _, file := range files {
 		if pid, err := strconv.Atoi(strings.TrimSpace(harness.MustRead(t, file))); err == nil && pid > 1 {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			harness.KillProcess(pid)
 		}
 	}
 }

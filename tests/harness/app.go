@@ -13,11 +13,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"runner.example/internal/system/clock"
 )
 
 // Timeout is how long a test waits for an event, and BuildTimeout when compilers may run.
@@ -147,8 +146,7 @@ func (a *App) Run(args ...string) Result {
 	} else if ok && exit.ExitCode() < 0 {
 		a.T.Fatalf("runner %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), int(usage.Maxrss) << 10}
+	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode(), peakMemory(cmd.ProcessState)}
 }
 
 // Must runs a command that must succeed, and returns its stdout.
@@ -228,16 +226,12 @@ func (a *App) Audit(t *testing.T) (records []map[string]any) {
 // this boot of the machine.
 func (a *App) SetClockAhead(d time.Duration) {
 	a.T.Helper()
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		a.T.Fatal(err)
-	}
-	var up unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
-		a.T.Fatal(err)
+	up, ok := clock.Uptime()
+	if !ok {
+		a.T.Fatal("the time since the boot is unknown")
 	}
 	then := time.Now().Add(-d).UTC().Format(time.RFC3339Nano)
-	text := fmt.Sprintf(`{"time":%q,"wall":%q,"boot":%q,"uptime":%d}`, then, then, strings.TrimSpace(string(boot)), time.Duration(up.Nano()).Milliseconds())
+	text := fmt.Sprintf(`{"time":%q,"wall":%q,"boot":%q,"uptime":%d}`, then, then, clock.Boot(), up.Milliseconds())
 	if err := os.WriteFile(filepath.Join(a.Dir, "data", "clock"), []byte(text), 0o600); err != nil {
 		a.T.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"runner.example/internal/filelock"
 	"runner.example/internal/patches"
+	"runner.example/internal/system/filelock"
 )
 
 var (

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,9 +20,7 @@ const largeAnswer = 8 << 20
 func dialFrom(s *harness.Server, address string) (*net.TCPConn, error) {
 	d := net.Dialer{
 		LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: harness.Timeout,
-		Control: func(_, _ string, raw syscall.RawConn) error {
-			return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 64<<10) })
-		},
+		Control: harness.ReceiveBuffer(64 << 10),
 	}
 	conn, err := d.Dial("tcp", s.Addr)
 	if err != nil {

@@ -204,9 +204,7 @@ func isLine(text, form string) bool {
 func TestAPipeInPlaceOfAModuleIsRefused(t *testing.T) {
 	a := harness.NewApp(t, modulesSchema, "", "small")
 	server := a.Serve()
-	if err := syscall.Mkfifo(a.Path("build/other.wasm"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.NamedPipe(t, a.Path("build/other.wasm"))
 	const want = "build/other.wasm: is a pipe, not a file: remove it, and build the module again"
 	for _, command := range [][]string{{"check", "--modules"}, {"serve", "--listen", "127.0.0.1:0", "--data", "other"}} {
 		if r := a.Run(command...); r.Status == 0 || !isLine(withoutLog(r.Stderr), "runner: error: "+want) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"runner.example/tests/harness"
@@ -209,10 +208,8 @@ func TestACommandEndsWhenItsNodeHangs(t *testing.T) {
 	node := harness.NewApp(t, afarSchema, adminListen, "echo")
 	s := node.Serve()
 	f := newAfar(t, node)
-	if err := s.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Cmd.Process.Signal(syscall.SIGCONT) })
+	harness.Pause(t, s.Cmd.Process)
+	t.Cleanup(func() { _ = harness.Resume(s.Cmd.Process) })
 	for _, args := range [][]string{{"status"}, {"api-keys", "list"}, {"backup", "x.backup"}, {"reload"}, {"releases"}, {"config", "show"}} {
 		args = append(args, "--timeout", "1s")
 		if got := node.Run(args...); got.Status != 6 || !strings.Contains(got.Stderr, "the server has not answered for 1s") || !strings.Contains(got.Stderr, "--timeout") {
@@ -227,7 +224,7 @@ func TestACommandEndsWhenItsNodeHangs(t *testing.T) {
 			t.Errorf("%s: %d %s", row[0], got.Status, got.Stderr)
 		}
 	}
-	if err := s.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := harness.Resume(s.Cmd.Process); err != nil {
 		t.Fatal(err)
 	}
 	node.Must("status", "--timeout", "30s")

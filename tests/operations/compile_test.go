@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"runner.example/tests/harness"
@@ -61,7 +60,7 @@ func killCompilers(t *testing.T, s *harness.Server) (killed int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(command), "\x00compile-module\x00") && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			if strings.Contains(string(command), "\x00compile-module\x00") && harness.KillProcess(pid) {
 				killed++
 			}
 		}

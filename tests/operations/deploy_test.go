@@ -219,7 +219,7 @@ func TestOfTwoDeploymentsAtOnceOneIsRefused(t *testing.T) {
 		{"y\n", true, 5, "another release has been activated meanwhile", 404},
 		{"y\n", false, 0, "active: rel_", 200},
 	} {
-		ours, theirs := terminal(t)
+		ours, theirs := harness.Terminal(t)
 		ctx, cancel := context.WithTimeout(t.Context(), harness.BuildTimeout)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, harness.Binary, append([]string{"deploy"}, e.flags...)...)

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/tests/harness"
 )
 
@@ -253,7 +251,7 @@ func TestColorsAreUsedOnlyOnTerminals(t *testing.T) {
 		env  string
 		want bool
 	}{{"NO_COLOR=", true}, {"NO_COLOR=1", false}} {
-		ours, theirs := terminal(t)
+		ours, theirs := harness.Terminal(t)
 		cmd := exec.Command(harness.Binary, "dev", "--listen", "127.0.0.1:0")
 		cmd.Dir, cmd.Env = a.Dir, append(os.Environ(), row.env)
 		cmd.Stdout, cmd.Stderr = theirs, theirs
@@ -277,29 +275,6 @@ func TestColorsAreUsedOnlyOnTerminals(t *testing.T) {
 			t.Errorf("with %s colours are %t:\n%q", row.env, colored, shown.String())
 		}
 	}
-}
-
-// terminal opens a pseudoterminal: text written to theirs is read from ours.
-func terminal(t *testing.T) (ours, theirs *os.File) {
-	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ours.Close() })
-	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { theirs.Close() })
-	return ours, theirs
 }
 
 func TestDevNamesTheProcessThatHasThePortOrTheData(t *testing.T) {

@@ -252,9 +252,7 @@ func TestNoErrorAboutASecretShowsIt(t *testing.T) {
 		"too much":        {func(k *keeper) { k.Write("secret.txt", strings.Repeat(canary, 20_000)) }, "64 KiB"},
 		"no key":          {func(k *keeper) { k.App.Env = append(k.App.Env, "RUNNER_SECRETS_BY_ENV="+canary+"!") }, "BY_ENV"},
 		"pipe": {func(k *keeper) {
-			if err := syscall.Mkfifo(k.Path("pipe"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			harness.NamedPipe(t, k.Path("pipe"))
 			k.App.Env = append(k.App.Env, "RUNNER_SECRETS_IN_FILE_FILE="+k.Path("pipe"))
 		}, "not a regular file"},
 	} {

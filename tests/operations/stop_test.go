@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/tests/harness"
 )
 
@@ -168,9 +166,7 @@ func TestAServerWithFewDescriptorsServesOn(t *testing.T) {
 			}
 			write() // opens the connection that the others of Do use
 			if row.later {
-				if err := unix.Prlimit(s.Cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 200}, nil); err != nil {
-					t.Fatal(err)
-				}
+				harness.LimitOpenFiles(t, s.Cmd.Process.Pid, 200)
 			}
 			var flood []net.Conn
 			for i := range 300 {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/tests/harness"
 )
 
@@ -54,12 +52,7 @@ func search() string {
 // processorTime returns the CPU time that the server has used.
 func processorTime(s *harness.Server) time.Duration {
 	s.T.Helper()
-	var used unix.Timespec
-	const ofProcess = 2 // CPUCLOCK_SCHED of all threads
-	if err := unix.ClockGettime(int32(^s.Cmd.Process.Pid)<<3|ofProcess, &used); err != nil {
-		s.T.Fatal(err)
-	}
-	return time.Duration(used.Nano())
+	return harness.CPUTime(s.T, harness.ClockOf(s.Cmd.Process.Pid))
 }
 
 // The host's work for a handler counts against the handler's CPU time.

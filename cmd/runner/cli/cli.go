@@ -2,10 +2,10 @@ package cli
 
 import (
 	"io"
-	"syscall"
 	"time"
 
 	"runner.example/internal/console"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 )
 
@@ -30,4 +30,4 @@ type CLI struct {
 
 // WritesApp restores the user's umask: files of an app are not secrets. Files that are
 // secrets are created with their own mode.
-func (c *CLI) WritesApp() { syscall.Umask(c.Umask) }
+func (c *CLI) WritesApp() { process.SetUmask(c.Umask) }

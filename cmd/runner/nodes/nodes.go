@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -17,6 +16,7 @@ import (
 	"runner.example/internal/console"
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
+	"runner.example/internal/system/process"
 	"runner.example/node/admin"
 	"runner.example/node/app"
 	"runner.example/node/cluster"
@@ -47,6 +47,13 @@ func Command(c *cli.CLI) *cobra.Command {
 	}
 	cmd.AddCommand(initCommand(c), inviteCommand(c), joinCommand(c), statusCommand(c), waitCommand(c), leaveCommand(c),
 		dissolveCommand(c))
+	if !process.ForServers() {
+		for _, sub := range cmd.Commands() {
+			sub.RunE = func(*cobra.Command, []string) error {
+				return console.Misused("a cluster needs Linux: this system is for development, with one server")
+			}
+		}
+	}
 	c.OnlySubcommands(cmd)
 	return cmd
 }
@@ -188,7 +195,7 @@ func joinCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // what was written is removed
+			ctx, stop := signal.NotifyContext(cmd.Context(), process.Terminate) // what was written is removed
 			defer stop()
 			bar := c.NewBar("receiving the data of the cluster", 0, progress.UnitsBytes)
 			self, err := cluster.Join(ctx, secret.New(args[0]), cluster.JoinOptions{

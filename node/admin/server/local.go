@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/ids"
 	"runner.example/internal/settings"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -93,7 +92,7 @@ func (l *Local) Client() *admin.Client { return admin.NewClient(inProcess{l}) }
 type inProcess struct{ *Local }
 
 func (p inProcess) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
-	return p.do(ctx, userOperator(uint32(os.Geteuid())), operation, args)
+	return p.do(ctx, newOperator(process.User()), operation, args)
 }
 
 func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
@@ -133,9 +132,6 @@ type operator struct {
 func newOperator(id string) operator {
 	return operator{id: id, requestID: ids.New(clock.System())}
 }
-
-// userOperator returns the operator for a user of this machine.
-func userOperator(uid uint32) operator { return newOperator(fmt.Sprintf("uid:%d", uid)) }
 
 // do runs the operation with that name and returns its result. Every error is a fault with a detail.
 func (l *Local) do(ctx context.Context, who operator, name string, args []byte) ([]byte, error) {

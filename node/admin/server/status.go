@@ -5,9 +5,8 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/fault"
+	"runner.example/internal/system/process"
 	"runner.example/internal/version"
 	"runner.example/keystore"
 	"runner.example/node/admin"
@@ -58,14 +57,8 @@ func (l *Local) status(ctx context.Context, who keystore.Authority, _ struct{}) 
 	return s, nil
 }
 
-// descriptors counts the open files of this process. Without /proc the count is 0.
-func descriptors() (d admin.Descriptors) {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		d.Limit = limit.Cur
-	}
-	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-		d.Open = len(open) - 1 // minus the descriptor of /proc/self/fd itself
-	}
-	return d
+// descriptors counts the open files of this process.
+func descriptors() admin.Descriptors {
+	limit, _, _ := process.FileLimit() // 0: unknown
+	return admin.Descriptors{Limit: limit, Open: process.OpenFiles()}
 }

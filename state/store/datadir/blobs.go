@@ -20,6 +20,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
+	"runner.example/internal/system/disk"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -166,7 +167,7 @@ func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return atomicio.SyncDir(b.dir)
+	return disk.SyncDir(b.dir)
 }
 
 // putUnnamed stores a blob, whose name may be lost in a power cut.
@@ -208,7 +209,7 @@ func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
 
 // openVerified opens the file if its bytes have the digest.
 func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
-	f, err := os.Open(path)
+	f, err := disk.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

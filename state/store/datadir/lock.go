@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/filelock"
 )
 
 // ErrLocked means that another process, or another store of this one, has the directory.
@@ -16,7 +16,7 @@ var ErrLocked = errors.New("locked")
 
 // Lock is an exclusive lock of a data directory. It is a flock of the directory itself,
 // which is not removed in a cleanup, and ends with the process however that ends. The file
-// "lock" only names the holder for people.
+// "lock" names the holder for people. On Windows it is also what is locked.
 type Lock struct{ dir *os.File }
 
 // Acquire locks dir and writes this process's id to the file "lock". If another process
@@ -32,9 +32,9 @@ func Acquire(dir string) (*Lock, error) {
 	return l, nil
 }
 
-// AcquireUnchanged is Acquire, but it changes no file in dir.
+// AcquireUnchanged is Acquire, but it changes no file in dir. On Windows it creates the file "lock" if there is none.
 func AcquireUnchanged(dir string) (*Lock, error) {
-	f, err := os.Open(dir)
+	f, err := filelock.OpenDir(dir, lockName)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,9 @@ func (l *Lock) Release() error {
 	return errors.Join(filelock.Unlock(l.dir), l.dir.Close())
 }
 
-func lockFile(dir string) string { return filepath.Join(dir, "lock") }
+const lockName = "lock"
+
+func lockFile(dir string) string { return filepath.Join(dir, lockName) }
 
 // readPID returns the holder's process id, 0 if it has not written it yet.
 func readPID(dir string) int {

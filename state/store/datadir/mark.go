@@ -14,9 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/atomicio"
+	"runner.example/internal/system/disk"
 )
 
 // Mark is the commit mark: a file that names the newest entry of the log. It shows what
@@ -244,13 +243,10 @@ func (m *Mark) Set(p Position) error {
 }
 
 func (m *Mark) sync() error {
-	for {
-		if err := unix.Fdatasync(int(m.file.Fd())); err == nil {
-			return nil
-		} else if err != unix.EINTR {
-			return fmt.Errorf("sync %q: %w", m.path, err)
-		}
+	if err := disk.SyncData(m.file); err != nil {
+		return fmt.Errorf("sync %q: %w", m.path, err)
 	}
+	return nil
 }
 
 // put writes p into the older slot.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"runner.example/internal/atomicio"
+	"runner.example/internal/system/disk"
 )
 
 // nodeName is the file that says that the data directory belongs to a node of a cluster.
@@ -30,10 +30,10 @@ func SetNode(dir string, node bool) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return atomicio.SyncDir(dir)
+		return disk.SyncDir(dir)
 	}
 	if err := os.WriteFile(path, []byte(nodeText), 0o600); err != nil {
 		return err
 	}
-	return atomicio.SyncDir(dir)
+	return disk.SyncDir(dir)
 }

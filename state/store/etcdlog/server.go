@@ -155,7 +155,7 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Stopped() <-chan struct{} { return s.stopped }
 
 // Err returns why the server does not run, nil if it runs or was closed. It matches ErrRemoved if
-// the server was removed from its cluster.
+// the server was removed from its cluster, and syscall.ENOSPC or EDQUOT if the disk is full.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,6 +178,10 @@ func (s *Server) setErr(err error) (changed bool) {
 	s.err = err
 	return changed
 }
+
+// HasLog reports whether a server has begun its log in the data directory dir. Before that etcd makes other files there: a
+// server that ended in between would begin a log of its own with them, without the others.
+func HasLog(dir string) bool { return wal.Exist(filepath.Join(dir, "member", "wal")) }
 
 func (s *Server) run(ctx context.Context) {
 	defer close(s.stopped)
@@ -215,7 +219,7 @@ type started struct {
 // serve starts the server and returns when it has ended, or why it could not be started.
 func (s *Server) serve(ctx context.Context) error {
 	c, err := s.config()
-	hasLog := err == nil && wal.Exist(filepath.Join(c.Dir, "member", "wal"))
+	hasLog := err == nil && HasLog(c.Dir)
 	if err == nil && s.opt.Joins && !hasLog {
 		err = findMember(ctx, c) // so that Close need not wait for etcd, which asks each for 10 s
 	}

@@ -53,8 +53,28 @@ type ender struct{ log *etcdLog }
 
 // OnWrite is called by zap.
 func (e ender) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	e.log.end(fmt.Errorf("%w: %s", errFatal, describe(entry.Entry, fields)))
+	e.log.end(fatalError{describe(entry.Entry, fields), causeOf(fields)})
 	runtime.Goexit()
+}
+
+// fatalError is a fatal error that etcd has logged. It matches errFatal and the error among its fields.
+type fatalError struct {
+	text  string
+	cause error // nil: it has none
+}
+
+func (e fatalError) Error() string { return errFatal.Error() + ": " + e.text }
+
+func (e fatalError) Unwrap() []error { return []error{errFatal, e.cause} }
+
+// causeOf returns the error among the fields of a record, nil if there is none.
+func causeOf(fields []zapcore.Field) error {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *etcdLog) end(reason error) {

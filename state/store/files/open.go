@@ -9,7 +9,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
-	"golang.org/x/sys/unix"
+
+	"runner.example/internal/system/mapping"
 )
 
 // This file reaches the tables that an open database uses.
@@ -17,7 +18,8 @@ import (
 // Badger checks the index of a table when it opens the table, and later reads it from the
 // mapped file without a check. A byte that changes later, for example in the bloom filter,
 // would hide keys without an error. So the pages of the index are replaced by a checked
-// copy in memory, at the same addresses: later changes on the disk have no effect.
+// copy in memory, at the same addresses: later changes on the disk have no effect. macOS and
+// Windows cannot do that; there only CheckTable finds such damage.
 
 // maxPinned bounds the memory for indexes. They are about 3 % of the tables, so it is
 // enough for 2 GB. Damage of further indexes is found only by CheckTable.
@@ -86,20 +88,13 @@ func pinIndex(t *table.Table, path string, limit int) (int, error) {
 	if size > limit || info.Size() != int64(len(t.Data)) {
 		return 0, ErrShort
 	}
-	mem, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return 0, err
-	}
-	copied := unsafe.Slice((*byte)(mem), size)
-	if _, err = file.File.ReadAt(copied[:len(t.Data)-from], int64(from)); err == nil {
+	pages := unsafe.Slice(&t.Data[from], size) // up to the end of the last page
+	err = mapping.Replace(pages, func(copied []byte) error {
+		_, err := file.File.ReadAt(copied[:len(t.Data)-from], int64(from))
 		copy(copied[int(file.BlockBytes)-from:], file.RawIndex)
-		if err = unix.Mprotect(copied, unix.PROT_READ); err == nil {
-			_, err = unix.MremapPtr(mem, uintptr(size), unsafe.Pointer(&t.Data[from]), uintptr(size),
-				unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED)
-		}
-	}
+		return err
+	})
 	if err != nil {
-		_ = unix.MunmapPtr(mem, uintptr(size))
 		return 0, err
 	}
 	return size, nil
@@ -126,7 +121,7 @@ func ReleaseBlocks(db *badger.DB) {
 	for _, t := range heldTables(db) {
 		if slices.Contains(ids, t.ID()) {
 			end := int(reflect.ValueOf(t).Elem().FieldByName("indexStart").Int())
-			_ = unix.Madvise(t.Data[:end/os.Getpagesize()*os.Getpagesize()], unix.MADV_DONTNEED)
+			mapping.Release(t.Data[:end/os.Getpagesize()*os.Getpagesize()])
 		}
 		_ = t.DecrRef()
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4/fb"
+
+	"runner.example/internal/system/disk"
 )
 
 // A table of Badger is blocks and an index of them, each with its checksum:
@@ -48,7 +50,7 @@ func TablePath(dir string, id uint64) string {
 // OpenTable opens a table and checks its index. The caller closes it. If the index is
 // damaged the error matches ErrDamaged and names the file.
 func OpenTable(path string) (_ *Table, err error) {
-	f, err := os.Open(path)
+	f, err := disk.Open(path, os.O_RDONLY, 0) // Badger may remove it
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/dgraph-io/badger/v4/y"
 	"google.golang.org/protobuf/proto"
 
-	"runner.example/internal/atomicio"
+	"runner.example/internal/system/disk"
 )
 
 // TableWriter writes the tables of a database that has no data and is not open. Badger
@@ -144,7 +144,7 @@ func (w *TableWriter) Finish() error {
 	if err := w.wait(); err != nil || w.tables == 0 {
 		return err
 	}
-	if err := atomicio.SyncDir(w.opt.Dir); err != nil {
+	if err := disk.SyncDir(w.opt.Dir); err != nil {
 		return err
 	}
 	return w.nameTables()

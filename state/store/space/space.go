@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +16,9 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
-	"golang.org/x/sys/unix"
 
 	"runner.example/internal/clock"
+	"runner.example/internal/system/disk"
 )
 
 // Reserver refuses commits that do not fit on the disk, before Badger sees them.
@@ -149,34 +148,16 @@ func (s *Reserver) Prepare() error {
 // prepareLog reserves what Badger reads past the end of a log's content: on a full tmpfs not
 // even zeros can be read. It returns the most that the log can have.
 func prepareLog(path string) (int64, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := disk.Open(path, os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return 0, err
+	hole, size, err := disk.Hole(f)
+	if err != nil || hole == size {
+		return size, err
 	}
-	hole, err := f.Seek(0, unix.SEEK_HOLE)
-	if err != nil || hole >= size {
-		return size, nil // no hole, or a file system that has none
-	}
-	return hole, reserve(f, hole, min(logSlack, size-hole))
-}
-
-// reserve reserves n bytes of f from off, beyond its end too, if the file system supports it. The size
-// of f stays as it is. If it fails, a part may have been reserved.
-func reserve(f *os.File, off, n int64) error {
-	for {
-		switch err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, off, n); {
-		case err == unix.EINTR:
-		case errors.Is(err, errors.ErrUnsupported):
-			return nil
-		default:
-			return os.NewSyscallError("fallocate", err)
-		}
-	}
+	return hole, disk.Reserve(f, hole, min(logSlack, size-hole))
 }
 
 type logFile struct {
@@ -216,7 +197,7 @@ func (s *Reserver) Attach() error {
 		return errors.New("no log of Badger found")
 	}
 	current := logs[len(logs)-1]
-	if s.file, err = os.OpenFile(current.path, os.O_RDWR, 0); err != nil {
+	if s.file, err = disk.Open(current.path, os.O_RDWR, 0); err != nil {
 		return err
 	}
 	s.id, s.reserved, s.used, s.last = current.id, 0, Use{Log: logHead}, Use{}
@@ -278,7 +259,7 @@ func (s *Reserver) reserveFor(r Use) error {
 	}
 	if end := s.used.Log + r.Log + logSlack; end > s.reserved && s.reserved < s.logFileBytes() {
 		end = min(end+logStep, s.logFileBytes())
-		if err := reserve(s.file, s.reserved, end-s.reserved); err != nil {
+		if err := disk.Reserve(s.file, s.reserved, end-s.reserved); err != nil {
 			return fmt.Errorf("reserve space in %s: %w", s.file.Name(), err)
 		}
 		s.reserved = end
@@ -337,7 +318,7 @@ func (s *Reserver) checkFree() error {
 }
 
 func (s *Reserver) checkFreeBytes(need int64) error {
-	free, err := freeBytes(filepath.Dir(s.Dir)) // the directory itself may not exist yet
+	free, _, err := disk.Space(filepath.Dir(s.Dir)) // the directory itself may not exist yet
 	if err != nil {
 		return err
 	}
@@ -362,11 +343,11 @@ func (s *Reserver) AdmitFile(bytes int64) error {
 // makeNext creates the log that Badger continues with.
 func (s *Reserver) makeNext() error {
 	path := filepath.Join(s.Dir, fmt.Sprintf("%05d%s", s.id+1, logExt))
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := reserve(f, 0, s.nextBytes()); err != nil {
+	if err := disk.Reserve(f, 0, s.nextBytes()); err != nil {
 		return errors.Join(fmt.Errorf("reserve space in %s: %w", path, err), f.Close(), os.Remove(path))
 	}
 	s.next = f
@@ -381,7 +362,7 @@ func (s *Reserver) nextBytes() int64 { return nextBytes + s.Ahead.Log }
 
 // reserveManifest reserves space after Badger's list of tables.
 func (s *Reserver) reserveManifest() error {
-	f, err := os.OpenFile(filepath.Join(s.Dir, badger.ManifestFilename), os.O_RDWR, 0)
+	f, err := disk.Open(filepath.Join(s.Dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -390,7 +371,7 @@ func (s *Reserver) reserveManifest() error {
 	if err != nil {
 		return err
 	}
-	if err := reserve(f, end, manifestBytes); err != nil {
+	if err := disk.Reserve(f, end, manifestBytes); err != nil {
 		return fmt.Errorf("reserve space in %s: %w", f.Name(), err)
 	}
 	return nil
@@ -412,27 +393,7 @@ func (s *Reserver) Reason() error {
 }
 
 // IsFull reports whether err says that the disk or a quota is full.
-func IsFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
-// freeBytes returns how many bytes may be written in dir; without limit if the file system
-// does not report it.
-func freeBytes(dir string) (int64, error) {
-	var s unix.Statfs_t
-	for {
-		switch err := unix.Statfs(dir, &s); err {
-		case nil:
-			if s.Blocks == 0 {
-				return math.MaxInt64, nil
-			}
-			return int64(s.Bavail) * int64(s.Bsize), nil
-		case syscall.EINTR:
-		default:
-			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-		}
-	}
-}
+func IsFull(err error) bool { return disk.IsFull(err) }
 
 func mib(n int64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MiB" }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"runner.example/tests/harness"
 )
 
 // Alternate measures two arms in turns of each runs, until b has its iterations. It reports
@@ -50,11 +50,7 @@ func Report(b *testing.B, unit string, all []float64) {
 
 // cpuTime is the CPU time of this process so far, in ns.
 func cpuTime(b *testing.B) int64 {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
-		b.Fatal(err)
-	}
-	return now.Nano()
+	return harness.CPUTime(b, harness.ThisProcess).Nanoseconds()
 }
 
 func at(list []float64, percent int) float64 {

@@ -1,4 +1,4 @@
-package front
+package socket
 
 import (
 	"io"
@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a TCP connection that makes its system calls without telling Go's scheduler.
+// connection is a TCP connection that makes its system calls without telling Go's scheduler.
 // They do not block: the socket is in the network poller, which waits for it. The scheduler
 // would give the processor to another thread whenever a call takes more than 20 µs, and
 // sending on loopback often does. That switch costs more than it saves.
-//
-// One goroutine at a time may read, and one may write.
-type socket struct {
+type connection struct {
 	*net.TCPConn
 	raw         syscall.RawConn
 	read, write transfer
@@ -34,17 +32,16 @@ type transfer struct {
 // garbage collection.
 const maxTransfer = 64 << 10
 
-// newSocket returns conn as a socket if it is a TCP connection, and otherwise conn itself.
-func newSocket(conn net.Conn) net.Conn {
+func fast(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
-	if !ok || raceDetector {
+	if !ok {
 		return conn
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil { // it is closed
 		return conn
 	}
-	s := &socket{TCPConn: tcp, raw: raw}
+	s := &connection{TCPConn: tcp, raw: raw}
 	s.read.bind(unix.SYS_READ)
 	s.write.bind(unix.SYS_WRITE)
 	return s
@@ -69,7 +66,7 @@ func (t *transfer) bind(number uintptr) {
 }
 
 // Read implements net.Conn.
-func (s *socket) Read(p []byte) (int, error) {
+func (s *connection) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -89,7 +86,7 @@ func (s *socket) Read(p []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (s *socket) Write(p []byte) (done int, err error) {
+func (s *connection) Write(p []byte) (done int, err error) {
 	t := &s.write
 	for done < len(p) && err == nil {
 		t.bytes = p[done:]
@@ -103,4 +100,54 @@ func (s *socket) Write(p []byte) (done int, err error) {
 	}
 	t.bytes = nil
 	return done, err
+}
+
+func direct(conn net.Conn) *Writer {
+	if raw := rawOf(conn); raw != nil {
+		return &Writer{raw}
+	}
+	return nil
+}
+
+func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
+	once := func(fd uintptr) bool {
+		for {
+			if n, err = unix.Writev(int(fd), [][]byte{a, b}); err != unix.EINTR {
+				return !wait || err != unix.EAGAIN
+			}
+		}
+	}
+	if failed := raw.Write(once); failed != nil {
+		return 0, failed
+	}
+	switch err {
+	case nil:
+		return n, nil
+	case unix.EAGAIN:
+		return 0, nil
+	}
+	return 0, os.NewSyscallError("writev", err)
+}
+
+func acked(conn net.Conn) (n uint64) {
+	raw := rawOf(conn)
+	if raw == nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = info.Bytes_acked
+		}
+	})
+	return n
+}
+
+// rawOf returns nil if conn is closed, or no connection of the system.
+func rawOf(conn net.Conn) syscall.RawConn {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, _ := c.SyscallConn()
+	return raw
 }

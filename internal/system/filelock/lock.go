@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"runner.example/internal/wait"
 )
 
@@ -18,14 +16,9 @@ var ErrHeld = errors.New("locked")
 const poll = 50 * time.Millisecond
 
 // Try locks f and returns at once; the error is ErrHeld if the lock is not free. Closing f ends the
-// lock, unless a child that this process is starting has a copy of it: Unlock ends it always.
-func Try(f *os.File) error {
-	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrHeld
-	}
-	return err
-}
+// lock, unless a child that this process is starting has a copy of it: Unlock ends it always. Who has
+// the lock must not ask for it again.
+func Try(f *os.File) error { return try(f) }
 
 // Wait waits until it has locked f as Try does, or ctx has ended, whose error it then returns.
 func Wait(ctx context.Context, f *os.File) error {
@@ -40,12 +33,8 @@ func Wait(ctx context.Context, f *os.File) error {
 }
 
 // Unlock ends the lock of f, which stays open.
-func Unlock(f *os.File) error { return flock(f, unix.LOCK_UN) }
+func Unlock(f *os.File) error { return unlock(f) }
 
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
-			return err
-		}
-	}
-}
+// OpenDir opens what stands for the lock of the directory dir: on Unix the directory itself. Windows
+// cannot lock a directory: there it is the file of that name in it, which OpenDir creates if there is none.
+func OpenDir(dir, name string) (*os.File, error) { return openDir(dir, name) }

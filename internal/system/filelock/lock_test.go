@@ -7,18 +7,30 @@ import (
 	"path/filepath"
 	"testing"
 
-	"runner.example/internal/filelock"
+	"runner.example/internal/system/filelock"
 )
 
-// open opens path as another process would.
-func open(t *testing.T, path string) *os.File {
+// openFile opens a file as another process would.
+func openFile(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+	return opened(t)(os.Open(path))
+}
+
+// openDir opens a directory likewise.
+func openDir(t *testing.T, path string) *os.File {
+	t.Helper()
+	return opened(t)(filelock.OpenDir(path, "lock"))
+}
+
+func opened(t *testing.T) func(*os.File, error) *os.File {
+	return func(f *os.File, err error) *os.File {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
 	}
-	t.Cleanup(func() { f.Close() })
-	return f
 }
 
 func TestOneOpenFileHasTheLock(t *testing.T) {
@@ -27,13 +39,13 @@ func TestOneOpenFileHasTheLock(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{dir, file} {
-		first, second := open(t, path), open(t, path)
+	for _, open := range []func() *os.File{
+		func() *os.File { return openDir(t, dir) },
+		func() *os.File { return openFile(t, file) },
+	} {
+		first, second := open(), open()
 		if err := filelock.Try(first); err != nil {
 			t.Fatal(err)
-		}
-		if err := filelock.Try(first); err != nil {
-			t.Errorf("the holder again: %v", err)
 		}
 		if err := filelock.Try(second); err != filelock.ErrHeld {
 			t.Errorf("a second file: %v", err)
@@ -58,7 +70,7 @@ func TestOneOpenFileHasTheLock(t *testing.T) {
 
 func TestTheLockIsWaitedFor(t *testing.T) {
 	dir := t.TempDir()
-	first, second := open(t, dir), open(t, dir)
+	first, second := openDir(t, dir), openDir(t, dir)
 	if err := filelock.Wait(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
@@ -77,5 +89,21 @@ func TestTheLockIsWaitedFor(t *testing.T) {
 	}
 	if err := filelock.Try(first); err != filelock.ErrHeld {
 		t.Errorf("the waiting file has not got the lock: %v", err)
+	}
+}
+
+func TestALockedFileCanBeReadAndWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := filelock.Try(openFile(t, path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("after"), 0o600); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "after" {
+		t.Errorf("read %q: %v", text, err)
 	}
 }

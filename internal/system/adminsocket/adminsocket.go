@@ -1,0 +1,16 @@
+package adminsocket
+
+import (
+	"errors"
+	"net"
+)
+
+// ErrNone means that nobody listens: the name does not exist, or its listener was killed.
+var ErrNone = errors.New("nobody listens")
+
+// Conn is a connection that a listener has accepted.
+type Conn struct {
+	net.Conn
+	// User is the user of the process at the other end, as process.User returns it.
+	User string
+}

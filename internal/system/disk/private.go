@@ -1,0 +1,16 @@
+package disk
+
+// CheckOwner returns an error if dir belongs to another user than that of this process. It ends with what to
+// do. On Windows, where the access control list alone decides, it returns nil.
+func CheckOwner(dir string) error { return checkOwner(dir) }
+
+// MakePrivate makes a file or directory private: mode 0600 or 0700. On Windows what is in the directory, and what
+// will be made there, becomes private as well.
+func MakePrivate(path string) error { return makePrivate(path) }
+
+// MakeTreePrivate makes a directory and all that is in it private. It ignores files that are removed meanwhile.
+func MakeTreePrivate(dir string) error { return makeTreePrivate(dir) }
+
+// CheckPrivate returns an error if users other than the owner of the file may have access to it. It continues
+// the file's name, and ends with what to do.
+func CheckPrivate(path string) error { return checkPrivate(path) }

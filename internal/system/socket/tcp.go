@@ -1,0 +1,24 @@
+package socket
+
+import (
+	"net"
+	"syscall"
+)
+
+// Fast returns conn with faster reads and writes if it is a TCP connection and the system has them, and otherwise conn
+// itself. The race detector does not see the bytes that it moves. One goroutine at a time may read, and one may
+// write.
+func Fast(conn net.Conn) net.Conn { return fast(conn) }
+
+// Direct writes to conn past Go's buffers and past TLS; nil: that is not possible.
+func Direct(conn net.Conn) *Writer { return direct(conn) }
+
+// Writer writes to a connection. One goroutine at a time may use it.
+type Writer struct{ raw syscall.RawConn }
+
+// Write writes a, and then b, with one system call if wait is false. It returns how much of both was written, which
+// may be a part. If wait is true, it waits until at least one byte was written; otherwise n may be 0.
+func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) { return write(w.raw, a, b, wait) }
+
+// Acked returns how many bytes the peer of conn has acknowledged; 0: unknown.
+func Acked(conn net.Conn) uint64 { return acked(conn) }
