@@ -250,6 +250,7 @@ var changed = map[string]string{
 	"RUNNER_SANDBOX_LOG_BYTES":            "9kb",
 	"RUNNER_SANDBOX_COMPILE_TIMEOUT":      "9s",
 	"RUNNER_SANDBOX_GUARD":                "off",
+	"RUNNER_SANDBOX_MEMORY_BACKEND":       "portable",
 	"RUNNER_SANDBOX_COMPILE_MEMORY":       "99mb",
 	"RUNNER_PASSWORD_MEMORY":              "9mb",
 	"RUNNER_PASSWORD_PASSES":              "9",

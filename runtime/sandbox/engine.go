@@ -251,6 +251,9 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	if err := e.provide(ctx, fuelModule, own); err != nil {
 		return nil, err
 	}
+	if len(options.Compiler) > 0 && !compile.CanLimit {
+		options.Logger.Info("modules are compiled in this process", "cause", "this system cannot limit the memory of another one")
+	}
 	if err := e.test(ctx); err != nil {
 		return nil, err
 	}

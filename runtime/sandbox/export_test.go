@@ -134,6 +134,9 @@ func (e *Engine) Optimizations() string {
 		o.snapshot, e.pages.Finder() == pages.ByMarks, o.shrink, o.reuse, o.stack.of != nil, o.faults, o.trace, o.guard)
 }
 
+// Portable reports whether the memory is portable.
+func (e *Engine) Portable() bool { return comparesAll(e.pages) }
+
 // SymbolTables is how many modules have their symbols in memory.
 func (e *Engine) SymbolTables() int {
 	e.symbols.mu.Lock()

@@ -138,6 +138,7 @@ func TestPagesAreRestoredAfterARunThatWaitedAndWasStopped(t *testing.T) {
 
 // The scan is skipped when that is safe, and only then.
 func TestTheMemoryIsScannedOnlyAfterAWriteToANewPage(t *testing.T) {
+	onlyNative(t)
 	const n = 200
 	e, wasm := newEngine(t, sandbox.Options{}), assembleText(t, writer)
 	call := newCall(context.Background(), new(bytes.Buffer))
@@ -182,6 +183,7 @@ func TestTheMemoryIsScannedOnlyAfterAWriteToANewPage(t *testing.T) {
 
 // Pages that only one request wrote to are not copied forever.
 func TestPagesThatAreNoLongerWrittenAreReleased(t *testing.T) {
+	onlyNative(t)
 	m := load(t, newEngine(t, sandbox.Options{}), assembleText(t, writer))
 	call := newCall(context.Background(), new(bytes.Buffer))
 	var many []int

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/fault"
+	"runner.example/runtime/pages"
 	"runner.example/runtime/sandbox"
 )
 
@@ -39,7 +41,7 @@ var ways = map[string]fault.Code{
 }
 
 // fallbacks are sets of disabled optimizations.
-var fallbacks = map[string][]string{
+var fallbacks = withoutNative(map[string][]string{
 	"everything":         nil,
 	"pagemap":            {sandbox.OptWatch},
 	"no changed pages":   {sandbox.OptWatch, sandbox.OptPagemap},
@@ -51,6 +53,16 @@ var fallbacks = map[string][]string{
 	"no snapshot":        {sandbox.OptSnapshot},
 	"no guard":           {sandbox.OptGuard},
 	"no guard, pagemap":  {sandbox.OptGuard, sandbox.OptWatch},
+	"portable":           {native},
+})
+
+// withoutNative removes what portable memory does not have, if all engines have that.
+func withoutNative(fallbacks map[string][]string) map[string][]string {
+	ofNative := []string{native, sandbox.OptWatch, sandbox.OptPagemap, sandbox.OptFaults, sandbox.OptGuard}
+	maps.DeleteFunc(fallbacks, func(_ string, disabled []string) bool {
+		return memoryBackend == pages.Portable && slices.ContainsFunc(disabled, func(name string) bool { return slices.Contains(ofNative, name) })
+	})
+	return fallbacks
 }
 
 // restores reports whether an engine with this fallback restores sandboxes.

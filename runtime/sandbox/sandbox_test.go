@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
+	"runner.example/runtime/pages"
 	"runner.example/runtime/sandbox"
 )
 
@@ -61,10 +63,38 @@ func assembleFile(t testing.TB, in string, flags ...string) []byte {
 	return wasm
 }
 
+// native in Options.Disable has newEngine use portable memory.
+const native = "native"
+
+// memoryBackend is the [sandbox] memory_backend of all engines that do not say theirs. RUNNER_TEST_MEMORY sets it.
+var memoryBackend = func() string {
+	of := pages.Open(cmp.Or(os.Getenv("RUNNER_TEST_MEMORY"), pages.Native))
+	defer of.Close()
+	if of.Finder() == pages.ByComparison {
+		return pages.Portable
+	}
+	return pages.Native
+}()
+
+// onlyNative skips a test of what portable memory does not have.
+func onlyNative(t *testing.T) {
+	t.Helper()
+	if memoryBackend != pages.Native {
+		t.Skip("portable memory is always compared with its image")
+	}
+}
+
 // newEngine makes an engine. It ends the test if the self-test disables an optimization that the test does
 // not: with the fallback, which hides what is wrong, the test would test nothing.
 func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 	t.Helper()
+	if at := slices.Index(options.Disable, native); at >= 0 {
+		options.Disable = slices.Delete(slices.Clone(options.Disable), at, at+1)
+		options.MemoryBackend = pages.Portable
+	}
+	if options.MemoryBackend == "" {
+		options.MemoryBackend = memoryBackend
+	}
 	if options.InitTime == 0 {
 		options.InitTime = plenty
 	}
@@ -80,7 +110,7 @@ func newEngine(t testing.TB, options sandbox.Options) *sandbox.Engine {
 		without := d.name == sandbox.OptSnapshot && slices.Contains(options.Disable, sandbox.OptPagemap) ||
 			d.name == sandbox.OptTrace && slices.Contains(options.Disable, sandbox.OptStack) ||
 			d.name == sandbox.OptPatches && !patches.Applied ||
-			d.name == sandbox.OptGuard && runtime.GOARCH != "amd64"
+			d.name == sandbox.OptGuard && (runtime.GOARCH != "amd64" || options.MemoryBackend == pages.Portable)
 		if !without && !slices.Contains(options.Disable, d.name) && !(d.name == sandbox.OptWatch && strings.HasPrefix(d.cause, "watch memory:")) {
 			t.Fatalf("the self-test of the engine disables %q: %s", d.name, d.cause)
 		}
