@@ -135,7 +135,7 @@ func (t Task) prepare(a *app.App) error {
 	}
 	s, _, err := a.Compile()
 	switch {
-	case err != nil:
+	case err != nil && (t.Check != nil || !a.DataNamed):
 		return err // a directory that has neither a schema nor data is the wrong directory
 	case t.Check == nil:
 		return &console.Failure{

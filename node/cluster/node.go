@@ -51,8 +51,8 @@ type Hooks struct {
 	App func() string
 	// Release returns the id of the release that is served, or "".
 	Release func() string
-	// NotReady returns why the server is not ready, or "".
-	NotReady func() string
+	// NotReady returns why the server is not ready, or "", and whether it only waits for the first release.
+	NotReady func() (why string, noRelease bool)
 	// Secrets returns MACs of the values of the app's secrets, by name.
 	Secrets func() map[string]string
 	// Vars returns MACs of the values of its variables, by name.
@@ -399,9 +399,10 @@ func (n *Node) state() State {
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Levels: level.Known(),
 		Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
+		Release: n.hooks.Release(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
 		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
 	}
+	s.NotReady, s.NoRelease = n.hooks.NotReady()
 	if health.Staleness < time.Hour*24*365 {
 		s.Staleness = health.Staleness.Milliseconds()
 	}
@@ -409,7 +410,7 @@ func (n *Node) state() State {
 		s.NotReady = health.Reason.Error()
 	}
 	if cause, _ := n.notVoting(); cause != nil {
-		s.NotVoting = cause.Detail
+		s.NotVoting, s.NoRelease = cause.Detail, false
 		s.NotReady = cmp.Or(s.NotReady, cause.Detail)
 	}
 	return s

@@ -44,6 +44,8 @@ type Options struct {
 // CheckSetting checks one setting.
 func (o *Options) CheckSetting(key, value string) error {
 	switch {
+	case key == "cluster.endpoints":
+		return etcdlog.CheckAddress(value)
 	case value == "":
 		return nil
 	case key == "cluster.listen":

@@ -236,6 +236,12 @@ func TestAnEmptySchemaIsDeployedOnlyIfItIsAllowed(t *testing.T) {
 	if got := e.run(empty, "rollback", "--yes"); got.Status != 0 { // it was allowed before
 		t.Errorf("rollback: %d %s", got.Status, got.Stderr)
 	}
+	// A schema that names no handler needs no module.
+	if got := e.run(harness.NewApp(t, "app shop\n", ""), "deploy", "--yes"); got.Status != 3 || !strings.Contains(got.Stderr, "--allow-empty") {
+		t.Errorf("without a module: %d %s", got.Status, got.Stderr)
+	}
+	e.must(harness.NewApp(t, "app shop\nentity Item { id: id  name: string }\n", ""), "deploy", "--yes")
+	e.Want(404, nil, "GET", "/hello", "")
 }
 
 func TestEveryRefusalOverHTTPHasAStatus(t *testing.T) {
