@@ -26,7 +26,7 @@ drill. It checks that
   the restored store opens, and its newest commit is the one of the backup
   all tables have their checksums, and all files of releases their digests
   the keys can be read
-  the audit chain is whole, with the head that the backup names
+  the audit chain is intact, with the head that the backup names
   all releases have all their contents
 
 It needs no server, and as much free space as the store that was backed up takes. "-" reads the

@@ -155,7 +155,7 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string,
 	if err := with.CheckData(); err != nil {
 		return found, err
 	}
-	err = node.Task{AnswerTime: admin.LongAnswerTime, Do: func(ctx context.Context, client *admin.Client) (err error) {
+	err = node.Task{AnswerTimeout: admin.LongAnswerTimeout, Do: func(ctx context.Context, client *admin.Client) (err error) {
 		found, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
 	}}.Run(ctx, &with)
