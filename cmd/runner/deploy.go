@@ -140,11 +140,13 @@ enough if no other id begins with it.`
 func diffCommand(c *program) *cobra.Command {
 	remote := cli.Remote{Slow: true}
 	cmd := &cobra.Command{
-		Use:     "diff [id] [id]",
-		Short:   "show what differs between two releases",
-		Long:    diffHelp,
-		Example: "  runner diff\n  runner diff rel_7ebc rel_9f2j\n  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key",
-		Args:    cli.AtMost(2, "the ids of two releases"),
+		Use:   "diff [id] [id]",
+		Short: "show what differs between two releases",
+		Long:  diffHelp,
+		Example: `  runner diff
+  runner diff rel_7ebc rel_9f2j
+  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key`,
+		Args: cli.AtMost(2, "the ids of two releases"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				d, err := deploy.Stored(ctx, node, args...)
