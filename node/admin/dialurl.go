@@ -94,7 +94,8 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 // handshake has verified.
 func (d *tlsDialer) checkFingerprint(state tls.ConnectionState) error {
 	if got := Fingerprint(state.PeerCertificates[0].Raw); !slices.Contains(d.fingerprints, got) {
-		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, strings.Join(d.fingerprints, " or "))
+		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was replaced", d.url, got, strings.Join(d.fingerprints, " or ")).
+			WithHint("runner status on the node shows the fingerprint in force; name it with --fingerprint if it is this one")
 	}
 	return nil
 }
