@@ -32,8 +32,8 @@ drill. It checks that
 It needs no server, and as much free space as the store that was backed up takes. "-" reads the
 backup from stdin. A running server is not touched.
 
-Exit status 3: the backup cannot replace the store, or the pepper is not the one of the backed-up
-server. 4: the file does not exist.`
+Exit status 3: the backup cannot replace the store, the pepper is not the one of the backed-up
+server, or the backup has a level that this runner does not know. 4: the file does not exist.`
 
 func backupVerifyCommand(c *program) *cobra.Command {
 	var opt node.DrillOptions

@@ -22,9 +22,9 @@ are newer than their modules are built first, as "runner build" does; --no-build
 modules as they are.
 
 Errors of the app are reported before anything is sent, and so are random values that a module draws
-before its first request. Files that the node has are not sent again,
-so a deployment that was cut short can be repeated. Then the difference from the active release is
-shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight
+before its first request. Files that the node has are not sent again, so a deployment that was
+interrupted can be repeated. Then the command shows the difference from the active release, and asks
+whether to activate the new one. Without a terminal, --yes or --dry-run is needed. Requests in flight
 finish on the release that they began with. "runner rollback" returns to the previous release.
 
 The node is asked whether it would activate the release before anything is sent: it may have no
