@@ -375,7 +375,7 @@ func TestAnInvitationIsNotUsedForADirectoryThatCannotBeANode(t *testing.T) {
 	if err := os.Symlink("nothing", link); err != nil {
 		t.Fatal(err)
 	}
-	for data, want := range map[string]string{dir: "is not empty", link: "symlink to nothing"} {
+	for data, want := range map[string]string{dir: "is not empty", link: "symlink whose target does not exist"} {
 		opt := cluster.JoinOptions{Options: cluster.Options{Name: "a"}, Data: data}
 		if _, err := cluster.Join(t.Context(), token, opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("join with %s: %v, want %q", data, err, want)

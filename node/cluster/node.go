@@ -74,8 +74,8 @@ type Hooks struct {
 	// OnServer is called with why the etcd server of this voter does not count for the majority, when that
 	// changes; nil: it does. Meanwhile the node serves, and commits through the other voters.
 	OnServer func(cause *fault.Fault)
-	// OnUnusable is called when the server must end, with this error: the cluster has removed this node, which
-	// it is not called for after Leave, or the log cannot be used. Of OnBehind and OnUnusable one is called, once.
+	// OnUnusable is called when the server must end, with this error: another node has removed this one, or the
+	// log cannot be used. Of OnBehind and OnUnusable one is called, once.
 	OnUnusable func(error)
 }
 
@@ -111,10 +111,10 @@ type serving struct {
 	listener  *listener
 	stop      context.CancelFunc
 	loops     sync.WaitGroup
-	agreement agreement
+	agreement clockAgreement
 	majority  majority
-	comparing sync.Mutex // held while clocks are compared
-	judging   sync.Mutex // held while chains are compared
+	clocks    sync.Mutex // held while clocks are compared
+	chains    sync.Mutex // held while chains are compared
 	ends      sync.Once  // for OnBehind and OnUnusable
 	unchecked bool       // CheckLog has not reached the log
 }
@@ -142,7 +142,7 @@ func Start(opt StartOptions) (*Node, error) {
 	if path, err := filepath.Abs(opt.Data); err == nil {
 		_ = os.RemoveAll(joinDir(path)) // the next join removes it otherwise
 	}
-	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
+	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before the etcd server is started
 		return nil, cmp.Or(checkLock(opt.Data), err)
 	}
 	n := &Node{
@@ -554,7 +554,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 
 // ActivateOnOwner has the owner activate a stored release. Call it if this node is not the owner.
 func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) error {
-	asked, cancel := context.WithTimeout(ctx, statusTime)
+	asked, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	name, err := n.client.Owner(asked)
 	if err != nil {

@@ -90,7 +90,7 @@ func isHostName(host string) bool {
 	return len(host) <= 253 && strings.Trim(labels[len(labels)-1], "0123456789") != ""
 }
 
-// sameHost returns the same text for hosts that are surely the same: forms of one IP address, upper and
+// sameHost returns the same text for hosts that are certainly the same: forms of one IP address, upper and
 // lower case, and localhost.
 func sameHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {
