@@ -19,6 +19,7 @@ if [ "${1:-}" = in ]; then # within the mounts of its own
   mount --bind "$repo" "$root$repo"
   export WINEPREFIX=/root/wine WINEDEBUG=-all HOME=/root XDG_RUNTIME_DIR=/root
   unset XDG_CACHE_HOME XDG_CONFIG_HOME TMPDIR
+  umask 077 # the profile of a user on Windows is private, too
   exec chroot "$root" /bin/sh -c 'PATH=/usr/bin:/bin:/usr/lib/wine; cd "$0" && exec wine64 "$@"' "$dir" "$@"
 fi
 

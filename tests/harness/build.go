@@ -160,7 +160,10 @@ func build() error {
 	return nil
 }
 
-// buildRunner builds the runner in sharedDir, for the architecture under test, and returns its path.
+// windows reports whether the runner under test is the one for Windows.
+var windows = os.Getenv("RUNNER_TEST_GOOS") == "windows"
+
+// buildRunner builds the runner in sharedDir, for the system and the architecture under test, and returns its path.
 func buildRunner(name string, flags ...string) (path string, err error) {
 	path = filepath.Join(sharedDir(), name)
 	args := append([]string{"build"}, flags...)
@@ -170,6 +173,9 @@ func buildRunner(name string, flags ...string) (path string, err error) {
 	var env []string
 	if arch := os.Getenv("RUNNER_TEST_GOARCH"); arch != "" {
 		path, env = path+"-"+arch, []string{"GOARCH=" + arch, "CGO_ENABLED=0"}
+	}
+	if windows {
+		path, env = path+".exe", []string{"GOOS=windows", "CGO_ENABLED=0"}
 	}
 	return path, goCommand(env, append(args, "-o", path, "./cmd/runner")...)
 }

@@ -104,6 +104,14 @@ func (a *App) Launch(command string, args ...string) *Server {
 	return s
 }
 
+// stopSignal stops a server. Under wine SIGINT arrives as Ctrl-C, and SIGTERM ends the process.
+func stopSignal() os.Signal {
+	if windows {
+		return os.Interrupt
+	}
+	return syscall.SIGTERM
+}
+
 // Stop sends SIGTERM, waits, and checks the exit status and the log. It may be called more
 // than once.
 func (s *Server) Stop() {
@@ -114,7 +122,7 @@ func (s *Server) Stop() {
 	default:
 	}
 	cmp.Or(s.client, Client).CloseIdleConnections() // the server would wait for their next requests
-	_ = s.Cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.Cmd.Process.Signal(stopSignal())
 	select {
 	case <-s.Ended:
 	case <-time.After(Timeout):
