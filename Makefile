@@ -15,7 +15,7 @@ endif
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples check test test-arm64 lint unit short blackbox fuzz soak bench dist generate clean
+.PHONY: demo build examples check test test-arm64 lint cross unit short blackbox fuzz soak bench dist generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
@@ -34,11 +34,11 @@ examples: build ## build the handlers of every example, in every language
 	  bin/runner build $$app || { echo "make: cannot build $$app: tools/setup.sh installs the compilers" >&2; exit 1; }; \
 	done
 
-check: build lint short ## build, lint and the unit tests that need no compilers; under a minute
+check: build lint cross short ## build, lint and the unit tests that need no compilers; two minutes, the first time more
 
 test: ## everything in its short form
 	@tools/fetch-engine.sh
-	@$(MAKE) --no-print-directory -j2 setup lint # one waits for the network, the other computes
+	@$(MAKE) --no-print-directory -j2 setup lint cross # one waits for the network, the others compute
 	@$(MAKE) --no-print-directory unit blackbox
 	@tools/skipped.sh
 
@@ -71,6 +71,12 @@ lint:
 	cd tools && go build -o ../bin/lint ./lint
 	bin/lint ./...
 	cd sdk/go && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet -unsafeptr=false ./...
+
+# All packages and all tests compile for the systems of authors.
+cross:
+	@for target in darwin/arm64 darwin/amd64 windows/amd64; do \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} tools/go.sh vet ./... || { echo "make: this is for $$target" >&2; exit 1; }; \
+	done
 
 # Packages that start goroutines, or whose tests do.
 RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \

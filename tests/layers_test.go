@@ -377,3 +377,28 @@ func repoRoot(t testing.TB) string {
 	}
 	return filepath.Dir(dir)
 }
+
+// Packages that may ask which system they run on, besides those in internal/system: they are what the runner is for.
+var ofSystems = []string{"runtime/guard", "runtime/pages"}
+
+// What differs between systems is in few packages, so that a reader finds it, and each has a contract.
+func TestOnlyPackagesOfSystemsKnowTheSystem(t *testing.T) {
+	systems := regexp.MustCompile(`_(linux|darwin|windows|unix)(_[a-z0-9]+)?\.go$`)
+	constraint := regexp.MustCompile(`(?m)^//go:build .*\b(linux|darwin|windows|unix)\b`)
+	uses := regexp.MustCompile(`"golang\.org/x/sys/|\bruntime\.GOOS\b`)
+	names := []string{"internal/version/version.go", "runtime/compile/cache.go"} // these print or compare the name
+	eachGoFile(t, outside, func(path, rel string) error {
+		rel = filepath.ToSlash(rel)
+		if strings.HasPrefix(rel, "internal/system/") || slices.Contains(ofSystems, filepath.ToSlash(filepath.Dir(rel))) || slices.Contains(names, rel) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if systems.MatchString(rel) || constraint.Match(text) || uses.Match(text) {
+			t.Errorf("%s depends on the system: move that to a package in internal/system", rel)
+		}
+		return nil
+	})
+}
