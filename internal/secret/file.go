@@ -1,8 +1,12 @@
 package secret
 
-import "os"
+import (
+	"os"
 
-// File is a new file for a secret, with mode 0600.
+	"runner.example/internal/system/disk"
+)
+
+// File is a new, private file for a secret, with mode 0600.
 type File struct {
 	Path string
 	file *os.File
@@ -14,7 +18,12 @@ func CreateFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{path, file}, nil
+	f := &File{path, file}
+	if err := disk.MakePrivate(path); err != nil {
+		f.Close(false)
+		return nil, err
+	}
+	return f, nil
 }
 
 // Write writes the secret and a newline, which a reader of a secret's file leaves out, and syncs the

@@ -106,6 +106,9 @@ func Run(ctx context.Context, data, path string, s *schema.Schema,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := errors.Join(disk.MakePrivate(path), disk.MakePrivate(work)); err != nil {
+		return nil, err
+	}
 	if err := checkFreeSpace(data, work); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@
 // Unix removes and renames files that are open. Windows refuses it, unless each of the handles was
 // opened for that. Open opens files so; those of package os are not, except for the files that an
 // os.Root opens. So a file that another goroutine or process may remove or replace is opened with
-// Open, and replaced with Rename.
+// Open, and replaced with Rename. The name of a removed file is free when the last handle is closed, on
+// NTFS at once.
 //
 // # Permissions
 //
