@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -49,7 +48,13 @@ var crashSteps = []string{
 const crashSchema = "auth { session cookie { } }\n" + untyped
 
 func die() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
 	select {}
 }
 
@@ -182,7 +187,7 @@ func TestCrashPoints(t *testing.T) {
 				child.Stderr = &stderr
 				out, err := child.Output()
 				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				if !errors.As(err, &exit) || stderr.Len() > 0 { // one that was killed says nothing
 					t.Fatalf("the child ended with %v: %s", err, stderr.String())
 				}
 				ids, tokens := printed(t, out)

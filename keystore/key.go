@@ -3,7 +3,6 @@ package keystore
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"runner.example/internal/secret"
 	"runner.example/state/store"
@@ -49,42 +48,24 @@ type Key struct {
 	// Metadata is a JSON object, nil without one. It must not be changed.
 	Metadata json.RawMessage
 
-	CreatedAt time.Time
-	// ExpiresAt and the times below are zero if not set. A key without ExpiresAt does not
-	// expire.
-	ExpiresAt time.Time
-	RotatedAt time.Time
-	// PreviousTokenExpiresAt is when the last of the old tokens ends; set only while one
-	// is valid.
-	PreviousTokenExpiresAt time.Time
-	RevokedAt              time.Time
-	// LastUsedAt is exact to about a second. After a kill of the server it may lack the
-	// last minute.
-	LastUsedAt time.Time
-	Token      secret.Token
+	Times
+	Token secret.Token
 }
-
-const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // keyJSON is a Key's JSON form.
 type keyJSON struct {
-	ID                     string          `json:"id"`
-	Scope                  string          `json:"scope"`
-	Capability             string          `json:"capability"`
-	Name                   string          `json:"name"`
-	Status                 Status          `json:"status"`
-	Hint                   string          `json:"hint"`
-	Tenant                 *string         `json:"tenant"`
-	Owner                  *string         `json:"owner"`
-	OwnerKind              *OwnerKind      `json:"ownerKind"`
-	Metadata               json.RawMessage `json:"metadata"`
-	CreatedAt              jsonTime        `json:"createdAt"`
-	ExpiresAt              *jsonTime       `json:"expiresAt"`
-	RotatedAt              *jsonTime       `json:"rotatedAt"`
-	PreviousTokenExpiresAt *jsonTime       `json:"previousTokenExpiresAt"`
-	RevokedAt              *jsonTime       `json:"revokedAt"`
-	LastUsedAt             *jsonTime       `json:"lastUsedAt"`
-	Token                  string          `json:"token,omitempty"`
+	ID         string          `json:"id"`
+	Scope      string          `json:"scope"`
+	Capability string          `json:"capability"`
+	Name       string          `json:"name"`
+	Status     Status          `json:"status"`
+	Hint       string          `json:"hint"`
+	Tenant     *string         `json:"tenant"`
+	Owner      *string         `json:"owner"`
+	OwnerKind  *OwnerKind      `json:"ownerKind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	timesJSON
+	Token string `json:"token,omitempty"`
 }
 
 // MarshalJSON encodes the key and, if it is set, its token: only the caller that created
@@ -92,8 +73,7 @@ type keyJSON struct {
 func (k Key) MarshalJSON() ([]byte, error) {
 	return json.Marshal(keyJSON{
 		k.ID, k.Scope, k.Capability, k.Name, k.Status, k.Hint, orNull(k.Tenant), orNull(k.Owner), orNull(k.OwnerKind), k.Metadata,
-		jsonTime(k.CreatedAt), timeOrNull(k.ExpiresAt), timeOrNull(k.RotatedAt), timeOrNull(k.PreviousTokenExpiresAt),
-		timeOrNull(k.RevokedAt), timeOrNull(k.LastUsedAt), k.Token.Reveal(),
+		k.Times.toJSON(), k.Token.Reveal(),
 	})
 }
 
@@ -109,9 +89,7 @@ func (k *Key) UnmarshalJSON(data []byte) error {
 	*k = Key{
 		ID: j.ID, Scope: j.Scope, Capability: j.Capability, Name: j.Name, Status: j.Status, Hint: j.Hint,
 		Tenant: orEmpty(j.Tenant), Owner: orEmpty(j.Owner), OwnerKind: orEmpty(j.OwnerKind), Metadata: j.Metadata,
-		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RotatedAt: time.Time(orEmpty(j.RotatedAt)),
-		PreviousTokenExpiresAt: time.Time(orEmpty(j.PreviousTokenExpiresAt)),
-		RevokedAt:              time.Time(orEmpty(j.RevokedAt)), LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
+		Times: j.times(),
 	}
 	if string(j.Metadata) == "null" {
 		k.Metadata = nil
@@ -137,27 +115,6 @@ func orEmpty[T any](v *T) (zero T) {
 	return *v
 }
 
-func timeOrNull(t time.Time) *jsonTime {
-	if t.IsZero() {
-		return nil
-	}
-	return (*jsonTime)(&t)
-}
-
-// jsonTime is a time as it is sent.
-type jsonTime time.Time
-
-// MarshalJSON encodes the time.
-func (t jsonTime) MarshalJSON() ([]byte, error) {
-	return []byte(`"` + time.Time(t).UTC().Format(timeLayout) + `"`), nil
-}
-
-// JSONForm is as that of Key.
-func (jsonTime) JSONForm() []any { return []any{time.Time{}} }
-
-// UnmarshalJSON decodes what MarshalJSON encoded.
-func (t *jsonTime) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, (*time.Time)(t)) }
-
 // keyAt returns the key of a record as of now, without a token.
 func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
 	used, err := k.lastUse(tx, r.ID)
@@ -167,9 +124,10 @@ func (k *Keystore) keyAt(tx *store.Tx, r *record, now int64) (Key, error) {
 	return Key{
 		ID: r.ID, Scope: r.Scope, Capability: r.Capability, Name: r.Name, Status: r.status(now), Hint: r.Tokens[0].Hint,
 		Tenant: r.Tenant, Owner: r.Owner, OwnerKind: r.OwnerKind, Metadata: r.Metadata,
-		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
-		PreviousTokenExpiresAt: timeOf(graceShown(r, now)), RevokedAt: timeOf(r.Revoked),
-		LastUsedAt: timeOf(used),
+		Times: Times{
+			CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
+			PreviousTokenExpiresAt: timeOf(graceShown(r, now)), RevokedAt: timeOf(r.Revoked), LastUsedAt: timeOf(used),
+		},
 	}, nil
 }
 

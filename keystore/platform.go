@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"runner.example/internal/secret"
 	"runner.example/keystore/tokenindex"
@@ -51,44 +50,27 @@ type PlatformKey struct {
 	// Status is Active, Rotating, Expired or Revoked.
 	Status Status
 	// Hint is the newest token's prefix and last four characters.
-	Hint      string
-	CreatedAt time.Time
-	// ExpiresAt and the times below are zero if not set. A key without ExpiresAt does not
-	// expire.
-	ExpiresAt time.Time
-	RotatedAt time.Time
-	// PreviousTokenExpiresAt is when the last of the old tokens ends; set only while one
-	// is valid.
-	PreviousTokenExpiresAt time.Time
-	RevokedAt              time.Time
-	// LastUsedAt is exact to about a second. After a kill of the server it may lack the
-	// last minute.
-	LastUsedAt time.Time
-	Token      secret.Token
+	Hint string
+	Times
+	Token secret.Token
 }
 
 // platformJSON is a PlatformKey's JSON form.
 type platformJSON struct {
-	ID                     string    `json:"id"`
-	Name                   string    `json:"name"`
-	Role                   Role      `json:"role"`
-	Status                 Status    `json:"status"`
-	Hint                   string    `json:"hint"`
-	CreatedAt              jsonTime  `json:"createdAt"`
-	ExpiresAt              *jsonTime `json:"expiresAt"`
-	RotatedAt              *jsonTime `json:"rotatedAt"`
-	PreviousTokenExpiresAt *jsonTime `json:"previousTokenExpiresAt"`
-	RevokedAt              *jsonTime `json:"revokedAt"`
-	LastUsedAt             *jsonTime `json:"lastUsedAt"`
-	Token                  string    `json:"token,omitempty"`
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Role   Role   `json:"role"`
+	Status Status `json:"status"`
+	Hint   string `json:"hint"`
+	timesJSON
+	Token string `json:"token,omitempty"`
 }
 
 // MarshalJSON encodes the key and, if it is set, its token: only the operator that created or
 // rotated the key may get it.
 func (p PlatformKey) MarshalJSON() ([]byte, error) {
 	return json.Marshal(platformJSON{
-		p.ID, p.Name, p.Role, p.Status, p.Hint, jsonTime(p.CreatedAt), timeOrNull(p.ExpiresAt), timeOrNull(p.RotatedAt),
-		timeOrNull(p.PreviousTokenExpiresAt), timeOrNull(p.RevokedAt), timeOrNull(p.LastUsedAt), p.Token.Reveal(),
+		p.ID, p.Name, p.Role, p.Status, p.Hint, p.Times.toJSON(), p.Token.Reveal(),
 	})
 }
 
@@ -103,9 +85,7 @@ func (p *PlatformKey) UnmarshalJSON(data []byte) error {
 	}
 	*p = PlatformKey{
 		ID: j.ID, Name: j.Name, Role: j.Role, Status: j.Status, Hint: j.Hint,
-		CreatedAt: time.Time(j.CreatedAt), ExpiresAt: time.Time(orEmpty(j.ExpiresAt)), RotatedAt: time.Time(orEmpty(j.RotatedAt)),
-		PreviousTokenExpiresAt: time.Time(orEmpty(j.PreviousTokenExpiresAt)),
-		RevokedAt:              time.Time(orEmpty(j.RevokedAt)), LastUsedAt: time.Time(orEmpty(j.LastUsedAt)),
+		Times: j.times(),
 	}
 	if j.Token != "" {
 		p.Token = secret.NewToken(j.Token)

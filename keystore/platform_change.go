@@ -178,8 +178,10 @@ func (p *PlatformKeys) keyAt(tx *store.Tx, r *platformRecord, now int64) (Platfo
 	}
 	key := PlatformKey{
 		ID: r.ID, Name: r.Name, Role: r.Role, Status: r.status(now), Hint: r.Hint,
-		CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
-		RevokedAt: timeOf(r.Revoked), LastUsedAt: timeOf(used),
+		Times: Times{
+			CreatedAt: timeOf(r.Created), ExpiresAt: timeOf(r.Expires), RotatedAt: timeOf(r.Rotated),
+			RevokedAt: timeOf(r.Revoked), LastUsedAt: timeOf(used),
+		},
 	}
 	if key.Status == Rotating {
 		key.PreviousTokenExpiresAt = timeOf(graceEnd(r.Old, now))

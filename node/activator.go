@@ -116,7 +116,6 @@ func (v *Activator) Start(ctx context.Context) error {
 		return err
 	case next.bundle == nil:
 		v.logger.Info("no release is active: waiting for one")
-		v.runtime.SetNotReady(runtime.NotLoaded, fault.New(fault.NotReady, "no release is active"))
 	}
 	return nil
 }

@@ -92,12 +92,13 @@ func (n *Node) appName() string {
 	return ""
 }
 
-// notReady returns why the server is not ready, or "".
-func (n *Node) notReady() string {
-	if err := n.Runtime.NotReady(); err != nil {
-		return fault.Of(err).Detail
+// notReady returns why the server is not ready, or "", and whether it only waits for the first release.
+func (n *Node) notReady() (why string, noRelease bool) {
+	err := n.Runtime.NotReady()
+	if err == nil {
+		return "", false
 	}
-	return ""
+	return fault.Of(err).Detail, err == runtime.ErrNoRelease
 }
 
 // published is what other nodes may know of what is served.

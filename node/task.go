@@ -38,8 +38,8 @@ type Task struct {
 	// WithoutSchema: a data directory is created for the task even if there is no schema, because
 	// the user has named it. Then Check is called with nil.
 	WithoutSchema bool
-	// AnswerTime is how long a running server may be silent; 0: admin.AnswerTime.
-	AnswerTime time.Duration
+	// AnswerTimeout is how long a running server may be silent; 0: admin.AnswerTimeout.
+	AnswerTimeout time.Duration
 	// Say tells the user something; it is called when a data directory is created.
 	Say func(string)
 	Do  func(context.Context, *admin.Client) error
@@ -51,8 +51,8 @@ func (t Task) Run(ctx context.Context, a *app.App) error {
 	for end := clock.In(LockWait); ; {
 		client, err := admin.Dial(ctx, a.Data)
 		if err == nil {
-			if t.AnswerTime > 0 {
-				client.SetAnswerTime(t.AnswerTime)
+			if t.AnswerTimeout > 0 {
+				client.SetAnswerTimeout(t.AnswerTimeout)
 			}
 			err = t.Do(ctx, client)
 			if !errors.Is(err, admin.ErrNoServer) {
@@ -135,7 +135,7 @@ func (t Task) prepare(a *app.App) error {
 	}
 	s, _, err := a.Compile()
 	switch {
-	case err != nil:
+	case err != nil && (t.Check != nil || !a.DataNamed):
 		return err // a directory that has neither a schema nor data is the wrong directory
 	case t.Check == nil:
 		return &console.Failure{

@@ -126,11 +126,11 @@ const maxActivationWait = time.Second
 
 // onActive calls do with the active bundle. If its error matches entity.ErrOutdated, because the schema of the
 // rows has changed meanwhile, do is called again with the bundle that is active then; n counts the calls
-// from 1 on. The error is errNotReady if nothing is active, and else that of the last call.
+// from 1 on. The error is ErrNoRelease if nothing is active, and else that of the last call.
 func (r *Runtime) onActive(do func(a *activeBundle, n int) error) error {
 	a := r.acquire()
 	if a == nil {
-		return errNotReady
+		return ErrNoRelease
 	}
 	defer func() { a.unref() }()
 	for n := 1; ; n++ {
@@ -140,7 +140,7 @@ func (r *Runtime) onActive(do func(a *activeBundle, n int) error) error {
 		}
 		next := r.awaitNext(a)
 		if next == nil {
-			return errNotReady
+			return ErrNoRelease
 		}
 		a.unref()
 		a = next

@@ -146,7 +146,7 @@ func CheckModules(ctx context.Context, opt sandbox.Options, bundle *Bundle) (use
 }
 
 // load compiles the modules of a bundle and checks that exactly one of them exports each
-// handler. After an error no module stays open.
+// handler; a schema without handlers needs no module. After an error no module stays open.
 func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules []*sandbox.Module, err error) {
 	defer func() {
 		if err != nil {
@@ -156,7 +156,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 			modules = nil
 		}
 	}()
-	if len(bundle.Modules) == 0 {
+	if s := bundle.Schema; len(bundle.Modules) == 0 && len(s.Routes)+len(s.Functions)+len(s.Jobs) > 0 {
 		return nil, fault.New(fault.Invalid, "no module in build/: compile the handlers to build/*.wasm")
 	}
 	named := namesHandler(bundle.Schema)

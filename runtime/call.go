@@ -76,7 +76,7 @@ func (r *Runtime) callOn(ctx context.Context, c FunctionCall,
 		}
 		return do(ctx, a, rt, &inv)
 	})
-	if rt == nil || err == errNotReady {
+	if rt == nil || err == ErrNoRelease {
 		return nil, err
 	}
 	got := &inv.call.Response

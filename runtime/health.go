@@ -20,6 +20,9 @@ const (
 	writePath  = healthPath + "/write"
 )
 
+// ErrNoRelease means that the server waits for its first release, and needs nothing else.
+var ErrNoRelease error = fault.New(fault.NotReady, "no release is active")
+
 var errDraining = fault.New(fault.NotReady, "the server is shutting down")
 
 var errHealthMethod = fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: GET, HEAD")
@@ -86,7 +89,7 @@ const (
 func (r *Runtime) SetNotReady(reason Reason, cause *fault.Fault) { r.notReady[reason].Store(cause) }
 
 // NotReady returns the first reason why requests should go to another server, nil if
-// there is none.
+// there is none. It is ErrNoRelease only if there is no other one.
 func (r *Runtime) NotReady() error {
 	if r.draining.Load() {
 		return errDraining
@@ -95,9 +98,6 @@ func (r *Runtime) NotReady() error {
 		if cause := r.notReady[i].Load(); cause != nil {
 			return cause
 		}
-	}
-	if r.active.Load() == nil {
-		return errNotReady
 	}
 	health := r.opt.Store.Health()
 	if health.Reason != nil {
@@ -108,6 +108,9 @@ func (r *Runtime) NotReady() error {
 	}
 	if cause := r.opt.Keystore.Ready(); cause != nil {
 		return fault.New(fault.NotReady, "%v", cause)
+	}
+	if r.active.Load() == nil {
+		return ErrNoRelease
 	}
 	return nil
 }

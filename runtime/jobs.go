@@ -231,7 +231,7 @@ func (r *Runtime) recordRun(run *jobRun, inv *invocation, err error) (outcome, w
 		return outcomeOfFailure(run.failed), run.failed.Error
 	case errors.Is(err, jobs.ErrLost) || run.Lost().Err() != nil:
 		return jobLost, jobs.ErrLost.Error()
-	case err == errNotDeclared || err == errNotReady || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
+	case err == errNotDeclared || err == ErrNoRelease || r.serving.Err() != nil || fault.CodeOf(err) == fault.Overloaded:
 		why, _ = r.record(run, err.Error(), func(tx *store.Tx) error {
 			return run.Release(tx, run.declared, r.opt.Keystore.Now().Add(releasedPause))
 		})

@@ -15,7 +15,6 @@ import (
 var noContent = abi.Response{Status: 204}
 
 var (
-	errNotReady      = fault.New(fault.NotReady, "no release is active")
 	errRouteNotFound = fault.New(fault.RouteNotFound, "no route has this path")
 	errBadPath       = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not allowed")
 	errRateLimited   = fault.New(fault.RateLimited, "too many requests: wait for the number of seconds in Retry-After")
@@ -36,7 +35,7 @@ func refusalDetails(err error, s *requestState) front.Extra {
 	if err == errRateLimited {
 		return front.Extra{RetryAfter: limit.RetryAfter(s.uses)}
 	}
-	if err == errNotReady {
+	if err == ErrNoRelease {
 		return front.Extra{RetryAfter: 1}
 	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {

@@ -14,7 +14,7 @@ import (
 	"runner.example/node/admin"
 )
 
-const createHelp = `Create an API key. Prints its id, scope, name and end, then its token alone on the last
+const createHelp = `Create an API key. Prints its id, scope, name and expiry, then its token alone on the last
 line. The token is shown only this once.`
 
 const createExample = `  runner api-keys create --scope orders_read --name "Acme ERP" --expires 90d

@@ -26,7 +26,9 @@ func apiKeysRotateCommand(c *program) *cobra.Command {
 }
 
 // rotateCommand returns a command that gives a key a new token.
-func rotateCommand(c *program, do func(context.Context, *admin.Client, admin.RotateKey) (cli.IssuedSecret, error), task node.Task) *cobra.Command {
+func rotateCommand(
+	c *program, do func(context.Context, *admin.Client, admin.RotateKey) (cli.IssuedSecret, error), task node.Task,
+) *cobra.Command {
 	var remote cli.Remote
 	var grace, out string
 	cmd := &cobra.Command{

@@ -33,7 +33,7 @@ func auditVerifyCommand(c *program) *cobra.Command {
 					return c.PrintJSON(head)
 				}
 				if request.Head != "" {
-					c.Say("", "the chain is whole, and the given head is on it")
+					c.Say("", "the chain is intact, and the given head is on it")
 				}
 				return c.Print(head.Head + "\n")
 			}})

@@ -33,7 +33,7 @@ all, with mode 0600. "-" writes to stdout.
 
 The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs both.
 
-With --keep, the argument is a directory. The backup becomes the file <app>-<time>.backup there, with
+With --keep, the argument is a directory that exists. The backup becomes the file <app>-<time>.backup there, with
 the time in UTC, and then older backups are deleted. --keep 7d,4w keeps the newest backup of each of
 the last 7 days that have one, and of each of the last 4 weeks that have one; m stands for months.
 Days begin at midnight in UTC, weeks on Monday. Only files are deleted that have such a name and that

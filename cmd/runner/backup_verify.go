@@ -26,14 +26,14 @@ drill. It checks that
   the restored store opens, and its newest commit is the one of the backup
   all tables have their checksums, and all files of releases their digests
   the keys can be read
-  the audit chain is whole, with the head that the backup names
+  the audit chain is intact, with the head that the backup names
   all releases have all their contents
 
 It needs no server, and as much free space as the store that was backed up takes. "-" reads the
 backup from stdin. A running server is not touched.
 
-Exit status 3: the backup cannot replace the store, or the pepper is not the one of the backed-up
-server. 4: the file does not exist.`
+Exit status 3: the backup cannot replace the store, the pepper is not the one of the backed-up
+server, or the backup has a level that this runner does not know. 4: the file does not exist.`
 
 func backupVerifyCommand(c *program) *cobra.Command {
 	var opt node.DrillOptions

@@ -24,13 +24,18 @@ import (
 )
 
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
+The command changes nothing.
+
 With --modules, also check that build/*.wasm exports every handler, report random values that a
 module draws before its first request, and print the features of WebAssembly that each module
-uses. With --against, also
-compare the schema with the rows and keys of a data directory, with or without a running
-server, and print the plan: what an activation would change, for how many rows, and what it
-builds. It changes nothing. With --json the output is an object with findings, at most 100 of them, and their total
-number; also with modules or plan.
+uses.
+
+With --against, also compare the schema with the rows and keys of a data directory, with or
+without a running server, and print the plan: what an activation would change, for how many rows,
+and which indexes it builds.
+
+With --json the output is an object with findings, at most 100 of them, and their total number;
+also with modules or plan.
 
 With --env, check with the environment of a server: a file of lines NAME=value, where NAME is a
 variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
@@ -155,7 +160,7 @@ func (c *program) compare(ctx context.Context, a *app.App, dir string,
 	if err := with.CheckData(); err != nil {
 		return found, err
 	}
-	err = node.Task{AnswerTime: admin.LongAnswerTime, Do: func(ctx context.Context, client *admin.Client) (err error) {
+	err = node.Task{AnswerTimeout: admin.LongAnswerTimeout, Do: func(ctx context.Context, client *admin.Client) (err error) {
 		found, err = client.CompareSchema(ctx, admin.CompareSchema{Sources: sources})
 		return err
 	}}.Run(ctx, &with)

@@ -22,9 +22,9 @@ are newer than their modules are built first, as "runner build" does; --no-build
 modules as they are.
 
 Errors of the app are reported before anything is sent, and so are random values that a module draws
-before its first request. Files that the node has are not sent again,
-so a deployment that was cut short can be repeated. Then the difference from the active release is
-shown, and a question asked. Without a terminal, --yes or --dry-run is needed. Requests in flight
+before its first request. Files that the node has are not sent again, so a deployment that was
+interrupted can be repeated. Then the command shows the difference from the active release, and asks
+whether to activate the new one. Without a terminal, --yes or --dry-run is needed. Requests in flight
 finish on the release that they began with. "runner rollback" returns to the previous release.
 
 The node is asked whether it would activate the release before anything is sent: it may have no
@@ -140,11 +140,13 @@ enough if no other id begins with it.`
 func diffCommand(c *program) *cobra.Command {
 	remote := cli.Remote{Slow: true}
 	cmd := &cobra.Command{
-		Use:     "diff [id] [id]",
-		Short:   "show what differs between two releases",
-		Long:    diffHelp,
-		Example: "  runner diff\n  runner diff rel_7ebc rel_9f2j\n  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key",
-		Args:    cli.AtMost(2, "the ids of two releases"),
+		Use:   "diff [id] [id]",
+		Short: "show what differs between two releases",
+		Long:  diffHelp,
+		Example: `  runner diff
+  runner diff rel_7ebc rel_9f2j
+  runner diff rel_7ebc --to https://edge-1.example.com:9443 --key-file read.key`,
+		Args: cli.AtMost(2, "the ids of two releases"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnRemote(cmd, remote, node.Task{Do: func(ctx context.Context, node *admin.Client) error {
 				d, err := deploy.Stored(ctx, node, args...)

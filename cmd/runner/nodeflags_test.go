@@ -15,8 +15,10 @@ import (
 // onFiles are the commands that work on files of this machine: a directory of an app, a data directory that no server
 // uses, or a file.
 var onFiles = []string{
-	"runner new", "runner dev", "runner serve", "runner build", "runner generate types", "runner generate client", "runner generate openapi", "runner check", "runner fmt", "runner bench-handler",
-	"runner store salvage", "runner restore", "runner backup verify", "runner version", "runner cluster init", "runner cluster join", "runner cluster dissolve",
+	"runner new", "runner dev", "runner serve", "runner build", "runner generate types", "runner generate client",
+	"runner generate openapi", "runner check", "runner fmt", "runner bench-handler", "runner store salvage",
+	"runner restore", "runner backup verify", "runner version",
+	"runner cluster init", "runner cluster join", "runner cluster dissolve",
 	"runner completion bash", "runner completion fish", "runner completion powershell", "runner completion zsh", "runner help",
 }
 
@@ -56,8 +58,9 @@ func TestEveryCommandWorksOnANodeOrSaysThatItDoesNot(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		c := &program{&cli.CLI{Console: console.Console{Stdout: &stdout, Stderr: &stderr}, Stdin: strings.NewReader("")}}
 		status := c.run(t.Context(), append(strings.Fields(path)[1:], "--to", "https://edge-1.example.com:9443"))
-		if text := stderr.String(); status != console.StatusMisused || stdout.Len() > 0 ||
-			text != "runner: error: "+path+": --to is for commands that ask a running node: this one works on files of this machine, so run it where they are\n" {
+		want := "runner: error: " + path + ": --to is for commands that ask a running node: " +
+			"this one works on files of this machine, so run it where they are\n"
+		if text := stderr.String(); status != console.StatusMisused || stdout.Len() > 0 || text != want {
 			t.Errorf("%s: %d %s%s", path, status, stdout.String(), text)
 		}
 	}

@@ -21,8 +21,8 @@ appears complete or not at all. "-" reads the backup from stdin.
 --pepper names the pepper file of the server that was backed up. It is copied into the data
 directory, unless [keystore] pepper_file names the file where the server reads it.
 
-Exit status 1: the directory is not empty. 3: the backup is damaged or incomplete, or the
-pepper is not the one of the backed-up server.`
+Exit status 1: the directory is not empty. 3: the backup is damaged or incomplete, the pepper is
+not the one of the backed-up server, or the backup has a level that this runner does not know.`
 
 func restoreCommand(c *program) *cobra.Command {
 	var pepper string

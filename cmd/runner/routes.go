@@ -72,7 +72,8 @@ func (c *program) printRoutes(routes []admin.Route) error {
 		}
 		rows = append(rows, []string{
 			r.Method, r.Path, r.Handler, auth, cmp.Or(strings.Join(r.RateLimit, ", "), "none"),
-			settings.FormatSize(r.BodyBytes), settings.FormatDuration(time.Duration(r.TimeoutSeconds * float64(time.Second)).Round(time.Millisecond)),
+			settings.FormatSize(r.BodyBytes),
+			settings.FormatDuration(time.Duration(r.TimeoutSeconds * float64(time.Second)).Round(time.Millisecond)),
 		})
 	}
 	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows,

@@ -23,11 +23,13 @@ Exit status 6: no server runs on the data directory.`
 func statusCommand(c *program) *cobra.Command {
 	var remote cli.Remote
 	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "show the state of the running server",
-		Long:    statusHelp,
-		Example: "  runner status\n  runner status --data /var/lib/orders/data --json\n  runner status --to https://edge-1.example.com:9443 --key-file read.key",
-		Args:    cli.AtMost(0, "flags alone"),
+		Use:   "status",
+		Short: "show the state of the running server",
+		Long:  statusHelp,
+		Example: `  runner status
+  runner status --data /var/lib/orders/data --json
+  runner status --to https://edge-1.example.com:9443 --key-file read.key`,
+		Args: cli.AtMost(0, "flags alone"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			node, err := c.DialRemote(cmd, remote)
 			if err != nil {
@@ -72,7 +74,8 @@ func statusCommand(c *program) *cobra.Command {
 			}
 			rows = append(rows, [2]string{"last backup", last})
 			for _, n := range s.Nodes {
-				rows = append(rows, [2]string{"node " + n.Name, "version " + cmp.Or(n.Version, "unknown") + ", release " + cmp.Or(n.Release, "unknown")})
+				text := fmt.Sprintf("version %s, release %s", cmp.Or(n.Version, "unknown"), cmp.Or(n.Release, "unknown"))
+				rows = append(rows, [2]string{"node " + n.Name, text})
 			}
 			for _, v := range s.Vars {
 				rows = append(rows, [2]string{"var " + v.Name, v.From})

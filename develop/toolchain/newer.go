@@ -25,7 +25,7 @@ type NewerSource struct {
 // String says it in one line.
 func (n NewerSource) String() string {
 	if n.Missing {
-		return fmt.Sprintf("%s was not built: there is no %s", n.File, n.Module)
+		return fmt.Sprintf("%s is not built yet: %s does not exist", n.File, n.Module)
 	}
 	return fmt.Sprintf("%s is newer than %s", n.File, n.Module)
 }

@@ -54,9 +54,9 @@ func TestSourcesThatAreNewerThanTheirModulesAreNamed(t *testing.T) {
 	put("handlers/tea/main.go", before)
 	put("handlers/jobs.py", before)
 	want("nothing was built",
-		"handlers/tea was not built: there is no build/tea.wasm",
-		"handlers/hello.ts was not built: there is no build/shop.wasm",
-		"handlers/jobs.py was not built: there is no build/python.wasm")
+		"handlers/tea is not built yet: build/tea.wasm does not exist",
+		"handlers/hello.ts is not built yet: build/shop.wasm does not exist",
+		"handlers/jobs.py is not built yet: build/python.wasm does not exist")
 	put("build/shop.wasm", built)
 	put("build/python.wasm", built)
 	put("build/tea.wasm", built)
@@ -75,7 +75,7 @@ func TestSourcesThatAreNewerThanTheirModulesAreNamed(t *testing.T) {
 	want("a changed directory", "handlers/tea is newer than build/tea.wasm")
 	set("handlers/tea", before)
 
-	// What tools and editors write is no source.
+	// Files that tools and editors write are not sources.
 	put("handlers/tea/target/debug/out.o", after)
 	put("handlers/tea/go.sum", after)
 	put("handlers/__pycache__/jobs.pyc", after)

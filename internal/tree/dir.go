@@ -76,6 +76,10 @@ func (w *walker) run() {
 		w.wrong.add("directory %s %s", Quoted(w.dir), problem)
 		return
 	}
+	if strings.Contains(w.dir, `\`) { // a separator on Windows, and a letter elsewhere
+		w.wrong.add(`directory %s has a backslash: write a path with /`, Quoted(w.dir))
+		return
+	}
 	root, err := openRoot(w.base, w.dir)
 	if err != nil {
 		w.wrong.add("directory %s %s", Quoted(w.dir), cause(err))

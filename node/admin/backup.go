@@ -15,15 +15,15 @@ import (
 // may break.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.transport.Backup(ctx, w) }
 
-// RecordBackup tells the node of a backup that has arrived whole where it is kept, and returns the last good one: a
-// node cannot know what becomes of the bytes that it sends.
+// RecordBackup tells the node that a backup has arrived complete at its destination, and returns the last good one:
+// the node that sends a backup cannot know that.
 func (c *Client) RecordBackup(ctx context.Context, info backup.Info) (backup.Last, error) {
 	return ask(ctx, c, OpRecordBackup, backup.Last{Created: info.Created, Bytes: info.Bytes, Sequence: info.Sequence})
 }
 
 // Backup copies the backup that a server sends.
 func (p *peer) Backup(ctx context.Context, w io.Writer) error {
-	limit := limitSilence(ctx, p.answerTime)
+	limit := limitSilence(ctx, p.answerTimeout)
 	defer limit.stop()
 	answer, err := p.send(limit, OpBackup.Name, nil)
 	if err != nil {

@@ -37,11 +37,11 @@ type Transport interface {
 // NewClient returns a client that uses the transport.
 func NewClient(t Transport) *Client { return &Client{t} }
 
-// SetAnswerTime changes how long a server may be silent, which is AnswerTime at first. It is called before
+// SetAnswerTimeout changes how long a server may be silent, which is AnswerTimeout at first. It is called before
 // the first operation, and has no effect in this process.
-func (c *Client) SetAnswerTime(d time.Duration) {
+func (c *Client) SetAnswerTimeout(d time.Duration) {
 	if p, ok := c.transport.(*peer); ok {
-		p.answerTime = d
+		p.answerTimeout = d
 	}
 }
 
@@ -71,13 +71,13 @@ type peer struct {
 	base string
 	// token is sent with each request; zero: none is.
 	token secret.Token
-	// answerTime is how long the server may be silent: see silence.
-	answerTime time.Duration
+	// answerTimeout is how long the server may be silent: see silence.
+	answerTimeout time.Duration
 }
 
 // Do sends an operation, and returns the result.
 func (p *peer) Do(ctx context.Context, operation string, args []byte) ([]byte, error) {
-	limit := limitSilence(ctx, p.answerTime)
+	limit := limitSilence(ctx, p.answerTimeout)
 	defer limit.stop()
 	answer, err := p.send(limit, operation, args)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"runner.example/internal/system/socket"
 )
 
-// dialTime limits the time until a connection to a server on the network is encrypted.
-const dialTime = 30 * time.Second
+// dialTimeout limits the time until a connection to a server on the network is encrypted.
+const dialTimeout = 30 * time.Second
 
 // DialURL returns a client of the server with that URL, such as https://edge-1.example.com:9443,
 // once it has shown its certificate. Its SHA-256, 64 hexadecimal digits, must be one of fingerprints; if
@@ -55,9 +55,9 @@ func DialURL(ctx context.Context, address string, fingerprints []string, token s
 			DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.dial(ctx) },
 			// As on the socket: an operation is sent at most once.
 			DisableKeepAlives:     true,
-			ExpectContinueTimeout: continueTime,
+			ExpectContinueTimeout: continueTimeout,
 		},
-		base: d.url + RemotePath, token: token, answerTime: AnswerTime,
+		base: d.url + RemotePath, token: token, answerTimeout: AnswerTimeout,
 	}), nil
 }
 
@@ -70,7 +70,7 @@ type tlsDialer struct {
 // dial returns an encrypted connection to the server that has the right certificate. The error is
 // a fault.
 func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var plain net.Dialer
 	conn, err := plain.DialContext(ctx, "tcp", net.JoinHostPort(d.host, d.port))
@@ -94,7 +94,8 @@ func (d *tlsDialer) dial(ctx context.Context) (net.Conn, error) {
 // handshake has verified.
 func (d *tlsDialer) checkFingerprint(state tls.ConnectionState) error {
 	if got := Fingerprint(state.PeerCertificates[0].Raw); !slices.Contains(d.fingerprints, got) {
-		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was changed", d.url, got, strings.Join(d.fingerprints, " or "))
+		return fault.New(fault.Invalid, "the certificate of %s has the fingerprint %s, and not %s: another server answers there, or its certificate was replaced", d.url, got, strings.Join(d.fingerprints, " or ")).
+			WithHint("runner status on the node shows the fingerprint in force; name it with --fingerprint if it is this one")
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type MissingFiles struct {
 	Files []release.File `json:"files"`
 }
 
-// Blob is a content by its digest.
+// Blob names contents by their digest.
 type Blob struct {
 	Digest store.Digest `json:"sha256"`
 	Size   int64        `json:"size"` // bytes
@@ -61,7 +61,7 @@ type Blobs struct {
 	Blobs []Blob `json:"blobs"`
 }
 
-// MaxBlobs limits the contents of one question. Their message is smaller than those that are allowed.
+// MaxBlobs limits the contents of one question, so that it stays below MaxMessage.
 const MaxBlobs = 5_000
 
 // ListingName names a listing of a release: the file that lists the files of a module.
@@ -197,7 +197,7 @@ func (p *peer) PutBatch(ctx context.Context, body []byte) error {
 // upload sends contents to a path; what names them. They are sent once the server has asked for them: one that
 // refuses them has answered before.
 func (p *peer) upload(ctx context.Context, path, what string, contents io.Reader, size int64) error {
-	limit := limitSilence(ctx, p.answerTime)
+	limit := limitSilence(ctx, p.answerTimeout)
 	defer limit.stop()
 	request, err := p.request(limit, http.MethodPut, path, contents, size)
 	if err != nil {

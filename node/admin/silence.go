@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// AnswerTime is how long a server may be silent, unless SetAnswerTime says otherwise.
-	AnswerTime = time.Minute
-	// LongAnswerTime is for operations whose time depends on the rows or the modules of the app.
-	LongAnswerTime = 15 * time.Minute
+	// AnswerTimeout is how long a server may be silent, unless SetAnswerTimeout says otherwise.
+	AnswerTimeout = time.Minute
+	// LongAnswerTimeout is for operations whose time depends on the rows or the modules of the app.
+	LongAnswerTimeout = 15 * time.Minute
 )
 
 // silence ends an exchange with a server that hangs: one that has neither taken nor sent a byte for

@@ -29,9 +29,9 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		// A kept connection may be closed just when an operation is sent on it; then it is
 		// unknown whether the operation was done.
 		DisableKeepAlives:     true,
-		ExpectContinueTimeout: continueTime,
+		ExpectContinueTimeout: continueTimeout,
 	}
-	return NewClient(&peer{transport: transport, base: "http://runner/", answerTime: AnswerTime}), nil // the host has no meaning on a Unix socket
+	return NewClient(&peer{transport: transport, base: "http://runner/", answerTimeout: AnswerTimeout}), nil // the host has no meaning on a Unix socket
 }
 
 // dial connects to the socket of the data directory dir. The error matches ErrNoServer when

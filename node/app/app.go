@@ -30,8 +30,9 @@ import (
 type App struct {
 	Dir    string
 	Config *config.Config
-	// Data is the data directory.
-	Data string
+	// Data is the data directory. With DataNamed the user has named it, and the app directory may be any.
+	Data      string
+	DataNamed bool
 	// Problems are the diagnostics of the configuration. With an error in it Compile fails,
 	// and settings with an error have their defaults.
 	Problems diag.List

@@ -23,7 +23,8 @@ type Head struct {
 	// Version is the version of the runner that wrote the backup.
 	Version string `json:"version"`
 	// App is the declared name of the app, or empty.
-	App     string    `json:"app"`
+	App string `json:"app"`
+	// Created is when the backup was begun, in whole seconds.
 	Created time.Time `json:"created"`
 	// Sequence is the number of the newest commit in the backup.
 	Sequence uint64 `json:"sequence"`

@@ -94,7 +94,9 @@ func filePrefix(app string) string {
 // an error it has deleted none. A process that was killed leaves a file <app>.backup.partial, which the
 // next one writes over.
 func InDir(ctx context.Context, dir, app string, keep Keep, send func(io.Writer) error) (path string, info Info, changed Changed, err error) {
-	if at, err := os.Stat(dir); err != nil {
+	if at, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return "", info, changed, fmt.Errorf("the directory %q does not exist: create it first, with mode 0700", dir)
+	} else if err != nil {
 		return "", info, changed, err
 	} else if !at.IsDir() {
 		return "", info, changed, fmt.Errorf("%q is not a directory", dir)

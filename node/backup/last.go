@@ -15,9 +15,9 @@ import (
 // lastName is the file of a data directory that describes its last good backup.
 const lastName = "last-backup"
 
-// Last describes the last good backup of a data directory: one that has arrived whole where it is kept.
+// Last describes the last good backup of a data directory: one that has arrived complete at its destination.
 type Last struct {
-	// Created is the time of the commit that the backup has.
+	// Created is when the backup was begun.
 	Created time.Time `json:"created"`
 	Bytes   int64     `json:"bytes"`
 	// Sequence is the number of its newest commit.

@@ -102,7 +102,7 @@ func checkEmpty(dir string) error {
 	case err != nil:
 		return err
 	case at.Mode().Type() == fs.ModeSymlink:
-		return fmt.Errorf("the data directory %q is a symlink to nothing", dir)
+		return fmt.Errorf("the data directory %q is a symlink whose target does not exist", dir)
 	}
 	if here, err := os.Stat("."); err == nil && os.SameFile(here, at) {
 		return fmt.Errorf(

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// agreement knows whether the clock of this node agrees with those of the other nodes. Until they are
+// clockAgreement knows whether the clock of this node agrees with those of the other nodes. Until they are
 // compared for the first time it does not.
-type agreement struct {
+type clockAgreement struct {
 	mu      sync.Mutex
 	agrees  bool
 	changed chan struct{} // closed when agrees changes
 }
 
 // set sets whether the clocks agree.
-func (c *agreement) set(agrees bool) {
+func (c *clockAgreement) set(agrees bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.agrees != agrees {
@@ -25,7 +25,7 @@ func (c *agreement) set(agrees bool) {
 }
 
 // wait waits until the clocks agree, or do not. It returns false if ctx ends before.
-func (c *agreement) wait(ctx context.Context, agrees bool) bool {
+func (c *clockAgreement) wait(ctx context.Context, agrees bool) bool {
 	for {
 		c.mu.Lock()
 		now, changed := c.agrees, c.changed

@@ -130,7 +130,7 @@ func tryStart(ctx context.Context, t *testing.T, data string) (*member, error) {
 	})
 	t.Cleanup(m.stop)
 	return m, m.Serve(m.store, keys, cluster.Hooks{
-		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() string { return "" },
+		App: func() string { return "test" }, Release: func() string { return "" }, NotReady: func() (string, bool) { return "", false },
 		Secrets:  func() map[string]string { return map[string]string{"TOKEN": filepath.Base(data)} },
 		Vars:     func() map[string]string { return map[string]string{"REGION": filepath.Base(data), "LIMIT": "same"} },
 		Prepare:  func(context.Context, string) error { return fault.New(fault.Invalid, "no compiler here") },
@@ -375,7 +375,7 @@ func TestAnInvitationIsNotUsedForADirectoryThatCannotBeANode(t *testing.T) {
 	if err := os.Symlink("nothing", link); err != nil {
 		t.Fatal(err)
 	}
-	for data, want := range map[string]string{dir: "is not empty", link: "symlink to nothing"} {
+	for data, want := range map[string]string{dir: "is not empty", link: "symlink whose target does not exist"} {
 		opt := cluster.JoinOptions{Options: cluster.Options{Name: "a"}, Data: data}
 		if _, err := cluster.Join(t.Context(), token, opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("join with %s: %v, want %q", data, err, want)

@@ -163,7 +163,7 @@ func (n *Node) truncate(ctx context.Context, t *etcdlog.Truncation) error {
 	n.mu.Lock()
 	for _, p := range n.id.Peers {
 		if p.Role == Voter {
-			synced = append(synced, n.states[p.Name].At.Revision) // 0: it was not heard yet
+			synced = append(synced, n.states[p.Name].At.Revision) // 0: it has not answered yet
 		}
 	}
 	n.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"runner.example/state/store/etcdlog"
 )
 
-// Leave removes a node from the cluster permanently: this one, or another one, which may be out of
-// order. It reports whether it was this one, whose server must end then. A node that was removed may
+// Leave removes a node from the cluster permanently: this one, or another one, which need not
+// run. It reports whether it was this one, whose server must end then. A node that was removed may
 // join again with a new data directory.
 //
 // A voter is marked as leaving, its etcd server is removed, and then its record. After a crash in
@@ -127,8 +127,8 @@ func (n *Node) removeServer(ctx context.Context, p Peer) error {
 	return errors.Join(err, failed)
 }
 
-// removeTime limits the removal of an etcd server.
-const removeTime = 20 * time.Second
+// removeTimeout limits the removal of an etcd server.
+const removeTimeout = 20 * time.Second
 
 // errNotRemoved means that it is not known whether a member of etcd was removed.
 var errNotRemoved = errors.New("the etcd servers have not confirmed the removal")
@@ -136,7 +136,7 @@ var errNotRemoved = errors.New("the etcd servers have not confirmed the removal"
 // removeMember removes a member of etcd if there is one. The error is that of etcd if it refuses, else
 // it matches errNotRemoved.
 func (n *Node) removeMember(ctx context.Context, is func(etcdlog.MemberInfo) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	for {
 		err := n.tryRemove(ctx, is)

@@ -109,8 +109,9 @@ func (o LevelOverview) Refuse(to int) error {
 		o.Level, to, strings.Join(reasons, "; "))
 }
 
-// RaiseLevel raises the level of the cluster, and returns the one before. It is refused unless all nodes have
-// just answered, as o says, and know it. also runs in the same transaction, unless the cluster has the level.
+// RaiseLevel raises the level of the cluster, and returns the one before. o is what Levels has just returned: the
+// raise is refused unless all nodes in it have answered and know the level. also runs in the same transaction,
+// unless the cluster has the level already.
 func (n *Node) RaiseLevel(ctx context.Context, o LevelOverview, to int, also func(*store.Tx) error) (before int, err error) {
 	if o.Level == to {
 		return to, nil

@@ -274,7 +274,7 @@ func (l *listener) sendBlob(w http.ResponseWriter, r *http.Request, digest strin
 	defer blob.Close()
 	extend(w, prepareTime)
 	if _, err := io.Copy(w, blob); err != nil {
-		panic(http.ErrAbortHandler) // so that the other node sees that it is not whole
+		panic(http.ErrAbortHandler) // so that the other node sees that it is incomplete
 	}
 	return nil
 }

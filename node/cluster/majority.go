@@ -12,7 +12,7 @@ import (
 
 // ErrNoMajority is the cause of a context of WithMajority that has ended.
 var ErrNoMajority error = fault.New(fault.Unavailable,
-	"a majority of the voters of the cluster cannot be reached: nothing is stored until it can, and this change may be stored then, so look before you repeat it")
+	"a majority of the voters of the cluster cannot be reached: nothing is stored until it can, and this change may be stored then, so check before you repeat it")
 
 const (
 	// majorityWait is how long a commit may wait while no majority of the voters can be reached.

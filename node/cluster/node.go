@@ -51,8 +51,8 @@ type Hooks struct {
 	App func() string
 	// Release returns the id of the release that is served, or "".
 	Release func() string
-	// NotReady returns why the server is not ready, or "".
-	NotReady func() string
+	// NotReady returns why the server is not ready, or "", and whether it only waits for the first release.
+	NotReady func() (why string, noRelease bool)
 	// Secrets returns MACs of the values of the app's secrets, by name.
 	Secrets func() map[string]string
 	// Vars returns MACs of the values of its variables, by name.
@@ -74,8 +74,8 @@ type Hooks struct {
 	// OnServer is called with why the etcd server of this voter does not count for the majority, when that
 	// changes; nil: it does. Meanwhile the node serves, and commits through the other voters.
 	OnServer func(cause *fault.Fault)
-	// OnUnusable is called when the server must end, with this error: the cluster has removed this node, which
-	// it is not called for after Leave, or the log cannot be used. Of OnBehind and OnUnusable one is called, once.
+	// OnUnusable is called when the server must end, with this error: another node has removed this one, or the
+	// log cannot be used. Of OnBehind and OnUnusable one is called, once.
 	OnUnusable func(error)
 }
 
@@ -111,10 +111,10 @@ type serving struct {
 	listener  *listener
 	stop      context.CancelFunc
 	loops     sync.WaitGroup
-	agreement agreement
+	agreement clockAgreement
 	majority  majority
-	comparing sync.Mutex // held while clocks are compared
-	judging   sync.Mutex // held while chains are compared
+	clocks    sync.Mutex // held while clocks are compared
+	chains    sync.Mutex // held while chains are compared
 	ends      sync.Once  // for OnBehind and OnUnusable
 	unchecked bool       // CheckLog has not reached the log
 }
@@ -142,7 +142,7 @@ func Start(opt StartOptions) (*Node, error) {
 	if path, err := filepath.Abs(opt.Data); err == nil {
 		_ = os.RemoveAll(joinDir(path)) // the next join removes it otherwise
 	}
-	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before etcd hears of this node
+	if err := checkPorts(id.Peer, len(id.Endpoints) > 0); err != nil { // before the etcd server is started
 		return nil, cmp.Or(checkLock(opt.Data), err)
 	}
 	n := &Node{
@@ -399,9 +399,10 @@ func (n *Node) state() State {
 	s := State{
 		Peer: n.id.Peer, Version: version.Read().Version, Levels: level.Known(),
 		Applied: uint64(health.Applied), Staleness: -1,
-		Release: n.hooks.Release(), NotReady: n.hooks.NotReady(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
+		Release: n.hooks.Release(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
 		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
 	}
+	s.NotReady, s.NoRelease = n.hooks.NotReady()
 	if health.Staleness < time.Hour*24*365 {
 		s.Staleness = health.Staleness.Milliseconds()
 	}
@@ -409,7 +410,7 @@ func (n *Node) state() State {
 		s.NotReady = health.Reason.Error()
 	}
 	if cause, _ := n.notVoting(); cause != nil {
-		s.NotVoting = cause.Detail
+		s.NotVoting, s.NoRelease = cause.Detail, false
 		s.NotReady = cmp.Or(s.NotReady, cause.Detail)
 	}
 	return s
@@ -553,7 +554,7 @@ func (n *Node) PrepareAll(ctx context.Context, release string) error {
 
 // ActivateOnOwner has the owner activate a stored release. Call it if this node is not the owner.
 func (n *Node) ActivateOnOwner(ctx context.Context, change release.Activation) error {
-	asked, cancel := context.WithTimeout(ctx, statusTime)
+	asked, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	name, err := n.client.Owner(asked)
 	if err != nil {

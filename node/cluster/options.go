@@ -44,6 +44,8 @@ type Options struct {
 // CheckSetting checks one setting.
 func (o *Options) CheckSetting(key, value string) error {
 	switch {
+	case key == "cluster.endpoints":
+		return etcdlog.CheckAddress(value)
 	case value == "":
 		return nil
 	case key == "cluster.listen":
@@ -88,7 +90,7 @@ func isHostName(host string) bool {
 	return len(host) <= 253 && strings.Trim(labels[len(labels)-1], "0123456789") != ""
 }
 
-// sameHost returns the same text for hosts that are surely the same: forms of one IP address, upper and
+// sameHost returns the same text for hosts that are certainly the same: forms of one IP address, upper and
 // lower case, and localhost.
 func sameHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {

@@ -31,6 +31,21 @@ func TestAddressesThatOtherNodesCannotUseAreRefused(t *testing.T) {
 	}
 }
 
+func TestAddressesOfNoEtcdServerAreRefused(t *testing.T) {
+	var o cluster.Options
+	for _, good := range []string{"https://etcd-1.example.com:2379", "http://127.0.0.1:2379"} {
+		if err := o.CheckSetting("cluster.endpoints", good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"", "x", "ftp://x:1", "https://x:1/path", "https://:secret@:1", "https://u:secret@x:1/path", "etcd:2379", "http://x:99999"} {
+		err := o.CheckSetting("cluster.endpoints", bad)
+		if fault.CodeOf(err) != fault.Invalid || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
 // What only serve would notice is refused before anything is written.
 func TestInitRefusesWhatTheServerCannotUse(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")

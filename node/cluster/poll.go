@@ -102,8 +102,8 @@ func (n *Node) note(p Peer, h peerState) {
 // compareClocks passes on how far the clocks of the other nodes are from that of this one. Until each node
 // was asked once it does nothing.
 func (n *Node) compareClocks() {
-	n.comparing.Lock() // so that the newest comparison counts
-	defer n.comparing.Unlock()
+	n.clocks.Lock() // so that the newest comparison counts
+	defer n.clocks.Unlock()
 	now, skews := clock.Mark(), map[string]time.Duration{}
 	n.mu.Lock()
 	for _, p := range n.id.Peers {
@@ -127,10 +127,10 @@ func (n *Node) compareClocks() {
 // compareChain stops this node if its rows differ from those of most nodes.
 func (n *Node) compareChain(ctx context.Context, other State) {
 	own, known, err := n.store.ChainAt(ctx, store.Seq(other.At.Seq))
-	if err != nil || !known || bytes.Equal(own[:], other.At.Chain) || !n.judging.TryLock() {
+	if err != nil || !known || bytes.Equal(own[:], other.At.Chain) || !n.chains.TryLock() {
 		return
 	}
-	defer n.judging.Unlock()
+	defer n.chains.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	peers := n.peers()

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ const caughtUp = 5 * time.Second
 
 // NotSafe returns why the next step of an operator who works on a node, such as to stop another one, is not
 // safe yet; "" if it is. It is safe when the node is ready, takes part if it is a voter, and has all commits,
-// and when of three or more voters one may fail. What is known from before since, measured until s was asked
+// and when of three or more voters one may fail. Before the first deployment a node need not have a release. What is known from before since, measured until s was asked
 // for, does not count: a node may have been stopped after it has answered. The error has the code
 // fault.NotFound if there is no such node.
 func (s *Overview) NotSafe(name string, since time.Duration) (why string, err error) {
@@ -46,7 +47,7 @@ func (s *Overview) NotSafe(name string, since time.Duration) (why string, err er
 		return fmt.Sprintf("%s does not answer %s", name, s.Node), nil
 	case old(node):
 		return fmt.Sprintf("%s asks %s for its state", s.Node, name), nil
-	case node.NotReady != "":
+	case node.NotReady != "" && !(node.NoRelease && s.NoRelease()):
 		return fmt.Sprintf("%s is not ready: %s", name, node.NotReady), nil
 	case node.Joining:
 		return name + " has no vote yet", nil
@@ -60,6 +61,11 @@ func (s *Overview) NotSafe(name string, since time.Duration) (why string, err er
 		return fmt.Sprintf("%s asks %s for the state", s.Node, strings.Join(asked, ", ")), nil
 	}
 	return "", nil
+}
+
+// NoRelease reports whether no node serves a release, as far as is known: the cluster awaits its first one.
+func (s *Overview) NoRelease() bool {
+	return !slices.ContainsFunc(s.Nodes, func(n NodeStatus) bool { return n.Release != "" })
 }
 
 // takesPart reports whether the etcd server of a voter takes part in decisions, as far as is known.

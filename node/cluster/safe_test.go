@@ -28,14 +28,18 @@ func TestAStepIsSafeWhenTheNodeTakesPartAndAnotherOneMayFail(t *testing.T) {
 		change func(*cluster.Overview)
 		why    string
 	}{
-		"all are well":                     {"n3", func(*cluster.Overview) {}, ""},
-		"the node that is asked":           {"n1", func(*cluster.Overview) {}, ""},
-		"an edge node":                     {"n4", func(*cluster.Overview) {}, ""},
-		"it does not answer":               {"n3", func(s *cluster.Overview) { s.Nodes[2].Connected = false }, "n3 does not answer n1"},
-		"the last question has no answer":  {"n3", func(s *cluster.Overview) { s.Nodes[2].Error = "refused" }, "n3 does not answer n1"},
-		"what is known is from before":     {"n3", func(s *cluster.Overview) { s.Nodes[2].Seen = 1000 }, "n1 asks n3"},
-		"it never answered":                {"n3", func(s *cluster.Overview) { s.Nodes[2].Connected, s.Nodes[2].Seen = false, -1 }, "n3 does not answer"},
-		"it is not ready":                  {"n3", func(s *cluster.Overview) { s.Nodes[2].NotReady = "it drains" }, "n3 is not ready: it drains"},
+		"all are well":                    {"n3", func(*cluster.Overview) {}, ""},
+		"the node that is asked":          {"n1", func(*cluster.Overview) {}, ""},
+		"an edge node":                    {"n4", func(*cluster.Overview) {}, ""},
+		"it does not answer":              {"n3", func(s *cluster.Overview) { s.Nodes[2].Connected = false }, "n3 does not answer n1"},
+		"the last question has no answer": {"n3", func(s *cluster.Overview) { s.Nodes[2].Error = "refused" }, "n3 does not answer n1"},
+		"what is known is from before":    {"n3", func(s *cluster.Overview) { s.Nodes[2].Seen = 1000 }, "n1 asks n3"},
+		"it never answered":               {"n3", func(s *cluster.Overview) { s.Nodes[2].Connected, s.Nodes[2].Seen = false, -1 }, "n3 does not answer"},
+		"it is not ready":                 {"n3", func(s *cluster.Overview) { s.Nodes[2].NotReady = "it drains" }, "n3 is not ready: it drains"},
+		"no release is active":            {"n3", func(s *cluster.Overview) { s.Nodes[2].NotReady, s.Nodes[2].NoRelease = "no release", true }, ""},
+		"it lacks the release of others": {"n3", func(s *cluster.Overview) {
+			s.Nodes[0].Release, s.Nodes[2].NotReady, s.Nodes[2].NoRelease = "rel_1", "no release", true
+		}, "n3 is not ready: no release"},
 		"it joins":                         {"n3", func(s *cluster.Overview) { s.Nodes[2].Joining = true }, "n3 has no vote yet"},
 		"it leaves":                        {"n3", func(s *cluster.Overview) { s.Nodes[2].Leaving = true }, "n3 is leaving"},
 		"it lacks commits":                 {"n3", func(s *cluster.Overview) { s.Nodes[2].Staleness = 6000 }, "does not have all commits"},

@@ -68,8 +68,8 @@ type NodeStatus struct {
 // answers reports whether the node is connected, and has answered the last question.
 func (n NodeStatus) answers() bool { return n.Connected && n.Error == "" }
 
-// statusTime limits the questions to etcd.
-const statusTime = 2 * time.Second
+// statusTimeout limits the questions to etcd.
+const statusTimeout = 2 * time.Second
 
 // Status returns the state of the cluster.
 func (n *Node) Status(ctx context.Context) (Overview, error) {
@@ -151,7 +151,7 @@ func (s *Overview) countVoters(etcd servers) {
 	for _, node := range s.Nodes {
 		switch {
 		case node.Unlisted && !etcd.unlisted[node.Name].Learner:
-			s.Voters++ // nothing is known of it
+			s.Voters++ // it is not known whether it takes part
 		case etcd.voting == nil && node.Role == Voter && !node.Leaving, etcd.voting[node.Name]:
 			s.Voters++
 			if node.takesPart() {
@@ -221,7 +221,7 @@ const serversEvery = 2 * time.Second
 // askServers asks etcd for the owner, the members and the leader. quorum reports whether a majority has
 // answered; without one it returns what etcd has said last. It knows no members of an etcd that runs elsewhere.
 func (n *Node) askServers(ctx context.Context, all []record) (s servers, quorum bool) {
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	s = n.known.last()
 	owner, err := n.client.Owner(ctx) // a linearizable read

@@ -75,6 +75,8 @@ type State struct {
 	Release string `json:"release"`
 	// NotReady is why the node does not serve, or empty.
 	NotReady string `json:"notReady"`
+	// NoRelease: NotReady is only that no release is active.
+	NoRelease bool `json:"noRelease,omitempty"`
 	// NotVoting is why the etcd server of the voter does not count for the majority, or empty.
 	NotVoting string `json:"notVoting,omitempty"`
 	// Secrets are MACs of the values of the app's secrets, by name.

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -48,9 +49,10 @@ func Files(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// ReadFile reads a schema file. If the file is too large, it reads only one byte more than
-// the limit, so that Parse can report it. It refuses files that are not regular files: a
-// read of a pipe could block forever.
+// ReadFile reads a schema file. A line of the text ends with a newline alone, also if the file
+// has the line ends of Windows (CRLF): what is made of the text, such as the id of a release, is the same
+// on every system. If the file is too large, it reads only one byte more than the limit, so that Parse can report
+// it. It refuses files that are not regular files: a read of a pipe could block forever.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -68,5 +70,8 @@ func ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
-	return text, nil
+	if len(text) > MaxFileBytes {
+		return text, nil // shorter text would look complete
+	}
+	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), nil
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,7 +42,13 @@ func TestMain(m *testing.M) {
 }
 
 func die() {
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		panic(err)
+	}
 	select {}
 }
 
@@ -242,7 +247,7 @@ func TestCrashPointsOfRows(t *testing.T) {
 				child.Stderr = &stderr
 				err := child.Run()
 				var exit *exec.ExitError
-				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				if !errors.As(err, &exit) || stderr.Len() > 0 { // one that was killed says nothing
 					t.Fatalf("the child ended with %v: %s", err, stderr.String())
 				}
 				done := i + 1

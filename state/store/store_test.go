@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -694,50 +692,6 @@ func TestASecondStoreOnTheSameDirectoryIsRefused(t *testing.T) {
 	if got := read(t, mustOpen(t, store.Options{Dir: dir}), "k"); got != "v" {
 		t.Errorf("reads %q", got)
 	}
-}
-
-// A child has a copy of every descriptor from its fork to its exec.
-func TestAClosedDirectoryIsUnlockedWhileAChildStarts(t *testing.T) {
-	dir := t.TempDir()
-	s := mustOpen(t, store.Options{Dir: dir})
-	if n := copyDescriptors(t, dir); n < 2 {
-		t.Fatalf("only %d descriptors copied", n)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	mustOpen(t, store.Options{Dir: dir})
-}
-
-// copyDescriptors copies those of the files below dir until the test ends, and
-// returns how many there are.
-func copyDescriptors(t *testing.T, dir string) (n int) {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range open {
-		path, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err != nil || !strings.HasPrefix(path, dir) {
-			continue // closed meanwhile, or not below dir
-		}
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held, err := syscall.Dup(fd)
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = syscall.Close(held) })
-		n++
-	}
-	return n
 }
 
 func TestAClosedStoreIsUnavailable(t *testing.T) {

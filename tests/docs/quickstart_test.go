@@ -180,7 +180,7 @@ func TestTheStepsOfThePageAboutDeploymentsWithHTTPWork(t *testing.T) {
 }
 
 // TestTheDrillOfTheOperatorsWorks is what make drill runs.
-func TestTheDrillOfTheOperatorsWorks(t *testing.T) { follow(t, 25, "docs/operate.md") }
+func TestTheDrillOfTheOperatorsWorks(t *testing.T) { follow(t, 31, "docs/operate.md") }
 
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 

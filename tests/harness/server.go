@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -64,6 +65,10 @@ func (a *App) Launch(command string, args ...string) *Server {
 	}
 	s.Cmd = a.command(context.Background(), append([]string{command, "--listen", "127.0.0.1:0"}, args...)...)
 	s.Cmd.Stderr = s.Stderr.File
+	if toml, _ := os.ReadFile(a.Path("runner.toml")); !bytes.Contains(toml, []byte("shutdown_timeout")) {
+		// On a machine with a high load, a shutdown without requests may take longer than the default.
+		s.Cmd.Env = append([]string{"RUNNER_RUNTIME_SHUTDOWN_TIMEOUT=30s"}, s.Cmd.Env...) // a.Env may replace it
+	}
 	stdout, err := s.Cmd.StdoutPipe()
 	if err != nil {
 		a.T.Fatal(err)

@@ -95,7 +95,7 @@ var Rules = []Rule{
 	},
 	{
 		"RunnerBackupStale", `time() - max by (job) (runner_backup_last_success_timestamp_seconds) > 26 * 3600`, "10m", "warning",
-		"no node of {{ $labels.job }} has had a good backup for 26 hours", "look at the log of runner-backup.service",
+		"the last good backup of {{ $labels.job }} is older than 26 hours", "look at the log of runner-backup.service",
 	},
 	{
 		"RunnerBackupFailed", `increase(runner_backups_total{outcome="failed"}[1h]) > 0`, "0m", "warning",

@@ -236,6 +236,12 @@ func TestAnEmptySchemaIsDeployedOnlyIfItIsAllowed(t *testing.T) {
 	if got := e.run(empty, "rollback", "--yes"); got.Status != 0 { // it was allowed before
 		t.Errorf("rollback: %d %s", got.Status, got.Stderr)
 	}
+	// A schema that names no handler needs no module.
+	if got := e.run(harness.NewApp(t, "app shop\n", ""), "deploy", "--yes"); got.Status != 3 || !strings.Contains(got.Stderr, "--allow-empty") {
+		t.Errorf("without a module: %d %s", got.Status, got.Stderr)
+	}
+	e.must(harness.NewApp(t, "app shop\nentity Item { id: id  name: string }\n", ""), "deploy", "--yes")
+	e.Want(404, nil, "GET", "/hello", "")
 }
 
 func TestEveryRefusalOverHTTPHasAStatus(t *testing.T) {
@@ -319,10 +325,10 @@ func TestHandlersThatAreNewerThanTheirModulesAreBuiltFirst(t *testing.T) {
 	}
 	handler("first")
 	got := e.run(a, "deploy", "--yes", "--no-build")
-	if got.Status != 3 || !strings.Contains(got.Stderr, "handlers/hello.ts was not built: there is no build/shop.wasm") {
+	if got.Status != 3 || !strings.Contains(got.Stderr, "handlers/hello.ts is not built yet: build/shop.wasm does not exist") {
 		t.Errorf("without a module: %d %s", got.Status, got.Stderr)
 	}
-	if got := e.run(a, "deploy", "--yes"); got.Status != 0 || !strings.Contains(got.Stderr, "there is no build/shop.wasm") || !strings.Contains(got.Stderr, "built build/shop.wasm") {
+	if got := e.run(a, "deploy", "--yes"); got.Status != 0 || !strings.Contains(got.Stderr, "build/shop.wasm does not exist") || !strings.Contains(got.Stderr, "built build/shop.wasm") {
 		t.Fatalf("the first time: %d %s", got.Status, got.Stderr)
 	}
 	e.WantBody("/hello", "first")

@@ -177,9 +177,9 @@ func TestABackupIntoADirectoryKeepsByDaysAndWeeks(t *testing.T) {
 			t.Errorf("%q: %d %s", args, r.Status, r.Stderr)
 		}
 	}
-	for _, args := range [][]string{{a.Path("app.schema"), "--keep", "7d"}, {a.Path("absent"), "--keep", "7d"}} {
-		if r := a.Run(append([]string{"backup"}, args...)...); r.Status != 1 {
-			t.Errorf("%q: %d %s", args, r.Status, r.Stderr)
+	for path, want := range map[string]string{a.Path("app.schema"): "is not a directory", a.Path("absent"): "does not exist: create it first"} {
+		if r := a.Run("backup", path, "--keep", "7d"); r.Status != 1 || !strings.Contains(r.Stderr, want) {
+			t.Errorf("%q: %d %s", path, r.Status, r.Stderr)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (c *CLI) ReadApp(cmd *cobra.Command) (*app.App, error) {
 	a := &app.App{Dir: c.App, Config: conf, Data: conf.DataDir(c.App), Problems: found}
 	a.Secrets = func(names []string) (secret.Values, error) { return c.resolve(names, conf) }
 	if cmd.Flags().Changed("data") {
-		a.Data, conf.Store.Dir = c.Data, c.Data
+		a.Data, a.DataNamed, conf.Store.Dir = c.Data, true, c.Data
 		conf.SetByFlag("store", "dir", "--data")
 	}
 	return a, nil

@@ -48,9 +48,9 @@ func LimitsAnswers(flag *pflag.Flag) bool { return flag != nil && flag.Usage == 
 // AddFlags adds the flags to a command.
 func (r *Remote) AddFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	wait := admin.AnswerTime
+	wait := admin.AnswerTimeout
 	if r.Slow {
-		wait = admin.LongAnswerTime
+		wait = admin.LongAnswerTimeout
 	}
 	if r.timeout = settings.FormatDuration(wait); flags.Lookup("timeout") == nil { // cluster wait has its own
 		flags.StringVar(&r.timeout, "timeout", r.timeout, answerTimeUsage)
@@ -71,7 +71,7 @@ func (c *CLI) OnRemote(cmd *cobra.Command, r Remote, task node.Task) error {
 		return err
 	}
 	if client == nil {
-		if task.AnswerTime, err = r.answerTime(); err != nil {
+		if task.AnswerTimeout, err = r.answerTimeout(); err != nil {
 			return err
 		}
 		return c.onApp(cmd, task)
@@ -86,12 +86,12 @@ func (c *CLI) DialRemote(cmd *cobra.Command, r Remote) (*admin.Client, error) {
 	if err != nil || client != nil {
 		return client, err
 	}
-	wait, err := r.answerTime()
+	wait, err := r.answerTimeout()
 	if err != nil {
 		return nil, err
 	}
 	if client, err = c.dialServer(cmd); err == nil {
-		client.SetAnswerTime(wait)
+		client.SetAnswerTimeout(wait)
 	}
 	return client, err
 }
@@ -107,8 +107,8 @@ func (r Remote) NeedsTo(cmd *cobra.Command) error {
 	return nil
 }
 
-// answerTime returns the value of --timeout.
-func (r Remote) answerTime() (time.Duration, error) {
+// answerTimeout returns the value of --timeout.
+func (r Remote) answerTimeout() (time.Duration, error) {
 	d, err := settings.ParseDuration(r.timeout, settings.FlagDurations)
 	if err == nil && d <= 0 {
 		err = errors.New("it must be longer than 0s")
@@ -136,7 +136,7 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait, err := r.answerTime()
+	wait, err := r.answerTimeout()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (r Remote) dial(cmd *cobra.Command) (*admin.Client, error) {
 	defer cancel()
 	client, err := admin.DialURL(ctx, r.url, r.fingerprints, token)
 	if err == nil {
-		client.SetAnswerTime(wait)
+		client.SetAnswerTimeout(wait)
 	}
 	if fault.CodeOf(err) == fault.Unavailable {
 		return nil, &console.Failure{

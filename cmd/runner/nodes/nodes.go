@@ -337,7 +337,7 @@ func short(id string) string {
 }
 
 const leaveHelp = `Remove a node from the cluster permanently: the one whose server is asked, which then ends, or another
-one by its name, which may be out of order. A removed node may join again with a new data directory.
+one by its name, which need not run. A removed node may join again with a new data directory.
 
 The last voter cannot leave: stop it and use "runner cluster dissolve".`
 

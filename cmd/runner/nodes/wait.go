@@ -20,7 +20,8 @@ import (
 
 const waitHelp = `Wait until the next step of work on a cluster is safe, such as to stop another node: the named node, or
 the one that is asked, is ready, takes part if it is a voter, and has all commits; and of three or more
-voters one may fail. Run it after each node that was started, replaced or upgraded.
+voters one may fail. Run it after each node that was started, replaced or upgraded. Before the first
+deployment a node is ready without a release.
 
 What it waits for goes to stderr. With --json it prints one document: node, safe, waitsFor, voters,
 voting and mayFail.
@@ -175,6 +176,9 @@ func (w *waiting) print(c *cli.CLI) error {
 		return c.PrintJSON(w.done)
 	}
 	text := w.done.Node + " is ready"
+	if w.last.NoRelease() {
+		text = w.done.Node + " is ready for a release; none is active yet"
+	}
 	if w.done.MayFail >= 0 {
 		text += "; " + mayFail(w.last)
 	}

@@ -20,6 +20,9 @@ func Space(dir string) (free, total int64, err error) { return space(dir) }
 // system does not tell. It moves the offset of f.
 func Hole(f *os.File) (at, size int64, err error) { return hole(f) }
 
+// CanReserve reports whether Reserve does something on this system.
+const CanReserve = canReserve
+
 // Reserve reserves space for n bytes of f from off on, in holes and beyond its end. The size of f stays as it is.
 // If it fails, a part may have been reserved. It does nothing where the file system cannot do it. macOS
 // reserves nothing in holes, and Windows nothing at all: NTFS reserves a file when its size is set.

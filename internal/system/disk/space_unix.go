@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const canReserve = true
+
 func isFull(error) bool { return false }
 
 func space(dir string) (free, total int64, err error) {

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+const canReserve = false
+
 func isFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)

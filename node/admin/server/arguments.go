@@ -34,7 +34,7 @@ func readJSON(text []byte, args any) error {
 	case errors.Is(wrong, json.ErrUnknownName):
 		return fault.New(fault.Invalid, "invalid arguments: unknown member %s", member(wrong.JSONPointer))
 	}
-	return fault.New(fault.Invalid, "invalid arguments: %s %s", member(wrong.JSONPointer), whyWrong(wrong))
+	return fault.New(fault.Invalid, "invalid arguments: %s %s", member(wrong.JSONPointer), mismatch(wrong))
 }
 
 // member returns a member of the arguments as JavaScript writes it: files[0].size.
@@ -56,8 +56,8 @@ func member(at jsontext.Pointer) string {
 	return strconv.Quote(path.String())
 }
 
-// whyWrong says what a member must be, or why its text is not valid, without a type of Go.
-func whyWrong(wrong *json.SemanticError) string {
+// mismatch returns what a member must be, or why its text is not valid. It names no Go type.
+func mismatch(wrong *json.SemanticError) string {
 	must := kindOfType(wrong.GoType)
 	is := map[jsontext.Kind]string{'n': "null", 't': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "an array"}[wrong.JSONKind]
 	if text, ok := ownText(wrong.Err); ok && must == "" {

@@ -61,7 +61,7 @@ func createCertificate(certPath, keyPath string) error {
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "runner"},
-		NotBefore: clock.System().Add(-24 * time.Hour),              // the clock of a client may be late
+		NotBefore: clock.System().Add(-24 * time.Hour),              // the clock of a client may be behind
 		NotAfter:  time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // it has no end (RFC 5280, 4.1.2.5)
 		KeyUsage:  x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,

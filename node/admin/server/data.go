@@ -17,9 +17,9 @@ import (
 	"runner.example/state/store"
 )
 
-// operatorRows is the most rows that one operation of an operator may read: there is no
+// maxOperatorRows is the most rows that one operation of an operator may read: there is no
 // limit but its context.
-const operatorRows = math.MaxInt
+const maxOperatorRows = math.MaxInt
 
 // changeBatch is the number of rows that one transaction of an operator changes.
 const changeBatch = 500
@@ -46,7 +46,7 @@ func (l *Local) access(tx *store.Tx, who *caller.Caller) (*entity.Access, error)
 		return nil, err
 	}
 	access := &entity.Access{}
-	access.Reset(m, tx, who, operatorRows)
+	access.Reset(m, tx, who, maxOperatorRows)
 	return access, nil
 }
 

@@ -60,8 +60,8 @@ func (l *Local) listKeys(ctx context.Context, who keystore.Authority, args admin
 	return page, err
 }
 
-// takeAway returns an operation that takes the rights of one key away, on all nodes.
-func takeAway(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, admin.KeyID) (admin.Changed[keystore.Key], error) {
+// restrictKey returns an operation that revokes or disables one key, on all nodes.
+func restrictKey(do func(*keystore.Keystore, *store.Tx, keystore.Authority, string) (keystore.Key, error)) func(*Local, context.Context, keystore.Authority, admin.KeyID) (admin.Changed[keystore.Key], error) {
 	return func(l *Local, ctx context.Context, who keystore.Authority, args admin.KeyID) (admin.Changed[keystore.Key], error) {
 		var key keystore.Key
 		seq, err := l.Store.Update(ctx, func(tx *store.Tx) (err error) {

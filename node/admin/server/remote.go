@@ -40,8 +40,8 @@ const (
 	// maxPlainArguments limits the arguments of operations that need no admin, in bytes: the
 	// largest are a manifest.
 	maxPlainArguments = 1 << 20
-	// answerTime limits the sending of an answer that is not a stream.
-	answerTime = time.Minute
+	// answerTimeout limits the sending of an answer that is not a stream.
+	answerTimeout = time.Minute
 	// At most this many operations of keys with one role, and uploads, run at once. Others wait for
 	// slotWait.
 	maxOperations = 16
@@ -337,7 +337,7 @@ func allow(have, needed keystore.Role) error {
 }
 
 func send200(w http.ResponseWriter, control *http.ResponseController, result []byte) {
-	_ = control.SetWriteDeadline(clock.In(answerTime))
+	_ = control.SetWriteDeadline(clock.In(answerTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(result) // the client may have closed the connection
 }

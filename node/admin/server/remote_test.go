@@ -472,7 +472,7 @@ func TestAClientWaitsForALimitedTime(t *testing.T) {
 			ended <- struct{}{}
 			return nil, ctx.Err()
 		}
-		client.SetAnswerTime(20 * time.Millisecond)
+		client.SetAnswerTimeout(20 * time.Millisecond)
 		_, err := client.Reload(t.Context())
 		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the server has not answered for 20ms") || !strings.Contains(fault.Of(err).Hint, "--timeout") {
 			t.Errorf("%s: %v", name, err)
@@ -480,7 +480,7 @@ func TestAClientWaitsForALimitedTime(t *testing.T) {
 		<-ended
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		client.SetAnswerTime(time.Minute)
+		client.SetAnswerTimeout(time.Minute)
 		if _, err := client.Reload(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s, interrupted: %v", name, err)
 		}

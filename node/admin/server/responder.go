@@ -40,7 +40,7 @@ func (s *responder) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if document.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(clock.In(answerTime))
+	_ = http.NewResponseController(w).SetWriteDeadline(clock.In(answerTimeout))
 	w.Header().Set("Content-Type", admin.RefusalType)
 	w.WriteHeader(document.Status)
 	text, _ := admin.Marshal(document) // it has only texts and numbers

@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"runner.example/internal/fault"
+	"runner.example/internal/netaddr"
 	"runner.example/internal/settings"
 	"runner.example/internal/wait"
 )
@@ -399,9 +400,26 @@ func parseAddress(text string, tls *TLS) (url.URL, error) {
 	if err == nil && u.Scheme == scheme {
 		_, err = types.NewURLs([]string{text})
 	}
-	if err != nil || u.Scheme != scheme || u.Host == "" {
-		return url.URL{}, fault.New(fault.Invalid,
-			"the address %q of an etcd server is not valid: it must be %s://, a host and a port", text, scheme)
+	if err != nil || u.Scheme != scheme || u.Hostname() == "" || !netaddr.ValidPort(u.Port()) {
+		return url.URL{}, invalidAddress(text, scheme)
 	}
 	return *u, nil
+}
+
+// invalidAddress is the error for the address of a server. It does not show a password in it.
+func invalidAddress(text, scheme string) error {
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		text = "…" + text[i:]
+	}
+	return fault.New(fault.Invalid, "the address %q of an etcd server is not valid: it must be %s://, a host and a port", text, scheme)
+}
+
+// CheckAddress returns an error if text is not the address of an etcd server, with TLS or without.
+func CheckAddress(text string) error {
+	files := &TLS{}
+	if strings.HasPrefix(text, "http://") {
+		files = nil
+	}
+	_, err := parseAddress(text, files)
+	return err
 }

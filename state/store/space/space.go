@@ -362,6 +362,9 @@ func (s *Reserver) nextBytes() int64 { return nextBytes + s.Ahead.Log }
 
 // reserveManifest reserves space after Badger's list of tables.
 func (s *Reserver) reserveManifest() error {
+	if !disk.CanReserve {
+		return nil // Windows does not let Badger replace the list while it is open here
+	}
 	f, err := disk.Open(filepath.Join(s.Dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
 		return err
