@@ -81,13 +81,14 @@ cross:
 # Packages that start goroutines, or whose tests do.
 RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \
   ./state/store $(addprefix ./state/store/,datadir files frame retry) \
-  ./runtime $(addprefix ./runtime/,auth capture cpuqueue front guard limit sandbox) \
+  ./runtime $(addprefix ./runtime/,auth capture cpuqueue front guard limit pages sandbox) \
   ./hostabi $(addprefix ./hostabi/,longwork outbound)
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
 	$(GO_TEST) $(MANY) ./develop/toolchain/... ./state/store/... ./node/cluster $$(go list ./... | grep -v /tests/)
 	$(GO_TEST) $(MANY) -race -short $(RACE)
+	RUNNER_TEST_MEMORY=portable $(GO_TEST) -short -skip 'Compile|Cache' ./runtime/sandbox
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 

@@ -22,7 +22,7 @@ tools/fetch-engine.sh
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 failed=0
-for dir in $(tools/go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./internal/wazerofix ./runtime/capture ./runtime/sandbox ./hostabi ./hostabi/abi/... ./hostabi/sentvalue); do
+for dir in $(tools/go.sh list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' ./internal/wasm/... ./internal/wazerofix ./runtime/capture ./runtime/pages ./runtime/sandbox ./hostabi ./hostabi/abi/... ./hostabi/sentvalue); do
   CGO_ENABLED=0 GOARCH=arm64 tools/go.sh test -c -vet=off -o "$bin/test" "$dir"
   say "$dir"
   (cd "$dir" && "$RUNNER_TEST_EMULATOR" "$bin/test" -test.short -test.timeout 20m) || failed=1

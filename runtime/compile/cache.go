@@ -27,8 +27,8 @@ import (
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/disk"
 	"runner.example/internal/system/filemap"
-	"runner.example/internal/system/owner"
 )
 
 // cache is the directory of compiled code:
@@ -106,27 +106,29 @@ func (c *cache) codeDir() string { return filepath.Join(c.dir, codeDir) }
 
 // MakePrivate makes a directory, or checks that no other user can have written to it.
 func MakePrivate(dir string) error {
+	_, err := os.Stat(dir)
+	missing := errors.Is(err, fs.ErrNotExist)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the cache of compiled modules: %w", err)
+	}
+	if missing {
+		if err := disk.MakePrivate(dir); err != nil {
+			return fmt.Errorf("make the directory of the cache of compiled modules: %w", err)
+		}
 	}
 	return checkPrivate(dir)
 }
 
 // checkPrivate checks that no other user can have written to a directory.
 func checkPrivate(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
+	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("open the cache of compiled modules: %w", err)
 	}
-	uid, known := owner.UID(info)
-	switch {
-	case known && uid != os.Getuid():
-		return fault.New(fault.Invalid,
-			"the cache of compiled modules %q belongs to user %d, and this is user %d: remove it, or run as its owner",
-			dir, uid, os.Getuid())
-	case owner.OpenToOthers(info):
-		return fault.New(fault.Invalid,
-			"the cache of compiled modules %q is open to others (mode %04o): empty it and set it to 0700", dir, info.Mode().Perm())
+	if err := disk.CheckOwner(dir); err != nil {
+		return fault.Wrap(err, fault.Invalid, "open the cache of compiled modules %q: %v", dir, err)
+	}
+	if err := disk.CheckPrivate(dir); err != nil {
+		return fault.Wrap(err, fault.Invalid, "the cache of compiled modules %q %v, and remove what is in it: code there is run", dir, err)
 	}
 	return nil
 }

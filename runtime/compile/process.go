@@ -31,7 +31,7 @@ import (
 // process whose CPU time and memory the kernel limits. It writes the code to the
 // cache, where this process finds it. Without a cache the separate process only proves
 // that the module can be compiled within the limits. Where the system cannot limit a process, all modules are compiled in
-// this one, and those that take certainly too much are refused.
+// this one, without limits.
 const (
 	// workers is the number of functions that are compiled at a time.
 	workers = 2

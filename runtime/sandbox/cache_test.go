@@ -348,7 +348,7 @@ func TestTheCacheIsPrivateToItsOwner(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	refused("open to others")
+	refused("run chmod 700 on it")
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

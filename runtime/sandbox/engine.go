@@ -65,8 +65,8 @@ type Options struct {
 	CompileTime  time.Duration `toml:"sandbox.compile_timeout" default:"30s" min:"10ms" max:"1h"`
 	CompileBytes int64         `toml:"sandbox.compile_memory" unit:"size" default:"768mb" min:"64mb" max:"1024gb"`
 	// Compiler is the command that runs compile.Main with the arguments that follow it,
-	// for modules that may come near these limits. Empty: such modules are refused if they
-	// certainly exceed the limits, and otherwise compiled in this process.
+	// for modules that may come near these limits. Empty, or not compile.CanLimit: all modules are
+	// compiled in this process, without limits.
 	Compiler []string
 	// OnCompiler is called before that command runs, which may take many seconds; nil: nothing is called.
 	OnCompiler func()

@@ -58,7 +58,7 @@ func checkPrivate(path string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("is accessible to users other than its owner (mode %04o): run chmod 600 on it", mode)
+		return fmt.Errorf("is accessible to users other than its owner (mode %04o): run chmod %o on it", mode, privateMode(info.IsDir()))
 	}
 	return nil
 }
