@@ -96,6 +96,8 @@ type Call struct {
 	resumed      bool    // the program waited for the request
 	files        fileTable
 	extension    Extension // of a component
+	texts        texts     // arguments of Function, with their memory
+	words        []uint64
 }
 
 // keptResultBytes is the largest buffer for results that a Call keeps between runs.

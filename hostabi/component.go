@@ -44,6 +44,16 @@ func (c *Call) Exit(status uint32) { c.unwind(&Exit{status}) }
 // Bind makes a function that guests call. It counts as a host call unless it is free. One
 // too many, and a run that is over, end the run.
 func Bind(free bool, run func(c *Call, memory api.Memory, stack []uint64)) api.GoModuleFunc {
+	return bind(free, true, run)
+}
+
+// BindUntimed is Bind of a free function whose own time is not measured: reading the clock would take longer, and
+// budgets limit what it copies.
+func BindUntimed(run func(c *Call, memory api.Memory, stack []uint64)) api.GoModuleFunc {
+	return bind(true, false, run)
+}
+
+func bind(free, timed bool, run func(c *Call, memory api.Memory, stack []uint64)) api.GoModuleFunc {
 	return func(ctx context.Context, m api.Module, stack []uint64) {
 		gc := guestOf(ctx)
 		c := gc.call
@@ -58,9 +68,13 @@ func Bind(free bool, run func(c *Call, memory api.Memory, stack []uint64)) api.G
 		case !free && c.hostCalls > c.limits.HostCalls:
 			c.Trap("a request may call the host %d times", c.limits.HostCalls)
 		}
-		gc.beginWork()
+		if timed {
+			gc.beginWork()
+		}
 		run(c, m.Memory(), stack)
-		gc.endWork()
+		if timed {
+			gc.endWork()
+		}
 		c.checkWork()
 		c.inside = false
 	}

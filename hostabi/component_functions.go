@@ -13,32 +13,31 @@ import (
 // panics if the function has other parameters.
 func (c *Call) Function(name string, args ...any) int32 {
 	f := byName[name]
-	g := guest{memory: make(texts, 0, len(args)), words: make([]uint64, 0, 2*len(args)+1)}
+	texts, words := c.texts[:0], c.words[:0]
 	size := 0
 	for _, a := range args {
 		var text []byte
 		switch a := a.(type) {
 		case int:
-			g.words = append(g.words, uint64(uint32(a)))
+			words = append(words, uint64(uint32(a)))
 			continue
 		case string:
 			text = []byte(a)
 		default:
 			text = a.([]byte)
 		}
-		memory := g.memory.(texts)
-		g.words = append(g.words, uint64(len(memory)), uint64(len(text)))
-		g.memory = append(memory, text)
+		words = append(words, uint64(len(texts)), uint64(len(text)))
+		texts = append(texts, text)
 		size += len(text)
 	}
-	if len(g.words) != f.Words() {
+	c.texts, c.words = texts, words
+	defer clear(texts)
+	if len(words) != f.Words() {
 		panic("BUG: " + name + " has other parameters")
 	}
 	_ = c.work.Spend(size / 4) // its error ends the run after the function
-	c.guest.endWork()
-	result := f.run(c.guest, c, g)
-	c.guest.beginWork()
-	return result
+	timed := f.timed && c.guest.began.IsZero() // or it is a part of what is timed
+	return f.run(c.guest, c, guest{&c.texts, words}, timed)
 }
 
 // LastResult is the result of the last operation, or the code and message of its error, as JSON. It is valid until the
@@ -89,15 +88,15 @@ func (c *Call) AnswerFailure(operation string, errno abi.Errno, message string) 
 // texts is memory in which each text has its own place: its pointer is its index.
 type texts [][]byte
 
-func (t texts) Read(at, n uint32) ([]byte, bool) {
-	if int(at) >= len(t) || int(n) > len(t[at]) {
+func (t *texts) Read(at, n uint32) ([]byte, bool) {
+	if int(at) >= len(*t) || int(n) > len((*t)[at]) {
 		return nil, false
 	}
-	return t[at][:n:n], true
+	return (*t)[at][:n:n], true
 }
 
 // The functions of the module "runner" have no numbers in memory.
 
-func (t texts) ReadUint64Le(uint32) (uint64, bool) { return 0, false }
-func (t texts) WriteUint32Le(uint32, uint32) bool  { return false }
-func (t texts) WriteUint64Le(uint32, uint64) bool  { return false }
+func (t *texts) ReadUint64Le(uint32) (uint64, bool) { return 0, false }
+func (t *texts) WriteUint32Le(uint32, uint32) bool  { return false }
+func (t *texts) WriteUint64Le(uint32, uint64) bool  { return false }

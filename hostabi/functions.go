@@ -95,8 +95,8 @@ func init() {
 	}
 }
 
-// run checks what all functions share, and runs the function.
-func (f *boundFunction) run(gc *Guest, c *Call, g guest) int32 {
+// run checks what all functions share, and runs the function. timed says whether to measure its time.
+func (f *boundFunction) run(gc *Guest, c *Call, g guest, timed bool) int32 {
 	result := int32(0)
 	if !f.reading || c.unread == 0 {
 		result = int32(c.enter(f.answering, f.slow))
@@ -105,11 +105,11 @@ func (f *boundFunction) run(gc *Guest, c *Call, g guest) int32 {
 		c.refuse()
 	}
 	if result == 0 || f.always {
-		if f.timed {
+		if timed {
 			gc.beginWork()
 		}
 		result = f.body(c, g)
-		if f.timed {
+		if timed {
 			gc.endWork()
 		}
 		c.checkWork()
@@ -123,7 +123,7 @@ func (f *boundFunction) bind() Function {
 		gc := guestOf(ctx)
 		c := gc.call
 		c.inside = true
-		result := f.run(gc, c, guest{m.Memory(), stack})
+		result := f.run(gc, c, guest{m.Memory(), stack}, f.timed)
 		c.inside = false
 		if f.Result {
 			stack[0] = api.EncodeI32(result)

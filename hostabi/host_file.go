@@ -169,7 +169,7 @@ func (h *hostMessages) call(c *Call, name string, numbers []int32, payload []byt
 	if !known { // an operation, or none: call says so
 		memory := messageMemory(append([]byte(name), payload...))
 		g := guest{memory, []uint64{0, uint64(len(name)), uint64(len(name)), uint64(len(payload))}}
-		result := abi.Errno(byName["call"].run(c.guest, c, g))
+		result := abi.Errno(byName["call"].run(c.guest, c, g, true))
 		if result >= 0 && c.moved+len(c.result.JSON) > c.limits.MovedBytes { // as when call_result reads it
 			c.countMoved(len(c.result.JSON))
 			c.fail("", errMoved)
@@ -192,7 +192,7 @@ func (h *hostMessages) call(c *Call, name string, numbers []int32, payload []byt
 		words[len(words)-1] = uint64(len(c.Request.Body))
 	}
 	h.memory = memory
-	result := f.run(c.guest, c, guest{messageMemory(memory), words})
+	result := f.run(c.guest, c, guest{messageMemory(memory), words}, f.timed)
 	switch {
 	case result < 0 && f.reports:
 		h.answer(abi.Errno(result), c.result.JSON)

@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"sync"
@@ -126,7 +127,9 @@ func currentParams(r *run, _ []any) any {
 	if n := r.call.Function("request_pairs", abi.PairsParams, []byte(nil)); n < 0 {
 		return r.failed("", n)
 	}
-	return ok(pairsOf(r.call.Request.Params))
+	return ok(canon.Part(func(l *canon.Lowered, t *component.ValueType, to, at int) error {
+		return putPairs(l, t.Element, to, at, r.call.Request.Params)
+	}))
 }
 
 func keepWrites(r *run, _ []any) any {
@@ -147,12 +150,17 @@ func textOf(b []byte) []byte {
 	return bytes.ToValidUTF8(b, []byte("\ufffd"))
 }
 
-func pairsOf(pairs []abi.Pair) []any {
-	all := make([]any, len(pairs))
+// putPairs puts a list of pairs, which have the type t, where a block has its pointer.
+func putPairs(l *canon.Lowered, t *component.ValueType, to, at int, pairs []abi.Pair) error {
+	list, err := l.List(to, at, len(pairs), t)
 	for i, p := range pairs {
-		all[i] = []any{textOf(p.Name), textOf(p.Value)}
+		if err != nil {
+			break
+		}
+		offset := i * int(t.Size())
+		err = cmp.Or(l.Bytes(list, offset, textOf(p.Name)), l.Bytes(list, offset+int(t.Offset(1)), textOf(p.Value)))
 	}
-	return all
+	return err
 }
 
 // handlerType is the type of handlers.
@@ -160,56 +168,56 @@ var handlerType = sync.OnceValue(func() *component.FuncType { return host().Hand
 
 // beginHandler writes the request where the guest wants it.
 func beginHandler(c *hostabi.Call, m api.Memory, core []uint64) {
-	r, q := runOf(c), c.Request
+	r, q, t := runOf(c), c.Request, handlerType().Params[0].Type
 	r.enter(m)
-	request := []any{textOf(q.Method), textOf(q.Path), pairsOf(q.Params), pairsOf(q.Query), pairsOf(q.Headers), q.Body}
-	r.write("request", handlerType().Params[0].Type, uint32(core[0]), request, true)
+	l, pair, at := &r.result, t.Fields[2].Type.Element, func(field int) int { return int(t.Offset(field)) }
+	l.Begin(t)
+	r.place("request", uint32(core[0]), cmp.Or(
+		l.Bytes(0, at(0), textOf(q.Method)), l.Bytes(0, at(1), textOf(q.Path)),
+		putPairs(l, pair, 0, at(2), q.Params), putPairs(l, pair, 0, at(3), q.Query), putPairs(l, pair, 0, at(4), q.Headers),
+		l.Bytes(0, at(5), q.Body),
+	), true)
+	r.ask(core)
 }
 
 // endHandler reads the result of a handler, and answers.
 func endHandler(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	r.enter(m)
-	lifter := canon.Lifter{Memory: whole(m), Budget: c.ResponseBytes() + maxText}
-	v, err := lifter.Load(handlerType().Result, uint32(core[0]))
-	if err != nil {
-		c.Trap("result of the handler: %v", err)
-	}
-	result := v.(canon.Case)
-	if result.Index != 0 {
-		e := result.Value.([]any)
-		c.AnswerFailure(e[2].(string), abi.NotFound-abi.Errno(e[0].(canon.Case).Index), e[1].(string))
+	r.reader.Lifter = canon.Lifter{Memory: whole(m), Budget: c.ResponseBytes() + maxText}
+	failed, response := r.reader.Place(handlerType().Result, uint32(core[0])).Case()
+	if failed != 0 {
+		code, _ := response.Field(0).Case()
+		c.AnswerFailure(string(response.Field(2).Bytes()), abi.NotFound-abi.Errno(code), string(response.Field(1).Bytes()))
 		return
 	}
-	response := result.Value.([]any)
-	status := int(response[0].(uint64))
-	for _, h := range response[1].([]any) {
-		name := h.([]any)[0].(string)
-		if errno := c.Function("response_header", name, h.([]any)[1]); errno < 0 {
+	headers := response.Field(1)
+	for i := range headers.Length() {
+		name, value := headers.Element(i).Field(0).Bytes(), headers.Element(i).Field(1).Bytes()
+		if errno := c.Function("response_header", name, value); errno < 0 {
 			r.refused(errno, "header %.60q of the answer", name)
 			return
 		}
 	}
-	r.send(status, response[2].(canon.Case))
+	r.send(int(response.Field(0).Unsigned()), response.Field(2))
 }
 
 // send answers with a body.
-func (r *run) send(status int, body canon.Case) {
+func (r *run) send(status int, body canon.Place) {
 	const bytes, text, lastResult, problem = 0, 1, 2, 3 // cases of body
 	errno := int32(0)
-	switch body.Index {
+	switch kind, body := body.Case(); kind {
 	case bytes, text:
-		errno = r.call.Function("response_send", status, body.Value)
+		errno = r.call.Function("response_send", status, body.Bytes())
 	case lastResult:
-		part := int(body.Value.(canon.Case).Index)
-		errno = r.call.Function("response_send_result", status, part)
+		part, _ := body.Case()
+		errno = r.call.Function("response_send_result", status, int(part))
 		if errno == int32(abi.NotFound) && part == abi.PartRow {
 			r.call.AnswerFailure("", abi.NotFound, "")
 			return
 		}
 	case problem:
-		p := body.Value.([]any)
-		errno = r.call.Function("response_error", status, p[0], p[1])
+		errno = r.call.Function("response_error", status, body.Field(0).Bytes(), body.Field(1).Bytes())
 	}
 	if errno < 0 {
 		r.refused(errno, "answer with status %d", status)

@@ -21,9 +21,10 @@ type run struct {
 	handles     int              // entries of all tables
 	scopes      []scope          // of calls between instances that lend handles
 	lent        int              // handles in scopes
-	result      *canon.Lowered   // blocks of the last result that the guest must allocate
+	result      canon.Lowered    // the last one, whose blocks the guest must allocate
 	asked       int              // how many of the blocks it has been asked for
 	http        exchange
+	reader      canon.Reader                    // of the result of a handler
 	command     struct{ returned, failed bool } // of wasi:cli/run
 	memory      api.Memory                      // of the guest, while it calls the host
 }
@@ -59,6 +60,7 @@ func Begin(call *hostabi.Call, program *hostabi.Program, handles *Handles) {
 	r, ok := call.Extension().(*run)
 	if !ok {
 		r = &run{call: call}
+		r.reader.Fail = func(err error) { call.Trap("result of the handler: %v", err) }
 		call.Extend(r)
 	}
 	r.End()
@@ -84,7 +86,11 @@ func (r *run) End() {
 	if len(r.table) > keptHandles {
 		r.handleTable = handleTable{}
 	}
-	*r = run{call: r.call, handleTable: handleTable{table: r.table[:0], free: r.free[:0]}}
+	r.result.Reset()
+	*r = run{
+		call: r.call, handleTable: handleTable{table: r.table[:0], free: r.free[:0]},
+		result: r.result, reader: canon.Reader{Fail: r.reader.Fail},
+	}
 }
 
 // Handles are those that a component holds before its first request: its memory has their numbers.
@@ -190,16 +196,17 @@ func take[T resource](r *run, h any) T {
 // enter is called when the guest calls the host, which it may not do while it allocates.
 func (r *run) enter(m api.Memory) {
 	r.memory = m
-	if r.result != nil {
+	if _, _, allocates := r.result.Next(0); allocates {
 		r.call.Trap("the component calls the host while it allocates memory for a result")
 	}
 }
 
 // protocol are the functions of the module "component".
 func protocol() []hostabi.Function {
-	i32, i64 := []api.ValueType{api.ValueTypeI32}, []api.ValueType{api.ValueTypeI64}
+	i32, i64 := i32s(1), []api.ValueType{api.ValueTypeI64}
+	blocks := slices.Repeat(i64, component.AllocatedAtOnce)
 	return append(builtins(), []hostabi.Function{
-		{Name: "allocate", Params: i32s(component.AllocatedAtOnce), Results: slices.Repeat(i64, component.AllocatedAtOnce), Fn: hostabi.Bind(true, allocate)},
+		{Name: "allocate", Params: i32s(component.AllocatedAtOnce), Results: blocks, Fn: hostabi.BindUntimed(allocate)},
 		{Name: "begin_http", Results: i32, Fn: hostabi.Bind(true, beginHTTP)},
 		{Name: "end_http", Fn: hostabi.Bind(true, endHTTP)},
 		{Name: "trap", Params: i32, Fn: hostabi.Bind(true, trap)},
@@ -212,27 +219,28 @@ func protocol() []hostabi.Function {
 		{Name: "resource_drop", Params: i32s(3), Results: i64, Fn: hostabi.Bind(true, resourceDrop)},
 		{Name: "resource_move", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceMove)},
 		{Name: "resource_lend", Params: i32s(4), Results: i32, Fn: hostabi.Bind(true, resourceLend)},
-		{Name: "begin_handler", Params: i32, Fn: hostabi.Bind(true, beginHandler)},
-		{Name: "end_handler", Params: i32, Fn: hostabi.Bind(true, endHandler)},
+		{Name: "begin_handler", Params: i32, Results: blocks, Fn: hostabi.BindUntimed(beginHandler)},
+		{Name: "end_handler", Params: i32, Fn: hostabi.BindUntimed(endHandler)},
 	}...)
 }
 
 func i32s(n int) []api.ValueType { return slices.Repeat([]api.ValueType{api.ValueTypeI32}, n) }
 
-// allocate gets the addresses of the blocks that it has asked for, and asks for the next ones: with the alignment in the
-// upper half, and the size in the lower half. It asks for 0 after the last one; what follows it has no
-// meaning, and neither have the addresses in the first call.
+// allocate gets the addresses of the blocks that it has asked for, and asks for the next ones. The addresses in the
+// first call have no meaning.
 func allocate(c *hostabi.Call, m api.Memory, core []uint64) {
-	r := runOf(c)
-	if r.result == nil {
-		core[0] = 0
-		return
-	}
+	r, memory := runOf(c), whole(m)
 	for i := range r.asked {
-		if err := r.result.Write(whole(m), uint32(core[i])); err != nil {
+		if err := r.result.Write(memory, uint32(core[i])); err != nil {
 			c.Trap("memory for a result: %v", err)
 		}
 	}
+	r.ask(core)
+}
+
+// ask asks for blocks: with the alignment in the upper half, and the size in the lower half. It asks for 0 after the
+// last one; what follows it has no meaning.
+func (r *run) ask(core []uint64) {
 	for r.asked = 0; r.asked < len(core); r.asked++ {
 		size, align, more := r.result.Next(r.asked)
 		if !more {
@@ -240,8 +248,5 @@ func allocate(c *hostabi.Call, m api.Memory, core []uint64) {
 			break
 		}
 		core[r.asked] = uint64(align)<<32 | uint64(size)
-	}
-	if r.asked == 0 {
-		r.result = nil
 	}
 }

@@ -267,18 +267,20 @@ func whole(m api.Memory) []byte {
 // write writes a value where the guest wants it, and may count its bytes. What it points to follows in calls of
 // allocate.
 func (r *run) write(what string, t *component.ValueType, at uint32, value any, counts bool) {
-	lowered, err := canon.Lower(t, value)
+	r.place(what, at, r.result.Lower(t, value), counts)
+}
+
+// place writes r.result, unless there is an error, where the guest wants it.
+func (r *run) place(what string, at uint32, err error, counts bool) {
 	if err == nil {
 		if counts {
-			r.call.CountMoved(lowered.Size())
+			r.call.CountMoved(r.result.Size())
 		}
-		err = lowered.Write(whole(r.memory), at)
+		err = r.result.Write(whole(r.memory), at)
 	}
 	if err != nil {
+		r.result.Reset()
 		r.call.Trap("%s: %v", what, err)
-	}
-	if _, _, more := lowered.Next(0); more {
-		r.result = lowered
 	}
 }
 

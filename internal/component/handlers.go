@@ -54,7 +54,7 @@ func (l *linker) exportHandler(name string, f *Func) error {
 	if err != nil {
 		return err
 	}
-	allocator, begin, end := l.allocator(realloc), l.hostBuiltin("begin_handler", "i>"), l.hostBuiltin("end_handler", "i>")
+	allocator, begin, end := l.allocator(realloc), l.hostBuiltin("begin_handler", "i>"+blocks), l.hostBuiltin("end_handler", "i>")
 	enter, allow := l.prologue(f.Lift.Owner), l.allow(f.Lift.Owner)
 	request := f.Type.Params[0].Type
 	for _, handler := range HandlerNames(name) {

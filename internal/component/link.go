@@ -30,7 +30,8 @@ const (
 //
 // A function of the host whose result has strings or lists writes it in steps: the module calls it, and
 // then component.allocate. Its results are the alignments (high half) and sizes of the next blocks, and 0 after the last
-// one. The module allocates them, and calls again with their addresses, until the first result is 0.
+// one. The module allocates them, and calls again with their addresses, until the first result is 0. For the request of
+// a handler of runner:app, component.begin_handler has these results the first time.
 func (p *Plan) Link(limits wasm.Limits, host *Host) ([]byte, error) {
 	l, err := newLinker(p, host, isHandler)
 	if err != nil {
@@ -193,7 +194,7 @@ func (l *linker) isLive(memory CoreItem) bool {
 // empty: nothing is allocated.
 func (l *linker) allocating(owner int, t wasm.FuncType, host string, allocator func() string) (string, error) {
 	name := fmt.Sprintf("lower %d %s", len(l.merge.Functions), host)
-	begin, allow := l.prologue(owner), l.allow(owner)
+	begin, allow, allocate := l.prologue(owner), l.allow(owner), l.hostBuiltin("allocate", allocates)
 	l.add(name, "", t, nil, func(a *assembler) {
 		begin(a)
 		for i := range t.Params {
@@ -203,6 +204,10 @@ func (l *linker) allocating(owner int, t wasm.FuncType, host string, allocator f
 		if allocator() == "" {
 			return
 		}
+		for range AllocatedAtOnce {
+			a.i32(0)
+		}
+		a.call(allocate)
 		allow(a, false)
 		a.call(allocator())
 		allow(a, true)
@@ -213,25 +218,24 @@ func (l *linker) allocating(owner int, t wasm.FuncType, host string, allocator f
 // AllocatedAtOnce is the number of blocks that a module allocates between two calls of component.allocate.
 const AllocatedAtOnce = 8
 
-// allocator returns the name of the function that allocates the blocks of what the host has to write, with realloc.
+// blocks are those that the host asks for, in the form of hostBuiltin, and allocates is the type of component.allocate.
+var (
+	blocks    = strings.Repeat("l", AllocatedAtOnce)
+	allocates = strings.Repeat("i", AllocatedAtOnce) + ">" + blocks
+)
+
+// allocator returns the name of the function that allocates the blocks of what the host has to write, with realloc. It
+// gets those that the host asks for first.
 func (l *linker) allocator(realloc string) string {
 	name := "allocate with " + realloc
 	if slices.ContainsFunc(l.merge.Functions, func(f wasm.Function) bool { return f.Name == name }) {
 		return name
 	}
 	const n = AllocatedAtOnce
-	allocate := l.hostBuiltin("allocate", strings.Repeat("i", n)+">"+strings.Repeat("l", n))
+	allocate := l.hostBuiltin("allocate", allocates)
 	const block, address = 0, n // the first locals
-	locals := slices.Concat(slices.Repeat([]wasm.ValueType{wasm.I64}, n), slices.Repeat([]wasm.ValueType{wasm.I32}, n))
-	l.add(name, "", wasm.FuncType{}, locals, func(a *assembler) {
+	l.add(name, "", form{core: blocks + ">"}.signature(), slices.Repeat([]wasm.ValueType{wasm.I32}, n), func(a *assembler) {
 		a.op(opcode.Loop, opcode.BlockEmpty)
-		for i := range n {
-			a.n(opcode.LocalGet, address+i)
-		}
-		a.call(allocate)
-		for i := range n {
-			a.n(opcode.LocalSet, block+n-1-i)
-		}
 		for i := range n { // each one within the one before
 			a.n(opcode.LocalGet, block+i).op(opcode.I64Const, 0, opcode.I64Ne, opcode.If, opcode.BlockEmpty)
 			a.i32(0).i32(0)
@@ -241,6 +245,13 @@ func (l *linker) allocator(realloc string) string {
 		}
 		for range n - 1 {
 			a.op(opcode.End)
+		}
+		for i := range n {
+			a.n(opcode.LocalGet, address+i)
+		}
+		a.call(allocate)
+		for i := range n {
+			a.n(opcode.LocalSet, block+n-1-i)
 		}
 		a.n(opcode.Br, 1).op(opcode.End, opcode.End)
 	})

@@ -115,6 +115,7 @@ func BenchmarkIdle(b *testing.B) {
 				b.Fatal(err)
 			}
 			call := newCall(context.Background(), new(bytes.Buffer))
+			call.Request.Path = []byte("/hello")
 			call.Request.Body = []byte(orderJSON)
 			call.Request.Params = []abi.Pair{{Name: []byte("what"), Value: []byte("hello")}}
 			handler := cmp.Or(m.Command(), row.handler)

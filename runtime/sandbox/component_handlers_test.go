@@ -71,6 +71,27 @@ func TestFunctionsOfAComponentAreHandlers(t *testing.T) {
 	}
 }
 
+// TestARequestOfAComponentAllocatesNothing: its strings are written and read without a Go value for each.
+func TestARequestOfAComponentAllocatesNothing(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	m := loadAs(t, newEngine(t, sandbox.Options{Instances: 1}), "build/x.wasm", componentFile(t, "handlers"))
+	call, _ := handlerCall("twelve bytes")
+	call.Request.Path = []byte("/things/7") // the other one is not UTF-8
+	once := func() {
+		if err := m.Run(call, "countUses"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		call.Request.Headers = append(call.Request.Headers, abi.Pair{Name: []byte("x-more"), Value: []byte("more")})
+	}
+	if n := testing.AllocsPerRun(2000, once); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // TestAHandlerOfAComponentIsAsNewInEachRequest: also after one that never ends, or that breaks a rule.
 func TestAHandlerOfAComponentIsAsNewInEachRequest(t *testing.T) {
 	m := loadAs(t, newEngine(t, sandbox.Options{Instances: 1, NoBreaker: true}), "build/x.wasm", componentFile(t, "handlers"))

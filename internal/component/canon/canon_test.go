@@ -1,6 +1,7 @@
 package canon_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -30,15 +31,23 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	g := canontest.Generator{T: t, Rand: rand.New(rand.NewPCG(seed, 0))}
 	flats, memory := 0, make([]byte, 1<<20)
+	var lowered canon.Lowered // keeps nothing of the value before
 	for range 3000 {
 		typ := g.Type(4)
 		v := g.Value(typ)
 		h := &canontest.Heap{Memory: memory, Free: uint32(1 + g.IntN(64))}
-		at := h.Store(t, typ, v)
+		if err := lowered.Lower(typ, v); err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, typ, err)
+		}
+		at := h.Place(t, &lowered)
 		lifter := canon.Lifter{Memory: memory, Budget: 1 << 20}
 		back, err := lifter.Load(typ, at)
 		if err != nil || !reflect.DeepEqual(back, v) {
 			t.Fatalf("seed %d: %s: %#v came back as %#v, %v", seed, typ, v, back, err)
+		}
+		reader := canon.Reader{Lifter: canon.Lifter{Memory: memory, Budget: 1 << 20}, Fail: func(err error) { t.Fatal(err) }}
+		if !isAt(reader.Place(typ, at), typ, v) || reader.Budget < lifter.Budget {
+			t.Fatalf("seed %d: %s: %#v is read as something else, and %d bytes are left of %d", seed, typ, v, reader.Budget, lifter.Budget)
 		}
 		flat, ok := typ.Flat()
 		if !ok {
@@ -158,6 +167,67 @@ func TestTheCanonicalABITraps(t *testing.T) {
 	}
 }
 
+// isAt compares what a Place can read of a value.
+func isAt(p canon.Place, t *component.ValueType, v any) bool {
+	switch t.Kind {
+	case component.U8, component.U16, component.U32, component.U64:
+		return p.Unsigned() == v
+	case component.Record, component.Tuple:
+		for i, f := range t.Fields {
+			if !isAt(p.Field(i), f.Type, v.([]any)[i]) {
+				return false
+			}
+		}
+	case component.Variant, component.Enum, component.Option, component.Result:
+		c := v.(canon.Case)
+		index, payload := p.Case()
+		of := t.Cases()[c.Index].Type
+		return index == c.Index && (of == nil || isAt(payload, of, c.Value))
+	case component.String:
+		return string(p.Bytes()) == v
+	case component.List, component.Map:
+		if b, ok := v.([]byte); ok {
+			return bytes.Equal(p.Bytes(), b)
+		}
+		elements := v.([]any)
+		if p.Length() != len(elements) {
+			return false
+		}
+		for i, e := range elements {
+			if !isAt(p.Element(i), t.Element, e) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// What Load refuses is given to Fail, which does not return.
+func TestWhatAReaderReadsIsChecked(t *testing.T) {
+	text := component.Primitive(component.String)
+	for want, read := range map[string]func(*canon.Reader){
+		"pointer 0x2 is not aligned to 4 bytes":         func(r *canon.Reader) { r.Place(text, 2) },
+		"8 bytes at 0x20 are outside of memory":         func(r *canon.Reader) { r.Place(text, 32) },
+		"string: 9 bytes at 0x18 are outside of memory": func(r *canon.Reader) { r.Place(text, 0).Bytes() },
+		"a string that is not UTF-8":                    func(r *canon.Reader) { r.Place(text, 8).Bytes() },
+		"the values have too many bytes":                func(r *canon.Reader) { r.Place(text, 16).Length() },
+		"case 9 of a type that has 2": func(r *canon.Reader) {
+			r.Place(made(t, component.ValueType{Kind: component.Result, Fields: []component.Field{{Name: "ok"}, {Name: "error"}}}), 4).Case()
+		},
+	} {
+		memory := []byte("\x18\x00\x00\x00\x09\x00\x00\x00\x18\x00\x00\x00\x01\x00\x00\x00\x19\x00\x00\x00\x06\x00\x00\x00\xffabcdefg")
+		r := &canon.Reader{Lifter: canon.Lifter{Memory: memory, Budget: 5}, Fail: func(err error) { panic(err) }}
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); got != want {
+					t.Errorf("%s, want %s", got, want)
+				}
+			}()
+			read(r)
+		}()
+	}
+}
+
 func TestPointersToValuesAreChecked(t *testing.T) {
 	u32 := component.Primitive(component.U32)
 	lifter := canon.Lifter{Memory: make([]byte, 8)}
@@ -168,8 +238,8 @@ func TestPointersToValuesAreChecked(t *testing.T) {
 		if _, err := lifter.Load(u32, at); fmt.Sprint(err) != want {
 			t.Errorf("Load at %#x: %v, want %s", at, err, want)
 		}
-		lowered, err := canon.Lower(u32, uint64(7))
-		if err != nil {
+		var lowered canon.Lowered
+		if err := lowered.Lower(u32, uint64(7)); err != nil {
 			t.Fatal(err)
 		}
 		if err := lowered.Write(lifter.Memory, at); fmt.Sprint(err) != want {
@@ -183,7 +253,8 @@ func TestBlocksAreAllocatedFromTheOutside(t *testing.T) {
 	bytes := made(t, component.ValueType{Kind: component.List, Element: component.Primitive(component.U8)})
 	pair := made(t, component.ValueType{Kind: component.Tuple,
 		Fields: []component.Field{{Type: component.Primitive(component.String)}, {Type: bytes}}})
-	lowered, err := canon.Lower(made(t, component.ValueType{Kind: component.List, Element: pair}),
+	var lowered canon.Lowered
+	err := lowered.Lower(made(t, component.ValueType{Kind: component.List, Element: pair}),
 		[]any{[]any{"one", []byte("1")}, []any{"", []byte("22")}})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +282,7 @@ func FuzzLift(f *testing.F) {
 		lifter := canon.Lifter{Memory: memory, Budget: len(memory)}
 		v, err := lifter.Load(typ, at)
 		if err == nil {
-			if _, err := canon.Lower(typ, v); err != nil {
+			if err := new(canon.Lowered).Lower(typ, v); err != nil {
 				t.Errorf("%s: %#v is lifted and cannot be lowered: %v", typ, v, err)
 			}
 		}

@@ -205,6 +205,17 @@ func canonicalNaN(f float64) float64 {
 
 // list reads a string or a list of a length.
 func (l *Lifter) list(t *component.ValueType, at, length uint32) (any, error) {
+	if err := l.checkList(t, at, length); err != nil {
+		return nil, err
+	}
+	if t.Kind != component.String {
+		return l.elements(t, at, length)
+	}
+	return string(l.Memory[at:][:length]), nil
+}
+
+// checkList checks a string or a list of a length, and counts it.
+func (l *Lifter) checkList(t *component.ValueType, at, length uint32) error {
 	size, align, counted := uint64(1), uint32(1), uint64(1)
 	if t.Kind != component.String {
 		size, align = uint64(t.Element.Size()), t.Element.Align()
@@ -213,23 +224,19 @@ func (l *Lifter) list(t *component.ValueType, at, length uint32) (any, error) {
 		}
 	}
 	if uint64(length)*size > maxBytes {
-		return nil, fmt.Errorf("a %s of more than %d bytes", t.Kind, maxBytes)
+		return fmt.Errorf("a %s of more than %d bytes", t.Kind, maxBytes)
 	}
 	if err := l.check(at, uint64(length)*size, align); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Kind, err)
+		return fmt.Errorf("%s: %w", t.Kind, err)
 	}
 	if uint64(length)*counted > uint64(max(0, l.Budget)) {
-		return nil, ErrBudget
+		return ErrBudget
 	}
 	l.Budget -= int(uint64(length) * counted)
-	if t.Kind != component.String {
-		return l.elements(t, at, length)
+	if t.Kind == component.String && !utf8.Valid(l.Memory[at:][:length]) {
+		return errors.New("a string that is not UTF-8")
 	}
-	text := l.Memory[at:][:length]
-	if !utf8.Valid(text) {
-		return nil, errors.New("a string that is not UTF-8")
-	}
-	return string(text), nil
+	return nil
 }
 
 // elements reads the elements of a list, which are within memory.

@@ -13,9 +13,13 @@ import (
 // Lowered is a value that is written to a guest's memory: first its own bytes where the guest wants
 // them, then a block for each string and list in it. The guest allocates the blocks, outer ones first.
 // The value must not change before the last one is written.
+//
+// Lower makes it of a Go value. Begin, Bytes and List make it part by part, without one. Both use the memory of the
+// value before.
 type Lowered struct {
 	blocks  []block // the first one is the value's own bytes
 	written int
+	own     []byte // the bytes of blocks that are not those of a string or list<u8>
 }
 
 // block is a piece of the guest's memory.
@@ -23,15 +27,86 @@ type block struct {
 	bytes []byte
 	align uint32
 	// in is the block that has the pointer to this one, at an offset.
-	in, offset int
+	in, offset uint32
 	address    uint32 // known when it is written
 }
 
 // Lower lowers a value for memory. The error says which part is too large for the canonical ABI. It
 // panics if v is not a value of the type, as package documentation says.
-func Lower(t *component.ValueType, v any) (*Lowered, error) {
-	l := &Lowered{blocks: []block{{bytes: make([]byte, t.Size()), align: t.Align()}}}
-	return l, l.store(t, v, 0, 0)
+func (l *Lowered) Lower(t *component.ValueType, v any) error {
+	l.Begin(t)
+	return l.store(t, v, 0, 0)
+}
+
+// Begin begins a value of a type: block 0 has its own bytes, which are 0.
+func (l *Lowered) Begin(t *component.ValueType) {
+	l.Reset()
+	l.blocks = append(l.blocks, block{bytes: l.zeros(int(t.Size())), align: t.Align()})
+}
+
+// Reset lets go of the value. What it keeps for the next one is small.
+func (l *Lowered) Reset() {
+	clear(l.blocks)
+	*l = Lowered{blocks: l.blocks[:0], own: l.own[:0]}
+	if cap(l.blocks) > keptBlocks {
+		*l = Lowered{}
+	}
+}
+
+const (
+	keptBlocks = 256
+	keptBytes  = 4 << 10
+)
+
+// zeros are bytes for a block.
+func (l *Lowered) zeros(n int) []byte {
+	if n > keptBytes {
+		return make([]byte, n)
+	}
+	if len(l.own)+n > cap(l.own) { // blocks keep what they have
+		l.own = make([]byte, 0, keptBytes)
+	}
+	from := len(l.own)
+	l.own = l.own[:from+n]
+	clear(l.own[from:])
+	return l.own[from:]
+}
+
+// Bytes puts a string, which is UTF-8, or a list<u8> where a block has its pointer.
+func (l *Lowered) Bytes(to, at int, b []byte) error {
+	if len(b) > maxBytes {
+		return errTooLong
+	}
+	if l.pointer(to, at, len(b), 1) {
+		l.blocks = append(l.blocks, block{bytes: b, align: 1, in: uint32(to), offset: uint32(at)})
+	}
+	return nil
+}
+
+// List puts a list where a block has its pointer, and returns the block with its elements, which are 0. An empty list
+// has no block.
+func (l *Lowered) List(to, at, length int, element *component.ValueType) (int, error) {
+	if uint64(length)*uint64(element.Size()) > maxBytes {
+		return 0, errTooLong
+	}
+	if l.pointer(to, at, length, element.Align()) {
+		bytes := l.zeros(length * int(element.Size()))
+		l.blocks = append(l.blocks, block{bytes: bytes, align: element.Align(), in: uint32(to), offset: uint32(at)})
+	}
+	return len(l.blocks) - 1, nil
+}
+
+var errTooLong = fmt.Errorf("a string or list of more than %d bytes", maxBytes)
+
+// pointer writes the length of a list beside its pointer, and reports whether the list needs a block. The pointer of an
+// empty one is its alignment.
+func (l *Lowered) pointer(to, at, length int, align uint32) bool {
+	own := l.blocks[to].bytes[at:]
+	binary.LittleEndian.PutUint32(own[4:], uint32(length))
+	if length == 0 {
+		binary.LittleEndian.PutUint32(own, align)
+	}
+	return length > 0
 }
 
 // Next is the size and alignment of the block that is written after the next n ones. ok is false if there is none.
@@ -52,7 +127,7 @@ func (l *Lowered) Write(memory []byte, address uint32) error {
 		return err
 	}
 	if l.written > 0 {
-		binary.LittleEndian.PutUint32(memory[holder.address+uint32(b.offset):], address)
+		binary.LittleEndian.PutUint32(memory[holder.address+b.offset:], address)
 	}
 	copy(memory[address:], b.bytes)
 	b.address = address
@@ -158,38 +233,27 @@ func (l *Lowered) storeElements(t *component.ValueType, v any, to, at int) error
 	return nil
 }
 
-// storeList writes pointer and length of a list, and adds a block for its elements. The pointer of an
-// empty one is its alignment.
+// storeList writes pointer and length of a list, and adds a block for its elements.
 func (l *Lowered) storeList(t *component.ValueType, v any, to, at int) error {
-	b := block{align: 1, in: to, offset: at}
-	length := 0
 	switch list := v.(type) {
 	case string:
 		if !utf8.ValidString(list) {
 			return errors.New("a string that is not UTF-8")
 		}
-		b.bytes, length = []byte(list), len(list)
+		return l.Bytes(to, at, []byte(list))
 	case []byte:
-		b.bytes, length = list, len(list)
+		return l.Bytes(to, at, list)
 	case []any:
-		length, b.align = len(list), t.Element.Align()
-		if uint64(length)*uint64(t.Element.Size()) <= maxBytes {
-			b.bytes = make([]byte, length*int(t.Element.Size()))
+		b, err := l.List(to, at, len(list), t.Element)
+		if err != nil || len(list) == 0 {
+			return err
 		}
-	default:
-		panic(fmt.Sprintf("BUG: a %T for a %s", v, t.Kind))
+		return l.storeElements(t, list, b, 0)
+	case Part:
+		return list(l, t, to, at)
 	}
-	if length > maxBytes || length > 0 && len(b.bytes) == 0 {
-		return fmt.Errorf("a %s of more than %d bytes", t.Kind, maxBytes)
-	}
-	l.put(to, at+4, 4, uint64(length))
-	if length == 0 {
-		l.put(to, at, 4, uint64(b.align))
-		return nil
-	}
-	l.blocks = append(l.blocks, b)
-	if elements, ok := v.([]any); ok {
-		return l.storeElements(t, elements, len(l.blocks)-1, 0)
-	}
-	return nil
+	panic(fmt.Sprintf("BUG: a %T for a %s", v, t.Kind))
 }
+
+// Part is a string or list of a type that puts itself, with Bytes or List, where a block has its pointer.
+type Part func(l *Lowered, t *component.ValueType, to, at int) error

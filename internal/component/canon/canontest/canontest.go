@@ -39,11 +39,11 @@ func (h *Heap) Place(t testing.TB, lowered *canon.Lowered) (first uint32) {
 // Store writes a value, and returns where it is.
 func (h *Heap) Store(t testing.TB, typ *component.ValueType, v any) uint32 {
 	t.Helper()
-	lowered, err := canon.Lower(typ, v)
-	if err != nil {
+	var lowered canon.Lowered
+	if err := lowered.Lower(typ, v); err != nil {
 		t.Fatalf("%s: %v", typ, err)
 	}
-	return h.Place(t, lowered)
+	return h.Place(t, &lowered)
 }
 
 // Params lowers arguments of a function, as a guest that calls it does.
