@@ -255,7 +255,7 @@ func (p *exprParser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
 		}
 		hint := ""
 		if kind == DurationLit && p.tok.lit != nil {
-			hint = p.tok.lit.DurationHint()
+			hint = p.tok.lit.DurationHint("s")
 		}
 		p.expectedWith(what, hint)
 		return nil, false
