@@ -293,8 +293,8 @@ func TestWithoutAnyRightAnOperationIsDenied(t *testing.T) {
 		op, args string
 		want     string
 	}{
-		{nobody, "query", `{"from":"Person"}`, "denied: no @@allow of Person lets callers of kind anonymous read"},
-		{nobody, "query", `{"from":"Thing"}`, "denied: no @@allow of Thing lets callers of kind anonymous read"},
+		{nobody, "query", `{"from":"Person"}`, "denied: no @@allow of Person lets callers of kind anonymous read: add one, or give the route the grants of a scope with as:"},
+		{nobody, "query", `{"from":"Thing"}`, "denied: no @@allow of Thing lets callers of kind anonymous read: add one, or give the route the grants of a scope with as:"},
 		{member, "insert", `{"into":"Firm","values":{}}`, "denied: no @@allow of Firm lets callers of kind session insert"},
 		{keyOf("some"), "delete", `{"from":"Thing","where":[]}`, `denied: the scope "some" grants no delete on Thing`},
 		{keyOf("some"), "query", `{"from":"Person"}`, `denied: the scope "some" grants no read on Person`},
