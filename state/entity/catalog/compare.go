@@ -296,6 +296,7 @@ func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.E
 			"the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed",
 			e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
 	case f == e.Tenant: // reported for the entity
+		m.refused = append(m.refused, e.Name+"."+f.Name)
 	default:
 		if field.Missing = m.missing(field, f); field.Missing == nil && !f.Type.Optional {
 			m.refused = append(m.refused, e.Name+"."+f.Name)
