@@ -56,7 +56,7 @@ func Bind(free bool, run func(c *Call, memory api.Memory, stack []uint64)) api.G
 		case c.stopping:
 			c.Trap("the run is over")
 		case !free && c.hostCalls > c.limits.HostCalls:
-			c.Trap("a request may call the host %d times", c.limits.HostCalls)
+			c.Trap("a request may call the host at most %d times", c.limits.HostCalls)
 		}
 		gc.beginWork()
 		run(c, m.Memory(), stack)
@@ -201,7 +201,7 @@ const (
 func (c *Call) Fetch(request *outbound.Request, timeout time.Duration) (*Fetch, error) {
 	ops := c.pendingOps()
 	if ops.untaken >= maxPending {
-		return nil, fault.New(fault.Limit, "a request may have %d pending operations", maxPending)
+		return nil, fault.New(fault.Limit, "a request may have at most %d pending operations", maxPending)
 	}
 	flight, err := c.newFlight(request.WithRedirect(outbound.Manual), timeout)
 	if err != nil {
