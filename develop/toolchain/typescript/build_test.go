@@ -89,7 +89,7 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"forbids", 403, "not you", ""},
 		{"lost", 404, "no such order", ""},
 		{"teapot", 418, "short and stout", ""},
-		{"noError", 500, "", "failed: exception: AnswerError: answer with an error of status 200: invalid"},
+		{"noError", 500, "", "failed: exception: AnswerError: the status of an error must be from 400 to 599, not 200"},
 		{"plain", 200, `{"plain":true}`, ""},
 		{"later", 200, `[1,2,3]`, ""},
 		{"laterBody", 200, `[1]`, ""},
@@ -317,7 +317,7 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 // cost; so are the messages of the operations before.
 func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
 	m := appModule(t)
-	const spent = "a request may call the host 1000 times"
+	const spent = "a request may call the host at most 1000 times"
 	got := toolchaintest.Ask(t, m, "callsForever", abi.Request{})
 	if got.Status != 500 || !strings.Contains(got.Log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
 		t.Errorf("answers %d %v\n%s", got.Status, got.Err, got.Log)
