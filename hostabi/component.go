@@ -66,7 +66,7 @@ func bind(free, timed bool, run func(c *Call, memory api.Memory, stack []uint64)
 		case c.stopping:
 			c.Trap("the run is over")
 		case !free && c.hostCalls > c.limits.HostCalls:
-			c.Trap("a request may call the host %d times", c.limits.HostCalls)
+			c.Trap("a request may call the host at most %d times", c.limits.HostCalls)
 		}
 		if timed {
 			gc.beginWork()
@@ -215,7 +215,7 @@ const (
 func (c *Call) Fetch(request *outbound.Request, timeout time.Duration) (*Fetch, error) {
 	ops := c.pendingOps()
 	if ops.untaken >= maxPending {
-		return nil, fault.New(fault.Limit, "a request may have %d pending operations", maxPending)
+		return nil, fault.New(fault.Limit, "a request may have at most %d pending operations", maxPending)
 	}
 	flight, err := c.newFlight(request.WithRedirect(outbound.Manual), timeout)
 	if err != nil {

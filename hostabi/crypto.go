@@ -41,7 +41,7 @@ func sign(c *Call, args *arguments) (any, error) {
 	data := args.data("data")
 	switch {
 	case named == given:
-		args.wrong("one of the members %q and %q must be there", "secret", "key")
+		args.wrong("one of %q and %q is required, and not both", "secret", "key")
 	case given && len(key) == 0:
 		args.wrong("member %q must not be empty", "key")
 	}

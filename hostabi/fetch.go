@@ -68,7 +68,7 @@ func fetch(c *Call, text []byte) (work, error) {
 // newFlight counts a fetch, which is then sent.
 func (c *Call) newFlight(request *outbound.Request, timeout time.Duration) (flight, error) {
 	if c.fetches++; c.fetches > c.limits.Fetches {
-		return flight{}, fault.New(fault.Limit, "a request may fetch %d times", c.limits.Fetches)
+		return flight{}, fault.New(fault.Limit, "a request may fetch at most %d times", c.limits.Fetches)
 	}
 	c.sent = append(c.sent, request.String())
 	return flight{

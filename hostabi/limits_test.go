@@ -37,7 +37,7 @@ func TestHostCallBudget(t *testing.T) {
 			if n != want || result["message"] == "" {
 				t.Fatalf("call %d: %d %v, want %d", i+1, n, result, want)
 			}
-			if want == limit && result["message"] != "a request may call the host 10 times" {
+			if want == limit && result["message"] != "a request may call the host at most 10 times" {
 				t.Fatalf("the message is %q", result["message"])
 			}
 		}

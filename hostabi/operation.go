@@ -155,7 +155,7 @@ func (c *Call) countStoreOp(op operation) error {
 		return nil
 	}
 	if c.storeOps++; c.storeOps > c.limits.StoreOps {
-		return fault.New(fault.Limit, "a request may use the store %d times", c.limits.StoreOps)
+		return fault.New(fault.Limit, "a request may use the store at most %d times", c.limits.StoreOps)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (c *Call) refuse() {
 	case c.refused:
 		c.unread = len(c.result.JSON)
 	case c.hostCalls > c.limits.HostCalls:
-		c.fail("", fault.New(fault.Limit, "a request may call the host %d times", c.limits.HostCalls))
+		c.fail("", fault.New(fault.Limit, "a request may call the host at most %d times", c.limits.HostCalls))
 	default:
 		c.fail("", errMoved)
 	}

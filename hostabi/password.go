@@ -73,7 +73,7 @@ func derivePassword(c *Call, text []byte) (work, error) {
 		}
 	}
 	if n[3] < 1 || n[3] > maxKeyBytes {
-		args.wrong("member %q must be 1 to 1024", "length")
+		args.wrong("member %q must be from 1 to 1024", "length")
 	}
 	if err := args.end(); err != nil {
 		return nil, err

@@ -89,7 +89,7 @@ func TestBadArgumentsOfPasswordsNameTheMember(t *testing.T) {
 		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=1,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, invalid, `member "hash" is not a valid hash of Argon2: m must be`},
 		{"password.verify", `{"password":"x","hash":"$argon2id$v=19$m=4194304,t=1,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA"}`, tooLarge, `verifying this hash needs 4gb of memory`},
 		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":1,"p":1}`, invalid, `member "length" is missing`},
-		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":1,"p":1,"length":0}`, invalid, `member "length" must be 1 to 1024`},
+		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":1,"p":1,"length":0}`, invalid, `member "length" must be from 1 to 1024`},
 		{"password.scrypt", `{"password":"x","salt":"x","n":17,"r":1,"p":1,"length":8}`, invalid, `parameter N must be a power of two`},
 		{"password.scrypt", `{"password":"x","salt":"x","n":16,"r":0,"p":1,"length":8}`, invalid, `parameters r and p must be 1 to 65536`},
 		{"password.scrypt", `{"password":"x","salt":"x","n":1048576,"r":8,"p":1,"length":8}`, tooLarge, `this key needs 1gb of memory`},

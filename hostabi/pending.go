@@ -104,10 +104,10 @@ func callStart(c *Call, g guest) int32 {
 	switch {
 	case ops.untaken >= maxPending:
 		return c.fail("", fault.New(fault.Limit,
-			"a request may have %d pending operations: take the result of one first", maxPending))
+			"a request may have at most %d pending operations: take the result of one first", maxPending))
 	case op.begin == nil && ops.heldBytes >= maxHeldBytes:
 		return c.fail("", fault.New(fault.Limit,
-			"the results of pending operations are larger than %d MiB: take one first", maxHeldBytes>>20))
+			"the results of pending operations are larger than %d MiB: take the result of one first", maxHeldBytes>>20))
 	}
 	if err := c.countStoreOp(op); err != nil {
 		return c.fail("", err)
@@ -215,7 +215,7 @@ func callTake(c *Call, g guest) int32 {
 	number := int(g.number(0))
 	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil ||
 		c.pending.all[number].fetch {
-		return c.fail("", fault.New(fault.Invalid, "ticket %d is unknown, or its result was already taken", number))
+		return c.fail("", fault.New(fault.Invalid, "the pending operation %d is unknown, or its result was already taken", number))
 	}
 	return c.take(c.pending.all[number])
 }

@@ -56,7 +56,7 @@ func TestErrorsInOperationsOnRowsNameTheirCause(t *testing.T) {
 		{"query", `{"from":"Thing","order":[]}`, `query: unknown member "order"`},
 		{"query", `{"from":"Thing","where":[["n","==",1]]}`, `query: where[0]`},
 		{"insert", `{"into":"Thing"}`, `insert: member "values" is missing`},
-		{"delete", `{"from":"Thing"}`, `delete: member "where" is missing`},
+		{"delete", `{"from":"Thing"}`, `delete: where is missing`},
 		{"get", ``, `get: `},
 	} {
 		got, n := g.op(row.op, row.args)

@@ -113,7 +113,7 @@ func sessionFilter(args *arguments) (f keystore.SessionFilter) {
 func revokeSession(c *Call, args *arguments) (any, error) {
 	id, named := args.presentText("id")
 	if named && id == "" {
-		args.wrong("member %q must not be empty: leave it out for the session that calls", "id")
+		args.wrong("member %q must not be empty: leave it out for the session of this request", "id")
 	}
 	if err := args.end(); err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func (f createFlags) request() (admin.CreateKey, error) {
 	if f.expires == "" {
 		return request, nil
 	}
-	lifetime, err := settings.ParseDuration(f.expires, settings.FlagDurations)
+	lifetime, err := settings.ParseLifetime(f.expires, "d")
 	if err != nil {
 		return request, console.Invalid("--expires: %v", err)
 	}

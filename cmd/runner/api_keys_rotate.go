@@ -39,7 +39,7 @@ func rotateCommand(
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := admin.RotateKey{ID: args[0]}
 			if grace != "" {
-				d, err := settings.ParseDuration(grace, settings.FlagDurations)
+				d, err := settings.ParseLifetime(grace, "h")
 				if err != nil {
 					return console.Invalid("--grace-period: %v", err)
 				}

@@ -46,7 +46,7 @@ func keysCreateCommand(c *program) *cobra.Command {
 			}
 			request.Role = keystore.Role(role)
 			if expires != "" {
-				lifetime, err := settings.ParseDuration(expires, settings.FlagDurations)
+				lifetime, err := settings.ParseLifetime(expires, "d")
 				if err != nil {
 					return console.Invalid("--expires: %v", err)
 				}

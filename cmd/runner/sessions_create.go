@@ -33,7 +33,7 @@ func sessionsCreateCommand(c *program) *cobra.Command {
 				return console.Misused("runner sessions create: --user is missing")
 			}
 			if ttl != "" {
-				d, err := settings.ParseDuration(ttl, settings.FlagDurations)
+				d, err := settings.ParseLifetime(ttl, "h")
 				if err != nil {
 					return console.Invalid("--ttl: %v", err)
 				}

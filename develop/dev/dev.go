@@ -524,10 +524,21 @@ func (d *dev) credentials(s *schema.Schema) (lines []string) {
 		sessions = sessions || r.Auth.Session
 	}
 	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
-		lines = append(lines, "a key: runner api-keys create --scope "+scope+" --name dev"+where)
+		tenant := ""
+		if known := s.Scope(scope); known != nil && s.NeedsTenant(known) {
+			tenant = forTenant
+		}
+		lines = append(lines, "a key: runner api-keys create --scope "+scope+" --name dev"+tenant+where)
 	}
 	if sessions && s.Auth.Cookie != nil {
-		lines = append(lines, "a session: runner sessions create --user me"+where)
+		tenant := ""
+		if s.Auth.Tenant != "" || slices.ContainsFunc(s.Entities, func(e *schema.Entity) bool { return e.Tenant != nil }) {
+			tenant = forTenant
+		}
+		lines = append(lines, "a session: runner sessions create --user me"+tenant+where)
 	}
 	return lines
 }
+
+// forTenant follows a command in an app whose callers have tenants.
+const forTenant = " --tenant <tenant>"

@@ -63,7 +63,7 @@ func TestEachOperationIsAFunctionOfRunnerApp(t *testing.T) {
 			t.Errorf("%s: %s", op.Name, show(result))
 		}
 		// The message names the operation, unless the limit of the store is what refuses it.
-		if text := failed[1].(string); !strings.HasPrefix(text, op.Name+": ") && !strings.HasPrefix(text, "a request may use the store 1 times") {
+		if text := failed[1].(string); !strings.HasPrefix(text, op.Name+": ") && !strings.HasPrefix(text, "a request may use the store at most 1 times") {
 			t.Errorf("%s: %s", op.Name, text)
 		}
 	}
@@ -97,7 +97,7 @@ func TestOperationsRunBesideEachOther(t *testing.T) {
 	g.expect(`#1 [#1 digest: member "algorithm" is missing ]`, operations+"take", uint64(1))
 	g.expect("#0 2", operations+"take", uint64(2))
 	g.expect("#0 {}", operations+"last-result")
-	g.expect("#1 [#1 ticket 2 is unknown, or its result was already taken ]", operations+"take", uint64(2))
+	g.expect("#1 [#1 the pending operation 2 is unknown, or its result was already taken ]", operations+"take", uint64(2))
 }
 
 func TestTheCurrentRequestIsKnown(t *testing.T) {
@@ -129,9 +129,9 @@ func TestFunctionsOfRunnerAppHaveTheLimitsOfTheABI(t *testing.T) {
 	if g.call.HostCalls() != 2 || g.call.Moved() == 0 {
 		t.Errorf("%d calls, %d bytes", g.call.HostCalls(), g.call.Moved())
 	}
-	g.expect("#1 [#5 a request may call the host 3 times digest]", crypto+"digest", args)
-	g.expect("#1 [#5 a request may call the host 3 times digest]", crypto+"digest", args)
-	g.expect("#1 [#5 a request may call the host 3 times ]", current+"params")
+	g.expect("#1 [#5 a request may call the host at most 3 times digest]", crypto+"digest", args)
+	g.expect("#1 [#5 a request may call the host at most 3 times digest]", crypto+"digest", args)
+	g.expect("#1 [#5 a request may call the host at most 3 times ]", current+"params")
 	g.begin(nil)
 	g.expect("#1 [#5 the request has moved too many bytes between handler and host digest]", crypto+"digest", `{"algorithm":"`+strings.Repeat("x", 11<<10)+`"}`)
 	g.expect("#1 [#5 the request has moved too many bytes between handler and host ]", operations+"wait")

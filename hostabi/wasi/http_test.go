@@ -580,7 +580,7 @@ func TestRequestsCountOnTheBudgetOfFetches(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{Fetches: 1})
 	authority := g.serve(func(http.ResponseWriter, *http.Request) {})
 	g.await(value(g.do(outgoing+"handle", g.request(authority, "/"), none)))
-	g.expect("#1 #38 #1 a request may fetch 1 times", outgoing+"handle", g.request(authority, "/"), none)
+	g.expect("#1 #38 #1 a request may fetch at most 1 times", outgoing+"handle", g.request(authority, "/"), none)
 	g.call.End()
 	g.begin(nil)
 	future := value(g.do(outgoing+"handle", g.request(authority, "/"), none))

@@ -367,7 +367,7 @@ func TestBudgetsEndARun(t *testing.T) {
 	g.do(types+"[method]fields.clone", fields)
 	g.do("wasi:clocks/monotonic-clock@0.2 now") // is free
 	g.drop(types, "fields", fields)
-	g.traps("a request may call the host 3 times", types+"[constructor]fields")
+	g.traps("a request may call the host at most 3 times", types+"[constructor]fields")
 	g.call.End()
 	g.begin(nil)
 	g.call.Stopping(false)

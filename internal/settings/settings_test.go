@@ -465,6 +465,18 @@ func TestAmountsAreWrittenInTheLargestUnitWithoutARemainder(t *testing.T) {
 	}
 }
 
+// A number alone is answered with the unit that is usual for the flag: days for the lifetime of a key.
+func TestALifetimeWithoutUnitNamesTheUsualOne(t *testing.T) {
+	for text, want := range map[string]string{"90": "did you mean 90d?", "90 m": "did you mean 90m?", "soon": "one unit of s, m, h, d or w"} {
+		if _, err := settings.ParseLifetime(text, "d"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+	if d, err := settings.ParseLifetime("90d", "d"); err != nil || d != 90*24*time.Hour {
+		t.Errorf("90d is %v, %v", d, err)
+	}
+}
+
 // A duration that is not valid is answered with the one that was probably meant.
 func TestAWrongDurationNamesTheRightOne(t *testing.T) {
 	for text, want := range map[string]string{

@@ -27,23 +27,33 @@ var (
 
 // ParseDuration parses one whole number with one of the units.
 func ParseDuration(text string, units []Unit) (time.Duration, error) {
+	return durationOf(text, units, "s")
+}
+
+// ParseLifetime parses the duration of a flag. usual is the unit that people mean by a number alone: d for the
+// lifetime of a key.
+func ParseLifetime(text, usual string) (time.Duration, error) {
+	return durationOf(text, FlagDurations, usual)
+}
+
+func durationOf(text string, units []Unit, usual string) (time.Duration, error) {
 	n, ok := parseAmount(text, units)
 	if !ok && wellFormed(text, units) {
 		return 0, fmt.Errorf("%s is longer than can be counted", text)
 	}
 	if !ok {
 		return 0, fmt.Errorf("%q is not a duration: write one whole number and one unit of %s%s",
-			text, suffixes(units), exampleFor(text, units))
+			text, suffixes(units), exampleFor(text, units, usual))
 	}
 	return time.Duration(n), nil
 }
 
-// exampleFor says which duration was probably meant: 60s by 60 or 60 s, 90s by 1m30s. If that
-// is not known, it gives other examples.
-func exampleFor(text string, units []Unit) string {
+// exampleFor says which duration was probably meant: 60s by 60, when seconds are usual, or by 60 s; 90s by 1m30s.
+// If that is not known, it gives other examples.
+func exampleFor(text string, units []Unit, usual string) string {
 	text = strings.ReplaceAll(text, " ", "")
 	if text != "" && strings.Trim(text, "0123456789") == "" {
-		text += "s"
+		text += usual
 	}
 	d, err := time.ParseDuration(text)
 	for _, meant := range []string{text, FormatDuration(d)} {

@@ -81,6 +81,8 @@ var (
 		"this route needs an API key: send it as Authorization: Bearer or as X-API-Key")
 	errNoKeyOrSession = fault.New(fault.MissingCredentials,
 		"this route needs a signed-in user, or an API key: send a key as Authorization: Bearer or as X-API-Key")
+	errScheme = fault.New(fault.InvalidToken,
+		"the Authorization header has another scheme: send the credential as Authorization: Bearer <credential>")
 	errNoSession  = fault.New(fault.MissingCredentials, "this route needs a signed-in user")
 	errTwoCookies = fault.New(fault.InvalidRequest, "the session cookie is present more than once")
 	errRole       = fault.New(fault.InsufficientRole,
@@ -258,7 +260,11 @@ func (a *Authenticator) checkKey(s *schema.Schema, route *schema.Auth, p Present
 		reason = WrongKind
 	}
 	if reason != "" {
-		return caller.Caller{}, a.refuse(p, token, "", reason, now)
+		err := a.refuse(p, token, "", reason, now)
+		if token == nil && (len(route.Scopes) > 0 || route.Session && s.Auth.JWT != nil) {
+			err = otherScheme(err)
+		}
+		return caller.Caller{}, err
 	}
 	if a.fresh.over(a.store, now) {
 		return caller.Caller{}, refusedStale()
@@ -292,6 +298,15 @@ func (p *Presented) credential() (token []byte, reason keystore.Reason) {
 		return token, WrongKind
 	}
 	return token, ""
+}
+
+// otherScheme is the refusal err of a header that has no bearer token. The client knows what it sent, so the message
+// may say so.
+func otherScheme(err error) error {
+	if err == keystore.ErrInvalidToken {
+		return errScheme
+	}
+	return err // too many guesses
 }
 
 // isGuess reports whether a credential that was refused for this reason counts towards the limit of its

@@ -229,6 +229,24 @@ func TestAKeyIsAcceptedInEitherOfTwoHeaders(t *testing.T) {
 	}
 }
 
+func TestARefusalOfAnotherSchemeNamesBearer(t *testing.T) {
+	w := newWorld(t)
+	token := w.create(keystore.CreateRequest{Scope: "orders_read", Name: "n"}).Token.Reveal()
+	for value, named := range map[string]bool{"Basic " + token: true, "Token " + token: true, token: true, "Bearer " + goodToken: false} {
+		_, err := w.check("read", bearer(value))
+		if fault.CodeOf(err) != fault.InvalidToken || strings.Contains(err.Error(), "Authorization: Bearer") != named || strings.Contains(err.Error(), token) {
+			t.Errorf("%.6s…: %v, names the scheme: want %v", value, err, named)
+		}
+		_, err = w.auth.CheckPlatformKey(bearer(value), w.now)
+		if fault.CodeOf(err) != fault.InvalidToken || strings.Contains(err.Error(), "Authorization: Bearer") != named {
+			t.Errorf("of a node, %.6s…: %v, names the scheme: want %v", value, err, named)
+		}
+	}
+	if _, err := w.check("user", bearer("Basic "+token)); err != keystore.ErrInvalidToken { // a route of cookies
+		t.Errorf("a route that takes no header says %v", err)
+	}
+}
+
 func TestAValidKeyIsACallerOfTheActiveScope(t *testing.T) {
 	w := newWorld(t)
 	key := w.create(keystore.CreateRequest{Scope: "partner_sync", Name: "n", Tenant: "t1", Metadata: json.RawMessage(`{"a":1}`)})

@@ -24,7 +24,11 @@ func (a *Authenticator) CheckPlatformKey(p Presented, now time.Time) (keystore.P
 	p.APIKey, p.APIKeyLines = nil, 0
 	token, reason := p.credential()
 	if reason != "" {
-		return keystore.PlatformIdentity{}, a.refuse(p, token, "", reason, now)
+		err := a.refuse(p, token, "", reason, now)
+		if token == nil {
+			err = otherScheme(err)
+		}
+		return keystore.PlatformIdentity{}, err
 	}
 	if a.fresh.over(a.store, now) {
 		return keystore.PlatformIdentity{}, refusedStale()

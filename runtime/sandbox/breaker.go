@@ -146,7 +146,7 @@ func letThrough(left time.Duration, probing *bool, as probe) (probe, error) {
 	}
 	seconds := int((left + time.Second - 1) / time.Second)
 	return noProbe, &Unavailable{
-		fault.New(fault.HandlerUnavailable, "the handler keeps running out of time; try again later"), max(1, seconds),
+		fault.New(fault.HandlerUnavailable, "the handler has timed out repeatedly and is paused; try again later"), max(1, seconds),
 	}
 }
 

@@ -135,7 +135,7 @@ func TestAHandlerOfAComponentHasTheLimitsOfTheABI(t *testing.T) {
 		calls   int
 		want    string
 	}{
-		{"digestBody", 2, "200 "}, {"digestBody", 1, "limit: a request may call the host 1 times"},
+		{"digestBody", 2, "200 "}, {"digestBody", 1, "limit: a request may call the host at most 1 times"},
 		{"digest2", 1, "200 "}, // its answer counts, and is possible
 		{"countUses", 1, "200 "},
 	} {

@@ -2,8 +2,8 @@ package compiler
 
 import (
 	"slices"
-	"strings"
 
+	"runner.example/internal/diag"
 	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
@@ -13,6 +13,15 @@ var (
 	policyActions = append(slices.Clone(grantActions), "all")
 )
 
+// otherActions are the words of other languages for actions, in lower case.
+var otherActions = map[string][]string{
+	"create": {"insert"}, "add": {"insert"}, "new": {"insert"}, "post": {"insert"},
+	"edit": {"update"}, "modify": {"update"}, "change": {"update"}, "patch": {"update"}, "put": {"update"},
+	"remove": {"delete"}, "destroy": {"delete"},
+	"get": {"read"}, "list": {"read"}, "view": {"read"}, "select": {"read"}, "find": {"read"}, "query": {"read"},
+	"save": {"write"}, "upsert": {"write"},
+}
+
 // checkActions reports unknown and repeated actions.
 func (a *app) checkActions(actions []syntax.Ident, known []string) {
 	given := map[string]bool{}
@@ -21,8 +30,8 @@ func (a *app) checkActions(actions []syntax.Ident, known []string) {
 			continue
 		}
 		if !slices.Contains(known, action.Name) {
-			a.Errorf("E305", action.Loc, "unknown action %q: use %s%s",
-				action.Name, strings.Join(known, ", "), a.DidYouMean(action.Name, known))
+			words := diag.Vocabulary{Known: known, Others: otherActions}
+			a.Errorf("E305", action.Loc, "unknown action %q%s", action.Name, a.Hint(words, action.Name, nil))
 			continue
 		}
 		twice := false

@@ -109,11 +109,11 @@ func (c *authChecker) checkCookie(d *syntax.SessionDecl) {
 	for _, s := range d.Settings {
 		switch s.Name.Name {
 		case "idle":
-			if _, ok := c.Duration(s.Value); ok {
+			if _, ok := c.Duration(s.Value, "m"); ok {
 				idle = s.Value.(*syntax.Literal)
 			}
 		case "absolute":
-			if d, ok := c.Duration(s.Value); ok {
+			if d, ok := c.Duration(s.Value, "h"); ok {
 				absolute, lasts = d, s.Value.(*syntax.Literal).Raw
 			}
 		case "sameSite":

@@ -319,7 +319,7 @@ func mismatch(t *syntax.TypeRef, lit *syntax.Literal) string {
 			return "is not in whole seconds"
 		}
 		if lit.Kind != syntax.DurationLit {
-			return "is not a duration" + lit.DurationHint()
+			return "is not a duration" + lit.DurationHint("s")
 		}
 	case "json":
 	case "string", "text":

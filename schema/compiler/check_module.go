@@ -89,7 +89,7 @@ func (c *moduleChecker) setting(s *syntax.Setting) {
 }
 
 func (c *moduleChecker) startTimeout(v syntax.SettingValue) {
-	if d, ok := c.Duration(v); ok && (d < minStartTimeout || d > maxStartTimeout) {
+	if d, ok := c.Duration(v, "s"); ok && (d < minStartTimeout || d > maxStartTimeout) {
 		c.Errorf("E555", v.Span(), "startTimeout is not between %s", maxStartTimeoutIn)
 	} else if ok {
 		c.module.StartTimeout = d

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +155,10 @@ func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments
 			if bad < 0 {
 				continue
 			}
+			if meant := paramOf(s.text); meant != "" {
+				c.Errorf("E409", span, "the %s %q has %q: a parameter is written %s", word, whole, s.text, meant)
+				return false
+			}
 			r, _ := utf8.DecodeRuneInString(s.text[bad:])
 			c.Errorf("E409", span,
 				"the %s %q has the character '%c': only letters, digits, - . _ ~ and parameters are allowed", word, whole, r)
@@ -161,6 +166,28 @@ func (c *pathChecker) checkSegments(span diag.Span, word, whole string, segments
 		return false
 	}
 	return true
+}
+
+// otherParams are the forms of parameters in other routers: {id}, {id:int}, <id>, <int:id>, [id], $id; and for
+// all the rest of a path {path...}, {*path}, {path+}, <path:path>, [...path].
+var otherParams = []struct {
+	form *regexp.Regexp
+	mark string
+}{
+	{regexp.MustCompile(`^(?:\{\*\*?(\w+)\}|\{(\w+)(?:\.\.\.|\+|:path)\}|<path:(\w+)>|\[\[?\.\.\.(\w+)\]?\])$`), "*"},
+	{regexp.MustCompile(`^(?:\{(\w+)(?::[^{}]*)?\??\}|<(?:\w+:)?(\w+)>|\[(\w+)\]|\$(\w+))$`), ":"},
+}
+
+// paramOf is the parameter that a segment in the form of another router was meant to be, or "".
+func paramOf(text string) string {
+	for _, other := range otherParams {
+		if m := other.form.FindStringSubmatch(text); m != nil {
+			if name := strings.Join(m[1:], ""); syntax.IsName(name) {
+				return other.mark + name
+			}
+		}
+	}
+	return ""
 }
 
 func (c *pathChecker) badParam(span diag.Span, s segment) {

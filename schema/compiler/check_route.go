@@ -243,7 +243,7 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 	}
 	if auth.Session && !c.sessions && !c.sessionMissing && !c.MayDeclare("session") {
 		c.sessionMissing = true
-		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth")
+		c.errorIfTyped("418", span, "auth session is used but no `session` is declared in auth: %s", c.sessionBlock())
 	}
 	if isWord(set.mints, "session") && !c.cookies {
 		c.Missing("cookie", "E430", set.mints.Name.Loc,
@@ -268,6 +268,17 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 			c.Missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
 		}
 	}
+}
+
+// sessionBlock is what declares cookie sessions.
+func (c *routeChecker) sessionBlock() string {
+	const session = "session cookie { idle: 30m, absolute: 12h }"
+	for _, d := range c.decls {
+		if _, ok := d.(*syntax.AuthDecl); ok {
+			return "add `" + session + "` to the auth block"
+		}
+	}
+	return "add `auth { " + session + " }`"
 }
 
 // haveTenant reports whether callers of this mode can have a tenant.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/internal/diag"
 	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
@@ -354,6 +355,25 @@ func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
 // authValues are the names after `auth.`.
 var authValues = []string{"kind", "userId", "tenant", "role", "roles", "keyId", "scope", "capability", "claims"}
 
+// authWords are authValues, with the words for them that people know from elsewhere.
+var authWords = diag.Vocabulary{
+	Known: authValues,
+	Mark:  "auth.",
+	Others: map[string][]string{
+		"team": {"tenant"}, "teamid": {"tenant"}, "tenantid": {"tenant"}, "org": {"tenant"}, "orgid": {"tenant"},
+		"organization": {"tenant"}, "organisation": {"tenant"}, "workspace": {"tenant"}, "company": {"tenant"},
+		"account": {"tenant", "userId"}, "user": {"userId"}, "id": {"userId"}, "uid": {"userId"}, "sub": {"userId"},
+		"subject": {"userId"}, "owner": {"userId"}, "key": {"keyId"}, "apikey": {"keyId"},
+		"group": {"role"}, "groups": {"roles"}, "scopes": {"scope"}, "type": {"kind"},
+		"permission": {"role", "scope"}, "permissions": {"roles"},
+	},
+	Remedies: map[string]string{
+		"email": claimRemedy, "name": claimRemedy, "username": claimRemedy, "claim": claimRemedy, "plan": claimRemedy,
+	},
+}
+
+const claimRemedy = "a claim of a token is auth.claims.<name>"
+
 func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 	if len(e.Parts) == 1 {
 		c.Errorf("E231", e.Loc, "unknown auth value %q: use auth.%s", "auth", strings.Join(authValues, ", auth."))
@@ -366,8 +386,11 @@ func (c *ruleChecker) typeOfAuth(e *syntax.NameExpr) exprType {
 	case name == "claims":
 		c.Errorf("E231", e.Loc, "unknown auth value %q: a claim is auth.claims.<name>", e.String())
 		return exprType{}
-	case len(e.Parts) > 2 || !slices.Contains(authValues, name):
-		c.Errorf("E231", e.Loc, "unknown auth value %q%s", e.String(), c.DidYouMean(name, authValues))
+	case !slices.Contains(authValues, name):
+		c.Errorf("E231", e.Loc, "unknown auth value %q%s", e.String(), c.Hint(authWords, name, nil))
+		return exprType{}
+	case len(e.Parts) > 2:
+		c.Errorf("E231", e.Loc, "unknown auth value %q: auth.%s has no fields", e.String(), name)
 		return exprType{}
 	}
 	switch name {

@@ -60,12 +60,12 @@ func (c *scopeChecker) checkKeySettings(settings []*syntax.Setting) {
 		case "prefix":
 			c.checkKeyPrefix(s.Value)
 		case "defaultLifetime":
-			keys.DefaultLifetime, _ = c.Duration(s.Value)
+			keys.DefaultLifetime, _ = c.Duration(s.Value, "d")
 			lifetime = s
 		case "maxLifetime":
-			keys.MaxLifetime, _ = c.Duration(s.Value)
+			keys.MaxLifetime, _ = c.Duration(s.Value, "d")
 		case "maxGrace":
-			if grace, ok := c.Duration(s.Value); ok && grace > maxGrace {
+			if grace, ok := c.Duration(s.Value, "d"); ok && grace > maxGrace {
 				c.Errorf("E311", s.Value.Span(), "maxGrace %s is longer than 30d", raw(s.Value))
 			} else if ok {
 				keys.MaxGrace = grace

@@ -46,15 +46,15 @@ func (r *Report) String(v syntax.SettingValue) (*syntax.Literal, bool) {
 	return r.Literal(v, syntax.StringLit, "a string")
 }
 
-// Duration requires a duration above zero.
-func (r *Report) Duration(v syntax.SettingValue) (time.Duration, bool) {
+// Duration requires a duration above zero. usual is the unit that people mean by a number alone.
+func (r *Report) Duration(v syntax.SettingValue, usual string) (time.Duration, bool) {
 	lit, ok := v.(*syntax.Literal)
 	switch {
 	case !ok:
 		r.Expected(v, "a duration (30m, 90d)")
 		return 0, false
 	case lit.Kind != syntax.DurationLit:
-		r.Errorf("E100", lit.Loc, "expected a duration (30m, 90d), found %s%s", lit.Raw, lit.DurationHint())
+		r.Errorf("E100", lit.Loc, "expected a duration (30m, 90d), found %s%s", lit.Raw, lit.DurationHint(usual))
 		return 0, false
 	}
 	if lit.Duration <= 0 {

@@ -3,6 +3,7 @@ package syntax
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"runner.example/internal/diag"
 )
@@ -172,9 +173,35 @@ func (c *cursor) ident(what string) (Ident, bool) {
 		c.expected(what)
 		return Ident{Node: Node{c.here()}}, false
 	}
+	id := c.join(c.word(), "-")
+	if !IsName(id.Name) {
+		c.note("E100", id.Loc, "%s is not a name: a name has letters, digits and _, such as %s",
+			id.Name, strings.ReplaceAll(id.Name, "-", "_"))
+	}
+	return id, true
+}
+
+// word reads the current token, which is a name.
+func (c *cursor) word() Ident {
 	id := Ident{Node{c.tok.span}, c.tok.text}
 	c.next()
-	return id, true
+	return id
+}
+
+// join reads what follows a name without a space: words that one of marks separates.
+func (c *cursor) join(name Ident, marks ...string) Ident {
+	for slices.ContainsFunc(marks, c.is) {
+		after := c.peek(1)[0]
+		if c.tok.span.Start.Offset != name.Loc.End.Offset || after.kind != tokIdent && (after.kind != tokNumber || after.bad) ||
+			after.span.Start.Offset != c.tok.span.End.Offset {
+			break
+		}
+		name.Name += c.tok.text + after.source()
+		c.next()
+		c.next()
+		name.Loc = c.from(name.Loc)
+	}
+	return name
 }
 
 // unquote converts a string that contains a name to that name. It reports this, and
@@ -391,9 +418,11 @@ func (c *cursor) names(what string) []Ident {
 func (c *cursor) roleNames() []Ident {
 	starts := func() bool { return c.atIdent() || c.tok.kind == tokString }
 	return c.nameList("a role", starts, func(what string) (Ident, bool) {
+		if c.tok.kind == tokIdent {
+			return c.joined(c.word()), true
+		}
 		if c.tok.kind != tokString || c.tok.bad || c.tok.lit.Text == "" {
-			name, ok := c.ident(what)
-			return c.joined(name), ok
+			return c.ident(what)
 		}
 		name := Ident{Node{c.tok.span}, c.tok.lit.Text}
 		c.next()
@@ -404,17 +433,7 @@ func (c *cursor) roleNames() []Ident {
 // joined reads what follows a name without a space, as in org:admin. It reports that this is
 // not a name, and returns what was meant.
 func (c *cursor) joined(name Ident) Ident {
-	for c.is(":") || c.is(".") || c.is("-") {
-		after := c.peek(1)[0]
-		if c.tok.span.Start.Offset != name.Loc.End.Offset || after.kind != tokIdent ||
-			after.span.Start.Offset != c.tok.span.End.Offset {
-			break
-		}
-		name.Name += c.tok.text + after.text
-		c.next()
-		c.next()
-		name.Loc = c.from(name.Loc)
-	}
+	name = c.join(name, ":", ".", "-")
 	if !IsName(name.Name) && name.Name != "" {
 		c.note("E100", name.Loc, "%s is not a name: write it in quotes, %q", name.Name, name.Name)
 	}

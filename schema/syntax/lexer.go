@@ -141,7 +141,7 @@ func (l *lexer) skipBlanks() (junk bool) {
 		case l.starts("/*"):
 			l.blockComment()
 			adjacent = false
-		case !beginsToken(r) || (r == '&' || r == '|') && l.runeAt(1) != r:
+		case !beginsToken(r) || r == '&' && l.runeAt(1) != r:
 			start := l.pos
 			l.advance(utf8.RuneLen(r))
 			if !adjacent {
@@ -219,7 +219,7 @@ func (l *lexer) comment(start diag.Pos) Comment {
 // punctuation has the tokens made of punctuation, longer ones first.
 var punctuation = []string{
 	"->", "==", "!=", "<=", ">=", "&&", "||", "..",
-	"{", "}", "(", ")", "[", "]", ",", ":", "=", "!", "<", ">", "-", "/", ".", "?",
+	"{", "}", "(", ")", "[", "]", ",", ":", "=", "!", "<", ">", "-", "/", ".", "?", "|",
 }
 
 // scan reads one token. The caller sets its span.
@@ -362,7 +362,11 @@ func (l *lexer) number() token {
 	size, isSize := sizeUnits[unit]
 	switch {
 	case unit != "" && !isDuration && !isSize:
-		return wrong("unknown unit %q: durations end in ms, s, m, h, d or w; sizes in b, kb or mb", unit)
+		hint := ""
+		if meant := inUnits(digits, unit); meant != "" {
+			hint = " (did you mean " + meant + "?)"
+		}
+		return wrong("unknown unit %q: durations end in ms, s, m, h, d or w; sizes in b, kb or mb%s", unit, hint)
 	case unit != "" && decimal:
 		return wrong("%s: a duration or a size is a whole number", lit.Raw)
 	case decimal:
@@ -383,6 +387,35 @@ func (l *lexer) number() token {
 		lit.Int = n
 	}
 	return t
+}
+
+// unitWords are what people write for a unit, in lower case.
+var unitWords = map[string]string{
+	"millis": "ms", "msec": "ms", "msecs": "ms", "millisecond": "ms", "milliseconds": "ms",
+	"sec": "s", "secs": "s", "second": "s", "seconds": "s",
+	"min": "m", "mins": "m", "minute": "m", "minutes": "m",
+	"hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+	"day": "d", "days": "d", "week": "w", "weeks": "w",
+	"byte": "b", "bytes": "b", "k": "kb", "kb": "kb", "kib": "kb", "kilobyte": "kb", "kilobytes": "kb",
+	"mb": "mb", "mib": "mb", "megabyte": "mb", "megabytes": "mb",
+}
+
+// inUnits is the literal that digits and a word after them were meant to be, or "": 7d by 7 and days.
+func inUnits(digits, word string) string {
+	word = strings.ToLower(word)
+	if word == "gb" || word == "gib" {
+		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
+			return strconv.FormatInt(n<<10, 10) + "mb"
+		}
+	}
+	unit := unitWords[word]
+	if durationUnits[word] != 0 || sizeUnits[word] != 0 {
+		unit = word
+	}
+	if unit != "" && strings.Trim(digits, "0123456789") == "" {
+		return digits + unit
+	}
+	return ""
 }
 
 func (l *lexer) digits() {

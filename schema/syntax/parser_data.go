@@ -2,6 +2,8 @@ package syntax
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"runner.example/internal/diag"
 )
@@ -125,13 +127,29 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 		return nil, false
 	}
 	start := p.tok.span
-	before := !args && p.accept("[")
+	if p.tok.kind == tokString && !p.tok.bad {
+		p.union(start, nil)
+		return nil, false
+	}
+	before := p.accept("[")
 	if before && !p.expect("]") {
 		return nil, false
 	}
 	name, ok := p.ident("a type")
 	if !ok {
 		return nil, false
+	}
+	if p.is("|") {
+		p.union(start, []string{name.Name})
+		return nil, false
+	}
+	if before && args {
+		p.note("E100", p.from(start), "a list is written %s[]", name.Name)
+		before = false
+		t := &TypeRef{Name: name, List: true}
+		t.Optional = p.accept("?")
+		t.Loc = p.from(start)
+		return t, true
 	}
 	t := &TypeRef{Name: name, List: before, Before: before}
 	if p.is("(") && (args || p.beginsTypeArgs()) {
@@ -144,6 +162,27 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 	t.Optional = p.accept("?")
 	t.Loc = p.from(start)
 	return t, ok
+}
+
+// union reads the rest of a type such as "a" | "b", after the words before, and reports it.
+func (p *parser) union(start diag.Span, words []string) {
+	for {
+		p.accept("|")
+		switch {
+		case p.tok.kind == tokString:
+			words = append(words, p.tok.lit.Text)
+		case p.tok.kind == tokIdent && !p.beginsNextItem():
+			words = append(words, p.tok.text)
+		default:
+			p.expected("a type")
+			return
+		}
+		p.next()
+		if !p.is("|") {
+			break
+		}
+	}
+	p.fail("E100", p.from(start), "a type is a name: declare enum Name { %s }, and write Name here", strings.Join(words, ", "))
 }
 
 // beginsTypeArgs reports that the current token is followed by a number.
@@ -342,7 +381,7 @@ func (p *parser) policy(start diag.Span, effect Ident) (*PolicyDecl, bool) {
 	}
 	if p.acceptWord("to") {
 		for {
-			k, ok := p.kind()
+			k, ok := p.kind(effect, d.Actions)
 			if !ok {
 				return nil, false
 			}
@@ -359,7 +398,8 @@ func (p *parser) policy(start diag.Span, effect Ident) (*PolicyDecl, bool) {
 	return d, true
 }
 
-func (p *parser) kind() (Kind, bool) {
+// kind reads a kind of caller in the policy with this effect on these actions.
+func (p *parser) kind(effect Ident, actions []Ident) (Kind, bool) {
 	if p.tok.kind != tokIdent {
 		p.expectedOneOf(kindWords)
 		return Kind{}, false
@@ -382,6 +422,35 @@ func (p *parser) kind() (Kind, bool) {
 			return ok
 		})
 	}
+	if p.is("(") && k.Name.Name != "" && !p.tok.first {
+		p.kindArgs(k.Name.Name, effect, actions)
+	}
 	k.Loc = p.from(k.Loc)
 	return k, true
+}
+
+// kindArgs reports arguments of a kind that has none. Those of session are meant as roles.
+func (p *parser) kindArgs(kind string, effect Ident, actions []Ident) {
+	open, errs := p.tok.span, len(p.errs)
+	if kind != "session" {
+		p.note("E100", open, "%s takes no argument", kind)
+		p.skip()
+		return
+	}
+	var roles, words []string
+	for _, role := range p.roleNames() {
+		roles = append(roles, strconv.Quote(role.Name))
+	}
+	for _, action := range actions {
+		words = append(words, action.Name)
+	}
+	rule := "auth.role in [" + strings.Join(roles, ", ") + "]"
+	switch {
+	case len(p.errs) > errs: // the list itself is wrong
+		return
+	case len(roles) == 1:
+		rule = "auth.role == " + roles[0]
+	}
+	p.note("E100", p.from(open), "a role is a condition: write @@%s %s to session when %s",
+		effect.Name, strings.Join(words, ", "), rule)
 }

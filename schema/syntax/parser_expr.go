@@ -1,5 +1,11 @@
 package syntax
 
+import (
+	"strings"
+
+	"runner.example/internal/diag"
+)
+
 // exprParser reads rules and literals.
 type exprParser struct {
 	cursor
@@ -180,6 +186,9 @@ func (p *exprParser) literal(what string) (*Literal, bool) {
 	t := p.tok
 	switch {
 	case t.kind == tokString || t.kind == tokNumber:
+		if meant := p.withUnit(); meant != "" {
+			return p.spacedUnit(meant), true
+		}
 		p.next()
 		lit := *t.lit
 		lit.Loc = t.span
@@ -192,6 +201,31 @@ func (p *exprParser) literal(what string) (*Literal, bool) {
 	}
 	p.expected(what)
 	return nil, false
+}
+
+// withUnit is the literal that the current number and the word after it were meant to be, as in
+// 7 days, or "".
+func (p *exprParser) withUnit() string {
+	if p.tok.kind != tokNumber || p.tok.lit.Kind != IntLit {
+		return ""
+	}
+	after := p.peek(2)
+	if word := after[0]; word.kind == tokIdent && !word.first && !after[1].is(":") {
+		return inUnits(strings.ReplaceAll(p.tok.lit.Raw, "_", ""), word.text)
+	}
+	return ""
+}
+
+// spacedUnit reads a number and the word after it as the literal that was meant.
+func (p *exprParser) spacedUnit(meant string) *Literal {
+	start := p.tok.span
+	p.next()
+	p.next()
+	l := newLexer(diag.Source{Text: []byte(meant)})
+	t := l.number()
+	t.lit.Loc = p.from(start)
+	p.fail("E004", t.lit.Loc, "a number and its unit are one word: write %s", meant)
+	return t.lit
 }
 
 func (p *exprParser) negative() (*Literal, bool) {
@@ -214,14 +248,14 @@ func (p *exprParser) negative() (*Literal, bool) {
 
 // literalOf reads a literal of one kind, without a sign.
 func (p *exprParser) literalOf(kind LiteralKind, what string) (*Literal, bool) {
-	if p.tok.kind != tokString && p.tok.kind != tokNumber || p.tok.lit.Kind != kind {
+	if p.withUnit() == "" && (p.tok.kind != tokString && p.tok.kind != tokNumber || p.tok.lit.Kind != kind) {
 		if p.tok.kind == tokNumber && p.tok.bad { // the lexer reported its unit
 			p.next()
 			return nil, false
 		}
 		hint := ""
 		if kind == DurationLit && p.tok.lit != nil {
-			hint = p.tok.lit.DurationHint()
+			hint = p.tok.lit.DurationHint("s")
 		}
 		p.expectedWith(what, hint)
 		return nil, false

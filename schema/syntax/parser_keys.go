@@ -44,7 +44,9 @@ func (p *parser) moduleDecl(keyword diag.Span, doc string) Decl {
 		d.Name, d.Quoted = Ident{lit.Node, lit.Text}, lit
 	} else {
 		var ok bool
-		if d.Name, ok = p.ident("the module's name"); !ok {
+		if p.tok.kind == tokIdent {
+			d.Name, ok = p.joined(p.word()), true
+		} else if d.Name, ok = p.ident("the module's name"); !ok {
 			return nil
 		}
 	}
@@ -152,7 +154,7 @@ func (p *parser) sessionDecl() *SessionDecl {
 	p.next()
 	d := &SessionDecl{Doc: start.doc, Kind: Ident{Node: Node{p.here()}}}
 	if p.tok.kind != tokIdent {
-		p.expectedOneOf(sessionKinds)
+		p.expectedWith(oneOf(sessionKinds), ": write session cookie { idle: 30m, absolute: 12h }")
 	} else {
 		d.Kind = Ident{Node{p.tok.span}, p.tok.text}
 		if !slices.Contains(sessionKinds, d.Kind.Name) {
@@ -282,7 +284,7 @@ func (p *parser) value() (SettingValue, bool) {
 		v.Loc = p.from(start)
 		return v, true
 	case p.tok.kind == tokIdent && !p.isWord("true", "false"):
-		name, _ := p.ident("a value")
+		name := p.word() // the caller joins it: it may be a role
 		v := &NameSetting{Node: name.Node, Name: name}
 		if p.is("(") {
 			v.Call = true

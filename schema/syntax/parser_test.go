@@ -126,7 +126,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 		}},
 		{"auth {\n  session cooki { idle: 5m }\n  session { }\n  roles [a]\n  user: \n}\noutbound { allow: \"x\", alow: [\"a\"] }", []string{
 			`2:11 E100 expected "cookie" or "jwt", found "cooki" (did you mean "cookie"?)`,
-			`3:11 E100 expected "cookie" or "jwt", found "{"`,
+			`3:11 E100 expected "cookie" or "jwt", found "{": write session cookie { idle: 30m, absolute: 12h }`,
 			`4:9 E100 expected ":", found "["`,
 			`6:1 E100 expected a value, found "}"`,
 			`7:19 E100 expected a list of strings, found "x"`,

@@ -604,11 +604,11 @@ type Literal struct {
 }
 
 // DurationHint says which duration a literal of another kind was probably meant to be, to append
-// to a message: 60s by 60, 30m by "30m". It is "" if that is not known.
-func (l *Literal) DurationHint() string {
+// to a message: 60s by 60, when the usual unit is s, 30m by "30m". It is "" if that is not known.
+func (l *Literal) DurationHint(usual string) string {
 	text := l.Text
 	if l.Kind == IntLit && l.Int > 0 {
-		text = l.Raw + "s"
+		text = l.Raw + usual
 	}
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
 	if digits == "" || strings.Trim(digits, "0123456789_") != "" || durationUnits[text[len(digits):]] == 0 {

@@ -1686,7 +1686,7 @@ RUNNER_API runner_json *runner_row(runner_op *op) {
   runner_json *result = runner_call(op->name, op->args);
   runner_json *row = runner_member(result, "row");
   if (!row) row = runner_items(runner_member(result, "rows"));
-  if (result && !row) runner_note("not_found", runner_t(runner_format("no row of %s is like that", op->entity)));
+  if (result && !row) runner_note("not_found", runner_t(runner_format("no row of %s matches the conditions", op->entity)));
   return row;
 }
 
@@ -1987,7 +1987,7 @@ RUNNER_API void runner_send(runner_response r) {
     } else if (r.handed_on) {
       n = runner_host_response_send_result((uint32_t)r.status, (uint32_t)r.part);
       if (n < 0 && r.part == RUNNER_PART_ROW && strcmp(runner_errno_name(n), "not_found") == 0) {
-        runner_send_problem(404, "not_found", runner_t(runner_format("no row of %s is like that", r.message)));
+        runner_send_problem(404, "not_found", runner_t(runner_format("no row of %s matches the conditions", r.message)));
         return;
       }
     } else {

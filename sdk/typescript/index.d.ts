@@ -16,23 +16,23 @@
  * }
  * ```
  *
- * `runner build` makes a module of all of them. What stands outside of functions is
- * evaluated then, once: every request begins with what it left, and nothing that one
- * request leaves is seen by another. Operations, randomness and whatever else belongs
- * to a request are for handlers alone.
+ * `runner build` compiles all of them into one module. Code outside of functions runs once,
+ * during the build. Every request starts from the memory that it left, and no request sees
+ * what another one stored in variables. Operations and random numbers can be used only in
+ * handlers.
  *
- * Rows are read and changed with the caller's authority. All that one request reads
- * and writes is one transaction: it commits when the handler answers below 400; when
- * another request got in between, the handler runs again, from a fresh start.
+ * A handler reads and changes rows with the rights of the caller. One request is one
+ * transaction: it commits if the status of the answer is below 400. If another request
+ * changed the same rows meanwhile, the handler runs again from the start.
  */
 declare module "@runner/sdk" {
-  /** The request at hand. */
+  /** The request that the handler answers. */
   export interface RouteRequest {
-    /** Path parameters by name, percent-decoded; those of the route are never empty. */
+    /** Path parameters by name, percent-decoded. A parameter of the route is never empty. */
     readonly params: Readonly<Record<string, string>>;
-    /** Query values by name; of several the first. One that was not sent is `undefined`. */
+    /** The first value of each query parameter, by name. A parameter that was not sent is `undefined`. */
     readonly query: Readonly<Record<string, string | undefined>>;
-    /** All query values by name, in order. */
+    /** All values of each query parameter, by name, in the order in which they were sent. */
     readonly queryAll: Readonly<Record<string, readonly string[] | undefined>>;
     /** Headers by name in lower case; repeated lines are joined with ", ". Credentials that the runner has checked are not among them. */
     readonly headers: Readonly<Record<string, string | undefined>>;
@@ -44,15 +44,16 @@ declare module "@runner/sdk" {
     /** The body as text. */
     text(): string;
     /**
-     * The body as a form, `multipart/form-data` or `application/x-www-form-urlencoded`. One
-     * that is not such a form answers 400 `bad_request`, unless it is caught.
+     * The body as a form, `multipart/form-data` or `application/x-www-form-urlencoded`. If the
+     * body is not such a form, the promise is rejected; if the handler does not catch that, the
+     * answer is 400 `bad_request`.
      */
     formData(): Promise<FormData>;
     /**
-     * The JSON body. An empty one and `null` give `{}`, so that a check for a field
-     * finds it missing. One that is not JSON is a {@link BodyError}, which answers 400
-     * `invalid_json` unless it is caught. That it fits `T` is not checked here: see
-     * `input:` in the schema.
+     * The JSON body. An empty body and `null` are `{}`, so a check for a field finds that it
+     * is missing. If the body is not JSON, this throws a {@link BodyError}; if the handler does
+     * not catch it, the answer is 400 `invalid_json`. Whether the body fits `T` is not checked
+     * here: `input:` in the schema does that.
      */
     body<T = any>(): T;
   }
@@ -118,7 +119,7 @@ declare module "@runner/sdk" {
   /** Answers any other failure, 400 to 599. */
   export function error(status: number, message?: string): Response;
 
-  /** An operation: it is run when it is awaited. */
+  /** An operation. It runs when it is awaited. */
   export interface Operation<T> extends PromiseLike<T> {
     catch<B = never>(failed?: ((reason: any) => B | PromiseLike<B>) | null): Promise<T | B>;
     finally(done?: (() => void) | null): Promise<T>;
@@ -127,12 +128,12 @@ declare module "@runner/sdk" {
   export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "startsWith" | "contains";
 
   /**
-   * What a field is compared with. A value that is missing is an error, at runtime too, and never `null`:
-   * `undefined`, `NaN`, an invalid date, and what JSON has no form for.
+   * A value that a field is compared with. `undefined`, `NaN`, an invalid date and values that JSON cannot
+   * represent are errors, at runtime too; they never mean `null`.
    */
   export type Value = string | number | boolean | Date | { toJSON(): unknown } | readonly Value[] | null;
 
-  /** What a row must be like. */
+  /** A condition that rows must fulfil. */
   export interface Condition {
     readonly form: unknown;
   }
@@ -141,20 +142,20 @@ declare module "@runner/sdk" {
     /** Compares with `=`, `startsWith` and `contains` without regard to case, by the case folding of Unicode. */
     ignoreCase?: boolean;
   }
-  /** Compares a field. */
+  /** A condition on a field: `field("total", ">", 100)`. */
   export function field(name: string, operator: Operator, value: Value, matching?: Matching): Condition;
-  /** Holds when all of the conditions do. */
+  /** True if all conditions are true. */
   export function and(...conditions: Condition[]): Condition;
-  /** Holds when one of the conditions does. */
+  /** True if at least one of the conditions is true. */
   export function or(...conditions: Condition[]): Condition;
-  /** Holds when the condition does not. */
+  /** True if the condition is not true. */
   export function not(condition: Condition): Condition;
 
   /**
-   * The entities of the app's schema by name; the runner writes them to
-   * `types/schema.d.ts`. For each it has the `row` as it is read, what its fields
-   * are compared with (`where`), what is written (`insert`, `update`), and the entities
-   * of its `relations`. While there are none, every name will do and rows are `any`.
+   * The entities of the app's schema by name. The runner writes them to
+   * `types/schema.d.ts`. Each entity has the types of a `row` that is read, of the values in
+   * conditions (`where`), of written values (`insert`, `update`), and of its `relations`.
+   * Without that file every name is allowed, and rows are `any`.
    */
   export interface Entities {}
   /** The other names of the schema: `scope`, `role` and `secret`, each a union; `vars` has the types of the variables. */
@@ -171,13 +172,13 @@ declare module "@runner/sdk" {
 
   type Known<E, Part extends string, Else> = E extends keyof Entities ? (Entities[E] extends { [P in Part]: infer T } ? T : Else) : Else;
   /**
-   * A row of the entity as it is read. A field that the caller may not read is not
-   * there: that is for the grant or the policy to say, which this type does not know.
+   * A row of the entity as it is read. A field that the caller may not read is absent at
+   * runtime. This type does not show that: grants and policies decide it for each caller.
    */
   export type Row<E extends EntityName> = Known<E, "row", any>;
-  /** What a new row of the entity may, and must, be given. */
+  /** The fields of a new row of the entity: the required ones, and the optional ones. */
   export type Insert<E extends EntityName> = Known<E, "insert", object>;
-  /** What of a row of the entity may be changed. */
+  /** The fields of a row of the entity that can be changed. */
   export type Update<E extends EntityName> = Known<E, "update", object>;
 
   type Where<E> = Known<E, "where", any>;
@@ -186,7 +187,7 @@ declare module "@runner/sdk" {
   type WhereOf<E, R> = [R] extends [never] ? Where<E> : AnyWhere<R>;
   type AnyWhere<R> = { [F in keyof R]: any };
   type FieldOf<R> = keyof R & string;
-  /** A row of which only the fields F were asked for; without any, all. */
+  /** A row with the fields F; with all fields if F is empty. */
   type Chosen<R, F> = [F] extends [never] ? R : [FieldOf<R>] extends [F] ? R : Pick<R, F & keyof R>;
   // Where the schema does not say what a field is compared with, it is any value.
   type Operand<T, O extends Operator> = Value extends T ? OperandOfAny<O> : OperandOf<T, O>;
@@ -210,43 +211,43 @@ declare module "@runner/sdk" {
   type Whole<R, F, I> = [keyof I] extends [never] ? Chosen<R, F> : Omit<Chosen<R, F>, keyof I> & I;
 
   /**
-   * A query over the rows of an entity that the caller may read. Each step gives a new
-   * one. Awaited it is an array of at most `limit` rows. R is a whole row, W what its
-   * fields are compared with, F the fields that were selected, if any, N the relations of
-   * the entity, I the rows that are included.
+   * A query over the rows of an entity that the caller may read. Each method returns a new
+   * query. `await` gives an array of at most `limit` rows. R is a whole row, W the values in
+   * conditions, F the selected fields, if any, N the relations of the entity, I the included
+   * rows.
    */
   export interface Selection<R = any, W = AnyWhere<R>, F = never, N = any, I = {}> extends Operation<Whole<R, F, I>[]> {
-    /** The fields of the rows; without it all that the caller may read. */
+    /** Selects fields. Without it, rows have all fields that the caller may read. */
     select<G extends FieldOf<R>>(...fields: G[]): Selection<R, W, F | G, N, I>;
-    /** One more condition: all must hold. */
+    /** Adds a condition. All conditions must be true. */
     where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Selection<R, W, F, N, I>;
-    /** More conditions, made by {@link field}, {@link and}, {@link or} and {@link not}. */
+    /** Adds conditions, made by {@link field}, {@link and}, {@link or} and {@link not}. */
     match(...conditions: Condition[]): Selection<R, W, F, N, I>;
     /**
      * Includes the row of a to-one relation in place of its id, or the rows of a to-many
-     * relation, with the caller's authority over them: a row that the caller may not read is
-     * null. Includes may have includes, on two levels.
+     * relation. A row that the caller may not read is null. An included row can include
+     * others, two levels deep.
      */
     include<K extends keyof N & string, G extends FieldOf<TargetRow<N[K]>> = never>(
       relation: K,
       fields?: readonly G[],
     ): Selection<R, W, F, N, I & { [P in K]: Included<N[K], Chosen<TargetRow<N[K]>, G>> }>;
-    /** The same with a query of the included rows: `include("lines", (q) => q.limit(20))`. */
+    /** Includes rows that a query selects: `include("lines", (q) => q.limit(20))`. */
     include<K extends keyof N & string, X>(
       relation: K,
       choose: (query: TargetQuery<N[K]>) => Operation<X[]>,
     ): Selection<R, W, F, N, I & { [P in K]: Included<N[K], X> }>;
-    /** The order of the rows; a second one orders what is equal in the first. */
+    /** Orders the rows. A second `orderBy` orders rows that are equal in the first. */
     orderBy(field: FieldOf<R>, direction?: "asc" | "desc"): Selection<R, W, F, N, I>;
-    /** At most so many rows, 1 to 1,000; without it 100. */
+    /** The maximum number of rows, from 1 to 1,000. The default is 100. */
     limit(n: number): Selection<R, W, F, N, I>;
-    /** The rows behind a cursor: the `nextCursor` of the page before. Without one it is the first page. */
+    /** Starts after a cursor: the `nextCursor` of the previous page. `null` and `undefined` mean the first page. */
     after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
-    /** The rows with the cursor of the next page, null on the last one. */
+    /** A page of rows, and the cursor of the next page. `nextCursor` is null on the last page. */
     page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
-    /** The first row; without any it is an error with the code `not_found`. */
+    /** The first row. If no row matches, it is an error with the code `not_found`. */
     first(): Operation<Whole<R, F, I>>;
-    /** The number of rows, without regard to the limit. */
+    /** The number of rows that match; the limit does not apply. */
     count(): Operation<number>;
   }
   /** Begins a query of an entity. */
@@ -255,18 +256,19 @@ declare module "@runner/sdk" {
   ): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>, never, RelationsOf<E, NoInfer<R>>>;
 
   type Nullable<T> = Exclude<T, null> | null;
-  /** A group of rows: the fields G in which they are equal, if any, and what is computed. */
+  /** A group of rows: the values of its fields G, if any, and the computed values. */
   type Group<R, G, C> = ([G] extends [never] ? {} : { group: Pick<R, G & keyof R> }) & C;
 
   /**
-   * Computes over the rows of an entity that the caller may read. Awaited it is an array of
-   * groups, ordered by their fields; without {@link groupBy} of one. Null is no value: what
-   * has no value is null. Sums are exact; an average of decimals has six more places.
+   * Computes over the rows of an entity that the caller may read. `await` gives an array of
+   * groups, ordered by their fields. Without `groupBy` there is one group. Null values are
+   * ignored; the result is null if all values are null. Sums are exact. An average of decimals
+   * has six more decimal places.
    */
   export interface Aggregation<R = any, W = AnyWhere<R>, G = never, C = {}> extends Operation<Group<R, G, C>[]> {
     where<F extends FieldOf<R>, O extends Operator>(field: F, operator: O, value: Operand<W[F & keyof W], O>, matching?: Matching): Aggregation<R, W, G, C>;
     match(...conditions: Condition[]): Aggregation<R, W, G, C>;
-    /** The fields, at most two, that are equal in a group. There may be 1,000 groups. */
+    /** Groups by at most two fields. More than 1,000 groups are an error. */
     groupBy<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G | F, C>;
     /** The number of rows. */
     count(): Aggregation<R, W, G, C & { count: number }>;
@@ -278,7 +280,7 @@ declare module "@runner/sdk" {
   /** Begins an aggregate of an entity: `aggregate("Order").groupBy("status").sum("total").count()`. */
   export function aggregate<R = never, E extends EntityName = EntityName>(entity: E): Aggregation<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
 
-  /** The beginning of a query whose entity is still to be said. */
+  /** A query that has its fields, and needs its entity: call `from`. */
   export interface Choice<R, F extends string> {
     from<E extends [R] extends [never] ? EntityWith<F> : EntityName>(entity: E): Selection<RowOf<E, R>, WhereOf<E, R>, F, RelationsOf<E, R>>;
   }
@@ -299,7 +301,7 @@ declare module "@runner/sdk" {
       choose: (query: TargetQuery<N[K]>) => Operation<X[]>,
     ): Lookup<R, F, N, I & { [P in K]: Included<N[K], X> }>;
   }
-  /** One row by its id. One that is not there and one that the caller may not read are the same error, `not_found`. */
+  /** One row by its id. If the row does not exist, or the caller may not read it, the error is `not_found`. */
   export function get<R = never, E extends EntityName = EntityName, F extends FieldOf<RowOf<E, R>> = FieldOf<RowOf<E, R>>>(
     entity: E,
     id: string,
@@ -311,8 +313,8 @@ declare module "@runner/sdk" {
   /** Inserts values of the type `any`, which may be those of one row or of several. */
   export function insert<V>(entity: EntityName, values: V & OnlyAny<V>): Operation<any>;
   /**
-   * Inserts a row, or a list of at most 1,000, and gives it as it is then, or them. A field that is absent or
-   * `undefined` has its default.
+   * Inserts a row, or a list of at most 1,000 rows, and returns the row or the rows as they are stored. A field
+   * that is absent or `undefined` gets its default.
    */
   export function insert<R = never, E extends EntityName = EntityName>(
     entity: E,
@@ -320,24 +322,26 @@ declare module "@runner/sdk" {
   ): Operation<RowOf<E, NoInfer<R>>[]>;
   export function insert<R = never, E extends EntityName = EntityName>(entity: E, values: InsertOf<E, NoInfer<R>>): Operation<RowOf<E, NoInfer<R>>>;
 
-  /** A change of rows. Awaited it is how many there were. Without a condition it is an error unless {@link every} says that all are meant. */
+  /** A change of rows. `await` gives the number of changed rows. It needs a condition, by `where` or `match`; to change all rows, call `every`. */
   export interface Change<R = any, W = AnyWhere<R>> extends Operation<number> {
     where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Change<R, W>;
     match(...conditions: Condition[]): Change<R, W>;
+    /** Changes all rows. */
     every(): Change<R, W>;
-    /** The rows as they are then. */
+    /** The changed rows, with their new values. */
     rows(): Operation<R[]>;
   }
-  /** Sets fields of rows, and leaves those that are absent or `undefined`: `await update("Order", { status: "paid" }).where("id", "=", id)`. */
+  /** Sets fields of rows. Fields that are absent or `undefined` keep their values: `await update("Order", { status: "paid" }).where("id", "=", id)`. */
   export function update<R = never, E extends EntityName = EntityName>(
     entity: E,
     set: [R] extends [never] ? Update<E> : object,
   ): Change<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
 
-  /** A removal of rows. Awaited it is how many there were. */
+  /** A removal of rows. `await` gives the number of removed rows. It needs a condition, by `where` or `match`; to remove all rows, call `every`. */
   export interface Removal<R = any, W = AnyWhere<R>> extends Operation<number> {
     where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Removal<R, W>;
     match(...conditions: Condition[]): Removal<R, W>;
+    /** Removes all rows. */
     every(): Removal<R, W>;
   }
   /** Deletes rows: `await remove("Order").where("id", "=", id)`. */
@@ -364,21 +368,21 @@ declare module "@runner/sdk" {
     revokedAt: string | null;
     lastUsedAt: string | null;
   }
-  /** A key with its token, which nothing shows again. */
+  /** A key with its token. The token cannot be read again later. */
   export interface IssuedApiKey extends ApiKey {
     token: string;
   }
 
-  /** A page of keys. `nextCursor` leads to the next one; it is null on the last. */
+  /** A page of keys. `nextCursor` is the cursor of the next page; it is null on the last page. */
   export interface ApiKeyPage {
     keys: ApiKey[];
     nextCursor: string | null;
   }
 
   /**
-   * The keys that the caller reaches: those that it created, as a user or as a key. A key also reaches itself.
-   * Where `@manage` in the schema is true, the caller reaches all keys of the scope in its tenant. Every other
-   * key is `not_found`.
+   * The keys that the caller can manage: those that it created, as a user or as a key. A key can also manage
+   * itself. If `@manage` in the schema is true, the caller can manage all keys of the scope in its tenant. For
+   * every other key the error is `not_found`.
    */
   export interface ApiKeys {
     /** Creates a key of a scope that the caller may issue. `expiresIn` is in seconds. */
@@ -389,16 +393,16 @@ declare module "@runner/sdk" {
     /** At most `limit` (1 to 1000) keys, with the cursor of the next page. */
     list(options: { scope?: string; limit: number; cursor?: string }): Operation<ApiKeyPage>;
     /**
-     * Gives the key, of a scope that the caller may issue, a new token. Each older one ends after the grace period,
-     * in seconds, or at its own end if that is sooner; without a grace period all end at once. With a grace period
-     * a key has at most 5 live tokens: a rotation beyond that is a `conflict`.
+     * Gives the key a new token. The caller must be allowed to issue keys of its scope. Older tokens expire after
+     * `gracePeriod`, in seconds, or at their own end if that is sooner; without it they expire at once. With a grace
+     * period a key has at most 5 live tokens; one more is a `conflict`.
      */
     rotate(id: string, options?: { gracePeriod?: number }): Operation<IssuedApiKey>;
-    /** Ends a key for good. */
+    /** Revokes a key. This cannot be undone. */
     revoke(id: string): Operation<ApiKey>;
   }
 
-  /** A session that was opened. Its cookie goes to the browser; no handler sees it. */
+  /** A new session. The runner sends its cookie to the browser; handlers cannot read it. */
   export interface OpenedSession {
     id: string;
     /** RFC 3339. */
@@ -413,19 +417,19 @@ declare module "@runner/sdk" {
     createdAt: string;
     lastSeenAt: string;
     expiresAt: string;
-    /** It is the session of this request. */
+    /** True for the session of this request. */
     current: boolean;
   }
-  /** A page of sessions. `nextCursor` leads to the next one; it is null on the last. */
+  /** A page of sessions. `nextCursor` is the cursor of the next page; it is null on the last page. */
   export interface SessionPage {
     sessions: LiveSession[];
     nextCursor: string | null;
   }
   /**
-   * Whose sessions: without options the caller's own. `tenant` is the caller's unless it is
-   * given. Other users are for callers for whom `@manage` in the schema's `session cookie`
-   * is true, within their tenant, and for routes with `mints: session`; there `allTenants` selects
-   * the user's sessions in every tenant.
+   * Selects the user whose sessions are meant. The default is the caller, and the caller's
+   * tenant. Another user can be selected in two cases: if `@manage` in the schema's
+   * `session cookie` is true for the caller, within the caller's tenant; and on routes with
+   * `mints: session`, where `allTenants` selects the user's sessions in every tenant.
    */
   export interface WhoseSessions {
     user?: string;
@@ -435,37 +439,38 @@ declare module "@runner/sdk" {
   /** Sessions of the app's users. A session of another user is `not_found`, unless the schema allows it. */
   export interface Sessions {
     /**
-     * Signs a user in, on a route with `mints: session`; elsewhere it is `denied`. The answer
-     * sets the cookie of a new session, when it commits. The session that the caller had
-     * ends. `ttl` is in seconds, at most the schema's `absolute`, which is what it is without.
+     * Signs a user in. The route must have `mints: session`; otherwise the error is `denied`.
+     * When the request commits, the answer sets the cookie of the new session, and the caller's
+     * previous session ends. `ttl` is in seconds. Its maximum, and its default, is `absolute`
+     * in the schema.
      */
     create(options: { userId: string; tenant?: string; roles?: readonly RoleName[]; ttl?: number }): Operation<OpenedSession>;
     /** All live sessions of a user, oldest first. */
     list(options?: WhoseSessions & { limit?: undefined; cursor?: string }): Operation<LiveSession[]>;
-    /** At most `limit` (1 to 1000) of them, with the cursor of the next page. */
+    /** At most `limit` (1 to 1000) sessions, with the cursor of the next page. */
     list(options: WhoseSessions & { limit: number; cursor?: string }): Operation<SessionPage>;
-    /** Ends the session that calls, and takes its cookie back. */
+    /** Ends the session of this request, and deletes its cookie. */
     revoke(): Operation<{ id: string }>;
-    /** Ends a session. An id that is missing is an error. */
+    /** Ends a session. If `id` is `undefined`, it is an error. */
     revoke(id: string): Operation<{ id: string }>;
     /**
-     * Ends all sessions of a user but `except`, the id of one or `"current"` for the one that
-     * calls, and returns their number.
+     * Ends all sessions of a user, and returns their number. `except` is the id of a session that
+     * is kept, or `"current"` for the session of this request.
      */
     revokeAll(options?: WhoseSessions & { except?: string }): Operation<number>;
   }
 
-  /** Webhooks on routes that do not say `verify:` themselves. */
+  /** Webhooks on routes that have no `verify:` in the schema. */
   export interface Webhooks {
     /**
-     * Checks that this request is signed with a declared secret. What is not is
-     * `denied`. It does not remember deliveries, as `verify:` does: one that comes
-     * twice passes twice.
+     * Checks that this request is signed with a declared secret; otherwise the error is
+     * `denied`. Unlike `verify:` it does not store deliveries: a delivery that is sent twice
+     * is accepted twice.
      */
     verify(options: { scheme: "standard" | "stripe" | "github" | "slack"; secret: SecretName }): Operation<{
-      /** The delivery's id; where the scheme has none, the signature. */
+      /** The id of the delivery, or the signature if the scheme has no ids. */
       id: string;
-      /** When it was signed, in seconds since 1970; null where the scheme does not say. */
+      /** The time of the signature, in seconds since 1970; null if the scheme has none. */
       timestamp: number | null;
     }>;
   }
@@ -474,30 +479,30 @@ declare module "@runner/sdk" {
   type JobArguments<J extends JobName> = {} extends JobParams<J>
     ? [params?: JobParams<J>, options?: JobOptions]
     : [params: JobParams<J>, options?: JobOptions];
-  /** When a job runs, and under which key. Without options it runs as soon as the request is committed. */
+  /** When a job runs, and its key. By default a job runs as soon as the request has committed. */
   export interface JobOptions {
-    /** How long it waits, in seconds. */
+    /** The delay before the job runs, in seconds. */
     delay?: number;
-    /** When it runs; a time that has passed means at once. Not together with `delay`. */
+    /** The time when the job runs; a time in the past means at once. It cannot be used with `delay`. */
     at?: string | Date;
-    /** There is one live job of this name and key in a tenant: while it waits or runs, it is given instead of a new one. */
+    /** A tenant has at most one live job with this name and key. While that job waits or runs, it is returned and no new one is created. */
     key?: string;
   }
   export interface EnqueuedJob {
     id: string;
-    /** False if a live job with the key was there. */
+    /** False if a live job with this key existed already. */
     created: boolean;
   }
-  /** Work for after the commit: jobs that the schema declares. */
+  /** Jobs that the schema declares. They run after the commit. */
   export const jobs: {
     /**
-     * Enqueues a job in the transaction of the request: it runs if and only if that commits. Its
-     * parameters are checked at once; wrong ones are `invalid`.
+     * Enqueues a job in the transaction of the request: the job runs if and only if the request
+     * commits. The parameters are checked at once; the error is `invalid`.
      */
     enqueue<J extends JobName>(name: J, ...args: JobArguments<J>): Operation<EnqueuedJob>;
     /**
-     * Ends a job of the caller's tenant: it does not run any more, and what a run of it has written is not
-     * committed. False if it has ended before; an unknown id is `not_found`.
+     * Cancels a job of the caller's tenant: it does not run again, and the writes of a current run are not
+     * committed. The result is false if the job had ended already. If the id is unknown, the error is `not_found`.
      */
     cancel(id: string): Operation<boolean>;
   };
@@ -513,61 +518,62 @@ declare module "@runner/sdk" {
     readonly scope?: ScopeName;
     readonly capability?: string;
     readonly metadata?: Readonly<Record<string, unknown>>;
-    /** What the caller's JWT claims; absent for every other caller. */
+    /** The claims of the caller's JWT; absent for other callers. */
     readonly claims?: Readonly<Record<string, unknown>>;
   }
 
-  /** What a handler knows and may do beside the request itself. */
+  /** What a handler can use besides the request itself. */
   export interface Context {
     readonly client: { readonly apiKeys: ApiKeys; readonly sessions: Sessions; readonly webhooks: Webhooks };
     readonly auth: Auth;
-    /** The id that stands on the answer and in the log. */
+    /** The id of the request, in the header of the answer and in the log. */
     readonly requestId: string;
     /** The template of the matched route: `/v1/orders/:id`. */
     readonly route: string;
-    /** When the request's time is over. */
+    /** The time when the request times out. */
     readonly deadline: Date;
     /**
-     * The job that the handler runs for. Send `id` along as the idempotency key of what may not happen
-     * twice. `attempt` counts the runs from 1; `scheduledFor` is when the job was to run first.
+     * The job that the handler runs for. Use `id` as the idempotency key of requests that must not be
+     * executed twice. `attempt` counts the runs from 1; `scheduledFor` is the planned time of the first run.
      */
     readonly job?: { readonly id: string; readonly attempt: number; readonly scheduledFor: Date };
     /** The value of a secret that the schema declares. */
     secret(name: SecretName): Operation<string>;
-    /** Commits the writes of this request with any status; by default 400 and above discard them. */
+    /** Commits the writes of this request whatever its status is. By default a status of 400 or more discards them. */
     keepWrites(): void;
   }
   /**
-   * The variables that the schema declares, with the values that this server has for them. They can be
-   * read in a handler, not while the module is built. A duration is in seconds, a decimal is a string.
+   * The variables that the schema declares, with their values on this server. They can be
+   * read in a handler, but not while the module is built. A duration is in seconds, a decimal is a string.
    */
   export const vars: Names extends { vars: infer V } ? Readonly<V> : Readonly<Record<string, any>>;
 
-  /** The context of the request at hand. */
+  /** The context of the current request. */
   export function getContext(): Context;
 
   /**
-   * Passwords. The host hashes them, a few at the same time, and the handler waits. The time
-   * counts as CPU time of the request.
+   * Passwords. The runner hashes them, a few at the same time, and the handler waits. The time
+   * of a hash counts as CPU time of the request.
    */
   export const password: {
     /** A new hash of the password with Argon2id, as a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$…`. */
     hash(password: string): Promise<string>;
     /**
      * Compares a password with a hash: one of `password.hash`, or of bcrypt, scrypt or PBKDF2 as
-     * Django, passlib and others write them. A wrong password gives `false`, the right one an
-     * object: with `rehash`, store a new hash, as this one has another algorithm or other
-     * parameters. With `null`, for a user who does not exist, it takes as long and gives `false`.
+     * Django, passlib and others write them. The result of a wrong password
+     * is `false`, that of the right one an object. If its `rehash` is true, store a new hash: this one
+     * has another algorithm or other parameters. Pass `null` for a user who does not exist: the result
+     * is `false`, after the same time.
      */
     verify(password: string, hash: string | null | undefined): Promise<false | { rehash: boolean }>;
   };
 
-  /** Compares, for signatures and tokens, in a time that depends on the lengths alone. */
+  /** Compares signatures or tokens. The time depends only on their lengths. */
   export function timingSafeEqual(a: string | ArrayBuffer | ArrayBufferView, b: string | ArrayBuffer | ArrayBufferView): boolean;
 
   /**
-   * The HMAC (RFC 2104) of text or bytes under a secret that the schema declares, which
-   * the handler then need not read; for a key of its own there is `crypto.subtle`.
+   * The HMAC (RFC 2104) of text or bytes with a secret that the schema declares. The handler
+   * does not have to read the secret. For other keys use `crypto.subtle`.
    */
   export function hmac(
     algorithm: "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512",
@@ -575,13 +581,13 @@ declare module "@runner/sdk" {
     data: string | ArrayBuffer | ArrayBufferView,
   ): Operation<{ hex: string; base64: string }>;
 
-  /** Any operation by its name, with its arguments and its result as JSON has them: `await call("count", { from: "Order" })`. */
+  /** Runs an operation by its name, with its arguments and its result as JSON: `await call("count", { from: "Order" })`. */
   export function call<T = any>(op: string, args?: object): Operation<T>;
 
   /** A failed operation. */
   export class HostError extends Error {
     readonly code: "not_found" | "invalid" | "denied" | "conflict" | "too_large" | "limit" | "unavailable" | "deadline" | "internal";
-    /** Which operation: `query`, `fetch`, …; absent of an error that a handler made. */
+    /** The operation: `query`, `fetch`, …; absent if a handler created the error. */
     readonly op?: string;
     constructor(code: HostError["code"], message?: string);
   }

@@ -84,7 +84,7 @@ func TestEveryRefusedAggregateNamesItsCause(t *testing.T) {
 		{clerk, `,"min":["stage"]`, `min[0]: min does not apply to a field of type Stage`},
 		{clerk, `,"max":["tags"]`, `max[0]: max does not apply to a field of type string[]`},
 		{clerk, `,"groupBy":["tags"]`, `groupBy[0]: groupBy does not apply to a field of type string[]`},
-		{clerk, `,"groupBy":["stage","qty","day"]`, `groupBy: more than 2 fields`},
+		{clerk, `,"groupBy":["stage","qty","day"]`, `groupBy: at most 2 fields are allowed`},
 		{clerk, `,"sum":["cost"]`, `sum[0]: Sale has no field "cost" that the caller may read`},
 		{clerk, `,"groupBy":["cost"]`, `groupBy[0]: Sale has no field "cost" that the caller may read`},
 		{few, `,"max":["total"]`, `max[0]: Sale has no field "total" that the caller may read`},

@@ -117,9 +117,9 @@ func TestSelectsAndOrdersHaveLimits(t *testing.T) {
 	if row := h.rows(reader, selecting(256))[0]; len(row) != 256 {
 		t.Errorf("of 256 selected: %d", len(row))
 	}
-	h.fails(reader, fault.Invalid, "query", selecting(257), "select: more than 256 fields")
+	h.fails(reader, fault.Invalid, "query", selecting(257), "select: at most 256 fields are allowed")
 	h.must(reader, "query", ordering(16))
-	h.fails(reader, fault.Invalid, "query", ordering(17), "orderBy: more than 16 terms")
+	h.fails(reader, fault.Invalid, "query", ordering(17), "orderBy: at most 16 fields are allowed")
 	var many []string
 	for i := range 200 {
 		many = append(many, fmt.Sprintf(`["k%04d","=",1]`, i))

@@ -52,7 +52,7 @@ func TestEveryRefusedIncludeNamesItsCause(t *testing.T) {
 		{`{"lines":{"cursor":"x"}}`, `include.lines: unknown member "cursor"; known: select, where, orderBy, limit, include`},
 		{`{"lines":{"limit":1001}}`, `include.lines: limit: must be a whole number from 1 to 1000`},
 		{`{"lines":{"where":[["text","=",1]]}}`, `include.lines: where[0]: text =: must be a string`},
-		{`{"lines":{"include":{"order":{"include":{"partner":{}}}}}}`, `include.lines: include.order: include: more than 2 levels`},
+		{`{"lines":{"include":{"order":{"include":{"partner":{}}}}}}`, `include.lines: include.order: include: at most 2 levels are allowed`},
 	} {
 		h.fails(clerk, fault.Invalid, "query", `{"from":"Order","include":`+c.include+`}`, c.want)
 	}

@@ -36,9 +36,9 @@ routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 		into, give string
 		want       string
 	}{
-		{reader, fault.Conflict, "Note", `{}`, "another Note has the same"},
-		{reader, fault.Conflict, "Note", `{"k":"l","open":"o"}`, "open: another Note has the same"},
-		{scoped, fault.Conflict, "Note", `{}`, "k, secret: another Note has the same"},
+		{reader, fault.Conflict, "Note", `{}`, "another Note has the same value in a unique field"},
+		{reader, fault.Conflict, "Note", `{"k":"l","open":"o"}`, "open must be unique: another Note has the same value"},
+		{scoped, fault.Conflict, "Note", `{}`, "k, secret must be unique together: another Note has the same values"},
 		{reader, fault.Invalid, "Note", `{"k":"` + strings.Repeat("l", 20_000) + `"}`, "too long for an index: all indexed fields together may take 16384 bytes"},
 		{reader, fault.Invalid, "Needs", `{"n":1}`, "values: the caller may not write a required field"},
 		{reader, fault.Invalid, "Needs", `{}`, "values.n: is required"},

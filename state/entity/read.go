@@ -305,7 +305,7 @@ func (w *rowWriter) done(values []schema.Value) error {
 	}
 	w.n++
 	if len(w.out.JSON) > maxResultBytes {
-		return fault.New(fault.TooLarge, "the rows are longer than %d MiB: select fewer fields, or request fewer rows",
+		return fault.New(fault.TooLarge, "the rows of the result are larger than %d MiB: select fewer fields, or request fewer rows",
 			maxResultBytes>>20)
 	}
 	return nil

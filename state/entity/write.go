@@ -181,11 +181,23 @@ func (o *operation) claim(c *changes, tail string, values []schema.Value) error 
 			holder = string(raw)
 		}
 		if holder != "" && holder != tail {
-			return fault.New(fault.Conflict, "%sanother %s has the same", o.named(x), t.Name)
+			return fault.New(fault.Conflict, "%s", o.notUnique(x))
 		}
 		c.enter(key, tail)
 	}
 	return nil
+}
+
+// notUnique is the message that another row has the values of a unique index.
+func (o *operation) notUnique(x *layout.Index) string {
+	names := strings.TrimSuffix(o.named(x), ": ")
+	switch {
+	case names == "":
+		return "another " + o.table.Name + " has the same value in a unique field"
+	case strings.Contains(names, ","):
+		return names + " must be unique together: another " + o.table.Name + " has the same values"
+	}
+	return names + " must be unique: another " + o.table.Name + " has the same value"
 }
 
 // named begins a message with the fields of an index that the caller may know.
@@ -288,7 +300,7 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 		}
 	}
 	if taken {
-		return fault.New(fault.Conflict, "id: another %s has the same", t.Name)
+		return fault.New(fault.Conflict, "id must be unique: another %s has this id", t.Name)
 	}
 	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err

@@ -455,6 +455,21 @@ func TestAModuleOfAnEarlierRunIsRemovedWithItsSource(t *testing.T) {
 	}
 }
 
+func TestDevNamesTheTenantInTheCommandsForCredentials(t *testing.T) {
+	a := harness.NewApp(t, `app teams
+auth { session cookie { idle: 30m } tenant: Team }
+entity Team { id: id }
+entity Note { id: id team: Team @tenant }
+apiKeys { scopes: { s: @system("s") { @grant read on Note }, t: @system("t") { @grant read on Team } } }
+routes("/v1", rateLimit: none) { GET /notes -> notes (auth: anyOf(apiKey(s, t), session)) }
+`, "")
+	a.Write("handlers/notes.ts", "export const notes = () => 1;\n")
+	s := a.Start("dev")
+	s.WaitForOutput(`hint: a key: runner api-keys create --scope s --name dev --tenant <tenant>`)
+	s.WaitForOutput(`hint: a key: runner api-keys create --scope t --name dev\s`)
+	s.WaitForOutput(`hint: a session: runner sessions create --user me --tenant <tenant>`)
+}
+
 func TestDevShowsAMissingIndex(t *testing.T) {
 	a := harness.NewApp(t, `app sales
 entity Sale { id: id total: int }

@@ -735,7 +735,7 @@ func TestASchemaChangeIsActivatedOverRowsOrRefused(t *testing.T) {
 		}
 		for _, directory := range []string{"data"} {
 			r := a.Run("check", "--against", directory)
-			if r.Status != 3 || !strings.Contains(r.Stdout, "app.schema") || !strings.Contains(r.Stdout, "error["+code+"]") {
+			if r.Status != 3 || !strings.Contains(r.Stdout, "app.schema") || !strings.Contains(r.Stdout, "error["+code+"]") || strings.Contains(r.Stdout, "rows have null") {
 				t.Errorf("check --against for %s: exit status %d\n%s%s", code, r.Status, r.Stdout, r.Stderr)
 			}
 		}

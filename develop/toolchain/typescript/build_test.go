@@ -89,7 +89,7 @@ func TestAHandlersResultIsTheResponse(t *testing.T) {
 		{"forbids", 403, "not you", ""},
 		{"lost", 404, "no such order", ""},
 		{"teapot", 418, "short and stout", ""},
-		{"noError", 500, "", "failed: exception: AnswerError: answer with an error of status 200: invalid"},
+		{"noError", 500, "", "failed: exception: AnswerError: the status of an error must be from 400 to 599, not 200"},
 		{"plain", 200, `{"plain":true}`, ""},
 		{"later", 200, `[1,2,3]`, ""},
 		{"laterBody", 200, `[1]`, ""},
@@ -317,7 +317,7 @@ func TestEveryKindOfRecursionIsACatchableError(t *testing.T) {
 // cost; so are the messages of the operations before.
 func TestPastTheLimitOfHostCallsTheLogHasTheMessage(t *testing.T) {
 	m := appModule(t)
-	const spent = "a request may call the host 1000 times"
+	const spent = "a request may call the host at most 1000 times"
 	got := toolchaintest.Ask(t, m, "callsForever", abi.Request{})
 	if got.Status != 500 || !strings.Contains(got.Log, "exception: limit: "+spent+"\n    at callsForever (handlers/traps.ts:") {
 		t.Errorf("answers %d %v\n%s", got.Status, got.Err, got.Log)
@@ -777,6 +777,10 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{"syntax", "export const a = () => {\n  const = 1;\n}\n", `handlers/a.ts:2:9: error: expected identifier but found "="`},
 		{"a missing file", "import { x } from \"./nowhere.ts\";\nexport const a = x;\n", `handlers/a.ts:1:19: error: file "./nowhere.ts" does not exist`},
 		{"a missing module", "import x from \"left-pad\";\nexport const a = x;\n", `handlers/a.ts:1:15: error: module "left-pad" not found: install it`},
+		{"the client", "import { client } from \"@runner/client\";\nexport const a = () => client;\n", "handlers/a.ts:1:24: error: \"@runner/client\" is not a package: `runner generate client --out client.mts`"},
+		{"another package of ours", "import { x } from \"@runner/db\";\nexport const a = () => x;\n", `handlers/a.ts:1:19: error: "@runner/db" is not a package: handlers import "@runner/sdk"`},
+		{"@expose", "@expose\nexport function a() { return 1; }\n", `handlers/a.ts:1:1: error: @expose belongs in the schema: functions (auth: …) { @expose name() }`},
+		{"a decorator", "@exposed() export const a = () => 1;\n", `handlers/a.ts:1:1: error: a decorator is allowed only on classes`},
 		{"a part of Node.js", "import { readFileSync } from \"fs\";\nexport const a = () => readFileSync;\n", `handlers/a.ts:1:30: error: "fs" is a part of Node.js, and handlers run without Node.js`},
 		{"no such helper", "import { okay } from \"@runner/sdk\";\nexport const a = () => okay();\n", `handlers/a.ts:1:10: error: no matching export in "runner-sdk:index.ts" for import "okay"`},
 		{"await at the top", "export const a = await 1;\n", `handlers/a.ts:1:18: error: await outside a function`},

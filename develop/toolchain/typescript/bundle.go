@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -265,6 +266,8 @@ var nodeModules = []string{
 	"timers", "tls", "tty", "url", "util", "v8", "vm", "worker_threads", "zlib",
 }
 
+var exposeMark = regexp.MustCompile(`^@expose\b`)
+
 // message rewrites a message of esbuild's: one line, in lower case.
 func message(m api.Message) string {
 	text := strings.ReplaceAll(m.Text, "\n", " ")
@@ -279,10 +282,21 @@ func message(m api.Message) string {
 		if strings.HasPrefix(name, "node:") || slices.Contains(nodeModules, name) {
 			return fmt.Sprintf("%q is a part of Node.js, and handlers run without Node.js: use what the SDK and the language have, or another package", name)
 		}
+		if rest, ok := strings.CutPrefix(name, "@runner/"); ok {
+			if rest == "client" {
+				return fmt.Sprintf("%q is not a package: `runner generate client --out client.mts` writes the client of this app, import that file", name)
+			}
+			return fmt.Sprintf("%q is not a package: handlers import \"@runner/sdk\"", name)
+		}
 		return fmt.Sprintf("module %q not found: install it in the app directory (npm install) if it runs without Node.js", name)
 	case strings.HasPrefix(text, "No loader is configured for \""):
 		kind, _, _ := strings.Cut(strings.TrimPrefix(text, "No loader is configured for \""), `"`)
 		return fmt.Sprintf("a file %s cannot be imported: only TypeScript, JavaScript, JSON and text can; a file of text with another name can with { type: \"text\" } after its name", kind)
+	case strings.HasPrefix(text, "Decorators are not valid here"):
+		if m.Location != nil && exposeMark.MatchString(m.Location.LineText[min(m.Location.Column, len(m.Location.LineText)):]) {
+			return "@expose belongs in the schema: functions (auth: …) { @expose name() }"
+		}
+		return "a decorator is allowed only on classes and their members: a function has none"
 	case strings.HasPrefix(text, `This "import" expression`):
 		return "the imported module must be known at build time: import a name in quotes"
 	}

@@ -158,7 +158,7 @@ func TestHandlersFetch(t *testing.T) {
 		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418]`},
 		{"others", `["TypeError: fetch: there is no credentials here; there are method, headers, body, redirect, signal, timeout",` +
 			`"TypeError: fetch: there is no cache here; there are method, headers, body, redirect, signal, timeout",418]`},
-		{"many", `[50,[null,"fetch: a request may fetch 50 times"]]`},
+		{"many", `[50,[null,"fetch: a request may fetch at most 50 times"]]`},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
 			response, _ := run(t, row.handler)

@@ -59,7 +59,7 @@ export class Outcome {
     const one = this.member("row");
     if (one.length > 0) return parseJSON<T>(one);
     const rows = this.rows<T>();
-    if (rows.length == 0) fail(new HostError("not_found", "no row is like that"));
+    if (rows.length == 0) fail(new HostError("not_found", "no row matches the conditions"));
     return rows[0];
   }
 

@@ -34,7 +34,7 @@ function send(response: Response): void {
   }
   if (response.failure) {
     const message = String.UTF8.encode(response.text);
-    accepted(response_error(status, 0, 0, changetype<usize>(message), message.byteLength), "answer with an error of status " + status.toString());
+    accepted(response_error(status, 0, 0, changetype<usize>(message), message.byteLength), "answer with an error of status " + status.toString() + (status < 400 || status > 599 ? " (it must be from 400 to 599)" : ""));
     return;
   }
   const operation = response.operation;
@@ -64,7 +64,7 @@ function handOn(status: i32, operation: Operation): void {
     return;
   }
   const n = response_send_result(status, operation.part);
-  if (n < 0 && errnoName(n) == "not_found") fail(new HostError("not_found", "no row is like that"));
+  if (n < 0 && errnoName(n) == "not_found") fail(new HostError("not_found", "no row matches the conditions"));
   accepted(n, "answer with status " + status.toString() + " and the last result");
 }
 

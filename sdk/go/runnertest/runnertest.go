@@ -271,7 +271,7 @@ func (f *fake) Start(op string, args []byte) (int, error) {
 func (f *fake) Take(ticket int) error {
 	if ticket < 0 || ticket >= len(f.started) || f.started[ticket] == nil {
 		return &host.Error{
-			Code: "invalid", Message: fmt.Sprintf("ticket %d is unknown, or its result was already taken", ticket),
+			Code: "invalid", Message: fmt.Sprintf("the pending operation %d is unknown, or its result was already taken", ticket),
 		}
 	}
 	done := f.started[ticket]

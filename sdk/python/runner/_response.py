@@ -157,7 +157,8 @@ def send_error(status: int, code: str, message: str) -> None:
     if refused == "too_large":
         _refused(refused, f"answer with an error of status {status} and a message of {len(text)} bytes, of which 8 KiB are allowed")
     if refused != "ok":
-        _refused(refused, f"answer with an error of status {status}")
+        allowed = "" if 400 <= status <= 599 else " (it must be from 400 to 599)"
+        _refused(refused, f"answer with an error of status {status}{allowed}")
 
 
 def send(given: Any, handler: Callable[..., Any] | None = None) -> None:

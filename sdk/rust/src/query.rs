@@ -135,7 +135,7 @@ impl Selection {
     /// answers 404 when the handler hands it on.
     pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
         let rows = self.clone().limit(1).all(ctx)?;
-        let none = || HostError::new(Code::NotFound, format!("no row of {} is like that", self.entity));
+        let none = || HostError::new(Code::NotFound, format!("no row of {} matches the conditions", self.entity));
         rows.into_iter().next().ok_or_else(none)
     }
 

@@ -62,7 +62,7 @@ export class AbortSignal {
   }
   static timeout(milliseconds: number): AbortSignal {
     const signal = make();
-    startInternal("AbortSignal.timeout", () => abort(signal, new DOMException(`${milliseconds} ms are over`, "TimeoutError")), milliseconds);
+    startInternal("AbortSignal.timeout", () => abort(signal, new DOMException(`the signal timed out after ${milliseconds} ms`, "TimeoutError")), milliseconds);
     return signal;
   }
   static any(signals: Iterable<AbortSignal>): AbortSignal {

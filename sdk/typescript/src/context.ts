@@ -48,7 +48,7 @@ function whose<T extends Whose>(op: string, options: T, ...names: (keyof T & str
 /** Returns the id of a session that is to end. One that is missing must not be taken for the session that calls. */
 function sessionId(id: unknown): unknown {
   if (id !== undefined && id !== null) return id;
-  throw new HostError("invalid", `sessions.revoke: id is ${id}: check it before, or call revoke() to end the session that calls`, "sessions.revoke");
+  throw new HostError("invalid", `sessions.revoke: id is ${id}: check it before, or call revoke() to end the session of this request`, "sessions.revoke");
 }
 
 const client = {

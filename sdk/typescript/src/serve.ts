@@ -171,6 +171,7 @@ function send(response: Response): void {
   }
   if (message !== undefined) {
     const n = host.response_error(status, "", message);
+    if (n < 0 && !(status >= 400 && status <= 599)) throw new AnswerError(`the status of an error must be from 400 to 599, not ${status}`);
     if (n < 0) refused(n, `answer with an error of status ${status}`);
     return;
   }
@@ -273,7 +274,7 @@ function handOn(status: number, operation: Operation<unknown>): void {
   }
   const n = host.response_send_result(status, part);
   if (n >= 0) return;
-  if (errno(n) === "not_found") throw new HostError("not_found", "no row is like that", "query");
+  if (errno(n) === "not_found") throw new HostError("not_found", "no row matches the conditions", "query");
   refused(n, `answer with status ${status} and the last result`);
 }
 

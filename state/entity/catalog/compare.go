@@ -72,6 +72,8 @@ type migration struct {
 	priors map[string]*tableEntry
 	// ambiguous are stored names that an @was names beside a declared one (reported).
 	ambiguous []string
+	// refused are the new fields that were refused, as Entity.field.
+	refused []string
 	// surveys are the tables whose rows must be checked; empty are those that must stay
 	// without rows until the change.
 	surveys []*survey
@@ -289,12 +291,15 @@ func isRemoved(list []schema.Removed, name string) bool {
 func (m *migration) added(field, prior *fieldEntry, f *schema.Field, e *schema.Entity) {
 	switch {
 	case prior != nil:
+		m.refused = append(m.refused, e.Name+"."+f.Name)
 		m.list.Errorf("E601", f.Span,
 			"the type of %s.%s was %s, and %s has rows: add a field with another name, copy the values (runner data each %s --call <function> --all), and mark this one @removed",
 			e.Name, f.Name, m.typeNow(prior.Type), e.Name, e.Name)
 	case f == e.Tenant: // reported for the entity
+		m.refused = append(m.refused, e.Name+"."+f.Name)
 	default:
 		if field.Missing = m.missing(field, f); field.Missing == nil && !f.Type.Optional {
+			m.refused = append(m.refused, e.Name+"."+f.Name)
 			m.list.Errorf("E602", f.Span,
 				"%s.%s is a new required field, and %s has rows without it: give it a default; or make it optional, fill it (runner data each %s --call <function> --where \"%s = null\"), and make it required then",
 				e.Name, f.Name, e.Name, e.Name, f.Name)

@@ -117,6 +117,9 @@ func (p *planner) table(now, before *tableEntry, filled bool) {
 func (p *planner) field(table, tableBefore *tableEntry, now *fieldEntry, filled bool) {
 	what := table.Name + "." + now.Name
 	at := slices.IndexFunc(tableBefore.Fields, func(f fieldEntry) bool { return f.Number == now.Number })
+	if at < 0 && slices.Contains(p.m.refused, what) {
+		return
+	}
 	if at < 0 {
 		how := "a new field; rows have null"
 		if !filled {

@@ -100,9 +100,9 @@ func (r *reader) readFields(m member, raw []byte, most int, takes func(*Column) 
 		name, ok := textOf(elem)
 		switch {
 		case i == most && m == memberGroupBy:
-			return nil, Invalidf("groupBy: more than %d fields", most)
+			return nil, Invalidf("groupBy: at most %d fields are allowed", most)
 		case i == most:
-			return nil, Invalidf("%s: more than %d values are computed", at, maxComputed)
+			return nil, Invalidf("%s: at most %d computed values are allowed", at, maxComputed)
 		case !ok:
 			return nil, Invalidf("%s: must be the name of a field", at)
 		}

@@ -127,7 +127,7 @@ func ReadArguments(op Operation, text []byte) (Arguments, error) {
 		switch {
 		case a.members[m] != nil:
 		case m == memberWhere:
-			return a, Invalidf("member %q is missing: [] means every row", m)
+			return a, Invalidf("where is missing: add a condition with where(), or call every() to mean all rows (as JSON: \"where\": [])")
 		default:
 			return a, Invalidf("member %q is missing", m)
 		}

@@ -48,6 +48,9 @@ func (a *Authority) may(action schema.ActionSet) (*Right, error) {
 		return nil, fault.New(fault.Denied, "the scope %q grants no %s on %s", who.Scope, verb, a.name)
 	case who.Kind == caller.Anonymous && who.As != "":
 		return nil, fault.New(fault.Denied, "the scope %q grants no %s on %s", who.As, verb, a.name)
+	case who.Kind == caller.Anonymous:
+		return nil, fault.New(fault.Denied,
+			"no @@allow of %s lets callers of kind anonymous %s: add one, or give the route the grants of a scope with as:", a.name, verb)
 	}
 	return nil, fault.New(fault.Denied, "no @@allow of %s lets callers of kind %s %s", a.name, who.Kind, verb)
 }

@@ -374,7 +374,7 @@ func (r *conditions) connective(word string, parts [][]byte, at string, depth in
 	c := Condition{op: opOr}
 	switch {
 	case depth > maxNesting:
-		return c, Invalidf("%s: conditions are nested more than %d levels deep", at, maxNesting)
+		return c, Invalidf("%s: at most %d levels of nested conditions are allowed", at, maxNesting)
 	case word == "not":
 		c.op = opNot
 		if len(parts) != 1 {
@@ -410,7 +410,7 @@ func isListOfLists(raw []byte) bool {
 
 func (r *conditions) comparison(name string, rawOp, rawValue []byte, folds bool, at string) (Condition, error) {
 	if r.comparisons++; r.comparisons > maxComparisons {
-		return Condition{}, Invalidf("%s: more than %d comparisons", at, maxComparisons)
+		return Condition{}, Invalidf("%s: at most %d comparisons are allowed", at, maxComparisons)
 	}
 	column, err := r.column(name, at)
 	if err != nil {

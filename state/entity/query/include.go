@@ -67,11 +67,11 @@ func (r *reader) readIncludes(raw []byte, q *Query, level int, count *int) error
 	case r.entity == nil:
 		return Invalidf("include: rows of %s have no relations, because no entity is declared", r.Authority.name)
 	case level > maxIncludeLevels:
-		return Invalidf("include: more than %d levels", maxIncludeLevels)
+		return Invalidf("include: at most %d levels are allowed", maxIncludeLevels)
 	}
 	for name, options := range membersOf(raw) {
 		if *count++; *count > maxIncludes {
-			return Invalidf("include: more than %d relations in one query", maxIncludes)
+			return Invalidf("include: at most %d relations are allowed in one query", maxIncludes)
 		}
 		at := "include." + name
 		f, err := r.readable(r.right, name, "include")

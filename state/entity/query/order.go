@@ -27,7 +27,7 @@ func (r *reader) readOrder(raw []byte, q *Query) error {
 	if raw != nil {
 		for i, elem := range elementsOf(raw) {
 			if i == maxOrder {
-				return Invalidf("orderBy: more than %d terms", maxOrder)
+				return Invalidf("orderBy: at most %d fields are allowed", maxOrder)
 			}
 			term, err := r.readTerm(elem, ElementPath("orderBy", i))
 			if err != nil {

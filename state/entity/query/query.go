@@ -249,7 +249,7 @@ func (r *reader) readSelect(raw []byte, q *Query) error {
 	q.Selected, q.members, q.memberAt = []int{}, []string{}, map[string]int{}
 	for i, elem := range elementsOf(raw) {
 		if i == maxSelected && r.entity == nil {
-			return Invalidf("select: more than %d fields", maxSelected)
+			return Invalidf("select: at most %d fields are allowed", maxSelected)
 		}
 		at := ElementPath("select", i)
 		name, ok := textOf(elem)
@@ -349,7 +349,7 @@ func (a *Arguments) inserted(auth *Authority) ([]Input, error) {
 		at := ElementPath("values", i)
 		switch {
 		case i == maxRows:
-			return nil, Invalidf("values: more than %d rows", maxRows)
+			return nil, Invalidf("values: at most %d rows are allowed", maxRows)
 		case elem[0] != '{':
 			return nil, Invalidf("%s: must be an object", at)
 		}
@@ -500,7 +500,7 @@ func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (In
 				at, a.name, name, diag.DidYouMean(name, right.Only))
 		}
 		if members++; members > maxUntypedMembers {
-			return in, Invalidf("%s: more than %d fields", at, maxUntypedMembers)
+			return in, Invalidf("%s: at most %d fields are allowed", at, maxUntypedMembers)
 		}
 		if members > 1 {
 			in.Object = append(in.Object, ',')

@@ -82,8 +82,8 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"count", `{"from":"Thing","limit":1}`, `invalid: unknown member "limit"; known: from, where`},
 		{"get", `{"from":"Thing"}`, `invalid: member "id" is missing`},
 		{"get", `{"from":"Thing","id":7}`, `invalid: id: must be a string`},
-		{"update", `{"in":"Thing","set":{}}`, `invalid: member "where" is missing: [] means every row`},
-		{"delete", `{"from":"Thing"}`, `invalid: member "where" is missing: [] means every row`},
+		{"update", `{"in":"Thing","set":{}}`, `invalid: where is missing: add a condition with where(), or call every() to mean all rows (as JSON: "where": [])`},
+		{"delete", `{"from":"Thing"}`, `invalid: where is missing: add a condition with where(), or call every() to mean all rows (as JSON: "where": [])`},
 
 		{"query", `{"from":"Thing","where":{}}`, `invalid: where: must be a list of conditions`},
 		{"query", `{"from":"Thing","where":["size","=",1]}`, `invalid: where[0]: a condition is [field, operator, value], with "ignoreCase" after it or not, ["or", …] or ["not", …]`},
@@ -94,8 +94,8 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","where":[["or"]]}`, `invalid: where[0]: "or" needs a condition`},
 		{"query", `{"from":"Thing","where":[["not",["size","=",1],["size","=",2]]]}`, `invalid: where[0]: "not" takes one condition`},
 		{"query", `{"from":"Thing","where":[["or",["size","=",1],[["size","<",2],["sizes",">",1]]]]}`, `invalid: where[0][2][1]: Thing has no field "sizes" that the caller may read (did you mean "size"?)`},
-		{"query", `{"from":"Thing","where":[` + deep(17) + `]}`, `invalid: where[0]` + strings.Repeat("[1]", 16) + `: conditions are nested more than 16 levels deep`},
-		{"query", `{"from":"Thing","where":[` + many(257, `["size","=",1]`) + `]}`, `invalid: where[256]: more than 256 comparisons`},
+		{"query", `{"from":"Thing","where":[` + deep(17) + `]}`, `invalid: where[0]` + strings.Repeat("[1]", 16) + `: at most 16 levels of nested conditions are allowed`},
+		{"query", `{"from":"Thing","where":[` + many(257, `["size","=",1]`) + `]}`, `invalid: where[256]: at most 256 comparisons are allowed`},
 		{"query", `{"from":"Thing","where":[["size","==",1]]}`, `invalid: where[0]: unknown operator "=="; known: = != < <= > >= in startsWith contains`},
 		{"query", `{"from":"Thing","where":[["size",7,1]]}`, `invalid: where[0]: unknown operator 7; known: = != < <= > >= in startsWith contains`},
 		{"query", `{"from":"Thing","where":[["size","<",null]]}`, `invalid: where[0]: size <: null is allowed only with = and !=`},
@@ -139,7 +139,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 
 		{"insert", `{"into":"Thing","values":7}`, `invalid: values: must be an object or a list of objects`},
 		{"insert", `{"into":"Thing","values":[{},7]}`, `invalid: values[1]: must be an object`},
-		{"insert", `{"into":"Thing","values":[` + many(1001, "{}") + `]}`, `invalid: values: more than 1000 rows`},
+		{"insert", `{"into":"Thing","values":[` + many(1001, "{}") + `]}`, `invalid: values: at most 1000 rows are allowed`},
 		{"insert", `{"into":"Thing","values":[{},{"titel":"x"}]}`, `invalid: values[1]: Thing has no field "titel" that the caller may write (did you mean "title"?)`},
 		{"update", `{"in":"Thing","set":[],"where":[]}`, `invalid: set: must be an object`},
 		{"insert", `{"into":"Person","values":{"things":[]}}`, `invalid: values.things: a to-many relation is set by Thing.owner`},
@@ -293,8 +293,8 @@ func TestWithoutAnyRightAnOperationIsDenied(t *testing.T) {
 		op, args string
 		want     string
 	}{
-		{nobody, "query", `{"from":"Person"}`, "denied: no @@allow of Person lets callers of kind anonymous read"},
-		{nobody, "query", `{"from":"Thing"}`, "denied: no @@allow of Thing lets callers of kind anonymous read"},
+		{nobody, "query", `{"from":"Person"}`, "denied: no @@allow of Person lets callers of kind anonymous read: add one, or give the route the grants of a scope with as:"},
+		{nobody, "query", `{"from":"Thing"}`, "denied: no @@allow of Thing lets callers of kind anonymous read: add one, or give the route the grants of a scope with as:"},
 		{member, "insert", `{"into":"Firm","values":{}}`, "denied: no @@allow of Firm lets callers of kind session insert"},
 		{keyOf("some"), "delete", `{"from":"Thing","where":[]}`, `denied: the scope "some" grants no delete on Thing`},
 		{keyOf("some"), "query", `{"from":"Person"}`, `denied: the scope "some" grants no read on Person`},
