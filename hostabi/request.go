@@ -58,6 +58,7 @@ func requestPairs(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	}
 	var pairs []abi.Pair
+	var whole [1]abi.Pair
 	switch g.number(0) {
 	case abi.PairsParams:
 		pairs = c.Request.Params
@@ -65,6 +66,11 @@ func requestPairs(c *Call, g guest) int32 {
 		pairs = c.Request.Query
 	case abi.PairsHeaders:
 		pairs = c.Request.Headers
+	case abi.PairsRawQuery:
+		if c.Request.RawQuery != nil {
+			whole[0].Value = c.Request.RawQuery
+			pairs = whole[:]
+		}
 	default:
 		return int32(abi.Invalid)
 	}

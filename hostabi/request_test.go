@@ -33,7 +33,8 @@ func TestAHandlerReadsItsRequest(t *testing.T) {
 		{"request_header", []any{"x-\xff"}, "", invalid},
 		{"request_body", []any{0}, `{"n":1}`, 7},
 		{"request_pairs", []any{0}, "\x02\x00\x00\x00\x03\x00\x00\x00ida b", 13},
-		{"request_pairs", []any{3}, "", invalid},
+		{"request_pairs", []any{3}, "\x00\x00\x00\x00\x10\x00\x00\x00q=1&empty=&%71=2", 24},
+		{"request_pairs", []any{9}, "", invalid},
 		{"request_pairs", []any{-1}, "", invalid},
 	} {
 		if got, n := g.get(row.function, row.args...); got != row.want || n != row.n {

@@ -19,7 +19,7 @@ type Request struct {
 	Route string
 	// Params are percent-decoded, in order of the path.
 	Params []Pair
-	// RawQuery is the query as received, without its "?".
+	// RawQuery is the query as received, without its "?"; nil if the target has none.
 	RawQuery []byte
 	// Query has all decoded pairs in order of arrival.
 	Query []Pair

@@ -38,7 +38,7 @@ const maxText = 16 << 20
 // appFunctions implements the interfaces of runner:app.
 var appFunctions = func() map[string]map[string]function {
 	all := map[string]map[string]function{
-		"current-request": {"context": currentContext, "params": currentParams, "keep-writes": keepWrites},
+		"current-request": {"context": currentContext, "params": currentParams, "raw-query": currentRawQuery, "keep-writes": keepWrites},
 		"logging":         {"log": logLine},
 		"operations": {
 			"call":        func(r *run, a []any) any { return r.started(a[0].(string), "call", a...) },
@@ -127,6 +127,16 @@ func currentParams(r *run, _ []any) any {
 		return r.failed("", n)
 	}
 	return ok(pairsOf(r.call.Request.Params))
+}
+
+func currentRawQuery(r *run, _ []any) any {
+	if n := r.call.Function("request_pairs", abi.PairsRawQuery, []byte(nil)); n < 0 {
+		return r.failed("", n)
+	}
+	if r.call.Request.RawQuery == nil {
+		return ok(none)
+	}
+	return ok(some(textOf(r.call.Request.RawQuery)))
 }
 
 func keepWrites(r *run, _ []any) any {

@@ -34,6 +34,8 @@ declare module "@runner/sdk" {
     readonly query: Readonly<Record<string, string | undefined>>;
     /** All query values by name, in order. */
     readonly queryAll: Readonly<Record<string, readonly string[] | undefined>>;
+    /** The query as it was sent, without its "?". Signatures of URLs are made of it. */
+    readonly rawQuery: string;
     /** Headers by name in lower case; repeated lines are joined with ", ". Credentials that the runner has checked are not among them. */
     readonly headers: Readonly<Record<string, string | undefined>>;
     readonly method: string;

@@ -180,10 +180,10 @@ func TestAFunctionFromRequestToResponseIsAHandler(t *testing.T) {
 	ask := webApp(t)
 	got := ask("worker", abi.Request{
 		Method: []byte("POST"), Path: []byte("/a/%C3%A9"), Body: []byte("body"),
-		Query:   []abi.Pair{{Name: []byte("q"), Value: []byte("ä b")}, {Name: []byte("q"), Value: []byte("&")}},
+		RawQuery: []byte("q='%C3%A4%20b+c&flag&&q=%26"),
 		Headers: []abi.Pair{{Name: []byte("host"), Value: []byte("app.example")}, {Name: []byte("x-a"), Value: []byte("1")}},
 	})
-	if want := "POST http://app.example/a/%C3%A9?q=%C3%A4+b&q=%26 1 body"; got.Status != 200 || got.Body != want {
+	if want := "POST http://app.example/a/%C3%A9?q='%C3%A4%20b+c&flag&&q=%26 1 body"; got.Status != 200 || got.Body != want {
 		t.Errorf("answers %d %s, want %s\n%s", got.Status, got.Body, want, got.Log)
 	}
 	if !strings.Contains(got.Log, "waitUntil: Error: too late") {

@@ -118,6 +118,8 @@ interface current-request {
   context: func() -> result<json, error>;
   /// The parameters in the path. Handlers of runner:app have them in their request.
   params: func() -> result<list<pair>, error>;
+  /// The query as it was sent, without its "?"; none: the target has no "?".
+  raw-query: func() -> result<option<string>, error>;
   /// Commits this request's writes with any status of the answer.
   keep-writes: func();
 }

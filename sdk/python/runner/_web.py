@@ -147,7 +147,7 @@ class WSGI(Application):
         request = Request()
         headers = _pairs(2)
         prefix, path = _split(request)
-        query = _query_string()
+        query = request.raw_query
         environ = _environ(request.method, prefix, path, query, headers, request.body, _origin(headers))
         auth = _context.context().auth
         if auth.kind != "anonymous":
@@ -164,12 +164,6 @@ def _unwrapped(value: str) -> str:
         return value.encode("latin-1").decode()
     except UnicodeError:
         return value
-
-
-def _query_string() -> str:
-    from urllib.parse import urlencode
-
-    return urlencode(_pairs(1))
 
 
 def _environ(
@@ -313,7 +307,7 @@ class ASGI(Application):
         request = Request()
         headers = _pairs(2)
         prefix, path = _split(request)
-        scope = self._scope(request.method, prefix, path, _query_string(), headers, _origin(headers))
+        scope = self._scope(request.method, prefix, path, request.raw_query, headers, _origin(headers))
         scope["raw_path"] = request.path.encode()
         _send(*run(self._run(scope, request.body)))
         return ANSWERED

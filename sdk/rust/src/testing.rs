@@ -43,6 +43,7 @@ pub struct Test {
     method: String,
     path: String,
     query: Vec<(String, String)>,
+    raw_query: Option<String>,
     params: Vec<(String, String)>,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -109,8 +110,8 @@ impl Answer {
 impl Test {
     /// A request by an anonymous caller. A query may follow the path after "?".
     pub fn new(method: &str, target: &str) -> Test {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
+        let (path, raw_query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let query = raw_query.unwrap_or("").split('&').filter(|part| !part.is_empty()).map(|part| {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             (unescape(name), unescape(value))
         });
@@ -118,6 +119,7 @@ impl Test {
             method: method.into(),
             path: path.into(),
             query: query.collect(),
+            raw_query: raw_query.map(String::from),
             params: Vec::new(),
             headers: Vec::new(),
             body: Vec::new(),
@@ -284,6 +286,7 @@ impl Host for Fake {
             Kind::Param => self.test.params.clone(),
             Kind::Query => self.test.query.clone(),
             Kind::Header => self.test.headers.clone(),
+            Kind::RawQuery => self.test.raw_query.iter().map(|query| (String::new(), query.clone())).collect(),
         }
     }
     fn body(&self) -> Vec<u8> {

@@ -129,7 +129,9 @@ export class Request extends Message {
   clone(): Request {
     const content = copy(this);
     const { url, method, headers, redirect, signal } = this;
-    return new Request(url, { method, headers, redirect, signal, body: content === null ? undefined : typeof content === "string" ? content : bytesIn(content) });
+    const again = new Request(url, { method, headers, redirect, signal, body: content === null ? undefined : typeof content === "string" ? content : bytesIn(content) });
+    (again as { url: string }).url = url; // which may be one as it was sent
+    return again;
   }
 }
 

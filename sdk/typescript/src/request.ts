@@ -38,6 +38,7 @@ export class RouteRequest {
   #path?: string;
   #params?: Values;
   #query?: Values;
+  #rawQuery?: string;
   #queryAll?: Record<string, string[]>;
   #headers?: Values;
   #text?: string;
@@ -64,6 +65,10 @@ export class RouteRequest {
       this.#queryAll = all;
     }
     return this.#queryAll;
+  }
+  /** The query as it was sent, without its "?". */
+  get rawQuery(): string {
+    return (this.#rawQuery ??= rawQuery() ?? "");
   }
   get headers(): Values {
     return (this.#headers ??= collect(2, this.#empty[2]));
@@ -124,6 +129,13 @@ export class RouteRequest {
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }
   }
+}
+
+/** The query as it was sent; undefined of a target without "?". */
+export function rawQuery(): string | undefined {
+  const pairs = host.request_pairs(3);
+  if (typeof pairs === "number") throw refusal(pairs);
+  return pairs[1];
 }
 
 /** How often U+FFFD is there. */

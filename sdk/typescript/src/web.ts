@@ -2,8 +2,7 @@
 // frameworks for workers have them.
 
 import { getContext } from "./context.ts";
-import { refusal, runner } from "./host.ts";
-import { type RouteRequest } from "./request.ts";
+import { rawQuery, type RouteRequest } from "./request.ts";
 
 interface ExecutionContext {
   waitUntil(promise: PromiseLike<unknown>): void;
@@ -33,9 +32,9 @@ export function fetchHandler(fetch: Fetch): (req: RouteRequest) => Promise<Respo
 /** The request at hand, as one of the Fetch Standard. */
 function requestOf(req: RouteRequest): Request {
   const { method, path, headers } = req;
-  const pairs = runner.host.request_pairs(1);
-  if (typeof pairs === "number") throw refusal(pairs);
-  const query = new URLSearchParams(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1]] as [string, string]] : [])));
-  const url = `${getContext().scheme}://${headers.host ?? "localhost"}${path}${query.size > 0 ? `?${query}` : ""}`;
-  return new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
+  const query = rawQuery();
+  const url = `${getContext().scheme}://${headers.host ?? "localhost"}${path}${query === undefined ? "" : `?${query}`}`;
+  const request = new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
+  (request as { url: string }).url = url; // as it was sent: signatures are made of it
+  return request;
 }
