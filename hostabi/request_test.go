@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 )
 
@@ -40,6 +41,18 @@ func TestAHandlerReadsItsRequest(t *testing.T) {
 		if got, n := g.get(row.function, row.args...); got != row.want || n != row.n {
 			t.Errorf("%s(%v) = %d %q, want %d %q", row.function, row.args, n, got, row.n, row.want)
 		}
+	}
+	g.call.Request.Headers = []abi.Pair{{Name: []byte("a"), Value: []byte("\xe9")}, {Name: []byte("b"), Value: []byte("é")}}
+	for kind, want := range map[int]string{
+		2: "\x01\x00\x00\x00\x02\x00\x00\x00aé\x01\x00\x00\x00\x02\x00\x00\x00bé",
+		4: "\x01\x00\x00\x00\x02\x00\x00\x00aé\x01\x00\x00\x00\x04\x00\x00\x00bÃ©",
+	} {
+		if got, n := g.get("request_pairs", kind); got != want || int(n) != len(want) {
+			t.Errorf("headers of kind %d are %d %q, want %q", kind, n, got, want)
+		}
+	}
+	if got, n := g.get("request_header", "a"); got != "é" || n != 2 {
+		t.Errorf("a header of ISO 8859-1 is %d %q", n, got)
 	}
 	got, _ := g.get("request_pairs", 1)
 	want := "\x01\x00\x00\x00\x01\x00\x00\x00q1" + "\x05\x00\x00\x00\x00\x00\x00\x00empty" + "\x01\x00\x00\x00\x01\x00\x00\x00q2"

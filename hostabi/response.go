@@ -40,7 +40,7 @@ func (c *Call) addHeader(name, value []byte) abi.Errno {
 	switch {
 	case len(name)+len(value) > maxHeaderBytes: // before they are read
 		return abi.TooLarge
-	case !utf8.Valid(name) || !utf8.Valid(value):
+	case !utf8.Valid(name):
 		return abi.Invalid
 	case !headerAllowed(name, value) || c.isHosts(name, value):
 		return abi.Denied

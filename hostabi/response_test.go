@@ -118,7 +118,7 @@ func TestHeadersReservedForTheHostAreDenied(t *testing.T) {
 		want        int32
 	}{
 		{"x-a", "1", 0}, {"X-A", "2", 0}, {"x-empty", "", 0}, {"set-cookie", "a=b; Path=/", 0}, {"cache-control", "no-store", 0},
-		{"x-utf8", "grün\u2028", 0}, {"x-tab", "a\tb", 0}, {"!#$%&'*+-.^_`|~09AZaz", "x", 0}, {"x-proxy", "1", 0}, {"retry-after", "3", 0},
+		{"x-utf8", "grün\u2028", 0}, {"x-latin1", "gr\xfcn", 0}, {"x-tab", "a\tb", 0}, {"!#$%&'*+-.^_`|~09AZaz", "x", 0}, {"x-proxy", "1", 0}, {"retry-after", "3", 0},
 		{"", "x", denied}, {"x a", "1", denied}, {"x:a", "1", denied}, {"x-ä", "1", denied}, {"x-a\r\nx-b", "1", denied}, {"x(a)", "1", denied},
 		{"x-b", "a\r\nx-c: 1", denied}, {"x-b", "a\nb", denied}, {"x-b", "a\x00b", denied}, {"x-b", "\x7f", denied}, {"x-b", "\x1b[2J", denied},
 		{"x-b", " a", denied}, {"x-b", "a ", denied}, {"x-b", "\ta", denied}, {"x-b", " ", denied},
@@ -126,7 +126,7 @@ func TestHeadersReservedForTheHostAreDenied(t *testing.T) {
 		{"server", "x", denied}, {"trailer", "x", denied}, {"upgrade", "x", denied}, {"proxy-authenticate", "x", denied},
 		{"Proxy-Connection", "x", denied}, {"www-authenticate", "x", denied}, {"x-request-id", "x", denied}, {"ratelimit", "x", denied},
 		{"RateLimit-Policy", "x", denied}, {"ratelimit-remaining", "x", denied},
-		{"x-b", "a\xff", invalid}, {"x-\xff", "a", invalid},
+		{"x-\xff", "a", invalid},
 	} {
 		before := headerText(g.call.Response)
 		if n := g.do("response_header", row.name, row.value); n != row.want {

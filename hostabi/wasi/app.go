@@ -165,6 +165,14 @@ func pairsOf(pairs []abi.Pair) []any {
 	return all
 }
 
+func headersOf(pairs []abi.Pair) []any {
+	all := make([]any, len(pairs))
+	for i, p := range pairs {
+		all[i] = []any{textOf(p.Name), abi.HeaderText(p.Value)}
+	}
+	return all
+}
+
 // handlerType is the type of handlers.
 var handlerType = sync.OnceValue(func() *component.FuncType { return host().Handler() })
 
@@ -172,7 +180,7 @@ var handlerType = sync.OnceValue(func() *component.FuncType { return host().Hand
 func beginHandler(c *hostabi.Call, m api.Memory, core []uint64) {
 	r, q := runOf(c), c.Request
 	r.enter(m)
-	request := []any{textOf(q.Method), textOf(q.Path), pairsOf(q.Params), pairsOf(q.Query), pairsOf(q.Headers), q.Body}
+	request := []any{textOf(q.Method), textOf(q.Path), pairsOf(q.Params), pairsOf(q.Query), headersOf(q.Headers), q.Body}
 	r.write("request", handlerType().Params[0].Type, uint32(core[0]), request, true)
 }
 

@@ -72,7 +72,7 @@ interface types {
     params: list<pair>,
     /// All values of the query, decoded, in order of arrival.
     query: list<pair>,
-    /// Names are in lower case; lines of one name are joined.
+    /// Names are in lower case; lines of one name are joined. A value that is not UTF-8 is read as ISO 8859-1.
     headers: list<pair>,
     /// The exact bytes.
     body: list<u8>,

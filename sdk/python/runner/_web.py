@@ -145,7 +145,7 @@ class WSGI(Application):
 
     def __call__(self) -> Any:
         request = Request()
-        headers = _pairs(2)
+        headers = _pairs(4)  # each character is a byte
         prefix, path = _split(request)
         query = request.raw_query
         environ = _environ(request.method, prefix, path, query, headers, request.body, _origin(headers))
@@ -192,7 +192,6 @@ def _environ(
         key = name.upper().replace("-", "_")
         if "_" in name:
             continue  # it would look like another header
-        value = value.encode().decode("latin-1")
         if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             key = "HTTP_" + key
         environ[key] = f"{environ[key]},{value}" if key in environ else value
@@ -255,7 +254,7 @@ class ASGI(Application):
         return {
             "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method,
             "scheme": origin[0], "path": whole, "raw_path": whole.encode(), "root_path": prefix, "query_string": query.encode(),
-            "headers": [(name.encode("latin-1"), value.encode("utf-8")) for name, value in headers],
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers],
             "client": None, "server": (origin[1], int(origin[2])), "state": dict(self.state), "extensions": {},
         }
 
@@ -305,7 +304,7 @@ class ASGI(Application):
 
     def __call__(self) -> Any:
         request = Request()
-        headers = _pairs(2)
+        headers = _pairs(4)  # each character is a byte
         prefix, path = _split(request)
         scope = self._scope(request.method, prefix, path, request.raw_query, headers, _origin(headers))
         scope["raw_path"] = request.path.encode()

@@ -92,9 +92,9 @@ export class RouteRequest {
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {
-    const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
     let form: FormData;
     try {
+      const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
       form = await body.formData();
     } catch (error) {
       throw badRequest((error as Error).message.replace("formData: ", ""));

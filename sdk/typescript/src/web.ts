@@ -2,6 +2,7 @@
 // frameworks for workers have them.
 
 import { getContext } from "./context.ts";
+import { refusal, runner } from "./host.ts";
 import { rawQuery, type RouteRequest } from "./request.ts";
 
 interface ExecutionContext {
@@ -31,9 +32,13 @@ export function fetchHandler(fetch: Fetch): (req: RouteRequest) => Promise<Respo
 
 /** The request at hand, as one of the Fetch Standard. */
 function requestOf(req: RouteRequest): Request {
-  const { method, path, headers } = req;
+  const { method, path } = req;
+  const pairs = runner.host.request_pairs(4);
+  if (typeof pairs === "number") throw refusal(pairs);
+  const headers = new Headers();
+  for (let i = 0; i < pairs.length; i += 2) headers.append(pairs[i], pairs[i + 1]);
   const query = rawQuery();
-  const url = `${getContext().scheme}://${headers.host ?? "localhost"}${path}${query === undefined ? "" : `?${query}`}`;
+  const url = `${getContext().scheme}://${headers.get("host") ?? "localhost"}${path}${query === undefined ? "" : `?${query}`}`;
   const request = new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
   (request as { url: string }).url = url; // as it was sent: signatures are made of it
   return request;
