@@ -174,7 +174,7 @@ func keepWrites(c *Call, _ guest) int32 {
 // the caller's rate limit.
 var hostHeaders = map[string]bool{
 	"connection": true, "transfer-encoding": true, "content-length": true, "date": true, "server": true,
-	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
+	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "x-request-id": true,
 }
 
 // isHosts reports whether only the host may set the header on this answer.
@@ -183,6 +183,8 @@ func (c *Call) isHosts(name, value []byte) bool {
 	switch {
 	case hostHeaders[lower], strings.HasPrefix(lower, "proxy-"), strings.HasPrefix(lower, "ratelimit"):
 		return true
+	case lower == "www-authenticate":
+		return !c.OwnChallenge
 	case strings.HasPrefix(lower, "access-control-"):
 		return c.HostCORS
 	case lower == "set-cookie" && c.Host.Schema != nil && c.Host.Schema.Auth.Cookie != nil:

@@ -161,6 +161,16 @@ func TestTheSessionCookieIsTheHosts(t *testing.T) {
 	}
 }
 
+func TestAChallengeIsTheHandlersWhereTheHostChecksNoCredentials(t *testing.T) {
+	for own, want := range map[bool]int32{false: denied, true: 0} {
+		g := newGuest(t, hostabi.Limits{})
+		g.call.OwnChallenge = own
+		if n := g.do("response_header", "WWW-Authenticate", `Basic realm="a"`); n != want {
+			t.Errorf("own challenge %v: %d, want %d", own, n, want)
+		}
+	}
+}
+
 func TestMisleadingLocationsAreDenied(t *testing.T) {
 	for location, want := range map[string]int32{
 		"/": 0, "/a": 0, "/a?b=c#d": 0, "/a//b": 0, "https://example.com/": 0, "http://example.com": 0, "HTTPS://example.com": 0,

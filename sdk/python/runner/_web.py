@@ -14,8 +14,7 @@ ANSWERED = object()
 
 # Headers that only the host sets.
 _HOSTS = {
-    "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "www-authenticate",
-    "x-request-id",
+    "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "x-request-id",
 }
 
 
@@ -80,6 +79,9 @@ def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
     for name, value in headers:
         lower = name.lower()
         if lower in _HOSTS or lower.startswith(("proxy-", "ratelimit")):
+            continue
+        if lower == "www-authenticate":  # only on routes without credentials that the host checks
+            _host.message("response_header", data=f"{name}\n{value.strip()}".encode())
             continue
         typed = typed or lower == "content-type"
         _response.set_header(name, value.strip(" \t"))

@@ -478,7 +478,7 @@ mod rules {
     }
 
     /// The headers that the runner sets itself.
-    const HOSTS: [&str; 11] = [
+    const HOSTS: [&str; 10] = [
         "connection",
         "transfer-encoding",
         "content-length",
@@ -488,7 +488,6 @@ mod rules {
         "upgrade",
         "te",
         "keep-alive",
-        "www-authenticate",
         "x-request-id",
     ];
 

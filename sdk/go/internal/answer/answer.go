@@ -79,7 +79,7 @@ func refuse(code, format string, args ...any) *host.Error {
 // hosts are the headers that the runner sets itself.
 var hosts = []string{
 	"connection", "transfer-encoding", "content-length", "date", "server", "trailer",
-	"upgrade", "te", "keep-alive", "www-authenticate", "x-request-id",
+	"upgrade", "te", "keep-alive", "x-request-id",
 }
 
 // denied says why a handler may not send the header, empty when it may.
