@@ -46,7 +46,11 @@ func (c *Call) addHeader(name, value []byte) abi.Errno {
 		return abi.Denied
 	case isSingle(name) && hasHeader(r.Headers, name):
 		return abi.Invalid
-	case len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes:
+	}
+	if strings.EqualFold(string(name), "location") {
+		value = encodeLocation(value)
+	}
+	if len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes {
 		return abi.TooLarge
 	}
 	r.AddHeader(name, value)

@@ -175,9 +175,10 @@ func TestMisleadingLocationsAreDenied(t *testing.T) {
 	for location, want := range map[string]int32{
 		"/": 0, "/a": 0, "/a?b=c#d": 0, "/a//b": 0, "https://example.com/": 0, "http://example.com": 0, "HTTPS://example.com": 0,
 		"/a b": 0, "/ü": 0,
-		"": denied, "a": denied, "../a": denied, "//evil.example": denied, `/\evil.example`: denied, `\\evil.example`: denied,
+		"a": 0, "../a": 0, "./a": 0, "?x=1": 0, "#a": 0, "a:b": 0, "1:b": 0, "myapp://open/x?y": 0, "mailto:a@b.example": 0, "web+app:x": 0,
+		"": denied, "VBScript:x": denied, "JavaScript:x": denied, "http:x": denied, "wss:/a": denied, "ftp://a@b": denied, "//evil.example": denied, `/\evil.example`: denied, `\\evil.example`: denied,
 		"javascript:alert(1)": denied, "data:text/html,x": denied, "https:evil.example": denied, "https:/evil.example": denied,
-		"https:///evil.example": denied, `https://\evil.example`: denied, "https://": denied, "ftp://example.com": denied, " /a": denied,
+		"https:///evil.example": denied, `https://\evil.example`: denied, "https://": denied, "ftp://example.com": 0, " /a": denied,
 		"/\t/evil.example": denied, "/a\r\nx: y": denied, "\t//evil.example": denied,
 		`https://evil.example\@good.example`: denied, `https://evil.example\.good.example/`: denied, `/a\b`: denied, `/a?b=\`: denied,
 		`https:\\evil.example`: denied, `http:/\evil.example`: denied, `/a#\`: denied, `https://good.example/\evil`: denied,
@@ -197,6 +198,21 @@ func TestMisleadingLocationsAreDenied(t *testing.T) {
 		if n := g.do("response_header", "Location", location); n != want {
 			t.Errorf("%q gives %d, want %d", location, n, want)
 		}
+	}
+}
+
+func TestALocationIsSentAsAURI(t *testing.T) {
+	for location, want := range map[string]string{
+		"/a b?c=ü#<": "/a%20b?c=%C3%BC#%3C", "gr\xfcn": "gr%C3%BCn", "/%20%zz[a]@:": "/%20%zz[a]@:", "myapp://ä|b": "myapp://%C3%A4%7Cb",
+	} {
+		g := newGuest(t, hostabi.Limits{})
+		if n := g.do("response_header", "Location", location); n != 0 || string(g.call.Response.Headers[0].Value) != want {
+			t.Errorf("%q gives %d, %q, want %q", location, n, g.call.Response.Headers, want)
+		}
+	}
+	g := newGuest(t, hostabi.Limits{})
+	if n := g.do("response_header", "Location", "/"+strings.Repeat(" a", 6<<10)); n != tooLarge {
+		t.Errorf("one that is too long once it is encoded: %d", n)
 	}
 }
 

@@ -295,7 +295,7 @@ runner_response runner_ok_bytes(runner_text body);
 /* 201, with the Location of what was created unless it is NULL or empty. */
 runner_response runner_created(const runner_json *body, const char *location);
 runner_response runner_no_content(void);
-/* 302. The location is a path ("/x") or an absolute http(s) URL. */
+/* 302. The location is a URI reference: "/x", "orders", "?page=2" or a URL. */
 runner_response runner_redirect(const char *location);
 /* 301, 302, 303, 307 or 308. */
 runner_response runner_redirect_with(int status, const char *location);

@@ -105,8 +105,9 @@ declare module "@runner/sdk" {
   /** Answers 204. */
   export function noContent(): Response;
   /**
-   * Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL, with its host in
-   * ASCII and without a user name or a backslash: otherwise the answer is 500.
+   * Answers 302, or another redirect. The location is any URI reference: `/x`, `orders`, `?page=2`, a URL of
+   * http(s) or of an app. Spaces and letters such as ü are encoded. One that begins with `//`, has a backslash or the
+   * scheme of a script, or a URL whose host is not in ASCII or has a user name, answers 500.
    */
   export function redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): Response;
   /** Answers 400: the caller sent something invalid. */

@@ -51,6 +51,7 @@ export async function claims() {
     requestRefused: equal(await Promise.all([() => new Request("/x"), () => new Request("http://a/", { body: "x" }), () => new Request("http://a/", { signal: 1 as any })].map(fails)), ["TypeError", "TypeError", "TypeError"]),
     responseOf: equal([made.status, made.statusText, made.ok, made.url, made.type, made.redirected], [201, "made", true, "", "default", false]),
     responseAgain: again.status === 201 && again.headers.get("x-b") === "2" && (await again.text()) === "text" && made.bodyUsed,
+    responseRelative: equal(["orders", "./a b?ü", "?x=1"].map((to) => Response.redirect(to).headers.get("location")), ["orders", "./a%20b?%C3%BC", "?x=1"]),
     responseStatics: equal([Response.redirect("https://b.example/c", 308).headers.get("location"), Response.error().status, Response.error().type], ["https://b.example/c", 0, "error"]),
     responseRefused: equal(await Promise.all([() => new Response("", { status: 204 }), () => new Response(null, { status: 600 }), () => Response.json(undefined), () => Response.redirect("/x", 200 as 302), () => new Response({} as any)].map(fails)),
       ["TypeError", "RangeError", "TypeError", "RangeError", "TypeError"]),

@@ -508,26 +508,34 @@ mod rules {
         }
         if lower == "location" && !location(value) {
             return Some(
-                "a location is a path with one leading / or an absolute http(s) URL, \
-                 its host in ASCII, without a user name, a tab or a backslash",
+                "a location is a URI reference that does not begin with //, without a tab, a backslash or a scheme that \
+                 runs a script; the host of a URL is in ASCII, without a user name",
             );
         }
         None
     }
 
     fn location(value: &str) -> bool {
-        if value.contains(['\t', '\\']) {
+        if value.is_empty() || value.contains(['\t', '\\']) || value.starts_with("//") {
             return false;
         }
-        if let Some(rest) = value.strip_prefix('/') {
-            return !rest.starts_with('/');
+        let (scheme, rest) = match value.split_once(':') {
+            Some((scheme, rest)) if is_scheme(scheme) => (scheme.to_ascii_lowercase(), rest),
+            _ => return true,
+        };
+        match scheme.as_str() {
+            "javascript" | "vbscript" | "data" => false,
+            "http" | "https" | "ftp" | "ws" | "wss" => {
+                let authority = rest.strip_prefix("//").and_then(|rest| rest.split(['/', '?', '#']).next());
+                authority.map_or(false, authority_taken)
+            }
+            _ => true,
         }
-        let rest = ["http://", "https://"].iter().find_map(|scheme| {
-            let start = value.get(..scheme.len())?;
-            start.eq_ignore_ascii_case(scheme).then(|| &value[scheme.len()..])
-        });
-        let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
-        authority.map_or(false, authority_taken)
+    }
+
+    /// Says whether a text is the scheme of a URI (RFC 3986, section 3.1).
+    fn is_scheme(text: &str) -> bool {
+        text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     }
 
     /// Says whether the runner takes a host, and perhaps a port, in a location.

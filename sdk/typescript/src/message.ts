@@ -185,8 +185,10 @@ export class Response extends Message {
   }
   static redirect(url: string | URL, status = 302): Response {
     if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`Response.redirect: ${status} is not 301, 302, 303, 307 or 308`);
-    const location = String(url);
-    return new Response(null, { status, headers: { location: location.startsWith("/") ? location : new URL(location).href } });
+    const location = String(url).toWellFormed();
+    // There is no base URL: the client resolves a relative one.
+    const target = /^[a-z][a-z0-9+.-]*:/i.test(location) ? new URL(location).href : location.replace(/[^!-~]+/g, encodeURIComponent);
+    return new Response(null, { status, headers: { location: target } });
   }
   static error(): Response {
     const response = new Response();
