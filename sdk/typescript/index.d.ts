@@ -41,8 +41,10 @@ declare module "@runner/sdk" {
     readonly method: string;
     /** The raw path, without the query. */
     readonly path: string;
-    /** The exact body, for signatures. */
-    readonly rawBody: Uint8Array;
+    /** The exact body, for signatures. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
+    readonly rawBody: Uint8Array & {
+      toString(encoding?: "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii", start?: number, end?: number): string;
+    };
     /** The body as text. */
     text(): string;
     /**

@@ -76,6 +76,14 @@ export async function claims() {
 export async function form(req: RouteRequest) {
   return ok([...(await req.formData())].map(([name, value]) => (typeof value === "string" ? [name, value] : [name, value.name, value.type, value.size])));
 }
+export const rawText = (req: RouteRequest) => {
+  const raw = req.rawBody;
+  return ok([
+    "" + raw, JSON.parse(raw as unknown as string), raw.toString("utf8"), raw.toString("hex", 0, 2), raw.toString("base64"), raw.toString("base64url", 5),
+    raw.toString("latin1", 6, 8), raw instanceof Uint8Array, raw.slice(0, 2).toString(), raw.constructor === Uint8Array, new TextDecoder().decode(raw) === String(raw),
+  ]);
+};
+export const rawEncoding = (req: RouteRequest) => ok(req.rawBody.toString("utf7" as "utf8"));
 export const answer = async () => new Response("é", { status: 201, headers: [["x-a", "1"], ["set-cookie", "a=1"], ["set-cookie", "b=2"], ["content-length", "9"], ["connection", "close"]] });
 export const answerHeaders = (req: RouteRequest) => new Response("", { headers: { "x-a": "caf\u00e9", "x-b": req.headers["x-a"]! } });
 export const answerNoByte = () => new Response("", { headers: { "x-a": "\u20ac" } });
@@ -145,6 +153,18 @@ func TestRequestsAndResponsesAreAsTheFetchStandardHasThem(t *testing.T) {
 		if got := ask(row.handler, request); got.Status != row.status || got.Body != row.body || !strings.Contains(got.Headers+got.Log, row.more) {
 			t.Errorf("%s answers %d %q, want %d %q with %q\n%s%s", row.handler, got.Status, got.Body, row.status, row.body, row.more, got.Headers, got.Log)
 		}
+	}
+}
+
+func TestARawBodyIsTextAsABufferOfNodeIs(t *testing.T) {
+	ask := webApp(t)
+	body := []byte("{\"a\":\"\u00e9\"}") // é is at 6
+	want := `["{\"a\":\"é\"}",{"a":"é"},"{\"a\":\"é\"}","7b22","eyJhIjoiw6kifQ==","IsOpIn0","Ã©",true,"123,34",true,true]`
+	if got := ask("rawText", abi.Request{Body: body}); got.Status != 200 || got.Body != want {
+		t.Errorf("answers %d %s, want %s\n%s", got.Status, got.Body, want, got.Log)
+	}
+	if got := ask("rawEncoding", abi.Request{Body: body}); got.Status != 500 || !strings.Contains(got.Log, "utf7 is not known: use utf8, hex") {
+		t.Errorf("answers %d %s\n%s", got.Status, got.Body, got.Log)
 	}
 }
 

@@ -1,6 +1,7 @@
 // The request at hand. What it is made of is fetched from the host when it is
 // asked for, and kept.
 
+import { toBase64 } from "./encoding.ts";
 import { refusal, runner } from "./host.ts";
 import { badRequest } from "./response.ts";
 
@@ -30,6 +31,34 @@ const text = (given: string | number): string => {
   if (typeof given === "number") throw refusal(given);
   return given;
 };
+
+// Bytes that are text where text is asked for, as Node's Buffer: a template, JSON.parse. What is made of them is a plain Uint8Array.
+const textual = Object.create(Uint8Array.prototype, {
+  toString: {
+    value: function (this: Uint8Array, encoding = "utf8", start = 0, end = this.length) {
+      const bytes = start === 0 && end === this.length ? this : this.subarray(Math.max(start, 0), Math.max(end, 0));
+      switch (String(encoding).toLowerCase()) {
+        case "utf8":
+        case "utf-8":
+          return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+        case "hex":
+          return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+        case "base64":
+          return toBase64(bytes);
+        case "base64url":
+          return toBase64(bytes).replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_");
+        case "latin1":
+        case "binary":
+          return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+        case "ascii":
+          return Array.from(bytes, (byte) => String.fromCharCode(byte & 0x7f)).join("");
+      }
+      throw new TypeError(`rawBody.toString: ${encoding} is not known: use utf8, hex, base64, base64url, latin1 or ascii`);
+    },
+    writable: true,
+    configurable: true,
+  },
+});
 
 export class RouteRequest {
   // Names are the caller's: an object without a prototype has no member but theirs.
@@ -77,7 +106,7 @@ export class RouteRequest {
     if (this.#raw === undefined) {
       const bytes = host.request_body_bytes(0);
       if (typeof bytes === "number") throw refusal(bytes);
-      this.#raw = bytes;
+      this.#raw = Object.setPrototypeOf(bytes, textual) as Uint8Array;
     }
     return this.#raw;
   }
