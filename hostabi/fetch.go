@@ -10,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"runner.example/hostabi/abi"
 	"runner.example/hostabi/octets"
 	"runner.example/hostabi/outbound"
 	"runner.example/internal/cost"
@@ -46,7 +48,8 @@ func fetch(c *Call, text []byte) (work, error) {
 		method = "GET"
 	}
 	target := args.text("url")
-	headers := args.optionalHeaders("headers")
+	byByte := args.optionalBool("headerBytes")
+	headers := args.optionalHeaders("headers", byByte)
 	body, _ := args.optionalData("body")
 	timeout := args.optionalTime("timeout", fetchTime, time.Millisecond, maxTime)
 	redirect, given := args.optionalText("redirect")
@@ -62,6 +65,7 @@ func fetch(c *Call, text []byte) (work, error) {
 		return nil, faultOf(err)
 	}
 	f, err := c.newFlight(request.WithRedirect(way), timeout)
+	f.byByte = byByte
 	return f.fly, err
 }
 
@@ -102,6 +106,8 @@ type flight struct {
 	by      fairqueue.Parties
 	request *outbound.Request
 	timeout time.Duration
+	// byByte: each character of a header's value is one byte.
+	byByte  bool
 	pending *pendingOperations
 }
 
@@ -110,7 +116,7 @@ func (f flight) fly(ctx context.Context) (answer, error) {
 	if err != nil {
 		return nil, faultOf(err)
 	}
-	return func(out []byte, m *cost.Meter) ([]byte, error) { return appendResponse(out, response, m) }, nil
+	return func(out []byte, m *cost.Meter) ([]byte, error) { return appendResponse(out, response, f.byByte, m) }, nil
 }
 
 // get sends the request and receives the response, within the timeout.
@@ -173,7 +179,7 @@ func (c *Call) logFailed(err error) {
 }
 
 // appendResponse appends the result of a fetch.
-func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, error) {
+func appendResponse(out []byte, r *outbound.Response, byByte bool, m *cost.Meter) ([]byte, error) {
 	out = append(out, `{"status":`...)
 	out = strconv.AppendInt(out, int64(r.Status), 10)
 	var err error
@@ -190,7 +196,7 @@ func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, er
 		if out, err = jsontext.AppendQuote(append(out, '['), h.Name); err != nil {
 			return out, err
 		}
-		if out, err = jsontext.AppendQuote(append(out, ','), h.Value); err != nil {
+		if out, err = jsontext.AppendQuote(append(out, ','), headerText(h.Value, byByte)); err != nil {
 			return out, err
 		}
 		out = append(out, ']')
@@ -200,8 +206,31 @@ func appendResponse(out []byte, r *outbound.Response, m *cost.Meter) ([]byte, er
 	return append(out, '}'), err
 }
 
+// headerText returns the value of a header as text.
+func headerText(value string, byByte bool) string {
+	switch {
+	case !byByte && utf8.ValidString(value), !strings.ContainsFunc(value, func(r rune) bool { return r >= utf8.RuneSelf }):
+		return value
+	case byByte:
+		return string(abi.AppendByteText(nil, []byte(value)))
+	}
+	return string(abi.HeaderText([]byte(value)))
+}
+
+// headerBytes returns the bytes whose numbers are the characters of text.
+func headerBytes(text string) (value string, ok bool) {
+	b := make([]byte, 0, len(text))
+	for _, c := range text {
+		if c > 0xff {
+			return "", false
+		}
+		b = append(b, byte(c))
+	}
+	return string(b), true
+}
+
 // optionalHeaders returns copies of headers, which are written as [[name, value], …].
-func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
+func (a *arguments) optionalHeaders(name string, byByte bool) (headers []outbound.Header) {
 	raw := a.take(name)
 	if raw == nil {
 		return nil
@@ -212,7 +241,15 @@ func (a *arguments) optionalHeaders(name string) (headers []outbound.Header) {
 		if wrong = wrong || len(pair) != 2 || pair[0] == nil || pair[1] == nil; wrong {
 			break
 		}
-		headers = append(headers, outbound.Header{Name: *pair[0], Value: *pair[1]})
+		value := *pair[1]
+		if byByte {
+			var ok bool
+			if value, ok = headerBytes(value); !ok {
+				a.wrong("member %q has a value with a character above U+00FF, which is not a byte", name)
+				return nil
+			}
+		}
+		headers = append(headers, outbound.Header{Name: *pair[0], Value: value})
 	}
 	if wrong {
 		a.wrong("member %q must be a list of [name, value], both strings, of at most %d bytes", name, maxHeaderText)

@@ -78,6 +78,27 @@ func TestAGuestFetches(t *testing.T) {
 	}
 }
 
+// Values of headers are bytes (RFC 9110, section 5.5): a handler reads and sends them as text or one by one.
+func TestAFetchHasHeadersAsTextOrByByte(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	origin := g.serve(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["X-Saw"] = []string{fmt.Sprintf("%x", r.Header.Get("X-A"))}
+		w.Header()["X-Back"] = []string{"caf\xe9", "caf\u00e9"}
+	})
+	for _, row := range []struct{ more, want string }{
+		{``, "[x-back caf\u00e9] [x-back caf\u00e9] [x-saw c3a9]"},
+		{`,"headerBytes":true`, "[x-back caf\u00e9] [x-back caf\u00c3\u00a9] [x-saw e9]"},
+	} {
+		result, n := g.op("fetch", `{"url":"`+origin+`/x","headers":[["x-a","\u00e9"]]`+row.more+`}`)
+		if n < 0 || !strings.Contains(fmt.Sprint(result["headers"]), row.want) {
+			t.Errorf("with %q: %d %v, want %s", row.more, n, result, row.want)
+		}
+	}
+	if result, n := g.op("fetch", `{"url":"`+origin+`/x","headers":[["x-a","\u20ac"]],"headerBytes":true}`); n != invalid {
+		t.Errorf("a character that is not a byte: %d %v", n, result)
+	}
+}
+
 // A fetch belongs to the trace of its request, unless the handler has set one. A long tracestate is dropped.
 func TestAFetchPassesTheTraceOn(t *testing.T) {
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

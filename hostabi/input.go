@@ -43,6 +43,8 @@ type Input struct {
 	ClientSession  string
 	// HostCORS forbids the handler to set Access-Control-* headers.
 	HostCORS bool
+	// OwnChallenge lets the handler set WWW-Authenticate: the host checks no credentials.
+	OwnChallenge bool
 	// Attempt counts the runs for this request from 1.
 	Attempt int
 	// Used is the CPU time that the request used before its first run. It counts

@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"strings"
 	"time"
 
 	"runner.example/internal/fault"
@@ -17,7 +18,7 @@ func enqueueJob(c *Call, args *arguments) (any, error) {
 	if at, ok := args.optionalText("at"); ok {
 		var err error
 		if request.At, err = jobs.ParseAt(at); err != nil {
-			args.wrong("member %q must be a time, such as 2026-01-31T09:30:00Z", "at")
+			args.wrong("member %q %s", "at", strings.TrimPrefix(fault.Of(err).Detail, "at "))
 		} else if request.At.Sub(now) > jobs.MaxDelay {
 			args.wrong("member %q must be at most %d days from now", "at", jobs.MaxDelay/(24*time.Hour))
 		}

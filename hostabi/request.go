@@ -43,7 +43,7 @@ func (c *Call) giveNamed(g guest, pairs []abi.Pair) int32 {
 	}
 	for _, p := range pairs {
 		if bytes.Equal(p.Name, name) {
-			return c.copyOut(room, p.Value)
+			return c.copyOut(room, abi.HeaderText(p.Value)) // parameters and the query are UTF-8
 		}
 	}
 	return int32(abi.NotFound)
@@ -58,19 +58,26 @@ func requestPairs(c *Call, g guest) int32 {
 		return int32(abi.Invalid)
 	}
 	var pairs []abi.Pair
-	switch g.number(0) {
+	var whole [1]abi.Pair
+	kind := g.number(0)
+	switch kind {
 	case abi.PairsParams:
 		pairs = c.Request.Params
 	case abi.PairsQuery:
 		pairs = c.Request.Query
-	case abi.PairsHeaders:
+	case abi.PairsHeaders, abi.PairsHeaderBytes:
 		pairs = c.Request.Headers
+	case abi.PairsRawQuery:
+		if c.Request.RawQuery != nil {
+			whole[0].Value = c.Request.RawQuery
+			pairs = whole[:]
+		}
 	default:
 		return int32(abi.Invalid)
 	}
 	size := 0
 	for _, p := range pairs {
-		size += 8 + len(p.Name) + len(p.Value)
+		size += 8 + len(p.Name) + len(p.Value) + widening(kind, p.Value)
 	}
 	if size > len(room) {
 		return int32(size)
@@ -81,10 +88,23 @@ func requestPairs(c *Call, g guest) int32 {
 	out := room[:0]
 	for _, p := range pairs {
 		out = binary.LittleEndian.AppendUint32(out, uint32(len(p.Name)))
-		out = binary.LittleEndian.AppendUint32(out, uint32(len(p.Value)))
-		out = append(append(out, p.Name...), p.Value...)
+		more := widening(kind, p.Value)
+		out = binary.LittleEndian.AppendUint32(out, uint32(len(p.Value)+more))
+		if out = append(out, p.Name...); more > 0 {
+			out = abi.AppendByteText(out, p.Value)
+		} else {
+			out = append(out, p.Value...)
+		}
 	}
 	return int32(size)
+}
+
+// widening returns how much longer a value is as text. Parameters and the query are UTF-8.
+func widening(kind int32, value []byte) int {
+	if kind == abi.PairsHeaderBytes || kind == abi.PairsHeaders && !utf8.Valid(value) {
+		return abi.HighBytes(value)
+	}
+	return 0
 }
 
 func requestBody(c *Call, g guest) int32 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 )
 
@@ -33,12 +34,25 @@ func TestAHandlerReadsItsRequest(t *testing.T) {
 		{"request_header", []any{"x-\xff"}, "", invalid},
 		{"request_body", []any{0}, `{"n":1}`, 7},
 		{"request_pairs", []any{0}, "\x02\x00\x00\x00\x03\x00\x00\x00ida b", 13},
-		{"request_pairs", []any{3}, "", invalid},
+		{"request_pairs", []any{3}, "\x00\x00\x00\x00\x10\x00\x00\x00q=1&empty=&%71=2", 24},
+		{"request_pairs", []any{9}, "", invalid},
 		{"request_pairs", []any{-1}, "", invalid},
 	} {
 		if got, n := g.get(row.function, row.args...); got != row.want || n != row.n {
 			t.Errorf("%s(%v) = %d %q, want %d %q", row.function, row.args, n, got, row.n, row.want)
 		}
+	}
+	g.call.Request.Headers = []abi.Pair{{Name: []byte("a"), Value: []byte("\xe9")}, {Name: []byte("b"), Value: []byte("é")}}
+	for kind, want := range map[int]string{
+		2: "\x01\x00\x00\x00\x02\x00\x00\x00aé\x01\x00\x00\x00\x02\x00\x00\x00bé",
+		4: "\x01\x00\x00\x00\x02\x00\x00\x00aé\x01\x00\x00\x00\x04\x00\x00\x00bÃ©",
+	} {
+		if got, n := g.get("request_pairs", kind); got != want || int(n) != len(want) {
+			t.Errorf("headers of kind %d are %d %q, want %q", kind, n, got, want)
+		}
+	}
+	if got, n := g.get("request_header", "a"); got != "é" || n != 2 {
+		t.Errorf("a header of ISO 8859-1 is %d %q", n, got)
 	}
 	got, _ := g.get("request_pairs", 1)
 	want := "\x01\x00\x00\x00\x01\x00\x00\x00q1" + "\x05\x00\x00\x00\x00\x00\x00\x00empty" + "\x01\x00\x00\x00\x01\x00\x00\x00q2"

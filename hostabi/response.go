@@ -40,13 +40,17 @@ func (c *Call) addHeader(name, value []byte) abi.Errno {
 	switch {
 	case len(name)+len(value) > maxHeaderBytes: // before they are read
 		return abi.TooLarge
-	case !utf8.Valid(name) || !utf8.Valid(value):
+	case !utf8.Valid(name):
 		return abi.Invalid
 	case !headerAllowed(name, value) || c.isHosts(name, value):
 		return abi.Denied
 	case isSingle(name) && hasHeader(r.Headers, name):
 		return abi.Invalid
-	case len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes:
+	}
+	if strings.EqualFold(string(name), "location") {
+		value = encodeLocation(value)
+	}
+	if len(r.Headers) == maxHeaderLines || r.HeaderSize()+len(name)+len(value) > maxHeaderBytes {
 		return abi.TooLarge
 	}
 	r.AddHeader(name, value)
@@ -174,7 +178,7 @@ func keepWrites(c *Call, _ guest) int32 {
 // the caller's rate limit.
 var hostHeaders = map[string]bool{
 	"connection": true, "transfer-encoding": true, "content-length": true, "date": true, "server": true,
-	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "www-authenticate": true, "x-request-id": true,
+	"trailer": true, "upgrade": true, "te": true, "keep-alive": true, "x-request-id": true,
 }
 
 // isHosts reports whether only the host may set the header on this answer.
@@ -183,6 +187,8 @@ func (c *Call) isHosts(name, value []byte) bool {
 	switch {
 	case hostHeaders[lower], strings.HasPrefix(lower, "proxy-"), strings.HasPrefix(lower, "ratelimit"):
 		return true
+	case lower == "www-authenticate":
+		return !c.OwnChallenge
 	case strings.HasPrefix(lower, "access-control-"):
 		return c.HostCORS
 	case lower == "set-cookie" && c.Host.Schema != nil && c.Host.Schema.Auth.Cookie != nil:

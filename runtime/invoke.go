@@ -45,6 +45,8 @@ type input struct {
 	session       string
 	// hostCORS forbids the handler to set Access-Control-* headers.
 	hostCORS bool
+	// ownChallenge lets the handler set WWW-Authenticate.
+	ownChallenge bool
 	// open: any client can make the host check a body.
 	open bool
 	// used is the CPU time that the request has used before.
@@ -132,6 +134,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.Context, call.Host, call.Request = inv.deadline, a.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.OwnChallenge = in.ownChallenge
 	call.Used = in.used + used
 	return nil
 }

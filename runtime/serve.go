@@ -79,8 +79,9 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 	s.input = input{
 		request: &x.Request, body: s.body, caller: &s.caller, address: x.Address(), answerMemory: x,
 		opensSessions: rt.CreatesSession, session: s.session,
-		hostCORS: rt.CORS != nil || rt.Auth.Session && a.cookie != "",
-		open:     rt.Auth.None && rt.Verify == nil,
+		hostCORS:     rt.CORS != nil || rt.Auth.Session && a.cookie != "",
+		ownChallenge: rt.Auth.None,
+		open:         rt.Auth.None && rt.Verify == nil,
 	}
 	if rt.Verify != nil {
 		if err := r.verifyDelivery(r.serving, a, rt, &s.invocation); err != nil {

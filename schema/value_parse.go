@@ -33,6 +33,7 @@ var (
 	errUUID       = errors.New("must be a UUID")
 	errEmail      = errors.New("must be an email address")
 	errURL        = errors.New("must be a URL with a scheme and a host")
+	errLeapSecond = errors.New("must have seconds from 00 to 59: a leap second cannot be stored")
 	errTime       = errors.New("must be an RFC 3339 time, such as 2026-01-31T09:30:00Z")
 	errDate       = errors.New("must be a date, such as 2026-01-31")
 	errBytes      = errors.New("must be base64 with padding")
@@ -373,15 +374,34 @@ const (
 )
 
 func timeFrom(s string) (Value, error) {
-	var at time.Time
-	if err := at.UnmarshalText([]byte(s)); err != nil || !isStrictTime(s) {
-		return Value{}, errTime
+	at, err := ReadTime(s)
+	if err != nil {
+		return Value{}, err
 	}
 	ms := at.UnixMilli()
 	if ms < minTime || ms > maxTime {
 		return Value{}, errTime
 	}
 	return TimeValue(ms), nil
+}
+
+// ReadTime reads a time in RFC 3339, whose T and Z may be in lower case. The error says what a
+// time must be, without its name.
+func ReadTime(s string) (time.Time, error) {
+	const date, seconds = len("2026-01-31"), len("2026-01-31T09:30:")
+	if len(s) > date && (s[date] == 't' || s[len(s)-1] == 'z') {
+		s = strings.ToUpper(s) // it has no other letters
+	}
+	var at time.Time
+	if err := at.UnmarshalText([]byte(s)); err == nil && isStrictTime(s) {
+		return at, nil
+	}
+	if len(s) > seconds+2 && s[seconds:seconds+2] == "60" {
+		if _, err := ReadTime(s[:seconds] + "59" + s[seconds+2:]); err == nil {
+			return time.Time{}, errLeapSecond
+		}
+	}
+	return time.Time{}, errTime
 }
 
 // isStrictTime refuses forms that package time accepts but RFC 3339 does not: one-digit

@@ -257,7 +257,9 @@ func readRequest(opt Options) (*abi.Request, error) {
 		return nil, console.Invalid("%s: the body does not match its headers: %v", opt.Request, err)
 	}
 	r.Method, r.Path = []byte(message.Method), []byte(message.URL.EscapedPath())
-	r.RawQuery = []byte(message.URL.RawQuery)
+	if message.URL.RawQuery != "" || message.URL.ForceQuery {
+		r.RawQuery = []byte(message.URL.RawQuery)
+	}
 	for pair := range strings.SplitSeq(message.URL.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		name, err1 := url.QueryUnescape(name)

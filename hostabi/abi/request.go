@@ -1,6 +1,9 @@
 package abi
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Pair is one name with its value.
 type Pair struct{ Name, Value []byte }
@@ -19,11 +22,12 @@ type Request struct {
 	Route string
 	// Params are percent-decoded, in order of the path.
 	Params []Pair
-	// RawQuery is the query as received, without its "?".
+	// RawQuery is the query as received, without its "?"; nil if the target has none.
 	RawQuery []byte
 	// Query has all decoded pairs in order of arrival.
 	Query []Pair
-	// Headers are in order of arrival, lower-case, lines of one name joined.
+	// Headers are in order of arrival, lower-case, lines of one name joined. A value may have
+	// any bytes above 0x7F: see HeaderText.
 	Headers []Pair
 	// Body is the exact body.
 	Body []byte
@@ -52,6 +56,31 @@ func (r *Request) Header(name string) (value []byte, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// HeaderText returns the value of a header as text: as it is if it is UTF-8, otherwise each
+// byte is a character of ISO 8859-1, which it was when headers had an encoding (RFC 9110, section 5.5).
+func HeaderText(value []byte) []byte {
+	if utf8.Valid(value) {
+		return value
+	}
+	return AppendByteText(make([]byte, 0, len(value)+HighBytes(value)), value)
+}
+
+// AppendByteText appends each byte of value as the character with its number, in UTF-8.
+func AppendByteText(out, value []byte) []byte {
+	for _, c := range value {
+		out = utf8.AppendRune(out, rune(c))
+	}
+	return out
+}
+
+// HighBytes returns how many bytes of value are above 0x7F: so much longer is what AppendByteText appends.
+func HighBytes(value []byte) (n int) {
+	for _, c := range value {
+		n += int(c >> 7)
+	}
+	return n
 }
 
 // Response is a handler's answer, filled in by host calls. The zero value is

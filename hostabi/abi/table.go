@@ -63,7 +63,7 @@ func Functions() []Function {
 		{"request_query", []Param{name, buffer}, true, "the first query value of a name, decoded"},
 		{"request_header", []Param{name, buffer}, true, "one header by its name in lower case; lines of one name are joined"},
 		{"request_pairs", []Param{{"kind", Number}, buffer}, true,
-			"all of kind 0 params, 1 query, 2 headers: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
+			"all of kind 0 params, 1 query, 2 headers, 3 the query as received, as the value of one pair without a name, 4 headers by byte, in whose values each character is one byte: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
 		{"request_body", []Param{{"offset", Number}, buffer}, true, "the exact bytes; returns how many remain from `offset`"},
 		{"context", []Param{buffer}, true,
 			"JSON: `requestId`, `route`, `scheme` (`http` or `https`, [as the client used it](../proxy.md)), `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
@@ -142,7 +142,7 @@ func Ops() []Op {
 		{"password.scrypt", `{"password","salt","n","r","p","length"}`, `{"base64"}`},
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
 		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
-		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?}`,
+		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?,"headerBytes"?}`,
 			`{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
 	}
@@ -209,4 +209,10 @@ const (
 	PairsParams  = 0
 	PairsQuery   = 1
 	PairsHeaders = 2
+	// PairsRawQuery is one pair without a name, whose value is the query as received, without
+	// its "?". A target without "?" has none.
+	PairsRawQuery = 3
+	// PairsHeaderBytes are the headers with values whose characters are bytes, as those of ISO
+	// 8859-1. In PairsHeaders such a value is UTF-8 if it can be.
+	PairsHeaderBytes = 4
 )

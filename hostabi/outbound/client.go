@@ -156,7 +156,7 @@ func (c *Client) read(ctx context.Context, r *Request, answer *http.Response, ad
 	out := &Response{Status: answer.StatusCode}
 	for name, values := range answer.Header {
 		for _, value := range values {
-			out.Headers = append(out.Headers, Header{strings.ToLower(name), strings.ToValidUTF8(value, "\ufffd")})
+			out.Headers = append(out.Headers, Header{strings.ToLower(name), value})
 		}
 	}
 	slices.SortStableFunc(out.Headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Header is a header field of a request or a response.
+// Header is a header field of a request or a response. Its value may have any bytes above 0x7F.
 type Header struct{ Name, Value string }
 
 // Request is a request that was checked.

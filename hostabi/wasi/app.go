@@ -39,7 +39,7 @@ const maxText = 16 << 20
 // appFunctions implements the interfaces of runner:app.
 var appFunctions = func() map[string]map[string]function {
 	all := map[string]map[string]function{
-		"current-request": {"context": currentContext, "params": currentParams, "keep-writes": keepWrites},
+		"current-request": {"context": currentContext, "params": currentParams, "raw-query": currentRawQuery, "keep-writes": keepWrites},
 		"logging":         {"log": logLine},
 		"operations": {
 			"call":        func(r *run, a []any) any { return r.started(a[0].(string), "call", a...) },
@@ -128,8 +128,18 @@ func currentParams(r *run, _ []any) any {
 		return r.failed("", n)
 	}
 	return ok(canon.Part(func(l *canon.Lowered, t *component.ValueType, to, at int) error {
-		return putPairs(l, t.Element, to, at, r.call.Request.Params)
+		return putPairs(l, t.Element, to, at, r.call.Request.Params, textOf)
 	}))
+}
+
+func currentRawQuery(r *run, _ []any) any {
+	if n := r.call.Function("request_pairs", abi.PairsRawQuery, []byte(nil)); n < 0 {
+		return r.failed("", n)
+	}
+	if r.call.Request.RawQuery == nil {
+		return ok(none)
+	}
+	return ok(some(textOf(r.call.Request.RawQuery)))
 }
 
 func keepWrites(r *run, _ []any) any {
@@ -150,15 +160,16 @@ func textOf(b []byte) []byte {
 	return bytes.ToValidUTF8(b, []byte("\ufffd"))
 }
 
-// putPairs puts a list of pairs, which have the type t, where a block has its pointer.
-func putPairs(l *canon.Lowered, t *component.ValueType, to, at int, pairs []abi.Pair) error {
+// putPairs puts a list of pairs, which have the type t, where a block has its pointer. text makes the bytes of a value
+// UTF-8.
+func putPairs(l *canon.Lowered, t *component.ValueType, to, at int, pairs []abi.Pair, text func([]byte) []byte) error {
 	list, err := l.List(to, at, len(pairs), t)
 	for i, p := range pairs {
 		if err != nil {
 			break
 		}
 		offset := i * int(t.Size())
-		err = cmp.Or(l.Bytes(list, offset, textOf(p.Name)), l.Bytes(list, offset+int(t.Offset(1)), textOf(p.Value)))
+		err = cmp.Or(l.Bytes(list, offset, textOf(p.Name)), l.Bytes(list, offset+int(t.Offset(1)), text(p.Value)))
 	}
 	return err
 }
@@ -174,7 +185,8 @@ func beginHandler(c *hostabi.Call, m api.Memory, core []uint64) {
 	l.Begin(t)
 	r.place("request", uint32(core[0]), cmp.Or(
 		l.Bytes(0, at(0), textOf(q.Method)), l.Bytes(0, at(1), textOf(q.Path)),
-		putPairs(l, pair, 0, at(2), q.Params), putPairs(l, pair, 0, at(3), q.Query), putPairs(l, pair, 0, at(4), q.Headers),
+		putPairs(l, pair, 0, at(2), q.Params, textOf), putPairs(l, pair, 0, at(3), q.Query, textOf),
+		putPairs(l, pair, 0, at(4), q.Headers, abi.HeaderText),
 		l.Bytes(0, at(5), q.Body),
 	), true)
 	r.ask(core)

@@ -104,6 +104,10 @@ func TestTheCurrentRequestIsKnown(t *testing.T) {
 	g := newGuest(t, hostabi.Limits{})
 	g.call.Request.Params = []abi.Pair{{Name: []byte("id"), Value: []byte("a \xff")}}
 	g.expect("#0 [[id a \ufffd]]", current+"params")
+	g.call.Request.RawQuery = nil
+	g.expect("#0 #0", current+"raw-query")
+	g.call.Request.RawQuery = []byte("q=a%20b&&flag")
+	g.expect("#0 #1 q=a%20b&&flag", current+"raw-query")
 	if text := show(g.do(current + "context")); !strings.HasPrefix(text, `#0 {"requestId":"01j000000000000000000000aa","route":"/v1/things/:id"`) {
 		t.Errorf("the context is %s", text)
 	}

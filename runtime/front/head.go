@@ -3,7 +3,6 @@ package front
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
@@ -29,7 +28,7 @@ var (
 		"the target must begin with / or be an absolute http URL, and must not contain # or control characters")
 	errFold        = fault.New(fault.InvalidRequest, "a header line begins with a space: folded headers are not supported")
 	errHeaderName  = fault.New(fault.InvalidRequest, "a header line does not begin with a name followed by a colon")
-	errHeaderValue = fault.New(fault.InvalidRequest, "a header value contains a control character or is not UTF-8")
+	errHeaderValue = fault.New(fault.InvalidRequest, "a header value contains a control character")
 	errTwice       = fault.New(fault.InvalidRequest,
 		"Host, Content-Length, Transfer-Encoding and Expect may each occur once")
 	errBothLengths = fault.New(fault.InvalidRequest, "Content-Length and Transfer-Encoding cannot be combined")
@@ -244,7 +243,7 @@ func (x *Exchange) parseHeaders(b []byte) *fault.Fault {
 			return errHeaderName
 		}
 		value = trimBlanks(value)
-		if !isFieldValue(value) || !utf8.Valid(value) {
+		if !isFieldValue(value) {
 			return errHeaderValue
 		}
 		lowerInPlace(name)

@@ -32,6 +32,7 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 // on, and r has none.
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.answer(r.Status)
+	challenged := false
 	private, never := x.Private, x.NoStore || noStore(r.Status)
 	for _, p := range r.Headers {
 		if !sendable(p.Name, p.Value) || r.Code != "" && describesBody(p.Name) {
@@ -43,12 +44,13 @@ func (x *Exchange) Send(r *abi.Response) {
 			}
 			private = private && !equalFold(p.Name, "cache-control")
 		}
+		challenged = challenged || equalFold(p.Name, "www-authenticate")
 		h.AddBytesKV(p.Name, trimBlanks(p.Value))
 	}
 	if private || never {
 		h.SetCanonical(cacheControl, valueNoStore)
 	}
-	if r.Status == fasthttp.StatusUnauthorized {
+	if r.Status == fasthttp.StatusUnauthorized && !challenged {
 		x.challenge("", "")
 	}
 	if r.Code != "" {
@@ -176,5 +178,5 @@ func sendable(name, value []byte) bool {
 
 var hostHeaders = [...]string{
 	"connection", "keep-alive", "content-length", "transfer-encoding", "trailer", "upgrade", "te",
-	"date", "server", "www-authenticate", "x-request-id",
+	"date", "server", "x-request-id",
 }

@@ -89,7 +89,7 @@ RUNNER_IMPORT("request_next") extern int32_t runner_host_request_next(const char
 RUNNER_IMPORT("keep_writes") extern void runner_host_keep_writes(void);
 RUNNER_IMPORT("log") extern void runner_host_log(uint32_t level, const char *text, uint32_t text_len);
 
-enum { RUNNER_PARAMS = 0, RUNNER_QUERY = 1, RUNNER_HEADERS = 2 };
+enum { RUNNER_PARAMS = 0, RUNNER_QUERY = 1, RUNNER_HEADERS = 2, RUNNER_RAW_QUERY = 3 };
 enum { RUNNER_PART_ALL = 0, RUNNER_PART_ROWS = 1, RUNNER_PART_ROW = 2 };
 
 /* The name of a failed host call's number. One that is not known here is internal. */
@@ -217,6 +217,8 @@ runner_text runner_path(void);
 runner_text runner_param(const char *name);
 /* The first query value of a name, decoded. */
 runner_text runner_query_value(const char *name);
+/* The query as it was sent, without its "?". Signatures of URLs are made of it. */
+runner_text runner_raw_query(void);
 /* A header by its name in lower case; repeated lines are joined with ", ". */
 runner_text runner_header(const char *name);
 /* The exact body, for signatures. */
@@ -293,7 +295,7 @@ runner_response runner_ok_bytes(runner_text body);
 /* 201, with the Location of what was created unless it is NULL or empty. */
 runner_response runner_created(const runner_json *body, const char *location);
 runner_response runner_no_content(void);
-/* 302. The location is a path ("/x") or an absolute http(s) URL. */
+/* 302. The location is a URI reference: "/x", "orders", "?page=2" or a URL. */
 runner_response runner_redirect(const char *location);
 /* 301, 302, 303, 307 or 308. */
 runner_response runner_redirect_with(int status, const char *location);
@@ -1367,6 +1369,12 @@ RUNNER_API const runner_pair *runner_pairs(int of, size_t *count) {
   }
   *count = pairs;
   return list;
+}
+
+RUNNER_API runner_text runner_raw_query(void) {
+  size_t count;
+  const runner_pair *pairs = runner_pairs(RUNNER_RAW_QUERY, &count);
+  return count > 0 ? pairs[0].value : runner_copy("", 0);
 }
 
 RUNNER_API runner_json *runner_query_all(const char *name) {

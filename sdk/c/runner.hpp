@@ -158,6 +158,8 @@ class Request {
   std::string param(const char *name) const { return text_of(runner_param(name)).value_or(""); }
   /* The first query value of a name. */
   std::optional<std::string> query(const char *name) const { return text_of(runner_query_value(name)); }
+  /* The query as it was sent, without its "?". Signatures of URLs are made of it. */
+  std::string raw_query() const { return text_of(runner_raw_query()).value_or(""); }
   std::vector<std::string> query_all(const char *name) const {
     std::vector<std::string> all;
     for (Json value : Json(runner_query_all(name))) all.push_back(value.text_or(""));

@@ -61,6 +61,14 @@ func (r *Request) Params() []Pair { return pairs(r.host.Pairs(host.Param)) }
 // Queries gives all query pairs in order of arrival.
 func (r *Request) Queries() []Pair { return pairs(r.host.Pairs(host.Query)) }
 
+// RawQuery is the query as it was sent, without its "?". Signatures of URLs are made of it.
+func (r *Request) RawQuery() string {
+	for _, pair := range r.host.Pairs(host.RawQuery) {
+		return pair.Value
+	}
+	return ""
+}
+
 // Headers gives all headers in order of arrival, names in lower case.
 func (r *Request) Headers() []Pair { return pairs(r.host.Pairs(host.Header)) }
 

@@ -53,7 +53,7 @@ func Created(body any, location ...string) Response {
 func NoContent() Response { return Response{status: 204} }
 
 // Redirect answers 302, or the status given: 301, 303, 307 or 308. The
-// location is a path ("/x") or an absolute http(s) URL.
+// location is a URI reference: "/x", "orders", "?page=2" or a URL.
 func Redirect(location string, status ...int) Response {
 	r := Response{status: 302}
 	for _, s := range status {

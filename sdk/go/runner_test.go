@@ -180,11 +180,12 @@ func TestWarmRunsAHandlerOnceForEachBody(t *testing.T) {
 }
 
 func TestHeadersThatTheRunnerRefusesFailTheAnswerAndTheLogSaysWhy(t *testing.T) {
-	const location = "a location is a path with one leading / or an absolute http(s) URL, its host in ASCII, without a user name, a tab or a backslash"
+	const location = "a location is a URI reference that does not begin with //, without a tab, a backslash or a scheme that runs a script; the host of a URL is in ASCII, without a user name"
 	rows := []struct{ name, value, says string }{
 		{"X-Mine", "1", ""}, {"x-utf8", "grün", ""}, {"x-tab", "a\tb", ""}, {"x-empty", "", ""},
 		{"Content-Type", "text/csv", ""}, {"Location", "/a//b?c", ""}, {"Location", "HTTPS://example.com", ""},
-		{"Location", "there", `set header "Location": denied: ` + location},
+		{"Location", "there", ""}, {"Location", "?x=1", ""}, {"Location", "myapp://open", ""}, {"Location", "/ü b", ""},
+		{"Location", "", `set header "Location": denied: ` + location}, {"location", "https:x", location},
 		{"location", "//evil.example", `set header "location": denied: ` + location},
 		{"location", `/\evil.example`, location}, {"location", "javascript:alert(1)", location}, {"location", "https:///x", location},
 		{"Location", "https://example.com:8443/a?b#c", ""}, {"Location", "http://127.0.0.1", ""}, {"Location", "http://[::1]:80/", ""},

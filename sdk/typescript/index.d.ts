@@ -34,13 +34,17 @@ declare module "@runner/sdk" {
     readonly query: Readonly<Record<string, string | undefined>>;
     /** All values of each query parameter, by name, in the order in which they were sent. */
     readonly queryAll: Readonly<Record<string, readonly string[] | undefined>>;
+    /** The query as it was sent, without its "?". Signatures of URLs are made of it. */
+    readonly rawQuery: string;
     /** Headers by name in lower case; repeated lines are joined with ", ". Credentials that the runner has checked are not among them. */
     readonly headers: Readonly<Record<string, string | undefined>>;
     readonly method: string;
     /** The raw path, without the query. */
     readonly path: string;
-    /** The exact body, for signatures. */
-    readonly rawBody: Uint8Array;
+    /** The exact body, for signatures. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
+    readonly rawBody: Uint8Array & {
+      toString(encoding?: "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii", start?: number, end?: number): string;
+    };
     /** The body as text. */
     text(): string;
     /**
@@ -104,8 +108,9 @@ declare module "@runner/sdk" {
   /** Answers 204. */
   export function noContent(): Response;
   /**
-   * Answers 302, or another redirect. The location is a path (`/x`) or an absolute http(s) URL, with its host in
-   * ASCII and without a user name or a backslash: otherwise the answer is 500.
+   * Answers 302, or another redirect. The location is any URI reference: `/x`, `orders`, `?page=2`, a URL of
+   * http(s) or of an app. Spaces and letters such as ü are encoded. One that begins with `//`, has a backslash or the
+   * scheme of a script, or a URL whose host is not in ASCII or has a user name, answers 500.
    */
   export function redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): Response;
   /** Answers 400: the caller sent something invalid. */

@@ -35,11 +35,11 @@ type Request struct {
 	RequestID string
 }
 
-// ParseAt reads a time for Request.At, as RFC 3339.
+// ParseAt reads a time for Request.At, as RFC 3339. The error begins with "at".
 func ParseAt(text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := schema.ReadTime(text)
 	if err != nil {
-		return at, fault.New(fault.Invalid, "at must be a time, such as 2026-01-31T09:30:00Z")
+		return at, fault.New(fault.Invalid, "at %s", err)
 	}
 	if at.IsZero() { // it is a time too
 		at = at.Add(1)

@@ -603,8 +603,11 @@ func parseRequest(t testing.TB, app *schema.Schema, paths *router.Router, text s
 	if _, known := callers[who]; !ok || !known {
 		t.Fatalf("%q is not a request: write METHOD /target, optionally followed by a caller", lines[0])
 	}
-	path, query, _ := strings.Cut(target, "?")
+	path, query, asked := strings.Cut(target, "?")
 	r.Request = abi.Request{ID: "00000000000000000000000001", Method: []byte(method), Path: []byte(path), Body: unquote(t, strings.TrimSuffix(body, "\n"))}
+	if asked {
+		r.RawQuery = []byte(query)
+	}
 	var m router.Match
 	if paths.Match(r.Method, r.Path, &m) != router.Found {
 		t.Fatalf("%s %s has no route", method, path)

@@ -238,6 +238,7 @@ func TestHandlersGetTheRequestUnchanged(t *testing.T) {
 	s := a.Serve()
 	reply := s.Raw("POST /dump?b=2+%2B&a=1&b=3&c&%C3%A4=%20 HTTP/1.1\r\nHost: probe\r\nX-Two: a\r\nCookie: a=1\r\nx-two: b\r\nCookie: b=2\r\n"+
 		"X-Runner-User: root\r\nX_Two: twin\r\nX_Only: kept\r\nTE: trailers\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: Basic x\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\n"+
+		"User-Agent: caf\xe9\r\nX-UTF8: café\r\nX-Mixed: é\xe9\r\n"+
 		"Authorization: Bearer passes\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n\x00\x01\xff\r\n", harness.Timeout)
 	d := harness.ReadDump(t, readAnswers(t, "POST", reply)[0])
 	if d.Method != "POST" || d.Path != "/dump" || d.Body != "\x00\x01\xff\r\n" {
@@ -248,6 +249,7 @@ func TestHandlersGetTheRequestUnchanged(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"host": "probe", "x-two": "a, b", "cookie": "a=1; b=2", "x_only": "kept", "authorization": "Bearer passes", "content-encoding": "gzip",
+		"user-agent": "café", "x-utf8": "café", "x-mixed": "Ã©é", // obs-text of RFC 9110
 		"x-runner-user": "", "x_two": "", "te": "", "keep-alive": "", "proxy-authorization": "", "connection": "", "x-hop": "",
 	} {
 		if got := d.Header(name); got != want {

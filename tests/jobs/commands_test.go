@@ -114,7 +114,7 @@ func TestOperatorsEnqueueJobs(t *testing.T) {
 		{[]string{"nihgt"}, `the schema declares no job "nihgt" (did you mean "night"?)`},
 		{[]string{"write", `{"text":1}`}, "params.text must be a string"},
 		{[]string{"write", `{"text"`}, "the parameters are not JSON"},
-		{[]string{"night", "--at", "tomorrow"}, "--at must be a time"},
+		{[]string{"night", "--at", "tomorrow"}, "--at must be an RFC 3339 time"},
 		{[]string{"night", "--delay", "fast"}, `--delay: "fast" is not a duration`},
 		{[]string{"night", "--delay", "1s", "--at", "2026-12-01T00:00:00Z"}, "delay and at cannot both be given"},
 	} {

@@ -56,7 +56,7 @@ func TestWrongParametersEnqueueNothing(t *testing.T) {
 		`{"name":"write","params":{}}`:                                                             "params.text is required",
 		`{"name":"write","params":{"text":"x","times":"2"}}`:                                       "params.times must be",
 		`{"name":"write","params":{"text":"x"},"options":{"delay":-1}}`:                            "member \\\"delay\\\" must be a number of seconds from 0 to 31622400",
-		`{"name":"write","params":{"text":"x"},"options":{"at":"tomorrow"}}`:                       "member \\\"at\\\" must be a time",
+		`{"name":"write","params":{"text":"x"},"options":{"at":"tomorrow"}}`:                       "member \\\"at\\\" must be an RFC 3339 time",
 		`{"name":"write","params":{"text":"x"},"options":{"at":"9999-01-01T00:00:00Z"}}`:           "member \\\"at\\\" must be at most 366 days from now",
 		`{"name":"write","params":{"text":"x"},"options":{"at":"0001-01-01T00:00:00Z","delay":1}}`: "delay and at cannot both be given",
 		`{"name":"write","params":{"text":"x"},"options":{"at":"2026-01-01T00:00:00Z","delay":1}}`: "delay and at cannot both be given",
@@ -184,7 +184,7 @@ func TestANumberThatIsNotOneIsNotTakenAsAbsent(t *testing.T) {
 	_, d := serve(t)
 	got := d.post("/odd", "")
 	for _, want := range []string{
-		`enqueue: delay is NaN: `, `enqueue: delay is Infinity: `, `\"delay\" must be a number`, `enqueue: at is an invalid date: `, `\"at\" must be a time`, `create: expiresIn is NaN: `,
+		`enqueue: delay is NaN: `, `enqueue: delay is Infinity: `, `\"delay\" must be a number`, `enqueue: at is an invalid date: `, `\"at\" must be an RFC 3339 time`, `create: expiresIn is NaN: `,
 	} {
 		if strings.Count(got.Body, want) != 1 {
 			t.Errorf("%d %s has no %s", got.Status, got.Body, want)

@@ -25,6 +25,7 @@ routes("/", auth: none, rateLimit: none) {
 const honoApp = `import { fetchHandler, insert, query } from "@runner/sdk";
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
+import { basicAuth } from "hono/basic-auth";
 import { cors } from "hono/cors";
 import { logger } from "hono/logger";
 
@@ -36,8 +37,10 @@ hono.use("*", async (c, next) => {
 hono.use("/shared/*", cors(), logger());
 hono.get("/hello/:name", (c) => c.json({ hello: c.req.param("name"), q: c.req.queries("q") ?? [] }));
 hono.get("/origin", (c) => c.text(new URL(c.req.url).origin));
+hono.get("/signed", (c) => c.text(c.req.url));
 hono.get("/page", (c) => c.html("<p>hé</p>"));
 hono.get("/shared/data", (c) => c.text("shared"));
+hono.get("/locked", basicAuth({ username: "ada", password: "s3" }), (c) => c.text("open"));
 hono.get("/away", (c) => c.redirect("/page"));
 hono.post("/notes", async (c) => c.json(await insert("Note", await c.req.json<{ text: string }>()), 201));
 hono.get("/notes", async (c) => c.json((await query("Note")).map((note) => note.text)));
@@ -79,6 +82,16 @@ func TestAHonoAppRunsBehindARestRoute(t *testing.T) {
 	}
 	if shared := s.Get("/shared/data", ""); shared.Header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("GET /shared/data answers %+v", shared)
+	}
+	locked := s.Get("/locked", "")
+	if got := locked.Header.Values("WWW-Authenticate"); locked.Status != 401 || len(got) != 1 || got[0] != `Basic realm="Secure Area"` {
+		t.Errorf("GET /locked answers %d with the challenges %q", locked.Status, got)
+	}
+	if got := s.Do("GET", "/locked", "", "Authorization: Basic YWRhOnMz"); got.Body != "open" {
+		t.Errorf("GET /locked with the password answers %+v", got)
+	}
+	if got := s.Get("/signed?a=b%20c&flag&&d='", ""); got.Body != "http://"+s.Addr+"/signed?a=b%20c&flag&&d='" {
+		t.Errorf("the URL is %s", got.Body)
 	}
 	form := "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nmine\r\n" +
 		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--b--\r\n"

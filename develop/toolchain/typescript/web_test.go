@@ -51,6 +51,7 @@ export async function claims() {
     requestRefused: equal(await Promise.all([() => new Request("/x"), () => new Request("http://a/", { body: "x" }), () => new Request("http://a/", { signal: 1 as any })].map(fails)), ["TypeError", "TypeError", "TypeError"]),
     responseOf: equal([made.status, made.statusText, made.ok, made.url, made.type, made.redirected], [201, "made", true, "", "default", false]),
     responseAgain: again.status === 201 && again.headers.get("x-b") === "2" && (await again.text()) === "text" && made.bodyUsed,
+    responseRelative: equal(["orders", "./a b?ü", "?x=1"].map((to) => Response.redirect(to).headers.get("location")), ["orders", "./a%20b?%C3%BC", "?x=1"]),
     responseStatics: equal([Response.redirect("https://b.example/c", 308).headers.get("location"), Response.error().status, Response.error().type], ["https://b.example/c", 0, "error"]),
     responseRefused: equal(await Promise.all([() => new Response("", { status: 204 }), () => new Response(null, { status: 600 }), () => Response.json(undefined), () => Response.redirect("/x", 200 as 302), () => new Response({} as any)].map(fails)),
       ["TypeError", "RangeError", "TypeError", "RangeError", "TypeError"]),
@@ -75,7 +76,17 @@ export async function claims() {
 export async function form(req: RouteRequest) {
   return ok([...(await req.formData())].map(([name, value]) => (typeof value === "string" ? [name, value] : [name, value.name, value.type, value.size])));
 }
+export const rawText = (req: RouteRequest) => {
+  const raw = req.rawBody;
+  return ok([
+    "" + raw, JSON.parse(raw as unknown as string), raw.toString("utf8"), raw.toString("hex", 0, 2), raw.toString("base64"), raw.toString("base64url", 5),
+    raw.toString("latin1", 6, 8), raw instanceof Uint8Array, raw.slice(0, 2).toString(), raw.constructor === Uint8Array, new TextDecoder().decode(raw) === String(raw),
+  ]);
+};
+export const rawEncoding = (req: RouteRequest) => ok(req.rawBody.toString("utf7" as "utf8"));
 export const answer = async () => new Response("é", { status: 201, headers: [["x-a", "1"], ["set-cookie", "a=1"], ["set-cookie", "b=2"], ["content-length", "9"], ["connection", "close"]] });
+export const answerHeaders = (req: RouteRequest) => new Response("", { headers: { "x-a": "caf\u00e9", "x-b": req.headers["x-a"]! } });
+export const answerNoByte = () => new Response("", { headers: { "x-a": "\u20ac" } });
 export const answerBytes = () => new Response(Uint8Array.of(255));
 export const answerNone = () => new Response(null, { status: 204 });
 export const answerJSON = () => Response.json("text");
@@ -88,7 +99,7 @@ let later = "";
 export const worker = fetchHandler(async (request, _env, context) => {
   context.waitUntil(Promise.resolve().then(() => (later = "done")));
   context.waitUntil(Promise.reject(new Error("too late")));
-  return new Response([request.method, request.url, request.headers.get("x-a"), await request.text()].join(" "));
+  return new Response([request.method, request.url, request.headers.get("x-a"), request.headers.get("x-b"), await request.text()].join(" "));
 });
 export const after = () => ok(later);
 `
@@ -128,6 +139,8 @@ func TestRequestsAndResponsesAreAsTheFetchStandardHasThem(t *testing.T) {
 		more    string // in the headers or in the log
 	}{
 		{"answer", 201, "é", "content-type: text/plain;charset=UTF-8\nset-cookie: a=1\nset-cookie: b=2\nx-a: 1\n"},
+		{"answerHeaders", 200, "", "x-a: caf\xe9\nx-b: caf\xe9\n"},
+		{"answerNoByte", 500, "", `the value of x-a has the character "€": a header has bytes`},
 		{"answerBytes", 200, "\xff", "content-type: application/octet-stream\n"},
 		{"answerNone", 204, "", ""},
 		{"answerJSON", 200, `"text"`, "content-type: application/json\n"},
@@ -136,9 +149,22 @@ func TestRequestsAndResponsesAreAsTheFetchStandardHasThem(t *testing.T) {
 		{"answerInside", 500, "", "cannot be part of a body"},
 		{"blobInside", 500, "", "a Blob cannot be part of a body: await its bytes() or text()"},
 	} {
-		if got := ask(row.handler, abi.Request{}); got.Status != row.status || got.Body != row.body || !strings.Contains(got.Headers+got.Log, row.more) {
+		request := abi.Request{Headers: []abi.Pair{{Name: []byte("x-a"), Value: []byte("caf\xe9")}}}
+		if got := ask(row.handler, request); got.Status != row.status || got.Body != row.body || !strings.Contains(got.Headers+got.Log, row.more) {
 			t.Errorf("%s answers %d %q, want %d %q with %q\n%s%s", row.handler, got.Status, got.Body, row.status, row.body, row.more, got.Headers, got.Log)
 		}
+	}
+}
+
+func TestARawBodyIsTextAsABufferOfNodeIs(t *testing.T) {
+	ask := webApp(t)
+	body := []byte("{\"a\":\"\u00e9\"}") // é is at 6
+	want := `["{\"a\":\"é\"}",{"a":"é"},"{\"a\":\"é\"}","7b22","eyJhIjoiw6kifQ==","IsOpIn0","Ã©",true,"123,34",true,true]`
+	if got := ask("rawText", abi.Request{Body: body}); got.Status != 200 || got.Body != want {
+		t.Errorf("answers %d %s, want %s\n%s", got.Status, got.Body, want, got.Log)
+	}
+	if got := ask("rawEncoding", abi.Request{Body: body}); got.Status != 500 || !strings.Contains(got.Log, "utf7 is not known: use utf8, hex") {
+		t.Errorf("answers %d %s\n%s", got.Status, got.Body, got.Log)
 	}
 }
 
@@ -180,10 +206,10 @@ func TestAFunctionFromRequestToResponseIsAHandler(t *testing.T) {
 	ask := webApp(t)
 	got := ask("worker", abi.Request{
 		Method: []byte("POST"), Path: []byte("/a/%C3%A9"), Body: []byte("body"),
-		Query:   []abi.Pair{{Name: []byte("q"), Value: []byte("ä b")}, {Name: []byte("q"), Value: []byte("&")}},
-		Headers: []abi.Pair{{Name: []byte("host"), Value: []byte("app.example")}, {Name: []byte("x-a"), Value: []byte("1")}},
+		RawQuery: []byte("q='%C3%A4%20b+c&flag&&q=%26"),
+		Headers:  []abi.Pair{{Name: []byte("host"), Value: []byte("app.example")}, {Name: []byte("x-a"), Value: []byte("caf\xe9")}, {Name: []byte("x-b"), Value: []byte("é")}},
 	})
-	if want := "POST http://app.example/a/%C3%A9?q=%C3%A4+b&q=%26 1 body"; got.Status != 200 || got.Body != want {
+	if want := "POST http://app.example/a/%C3%A9?q='%C3%A4%20b+c&flag&&q=%26 café Ã© body"; got.Status != 200 || got.Body != want {
 		t.Errorf("answers %d %s, want %s\n%s", got.Status, got.Body, want, got.Log)
 	}
 	if !strings.Contains(got.Log, "waitUntil: Error: too late") {

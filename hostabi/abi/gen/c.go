@@ -52,8 +52,8 @@ func cPart() string {
 		fmt.Fprintf(&b, "RUNNER_IMPORT(%q) extern %s runner_host_%s(%s);\n",
 			f.Name, result, f.Name, strings.Join(params, ", "))
 	}
-	fmt.Fprintf(&b, "\nenum { RUNNER_PARAMS = %d, RUNNER_QUERY = %d, RUNNER_HEADERS = %d };\n",
-		abi.PairsParams, abi.PairsQuery, abi.PairsHeaders)
+	fmt.Fprintf(&b, "\nenum { RUNNER_PARAMS = %d, RUNNER_QUERY = %d, RUNNER_HEADERS = %d, RUNNER_RAW_QUERY = %d };\n",
+		abi.PairsParams, abi.PairsQuery, abi.PairsHeaders, abi.PairsRawQuery)
 	fmt.Fprintf(&b, "enum { RUNNER_PART_ALL = %d, RUNNER_PART_ROWS = %d, RUNNER_PART_ROW = %d };\n",
 		abi.PartAll, abi.PartRows, abi.PartRow)
 	b.WriteString("\n/* The name of a failed host call's number. One that is not known here is internal. */\n")

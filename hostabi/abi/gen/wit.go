@@ -72,7 +72,7 @@ interface types {
     params: list<pair>,
     /// All values of the query, decoded, in order of arrival.
     query: list<pair>,
-    /// Names are in lower case; lines of one name are joined.
+    /// Names are in lower case; lines of one name are joined. A value that is not UTF-8 is read as ISO 8859-1.
     headers: list<pair>,
     /// The exact bytes.
     body: list<u8>,
@@ -118,6 +118,8 @@ interface current-request {
   context: func() -> result<json, error>;
   /// The parameters in the path. Handlers of runner:app have them in their request.
   params: func() -> result<list<pair>, error>;
+  /// The query as it was sent, without its "?"; none: the target has no "?".
+  raw-query: func() -> result<option<string>, error>;
   /// Commits this request's writes with any status of the answer.
   keep-writes: func();
 }

@@ -3,7 +3,7 @@
 import { call_result, context, request_body, request_header, request_method, request_pairs, request_param, request_path, request_query } from "./abi";
 
 // What one host function reads, for the two ways of reading.
-export const enum Source { Method, Path, Context, Params, Query, Headers, Param, QueryValue, Header, Body, Result }
+export const enum Source { Method, Path, Context, Params, Query, Headers, RawQuery, Param, QueryValue, Header, Body, Result }
 
 function read(source: Source, name: ArrayBuffer | null, offset: i32, buf: usize, cap: i32): i32 {
   const n: usize = name === null ? 0 : changetype<usize>(name);
@@ -15,6 +15,7 @@ function read(source: Source, name: ArrayBuffer | null, offset: i32, buf: usize,
     case Source.Params: return request_pairs(0, buf, cap);
     case Source.Query: return request_pairs(1, buf, cap);
     case Source.Headers: return request_pairs(2, buf, cap);
+    case Source.RawQuery: return request_pairs(3, buf, cap);
     case Source.Param: return request_param(n, len, buf, cap);
     case Source.QueryValue: return request_query(n, len, buf, cap);
     case Source.Header: return request_header(n, len, buf, cap);

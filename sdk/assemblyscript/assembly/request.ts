@@ -56,6 +56,12 @@ export class RouteRequest {
   /** Headers by name in lower case; repeated lines are joined with ", ". */
   readonly headers: Values = new Values(Source.Header, Source.Headers);
 
+  /** The query as it was sent, without its "?". Signatures of URLs are made of it. */
+  get rawQuery(): string {
+    const all = pairs(Source.RawQuery);
+    return all.has("") ? all.get("")[0] : "";
+  }
+
   get method(): string {
     const value = text(Source.Method);
     return value === null ? "" : value;

@@ -49,7 +49,7 @@ export function noContent(): Response {
   return new Response(204);
 }
 
-/** Answers 302, or another redirect: 301, 303, 307, 308. The location is a path ("/x") or an absolute http(s) URL. */
+/** Answers 302, or another redirect: 301, 303, 307, 308. The location is a URI reference: "/x", "orders", "?page=2" or a URL. */
 export function redirect(location: string, status: i32 = 302): Response {
   if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308) {
     throw new RangeError("redirect: " + status.toString() + " is none: use 301, 302, 303, 307 or 308");

@@ -154,6 +154,10 @@ func (f *fake) Pairs(kind host.Kind) []host.Pair {
 		for name, value := range f.request.Headers {
 			pairs = append(pairs, host.Pair{Name: strings.ToLower(name), Value: value})
 		}
+	case host.RawQuery:
+		if f.rawQuery != "" {
+			pairs = append(pairs, host.Pair{Value: f.rawQuery})
+		}
 	case host.Query:
 		for part := range strings.SplitSeq(f.rawQuery, "&") {
 			name, value, _ := strings.Cut(part, "=")

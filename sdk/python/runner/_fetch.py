@@ -47,7 +47,7 @@ class FetchResponse:
 
 def arguments(
     url: str, method: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] | None, body: bytes | str | None, json: Any,
-    timeout: float | datetime.timedelta | None, redirect: str | None,
+    timeout: float | datetime.timedelta | None, redirect: str | None, header_bytes: bool = False,
 ) -> bytes:
     lines: list[tuple[str, str]] = list(headers.items() if isinstance(headers, Mapping) else headers or ())  # type: ignore[arg-type]
     args: dict[str, Any] = {"url": url, "method": method.upper(), "headers": lines}
@@ -63,7 +63,14 @@ def arguments(
         args["timeout"] = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
     if redirect is not None:
         args["redirect"] = redirect
+    if header_bytes:  # each character of a value is one byte
+        args["headerBytes"] = True
     return _values.arguments("fetch", args)
+
+
+def by_byte(url: str, method: str, headers: list[tuple[str, str]], body: bytes | None, timeout: float | None) -> FetchResponse:
+    """Sends a request of the standard library, in whose headers each character is one byte. It does not follow redirects."""
+    return FetchResponse(_json(_host.operate("fetch", arguments(url, method, headers, body, None, timeout, "manual", True))))
 
 
 def _unfit(path: list[str | int], wrong: str) -> Exception:

@@ -108,6 +108,11 @@ class Request(Generic[Body]):
         return {name: values[0] for name, values in self.query_all.items()}
 
     @cached_property
+    def raw_query(self) -> str:
+        """The query as it was sent, without its "?". Signatures of URLs are made of it."""
+        return "".join(value for _, value in _pairs(3))
+
+    @cached_property
     def headers(self) -> dict[str, str]:
         """Headers by name in lower case; repeated lines are joined. Credentials that the runner has checked are not among them."""
         return {name: ", ".join(values) for name, values in _many(_pairs(2)).items()}

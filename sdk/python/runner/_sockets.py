@@ -104,7 +104,7 @@ class HostSocket:
             raise OSError(f"the header Host is {host!r} and the connection is to {origin}: a request cannot have the name of another host")
         url = origin + target if target.startswith("/") else target  # for a proxy: the host connects by itself
         try:
-            got = _fetch.fetch(url, method=method, headers=headers, body=body or None, timeout=self.timeout and min(self.timeout, 60), redirect="manual")
+            got = _fetch.by_byte(url, method, headers, body or None, self.timeout and min(self.timeout, 60))
         except _host.HostError as error:
             if error.code == "deadline":
                 raise TimeoutError(f"{method} {url}: {error.message}") from error
@@ -116,7 +116,7 @@ class HostSocket:
         length = next((value for name, value in got.header_lines if name == "content-length"), None)
         reply.append(f"content-length: {length if method == 'HEAD' and length else len(got.body)}")
         reply.append("connection: close")  # clients look whether a kept connection has ended, which a file would tell
-        return "\r\n".join(reply).encode("utf-8") + b"\r\n\r\n" + got.body
+        return "\r\n".join(reply).encode("latin-1") + b"\r\n\r\n" + got.body
 
     def bind(self, *address: Any) -> None:
         raise OSError(_NONE)

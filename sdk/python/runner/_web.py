@@ -14,8 +14,7 @@ ANSWERED = object()
 
 # Headers that only the host sets.
 _HOSTS = {
-    "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "www-authenticate",
-    "x-request-id",
+    "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "x-request-id",
 }
 
 
@@ -81,6 +80,9 @@ def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         lower = name.lower()
         if lower in _HOSTS or lower.startswith(("proxy-", "ratelimit")):
             continue
+        if lower == "www-authenticate":  # only on routes without credentials that the host checks
+            _host.message("response_header", data=f"{name}\n{value.strip()}".encode())
+            continue
         typed = typed or lower == "content-type"
         _response.set_header(name, value.strip(" \t"))
     if body and not typed:
@@ -145,9 +147,9 @@ class WSGI(Application):
 
     def __call__(self) -> Any:
         request = Request()
-        headers = _pairs(2)
+        headers = _pairs(4)  # each character is a byte
         prefix, path = _split(request)
-        query = _query_string()
+        query = request.raw_query
         environ = _environ(request.method, prefix, path, query, headers, request.body, _origin(headers))
         auth = _context.context().auth
         if auth.kind != "anonymous":
@@ -164,12 +166,6 @@ def _unwrapped(value: str) -> str:
         return value.encode("latin-1").decode()
     except UnicodeError:
         return value
-
-
-def _query_string() -> str:
-    from urllib.parse import urlencode
-
-    return urlencode(_pairs(1))
 
 
 def _environ(
@@ -198,7 +194,6 @@ def _environ(
         key = name.upper().replace("-", "_")
         if "_" in name:
             continue  # it would look like another header
-        value = value.encode().decode("latin-1")
         if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             key = "HTTP_" + key
         environ[key] = f"{environ[key]},{value}" if key in environ else value
@@ -261,7 +256,7 @@ class ASGI(Application):
         return {
             "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": method,
             "scheme": origin[0], "path": whole, "raw_path": whole.encode(), "root_path": prefix, "query_string": query.encode(),
-            "headers": [(name.encode("latin-1"), value.encode("utf-8")) for name, value in headers],
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers],
             "client": None, "server": (origin[1], int(origin[2])), "state": dict(self.state), "extensions": {},
         }
 
@@ -311,9 +306,9 @@ class ASGI(Application):
 
     def __call__(self) -> Any:
         request = Request()
-        headers = _pairs(2)
+        headers = _pairs(4)  # each character is a byte
         prefix, path = _split(request)
-        scope = self._scope(request.method, prefix, path, _query_string(), headers, _origin(headers))
+        scope = self._scope(request.method, prefix, path, request.raw_query, headers, _origin(headers))
         scope["raw_path"] = request.path.encode()
         _send(*run(self._run(scope, request.body)))
         return ANSWERED

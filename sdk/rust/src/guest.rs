@@ -36,6 +36,7 @@ impl Host for Guest {
             Kind::Param => imports::request_param,
             Kind::Query => imports::request_query,
             Kind::Header => imports::request_header,
+            Kind::RawQuery => return None, // it has no name
         };
         whole(|buf, cap| unsafe { read(name.as_ptr(), name.len(), buf, cap) }).map(text)
     }

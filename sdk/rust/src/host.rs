@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Param = 0,
     Query = 1,
     Header = 2,
+    /// One pair without a name: the query as received.
+    RawQuery = 3,
 }
 
 /// The part that `send_result` sends, as numbered by the ABI.

@@ -60,6 +60,11 @@ impl<'a> Request<'a> {
         self.host.pairs(Kind::Query)
     }
 
+    /// The query as it was sent, without its "?". Signatures of URLs are made of it.
+    pub fn raw_query(&self) -> String {
+        self.host.pairs(Kind::RawQuery).pop().map(|pair| pair.1).unwrap_or_default()
+    }
+
     /// All headers, in order of arrival, names in lower case.
     pub fn headers(&self) -> Vec<(String, String)> {
         self.host.pairs(Kind::Header)

@@ -104,7 +104,7 @@ pub fn no_content() -> Response {
     Response::new(204, Content::Bytes(Vec::new()))
 }
 
-/// Answers 302. The location is a path (`/x`) or an absolute http(s) URL.
+/// Answers 302. The location is a URI reference: `/x`, `orders`, `?page=2` or a URL.
 pub fn redirect(location: impl Into<String>) -> Response {
     redirect_with(302, location)
 }

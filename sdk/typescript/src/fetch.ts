@@ -49,7 +49,7 @@ export function installFetch(runner: Runner): void {
       else flying++;
       try {
         signal?.throwIfAborted(); // while it waited
-        const answer = await runner.begin("fetch", { method, url, headers: [...headers], body, timeout, redirect });
+        const answer = await runner.begin("fetch", { method, url, headers: [...headers], body, timeout, redirect, headerBytes: true });
         return respond(answer.url ?? url, answer.url !== undefined, answer.status, answer.headers, answer.body);
       } finally {
         const next = line.shift(); // which goes on in its place

@@ -54,9 +54,12 @@ export class Headers {
 Object.defineProperty(Headers.prototype, Symbol.iterator, { value: Headers.prototype.entries, writable: true, configurable: true });
 
 // A value without blanks around it; a line break within would end the header (Fetch Standard, 2.2.2).
+// Each character is a byte.
 function normalized(name: string, value: string): string {
   const text = String(value).replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
   if (/[\0\n\r]/.test(text)) throw new TypeError(`Headers: the value of ${name} has a line break or a NUL`);
+  const high = /[^\0-\xff]/u.exec(text);
+  if (high) throw new TypeError(`Headers: the value of ${name} has the character ${JSON.stringify(high[0])}: a header has bytes, so characters up to U+00FF (encode others, for example with encodeURIComponent)`);
   return text;
 }
 

@@ -83,7 +83,7 @@ export interface Host {
   /** The body, parsed as JSON, or an errno; undefined: that must be tried with its text. */
   request_body_value(offset: number): unknown;
   context(): string | number;
-  response_header(name: string, value: string): number;
+  response_header(name: string, value: string | Uint8Array): number;
   response_send(status: number, body: string | Uint8Array): number;
   /** A list or an object is sent as JSON; undefined: it must be made text first. */
   response_send(status: number, body: object): number | undefined;

@@ -129,7 +129,9 @@ export class Request extends Message {
   clone(): Request {
     const content = copy(this);
     const { url, method, headers, redirect, signal } = this;
-    return new Request(url, { method, headers, redirect, signal, body: content === null ? undefined : typeof content === "string" ? content : bytesIn(content) });
+    const again = new Request(url, { method, headers, redirect, signal, body: content === null ? undefined : typeof content === "string" ? content : bytesIn(content) });
+    (again as { url: string }).url = url; // which may be one as it was sent
+    return again;
   }
 }
 
@@ -183,8 +185,10 @@ export class Response extends Message {
   }
   static redirect(url: string | URL, status = 302): Response {
     if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`Response.redirect: ${status} is not 301, 302, 303, 307 or 308`);
-    const location = String(url);
-    return new Response(null, { status, headers: { location: location.startsWith("/") ? location : new URL(location).href } });
+    const location = String(url).toWellFormed();
+    // There is no base URL: the client resolves a relative one.
+    const target = /^[a-z][a-z0-9+.-]*:/i.test(location) ? new URL(location).href : location.replace(/[^!-~]+/g, encodeURIComponent);
+    return new Response(null, { status, headers: { location: target } });
   }
   static error(): Response {
     const response = new Response();

@@ -1,6 +1,7 @@
 // The request at hand. What it is made of is fetched from the host when it is
 // asked for, and kept.
 
+import { toBase64 } from "./encoding.ts";
 import { refusal, runner } from "./host.ts";
 import { badRequest } from "./response.ts";
 
@@ -31,6 +32,34 @@ const text = (given: string | number): string => {
   return given;
 };
 
+// Bytes that are text where text is asked for, as Node's Buffer: a template, JSON.parse. What is made of them is a plain Uint8Array.
+const textual = Object.create(Uint8Array.prototype, {
+  toString: {
+    value: function (this: Uint8Array, encoding = "utf8", start = 0, end = this.length) {
+      const bytes = start === 0 && end === this.length ? this : this.subarray(Math.max(start, 0), Math.max(end, 0));
+      switch (String(encoding).toLowerCase()) {
+        case "utf8":
+        case "utf-8":
+          return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+        case "hex":
+          return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+        case "base64":
+          return toBase64(bytes);
+        case "base64url":
+          return toBase64(bytes).replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_");
+        case "latin1":
+        case "binary":
+          return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+        case "ascii":
+          return Array.from(bytes, (byte) => String.fromCharCode(byte & 0x7f)).join("");
+      }
+      throw new TypeError(`rawBody.toString: ${encoding} is not known: use utf8, hex, base64, base64url, latin1 or ascii`);
+    },
+    writable: true,
+    configurable: true,
+  },
+});
+
 export class RouteRequest {
   // Names are the caller's: an object without a prototype has no member but theirs.
   readonly #empty: Values[] = [0, 1, 2].map(() => Object.create(null));
@@ -38,6 +67,7 @@ export class RouteRequest {
   #path?: string;
   #params?: Values;
   #query?: Values;
+  #rawQuery?: string;
   #queryAll?: Record<string, string[]>;
   #headers?: Values;
   #text?: string;
@@ -65,6 +95,10 @@ export class RouteRequest {
     }
     return this.#queryAll;
   }
+  /** The query as it was sent, without its "?". */
+  get rawQuery(): string {
+    return (this.#rawQuery ??= rawQuery() ?? "");
+  }
   get headers(): Values {
     return (this.#headers ??= collect(2, this.#empty[2]));
   }
@@ -72,7 +106,7 @@ export class RouteRequest {
     if (this.#raw === undefined) {
       const bytes = host.request_body_bytes(0);
       if (typeof bytes === "number") throw refusal(bytes);
-      this.#raw = bytes;
+      this.#raw = Object.setPrototypeOf(bytes, textual) as Uint8Array;
     }
     return this.#raw;
   }
@@ -87,9 +121,9 @@ export class RouteRequest {
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {
-    const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
     let form: FormData;
     try {
+      const body = new Response(this.rawBody, { headers: { "content-type": this.headers["content-type"] ?? "" } });
       form = await body.formData();
     } catch (error) {
       throw badRequest((error as Error).message.replace("formData: ", ""));
@@ -124,6 +158,13 @@ export class RouteRequest {
       throw new BodyError(`read the JSON body: ${(error as Error).message}`);
     }
   }
+}
+
+/** The query as it was sent; undefined of a target without "?". */
+export function rawQuery(): string | undefined {
+  const pairs = host.request_pairs(3);
+  if (typeof pairs === "number") throw refusal(pairs);
+  return pairs[1];
 }
 
 /** How often U+FFFD is there. */

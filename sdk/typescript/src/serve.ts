@@ -141,14 +141,18 @@ function answer(given: any): void {
 
 // The headers that only the host sets.
 const hostsOwn =
-  /^(connection|transfer-encoding|content-length|date|server|trailer|upgrade|te|keep-alive|www-authenticate|x-request-id|(proxy-|ratelimit).*)$/;
+  /^(connection|transfer-encoding|content-length|date|server|trailer|upgrade|te|keep-alive|x-request-id|(proxy-|ratelimit).*)$/;
 
 /** Answers with a Response of the Fetch Standard. Of what fetch gave only the content type is passed. */
 function pass(response: globalThis.Response): void {
   const content = runner.take(response) ?? "";
   const body = typeof content === "string" || content instanceof Uint8Array ? content : fromBase64(content.base64);
   const made = response.url === "";
-  for (const [name, value] of response.headers) if (made ? !hostsOwn.test(name) : name === "content-type") setHeader(name, value);
+  for (const [name, value] of response.headers) {
+    // Only on routes without credentials that the host checks.
+    if (made && name === "www-authenticate") host.response_header(name, inBytes(value));
+    else if (made ? !hostsOwn.test(name) : name === "content-type") setHeader(name, inBytes(value));
+  }
   if (made && body.length > 0 && !response.headers.has("content-type")) setHeader("content-type", "application/octet-stream");
   deliver(response.status, body.length > 0 ? body : "");
 }
@@ -159,7 +163,12 @@ function plain(value: unknown): Response {
   return new Response(200, value);
 }
 
-function setHeader(name: string, value: string): void {
+/** The bytes of a value of Headers, whose characters they are; text as it is. */
+function inBytes(value: string): string | Uint8Array {
+  return /^[\0-\x7f]*$/.test(value) ? value : Uint8Array.from(value, (c) => c.charCodeAt(0));
+}
+
+function setHeader(name: string, value: string | Uint8Array): void {
   const n = host.response_header(name, value);
   if (n < 0) refused(n, `set header ${stringify(name)}`);
 }

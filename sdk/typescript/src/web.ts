@@ -3,7 +3,7 @@
 
 import { getContext } from "./context.ts";
 import { refusal, runner } from "./host.ts";
-import { type RouteRequest } from "./request.ts";
+import { rawQuery, type RouteRequest } from "./request.ts";
 
 interface ExecutionContext {
   waitUntil(promise: PromiseLike<unknown>): void;
@@ -32,10 +32,14 @@ export function fetchHandler(fetch: Fetch): (req: RouteRequest) => Promise<Respo
 
 /** The request at hand, as one of the Fetch Standard. */
 function requestOf(req: RouteRequest): Request {
-  const { method, path, headers } = req;
-  const pairs = runner.host.request_pairs(1);
+  const { method, path } = req;
+  const pairs = runner.host.request_pairs(4);
   if (typeof pairs === "number") throw refusal(pairs);
-  const query = new URLSearchParams(pairs.flatMap((name, i) => (i % 2 === 0 ? [[name, pairs[i + 1]] as [string, string]] : [])));
-  const url = `${getContext().scheme}://${headers.host ?? "localhost"}${path}${query.size > 0 ? `?${query}` : ""}`;
-  return new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
+  const headers = new Headers();
+  for (let i = 0; i < pairs.length; i += 2) headers.append(pairs[i], pairs[i + 1]);
+  const query = rawQuery();
+  const url = `${getContext().scheme}://${headers.get("host") ?? "localhost"}${path}${query === undefined ? "" : `?${query}`}`;
+  const request = new Request(url, { method, headers, body: method === "GET" || method === "HEAD" ? undefined : req.rawBody });
+  (request as { url: string }).url = url; // as it was sent: signatures are made of it
+  return request;
 }

@@ -79,7 +79,7 @@ func refuse(code, format string, args ...any) *host.Error {
 // hosts are the headers that the runner sets itself.
 var hosts = []string{
 	"connection", "transfer-encoding", "content-length", "date", "server", "trailer",
-	"upgrade", "te", "keep-alive", "www-authenticate", "x-request-id",
+	"upgrade", "te", "keep-alive", "x-request-id",
 }
 
 // denied says why a handler may not send the header, empty when it may.
@@ -101,7 +101,7 @@ func denied(name, value string) string {
 	case strings.Trim(value, " \t") != value:
 		return "a header's value has no blanks around it"
 	case lower == "location" && !location(value):
-		return "a location is a path with one leading / or an absolute http(s) URL, its host in ASCII, without a user name, a tab or a backslash"
+		return "a location is a URI reference that does not begin with //, without a tab, a backslash or a scheme that runs a script; the host of a URL is in ASCII, without a user name"
 	}
 	return ""
 }
@@ -112,22 +112,36 @@ func tokenRune(r rune) bool {
 }
 
 func location(value string) bool {
-	if strings.ContainsAny(value, "\t\\") {
+	if value == "" || strings.ContainsAny(value, "\t\\") || strings.HasPrefix(value, "//") {
 		return false
 	}
-	if strings.HasPrefix(value, "/") {
-		return !strings.HasPrefix(value, "//")
+	scheme, rest, found := strings.Cut(value, ":")
+	if !found || !isScheme(scheme) {
+		return true
 	}
-	for _, scheme := range []string{"http://", "https://"} {
-		if n := len(scheme); len(value) > n && strings.EqualFold(value[:n], scheme) {
-			authority := value[n:]
-			if end := strings.IndexAny(authority, "/?#"); end >= 0 {
-				authority = authority[:end]
-			}
-			return authorityTaken(authority)
+	switch strings.ToLower(scheme) {
+	case "javascript", "vbscript", "data":
+		return false
+	case "http", "https", "ftp", "ws", "wss":
+		authority, ok := strings.CutPrefix(rest, "//")
+		if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+			authority = authority[:end]
+		}
+		return ok && authorityTaken(authority)
+	}
+	return true
+}
+
+// isScheme reports whether s is the scheme of a URI (RFC 3986, section 3.1).
+func isScheme(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.') {
+			return false
 		}
 	}
-	return false
+	return s != ""
 }
 
 // authorityTaken reports whether the runner takes a host, and perhaps a port, in a location. It says yes to some

@@ -18,6 +18,8 @@ const (
 	Param Kind = iota
 	Query
 	Header
+	// RawQuery is one pair without a name: the query as received.
+	RawQuery
 )
 
 // Pair is one name with its value, in order of arrival.

@@ -21,7 +21,7 @@ logging.getLogger().setLevel(logging.DEBUG)
 @handler
 def echo(req: Request):
     return ok({
-        "method": req.method, "path": req.path, "name": req.params["name"], "q": req.query.get("q"), "all": req.query_all.get("q", []),
+        "method": req.method, "path": req.path, "raw": req.raw_query, "name": req.params["name"], "q": req.query.get("q"), "all": req.query_all.get("q", []),
         "one": req.headers.get("x-one"), "missing": req.headers.get("x-missing"), "bytes": len(req.body),
     })
 

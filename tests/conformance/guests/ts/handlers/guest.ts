@@ -9,7 +9,7 @@ const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
 export function echo(req: RouteRequest) {
   return ok({
-    method: req.method, path: req.path, name: req.params.name,
+    method: req.method, path: req.path, raw: req.rawQuery, name: req.params.name,
     q: orNull(req.query.q), all: req.queryAll.q ?? [],
     one: orNull(req.headers["x-one"]), missing: orNull(req.headers["x-missing"]),
     bytes: req.rawBody.length,

@@ -18,7 +18,7 @@ function given(text: string): string | null {
 export function echo(req: RouteRequest): Response {
   return ok(
     fields()
-      .set("method", req.method).set("path", req.path).set("name", req.params["name"])
+      .set("method", req.method).set("path", req.path).set("raw", req.rawQuery).set("name", req.params["name"])
       .set("q", orNull(req.query, "q")).set("all", req.queryAll["q"])
       .set("one", orNull(req.headers, "x-one")).set("missing", orNull(req.headers, "x-missing"))
       .set("bytes", req.rawBody.length),

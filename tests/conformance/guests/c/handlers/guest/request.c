@@ -3,7 +3,7 @@
 
 RUNNER_HANDLER(echo) {
   return runner_ok(runner_object(
-      "method", runner_string(runner_method()), "path", runner_string(runner_path()),
+      "method", runner_string(runner_method()), "path", runner_string(runner_path()), "raw", runner_string(runner_raw_query()),
       "name", runner_string(runner_param("name")),
       "q", runner_string(runner_query_value("q")), "all", runner_query_all("q"),
       "one", runner_string(runner_header("x-one")), "missing", runner_string(runner_header("x-missing")),

@@ -9,7 +9,7 @@ using runner::ok;
 RUNNER_HANDLER(echo) {
   runner::Request req;
   return ok(object({
-      {"method", req.method()}, {"path", req.path()}, {"name", req.param("name")}, {"q", req.query("q")},
+      {"method", req.method()}, {"path", req.path()}, {"raw", req.raw_query()}, {"name", req.param("name")}, {"q", req.query("q")},
       {"all", req.query_all("q")}, {"one", req.header("x-one")}, {"missing", req.header("x-missing")},
       {"bytes", req.raw_body().size()},
   }));

@@ -60,7 +60,7 @@ func echo(_ *runner.Context, req *runner.Request) (runner.Response, error) {
 		all = []string{}
 	}
 	return runner.OK(map[string]any{
-		"method": req.Method(), "path": req.Path(), "name": req.Param("name"),
+		"method": req.Method(), "path": req.Path(), "raw": req.RawQuery(), "name": req.Param("name"),
 		"q": given(req.Query("q"), req.HasQuery("q")), "all": all,
 		"one":     given(req.Header("x-one"), req.Header("x-one") != ""),
 		"missing": given(req.Header("x-missing"), req.Header("x-missing") != ""),

@@ -28,7 +28,7 @@ fn items(rows: Vec<Item>) -> Vec<String> {
 
 handler!(echo, |_, req| {
     Ok(ok(json!({
-        "method": req.method(), "path": req.path(), "name": req.param("name"),
+        "method": req.method(), "path": req.path(), "raw": req.raw_query(), "name": req.param("name"),
         "q": req.query("q"), "all": req.query_all("q"),
         "one": req.header("x-one"), "missing": req.header("x-missing"),
         "bytes": req.raw_body().len(),
