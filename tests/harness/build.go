@@ -198,6 +198,31 @@ func NextLevelBuild(t testing.TB) string {
 	return buildOther(t, "runner-next-level", 2, "-tags="+tags)
 }
 
+// HostRunner builds the runner for this machine, also if the tests start another one, and returns its path.
+// An App runs it as its Binary, with Native.
+func HostRunner(t testing.TB) string {
+	t.Helper()
+	unlock, err := lockShared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	built, host := filepath.Join(sharedDir(), "runner"), filepath.Join(t.TempDir(), "runner")
+	err = goCommand(nil, "build", "-o", built, "./cmd/runner")
+	if err := errors.Join(err, copyBinary(built, host), os.Chtimes(host, copied, copied)); err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// NeedWindows skips a test of the runner for Windows, unless the tests run that.
+func NeedWindows(t testing.TB) {
+	t.Helper()
+	if !windows {
+		t.Skip("RUNNER_TEST_GOOS is not windows: make test-windows runs this test")
+	}
+}
+
 // buildOther builds a runner in sharedDir with flags, and returns the path of a copy. With a time of its
 // own, which the number gives, it shares no compiled modules with other runners.
 func buildOther(t testing.TB, name string, number int, flags ...string) string {
