@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -518,7 +519,7 @@ func TestADamagedClockFileIsRefusedByName(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := w.tryOpen()
-		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), path) {
+		if fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), strconv.Quote(path)) {
 			t.Errorf("with %q opened with %v", text, err)
 		}
 	}

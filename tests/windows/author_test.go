@@ -14,14 +14,16 @@ import (
 func TestAnAuthorWorksOnWindows(t *testing.T) {
 	harness.NeedWindows(t)
 	t.Parallel()
+	const schema = "my_app.schema"
 	parent := &harness.App{T: t, Dir: t.TempDir()}
 	parent.Must("new", `made\my-app`)
 	a := &harness.App{T: t, Dir: parent.Path("made/my-app")}
-	for _, name := range []string{"my_app.schema", "handlers/greetings.ts", "types/schema.d.ts"} {
+	for _, name := range []string{schema, "handlers/greetings.ts", "types/schema.d.ts"} {
 		if text := harness.MustRead(t, a.Path(name)); strings.Contains(text, "\r") {
 			t.Errorf("%s is written with CRLF", name)
 		}
 	}
+	a.Write(schema, strings.Replace(harness.MustRead(t, a.Path(schema)), "rateLimit: 60/minute", "rateLimit: none", 1)) // the test polls
 	parent.Must("build", `.\made\my-app`)
 	parent.Must("check", "--strict", "--modules", "--app", `made\my-app`)
 	a.Must("fmt", "--check")
@@ -109,7 +111,7 @@ export async function later(req: RouteRequest) {
 }
 
 export async function remember(req: RouteRequest) {
-  await insert("Note", req.body<{ text: string }>());
+  return ok(await insert("Note", req.body<{ text: string }>()));
 }
 `
 
