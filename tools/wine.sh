@@ -30,8 +30,14 @@ if [ "${1:-}" = in ]; then # within the mounts of its own
   export WINEPREFIX=${prefix#"$root"} WINEDEBUG=-all HOME=/root XDG_RUNTIME_DIR=/root
   unset XDG_CACHE_HOME XDG_CONFIG_HOME TMPDIR
   umask 077 # the profile of a user on Windows is private, too
-  # Without a server that stays for a while, each program starts Windows' services anew: a second of CPU time.
-  chroot "$root" /usr/lib/wine/wineserver64 -p30 < /dev/null > /dev/null 2>&1 || true # one may run
+  # Without a server that stays for a while, each program starts the services of Windows anew: a second of CPU time. They
+  # are started here, since they keep the standard output of the program that starts them.
+  (
+    flock 9
+    if chroot "$root" /usr/lib/wine/wineserver64 -p30 9>&-; then # exit status 2: one runs
+      chroot "$root" /usr/lib/wine/wine64 cmd /c exit 9>&-
+    fi
+  ) < /dev/null > /dev/null 2>&1 9> "$prefix/lock" || true
   exec chroot "$root" /bin/sh -c 'PATH=/usr/bin:/bin:/usr/lib/wine; cd "$0" && exec wine64 "$@"' "$dir" "$@"
 fi
 
