@@ -35,7 +35,7 @@ func (c *Call) Function(name string, args ...any) int32 {
 	if len(words) != f.Words() {
 		panic("BUG: " + name + " has other parameters")
 	}
-	_ = c.work.Spend(size / 4) // its error ends the run after the function
+	_ = c.work.Spend(size / 4)                 // its error ends the run after the function
 	timed := f.timed && c.guest.began.IsZero() // or it is a part of what is timed
 	return f.run(c.guest, c, guest{&c.texts, words}, timed)
 }

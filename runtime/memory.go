@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 )
 
 // MemoryUse has memory limits and the memory in use, in bytes.
@@ -42,13 +42,13 @@ func (r *Runtime) returnMemory() {
 	defer r.returning.Store(false)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for before := rusage.Process(); ; {
+	for before := process.CPUTime(); ; {
 		select {
 		case <-r.serving.Done():
 			return
 		case <-tick.C:
 		}
-		now := rusage.Process()
+		now := process.CPUTime()
 		if now-before < busyTime {
 			debug.FreeOSMemory()
 			return

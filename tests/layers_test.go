@@ -35,7 +35,7 @@ var subjects = []subject{
 		"assemblyscript c go python rust typescript",
 	}},
 	{"internal", []string{ // what several subjects use
-		"netaddr system system/child system/clock system/disk system/filemap system/mapping system/offheap system/pipe system/process system/rusage system/socket",
+		"netaddr system system/clock system/disk system/memory system/process system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
 		"connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/internal/system/pipe"
+	"runner.example/internal/system/socket"
 )
 
 // chunkBytes is how much a queue writes at once, and its smallest allocation.
@@ -79,7 +79,7 @@ func (q *Queue) writeNow(p []byte) (n int) {
 	if q.blocking {
 		return 0
 	}
-	n, ok := pipe.WriteNow(q.file, p)
+	n, ok := socket.WriteNow(q.file, p)
 	q.blocking = !ok // drain meets other errors again
 	return n
 }

@@ -28,7 +28,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/system/disk"
-	"runner.example/internal/system/filemap"
+	"runner.example/internal/system/memory"
 )
 
 // cache is the directory of compiled code:
@@ -191,7 +191,7 @@ func (c *cache) make(ctx context.Context, code *Code, s Source,
 		c.keep(key, added)
 	}
 	if _, checked := c.sums(key)[key+offsetsFile]; checked {
-		if mapped, err := filemap.Map(filepath.Join(c.dir, key+offsetsFile)); err == nil {
+		if mapped, err := memory.Map(filepath.Join(c.dir, key+offsetsFile)); err == nil {
 			code.offsets, code.mapped = mapped, true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/fault"
-	"runner.example/internal/system/filemap"
+	"runner.example/internal/system/memory"
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
 )
@@ -216,7 +216,7 @@ func (c *Compiler) Release(ctx context.Context, code *Code) error {
 	}
 	err := code.Compiled.Close(ctx)
 	if code.mapped {
-		err = errors.Join(err, filemap.Unmap(code.offsets))
+		err = errors.Join(err, memory.Unmap(code.offsets))
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"runner.example/internal/system/filemap"
+	"runner.example/internal/system/memory"
 	"runner.example/internal/wasm"
 )
 
@@ -53,7 +53,7 @@ func (n nativeModule) releaseMemory(dir string) {
 	for i := range functions.Len() {
 		functions.Index(i).FieldByName("Body").SetZero()
 	}
-	if filemap.CanReplace && dir != "" && len(n.code) >= minFileCode {
+	if memory.CanMoveCode && dir != "" && len(n.code) >= minFileCode {
 		_ = moveToFile(n.code, dir) // after an error it is where it was
 	}
 }
@@ -91,5 +91,5 @@ func moveToFile(code []byte, dir string) error {
 	if _, err := f.Write(code); err != nil {
 		return err
 	}
-	return filemap.Replace(code, f)
+	return memory.MoveCode(code, f)
 }

@@ -19,8 +19,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"runner.example/internal/fault"
-	"runner.example/internal/system/child"
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 	"runner.example/internal/wasm"
 	"runner.example/runtime/guard"
 )
@@ -48,7 +47,7 @@ const (
 )
 
 // CanLimit reports whether the system can limit the separate process, so that Options.Command is used.
-const CanLimit = child.CanLimit
+const CanLimit = process.CanLimit
 
 // isLight reports whether the module may be compiled in this process.
 func (c *Compiler) isLight(cost wasm.Cost) bool {
@@ -134,7 +133,7 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 	cmd.Env = []string{} // the environment may have secrets
 	cmd.WaitDelay = time.Second
 	// A signal from the terminal ends this process, which then ends load.
-	child.Separate(cmd)
+	process.Separate(cmd)
 	err = cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -144,7 +143,7 @@ func (c *Compiler) compileSeparately(load context.Context, s Source) (err error)
 		return Cancelled(load)
 	case !exited:
 		return fault.Wrap(err, fault.Internal, "cannot be compiled: the compiler process did not start: %v", err)
-	case ctx.Err() != nil, exit.ExitCode() == exitTime, child.EndedByTime(exit, limit):
+	case ctx.Err() != nil, exit.ExitCode() == exitTime, process.EndedByTime(exit, limit):
 		return refuse(
 			"takes more than %s to compile, function %d most of it: split functions with many branches and locals, or raise [sandbox] compile_timeout",
 			limit, s.Cost.Heaviest)
@@ -226,7 +225,7 @@ func compileTo(args []string, stdin io.Reader) error {
 func limitProcess(limit time.Duration, memory int64) error {
 	// The server's requests come first. At a lower priority than this one, compiling beside many
 	// of them could take longer than waitFactor allows.
-	if err := child.Limit(limit.Truncate(time.Second)+2*time.Second, uint64(memory)+baseMemory, niceness); err != nil {
+	if err := process.Limit(limit.Truncate(time.Second)+2*time.Second, uint64(memory)+baseMemory, niceness); err != nil {
 		return err
 	}
 	debug.SetMemoryLimit(memory * 3 / 4) // the collector runs more often near it
@@ -234,7 +233,7 @@ func limitProcess(limit time.Duration, memory int64) error {
 		held := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 		for {
 			time.Sleep(10 * time.Millisecond)
-			if rusage.Process() > limit {
+			if process.CPUTime() > limit {
 				os.Exit(exitTime)
 			}
 			if metrics.Read(held); held[0].Value.Uint64()-held[1].Value.Uint64() > uint64(memory) {

@@ -1,6 +1,6 @@
 package front
 
-import "runner.example/internal/system/offheap"
+import "runner.example/internal/system/memory"
 
 // BodyMemory allocates n bytes for the body of the answer. They are valid until the
 // exchange is over, or until the next call. Send does not copy a body in this memory. It
@@ -15,7 +15,7 @@ func (x *Exchange) BodyMemory(n int) []byte {
 
 func (x *Exchange) freeMemory() {
 	if n := len(x.memory); n > 0 {
-		offheap.Free(x.memory)
+		memory.Free(x.memory)
 		x.memory = nil
 		x.srv.backlog.giveBack(int64(n))
 	}
@@ -24,11 +24,11 @@ func (x *Exchange) freeMemory() {
 // allocate returns whole pages for n bytes; nil: the limit or the memory is exhausted. They
 // are outside the heap, which would keep them until the next garbage collection.
 func (b *backlog) allocate(n int) []byte {
-	n = (n + offheap.PageBytes - 1) / offheap.PageBytes * offheap.PageBytes
+	n = (n + memory.PageBytes - 1) / memory.PageBytes * memory.PageBytes
 	if !b.take(int64(n)) {
 		return nil
 	}
-	pages := offheap.Allocate(n)
+	pages := memory.Allocate(n)
 	if pages == nil {
 		b.giveBack(int64(n))
 	}

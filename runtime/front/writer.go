@@ -8,7 +8,7 @@ import (
 	"net/netip"
 
 	"runner.example/internal/clock"
-	"runner.example/internal/system/offheap"
+	"runner.example/internal/system/memory"
 	"runner.example/internal/system/socket"
 )
 
@@ -190,12 +190,12 @@ func (a *largeAnswer) leaveHeap() error {
 
 // free frees the pages of memory before end.
 func (a *largeAnswer) free(end int) {
-	end = min(end, len(a.memory)) / offheap.PageBytes * offheap.PageBytes
+	end = min(end, len(a.memory)) / memory.PageBytes * memory.PageBytes
 	if end <= a.start {
 		return
 	}
 	n := end - a.start
-	offheap.Free(a.memory[a.start:end])
+	memory.Free(a.memory[a.start:end])
 	a.start = end
 	if a.unsent != nil {
 		a.backlog.free(a.unsent, int64(n))

@@ -23,7 +23,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wasm"
 	_ "runner.example/internal/wazerofix"
@@ -127,7 +127,7 @@ func (o Options) filled() Options {
 	}
 	if o.CPUTime == nil {
 		o.CPUTime = o.Now
-		if _, known := rusage.Thread(); known {
+		if _, known := process.ThreadTime(); known {
 			o.CPUTime = threadTime
 		}
 	}

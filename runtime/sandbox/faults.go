@@ -3,7 +3,7 @@ package sandbox
 import (
 	"runtime"
 
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 )
 
 // A guest writes to a page for the first time by a page fault: until then the page is
@@ -32,7 +32,7 @@ type threadRun struct {
 func (s *sandbox) lockThread() {
 	if s.engine.optimizations.faults && s.memory.Image() != nil {
 		runtime.LockOSThread()
-		s.thread = threadRun{locked: true, faults: rusage.ThreadFaults(), faulted: s.memory.faulted}
+		s.thread = threadRun{locked: true, faults: process.ThreadFaults(), faulted: s.memory.faulted}
 	}
 }
 
@@ -55,7 +55,7 @@ func (s *sandbox) leaveThread() {
 
 // unlockThread is called after a run.
 func (s *sandbox) unlockThread() {
-	if s.thread.locked && rusage.ThreadFaults() == s.thread.faults {
+	if s.thread.locked && process.ThreadFaults() == s.thread.faults {
 		s.memory.faulted = s.thread.faulted
 	}
 	s.leaveThread()

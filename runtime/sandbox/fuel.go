@@ -7,7 +7,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 	"runner.example/runtime/cpuqueue"
 )
 
@@ -193,7 +193,7 @@ func (s *sandbox) Worked(d time.Duration) {
 // at most the time that has passed.
 func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 	passed := now - m.mark - (waited - m.waited)
-	if rusage.ThreadID() == m.thread {
+	if process.ThreadID() == m.thread {
 		passed = min(passed, e.options.CPUTime()-m.cpu)
 	}
 	return max(0, passed)
@@ -201,12 +201,12 @@ func (m *meter) spent(e *Engine, now, waited time.Duration) time.Duration {
 
 func (m *meter) remark(e *Engine, now, waited time.Duration) {
 	m.mark, m.waited = now, waited
-	m.thread, m.cpu = rusage.ThreadID(), e.options.CPUTime()
+	m.thread, m.cpu = process.ThreadID(), e.options.CPUTime()
 }
 
 // threadTime is the CPU time of the thread that calls it.
 func threadTime() time.Duration {
-	t, known := rusage.Thread()
+	t, known := process.ThreadTime()
 	if !known {
 		return 1<<63 - 1 // then spent counts the time that has passed
 	}

@@ -184,6 +184,7 @@ func (w *waits) change(request bool) {
 	case 8:
 		w.add("(memory.copy (call $at %s) (i32.const %d) (i32.const 8))", x, 4096+w.IntN(100000))
 	case 9:
+		w.add("(drop (call $fd_close %s))", fd) // recursion would use up all descriptors
 		seen(fmt.Sprintf("(call $seen (call $open (i32.const %d) (i32.const 5) (i32.const %d)))", 512+8*w.IntN(3), slot))
 	case 10, 11:
 		seen(fmt.Sprintf("(call $read %s (i32.const %d) (i32.const %d))", fd, 4096+w.IntN(60000), w.IntN(900)))

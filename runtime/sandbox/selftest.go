@@ -18,7 +18,7 @@ import (
 	"runner.example/internal/clock"
 	"runner.example/internal/deadline"
 	"runner.example/internal/patches"
-	"runner.example/internal/system/rusage"
+	"runner.example/internal/system/process"
 	"runner.example/internal/wasm/opcode"
 	"runner.example/runtime/capture"
 	"runner.example/runtime/compile"
@@ -520,11 +520,11 @@ func (t *selfTest) faults(s *sandbox) error {
 			return err
 		}
 		defer kernel.close()
-		before := rusage.ThreadFaults()
+		before := process.ThreadFaults()
 		if err := kernel.write(s.memory.Bytes()[buffer:]); err != nil {
 			return err
 		}
-		if rusage.ThreadFaults() == before {
+		if process.ThreadFaults() == before {
 			return errors.New("the kernel's first write to a page is not counted")
 		}
 		for range 3 {

@@ -12,6 +12,7 @@
 //	string                                   string; a []byte that is UTF-8 is lowered too
 //	list<u8>                                 []byte
 //	other lists, of fixed length too, maps   []any; an entry of a map is a tuple
+//	strings, and lists of no fixed length    a Part is lowered too
 //	record tuple                             []any
 //	variant enum option result               Case
 //	flags                                    uint64, the first flag is the lowest bit

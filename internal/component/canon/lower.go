@@ -69,7 +69,7 @@ func (l *Lowered) zeros(n int) []byte {
 	from := len(l.own)
 	l.own = l.own[:from+n]
 	clear(l.own[from:])
-	return l.own[from:]
+	return l.own[from:len(l.own):len(l.own)]
 }
 
 // Bytes puts a string, which is UTF-8, or a list<u8> where a block has its pointer.

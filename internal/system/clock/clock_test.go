@@ -22,8 +22,8 @@ func TestUptimeAdvancesWithTheStopwatch(t *testing.T) {
 	if up := to - from; up < 2*step || up > passed+2*step {
 		t.Errorf("%v of uptime in %v", up, passed)
 	}
-	if clock.Boot() != clock.Boot() {
-		t.Error("the boot has two names")
+	if first, second := clock.Boot(), clock.Boot(); first != second {
+		t.Errorf("the boot is %q, and %q", first, second)
 	}
 	clock.Synchronized() // of any value
 }

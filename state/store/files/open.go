@@ -10,7 +10,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/table"
 
-	"runner.example/internal/system/mapping"
+	"runner.example/internal/system/memory"
 )
 
 // This file reaches the tables that an open database uses.
@@ -89,7 +89,7 @@ func pinIndex(t *table.Table, path string, limit int) (int, error) {
 		return 0, ErrShort
 	}
 	pages := unsafe.Slice(&t.Data[from], size) // up to the end of the last page
-	err = mapping.Replace(pages, func(copied []byte) error {
+	err = memory.Replace(pages, func(copied []byte) error {
 		_, err := file.File.ReadAt(copied[:len(t.Data)-from], int64(from))
 		copy(copied[int(file.BlockBytes)-from:], file.RawIndex)
 		return err
@@ -121,7 +121,7 @@ func ReleaseBlocks(db *badger.DB) {
 	for _, t := range heldTables(db) {
 		if slices.Contains(ids, t.ID()) {
 			end := int(reflect.ValueOf(t).Elem().FieldByName("indexStart").Int())
-			mapping.Release(t.Data[:end/os.Getpagesize()*os.Getpagesize()])
+			memory.Release(t.Data[:end/os.Getpagesize()*os.Getpagesize()])
 		}
 		_ = t.DecrRef()
 	}

@@ -1,7 +1,0 @@
-package mapping
-
-import "errors"
-
-func replace([]byte, func([]byte) error) error { return errors.ErrUnsupported }
-
-func release([]byte) {}

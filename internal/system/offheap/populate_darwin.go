@@ -1,4 +1,0 @@
-package offheap
-
-// populate does nothing: macOS allocates a page when it is written.
-const populate = 0

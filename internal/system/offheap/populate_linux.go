@@ -1,6 +1,0 @@
-package offheap
-
-import "golang.org/x/sys/unix"
-
-// populate makes the system allocate all pages at once.
-const populate = unix.MAP_POPULATE
