@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -74,16 +73,7 @@ var (
 	broken = []byte{0x6a, 0x21, 0}                   // i32.add of nothing
 )
 
-// needCompilerProcess skips a test where the server compiles modules itself.
-func needCompilerProcess(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("modules are compiled in a process with limits on Linux only")
-	}
-}
-
 func TestAModuleThatMayTakeLongIsCompiledInASeparateProcess(t *testing.T) {
-	needCompilerProcess(t)
 	if raceDetector {
 		t.Skip("with the race detector the compiler takes several times as long as its limit assumes")
 	}
@@ -114,7 +104,6 @@ func TestAModuleThatMayTakeLongIsCompiledInASeparateProcess(t *testing.T) {
 }
 
 func TestAModuleThatTakesTooMuchToCompileIsRefused(t *testing.T) {
-	needCompilerProcess(t)
 	cache := filepath.Join(t.TempDir(), "cache")
 	for what, row := range map[string]struct {
 		options sandbox.Options
