@@ -53,8 +53,7 @@ func findRepository() string {
 // BuildModule writes the files of an app to a directory of Scratch, builds its handlers, and returns
 // the module of that name.
 func BuildModule(name string, files map[string]string) ([]byte, error) {
-	build := exec.Command(Binary, "build")
-	build.Dir = filepath.Join(Scratch, name)
+	build := (&App{Dir: filepath.Join(Scratch, name)}).command(context.Background(), "build")
 	for file, text := range files {
 		path := filepath.Join(build.Dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

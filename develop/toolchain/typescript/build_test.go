@@ -700,7 +700,7 @@ func TestAModuleExportsTheFunctionsOfItsFiles(t *testing.T) {
 	if got := strings.Join(exports, " "); err != nil || got != "one two" {
 		t.Errorf("the module exports %s, %v", got, err)
 	}
-	if modules[0].File != filepath.Join("build", "n.wasm") || strings.Join(modules[0].Sources, " ") != "handlers/a.ts handlers/b.js" {
+	if modules[0].File != "build/n.wasm" || strings.Join(modules[0].Sources, " ") != "handlers/a.ts handlers/b.js" {
 		t.Errorf("%s of %v", modules[0].File, modules[0].Sources)
 	}
 }
