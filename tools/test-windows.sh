@@ -50,4 +50,9 @@ unit '^$' ./internal/system/... ./internal/tree ./internal/atomicio ./internal/s
 unit "$foreign" ./develop/toolchain/...
 unit '^$' ./runtime/sandbox ./keystore
 blackbox ./tests/windows .
+blackbox ./tests/rows '^(TestTheOrdersExampleKeepsItsRules|TestTheTrackerExampleIsolatesTenants)$'
+blackbox ./tests/keys '^(TestATokenIsShownOnce|TestNoTokenInAnyOutput|TestCommandsWorkWithAndWithoutAServer|TestKeysSurviveACrash)$'
+blackbox ./tests/jobs '^(TestOperatorsSeeAndChangeJobs|TestJobsAreEnqueuedWithoutAServerAndRunWhenItStarts)$'
+blackbox ./tests/http '^(TestAnInvalidJSONBodyIsReportedWithItsPosition|TestHostsOfTheSettingsAreServed|TestRequest601OfTheWindowIsRefused)$'
+blackbox ./tests/operations '^(TestASavedFileIsServed|TestABrokenSaveIsReportedAndTheOldVersionServed|TestADeletedHandlerIsReportedAndTheOldVersionServed|TestReloadPrintsWhatHasChanged|TestABackupReplacesNothingWithoutForce)$'
 exit $failed
