@@ -15,7 +15,7 @@ endif
 export GOFLAGS += -trimpath
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/runner-tests/cargo
 
-.PHONY: demo build examples check test test-arm64 lint cross unit short blackbox fuzz soak bench dist generate clean
+.PHONY: demo build examples check test test-arm64 test-windows lint cross unit short blackbox fuzz soak bench dist generate clean
 
 demo: build ## serve the example app and print what to try
 	bin/runner build plugins/examples/orders
@@ -40,10 +40,14 @@ test: ## everything in its short form
 	@tools/fetch-engine.sh
 	@$(MAKE) --no-print-directory -j2 setup lint cross # one waits for the network, the others compute
 	@$(MAKE) --no-print-directory unit blackbox
+	@tools/test-windows.sh short
 	@tools/skipped.sh
 
 test-arm64: ## tests of the runner for arm64, under qemu: about five minutes
 	@tools/test-arm64.sh
+
+test-windows: ## tests of the runner for Windows, under wine: about eight minutes; the first time it fetches wine
+	@tools/test-windows.sh
 
 .PHONY: setup
 setup:

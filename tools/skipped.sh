@@ -5,6 +5,9 @@ if [ "$(id -u)" != 0 ]; then
 	echo "make: not root: tests with small disks, networks of their own and losses of power were skipped"
 	exit 0
 fi
+if [ ! -e "${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/wine-13/ready" ]; then
+	echo "make: tests of the runner for Windows were skipped: make test-windows fetches wine, 1.2 GB"
+fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/disk"

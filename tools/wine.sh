@@ -17,9 +17,27 @@ if [ "${1:-}" = in ]; then # within the mounts of its own
   mount --bind /tmp "$root/tmp"
   mkdir -p "$root$repo"
   mount --bind "$repo" "$root$repo"
-  export WINEPREFIX=/root/wine WINEDEBUG=-all HOME=/root XDG_RUNTIME_DIR=/root
+  # A wineserver opens the files of all programs of a WINEPREFIX, and has the mounts of the first of them. So each
+  # repository has a WINEPREFIX of its own.
+  prefix=$root/root/wine
+  [ ! -e "$root/ready" ] || prefix=$prefix-$(printf %s "$repo" | cksum | cut -d " " -f 1)
+  if [ ! -e "$prefix" ]; then
+    copy=$(mktemp -d "$prefix.XXXX")
+    cp -al "$root/root/wine/." "$copy"
+    chmod -R go= "$copy/drive_c/users" # as on Windows: the runner trusts no cache that others can write to
+    mv -T "$copy" "$prefix" 2> /dev/null || rm -rf "$copy" # another process was faster
+  fi
+  export WINEPREFIX=${prefix#"$root"} WINEDEBUG=-all HOME=/root XDG_RUNTIME_DIR=/root
   unset XDG_CACHE_HOME XDG_CONFIG_HOME TMPDIR
   umask 077 # the profile of a user on Windows is private, too
+  # Without a server that stays for a while, each program starts the services of Windows anew: a second of CPU time. They
+  # are started here, since they keep the standard output of the program that starts them.
+  (
+    flock 9
+    if chroot "$root" /usr/lib/wine/wineserver64 -p30 9>&-; then # exit status 2: one runs
+      chroot "$root" /usr/lib/wine/wine64 cmd /c exit 9>&-
+    fi
+  ) < /dev/null > /dev/null 2>&1 9> "$prefix/lock" || true
   exec chroot "$root" /bin/sh -c 'PATH=/usr/bin:/bin:/usr/lib/wine; cd "$0" && exec wine64 "$@"' "$dir" "$@"
 fi
 

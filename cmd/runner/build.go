@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,7 +172,7 @@ func printBuilt(c *console.Console, modules []*toolchain.Module) error {
 	if c.JSON {
 		rows := make([]builtRow, len(modules))
 		for i, m := range modules {
-			rows[i] = builtRow{filepath.ToSlash(m.File), m.Sources, m.Handlers, m.Bytes, m.Took.Seconds()}
+			rows[i] = builtRow{m.File, m.Sources, m.Handlers, m.Bytes, m.Took.Seconds()}
 		}
 		return c.PrintJSON(rows)
 	}

@@ -386,7 +386,7 @@ func (d *dev) remove(module string) {
 
 // noteRemoved logs a deleted module.
 func (d *dev) noteRemoved(module string) {
-	d.log.event(devEvent{Event: "removed", Module: filepath.ToSlash(module)}, "removed "+module+": its source was deleted")
+	d.log.event(devEvent{Event: "removed", Module: module}, "removed "+module+": its source was deleted")
 	d.files.ours(filepath.ToSlash(module))
 }
 
@@ -467,10 +467,9 @@ func (d *dev) noteBuilt(m *toolchain.Module) {
 	}
 	delete(d.waiting, m.Source)
 	d.built[m.Source] = m.File
-	file := filepath.ToSlash(m.File)
-	d.files.ours(file)
-	d.files.ours(release.DebugOf(file))
-	d.log.event(devEvent{Event: "built", Module: file, Bytes: m.Bytes, Seconds: m.Took.Seconds()},
+	d.files.ours(m.File)
+	d.files.ours(release.DebugOf(m.File))
+	d.log.event(devEvent{Event: "built", Module: m.File, Bytes: m.Bytes, Seconds: m.Took.Seconds()},
 		fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 }
 

@@ -80,7 +80,7 @@ func (o *Options) wants(source string) bool { return o.Only == nil || o.Only(sou
 
 // Module is a module that was built.
 type Module struct {
-	// File is the path of the module, relative to the app directory.
+	// File is the path of the module, relative to the app directory, with slashes.
 	File string
 	// Debug is the path of its debug file; empty: it has none.
 	Debug string
@@ -200,8 +200,8 @@ func (b *builder) build(ctx context.Context, s source) error {
 	if err != nil || m == nil {
 		return err
 	}
-	m.File = filepath.Join("build", s.name+".wasm")
-	if m.tree == nil && !b.loadable(s.path, filepath.ToSlash(m.File), m.wasm) { // one in Python was loaded
+	m.File = "build/" + s.name + ".wasm"
+	if m.tree == nil && !b.loadable(s.path, m.File, m.wasm) { // one in Python was loaded
 		return nil
 	}
 	if len(m.debug) > symbols.MaxDebugBytes {

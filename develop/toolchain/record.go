@@ -118,7 +118,7 @@ func (r record) sweep(dir string, stale func(name string) bool) (removed []strin
 		if !stale(name) {
 			continue
 		}
-		file := filepath.Join("build", name)
+		file := "build/" + name
 		sum, failed := sumOf(filepath.Join(dir, file))
 		if failed == nil && sum == r[name].SHA256 {
 			failed = os.RemoveAll(filepath.Join(dir, file))

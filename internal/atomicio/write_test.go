@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"runner.example/internal/atomicio"
@@ -23,12 +24,15 @@ func TestAFileIsReplacedWhole(t *testing.T) {
 		if text, err := os.ReadFile(path); err != nil || string(text) != content {
 			t.Errorf("read %q, %v; want %q", text, err, content)
 		}
-		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("the file has mode %v, %v", info.Mode(), err)
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 			t.Errorf("the directory has %v, %v", entries, err)
 		}
+	}
+	if runtime.GOOS == "windows" {
+		return // a file that package os has opened is not replaced there
 	}
 	before, err := os.Open(path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,9 @@ func oneBackup(t *testing.T) (content []byte, pepper string) {
 // Two opens of the partial file behave like two processes, because the lock belongs to the
 // open file.
 func TestBackupsToOneNameDoNotDamageEachOther(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that package os reads is not replaced there")
+	}
 	content, _ := oneBackup(t)
 	path := filepath.Join(t.TempDir(), "backup")
 	var writers sync.WaitGroup

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -232,6 +234,9 @@ func TestADamagedBlockDoesNotBringAnOlderValueBack(t *testing.T) {
 }
 
 func TestATableTruncatedWhileItIsReadIsAnError(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows truncates no file that is mapped")
+	}
 	dir := t.TempDir()
 	s := inTables(t, dir, 300, nil)
 	path := tables(t, dir)[0]
@@ -369,7 +374,7 @@ func TestTheDamagedFileIsNamed(t *testing.T) {
 	_ = s.View(t.Context(), func(tx *store.Tx) error { _, err := tx.Get([]byte("k0000")); return err })
 	eventually(t, "health does not name the file", func() bool {
 		err := s.Health().Reason
-		return err != nil && strings.Contains(err.Error(), path)
+		return err != nil && strings.Contains(err.Error(), strings.Trim(strconv.Quote(path), `"`))
 	})
 }
 

@@ -34,6 +34,7 @@ type App struct {
 	Dir    string
 	Env    []string // added to the environment of the test
 	Binary string   // the program to run instead of the runner, unless empty
+	Native bool     // Binary is for this machine, also if the runner under test is not: see HostRunner
 	// Namespace is the network namespace in which the program runs; empty: that of the test.
 	Namespace string
 }
@@ -45,7 +46,7 @@ func (a *App) command(ctx context.Context, args ...string) *exec.Cmd {
 	if a.Binary != "" {
 		binary = a.Binary
 	}
-	if emulator := os.Getenv("RUNNER_TEST_EMULATOR"); emulator != "" {
+	if emulator := os.Getenv("RUNNER_TEST_EMULATOR"); emulator != "" && !a.Native {
 		binary, args = emulator, append([]string{binary}, args...)
 	}
 	if a.Namespace != "" {

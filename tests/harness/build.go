@@ -53,8 +53,7 @@ func findRepository() string {
 // BuildModule writes the files of an app to a directory of Scratch, builds its handlers, and returns
 // the module of that name.
 func BuildModule(name string, files map[string]string) ([]byte, error) {
-	build := exec.Command(Binary, "build")
-	build.Dir = filepath.Join(Scratch, name)
+	build := (&App{Dir: filepath.Join(Scratch, name)}).command(context.Background(), "build")
 	for file, text := range files {
 		path := filepath.Join(build.Dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -196,6 +195,31 @@ func NextLevelBuild(t testing.TB) string {
 		tags += ",patched"
 	}
 	return buildOther(t, "runner-next-level", 2, "-tags="+tags)
+}
+
+// HostRunner builds the runner for this machine, also if the tests start another one, and returns its path.
+// An App runs it as its Binary, with Native.
+func HostRunner(t testing.TB) string {
+	t.Helper()
+	unlock, err := lockShared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	built, host := filepath.Join(sharedDir(), "runner"), filepath.Join(t.TempDir(), "runner")
+	err = goCommand(nil, "build", "-o", built, "./cmd/runner")
+	if err := errors.Join(err, copyBinary(built, host), os.Chtimes(host, copied, copied)); err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// NeedWindows skips a test of the runner for Windows, unless the tests run that.
+func NeedWindows(t testing.TB) {
+	t.Helper()
+	if !windows {
+		t.Skip("RUNNER_TEST_GOOS is not windows: make test-windows runs this test")
+	}
 }
 
 // buildOther builds a runner in sharedDir with flags, and returns the path of a copy. With a time of its

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestAnyDamageOfATableIsFound(t *testing.T) {
 		if err := errors.Join(os.Remove(path), os.WriteFile(path, damaged, 0o600)); err != nil { // a new file: ext4 flushes one that is written over
 			t.Fatal(err)
 		}
-		if _, _, err := files.CheckTable(path, math.MaxInt64); !errors.Is(err, files.ErrDamaged) || !strings.Contains(err.Error(), path) {
+		if _, _, err := files.CheckTable(path, math.MaxInt64); !errors.Is(err, files.ErrDamaged) || !strings.Contains(err.Error(), strconv.Quote(path)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
