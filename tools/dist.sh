@@ -5,7 +5,8 @@
 #
 # An archive has the static binary, the licences and the completions; on Linux and macOS the man pages; on
 # Linux units for systemd, and what Prometheus and Grafana load. The same commit, Go version and engine give the
-# same bytes. RUNNER_DIST_URL is where the archives of this version will be published.
+# same bytes. A binary has the archive's name as its build ID: without one the linker writes no LC_UUID, and macOS 26
+# starts no such binary. RUNNER_DIST_URL is where the archives of this version will be published.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tools/get.sh
@@ -34,7 +35,7 @@ cp LICENSE README.md runner.toml tools/dist/runner*.service tools/dist/runner-ba
 cp docs/prometheus-rules.yml docs/grafana.json "$common/files/"
 
 build() { # system, architecture, path of the binary
-  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags='-s -w -buildid=' -o "$3" ./cmd/runner
+  CGO_ENABLED=0 GOOS=$1 GOARCH=$2 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -ldflags="-s -w -buildid=$name" -o "$3" ./cmd/runner
 }
 
 for target in "${targets[@]}"; do

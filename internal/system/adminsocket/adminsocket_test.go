@@ -90,6 +90,24 @@ func TestAPeerIsNamed(t *testing.T) {
 	}
 }
 
+// A command looks first whether somebody listens, and closes that connection at once.
+func TestAClientMayLeaveBeforeItIsAccepted(t *testing.T) {
+	dir := t.TempDir()
+	ln := listen(t, dir)
+	defer ln.Close()
+	conn, err := adminsocket.Dial(t.Context(), dir, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	echo(ln)
+	if got, want := ask(t, dir, name), process.User()+" hello"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	dir := t.TempDir()
 	for _, at := range []string{dir, filepath.Join(dir, "none")} {

@@ -5,9 +5,11 @@ package adminsocket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -117,7 +119,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there.
+// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there. A listener of
+// another user is refused, unless dir belongs to that user.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	at, err := placeOf(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,5 +135,28 @@ func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
 		return nil, ErrNone
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if err := checkServer(conn.(*net.UnixConn), dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to %q: %w", filepath.Join(dir, name), err), conn.Close())
+	}
+	return conn, nil
+}
+
+// checkServer checks who listens at the other end. A link that a killed listener has left may lead to where another
+// user can create a socket.
+func checkServer(conn *net.UnixConn, dir string) error {
+	uid, err := peerOf(conn)
+	if err != nil {
+		return err
+	}
+	var have unix.Stat_t
+	if err := unix.Stat(dir, &have); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	if uid != uint32(os.Geteuid()) && uid != have.Uid {
+		return fmt.Errorf("a process of another user answers (%s): find out what it is, and remove its socket", process.UserOf(uid))
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +22,26 @@ import (
 // prefix begins the name of each pipe.
 const prefix = `\\.\pipe\runner-`
 
+// pipeName is what newName returns. Others could lead to a file: Windows resolves ".." in the name of a pipe.
+var pipeName = regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `[A-Z2-7]+$`)
+
+// newName returns a name that nobody can guess.
+func newName() string { return prefix + rand.Text() }
+
+// readName returns the name of a pipe that a file has. It is empty if the file is: a machine that lost power may leave
+// a file without its content, which is then empty or zeros.
+func readName(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	name := strings.TrimRight(string(text), "\x00")
+	if name != "" && !pipeName.MatchString(name) {
+		return "", fmt.Errorf("%q is not a file of a server: move it away", path)
+	}
+	return name, nil
+}
+
 // Listener accepts connections of the process's own user.
 type Listener struct {
 	pipes *pipes
@@ -31,7 +52,7 @@ type Listener struct {
 // Listen listens at that name in the directory dir. What another listener has left there is replaced. The error says
 // that a file of another kind has the name.
 func Listen(dir, name string) (*Listener, error) {
-	l := &Listener{name: prefix + rand.Text()}
+	l := &Listener{name: newName()}
 	var err error
 	if l.pipes, err = listenPipe(l.name); err != nil {
 		return nil, err
@@ -44,8 +65,8 @@ func Listen(dir, name string) (*Listener, error) {
 
 // writeName creates a file with the name of the pipe.
 func (l *Listener) writeName(path string) error {
-	if have, err := os.ReadFile(path); err == nil && !strings.HasPrefix(string(have), prefix) {
-		return errors.New("a file that is not of a server has that name: move it away")
+	if _, err := readName(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := os.WriteFile(path, []byte(l.name), 0o600); err != nil {
 		return err
@@ -73,7 +94,7 @@ func (l *Listener) Addr() net.Addr { return address(l.name) }
 func (l *Listener) Close() error {
 	err := l.pipes.close()
 	for _, file := range l.files {
-		if have, failed := os.ReadFile(file); failed == nil && string(have) == l.name { // it may be another listener's now
+		if have, failed := readName(file); failed == nil && have == l.name { // it may be another listener's now
 			err = errors.Join(err, os.Remove(file))
 		}
 	}
@@ -84,27 +105,27 @@ func (l *Listener) Close() error {
 // busy is how often Dial tries again while other clients connect.
 const busy = 5 * time.Millisecond
 
-// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there.
+// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there. A listener of
+// another user is refused.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	path := filepath.Join(dir, name)
-	pipe, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	pipe, err := readName(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && pipe == "":
 		return nil, ErrNone
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
-	}
-	if !strings.HasPrefix(string(pipe), prefix) {
-		return nil, fmt.Errorf("%q is not of a server: move it away", path)
 	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		conn, err := dialPipe(string(pipe))
+		conn, err := dialPipe(pipe)
 		switch {
 		case errors.Is(err, windows.ERROR_FILE_NOT_FOUND):
 			return nil, ErrNone
+		case errors.Is(err, errForeign):
+			return nil, fmt.Errorf("connect to the pipe that %q names: %w: find out who has written that file, and remove it", path, errForeign)
 		case errors.Is(err, windows.ERROR_PIPE_BUSY):
 			if err := wait.For(ctx, busy); err != nil {
 				return nil, err

@@ -21,16 +21,20 @@ type pipes struct {
 	name   *uint16
 	rights *windows.SecurityAttributes
 
-	mu     sync.Mutex // of Accept
-	next   windows.Handle
-	closed windows.Handle // an event
-	once   sync.Once
+	mu   sync.Mutex // of Accept
+	next windows.Handle
+	// waiting is the operation that waits for a client. Windows writes to it until the operation has ended, so it is in
+	// the heap: a stack may be moved meanwhile.
+	waiting windows.Overlapped
+	closed  windows.Handle // an event
+	once    sync.Once
 }
 
 // listenPipe creates a named pipe that only the process's own user may open, from this machine. The name must be new.
 func listenPipe(name string) (*pipes, error) {
-	// All rights to this user, and none to others.
-	descriptor, err := windows.SecurityDescriptorFromString("D:P(A;;GA;;;" + process.SID() + ")")
+	// This user is the owner, also if it is an administrator: dialPipe expects that. It has all rights, and others none.
+	user := process.SID()
+	descriptor, err := windows.SecurityDescriptorFromString("O:" + user + "D:P(A;;GA;;;" + user + ")")
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +88,10 @@ func (p *pipes) connect() error {
 		return err
 	}
 	defer func() { _ = windows.CloseHandle(event) }()
-	waiting := &windows.Overlapped{HEvent: event}
+	p.waiting = windows.Overlapped{HEvent: event}
+	waiting := &p.waiting
 	switch err := windows.ConnectNamedPipe(p.next, waiting); err {
-	case nil, windows.ERROR_PIPE_CONNECTED:
+	case nil, windows.ERROR_PIPE_CONNECTED, windows.ERROR_NO_DATA: // a client was there before; with the last one it has left again
 		return nil
 	case windows.ERROR_IO_PENDING:
 	default:
@@ -117,7 +122,11 @@ func (p *pipes) close() error {
 	return nil
 }
 
-// dialPipe opens a named pipe. The error is windows.ERROR_PIPE_BUSY if all instances have a client just now.
+// errForeign means that another user serves a pipe.
+var errForeign = errors.New("a process of another user answers")
+
+// dialPipe opens a named pipe of this user. The error is windows.ERROR_PIPE_BUSY if all instances have a client just
+// now, and errForeign if another user has created the pipe.
 func dialPipe(name string) (net.Conn, error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {
@@ -129,7 +138,27 @@ func dialPipe(name string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkServer(handle); err != nil {
+		return nil, errors.Join(err, windows.CloseHandle(handle))
+	}
 	return newConn(handle, name), nil
+}
+
+// checkServer checks that this user is the owner of a pipe. Windows lets nobody make another user the owner, unless it
+// is an administrator.
+func checkServer(pipe windows.Handle) error {
+	descriptor, err := windows.GetSecurityInfo(pipe, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
+	if err != nil {
+		return os.NewSyscallError("GetSecurityInfo", err)
+	}
+	owner, _, err := descriptor.Owner()
+	if err != nil {
+		return err
+	}
+	if owner == nil || owner.String() != process.SID() {
+		return errForeign
+	}
+	return nil
 }
 
 // conn is one end of a pipe.

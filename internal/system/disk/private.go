@@ -1,7 +1,7 @@
 package disk
 
 // CheckOwner returns an error if dir belongs to another user than that of this process. It ends with what to
-// do. On Windows, where the access control list alone decides, it returns nil.
+// do. On Windows dir may also belong to the system or the administrators.
 func CheckOwner(dir string) error { return checkOwner(dir) }
 
 // MakePrivate makes a file or directory private: mode 0600 or 0700. On Windows what is in the directory, and what

@@ -10,7 +10,26 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func checkOwner(dir string) error { return nil }
+func checkOwner(dir string) error {
+	descriptor, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
+	if err != nil {
+		return &fs.PathError{Op: "read the owner of", Path: dir, Err: err}
+	}
+	owner, _, err := descriptor.Owner()
+	if err != nil || owner == nil { // the file system has no owners
+		return nil
+	}
+	allowed, err := trusted()
+	if err != nil {
+		return err
+	}
+	if !contains(allowed, owner) {
+		return fmt.Errorf(
+			"the directory belongs to %s, who may always change its access control list: use another directory, or give this one and its content to this user (icacls /setowner, with /T)",
+			nameOf(owner))
+	}
+	return nil
+}
 
 // trusted returns the user of this process, the system and the administrators.
 func trusted() ([]*windows.SID, error) {
@@ -73,8 +92,11 @@ func checkPrivate(path string) error {
 		return &fs.PathError{Op: "read the access control list of", Path: path, Err: err}
 	}
 	list, _, err := descriptor.DACL()
-	if err != nil || list == nil { // nothing is forbidden, or the file system has no lists
-		return nil
+	if errors.Is(err, windows.ERROR_OBJECT_NOT_FOUND) || err == nil && list == nil {
+		return errors.New("is accessible to everyone, since it has no access control list: move it to a file system that has these lists, such as NTFS")
+	}
+	if err != nil {
+		return &fs.PathError{Op: "read the access control list of", Path: path, Err: err}
 	}
 	allowed, err := trusted()
 	if err != nil {
