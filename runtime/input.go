@@ -28,6 +28,9 @@ func (e *inputError) Unwrap() error { return e.Fault }
 // for neither a credential nor a signature: any client makes the server spend it.
 const openCheckCPU = 100 * time.Millisecond
 
+// errEncoded refuses a body that must be JSON and has a content coding (RFC 9110, section 15.5.16).
+var errEncoded = fault.New(fault.UnsupportedEncoding, "")
+
 var errCheckTooLong = fault.New(fault.BodyTooLarge,
 	"checking the body takes more than %s of CPU time, the limit for callers without a credential", openCheckCPU)
 
@@ -39,6 +42,9 @@ func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used 
 	body := inv.input.body
 	if rt.input == nil && rt.query == nil && !isJSON(inv.input.request.Headers) {
 		return body, 0, nil
+	}
+	if rt.input != nil && len(body) > 0 && isEncoded(inv.input.request.Headers) {
+		return nil, 0, errEncoded
 	}
 	limit := host.Limits.CPU
 	if inv.input.open {
@@ -80,6 +86,16 @@ func isJSON(headers []abi.Pair) (is bool) {
 		}
 	}
 	return is
+}
+
+// isEncoded reports whether the headers declare a content coding, such as gzip.
+func isEncoded(headers []abi.Pair) bool {
+	for _, h := range headers {
+		if string(h.Name) == "content-encoding" {
+			return len(h.Value) > 0 && !bytes.EqualFold(h.Value, []byte("identity"))
+		}
+	}
+	return false
 }
 
 func checkDepth(body []byte, m *cost.Meter) error {

@@ -21,6 +21,7 @@ const (
 	HeadersTooLarge      Code = "headers_too_large"
 	RequestTimeout       Code = "request_timeout"
 	BodyTooLarge         Code = "body_too_large"
+	UnsupportedEncoding  Code = "unsupported_encoding"
 	InvalidJSON          Code = "invalid_json"
 	InvalidInput         Code = "invalid_input"
 	MissingCredentials   Code = "missing_credentials"

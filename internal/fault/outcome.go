@@ -34,6 +34,7 @@ var outcomes = [...]Outcome{
 	{HeadersTooLarge, 431, 422, TooLarge, 1, false, "the headers of the request are too large"},
 	{RequestTimeout, 408, 422, Deadline, 1, false, "the request took too long to arrive"},
 	{BodyTooLarge, 413, 413, TooLarge, 3, false, "the body of the request is too large"},
+	{UnsupportedEncoding, 415, 415, Invalid, 3, false, "the body has a Content-Encoding, and this route reads it: send it without one"},
 	{InvalidJSON, 400, 422, Invalid, 3, false, "the body is not JSON"},
 	{InvalidInput, 400, 422, Invalid, 3, false, "the body does not match the type of this route"},
 	{MissingCredentials, 401, 401, Denied, 1, false,

@@ -66,6 +66,22 @@ func TestABodyOfTheWrongTypeNeverReachesTheHandler(t *testing.T) {
 	}
 }
 
+// The host decodes nothing, and does not call compressed bytes wrong JSON.
+func TestABodyWithAContentEncodingIsRefusedWhereTheHostReadsIt(t *testing.T) {
+	s := harness.NewApp(t, inputSchema, "", "echo").Serve()
+	for _, encoding := range []string{"gzip", "br", "gzip, identity"} {
+		if p := s.Do("POST", "/orders", "\x1f\x8b", "Content-Encoding: "+encoding).Problem(t); p.Status != 415 || p.Code != "unsupported_encoding" {
+			t.Errorf("%s: %+v", encoding, p)
+		}
+		if got := s.Do("POST", "/any", "\x1f\x8b", "Content-Encoding: "+encoding, "Content-Type: application/json"); got.Status != 200 {
+			t.Errorf("%s on a route that takes anything: %d", encoding, got.Status)
+		}
+	}
+	if p := s.Do("POST", "/orders", "{", "Content-Encoding: Identity").Problem(t); p.Status != 400 || p.Code != "invalid_json" {
+		t.Errorf("identity: %+v", p)
+	}
+}
+
 func TestAnInvalidJSONBodyIsReportedWithItsPosition(t *testing.T) {
 	s := harness.NewApp(t, inputSchema, "", "echo").Serve()
 	for body, detail := range map[string]string{

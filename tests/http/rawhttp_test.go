@@ -299,7 +299,8 @@ func TestRedirectTargets(t *testing.T) {
 	s := harness.NewApp(t, harness.ProbeSchema, "", "echo").Serve()
 	for target, status := range map[string]int{
 		"/there": 302, "/": 302, "/a?b=c#d": 302, "https://example.com/x": 302, "http://example.com": 302,
-		"//evil.example": 299, `/\evil.example`: 299, "javascript:alert(1)": 299, "there": 299, "ftp://x": 299, "https:///x": 299, "": 299,
+		"there": 302, "?x=1": 302, "myapp://open": 302, "ftp://x": 302,
+		"//evil.example": 299, `/\evil.example`: 299, "javascript:alert(1)": 299, "https:///x": 299, "": 299,
 		`https://evil.example\@good.example`: 299, `/a\b`: 299, "https://good.example@evil.example": 299, "https://evil。example": 299,
 	} {
 		got, location := redirect(t, s, target)
@@ -312,7 +313,7 @@ func TestRedirectTargets(t *testing.T) {
 func TestHandlersCannotSetHeadersOfTheHost(t *testing.T) {
 	s := harness.NewApp(t, harness.ProbeSchema, "", "echo").Serve()
 	for _, name := range []string{
-		"Connection", "transfer-encoding", "Content-Length", "Date", "Server", "Trailer", "Upgrade", "Proxy-Connection", "WWW-Authenticate",
+		"Connection", "transfer-encoding", "Content-Length", "Date", "Server", "Trailer", "Upgrade", "Proxy-Connection",
 		"X-Request-Id", "RateLimit", "RateLimit-Policy", "X Evil", "X-Evil:", "",
 	} {
 		if got := s.Do("GET", "/header", "", "X-Name: "+name, "X-Value: v"); got.Status != 299 {

@@ -298,7 +298,7 @@ routes("/", auth: none, rateLimit: none) {
 	if got := s.Do("GET", "/star/", "", https); !strings.Contains(got.Body, `"url":"https://`+s.Addr+`/star/"`) {
 		t.Errorf("the URL behind a proxy with HTTPS: %+v", got)
 	}
-	s.Matches(200, `\{"url":"http://127.0.0.1:\d+/star/\?q=1&q=x\+y","path":"/star/","q":\["1","x y"\],"started":\[0\],"item":"/star/item/3"\}`, "GET", "/star/?q=1&q=x%20y", "", "")
+	s.Matches(200, `\{"url":"http://127.0.0.1:\d+/star/\?q=1&q=x%20y","path":"/star/","q":\["1","x y"\],"started":\[0\],"item":"/star/item/3"\}`, "GET", "/star/?q=1&q=x%20y", "", "")
 	s.Matches(200, "4 5", "POST", "/star/item/4", "hello", "")
 	s.Matches(200, "done at once", "GET", "/star/thread", "", "")
 	s.Matches(404, "Not Found", "GET", "/star/nothing", "", "")

@@ -86,6 +86,13 @@ export async function many() {
   const all = await Promise.allSettled(Array.from({ length: 100 }, (_, i) => fetch("ORIGIN/echo?" + i).then((a) => a.status)));
   return ok([all.filter((a) => a.status === "fulfilled").length, [...new Set(all.map((a) => (a as any).reason?.message))]]);
 }
+export async function queued() { // what waits for the others is not sent after an abort, and not counted
+  const stop = new AbortController();
+  const stopped = Array.from({ length: 40 }, (_, i) => fetch("ORIGIN/echo?" + i, { signal: stop.signal }).catch((e) => e.name));
+  stop.abort();
+  const all = await Promise.allSettled(Array.from({ length: 34 }, (_, i) => fetch("ORIGIN/echo?" + i)));
+  return ok([all.filter((a) => a.status === "fulfilled").length, [...new Set(await Promise.all(stopped))]]);
+}
 export async function uncaught() { await fetch("https://elsewhere.example/"); }
 export const passedOn = () => fetch("ORIGIN/echo", { method: "POST", body: "a" });
 export const passedOnBytes = async () => await fetch("ORIGIN/binary");
@@ -158,6 +165,7 @@ func TestHandlersFetch(t *testing.T) {
 		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418]`},
 		{"others", `["TypeError: fetch: there is no credentials here; there are method, headers, body, redirect, signal, timeout",` +
 			`"TypeError: fetch: there is no cache here; there are method, headers, body, redirect, signal, timeout",418]`},
+		{"queued", `[34,["AbortError"]]`},
 		{"many", `[50,[null,"fetch: a request may fetch at most 50 times"]]`},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
