@@ -48,7 +48,7 @@ fi
 unit '^$' ./internal/system/... ./internal/tree ./internal/atomicio ./internal/secret ./internal/telemetry ./schema/syntax ./runtime/pages ./node/backup ./node/release \
   ./state/store/{commitlog,datadir,files,frame,lag,retry,space} ./develop/scaffold
 unit "$foreign" ./develop/toolchain/...
-unit '^$' ./runtime/sandbox ./keystore
+unit '^$' ./runtime/sandbox
 blackbox ./tests/windows .
 blackbox ./tests/rows '^(TestTheOrdersExampleKeepsItsRules|TestTheTrackerExampleIsolatesTenants)$'
 blackbox ./tests/keys '^(TestATokenIsShownOnce|TestNoTokenInAnyOutput|TestCommandsWorkWithAndWithoutAServer|TestKeysSurviveACrash)$'
