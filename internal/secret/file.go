@@ -14,16 +14,11 @@ type File struct {
 
 // CreateFile creates the file. It never replaces one: then the error matches fs.ErrExist.
 func CreateFile(path string) (*File, error) {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := disk.CreatePrivate(path)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path, file}
-	if err := disk.MakePrivate(path); err != nil {
-		f.Close(false)
-		return nil, err
-	}
-	return f, nil
+	return &File{path, file}, nil
 }
 
 // Write writes the secret and a newline, which a reader of a secret's file leaves out, and syncs the

@@ -2,7 +2,8 @@
 //
 // On Linux and macOS the name is a Unix socket with the mode 0600, or a link to one. On Windows it is a file with the name
 // of a named pipe that only the user of the listener may open; the pipe's name is random, so that nobody can
-// create it first. Both ends ask the system which user is at the other one.
+// create it first. A client checks which user answers, and connects to no other
+// one than its own or the owner of the directory.
 //
 // All functions may be called by all goroutines.
 package adminsocket

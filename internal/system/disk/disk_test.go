@@ -260,8 +260,19 @@ func TestPrivateFilesAreForTheirOwner(t *testing.T) {
 	if err := disk.MakePrivate(single); err != nil {
 		t.Fatal(err)
 	}
+	created := filepath.Join(t.TempDir(), "created")
+	f, err := disk.CreatePrivate(created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("text"); err != nil || f.Close() != nil || read(t, created) != "text" {
+		t.Errorf("the owner cannot write the file: %v", err)
+	}
+	if _, err := disk.CreatePrivate(created); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that exists: %v", err)
+	}
 	notInWine(t, "does not keep access control lists")
-	for _, path := range []string{file, below, dir, single} {
+	for _, path := range []string{file, below, dir, single, created} {
 		if err := disk.CheckPrivate(path); err != nil {
 			t.Errorf("%s %v", path, err)
 		}

@@ -1,8 +1,14 @@
 package disk
 
+import "os"
+
 // CheckOwner returns an error if dir belongs to another user than that of this process. It ends with what to
 // do. On Windows dir may also belong to the system or the administrators.
 func CheckOwner(dir string) error { return checkOwner(dir) }
+
+// CreatePrivate creates a private file for reading and writing. It never replaces one: then the error matches
+// fs.ErrExist. No other user can open the file at any time.
+func CreatePrivate(path string) (*os.File, error) { return createPrivate(path) }
 
 // MakePrivate makes a file or directory private: mode 0600 or 0700. On Windows what is in the directory, and what
 // will be made there, becomes private as well.

@@ -25,6 +25,10 @@ func checkOwner(dir string) error {
 	return nil
 }
 
+func createPrivate(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateMode(false))
+}
+
 func makePrivate(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

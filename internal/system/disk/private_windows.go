@@ -45,18 +45,49 @@ func trusted() ([]*windows.SID, error) {
 	return []*windows.SID{user.User.Sid, system, administrators}, err
 }
 
-func makePrivate(path string) error {
-	info, err := os.Stat(path)
+func createPrivate(path string) (*os.File, error) {
+	file, err := createFor(path)
 	if err != nil {
-		return err
+		return nil, &fs.PathError{Op: "create", Path: path, Err: err}
 	}
-	inheritance := uint32(windows.NO_INHERITANCE)
-	if info.IsDir() {
-		inheritance = windows.SUB_CONTAINERS_AND_OBJECTS_INHERIT
+	return file, nil
+}
+
+// createFor creates a file with its access control list. Who opened it before it has one could read it later.
+func createFor(path string) (*os.File, error) {
+	list, err := privateList(windows.NO_INHERITANCE)
+	if err != nil {
+		return nil, err
 	}
+	descriptor, err := windows.NewSecurityDescriptor()
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(descriptor.SetDACL(list, true, false),
+		descriptor.SetControl(windows.SE_DACL_PROTECTED, windows.SE_DACL_PROTECTED))
+	if err != nil {
+		return nil, err
+	}
+	rights := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	rights.Length = uint32(unsafe.Sizeof(*rights))
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ|windows.GENERIC_WRITE,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+		rights, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(handle), path), nil
+}
+
+// privateList returns the access control list of a private file or directory.
+func privateList(inheritance uint32) (*windows.ACL, error) {
 	sids, err := trusted()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var entries []windows.EXPLICIT_ACCESS
 	for _, sid := range sids {
@@ -67,7 +98,19 @@ func makePrivate(path string) error {
 			Trustee:           windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeValue: windows.TrusteeValueFromSID(sid)},
 		})
 	}
-	list, err := windows.ACLFromEntries(entries, nil)
+	return windows.ACLFromEntries(entries, nil)
+}
+
+func makePrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	inheritance := uint32(windows.NO_INHERITANCE)
+	if info.IsDir() {
+		inheritance = windows.SUB_CONTAINERS_AND_OBJECTS_INHERIT
+	}
+	list, err := privateList(inheritance)
 	if err == nil {
 		err = windows.SetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, list, nil)

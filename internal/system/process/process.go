@@ -21,7 +21,7 @@ func EndBy(s os.Signal) { endBy(s) }
 // KeepBrokenPipes makes a write to a pipe that nobody reads fail with an error, where it would end the process.
 func KeepBrokenPipes() { keepBrokenPipes() }
 
-// Terminal reports whether f is a terminal that understands escape sequences. On Windows it switches them on.
+// Terminal reports whether f, which is for output, is a terminal that understands escape sequences. On Windows it switches them on.
 func Terminal(f *os.File) bool { return terminal(f) }
 
 // User returns the user that the process runs as: "uid:1000", on Windows "sid:S-1-5-21-…".

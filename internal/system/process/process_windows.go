@@ -24,7 +24,7 @@ func keepBrokenPipes() {}
 func terminal(f *os.File) bool {
 	console, mode := windows.Handle(f.Fd()), uint32(0)
 	return windows.GetConsoleMode(console, &mode) == nil &&
-		windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
+		windows.SetConsoleMode(console, mode|windows.ENABLE_PROCESSED_OUTPUT|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
 }
 
 func user() string { return "sid:" + SID() }
