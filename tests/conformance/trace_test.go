@@ -256,6 +256,7 @@ func (r *recorder) fetch(text string) string {
 	if headers, ok := args["headers"].([]any); ok && len(headers) == 0 {
 		delete(args, "headers")
 	}
+	delete(args, "headerBytes") // only TypeScript has headers by byte
 	if body, ok := args["body"].(map[string]any); ok {
 		encoded, _ := body["base64"].(string)
 		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil && utf8.Valid(decoded) {
