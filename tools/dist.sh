@@ -29,6 +29,7 @@ trap 'rm -rf "$common"' EXIT
 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -o "$common/runner" ./cmd/runner
 mkdir -p "$common/files/completions" "$common/files/man"
 for shell in bash fish zsh; do "$common/runner" completion "$shell" > "$common/files/completions/runner.$shell"; done
+"$common/runner" completion powershell > "$common/files/completions/runner.ps1"
 tools/go.sh test ./cmd/runner -run '^TestManPages$' -count=1 -man "$common/files/man" -date "$time" > /dev/null
 "$common/runner" version --notices > "$common/files/NOTICES"
 cp LICENSE README.md runner.toml tools/dist/runner*.service tools/dist/runner-backup.timer "$common/files/"
