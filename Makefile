@@ -92,7 +92,7 @@ RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \
 unit:
 	$(GO_TEST) $(MANY) ./develop/toolchain/... ./state/store/... ./node/cluster $$(go list ./... | grep -v /tests/)
 	$(GO_TEST) $(MANY) -race -short $(RACE)
-	RUNNER_TEST_MEMORY=portable $(GO_TEST) -short -skip 'Compile|Cache' ./runtime/sandbox
+	RUNNER_TEST_MEMORY=portable $(GO_TEST) -count=1 -short -skip 'Compile|Cache' ./runtime/sandbox
 	cd sdk/go && go test ./...
 	for mod in plugins/examples/*/handlers/*/go.mod; do (cd $$(dirname $$mod) && go vet ./... && go test ./...) || exit 1; done
 
