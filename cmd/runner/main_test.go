@@ -348,7 +348,8 @@ func TestAPermissionErrorHasAHint(t *testing.T) {
 func TestTheExitStatusAndTheHintAreThoseOfTheFault(t *testing.T) {
 	statuses := map[fault.Code]int{
 		fault.Invalid: console.StatusInvalid, fault.InvalidJSON: console.StatusInvalid, fault.InvalidInput: console.StatusInvalid,
-		fault.NotActivated: console.StatusInvalid, fault.TooLarge: console.StatusInvalid, fault.BodyTooLarge: console.StatusInvalid, fault.UnsupportedEncoding: console.StatusInvalid, fault.Limit: console.StatusInvalid,
+		fault.NotActivated: console.StatusInvalid, fault.TooLarge: console.StatusInvalid, fault.BodyTooLarge: console.StatusInvalid,
+		fault.UnsupportedEncoding: console.StatusInvalid, fault.Limit: console.StatusInvalid,
 		fault.NotFound: console.StatusNotFound, fault.Conflict: console.StatusState, fault.Unavailable: console.StatusUnreachable,
 	}
 	for _, code := range fault.All() {

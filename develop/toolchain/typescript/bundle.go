@@ -284,7 +284,8 @@ func message(m api.Message) string {
 		}
 		if rest, ok := strings.CutPrefix(name, "@runner/"); ok {
 			if rest == "client" {
-				return fmt.Sprintf("%q is not a package: `runner generate client --out client.mts` writes the client of this app, import that file", name)
+				return fmt.Sprintf("%q is not a package: `runner generate client --out client.mts` "+
+					"writes the client of this app, import that file", name)
 			}
 			return fmt.Sprintf("%q is not a package: handlers import \"@runner/sdk\"", name)
 		}

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// ErrNone means that nobody listens: the name does not exist, or its listener was killed.
-var ErrNone = errors.New("nobody listens")
+// ErrNone means that there is no listener: the name does not exist, or its listener was killed.
+var ErrNone = errors.New("there is no listener")
 
 // Conn is a connection that a listener has accepted.
 type Conn struct {

@@ -90,7 +90,7 @@ func TestAPeerIsNamed(t *testing.T) {
 	}
 }
 
-// A command looks first whether somebody listens, and closes that connection at once.
+// A command first tests for a listener, and closes that connection at once.
 func TestAClientMayLeaveBeforeItIsAccepted(t *testing.T) {
 	dir := t.TempDir()
 	ln := listen(t, dir)

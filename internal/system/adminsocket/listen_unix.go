@@ -119,7 +119,7 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there. A listener of
+// Dial connects to the listener at that name in dir. The error matches ErrNone if there is no listener. A listener of
 // another user is refused, unless dir belongs to that user.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	at, err := placeOf(dir, name)

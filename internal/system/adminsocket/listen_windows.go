@@ -25,7 +25,7 @@ const prefix = `\\.\pipe\runner-`
 // pipeName is what newName returns. Others could lead to a file: Windows resolves ".." in the name of a pipe.
 var pipeName = regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `[A-Z2-7]+$`)
 
-// newName returns a name that nobody can guess.
+// newName returns a random name, which cannot be guessed.
 func newName() string { return prefix + rand.Text() }
 
 // readName returns the name of a pipe that a file has. It is empty if the file is: a machine that lost power may leave
@@ -105,7 +105,7 @@ func (l *Listener) Close() error {
 // busy is how often Dial tries again while other clients connect.
 const busy = 5 * time.Millisecond
 
-// Dial connects to the listener at that name in dir. The error matches ErrNone if nobody listens there. A listener of
+// Dial connects to the listener at that name in dir. The error matches ErrNone if there is no listener. A listener of
 // another user is refused.
 func Dial(ctx context.Context, dir, name string) (net.Conn, error) {
 	path := filepath.Join(dir, name)

@@ -144,7 +144,7 @@ func dialPipe(name string) (net.Conn, error) {
 	return newConn(handle, name), nil
 }
 
-// checkServer checks that this user is the owner of a pipe. Windows lets nobody make another user the owner, unless it
+// checkServer checks that this user is the owner of a pipe. Windows does not let a user make another user the owner, unless it
 // is an administrator.
 func checkServer(pipe windows.Handle) error {
 	descriptor, err := windows.GetSecurityInfo(pipe, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)

@@ -64,7 +64,7 @@ func privateDir(path string) error {
 func (*place) close() error { return nil }
 
 // beforeBind does nothing: fchmod of a socket fails on macOS. The umask of the process is 0077, and the data directory
-// lets nobody else in.
+// is closed to other users.
 func beforeBind(int) error { return nil }
 
 func afterBind(path string) error { return os.Chmod(path, 0o600) }
