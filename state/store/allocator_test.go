@@ -29,3 +29,15 @@ func TestMemoryForLargeTablesIsLentAgain(t *testing.T) {
 		}
 	}
 }
+
+// A compaction that ends at damaged data does not wait for the tables that it has begun: they give their memory back
+// when the store may be closed.
+func TestMemoryIsGivenBackToAReleasedPool(t *testing.T) {
+	if !patches.Applied {
+		t.Skip("built without the change of ristretto")
+	}
+	pool := z.NewAllocatorPool(2)
+	lent := pool.Get(4<<20, "test")
+	pool.Release()
+	pool.Return(lent)
+}
