@@ -17,15 +17,15 @@ import (
 	"runner.example/state/store"
 )
 
-const storeHelp = `Work on the files of the store while no server runs.`
+const storeHelp = `Check what is stored, or rescue what can be read of it.`
 
 func storeCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "salvage the rows of a damaged store",
+		Short: "verify the store, or salvage the rows of a damaged one",
 		Long:  storeHelp,
 	}
-	cmd.AddCommand(storeSalvageCommand(c))
+	cmd.AddCommand(storeVerifyCommand(c), storeSalvageCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }

@@ -107,8 +107,8 @@ func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	if stem, ok := strings.CutSuffix(what, "ty"); ok {
-		return fmt.Sprintf("%d %sties", n, stem) // entities
+	if stem, ok := strings.CutSuffix(what, "y"); ok && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
+		return fmt.Sprintf("%d %sies", n, stem) // entities, entries, but keys
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -8,6 +8,7 @@ import (
 	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/state/audit"
+	"runner.example/state/entity/catalog"
 	"runner.example/state/jobs"
 )
 
@@ -77,6 +78,8 @@ var (
 
 	OpListAudit   = plain[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
 	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
+
+	OpVerifyStore = plain[VerifyStore, catalog.VerifiedPart]("store.verify", keystore.RoleAdmin)
 
 	OpCompareSchema   = plain[CompareSchema, Comparison]("schema.compare", keystore.RoleDeploy)
 	OpShowConfig      = plain[none, ConfigInForce]("config.show", keystore.RoleAdmin)

@@ -62,6 +62,7 @@ routes("/", auth: apiKey(reader)) { GET /hello -> hello }
 		{"clock.show", `{}`},
 		{"audit.list", `{"limit":50}`},
 		{"audit.verify", `{}`},
+		{"store.verify", `{}`},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), "POST", status.Admin+"/v1/"+row.operation, strings.NewReader(row.args))
 		if err != nil {

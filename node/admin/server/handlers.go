@@ -52,6 +52,7 @@ var handlers = byName(
 	handle(admin.OpEnqueueJob, (*Local).enqueueJob),
 	handle(admin.OpListAudit, (*Local).listAudit),
 	handle(admin.OpVerifyAudit, (*Local).verifyAudit),
+	handle(admin.OpVerifyStore, (*Local).verifyStore),
 	handle(admin.OpCompareSchema, (*Local).compareSchema),
 	handle(admin.OpShowConfig, (*Local).showConfig),
 	handle(admin.OpListRoutes, (*Local).listRoutes),

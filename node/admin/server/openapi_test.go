@@ -167,7 +167,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup backup.record clock.accept clock.show cluster.invite cluster.leave config.show data.delete data.drop data.each data.get data.import data.list data.update " +
 			"functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry level.raise platformKeys.create platformKeys.list platformKeys.revoke platformKeys.rotate reload " +
-			"sessions.create sessions.list sessions.revoke sessions.revokeAll",
+			"sessions.create sessions.list sessions.revoke sessions.revokeAll store.verify",
 	}
 	roles := server.RolesOfOperations()
 	got := map[string]string{}

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,21 +15,57 @@ import (
 	"runner.example/state/store"
 )
 
-// maxReports is the number of errors that Verify reports.
-const maxReports = 20
+// MaxFindings is how many findings one part of a verification has at most.
+const MaxFindings = 20
 
-// Verify checks in one snapshot that rows and indexes agree: every row can be read and its
-// relations refer to existing rows, every built index has an entry for every row, every
-// entry belongs to a row, and the store has nothing that is not in the catalog. Relations that
-// are kept are not checked, because rows may be deleted regardless of them. The error has the
-// first errors.
+// VerifyPlace is where a verification continues. The zero value is the beginning.
+type VerifyPlace struct {
+	// Table is the number of the table, Index that of one of its indexes; 0: its rows.
+	Table uint32 `json:"table,omitempty"`
+	Index uint32 `json:"index,omitempty"`
+	// Key is the key that was read last in it; nil: it was not begun.
+	Key []byte `json:"key,omitempty"`
+}
+
+// VerifiedPart is the result of VerifyPart.
+type VerifiedPart struct {
+	// Rows and Entries are how many were read.
+	Rows    int `json:"rows"`
+	Entries int `json:"entries"`
+	// Findings say, each in one line, where rows and indexes disagree.
+	Findings []string `json:"findings"`
+	// Next is where the next part continues; nil: this was the last one.
+	Next *VerifyPlace `json:"next,omitempty"`
+}
+
+// Verify checks that rows and indexes agree, see VerifyPart. The error has the first findings.
 func Verify(ctx context.Context, st *store.Store) error {
-	return st.View(ctx, func(tx *store.Tx) error {
+	var errs []error
+	for from := new(VerifyPlace); from != nil && len(errs) < MaxFindings; {
+		part, err := VerifyPart(ctx, st, *from, 100_000)
+		if err != nil {
+			return err
+		}
+		for _, finding := range part.Findings {
+			errs = append(errs, errors.New(finding))
+		}
+		from = part.Next
+	}
+	return errors.Join(errs...)
+}
+
+// VerifyPart checks in one snapshot that rows and indexes agree, from a place on, until it has read so many rows
+// and entries or found MaxFindings faults: every row can be read and its relations refer to existing rows, every
+// built index has an entry for every row, every entry belongs to a row, and the store has nothing that is not in the
+// catalog. Relations that are kept are not checked, because rows may be deleted regardless of them. Rows may be written
+// meanwhile, also between two parts.
+func VerifyPart(ctx context.Context, st *store.Store, from VerifyPlace, limit int) (part VerifiedPart, err error) {
+	err = st.View(ctx, func(tx *store.Tx) error {
 		c, err := readCatalog(tx)
 		if err != nil {
 			return err
 		}
-		v := verification{tx: tx, tables: map[string]*layout.Table{}}
+		v := verification{tx: tx, tables: map[string]*layout.Table{}, left: limit, part: VerifiedPart{Findings: []string{}}}
 		for i := range c.Tables {
 			t, err := newLayout(&c.Tables[i], nil)
 			if err != nil {
@@ -38,57 +76,128 @@ func Verify(ctx context.Context, st *store.Store) error {
 		if v.unbuilt, err = numbersIn(tx, layout.SpaceUnbuilt, func([]byte) bool { return true }); err != nil {
 			return err
 		}
-		for i := range c.Tables {
-			if err := v.table(&c.Tables[i]); err != nil {
-				return err
+		byNumber := slices.SortedFunc(slices.Values(c.Tables), func(a, b tableEntry) int { return cmp.Compare(a.Number, b.Number) })
+		for i := range byNumber {
+			if entry := &byNumber[i]; entry.Number >= from.Table {
+				if entry.Number > from.Table {
+					from = VerifyPlace{Table: entry.Number}
+				}
+				if full, err := v.table(entry, from); err != nil || full {
+					part = v.part
+					return err
+				}
 			}
 		}
-		if err := v.unknownNumbers(c); err != nil {
-			return err
-		}
-		return errors.Join(v.reports...)
+		err = v.unknownNumbers(c)
+		part = v.part
+		return err
 	})
+	return part, err
 }
 
 type verification struct {
 	tx      *store.Tx
 	tables  map[string]*layout.Table
 	unbuilt []uint32
-	reports []error
+	left    int // how many rows and entries the part may still read
+	part    VerifiedPart
 }
 
 func (v *verification) report(format string, args ...any) {
-	if len(v.reports) < maxReports {
-		v.reports = append(v.reports, fmt.Errorf(format, args...))
+	if len(v.part.Findings) < MaxFindings {
+		v.part.Findings = append(v.part.Findings, fmt.Sprintf(format, args...))
 	}
 }
 
-func (v *verification) table(entry *tableEntry) error {
+// isFull reports whether the part ends here, after a key, and writes down where the next one continues.
+func (v *verification) isFull(at VerifyPlace, key []byte) bool {
+	if v.left--; v.left > 0 && len(v.part.Findings) < MaxFindings {
+		return false
+	}
+	at.Key = bytes.Clone(key)
+	v.part.Next = &at
+	return true
+}
+
+// after returns the first key that can follow the one which was read last, and nil at the beginning.
+func (p VerifyPlace) after() []byte {
+	if p.Key == nil {
+		return nil
+	}
+	return append(bytes.Clone(p.Key), 0)
+}
+
+// table checks a table's rows and indexes from a place on, and reports whether the part is full.
+func (v *verification) table(entry *tableEntry, from VerifyPlace) (full bool, err error) {
 	t := v.tables[entry.Name]
-	err := layout.ScanRows(v.tx, t, nil, func(r *layout.Row) (bool, error) {
-		for _, x := range t.Indexes {
-			tail, err := v.tx.Get(t.EntryKey(nil, x, r.Values))
-			missing := errors.Is(err, store.ErrNotFound)
-			switch {
-			case err != nil && !missing:
-				return false, err
-			case missing && !slices.Contains(v.unbuilt, x.Number):
-				v.report("row %s of %s has no entry in index %d", r.Values[t.ID].Text(), t.Name, x.Number)
-			case !missing && string(tail) != r.Tail:
-				v.report("the entry of row %s of %s in index %d refers to another row", r.Values[t.ID].Text(), t.Name, x.Number)
-			}
+	if from.Index == 0 {
+		if full, err := v.rows(entry, t, from); err != nil || full {
+			return full, err
 		}
-		return len(v.reports) < maxReports, v.relations(entry, t, r)
-	})
-	if err != nil {
-		return err
 	}
+	byNumber := slices.SortedFunc(slices.Values(t.Indexes), func(a, b *layout.Index) int { return cmp.Compare(a.Number, b.Number) })
+	for _, x := range byNumber {
+		if x.Number < from.Index {
+			continue
+		}
+		if x.Number > from.Index {
+			from = VerifyPlace{Table: entry.Number, Index: x.Number}
+		}
+		if full, err := v.entries(entry, t, x, from); err != nil || full {
+			return full, err
+		}
+	}
+	return false, nil
+}
+
+// rows checks that every row has its entries, and that its relations refer to rows.
+func (v *verification) rows(entry *tableEntry, t *layout.Table, from VerifyPlace) (full bool, err error) {
+	r := layout.Row{Values: make([]schema.Value, len(t.Slots))}
+	for item, err := range v.tx.Scan(t.Prefix, from.after(), false) {
+		if err != nil {
+			return false, err
+		}
+		v.part.Rows++
+		r.Tail, r.Raw = layout.BorrowString(item.Key[len(t.Prefix):]), layout.BorrowString(item.Value)
+		if err := t.DecodeRow(&r); err != nil {
+			v.report("a row of %s cannot be read, its key ends with %q: %v", t.Name, item.Key[len(t.Prefix):], err)
+		} else if err := v.row(entry, t, &r); err != nil {
+			return false, err
+		}
+		if v.isFull(from, item.Key) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (v *verification) row(entry *tableEntry, t *layout.Table, r *layout.Row) error {
 	for _, x := range t.Indexes {
-		if err := v.entries(t, x); err != nil {
+		tail, err := v.tx.Get(t.EntryKey(nil, x, r.Values))
+		missing := errors.Is(err, store.ErrNotFound)
+		switch {
+		case err != nil && !missing:
 			return err
+		case missing && !slices.Contains(v.unbuilt, x.Number):
+			v.report("row %s of %s has no entry in the %s", r.Values[t.ID].Text(), t.Name, nameOf(entry, x))
+		case !missing && string(tail) != r.Tail:
+			v.report("the entry of row %s of %s in the %s refers to another row", r.Values[t.ID].Text(), t.Name, nameOf(entry, x))
 		}
 	}
-	return nil
+	return v.relations(entry, t, r)
+}
+
+// nameOf names an index: "unique index Team(name)".
+func nameOf(entry *tableEntry, x *layout.Index) string {
+	kind := "index "
+	if x.Unique {
+		kind = "unique index "
+	}
+	at := slices.IndexFunc(entry.Indexes, func(e indexEntry) bool { return e.Number == x.Number })
+	if at < 0 {
+		return fmt.Sprint(kind, x.Number, " of ", entry.Name)
+	}
+	return kind + indexName(entry, &entry.Indexes[at])
 }
 
 // relations checks that the row's relations refer to rows.
@@ -106,8 +215,7 @@ func (v *verification) relations(entry *tableEntry, t *layout.Table, r *layout.R
 			return err
 		}
 		if !found {
-			v.report("%s of row %s of %s refers to a row that does not exist",
-				entry.Fields[i].Name, r.Values[t.ID].Text(), t.Name)
+			v.report("%s of row %s of %s refers to a row that does not exist", entry.Fields[i].Name, r.Values[t.ID].Text(), t.Name)
 		}
 	}
 	return nil
@@ -136,25 +244,34 @@ func refersToRow(tx *store.Tx, t, target *layout.Table, values []schema.Value, i
 }
 
 // entries checks that every entry belongs to a row.
-func (v *verification) entries(t *layout.Table, x *layout.Index) error {
-	for item, err := range v.tx.Scan(x.Prefix, nil, false) {
+func (v *verification) entries(entry *tableEntry, t *layout.Table, x *layout.Index, from VerifyPlace) (full bool, err error) {
+	for item, err := range v.tx.Scan(x.Prefix, from.after(), false) {
 		if err != nil {
-			return err
+			return false, err
 		}
-		r, err := layout.ReadRow(v.tx, t, string(t.Prefix)+string(item.Value))
+		v.part.Entries++
+		raw, err := v.tx.Get([]byte(string(t.Prefix) + string(item.Value)))
 		switch {
+		case errors.Is(err, store.ErrNotFound):
+			v.report("an entry of the %s refers to a row that does not exist", nameOf(entry, x))
 		case err != nil:
-			return err
-		case r == nil:
-			v.report("an entry of index %d of %s refers to a row that does not exist", x.Number, t.Name)
-		case string(t.EntryKey(nil, x, r.Values)) != string(item.Key):
-			v.report("index %d of %s has an entry for row %s that is not the row's", x.Number, t.Name, r.Values[t.ID].Text())
+			return false, err
+		default:
+			v.entry(entry, t, x, item, raw)
 		}
-		if len(v.reports) == maxReports {
-			return nil
+		if v.isFull(from, item.Key) {
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
+}
+
+// entry checks that an entry is the one of its row. A row that cannot be read was reported with the rows.
+func (v *verification) entry(entry *tableEntry, t *layout.Table, x *layout.Index, item store.Item, raw []byte) {
+	r := layout.Row{Tail: string(item.Value), Raw: layout.BorrowString(raw), Values: make([]schema.Value, len(t.Slots))}
+	if err := t.DecodeRow(&r); err == nil && string(t.EntryKey(nil, x, r.Values)) != string(item.Key) {
+		v.report("the %s has an entry with values that row %s does not have", nameOf(entry, x), r.Values[t.ID].Text())
+	}
 }
 
 // unknownNumbers looks for rows and entries whose numbers are not in the catalog.
@@ -194,7 +311,7 @@ func (v *verification) unknownNumbersIn(space string, known []uint32) error {
 			return nil
 		}
 		if !slices.Contains(known, number) {
-			v.report("%s%d is in the store, but not in the catalog", space, number)
+			v.report("the store has %s%d, which no entity has", space, number)
 		}
 		if from = layout.PrefixEnd(layout.NumberedKey(space, number)); from == nil {
 			return nil
