@@ -233,25 +233,32 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 	}
 	tenant, bound := a.bound(t, w.anyTenant)
 	prefix := append(make([]byte, 0, len(x.Prefix)+entryBytes), x.Prefix...)
+	if bound && x.TenantColumn < 0 {
+		return plan{}, false
+	}
+	known := func(c layout.Column) (v schema.Value, ok bool) {
+		switch {
+		case bound && c.Slot == t.Tenant:
+			return schema.TextValue(tenant), true
+		case c.IgnoreCase:
+			v, ok = w.foldedAt(c)
+		default:
+			v, ok = w.at(c.Slot)
+		}
+		return v, ok && t.holds(c.Slot, v)
+	}
 	equal, given, nulls := 0, 0, false
 	for _, c := range x.Columns {
-		v := schema.TextValue(tenant)
+		v, ok := known(c)
+		if !ok {
+			break
+		}
 		if !bound || c.Slot != t.Tenant {
-			var ok bool
-			if v, ok = w.at(c.Slot); c.IgnoreCase {
-				v, ok = w.foldedAt(c)
-			}
-			if !ok || !t.holds(c.Slot, v) {
-				break
-			}
 			given++
 		}
 		prefix = layout.AppendEntry(prefix, v, c.Desc)
 		nulls = nulls || v.IsNull()
 		equal++
-	}
-	if bound && (x.TenantColumn < 0 || x.TenantColumn >= equal) {
-		return plan{}, false
 	}
 	p := plan{index: x, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
 	if x.Unique && !nulls && equal == len(x.Columns) {
@@ -269,8 +276,23 @@ func (a *Access) planIndex(t *table, x *layout.Index, w *planInput) (plan, bool)
 	}
 	p.sorted, p.reverse = t.inOrder(x, equal, w.order)
 	ranged, among := t.narrow(&p, x, equal, w.where)
-	if among && w.order != nil {
-		p.sorted = false
+	fixed := equal // how many columns have one value in each range
+	if among {
+		p.sorted = p.sorted && w.order == nil
+		for fixed++; fixed < len(x.Columns); fixed++ {
+			c := x.Columns[fixed]
+			v, ok := known(c)
+			if !ok {
+				break
+			}
+			for i := range p.ranges {
+				key := layout.AppendEntry(p.ranges[i].prefix, v, c.Desc)
+				p.ranges[i] = keyRange{prefix: key, lo: key}
+			}
+		}
+	}
+	if bound && x.TenantColumn >= fixed {
+		return plan{}, false
 	}
 	p.rank = rankOf(given, ranged || among, among, p.sorted, w.defaultOrder)
 	if p.rank == rankAll && x != t.Locator {

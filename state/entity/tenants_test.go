@@ -1,11 +1,59 @@
 package entity_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 )
+
+// Rows of one tenant with one of several values of a relation are found in its index.
+func TestRowsThatReferToOneOfSeveralAreFoundInTheIndex(t *testing.T) {
+	h := newFixture(t, `app a
+auth {
+  session cookie {}
+  user: User
+  tenant: Org
+}
+entity Org { id: id
+  @@allow read to session }
+entity User { id: id, org: Org @tenant
+  @@allow all to session }
+entity Topic { id: id
+  @@allow all to session }
+entity Note { id: id, org: Org @tenant, topic: Topic, author: User?
+  @@allow all to session }
+`)
+	for _, org := range []string{"a", "b"} {
+		h.insert(system, "Org", fmt.Sprintf(`{"id":%q}`, org))
+		h.insert(system, "User", fmt.Sprintf(`{"id":"u","org":%q}`, org))
+	}
+	var topics []string
+	for range 10 {
+		topics = append(topics, h.insert(system, "Topic", `{}`))
+	}
+	for i := range 200 {
+		h.insert(system, "Note", fmt.Sprintf(`{"org":%q,"topic":%q}`, string("ab"[i%2]), topics[i/2%10]))
+	}
+	buildAll(h)
+	member := &caller.Caller{Kind: caller.Session, UserID: "u", Tenant: "a"}
+	for _, c := range []struct {
+		query string
+		want  int
+	}{
+		{`"where":[["topic","=","t1"]]`, 10},
+		{`"where":[["topic","in",["t1","t2"]]]`, 20},
+		{`"where":[["topic","in",["t1","t2"]]],"orderBy":[["id","desc"]]`, 20},
+		{`"where":[["topic","in",["t1","none"]]]`, 11}, // one more for the value that no row has
+	} {
+		query := strings.NewReplacer("t1", topics[1], "t2", topics[2]).Replace(c.query)
+		if got := h.touchedBy(member, `{"from":"Note",`+query+`}`); got != c.want {
+			t.Errorf("%s: %d rows are touched, want %d", c.query, got, c.want)
+		}
+	}
+}
 
 // sameIDs returns a fixture in which two tenants have a user with the same id, who is the
 // boss in one of them.
