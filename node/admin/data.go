@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+
+	"runner.example/state/entity"
 )
 
 // MaxImport is the most rows of one ImportRows: they are one transaction.
@@ -189,4 +191,28 @@ func (c *Client) CallEach(ctx context.Context, request CallEach) (EachDone, erro
 // DropKept deletes a batch of values or rows for good.
 func (c *Client) DropKept(ctx context.Context, request DropKept) (Dropped, error) {
 	return ask(ctx, c, OpDropKept, request)
+}
+
+// ExplainRows is a query of a page, as a caller makes it: an operator, or the one that As names.
+type ExplainRows struct {
+	ListRows
+	// As is the name of a scope, "session" or "anonymous"; empty: an operator.
+	As string `json:"as,omitempty"`
+	// User, Roles and CallerTenant are those of the caller.
+	User         string   `json:"user,omitempty"`
+	Roles        []string `json:"roles,omitempty"`
+	CallerTenant string   `json:"callerTenant,omitempty"`
+}
+
+// ExplainedRows says how a page is read.
+type ExplainedRows struct {
+	entity.Explanation
+	// Returned is the number of rows of the page, More whether others follow.
+	Returned int  `json:"returned"`
+	More     bool `json:"more"`
+}
+
+// ExplainRows reads a page and says how: the index, the rows that were read, and the rules that decided.
+func (c *Client) ExplainRows(ctx context.Context, request ExplainRows) (ExplainedRows, error) {
+	return ask(ctx, c, OpExplainRows, request)
 }

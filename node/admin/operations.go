@@ -59,13 +59,14 @@ var (
 	OpRevokeSession  = commits[SessionID, Changed[keystore.Session]]("sessions.revoke", keystore.RoleAdmin)
 	OpRevokeSessions = commits[RevokeSessions, Changed[RevokedSessions]]("sessions.revokeAll", keystore.RoleAdmin)
 
-	OpGetRow     = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
-	OpListRows   = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
-	OpImportRows = commits[ImportRows, Imported]("data.import", keystore.RoleAdmin)
-	OpUpdateRows = commits[ChangeRows, ChangedRows]("data.update", keystore.RoleAdmin)
-	OpDeleteRows = commits[ChangeRows, ChangedRows]("data.delete", keystore.RoleAdmin)
-	OpDropKept   = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
-	OpCallEach   = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
+	OpGetRow      = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
+	OpListRows    = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
+	OpExplainRows = plain[ExplainRows, ExplainedRows]("data.explain", keystore.RoleAdmin)
+	OpImportRows  = commits[ImportRows, Imported]("data.import", keystore.RoleAdmin)
+	OpUpdateRows  = commits[ChangeRows, ChangedRows]("data.update", keystore.RoleAdmin)
+	OpDeleteRows  = commits[ChangeRows, ChangedRows]("data.delete", keystore.RoleAdmin)
+	OpDropKept    = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
+	OpCallEach    = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
 
 	OpCallFunction = commits[CallFunction, Called]("functions.call", keystore.RoleAdmin)
 

@@ -37,13 +37,14 @@ type Access struct {
 	// transaction must not be committed. Nil never fails.
 	Work *cost.Meter
 
-	touched  int
-	checked  bool                // the generation was compared
-	snapshot uint64              // once checked: the last visible commit
-	inserted map[string]struct{} // keys of rows inserted in this transaction
-	ids      ids.Sequence
-	lookedUp lookedUpRows
-	pending  pendingRows
+	touched   int
+	checked   bool                // the generation was compared
+	snapshot  uint64              // once checked: the last visible commit
+	inserted  map[string]struct{} // keys of rows inserted in this transaction
+	ids       ids.Sequence
+	lookedUp  lookedUpRows
+	pending   pendingRows
+	explained *Explanation // nil: nobody asked
 
 	key  []byte // scratch
 	tail []byte // of a row that a rule looks up

@@ -63,12 +63,15 @@ func (o *operation) planInput(ordered bool) *planInput {
 // search visits the rows of the plan for w that the caller may read and that match the
 // query's where, with the values as the query names them.
 func (o *operation) search(p plan, w *planInput, visit func(r *layout.Row, asked []schema.Value) (bool, error)) error {
-	scanned, rejected := 0, 0
+	scanned, hidden, rejected := 0, 0, 0
+	explained := o.explained
+	o.explained = nil // what is searched meanwhile is included, and not explained
 	err := o.scan(o.table, p, func(r *layout.Row) (bool, error) {
 		if scanned++; o.table.Entity == nil && scanned > maxFreeRows {
 			return false, o.tooManyFree()
 		}
 		if ok, err := o.mayRead(r.Values); err != nil || !ok {
+			hidden++
 			return err == nil, err
 		}
 		asked := o.asked(r.Values)
@@ -79,6 +82,13 @@ func (o *operation) search(p plan, w *planInput, visit func(r *layout.Row, asked
 		return visit(r, asked)
 	})
 	o.logMissingIndex(p.sorted, w, scanned, rejected)
+	if explained != nil {
+		o.explain(explained, &p, w)
+		explained.Scanned, explained.Hidden, explained.Rejected = scanned, hidden, rejected
+		if rejected > 0 || w.order != nil && !w.defaultOrder && !p.sorted {
+			explained.Missing = o.missingIndex(w)
+		}
+	}
 	return err
 }
 

@@ -38,7 +38,7 @@ func Command(c *cli.CLI, functions func(*app.App) runtime.Options) *cobra.Comman
   runner data import Order orders.csv`,
 	}
 	cmd.AddCommand(listCommand(c), getCommand(c), updateCommand(c), deleteCommand(c), importCommand(c),
-		exportCommand(c), eachCommand(c, functions), dropCommand(c))
+		exportCommand(c), explainCommand(c), eachCommand(c, functions), dropCommand(c))
 	c.OnlySubcommands(cmd)
 	return cmd
 }

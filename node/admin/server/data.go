@@ -101,20 +101,8 @@ func (l *Local) getRow(ctx context.Context, who keystore.Authority, args admin.R
 }
 
 func (l *Local) listRows(ctx context.Context, who keystore.Authority, args admin.ListRows) (page admin.RowPage, err error) {
-	if err := l.ofTenant(&who.Caller, args.Tenant); err != nil {
-		return page, err
-	}
-	query := map[string]any{"from": args.Entity}
-	if args.Limit != 0 {
-		query["limit"] = args.Limit
-	}
-	if args.Cursor != "" {
-		query["cursor"] = args.Cursor
-	}
-	if len(args.OrderBy) > 0 {
-		query["orderBy"] = args.OrderBy
-	}
-	if query["where"], err = l.conditions(args.Entity, args.Where); err != nil {
+	query, err := l.queryOf(&who.Caller, args)
+	if err != nil {
 		return page, err
 	}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
@@ -129,6 +117,88 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args admin
 		return l.writeText(args.Entity, &page)
 	})
 	return page, err
+}
+
+// queryOf returns the arguments of the query of a page, and restricts the operator to the tenant that args name.
+func (l *Local) queryOf(who *caller.Caller, args admin.ListRows) (query map[string]any, err error) {
+	if err := l.ofTenant(who, args.Tenant); err != nil {
+		return nil, err
+	}
+	query = map[string]any{"from": args.Entity}
+	if args.Limit != 0 {
+		query["limit"] = args.Limit
+	}
+	if args.Cursor != "" {
+		query["cursor"] = args.Cursor
+	}
+	if len(args.OrderBy) > 0 {
+		query["orderBy"] = args.OrderBy
+	}
+	query["where"], err = l.conditions(args.Entity, args.Where)
+	return query, err
+}
+
+// explainRows reads a page as another caller would, and says how.
+func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args admin.ExplainRows) (found admin.ExplainedRows, err error) {
+	query, err := l.queryOf(&who.Caller, args.ListRows)
+	if err != nil {
+		return found, err
+	}
+	if err := l.become(&who.Caller, args); err != nil {
+		return found, err
+	}
+	text, err := admin.Marshal(query)
+	if err != nil {
+		return found, err
+	}
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		access, err := l.access(tx, &who.Caller)
+		if err != nil {
+			return err
+		}
+		access.Context = ctx
+		var out entity.Result
+		explained, err := access.Explain(text, &out)
+		if err != nil {
+			return err
+		}
+		var page admin.RowPage
+		if err := json.Unmarshal(out.JSON, &page); err != nil {
+			return err
+		}
+		found = admin.ExplainedRows{Explanation: *explained, Returned: len(page.Rows), More: page.NextCursor != ""}
+		return nil
+	})
+	return found, err
+}
+
+// become makes an operator the caller that args describe.
+func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
+	if args.As == "" {
+		if args.User != "" || args.Roles != nil || args.CallerTenant != "" {
+			return fault.New(fault.Invalid, "user, roles and callerTenant are those of a caller: name its kind with as")
+		}
+		return nil
+	}
+	if args.Tenant != nil {
+		return fault.New(fault.Invalid, "tenant is for operators: use callerTenant")
+	}
+	m, err := l.model()
+	if err != nil {
+		return err
+	}
+	*who = caller.Caller{UserID: args.User, Roles: args.Roles, Tenant: args.CallerTenant}
+	switch args.As {
+	case "session":
+		who.Kind = caller.Session
+	case "anonymous":
+	default:
+		if m.Schema().Scope(args.As) == nil {
+			return fault.New(fault.NotFound, "the schema has no scope %q: name one, session or anonymous", args.As)
+		}
+		who.Kind, who.Scope = caller.APIKey, args.As
+	}
+	return nil
 }
 
 // writeText replaces the page's rows by text.

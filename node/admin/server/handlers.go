@@ -38,6 +38,7 @@ var handlers = byName(
 	handle(admin.OpRevokeSessions, (*Local).revokeSessions),
 	handle(admin.OpGetRow, (*Local).getRow),
 	handle(admin.OpListRows, (*Local).listRows),
+	handle(admin.OpExplainRows, (*Local).explainRows),
 	handle(admin.OpImportRows, (*Local).importRows),
 	handle(admin.OpUpdateRows, (*Local).updateRows),
 	handle(admin.OpDeleteRows, (*Local).deleteRows),

@@ -115,3 +115,41 @@ func (a *Authority) inTenant(row []schema.Value) bool {
 	tenant := a.Input.Caller.Tenant
 	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
 }
+
+// ReadRules says which rules decide what the caller may read, for people: each with its place in the schema, or with the
+// scope that has it.
+func (a *Authority) ReadRules() (rules []string) {
+	who := a.Input.Caller
+	name := who.Scope + who.As // a caller has one of them, or none
+	scope := a.schema.Scope(name)
+	switch {
+	case who.Kind == caller.System:
+		return []string{"an operator reads all rows"}
+	case a.entity == nil:
+		return []string{"the rows of the caller's tenant"}
+	case scope != nil:
+		for _, g := range scope.Grants {
+			if g.Allows.Has(schema.ActRead) && slices.Contains(g.Entities, a.name) {
+				rule := "@grant read on " + a.name + " of scope " + name
+				if g.Rule(a.entity) != nil {
+					rule += ", where its condition holds"
+				}
+				rules = append(rules, rule)
+			}
+		}
+	}
+	for _, p := range a.entity.Policies {
+		if !p.Actions.Has(schema.ActRead) || !p.Concerns(who) || !p.Deny && scope != nil {
+			continue
+		}
+		rule := "@@allow read"
+		if p.Deny {
+			rule = "@@deny read"
+		}
+		rules = append(rules, rule+" at "+p.Span.String())
+	}
+	if a.entity.Tenant != nil && !a.AnyTenant {
+		rules = append(rules, "rows of tenant "+who.Tenant)
+	}
+	return rules
+}
