@@ -331,6 +331,8 @@ func (d *openAPI) responsesOf(o *operation) object {
 			happens = len(o.Params) > 0
 		case "Conflict", "BodyTooLarge":
 			happens = body
+		case "EncodedBody":
+			happens = o.input(d.schema) != nil
 		case "TooManyRequests":
 			happens = guarded || len(o.Limits) > 0
 		case "Unavailable", "Failure":
@@ -398,6 +400,7 @@ var errorResponses = []struct {
 	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
+	{"EncodedBody", "415", "The body has a `Content-Encoding`: `unsupported_encoding`. Send it without one.", nil},
 	{
 		"TooManyRequests", "429",
 		"The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.",
