@@ -36,6 +36,9 @@ type Host struct {
 	// must be set if there is any.
 	Origins  outbound.Origins
 	Outbound *outbound.Client
+	// TakePublic counts a request to a public host that the schema does not list, by the caller's tenant or "", and
+	// reports whether it may be sent. Any goroutine may call it; nil: all may be sent.
+	TakePublic func(tenant string) bool
 	// Passwords are the parameters of hashes of passwords.
 	Passwords password.Options
 	// LongWork is where passwords are hashed and RSA keys are made. It must be set if a guest

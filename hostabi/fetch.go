@@ -74,6 +74,9 @@ func (c *Call) newFlight(request *outbound.Request, timeout time.Duration) (flig
 	if c.fetches++; c.fetches > c.limits.Fetches {
 		return flight{}, fault.New(fault.Limit, "a request may fetch at most %d times", c.limits.Fetches)
 	}
+	if err := c.admitPublic(request); err != nil {
+		return flight{}, err
+	}
 	c.sent = append(c.sent, request.String())
 	return flight{
 		client: c.Host.Outbound, by: c.parties(), request: request, timeout: timeout, pending: c.pendingOps(),

@@ -162,9 +162,12 @@ const currentWord = "current"
 func (c *Call) clearCookie(revoked ...string) {
 	current := c.currentSession()
 	if cookie := c.Host.Schema.Auth.Cookie; cookie != nil && current != "" && slices.Contains(revoked, current) {
-		c.setCookie = setCookie(cookie, cookie.Name+"=", 0)
+		c.setCookie = ClearedCookie(cookie)
 	}
 }
+
+// ClearedCookie returns the value of the header Set-Cookie that makes a client delete the session cookie.
+func ClearedCookie(c *schema.CookieSession) string { return setCookie(c, c.Name+"=", 0) }
 
 // sessionTime writes a time of a session, RFC 3339 with milliseconds.
 func sessionTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"time"
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/outbound"
@@ -118,6 +119,12 @@ func (r *Runtime) bindWithLimits(ctx context.Context, bundle *Bundle) (*activeBu
 		}
 		bound.policy = limit.AppendWholePolicy(nil, uses)
 	}
+	if bundle.Schema.OutboundPublic {
+		a.public = r.limiter.Limit(limit.Spec{
+			ID: "[outbound] public_rate", Count: r.client.PublicRate(), Per: time.Minute, By: "tenant",
+		})
+		a.host.TakePublic = func(tenant string) bool { return r.takePublic(a.public, tenant) }
+	}
 	return a, nil
 }
 
@@ -151,7 +158,7 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		drained:   make(chan struct{}),
 		host: hostabi.NewHost(hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
-			Origins: origins, Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
+			Origins: origins.WithPublic(bundle.Schema.OutboundPublic), Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
 			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep, Calendar: r.opt.Calendar,
 		}),
 	}

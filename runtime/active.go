@@ -31,6 +31,7 @@ type activeBundle struct {
 	cors            bool         // a route has cors:
 	cookie          string       // of sessions; "" if the app has none
 	tokens          *auth.Tokens // nil if the app accepts none
+	public          *limit.Limit // of requests to public hosts; nil if the app sends none
 	// stopBackground ends its background tasks.
 	stopBackground context.CancelFunc
 
@@ -60,6 +61,9 @@ type route struct {
 }
 
 func (a *activeBundle) limits() (all []*limit.Limit) {
+	if a.public != nil {
+		all = append(all, a.public)
+	}
 	for i := range a.routes {
 		all = append(all, a.routes[i].limits...)
 	}

@@ -71,8 +71,8 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
 		Address: x.Address(), Request: &x.Request,
 	}
-	if !rt.Auth.None {
-		x.Private = true
+	if rt.Auth.ChecksCredentials() {
+		x.Varies, x.Private = true, !rt.Auth.None
 		x.StripCredentials(a.cookie)
 	}
 	if (rt.Auth.Session || rt.CreatesSession) && a.cookie != "" {
@@ -88,7 +88,11 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 		return err
 	}
 	s.session = s.caller.SessionID
-	if rt.Auth.None && rt.CreatesSession {
+	s.clearsCookie = rt.Auth.Session && presented.Cookies > 0 && s.caller.Kind == caller.Anonymous
+	if rt.Auth.None && s.caller.Kind != caller.Anonymous {
+		x.Private, x.Unshared = true, true
+	}
+	if !rt.Auth.Session && rt.CreatesSession {
 		s.session = r.auth.SessionOf(a.schema, presented)
 	}
 	return nil

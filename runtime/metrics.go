@@ -40,6 +40,7 @@ const (
 type metrics struct {
 	requests, cpu, fuel telemetry.Counters // by route and class
 	duration            telemetry.Histograms
+	public              telemetry.Counters // requests to public hosts, by outcome
 	repeated            telemetry.Counters // webhook deliveries that were handled before, by route
 	unmatched           routeMetrics       // of requests without a route
 	shown               shownRoutes
@@ -56,6 +57,8 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
 		repeated: m.Counters("deliveries_repeated_total",
 			"Webhook deliveries that were handled before, and answered without a run.", "route"),
+		public: m.Counters("public_requests_total",
+			"Requests of handlers to public hosts that the schema does not list, by outcome: sent, or refused beyond public_rate.", "outcome"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
 			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",

@@ -1,9 +1,11 @@
 package runtime
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
+	"runner.example/hostabi"
 	"runner.example/internal/caller"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
@@ -20,6 +22,8 @@ type requestState struct {
 	caller caller.Caller // the zero value until it is authenticated
 	// session is the session of the client's cookie, on routes that open sessions.
 	session string
+	// clearsCookie says that the answer removes the client's cookie, which is not valid.
+	clearsCookie bool
 
 	uses      []limit.Use
 	names     []byte // of the callers in uses
@@ -53,6 +57,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 func (s *requestState) begin() {
 	s.invocation.begin()
 	s.body, s.route, s.caller, s.session = nil, nil, caller.Caller{}, ""
+	s.clearsCookie = false
 }
 
 // handle admits the request and runs its handler. When the schema of the rows has changed
@@ -80,26 +85,31 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		request: &x.Request, body: s.body, caller: &s.caller, address: x.Address(), answerMemory: x,
 		opensSessions: rt.CreatesSession, session: s.session,
 		hostCORS:     rt.CORS != nil || rt.Auth.Session && a.cookie != "",
-		ownChallenge: rt.Auth.None,
-		open:         rt.Auth.None && rt.Verify == nil,
+		ownChallenge: !rt.Auth.ChecksCredentials(),
+		open:         s.caller.Kind == caller.Anonymous && rt.Verify == nil,
 	}
 	if rt.Verify != nil {
 		if err := r.verifyDelivery(r.serving, a, rt, &s.invocation); err != nil {
 			return err
 		}
 	}
+	cookie := ""
+	if s.clearsCookie {
+		cookie = hostabi.ClearedCookie(a.schema.Auth.Cookie)
+	}
 	switch err := r.invoke(r.serving, a, rt, &s.invocation); err {
 	case nil:
-		if cookie := s.call.SetCookie(); cookie != "" {
-			x.Private, x.NoStore = true, true
-			x.AddHeader("Set-Cookie", []byte(cookie))
-		}
+		cookie = cmp.Or(s.call.SetCookie(), cookie)
 	case errWritesDiscarded:
 	case errDuplicateDelivery:
 		r.noteRepeated(rt, &s.input)
 		s.call.Response = noContent
 	default:
 		return err
+	}
+	if cookie != "" {
+		x.Private, x.NoStore = true, true
+		x.AddHeader("Set-Cookie", []byte(cookie))
 	}
 	x.Send(&s.call.Response)
 	return nil

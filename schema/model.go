@@ -27,6 +27,8 @@ type Schema struct {
 	// Outbound are the declared origins that handlers may call, as written and without
 	// duplicates: "https://api.example.com", possibly with a port.
 	Outbound []string
+	// OutboundPublic lets handlers call every public host besides.
+	OutboundPublic bool
 	// Routes are all routes with their effective settings, in order of declaration.
 	Routes []Route
 	// Functions are all functions with their effective settings, in order of declaration.
@@ -253,6 +255,7 @@ func (v *Verify) String() string { return "webhook(" + v.Scheme + ", " + v.Secre
 
 // Auth is a route's auth mode. The fields of the declared modes are set; anyOf sets several.
 type Auth struct {
+	// None accepts callers without a credential. Beside other modes, a credential is checked if there is one.
 	None bool
 	// Session accepts sessions; if Roles is not empty, only with one of these roles.
 	Session bool
@@ -261,12 +264,12 @@ type Auth struct {
 	Scopes []string
 }
 
+// ChecksCredentials reports whether a mode other than none is declared.
+func (a Auth) ChecksCredentials() bool { return a.Session || len(a.Scopes) > 0 }
+
 // String returns the mode in schema syntax: "anyOf(session(admin), apiKey(orders_read))".
 func (a Auth) String() string {
 	var modes []string
-	if a.None {
-		modes = append(modes, "none")
-	}
 	switch {
 	case a.Session && len(a.Roles) > 0:
 		modes = append(modes, "session("+strings.Join(a.Roles, ", ")+")")
@@ -275,6 +278,9 @@ func (a Auth) String() string {
 	}
 	if len(a.Scopes) > 0 {
 		modes = append(modes, "apiKey("+strings.Join(a.Scopes, ", ")+")")
+	}
+	if a.None {
+		modes = append(modes, "none")
 	}
 	if len(modes) == 1 {
 		return modes[0]

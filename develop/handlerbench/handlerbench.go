@@ -198,7 +198,7 @@ func newHost(ctx context.Context, opt Options, s *schema.Schema, sources []diag.
 	long := longwork.New(passwords.LongWork)
 	shared := hostabi.NewHost(hostabi.Host{
 		Keystore: keys, Entities: rows, Schema: s, Secrets: values, Logger: opt.Logger, Limits: a.Config.Runtime.Limits,
-		Origins: origins, Outbound: client, Passwords: passwords.Hashes, LongWork: long,
+		Origins: origins.WithPublic(s.OutboundPublic), Outbound: client, Passwords: passwords.Hashes, LongWork: long,
 	})
 	return &host{shared, st}, func() error {
 		client.Close()

@@ -31,6 +31,9 @@ type Options struct {
 	// Connections is how many connections are open at a time, in use or idle; further
 	// requests wait. One origin, one handler, and one caller may have three quarters of them.
 	Connections int `default:"128"`
+	// PublicRate is how many requests a minute the callers of one tenant may send to hosts that the
+	// schema does not list (public: true). Callers without a tenant count together.
+	PublicRate int `toml:"outbound.public_rate" default:"600" min:"1" max:"1000000"`
 }
 
 // MaxConnections returns how many connections a client with these options opens.
@@ -49,11 +52,20 @@ const (
 
 // Client sends requests. Any goroutine may use it. Close it.
 type Client struct {
-	options   Options
-	dialer    net.Dialer
-	transport *http.Transport
-	slots     *connectionSlots
-	open      chan struct{} // holds one for each connection
+	options Options
+	// declared and public are for requests to declared origins, and to any public host.
+	declared, public *side
+	slots            *connectionSlots
+	open             chan struct{} // holds one for each connection
+}
+
+// side sends the requests of one kind. Two sides never share a connection, because they do not reach the same
+// addresses.
+type side struct {
+	client       *Client
+	allowPrivate bool
+	dialer       net.Dialer
+	transport    *http.Transport
 }
 
 // New returns a client, which connects when it sends a request.
@@ -67,27 +79,39 @@ func New(options Options) *Client {
 	c := &Client{
 		options: options, slots: newConnectionSlots(options.Connections), open: make(chan struct{}, options.Connections),
 	}
-	c.dialer = net.Dialer{Control: c.control, FallbackDelay: -1}
+	c.declared, c.public = c.newSide(options.AllowPrivate), c.newSide(false)
+	return c
+}
+
+func (c *Client) newSide(allowPrivate bool) *side {
+	s := &side{client: c, allowPrivate: allowPrivate}
+	s.dialer = net.Dialer{Control: s.control, FallbackDelay: -1}
 	// A service could keep an idle HTTP/2 connection busy for as long as it likes. An idle
 	// HTTP/1.1 connection is closed at the first byte that arrives.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	c.transport = &http.Transport{
+	s.transport = &http.Transport{
 		Proxy:                  nil, // also none that the environment names
-		DialContext:            c.dial,
-		DialTLSContext:         c.dialTLS,
+		DialContext:            s.dial,
+		DialTLSContext:         s.dialTLS,
 		Protocols:              &protocols,
 		DisableCompression:     true,
-		MaxIdleConns:           max(1, options.Connections/2),
+		MaxIdleConns:           max(1, c.options.Connections/2),
 		MaxIdleConnsPerHost:    hostIdle,
 		IdleConnTimeout:        idleTime,
 		MaxResponseHeaderBytes: maxAnswerHead,
 	}
-	return c
+	return s
 }
 
+// PublicRate is the option of that name, or its default.
+func (c *Client) PublicRate() int { return c.options.PublicRate }
+
 // Close closes idle connections. Requests in progress end with their contexts.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.declared.transport.CloseIdleConnections()
+	c.public.transport.CloseIdleConnections()
+}
 
 // Response is a response. Its headers are sorted, with names in lower case.
 type Response struct {
@@ -134,7 +158,11 @@ func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request,
 	if err != nil {
 		return nil, nil, refuse(Invalid, "the url cannot be read")
 	}
-	answer, err := c.transport.RoundTrip(h)
+	side := c.declared
+	if r.public {
+		side = c.public
+	}
+	answer, err := side.transport.RoundTrip(h)
 	if err != nil {
 		return nil, nil, c.failed(ctx, r, err)
 	}

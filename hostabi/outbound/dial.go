@@ -54,31 +54,31 @@ func withFetch(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // dial resolves a name, and connects to one of its allowed addresses.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *side) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := withFetch(ctx)
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.enter(ctx); err != nil {
+	if err := s.client.enter(ctx); err != nil {
 		return nil, err
 	}
-	socket, err := c.connect(ctx, network, host, port)
+	socket, err := s.connect(ctx, network, host, port)
 	if err != nil {
-		<-c.open
+		<-s.client.open
 		return nil, err
 	}
-	return &conn{Conn: socket, leave: sync.OnceFunc(func() { <-c.open })}, nil
+	return &conn{Conn: socket, leave: sync.OnceFunc(func() { <-s.client.open })}, nil
 }
 
 // dialTLS is dial with a TLS handshake.
-func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+func (s *side) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	plain, err := c.dial(ctx, network, address)
+	plain, err := s.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *Client) dialTLS(ctx context.Context, network, address string) (net.Conn
 	ctx, end := context.WithTimeout(ctx, handshakeTime)
 	defer end()
 	secure := tls.Client(plain, &tls.Config{
-		MinVersion: tls.VersionTLS12, RootCAs: c.options.Roots, ServerName: host, NextProtos: []string{"http/1.1"},
+		MinVersion: tls.VersionTLS12, RootCAs: s.client.options.Roots, ServerName: host, NextProtos: []string{"http/1.1"},
 	})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		_ = plain.Close()
@@ -106,7 +106,7 @@ func (c *Client) enter(ctx context.Context) error {
 	again := time.NewTicker(retryEvery)
 	defer again.Stop()
 	for {
-		c.transport.CloseIdleConnections()
+		c.Close()
 		select {
 		case c.open <- struct{}{}:
 			return nil
@@ -129,16 +129,16 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-func (c *Client) connect(ctx context.Context, network, host, port string) (net.Conn, error) {
+func (s *side) connect(ctx context.Context, network, host, port string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	addresses, err := c.addresses(ctx, host)
+	addresses, err := s.addresses(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	var all []error
 	for i, a := range addresses {
-		conn, err := c.dialOne(ctx, network, net.JoinHostPort(a.String(), port), len(addresses)-i)
+		conn, err := s.dialOne(ctx, network, net.JoinHostPort(a.String(), port), len(addresses)-i)
 		if err == nil {
 			return conn, nil
 		}
@@ -148,16 +148,16 @@ func (c *Client) connect(ctx context.Context, network, host, port string) (net.C
 }
 
 // addresses are those of a host that may be reached, as many as are tried.
-func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+func (s *side) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	found, err := []netip.Addr(nil), error(nil)
 	if literal, wrong := netip.ParseAddr(host); wrong == nil {
 		found = []netip.Addr{literal}
-	} else if found, err = c.options.Resolve(ctx, host); err != nil {
+	} else if found, err = s.client.options.Resolve(ctx, host); err != nil {
 		return nil, err
 	}
 	var may []netip.Addr
 	for _, a := range found {
-		if reachable(a, c.options.AllowPrivate) {
+		if reachable(a, s.allowPrivate) {
 			may = append(may, a.Unmap())
 		}
 	}
@@ -168,19 +168,19 @@ func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 }
 
 // dialOne dials an address with its share of the remaining time.
-func (c *Client) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
+func (s *side) dialOne(ctx context.Context, network, address string, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, max(leastDialTime, time.Until(end)/time.Duration(left)))
 		defer cancel()
 	}
-	return c.dialer.DialContext(ctx, network, address)
+	return s.dialer.DialContext(ctx, network, address)
 }
 
 // control checks the address that a socket is about to connect to.
-func (c *Client) control(_, address string, _ syscall.RawConn) error {
+func (s *side) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
-	if err != nil || !reachable(to.Addr(), c.options.AllowPrivate) {
+	if err != nil || !reachable(to.Addr(), s.allowPrivate) {
 		return fmt.Errorf("connect to %s: %w", address, errUnreachable)
 	}
 	return nil

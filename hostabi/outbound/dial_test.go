@@ -116,6 +116,71 @@ func TestSSRF(t *testing.T) {
 			t.Errorf("a socket to a public address: %v", err)
 		}
 	})
+	t.Run("public hosts", func(t *testing.T) {
+		w.options.AllowPrivate = true // for declared origins alone
+		public := w.origins().WithPublic(true)
+		for target, want := range map[string]outbound.Reason{
+			"https://hooks.test:8443/":         outbound.Denied,
+			"http://hooks.test:" + w.port:      outbound.Denied,
+			"http://127.0.0.1/":                outbound.Denied,
+			"http://10.0.0.1/":                 outbound.Denied,
+			"http://[::ffff:10.0.0.1]/":        outbound.Denied,
+			"http://169.254.169.254/":          outbound.Denied,
+			"ftp://hooks.test/":                outbound.Invalid,
+			"https://a:b@hooks.test/":          outbound.Invalid,
+			"http://hooks.test:80/":            "",
+			"https://hooks.test:443/":          "",
+			"http://hooks.test:443/":           "",
+			"https://93.184.216.34/":           "",
+			w.url("example.com", "/"):          "", // declared
+			w.url("other.example.com", "/"):    outbound.Denied,
+			"https://[2606:2800:220:1::1]:80/": "",
+		} {
+			_, err := outbound.NewRequest(public, "GET", target, nil, nil)
+			if reasonOf(err) != want {
+				t.Errorf("%s: %v, want %q", target, err, want)
+			}
+			if _, err := outbound.NewRequest(w.origins(), "GET", target, nil, nil); want == "" && target != w.url("example.com", "/") && reasonOf(err) != outbound.Denied {
+				t.Errorf("%s without public: %v", target, err)
+			}
+		}
+		c := w.client()
+		for _, address := range []string{"127.0.0.1", "10.0.0.1", "100.64.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"} {
+			w.resolve = func(string) []string { return []string{address} }
+			r, err := outbound.NewRequest(public, "GET", "http://hooks.test/", nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Do(t.Context(), fairqueue.Parties{}, r, nil); reasonOf(err) != outbound.Denied {
+				t.Errorf("a name at %s: %v", address, err)
+			}
+			if err := c.ControlPublic(net.JoinHostPort(address, "80")); !errors.Is(err, outbound.ErrUnreachable) {
+				t.Errorf("a socket to %s: %v", address, err)
+			}
+		}
+		if err := c.ControlPublic("93.184.216.34:443"); err != nil {
+			t.Errorf("a socket to a public address: %v", err)
+		}
+		r, err := outbound.NewRequest(public, "GET", "https://hooks.test/", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for location, follows := range map[string]bool{
+			"http://other.test/": true, "/here": true, "http://10.0.0.1/": false, w.url("example.com", "/"): false, "https://hooks.test:8443/": false,
+		} {
+			if next := outbound.Redirected(r, location); (next != nil) != follows {
+				t.Errorf("a redirect from a public host to %s is followed: %v", location, next != nil)
+			}
+		}
+		declared, err := outbound.NewRequest(public, "GET", w.url("example.com", "/"), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if outbound.Redirected(declared, "https://hooks.test/") != nil || outbound.Redirected(declared, w.url("api.example.com", "/")) == nil {
+			t.Error("a redirect from a declared origin goes to others than declared ones")
+		}
+		w.resolve = nil
+	})
 	t.Run("proxies of the environment", func(t *testing.T) {
 		t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 		w.options.AllowPrivate = true

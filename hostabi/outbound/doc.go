@@ -1,10 +1,11 @@
-// Package outbound sends HTTP requests for handlers, only to the origins that the app
-// declares.
+// Package outbound sends HTTP requests for handlers: to the origins that the app
+// declares, and if it says so to every public host.
 //
 // # Invariants
 //
-//   - A request goes to a declared origin, and so does each redirect. When the origin
-//     changes, headers that may hold a credential are removed.
+//   - A request goes to a declared origin, and so does each redirect; or it goes to a public host on the port 80 or 443,
+//     and so does each redirect. These two kinds share no connection, and private addresses are never those of a
+//     public host. When the origin changes, headers that may hold a credential are removed.
 //   - A name is resolved once for each connection, and the addresses are checked before they
 //     are dialled: no loopback, private, link-local or multicast address, no metadata
 //     service, no IPv6 address with an IPv4 address in it. The socket's address is checked

@@ -9,7 +9,10 @@ import (
 var ErrUnreachable = errUnreachable
 
 // Control looks at an address as a socket that is about to connect does.
-func (c *Client) Control(address string) error { return c.control("tcp", address, nil) }
+func (c *Client) Control(address string) error { return c.declared.control("tcp", address, nil) }
+
+// ControlPublic is Control for requests to public hosts.
+func (c *Client) ControlPublic(address string) error { return c.public.control("tcp", address, nil) }
 
 // Target is the URL that a request goes to.
 func Target(t *testing.T, r *Request) string { return r.url.String() }

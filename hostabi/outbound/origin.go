@@ -6,10 +6,22 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"runner.example/internal/netaddr"
 )
 
 // Origins are the origins that handlers may call. The zero value has none.
-type Origins struct{ all []string }
+type Origins struct {
+	all    []string
+	public bool
+}
+
+// WithPublic returns the origins, and if public is true also every host with a public address, on the ports 80
+// and 443.
+func (o Origins) WithPublic(public bool) Origins {
+	o.public = public
+	return o
+}
 
 // ParseOrigins parses origins as a schema declares them: a scheme, a host and an optional
 // port, "https://api.example.com".
@@ -29,15 +41,26 @@ func ParseOrigins(texts []string) (Origins, error) {
 	return o, nil
 }
 
-// check refuses a URL that is not of a declared origin, and normalizes its host and query.
-func (o Origins) check(u *url.URL) *Error {
+// checkTarget is check for the URL of a handler: of a declared origin, or else a public one.
+func (o Origins) checkTarget(u *url.URL) (public bool, _ *Error) {
+	origin, ok := originOf(u)
+	public = ok && o.public && !slices.Contains(o.all, origin)
+	return public, o.check(u, public)
+}
+
+// check refuses a URL that is not of a declared origin, or that cannot be a public one. It normalizes its host and
+// query.
+func (o Origins) check(u *url.URL, public bool) *Error {
 	origin, ok := originOf(u)
 	switch {
 	case !ok:
 		return refuse(Invalid, "the url must be absolute and begin with https://")
 	case u.User != nil:
 		return refuse(Invalid, "the url must not hold a name or a password: send a header")
-	case !slices.Contains(o.all, origin):
+	case public && !isPublic(u):
+		return refuse(Denied,
+			"%s is neither declared nor public: other hosts are reached on the ports 80 and 443, and at no private address", shorten(origin))
+	case !public && !slices.Contains(o.all, origin):
 		shown := shorten(origin)
 		return refuse(Denied, "%s is not declared (add it to `outbound { allow: […] }` in the schema)", shown)
 	}
@@ -45,6 +68,14 @@ func (o Origins) check(u *url.URL) *Error {
 	u.Fragment, u.RawFragment = "", ""
 	u.RawQuery = escapeQuery(u.RawQuery)
 	return nil
+}
+
+// isPublic reports whether the URL of an http or https origin may be of a public host, as far as it is known before
+// the name is resolved.
+func isPublic(u *url.URL) bool {
+	addr, err := netip.ParseAddr(u.Hostname())
+	port := u.Port()
+	return (err != nil || netaddr.ClassOf(addr) == netaddr.Public) && (port == "" || port == "80" || port == "443")
 }
 
 // escapeQuery escapes what is not allowed in a request line, as browsers do. net/http escapes

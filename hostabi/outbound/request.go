@@ -15,6 +15,7 @@ type Header struct{ Name, Value string }
 // Request is a request that was checked.
 type Request struct {
 	origins  Origins
+	public   bool // it goes to a public host, and so does each redirect
 	method   string
 	url      *url.URL
 	headers  http.Header
@@ -40,6 +41,15 @@ const (
 func (r *Request) String() string {
 	u := url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}
 	return r.method + " " + u.String()
+}
+
+// PublicHost is the host, and the port if it is not the scheme's, of a request to a public host; empty: it goes to a declared
+// origin.
+func (r *Request) PublicHost() string {
+	if !r.public {
+		return ""
+	}
+	return r.url.Host
 }
 
 // WithRedirect returns the request with another Redirect.
@@ -74,10 +84,11 @@ func NewRequest(origins Origins, method, target string, headers []Header, body [
 	case len(body) > 0 && (method == "GET" || method == "HEAD"):
 		return nil, refuse(Invalid, "a %s has no body", method)
 	}
-	if refused := origins.check(u); refused != nil {
+	public, refused := origins.checkTarget(u)
+	if refused != nil {
 		return nil, refused
 	}
-	r := &Request{origins: origins, method: method, url: u, headers: http.Header{}, body: body}
+	r := &Request{origins: origins, public: public, method: method, url: u, headers: http.Header{}, body: body}
 	return r, r.setHeaders(headers)
 }
 
@@ -180,7 +191,7 @@ func (r *Request) redirected(status int, location string) (*Request, error) {
 	if err != nil || len(location) > maxURLBytes {
 		return nil, refuse(Unavailable, "the answer redirects to an invalid url")
 	}
-	if refused := r.origins.check(u); refused != nil {
+	if refused := r.origins.check(u, r.public); refused != nil {
 		return nil, refuse(Denied, "the answer redirects: %s", refused.Detail)
 	}
 	next.url = u

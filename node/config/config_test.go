@@ -267,6 +267,7 @@ var changed = map[string]string{
 	"RUNNER_OUTBOUND_ALLOW_PRIVATE":       "true",
 	"RUNNER_OUTBOUND_FETCHES":             "9",
 	"RUNNER_OUTBOUND_ANSWER":              "9mb",
+	"RUNNER_OUTBOUND_PUBLIC_RATE":         "60",
 	"RUNNER_TELEMETRY_LEVEL":              "debug",
 	"RUNNER_TELEMETRY_FORMAT":             "text",
 	"RUNNER_TELEMETRY_ACCESS_LOG":         "true",

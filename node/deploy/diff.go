@@ -174,6 +174,9 @@ func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 	for _, origin := range s.Outbound {
 		v.add("outbound", origin, "", "")
 	}
+	if s.OutboundPublic {
+		v.add("outbound", "public", "", "")
+	}
 	for _, m := range s.Modules {
 		v.addModule(&m)
 	}

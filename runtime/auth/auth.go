@@ -132,7 +132,10 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // unknown key, Check waits a short time for the provider's keys; without any keys the
 // refusal is temporary.
 //
-// A credential in a header decides, and then no cookie is examined. A route that opens
+// A credential in a header decides, and then no cookie is examined. A route with none beside other modes
+// serves callers without a credential, and callers whose cookie is not valid, as anonymous ones: the cookie was
+// not accepted if the caller is anonymous although the request has one. Other credentials that are not valid are
+// refused there, too. A route that opens
 // sessions refuses pages of other origins for every caller: such a page could sign
 // its user in as another user.
 //
@@ -150,7 +153,7 @@ func (a *Authenticator) Check(ctx context.Context, s *schema.Schema, tokens *Tok
 // identify is Check without the check of the origin on routes that open sessions.
 func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *Tokens, route *schema.Route,
 	p Presented, now time.Time) (caller.Caller, error) {
-	if route.Auth.None {
+	if !route.Auth.ChecksCredentials() {
 		return anonymous(s, route), nil
 	}
 	switch lines := p.AuthorizationLines + p.APIKeyLines; {
@@ -161,7 +164,13 @@ func (a *Authenticator) identify(ctx context.Context, s *schema.Schema, tokens *
 	case lines == 1:
 		return a.checkKey(s, &route.Auth, p, now)
 	case route.Auth.Session && p.Cookies > 0:
-		return a.checkSession(s, route, p, now)
+		who, err := a.checkSession(s, route, p, now)
+		if route.Auth.None && err == keystore.ErrInvalidToken {
+			return anonymous(s, route), nil
+		}
+		return who, err
+	case route.Auth.None:
+		return anonymous(s, route), nil
 	case len(route.Auth.Scopes) == 0:
 		return caller.Caller{}, errNoSession
 	case route.Auth.Session:
@@ -183,7 +192,7 @@ func (a *Authenticator) SessionOf(s *schema.Schema, p Presented) string {
 	return session.ID
 }
 
-// anonymous returns the caller of a route without credentials. It has the grants of the
+// anonymous returns the caller of a request without credentials. It has the grants of the
 // scope that the route names, if any.
 func anonymous(s *schema.Schema, route *schema.Route) caller.Caller {
 	if scope := s.Scope(route.As); scope != nil {

@@ -43,6 +43,8 @@ routes("/v1", auth: session) {
   GET /read -> d (auth: apiKey(orders_read))
   GET /open -> e (auth: none, rateLimit: none)
   GET /public -> e (auth: none, rateLimit: none, as: other)
+  POST /page -> e (auth: anyOf(session, none), rateLimit: none, as: other)
+  POST /either -> e (auth: anyOf(none, session, apiKey(orders_read)), rateLimit: none)
 }
 `
 
@@ -234,6 +236,73 @@ func TestAnonymousCallersHaveTheScopeOfTheRoute(t *testing.T) {
 	for path, want := range map[string]caller.Caller{"open": {}, "public": {As: "other", Capability: "other"}} {
 		if got, err := w.check(path, auth.Presented{}); err != nil || !cmp.Equal(want, got) {
 			t.Errorf("%s: %+v, %v, want %+v", path, got, err, want)
+		}
+	}
+}
+
+func TestNoneBesideOtherModesChecksWhatIsPresented(t *testing.T) {
+	w := newPortal(t)
+	session, good := w.session("guest")
+	revoked, dead := w.session()
+	w.revokeSession(revoked.ID)
+	good.Method, dead.Method = []byte("POST"), []byte("POST")
+	stale := cookie("rns_" + goodToken[4:])
+	twice, elsewhere := good, good
+	twice.Cookies = 2
+	elsewhere.FetchSite, elsewhere.FetchSiteLines = []byte("cross-site"), 1
+	staleElsewhere := stale
+	staleElsewhere.Method, staleElsewhere.FetchSite, staleElsewhere.FetchSiteLines = []byte("POST"), []byte("cross-site"), 1
+	beside := func(header auth.Presented) auth.Presented {
+		header.Cookie, header.Cookies = good.Cookie, 1
+		return header
+	}
+	token := w.create(keystore.CreateRequest{Scope: "orders_read", Name: "n"}).Token.Reveal()
+	other := w.create(keystore.CreateRequest{Scope: "other", Name: "n"}).Token.Reveal()
+	for _, row := range []struct {
+		name, path string
+		p          auth.Presented
+		want       fault.Code
+		kind       caller.Kind
+	}{
+		{"nothing", "page", auth.Presented{}, "", caller.Anonymous},
+		{"a session", "page", good, "", caller.Session},
+		{"a session for three", "either", good, "", caller.Session},
+		{"a revoked session", "page", dead, "", caller.Anonymous},
+		{"a cookie of no session", "either", stale, "", caller.Anonymous},
+		{"junk", "page", cookie("junk"), "", caller.Anonymous},
+		{"the cookie twice", "page", twice, fault.InvalidRequest, 0},
+		{"from elsewhere", "page", elsewhere, fault.CrossOrigin, 0},
+		{"a cookie of no session from elsewhere", "page", staleElsewhere, "", caller.Anonymous},
+		{"a key where none is accepted", "page", header(token), fault.InvalidToken, 0},
+		{"a key", "either", header(token), "", caller.APIKey},
+		{"a key of another scope", "either", header(other), fault.InsufficientScope, 0},
+		{"an invalid key", "either", header(goodToken), fault.InvalidToken, 0},
+		{"another scheme", "page", bearer("Basic YQ=="), fault.InvalidToken, 0},
+		{"an invalid bearer beside a good cookie", "page", beside(bearer("Bearer x")), fault.InvalidToken, 0},
+		{"a JWT without an issuer", "page", bearer("Bearer a.b.c"), fault.InvalidToken, 0},
+	} {
+		w.now = w.now.Add(4 * time.Second) // fewer failures than are too many
+		who, err := w.check(row.path, row.p)
+		if fault.CodeOf(err) != row.want || who.Kind != row.kind {
+			t.Errorf("%s: %+v %v, want %q and kind %s", row.name, who, err, row.want, row.kind)
+		}
+		if wantAs := row.path == "page" && err == nil && row.kind == caller.Anonymous; (who.As == "other") != wantAs {
+			t.Errorf("%s: has the scope %q", row.name, who.As)
+		}
+		if row.kind == caller.Session && who.SessionID != session.ID {
+			t.Errorf("%s: session %q", row.name, who.SessionID)
+		}
+	}
+
+	// Guesses are counted although they are not refused.
+	w.now = w.now.Add(time.Minute)
+	for i := range 21 {
+		want := fault.Code("")
+		if i == 20 {
+			want = fault.RateLimited
+		}
+		if _, err := w.check("page", stale); fault.CodeOf(err) != want {
+			t.Fatalf("guess %d: %v, want %q", i+1, err, want)
 		}
 	}
 }

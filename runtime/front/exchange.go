@@ -38,9 +38,14 @@ type Exchange struct {
 	Started time.Time
 	// Realm is that of the challenge in a 401 or 403. Empty: runner.
 	Realm string
-	// Private marks the answer of a route that needs credentials: it gets Vary, and
+	// Varies marks the answer of a route that looks at credentials: it gets Vary.
+	Varies bool
+	// Private marks an answer that depends on credentials: it gets Vary, and
 	// Cache-Control: no-store unless it has another.
 	Private bool
+	// Unshared marks a private answer of a handler that also answers anonymous callers: of its headers for
+	// caches only a Cache-Control with private or no-store is sent.
+	Unshared bool
 	// NoStore replaces the answer's Cache-Control by no-store.
 	NoStore bool
 

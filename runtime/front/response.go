@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -39,7 +40,7 @@ func (x *Exchange) Send(r *abi.Response) {
 			continue
 		}
 		if forCaches(p.Name) {
-			if never {
+			if never || x.Unshared && !isUnshared(p.Name, p.Value) {
 				continue
 			}
 			private = private && !equalFold(p.Name, "cache-control")
@@ -85,7 +86,7 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 	if x.framing.headOnly && !bodyless(status) {
 		r.Header.SetContentLength(0) // sent if there is no body to count
 	}
-	if x.Private {
+	if x.Varies || x.Private {
 		r.Header.Add("Vary", "Authorization, Cookie")
 	}
 	return &r.Header
@@ -157,6 +158,20 @@ func noStore(status int) bool {
 func forCaches(name []byte) bool {
 	const all = "cache-control"
 	return len(name) >= len(all) && equalFold(name[len(name)-len(all):], all) || equalFold(name, "surrogate-control")
+}
+
+// isUnshared reports whether the header is a Cache-Control that keeps shared caches from storing the answer. A private
+// that names fields does not.
+func isUnshared(name, value []byte) bool {
+	if !equalFold(name, "cache-control") {
+		return false
+	}
+	for directive := range bytes.SplitSeq(value, []byte{','}) {
+		if directive = trimBlanks(directive); equalFold(directive, "private") || equalFold(directive, "no-store") {
+			return true
+		}
+	}
+	return false
 }
 
 // bodyless reports whether answers of this status have neither body nor type.

@@ -23,11 +23,15 @@ func (c *originChecker) checkOutbound() {
 		}
 		c.settingsOnce(outbound.Settings)
 		for _, s := range outbound.Settings {
-			if s.Name.Name != "allow" {
-				continue
-			}
-			for _, origin := range c.StringList(s.Value) {
-				c.checkOrigin(origin)
+			switch s.Name.Name {
+			case "allow":
+				for _, origin := range c.StringList(s.Value) {
+					c.checkOrigin(origin)
+				}
+			case "public":
+				if lit, ok := c.Literal(s.Value, syntax.BoolLit, "true or false"); ok {
+					c.schema.OutboundPublic = lit.Bool
+				}
 			}
 		}
 	}

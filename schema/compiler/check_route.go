@@ -197,8 +197,7 @@ func (c *routeChecker) effectiveAuth(set routeSettings, span diag.Span, code, la
 	for _, name := range auth.Scopes {
 		c.usedScopes[name] = true
 	}
-	mixed := auth.None && (auth.Session || len(auth.Scopes) > 0) // reported
-	return auth, readable && !mixed
+	return auth, readable
 }
 
 // addMode adds a declared mode to a. It sets anySession if the mode has a session without
@@ -238,7 +237,7 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 	if set.as != nil && set.as.Ref != nil {
 		c.usedScopes[set.as.Ref.Name] = true
 		if !auth.None {
-			c.Errorf("E415", span, "as: is only for routes with auth none; this one has auth %s", auth)
+			c.Errorf("E415", span, "as: is only for routes whose auth is none or contains it; this one has auth %s", auth)
 		}
 	}
 	if auth.Session && !c.sessions && !c.sessionMissing && !c.MayDeclare("session") {

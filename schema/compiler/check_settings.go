@@ -112,7 +112,10 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 	switch s.Name.Name {
 	case "auth":
 		if s.Auth != nil {
-			c.checkMode(s.Auth, false)
+			c.checkMode(s.Auth)
+			if anonymous := noneOf(s.Auth); anonymous != nil && s.Auth.Kind.Name == "anyOf" {
+				c.checkOptional(s.Auth, anonymous)
+			}
 		}
 	case "rateLimit":
 		if s.Rate != nil {
@@ -187,12 +190,8 @@ func (c *settingsChecker) checkOrigins(list *syntax.ListSetting) {
 }
 
 // checkMode checks the names in an auth mode.
-func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
+func (c *settingsChecker) checkMode(m *syntax.AuthMode) {
 	switch m.Kind.Name {
-	case "none":
-		if inAnyOf {
-			c.Errorf("E412", m.Loc, "none cannot be one of anyOf: it would allow every request")
-		}
 	case "session":
 		for _, role := range m.Names {
 			if role.Name != "" && !slices.Contains(c.roleNames, role.Name) {
@@ -209,8 +208,36 @@ func (c *settingsChecker) checkMode(m *syntax.AuthMode, inAnyOf bool) {
 		}
 	case "anyOf":
 		for _, mode := range m.Modes {
-			c.checkMode(mode, true)
+			c.checkMode(mode)
 		}
+	}
+}
+
+// noneOf returns the mode none that m is or contains, or nil.
+func noneOf(m *syntax.AuthMode) *syntax.AuthMode {
+	if m.Kind.Name == "none" {
+		return m
+	}
+	for _, mode := range m.Modes {
+		if found := noneOf(mode); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// checkOptional checks an anyOf that contains the mode none at anonymous.
+func (c *settingsChecker) checkOptional(m, anonymous *syntax.AuthMode) {
+	var auth schema.Auth
+	anySession := false
+	switch readable := addMode(&auth, m, &anySession); {
+	case !readable:
+	case !auth.ChecksCredentials():
+		c.Errorf("E412", anonymous.Loc, "none is the only mode of this anyOf: write auth: none")
+	case len(auth.Roles) > 0 && !anySession:
+		c.Errorf("E412", anonymous.Loc,
+			"none beside session(%s): a signed-in user without the role would see less than an anonymous caller (write session, and check the role in rules or in the handler)",
+			strings.Join(auth.Roles, ", "))
 	}
 }
 

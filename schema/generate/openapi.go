@@ -247,24 +247,24 @@ func jsonBody(body object, required bool) object {
 // security lists the accepted credentials; one entry is sufficient. Its words are scopes of
 // keys or roles of sessions.
 func (d *openAPI) security(auth schema.Auth) list {
-	accepted := list{} // none: no credential is needed
+	accepted := list{} // with none alone it stays empty: no credential is needed
 	for _, scope := range auth.Scopes {
 		accepted = append(accepted, object{{"bearerKey", list{scope}}}, object{{"headerKey", list{scope}}})
-	}
-	if !auth.Session {
-		return accepted
 	}
 	names := list{}
 	for _, role := range auth.Roles {
 		names = append(names, list{role})
 	}
-	if len(auth.Roles) == 0 {
+	if auth.Session && len(auth.Roles) == 0 {
 		names = list{list{}}
 	}
 	for _, needed := range names {
 		for _, kind := range d.sessions() {
 			accepted = append(accepted, object{{kind, needed}})
 		}
+	}
+	if auth.None && auth.ChecksCredentials() {
+		accepted = append(accepted, object{}) // a credential is optional
 	}
 	return accepted
 }
@@ -286,7 +286,7 @@ func (d *openAPI) sessions() (kinds []string) {
 // responsesOf are the predictable responses of an operation. Other errors, and errors that
 // the handler returns, are the default.
 func (d *openAPI) responsesOf(o *operation) object {
-	guarded, body := !o.Auth.None, o.takesBody()
+	guarded, body := o.Auth.ChecksCredentials(), o.takesBody()
 	headers := object{{"X-Request-Id", componentRef("headers", "X-Request-Id")}}
 	if len(o.Limits) > 0 {
 		headers.add("RateLimit-Policy", componentRef("headers", "RateLimit-Policy"))
@@ -331,6 +331,8 @@ func (d *openAPI) responsesOf(o *operation) object {
 			happens = len(o.Params) > 0
 		case "Conflict", "BodyTooLarge":
 			happens = body
+		case "EncodedBody":
+			happens = o.input(d.schema) != nil
 		case "TooManyRequests":
 			happens = guarded || len(o.Limits) > 0
 		case "Unavailable", "Failure":
@@ -398,6 +400,7 @@ var errorResponses = []struct {
 	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
 	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
+	{"EncodedBody", "415", "The body has a `Content-Encoding`: `unsupported_encoding`. Send it without one.", nil},
 	{
 		"TooManyRequests", "429",
 		"The caller has exceeded a rate limit, or sent too many invalid credentials: `rate_limited`.",

@@ -147,6 +147,10 @@ func TestEachSecurityEntryIsSufficient(t *testing.T) {
 			t.Errorf("%s is not described", name)
 		}
 	}
+	optional := []map[string][]string{{"cookieSession": {}}, {"jwtSession": {}}, {}}
+	if d := cmp.Diff(optional, d.Paths["/files/page"]["post"].Security); d != "" {
+		t.Errorf("with none: -want +got\n%s", d)
+	}
 	if public := d.Paths["/files/{name}"]["get"].Security; public == nil || len(public) != 0 {
 		t.Errorf("a route without auth asks for %v", public)
 	}

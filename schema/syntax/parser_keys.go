@@ -11,7 +11,7 @@ var (
 	cookieSettings   = []string{"idle", "absolute", "sameSite"}
 	jwtSettings      = []string{"issuer", "audience", "jwks", "algorithms", "tenant", "roles"}
 	keySettings      = []string{"prefix", "defaultLifetime", "maxLifetime", "maxGrace", "maxPerTenant"}
-	outboundSettings = []string{"allow"}
+	outboundSettings = []string{"allow", "public"}
 	moduleSettings   = []string{"fresh", "args", "env", "files", "startTimeout", "stub"}
 	pythonSettings   = []string{"wasm", "env", "startTimeout"}
 	sessionKinds     = []string{"cookie", "jwt"}

@@ -119,12 +119,12 @@ type VarUse struct {
 	Rate   *Rate
 }
 
-// OutboundDecl is `outbound { allow: [...] }`.
+// OutboundDecl is `outbound { allow: [...], public: true }`.
 type OutboundDecl struct {
 	Node
 	Doc     string
 	Keyword diag.Span
-	// Settings has one `allow` with a *ListSetting of string literals, unless the source
+	// Settings has `allow` with a *ListSetting of string literals and `public`, each at most once unless the source
 	// has an error (reported).
 	Settings []*Setting
 }

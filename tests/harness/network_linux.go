@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"runtime"
@@ -57,6 +58,22 @@ func (n *Network) Namespace(i int) string { return fmt.Sprint(n.prefix, "-", i) 
 
 // Address is the IP address of a machine.
 func (n *Network) Address(i int) string { return fmt.Sprint("10.77.0.", i+1) }
+
+// PublicService is an HTTP service on the port 80 of a machine's address that does not leave the machine. It may be a
+// public one.
+func (n *Network) PublicService(i int, address string, handler http.HandlerFunc) {
+	n.t.Helper()
+	n.in(n.Namespace(i), "ip", "address", "add", address+"/32", "dev", "lo")
+	service := httptest.NewUnstartedServer(handler)
+	_ = service.Listener.Close()
+	var err error
+	inNamespace(n.Namespace(i), func() { service.Listener, err = net.Listen("tcp", net.JoinHostPort(address, "80")) })
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	service.Start()
+	n.t.Cleanup(service.Close)
+}
 
 // Cut drops all that other machines and this one send to each other, without an error. Connect ends
 // that.

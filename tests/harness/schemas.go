@@ -107,6 +107,8 @@ routes("/v1", auth: session, rateLimit: none) {
   GET /key -> dump (auth: apiKey(reader))
   GET /open -> dump (auth: none)
   GET /public -> dump (auth: none, as: reader)
+  GET /page -> dump (auth: anyOf(session, none), as: reader)
+  POST /page -> dump (auth: anyOf(session, apiKey(reader), none))
   POST /op -> op
   GET /limited -> hello (rateLimit: 3/minute)
   GET /limitedUser -> hello (rateLimit: 3/minute by user)

@@ -108,6 +108,8 @@ routes("/v1", auth: apiKey(reader), rateLimit: none) {
   GET /limited -> hello (rateLimit: 1/day)
   GET /session -> dump (auth: session)
   GET /any -> dump (auth: anyOf(session, apiKey(reader)))
+  GET /page -> empty (auth: anyOf(session, none))
+  POST /page -> setHeader (auth: anyOf(session, none))
 }
 `
 
@@ -141,6 +143,14 @@ func TestCacheHeaders(t *testing.T) {
 		{"POST", "/v1/header", []string{key, "X-Name: Cache-Control", "X-Value: private, max-age=60"}, 200, "private, max-age=60", callers},
 		{"POST", "/v1/header", []string{key, "X-Name: Vary", "X-Value: Accept"}, 200, "no-store", callers + ", Accept"},
 
+		{"GET", "/v1/page", nil, 204, "", callers},
+		{"GET", "/v1/page", []string{session}, 204, "no-store", callers},
+		{"GET", "/v1/page", []string{session + "x"}, 204, "no-store", callers}, // it removes the cookie
+		{"POST", "/v1/page", []string{"X-Name: Cache-Control", "X-Value: max-age=60"}, 200, "max-age=60", callers},
+		{"POST", "/v1/page", []string{session, "X-Name: Cache-Control", "X-Value: max-age=60"}, 200, "no-store", callers},
+		{"POST", "/v1/page", []string{session, "X-Name: Cache-Control", `X-Value: private="x", max-age=60`}, 200, "no-store", callers},
+		{"POST", "/v1/page", []string{session, "X-Name: Cache-Control", "X-Value: max-age=60, Private"}, 200, "max-age=60, Private", callers},
+		{"POST", "/v1/page", []string{session, "X-Name: CDN-Cache-Control", "X-Value: private"}, 200, "no-store", callers},
 		{"GET", "/v1/private", nil, 401, "no-store", callers},
 		{"GET", "/v1/private", []string{"X-API-Key: rubbish"}, 401, "no-store", callers},
 		{"GET", "/v1/private", []string{key, key}, 400, "no-store", callers},

@@ -39,6 +39,7 @@ var panels = []panel{
 	p("Refusals by code", "reqps", "sum by (code) (rate(runner_refusals_total[1m]))", "{{code}}"),
 	p("Overload by cause", "reqps", "sum by (cause) (rate(runner_overload_total[1m]))", "{{cause}}"),
 	p("Refused credentials by reason", "reqps", "sum by (reason) (rate(runner_refused_credentials_total[1m]))", "{{reason}}"),
+	p("Requests to public hosts", "reqps", "sum by (outcome) (rate(runner_public_requests_total[1m]))", "{{outcome}}"),
 	p("Wait for an instance slot", "s", quantile(0.99, "runner_sandbox_wait_seconds"), "99th percentile"),
 	p("Restoring sandboxes", "s", quantile(0.99, "runner_sandbox_restore_seconds"), "99th percentile"),
 	p("Restored pages", "short", "rate(runner_sandbox_restored_pages_sum[1m]) / rate(runner_sandbox_restored_pages_count[1m])", "mean"),

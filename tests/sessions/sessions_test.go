@@ -116,6 +116,70 @@ func TestRoutesAcceptOnlyTheirCredentials(t *testing.T) {
 	}
 }
 
+// On a route that none and sessions may call, the handler knows who is signed in.
+func TestAPublicPageKnowsWhoIsSignedIn(t *testing.T) {
+	a := harness.NewApp(t, harness.PortalSchema, "", "echo")
+	s := a.Serve()
+	ada, short, token := a.Session("ada"), a.Session("bob", "--ttl", "1s"), a.Token("reader")
+	revoked := a.Session("ada")
+	a.Must("sessions", "revoke", revoked.ID)
+	const (
+		removed   = "__Host-session=; Path=/; Max-Age=0; Secure; HttpOnly; SameSite=Lax"
+		elsewhere = "Sec-Fetch-Site: cross-site"
+	)
+	stale := "Cookie: __Host-session=" + harness.WithChecksum("rns", strings.Repeat("0", 30))
+	check := func(name, method string, headers []string, want, setCookie string) {
+		t.Helper()
+		got := s.Do(method, "/v1/page", "", headers...)
+		text := fmt.Sprint(got.Status)
+		if got.Status == 200 {
+			dump := harness.ReadDump(t, got)
+			text += fmt.Sprintf(" %v %v", dump.Context.Auth["kind"], dump.Context.Auth["userId"])
+			if cookie := dump.Header("cookie"); cookie != "" && cookie != "a=1" {
+				t.Errorf("%s: the handler sees the cookie %q", name, cookie)
+			}
+		} else {
+			text += " " + got.Problem(t).Code
+		}
+		if cookie := strings.Join(got.Header.Values("Set-Cookie"), "|"); text != want || cookie != setCookie {
+			t.Errorf("%s: %s, Set-Cookie %q; want %s, %q", name, text, cookie, want, setCookie)
+		}
+	}
+	for _, row := range []struct {
+		name, method string
+		headers      []string
+		want, cookie string
+	}{
+		{"nothing", "GET", nil, "200 anonymous <nil>", ""},
+		{"another cookie", "GET", []string{"Cookie: a=1"}, "200 anonymous <nil>", ""},
+		{"a session", "GET", []string{"Cookie: a=1; " + ada.Cookie}, "200 session ada", ""},
+		{"an unknown session", "GET", []string{stale + "; a=1"}, "200 anonymous <nil>", removed},
+		{"a revoked session", "POST", []string{"Cookie: " + revoked.Cookie}, "200 anonymous <nil>", removed},
+		{"two sessions", "GET", []string{"Cookie: " + ada.Cookie + "; " + ada.Cookie}, "400 invalid_request", ""},
+		{"a key where none is accepted", "GET", []string{"X-API-Key: " + token}, "401 invalid_token", ""},
+		{"a key", "POST", []string{"X-API-Key: " + token, stale}, "200 apiKey <nil>", ""},
+		{"an invalid key beside a session", "POST", []string{"X-API-Key: x", "Cookie: " + ada.Cookie}, "401 invalid_token", ""},
+		{"an invalid bearer", "GET", []string{"Authorization: Bearer x"}, "401 invalid_token", ""},
+		{"a session, from a page of another origin", "POST", []string{elsewhere, "Cookie: " + ada.Cookie}, "403 cross_origin", ""},
+		{"nothing, from a page of another origin", "POST", []string{elsewhere}, "200 anonymous <nil>", ""},
+	} {
+		check(row.name, row.method, row.headers, row.want, row.cookie)
+	}
+	deadline := time.Now().Add(harness.Timeout)
+	for s.Do("GET", "/v1/dump", "", "Cookie: "+short.Cookie).Status != 401 {
+		if time.Now().After(deadline) {
+			t.Fatal("a session with a lifetime of one second does not expire")
+		}
+	}
+	check("an expired session", "GET", []string{"Cookie: " + short.Cookie}, "200 anonymous <nil>", removed)
+	if auth := harness.ReadDump(t, s.Do("GET", "/v1/page", "")).Context.Auth; auth["capability"] != "reader" {
+		t.Errorf("with as:, an anonymous caller is %v", auth)
+	}
+	if auth := harness.ReadDump(t, s.Do("GET", "/v1/page", "", "Cookie: "+ada.Cookie)).Context.Auth; auth["capability"] != nil {
+		t.Errorf("with as:, a user is %v", auth)
+	}
+}
+
 // The rows are those of net/http's tests of CrossOriginProtection, for each method and
 // credential.
 func TestCSRFMatrix(t *testing.T) {
