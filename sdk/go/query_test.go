@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	runner "runner.example/sdk/go"
@@ -203,13 +204,13 @@ func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 			t.Errorf("%v: got %d %q, want %d %q", row.answer, result.Status, result.Body, row.status, row.body)
 		}
 	}
-	_, result := sending(t, map[string]any{"insert": map[string]any{"row": map[string]int{"n": 1}}, "digest": "x"}, func(ctx *runner.Context) (runner.Response, error) {
+	_, result := sending(t, map[string]any{"insert": map[string]any{"row": map[string]int{"n": 1}}, "jobs.enqueue": map[string]any{"id": "1"}}, func(ctx *runner.Context) (runner.Response, error) {
 		if err := runner.Insert("Order", map[string]int{"n": 1}).Row(ctx, nil); err != nil {
 			return runner.Response{}, err
 		}
-		return runner.Created(runner.Row), ctx.Call("digest", map[string]any{}, nil)
+		return runner.Created(runner.Row), ctx.Call("jobs.enqueue", map[string]any{}, nil)
 	})
-	if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0].Text, "the last operation of the handler gave no row: do the one that gives it last") {
+	if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], "the last operation of the handler gave no row: do the one that gives it last") {
 		t.Errorf("the row before the last operation: %d, logs %q", result.Status, result.Logs)
 	}
 	if result := answerOf(t, runner.OK(runner.Rows)); result.Status != 500 || len(result.Logs) != 1 {
