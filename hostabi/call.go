@@ -126,7 +126,7 @@ func (c *Call) Begin() {
 	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
 	c.start, c.resumed = nil, false
-	c.files.reset()
+	c.files.begin()
 }
 
 // parties are the handler and the caller, which the run's slots are counted for.

@@ -2,6 +2,8 @@ package hostabi
 
 import (
 	"bytes"
+	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -69,24 +71,40 @@ func responseSend(c *Call, g guest) int32 {
 	return int32(errno)
 }
 
-// responseSendResult answers with the result of the last operation, or a part of it. A
-// failed operation has no result.
+// responseSendResult answers with the result of the last operation, or a part of it. Only a query that found no row
+// has the part without a value, which is not_found. An operation that failed or has no such part is not what the
+// handler meant to answer with: that is invalid.
 func responseSendResult(c *Call, g guest) int32 {
-	var body []byte
+	part := [2]int{0, len(c.result.JSON)}
 	switch g.number(1) {
 	case abi.PartAll:
-		body = c.result.JSON
 	case abi.PartRows:
-		body = c.result.JSON[c.result.Rows[0]:c.result.Rows[1]]
+		part = c.result.Rows
 	case abi.PartRow:
-		body = c.result.JSON[c.result.Row[0]:c.result.Row[1]]
+		part = c.result.Row
+		if c.succeeded && part == [2]int{} && c.result.Rows != part {
+			return int32(c.foundNone(g.number(0)))
+		}
 	default:
 		return int32(abi.Invalid)
 	}
-	if !c.succeeded || len(body) == 0 {
-		return int32(abi.NotFound)
+	if !c.succeeded || part[0] == part[1] {
+		return int32(abi.Invalid)
 	}
-	return int32(c.send(g.number(0), body))
+	return int32(c.send(g.number(0), c.result.JSON[part[0]:part[1]]))
+}
+
+// foundNone returns the errno of an answer with the row of a query that found none. Of the statuses only 200 can be the
+// answer of a look-up.
+func (c *Call) foundNone(status int32) abi.Errno {
+	if status != 200 {
+		return abi.Invalid
+	}
+	if c.Tx != nil && c.Tx.Writes() && !c.keepsWrites {
+		c.Host.Logger.LogAttrs(context.Background(), slog.LevelWarn, "writes discarded", c.Request.LogID(),
+			slog.String("route", c.Request.Route), slog.String("cause", "the answer is the row of a query that found none: it is 404"))
+	}
+	return abi.NotFound
 }
 
 // send makes a copy of body the body of the answer, which is JSON if its headers do not say otherwise.

@@ -78,12 +78,12 @@ func TestTheLastResultIsSentUnchanged(t *testing.T) {
 			t.Errorf("%s: %d, want %d", why, n, want)
 		}
 	}
-	send(200, abi.PartAll, notFound, "before any call")
+	send(200, abi.PartAll, invalid, "before any call")
 	g.op("secret", `{"name":"none"}`)
-	send(200, abi.PartAll, notFound, "after a call that failed")
+	send(200, abi.PartAll, invalid, "after a call that failed")
 	g.op("secret", `{"name":"SIGNING_KEY"}`)
-	send(200, abi.PartRows, notFound, "a result without rows")
-	send(200, abi.PartRow, notFound, "a result without a row")
+	send(200, abi.PartRows, invalid, "a result without rows")
+	send(200, abi.PartRow, invalid, "a result without a row")
 	send(200, 3, invalid, "no such part")
 	send(199, abi.PartAll, invalid, "no such status")
 	send(204, abi.PartAll, invalid, "a body with 204")
@@ -94,7 +94,7 @@ func TestTheLastResultIsSentUnchanged(t *testing.T) {
 		t.Errorf("the answer is %+v, %d bytes moved", r, g.call.Moved()-moved)
 	}
 	g.call.Begin()
-	send(200, abi.PartAll, notFound, "a result of the run before")
+	send(200, abi.PartAll, invalid, "a result of the run before")
 	if key, n := g.op("apiKeys.create", `{"scope":"read_only"}`); n < 0 {
 		t.Fatal(key)
 	}

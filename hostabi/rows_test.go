@@ -85,6 +85,13 @@ func TestRowsAreSentWithoutACopyThroughTheGuest(t *testing.T) {
 	if got := send("query", `{"from":"Thing"}`, abi.PartRows); got != "[]" {
 		t.Errorf("no rows: %s", got)
 	}
+	g.log.Reset()
+	for range 2 {
+		g.do("call", "query", `{"from":"Thing"}`)
+		if n := g.raw("response_send_result", 201, uint32(abi.PartRow)); n != invalid || g.log.Len() > 0 {
+			t.Errorf("no row for a status that is not of a look-up: %d, %s", n, g.log)
+		}
+	}
 	one := send("insert", `{"into":"Thing","values":{"n":1}}`, abi.PartRow)
 	var id string
 	if _, err := fmt.Sscanf(one, `{"id":%q,"n":1}`, &id); err != nil {
@@ -98,16 +105,21 @@ func TestRowsAreSentWithoutACopyThroughTheGuest(t *testing.T) {
 	}{
 		{"get", get, abi.PartRow, one},
 		{"get", get, abi.PartAll, `{"row":` + one + `}`},
-		{"get", get, abi.PartRows, "not_found"},
+		{"get", get, abi.PartRows, "invalid"},
 		{"query", `{"from":"Thing"}`, abi.PartRows, "[" + one + "]"},
 		{"query", `{"from":"Thing"}`, abi.PartRow, one},
 		{"query", `{"from":"Thing"}`, abi.PartAll, `{"rows":[` + one + `],"nextCursor":null}`},
-		{"count", `{"from":"Thing"}`, abi.PartRows, "not_found"},
+		{"count", `{"from":"Thing"}`, abi.PartRows, "invalid"},
+		{"count", `{"from":"Thing"}`, abi.PartRow, "invalid"},
 		{"update", `{"in":"Thing","set":{},"where":[]}`, abi.PartRow, one},
 	} {
 		if got := send(row.op, row.args, row.part); got != row.want {
 			t.Errorf("part %d of %s: %s, want %s", row.part, row.op, got, row.want)
 		}
+	}
+	g.log.Reset()
+	if got := send("query", `{"from":"Thing","where":[["n","=",9]]}`, abi.PartRow); got != "not_found" || !strings.Contains(g.log.String(), `"msg":"writes discarded"`) {
+		t.Errorf("no row after a write: %s, and the log has %s", got, g.log)
 	}
 }
 

@@ -6,14 +6,16 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi/files"
 )
 
-// The files of a program. Descriptor 3 is its root directory, which libraries look paths up in. All files
-// can only be read, but for the one that calls the host: see hostFile.
+// The files of a guest. Descriptor 3 is its root directory, which libraries look paths up in. All files
+// can only be read, but for the one that calls the host: see hostFile. A guest that is not a program has only the time
+// zones of the machine.
 
 const (
 	// firstFile is the descriptor of the root directory.
@@ -47,7 +49,18 @@ func NewRoot() *files.Root {
 	return r
 }
 
-// fileTable has the open files of a run, from firstFile on. A guest that is not a program has none.
+// handlerRoot is the path of the root of guests that are not programs. It has the time zones of the machine.
+var handlerRoot = sync.OnceValue(func() []*files.Node {
+	r := files.NewRoot()
+	if z := zones(); z != nil {
+		if err := r.Mount(zonesAt, z); err != nil {
+			panic("BUG: " + err.Error())
+		}
+	}
+	return []*files.Node{&r.Node}
+})
+
+// fileTable has the open files of a run, from firstFile on.
 type fileTable struct {
 	open  []openedFile
 	host  hostMessages
@@ -59,6 +72,12 @@ func (t *fileTable) reset() {
 	clear(t.open)
 	t.open, t.calls = t.open[:0], false
 	t.host.reset()
+}
+
+// begin opens the root of a guest that is not a program.
+func (t *fileTable) begin() {
+	t.reset()
+	t.open = append(t.open, openedFile{path: handlerRoot()})
 }
 
 // OpenedHostFile reports whether the program has opened the file that calls the host.

@@ -276,18 +276,23 @@ func TestPointersOfFilesOutsideOfMemoryAreFaults(t *testing.T) {
 	}
 }
 
-// TestAHandlerThatIsNoProgramHasNoFiles: neither descriptor 3 nor any other is open.
-func TestAHandlerThatIsNoProgramHasNoFiles(t *testing.T) {
+// Its root has no other files than the time zones.
+func TestAHandlerThatIsNoProgramHasOnlyTheTimeZones(t *testing.T) {
 	g := withFiles(t)
-	g.call.Begin()
-	at, length := g.path("app/main.py")
-	for name, words := range map[string][]uint64{
-		"fd_prestat_get": {rootFile, resultAt}, "path_open": {rootFile, 0, at, length, 0, 0, 0, 0, resultAt},
-		"fd_readdir": {rootFile, resultAt, 100, 0, resultAt}, "fd_fdstat_get": {rootFile, resultAt}, "fd_close": {rootFile},
-	} {
-		if errno := g.system(name, words...); errno != wasiBadFD {
-			t.Errorf("%s: %d, want %d", name, errno, wasiBadFD)
+	for range 2 {
+		g.call.Begin()
+		for _, path := range []string{"app/main.py", "etc/x", "runner/host", "usr/share/zoneinfo/Mars/Base"} {
+			if _, errno := g.open(rootFile, path, 0); errno != wasiNoFile {
+				t.Errorf("%s: %d, want %d", path, errno, wasiNoFile)
+			}
 		}
+		want, err := os.ReadFile("/usr/share/zoneinfo/Europe/Berlin")
+		if fd, errno := g.open(rootFile, "usr/share/zoneinfo/Europe/Berlin", 0); err == nil && (errno != wasiOK || fd != rootFile+1 || g.readFrom(t, fd, 1000) != string(want)) {
+			t.Errorf("a zone: descriptor %d, %d", fd, errno)
+		}
+	}
+	if errno := g.system("fd_prestat_get", rootFile+1, resultAt); errno != wasiBadFD {
+		t.Errorf("a second root: %d", errno)
 	}
 }
 

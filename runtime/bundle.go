@@ -161,7 +161,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 	}
 	named := namesHandler(bundle.Schema)
 	exporters := map[string]string{}
-	var exports []string
+	var exports, programs []string
 	var all []error
 	var names []string
 	var wrong diag.List
@@ -180,6 +180,9 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 		if !m.Initializes() {
 			wrong.Append(bundle.Schema.CheckFresh(name))
 		}
+		if offers := m.Offers(named); len(offers) == 1 && offers[0] == m.Command() {
+			programs = append(programs, offers[0])
+		}
 		for _, name := range m.Offers(named) {
 			if first, ok := exporters[name]; ok && named(name) {
 				all = append(all, fault.New(fault.Invalid, "handler %q is exported by %s and by %s: keep one of them", name, first, file.Name))
@@ -192,7 +195,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 		return modules, errors.Join(all...)
 	}
 	wrong.Append(bundle.Schema.CheckModules(names))
-	wrong.Append(bundle.Schema.CheckHandlers(exports))
+	wrong.Append(bundle.Schema.CheckHandlers(exports, programs...))
 	if wrong.HasErrors() {
 		return modules, &UnboundError{List: wrong}
 	}

@@ -405,6 +405,13 @@ func (r *Rule) holdsFor(by caller.Caller) bool {
 	return err == nil && truth == True
 }
 
+// namesHandler reports whether a route, a function or a job has this handler.
+func (s *Schema) namesHandler(name string) bool {
+	return slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Handler == name }) ||
+		slices.ContainsFunc(s.Functions, func(f Function) bool { return f.Name == name }) ||
+		slices.ContainsFunc(s.Jobs, func(j Job) bool { return j.Name == name })
+}
+
 // Module is a module block of the schema.
 type Module struct {
 	// Name is the name of the module's file in build/, without .wasm.
@@ -480,16 +487,21 @@ func (s *Schema) CheckFresh(module string) (found diag.List) {
 }
 
 // CheckHandlers reports the routes and functions whose handler is not in exports, the names
-// that the loaded modules export.
-func (s *Schema) CheckHandlers(exports []string) diag.List {
+// that the loaded modules export. programs are those of exports that are whole programs, named after their files.
+func (s *Schema) CheckHandlers(exports []string, programs ...string) diag.List {
 	var found diag.List
 	exports = slices.Sorted(slices.Values(exports))
+	unused := slices.DeleteFunc(programs, s.namesHandler)
+	var program string
+	if len(unused) > 0 {
+		program = fmt.Sprintf("; build/%s.wasm is a program, which is itself the handler %s", unused[0], unused[0])
+	}
 	check := func(span diag.Span, what, name string) {
 		if _, ok := slices.BinarySearch(exports, name); ok {
 			return
 		}
-		found.Errorf("E419", span, "no %s named %q: export a function of that name from handlers/%s",
-			what, name, diag.DidYouMean(name, exports))
+		found.Errorf("E419", span, "no %s named %q: export a function of that name from handlers/%s%s",
+			what, name, diag.DidYouMean(name, exports), program)
 	}
 	for _, r := range s.Routes {
 		check(r.Span, "handler", r.Handler)

@@ -86,7 +86,7 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	exports, err := toolchain.Exports(a.Dir, handlersOf(s)...)
+	exports, programs, err := toolchain.ExportsAndPrograms(a.Dir, handlersOf(s)...)
 	if err != nil {
 		var all []error
 		for _, one := range console.Parts(err) {
@@ -94,7 +94,7 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 		}
 		return errors.Join(append([]error{printBuilt(&c.Console, modules)}, all...)...)
 	}
-	unbound := s.CheckHandlers(exports)
+	unbound := s.CheckHandlers(exports, programs...)
 	python.ExplainUnbound(a.Dir, s, unbound)
 	unbound.Append(s.CheckModules(a.ModuleNames()))
 	unbound.Append(a.CheckTrees(s))

@@ -18,6 +18,7 @@ import (
 	"runner.example/internal/diag"
 	"runner.example/internal/symbols"
 	"runner.example/internal/wasm"
+	"runner.example/runtime/sandbox"
 	"runner.example/schema"
 )
 
@@ -201,7 +202,7 @@ func (b *builder) build(ctx context.Context, s source) error {
 		return err
 	}
 	m.File = "build/" + s.name + ".wasm"
-	if m.tree == nil && !b.loadable(s.path, m.File, m.wasm) { // one in Python was loaded
+	if m.tree == nil && !b.loadable(s, m.File, m.wasm) { // one in Python was loaded
 		return nil
 	}
 	if len(m.debug) > symbols.MaxDebugBytes {
@@ -276,10 +277,10 @@ func debugFile(module string) string { return strings.TrimSuffix(module, ".wasm"
 
 // loadable checks what can be checked in the file alone. A module that cannot be loaded
 // must not replace one that can.
-func (b *builder) loadable(source, file string, module []byte) bool {
-	about := diag.Span{File: source}
+func (b *builder) loadable(s source, file string, module []byte) bool {
+	about := diag.Span{File: s.path}
 	limits := wasm.DefaultLimits()
-	if source == "handlers" && len(module) > limits.ModuleBytes {
+	if s.path == "handlers" && len(module) > limits.ModuleBytes {
 		b.found.Errorf("", about, "too much data at the top level of the handlers' files: the module has %d MiB, the limit is %d MiB: read the data in a request, or make it smaller", len(module)>>20, limits.ModuleBytes>>20)
 		return false
 	}
@@ -288,13 +289,21 @@ func (b *builder) loadable(source, file string, module []byte) bool {
 		b.found.Errorf("", about, "its module %s %v", file, err)
 		return false
 	}
+	var stub []string
+	if block := b.options.Schema.Module(s.name); block != nil {
+		stub = block.Stub
+	}
+	if err := sandbox.Inspect(m, stub); err != nil {
+		b.found.Errorf("", about, "its module %s %s", file, s.language.explain(err))
+		return false
+	}
 	memory := m.Memory()
-	if memory == nil || b.options.MemoryBytes == 0 {
+	if b.options.MemoryBytes == 0 {
 		return true
 	}
 	if needs := int64(memory.MinPages) * wasm.PageBytes; needs > b.options.MemoryBytes {
 		what := "the module needs too much initial memory"
-		if source == "handlers" {
+		if s.path == "handlers" {
 			what = "too much data at the top level of the handlers' files"
 		}
 		b.found.Errorf("", about, "%s: %d MiB, and a request may have %d MiB: raise [sandbox] memory in runner.toml, or make it smaller", what, needs>>20, b.options.MemoryBytes>>20)
@@ -307,9 +316,15 @@ func (b *builder) loadable(source, file string, module []byte) bool {
 // including modules that were not built from handlers/. It is an error if two modules
 // export one of the given handlers.
 func Exports(dir string, handlers ...string) (names []string, err error) {
+	names, _, err = ExportsAndPrograms(dir, handlers...)
+	return names, err
+}
+
+// ExportsAndPrograms returns Exports, and those of them that are WASI programs.
+func ExportsAndPrograms(dir string, handlers ...string) (names, programs []string, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "build", "*.wasm"))
 	if err != nil {
-		return nil, fmt.Errorf("list the modules: %w", err)
+		return nil, nil, fmt.Errorf("list the modules: %w", err)
 	}
 	made, exporters := readRecord(dir), map[string]string{}
 	called := func(path string) string {
@@ -321,9 +336,12 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 	}
 	var twice error
 	for _, path := range paths {
-		own, err := made.handlersOf(path, handlers)
+		own, program, err := made.handlersOf(path, handlers)
 		if err != nil {
-			return nil, fmt.Errorf("module build/%s %w", filepath.Base(path), err)
+			return nil, nil, fmt.Errorf("module build/%s %w", filepath.Base(path), err)
+		}
+		if program {
+			programs = append(programs, own...)
 		}
 		for _, name := range own {
 			if first := exporters[name]; first != "" && slices.Contains(handlers, name) {
@@ -333,14 +351,14 @@ func Exports(dir string, handlers ...string) (names []string, err error) {
 		}
 		names = append(names, own...)
 	}
-	return names, twice
+	return names, programs, twice
 }
 
 // handlersOf returns the handlers of one module. Those of a module in Python are in the record.
-func (r record) handlersOf(path string, handlers []string) ([]string, error) {
+func (r record) handlersOf(path string, handlers []string) (names []string, program bool, err error) {
 	if known := r[filepath.Base(path)].Handlers; known != nil {
 		if sum, err := sumOf(path); err == nil && sum == r[filepath.Base(path)].SHA256 {
-			return known, nil
+			return known, false, nil
 		}
 	}
 	return exportsOf(path, handlers)
@@ -348,20 +366,20 @@ func (r record) handlersOf(path string, handlers []string) ([]string, error) {
 
 // exportsOf returns the handlers that one module exports. A component that answers requests is itself a handler, named after
 // its file, and so is a WASI command that exports none of the given handlers.
-func exportsOf(path string, handlers []string) (names []string, err error) {
+func exportsOf(path string, handlers []string) (names []string, program bool, err error) {
 	file, err := wasm.ReadFile(path, wasm.DefaultLimits().ModuleBytes)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	isComponent := component.IsComponent(file)
 	if isComponent {
 		if file, err = wasi.Link(file, wasm.DefaultLimits()); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	m, err := wasm.Parse(file, wasm.DefaultLimits())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	own, command, requests := strings.TrimSuffix(filepath.Base(path), ".wasm"), false, false
 	for _, e := range m.Exports() {
@@ -380,12 +398,12 @@ func exportsOf(path string, handlers []string) (names []string, err error) {
 		if requests && !slices.Contains(names, own) {
 			names = append(names, own)
 		}
-		return names, err
+		return names, false, err
 	}
 	if command && !slices.ContainsFunc(names, named) {
-		return []string{own}, nil
+		return []string{own}, true, nil
 	}
-	return names, nil
+	return names, false, nil
 }
 
 // sources reads the files that the list names, so that Print can show their lines.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"runner.example/develop/toolchain"
 	"runner.example/develop/toolchain/toolchaintest"
 	"runner.example/hostabi/abi"
+	"runner.example/schema"
 )
 
 func TestMain(m *testing.M) { toolchaintest.Main(m) }
@@ -110,5 +112,44 @@ func TestGoErrorsHavePlaces(t *testing.T) {
 	}
 	if !strings.HasPrefix(all[0], "handlers/other") || all[1] != "handlers/plain/main.go:4:2: error: undefined: nothing" {
 		t.Errorf("got %q", all)
+	}
+}
+
+// The module that was there before stays.
+func TestAnImportThatTheRunnerDoesNotHaveIsAnErrorOfTheBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Go and C: left out by -short")
+	}
+	dir := toolchaintest.App(t, map[string]string{
+		"handlers/plain/go.mod":    "module plain.example\n\ngo 1.24\n",
+		"handlers/plain/main.go":   strings.Replace(goHandler, "runner response_send", "env lost", 1),
+		"handlers/c/c.c":           "__attribute__((import_module(\"env\"), import_name(\"lost\"))) void lost(void);\n__attribute__((export_name(\"h\"))) void h(void) { lost(); }\n",
+		"handlers/filter/filter.c": "__attribute__((import_module(\"env\"), import_name(\"proxy_log\"))) void lost(void);\n__attribute__((export_name(\"g\"))) void h(void) { lost(); }\n",
+		"handlers/nothing/none.c":  "int unused(void) { return 1; }\n",
+		"handlers/known/c.c":       "__attribute__((import_module(\"known\"), import_name(\"lost\"))) void lost(void);\n__attribute__((export_name(\"k\"))) void h(void) { lost(); }\n",
+		"build/c.wasm":             "old",
+	})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{
+		Dir: dir, Name: "n", Schema: &schema.Schema{Modules: []schema.Module{{Name: "known", Stub: []string{"known"}}}},
+	})
+	wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	var all []string
+	for _, d := range wrong.List.Sorted() {
+		all = append(all, d.String())
+	}
+	want := []string{
+		"handlers/c: error: its module build/c.wasm imports env.lost, which guest ABI 1 does not have: write the function, or link the library that has it by a line -l<name> in compile_flags.txt (-Wl,--allow-undefined hides that it is missing)",
+		"handlers/filter: error: its module build/filter.wasm imports env.proxy_log, which guest ABI 1 does not have: it was made for a proxy (proxy-wasm: Envoy, Istio, nginx): use the runner's SDK, or write a WASI program: a filter of a proxy has no request of its own to answer",
+		"handlers/nothing: error: its module build/nothing.wasm exports no handler: export a function () -> () for each, named as in the schema, or _start for a command",
+		"handlers/plain: error: its module build/plain.wasm imports env.lost, which guest ABI 1 does not have: write the function in Go, or remove the //go:wasmimport that declares it",
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("got %q", all)
+	}
+	if old, err := os.ReadFile(filepath.Join(dir, "build", "c.wasm")); err != nil || string(old) != "old" {
+		t.Errorf("the module is %d bytes, %v", len(old), err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/develop/toolchain/typescript"
 	"runner.example/internal/symbols"
+	"runner.example/runtime/sandbox"
 )
 
 // language builds modules of the sources of one language.
@@ -28,6 +29,19 @@ type language struct {
 	// an error the module is nil. An error that it returns is not about the source: a compiler is
 	// missing, or was interrupted.
 	compile func(b *builder, ctx context.Context, s source) (*Module, error)
+	// missing says what to do about a function that the module imports and the runner does not have. It is empty for
+	// languages whose modules import what the runner chooses.
+	missing string
+}
+
+// explain returns what is wrong with a module that was built. If an import is missing, and is not known to be of another
+// host, it says what to do in this language.
+func (l *language) explain(err error) string {
+	missing, ok := errors.AsType[*sandbox.ImportError](err)
+	if ok && l.missing != "" && missing.Host == "" {
+		return missing.What() + ": " + l.missing
+	}
+	return err.Error()
 }
 
 // source is what one module is built from.
@@ -78,11 +92,23 @@ var pythonFiles = language{compile: func(b *builder, ctx context.Context, s sour
 
 // languages are those of directories handlers/<name>, in the order in which they are tried.
 var languages = []language{
-	{"a go.mod", has("go.mod"), (*builder).golang},
-	{"a Cargo.toml", has("Cargo.toml"), (*builder).rust},
-	{"a package.json that names assemblyscript", isAssemblyScript, (*builder).assemblyScript},
+	{
+		"a go.mod", has("go.mod"), (*builder).golang,
+		"write the function in Go, or remove the //go:wasmimport that declares it",
+	},
+	{
+		"a Cargo.toml", has("Cargo.toml"), (*builder).rust,
+		"write the function in Rust, remove the extern block or the crate that declares it, or link the C library that has it",
+	},
+	{
+		"a package.json that names assemblyscript", isAssemblyScript, (*builder).assemblyScript,
+		"write the function, or remove the `declare function` or the @external that declares it",
+	},
 	// The last, because directories of other languages may have such files too.
-	{"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang},
+	{
+		"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang,
+		"write the function, or link the library that has it by a line -l<name> in compile_flags.txt (-Wl,--allow-undefined hides that it is missing)",
+	},
 }
 
 // languageOf returns the language of a directory, or nil.

@@ -124,9 +124,11 @@ func (h *Host) Check(i *Import) error {
 
 // others are interfaces of other hosts, with what to use instead.
 var others = map[string]string{
-	"fermyon:":       "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
-	"spin:":          "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
-	"wasmcloud:":     "use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"fermyon:":       "it was made for Spin: use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"spin:":          "it was made for Spin: use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"wasmcloud:":     "it was made for wasmCloud: use wasi:http/outgoing-handler, and env: of its module block in the schema for settings",
+	"fastly:":        "it was made for Fastly Compute: use wasi:http/outgoing-handler, and rows of the runner",
+	"golem:":         "it was made for Golem: use wasi:http/outgoing-handler, and rows of the runner",
 	"wasi:config":    "read wasi:cli/environment, which has env: of its module block in the schema",
 	"wasi:logging":   "write to wasi:cli/stderr, which goes to the log",
 	"wasi:keyvalue":  "use runner:app/rows, or call a store with wasi:http/outgoing-handler",

@@ -225,6 +225,7 @@ const (
 	sectionData      = 11
 	sectionDataCount = 12
 	sectionTag       = 13
+	sectionStrings   = 14
 )
 
 // sectionOrder is the required order of the sections.
@@ -327,6 +328,8 @@ func (m *Module) readSections() error {
 			return fmt.Errorf("is cut off or damaged: the section at byte %#x has no size", start)
 		case id == sectionTag:
 			return refusal(opcode.Exceptions)
+		case id == sectionStrings:
+			return refusal(opcode.Strings)
 		case int(id) >= len(sectionNames):
 			return fmt.Errorf("has a section of an unknown kind (%d) at byte %#x: build it for WebAssembly 2.0", id, start)
 		case uint64(size) > uint64(r.left()):

@@ -18,8 +18,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
-	"runner.example/hostabi/abi"
-	"runner.example/hostabi/wasi"
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/settings"
@@ -168,14 +166,12 @@ type Engine struct {
 	compiler      *compile.Compiler
 	optimizations optimizations
 	pages         pages.System
-	// offered are the functions that guests may import, by module and name.
-	offered map[string]map[string]hostabi.Function
-	slots   *instanceSlots
-	cpu     *cpuqueue.Queue
-	memory  budget
-	strikes strikes
-	symbols symbolTables
-	metrics metrics
+	slots         *instanceSlots
+	cpu           *cpuqueue.Queue
+	memory        budget
+	strikes       strikes
+	symbols       symbolTables
+	metrics       metrics
 
 	idleTick atomic.Int64 // counts quarters of IdleTime
 	stop     chan struct{}
@@ -209,7 +205,6 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	e := &Engine{
 		options: options,
 		pages:   pages.Open(options.MemoryBackend),
-		offered: map[string]map[string]hostabi.Function{},
 		slots: newInstanceSlots(options.Instances,
 			max(options.TotalMemoryBytes/parkedMemory, options.MemoryBytes), options.Now),
 		stop:    make(chan struct{}),
@@ -232,14 +227,8 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 			err = errors.Join(err, e.release(ctx))
 		}
 	}()
-	if err := e.offer(ctx, abi.Module, hostabi.Functions()); err != nil {
-		return nil, err
-	}
-	if err := e.offer(ctx, hostabi.WASIModule, hostabi.WASI()); err != nil {
-		return nil, err
-	}
-	for _, m := range wasi.Modules() {
-		if err := e.offer(ctx, m.Name, m.Functions); err != nil {
+	for _, m := range hostModules() {
+		if err := e.provide(ctx, m.name, m.functions); err != nil {
 			return nil, err
 		}
 	}
@@ -259,15 +248,6 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	}
 	e.ended.Go(e.tidyIdle)
 	return e, nil
-}
-
-// offer makes functions available to guests, as a host module.
-func (e *Engine) offer(ctx context.Context, module string, functions []hostabi.Function) error {
-	e.offered[module] = map[string]hostabi.Function{}
-	for _, f := range functions {
-		e.offered[module][f.Name] = f
-	}
-	return e.provide(ctx, module, functions)
 }
 
 // provide makes functions available to compiled modules.

@@ -11,7 +11,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
-	"runner.example/hostabi/abi"
 	"runner.example/hostabi/wasi"
 	"runner.example/internal/component"
 	"runner.example/internal/wasm"
@@ -138,8 +137,8 @@ func (p *program) dropData() {
 }
 
 func (e *Engine) rewrite(m *wasm.Module, isComponent bool, stub []string) (*program, error) {
-	if err := e.checkImports(m, isComponent, stub); err != nil {
-		return nil, err
+	if err := checkImports(m, isComponent, stub); err != nil {
+		return nil, refuse("%v", err)
 	}
 	limit := uint32(e.options.MemoryBytes / pageBytes)
 	if err := m.CheckMemory(limit); err != nil {
@@ -246,65 +245,6 @@ func (p *program) readExports(m *wasm.Module) error {
 	return refuse(
 		"exports no handler: export a function () -> () for each, named as in the schema, or _start for a command")
 }
-
-// checkImports refuses imports that the host does not have, and names them.
-func (e *Engine) checkImports(m *wasm.Module, isComponent bool, stub []string) error {
-	var unknown []string
-	for _, i := range m.Imports() {
-		f, ok := e.offered[i.Module][i.Name]
-		switch {
-		case isStub(i, stub):
-		case !ok, !isComponent && ofComponents(i.Module):
-			unknown = append(unknown, qualified(i))
-		case !sameTypes(i.Type.Params, f.Params) || !sameTypes(i.Type.Results, f.Results):
-			return refuse("imports %s as %s, which is %s in guest ABI %d: %s",
-				qualified(i), signature(i.Type), signature(typeOf(f)), abi.Version, remedyOf(i.Module))
-		}
-	}
-	if len(unknown) > 0 {
-		return refuse("imports %s, which guest ABI %d does not have: %s", some(unknown), abi.Version, remedyOf(unknown...))
-	}
-	return nil
-}
-
-// ofComponents reports whether a host module is for components only.
-func ofComponents(module string) bool {
-	return module == component.HostModule || strings.Contains(module, ":")
-}
-
-func qualified(i wasm.Import) string { return i.Module + "." + i.Name }
-
-// some lists the first of many names.
-func some(names []string) string {
-	const most = 6
-	var first []string
-	for _, name := range names[:min(len(names), most)] {
-		first = append(first, compile.Quote(name, 100))
-	}
-	if len(names) <= most {
-		return strings.Join(first, ", ")
-	}
-	return fmt.Sprintf("%s and %d others", strings.Join(first, ", "), len(names)-most)
-}
-
-// remedyOf says what to do about imports that the host does not have.
-func remedyOf(imports ...string) string {
-	for _, name := range imports {
-		switch from, _, _ := strings.Cut(name, "."); from {
-		case abi.Module:
-			return "build it with an SDK for that version"
-		case hostabi.WASIModule:
-			return "build it for wasm32-wasip1, without extensions of another host"
-		}
-	}
-	if !slices.ContainsFunc(imports, func(name string) bool { return !assemblyScript[name] }) {
-		return "AssemblyScript adds these imports by default; build it as runner build does, with --use abort= and without seed and trace"
-	}
-	return "it was made for another host; a handler imports only from " + abi.Module + " and " + hostabi.WASIModule
-}
-
-// assemblyScript are the imports that its compiler adds by default.
-var assemblyScript = map[string]bool{"env.abort": true, "env.seed": true, "env.trace": true, "env.console.log": true}
 
 func sameTypes(a []wasm.ValueType, b []api.ValueType) bool {
 	return slices.EqualFunc(a, b, func(t wasm.ValueType, u api.ValueType) bool { return byte(t) == u })

@@ -517,7 +517,7 @@ func TestStandardOutputBecomesLogLines(t *testing.T) {
 func TestWASISurface(t *testing.T) {
 	m := load(t, newEngine(t, sandbox.Options{}), assemble(t, "wasi"))
 	t.Setenv("RUNNER_CANARY", "must not be seen")
-	const badf = 8
+	const badf, noFile = 8, 44
 	look := func() []byte {
 		call, err := within(t, plenty, m, "look")
 		if err != nil {
@@ -527,7 +527,7 @@ func TestWASISurface(t *testing.T) {
 	}
 	b := look()
 	word := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	for at, want := range map[int]uint32{0: 0, 4: 0, 8: 0, 12: 0, 16: badf, 20: badf, 24: badf, 28: 0, 32: 0, 36: 0, 48: 0} {
+	for at, want := range map[int]uint32{0: 0, 4: 0, 8: 0, 12: 0, 16: 0, 20: noFile, 24: badf, 28: 0, 32: 0, 36: 0, 48: 0} {
 		if word(at) != want {
 			t.Errorf("word at %d is %d, want %d", at, word(at), want)
 		}
@@ -595,7 +595,7 @@ func TestHostileModules(t *testing.T) {
 			`imports "e\x1b[31mv.a\u202eb", "env.` + strings.Repeat("x", 96) + `", which guest ABI 1`},
 		{"an extension of WASI", assembleText(t, `(module (import "wasi_snapshot_preview1" "sock_accept" (func (param i32 i32) (result i32))) (memory (export "memory") 1) (func (export "h")))`),
 			"imports wasi_snapshot_preview1.sock_accept as (i32, i32) -> (i32), which is (i32, i32, i32) -> (i32) in guest ABI 1: build it for wasm32-wasip1"},
-		{"a module for JavaScript", assembleText(t, `(module (import "wbg" "__wbg_log_1" (func)) (memory (export "memory") 1) (func (export "h")))`), "imports wbg.__wbg_log_1, which guest ABI 1 does not have: it was made for another host"},
+		{"a module for JavaScript", assembleText(t, `(module (import "wbg" "__wbg_log_1" (func)) (memory (export "memory") 1) (func (export "h")))`), "imports wbg.__wbg_log_1, which guest ABI 1 does not have: it was made for JavaScript (wasm-bindgen: browsers, Node.js, Cloudflare Workers): build it for wasm32-wasip1 without the crate"},
 		{"another signature", assembleText(t, `(module (import "runner" "log" (func (param i32))) (memory (export "memory") 1) (func (export "h")))`),
 			"imports runner.log as (i32) -> (), which is (i32, i32, i32) -> () in guest ABI 1"},
 		{"a huge table", assembleText(t, `(module (table 70000 funcref) (memory (export "memory") 1) (func (export "h")))`), "has tables of 70000 elements, and may have 65536"},
@@ -613,6 +613,36 @@ func TestHostileModules(t *testing.T) {
 				t.Errorf("refused with %q, want one line with %q", err, row.want)
 			}
 		})
+	}
+}
+
+// The beginning of an import's name tells for which host a module was made.
+func TestTheHostThatAModuleWasMadeForIsNamed(t *testing.T) {
+	e := newEngine(t, sandbox.Options{})
+	for imported, want := range map[string]string{
+		`"extism:host/env" "input_length"`:        "it was made for Extism: use the runner's SDK",
+		`"fermyon:spin/http" "send"`:              "it was made for Spin: export wasi:http/incoming-handler",
+		`"wasi-outbound-http" "request"`:          "it was made for Spin:",
+		`"fastly_http_req" "body_downstream_get"`: "it was made for Fastly Compute: use the runner's SDK",
+		`"wapc" "__host_call"`:                    "it was made for wasmCloud:",
+		`"wasi:keyvalue/store@0.2.0" "open"`:      "it was made for a host of WASI cloud interfaces: use the rows and jobs",
+		`"env" "proxy_log"`:                       "it was made for a proxy (proxy-wasm: Envoy, Istio, nginx):",
+		`"http_handler" "get_uri"`:                "it was made for http-wasm:",
+		`"cloudflare:sockets" "connect"`:          "it was made for Cloudflare Workers: use the runner's SDK",
+		`"./index_bg.js" "__wbg_now_1"`:           "it was made for JavaScript (wasm-bindgen: browsers, Node.js, Cloudflare Workers): build it for wasm32-wasip1 without the crate wasm-bindgen",
+		`"gojs" "runtime.wasmExit"`:               "it was made for JavaScript (Go with GOOS=js): build it with GOOS=wasip1",
+		`"env" "emscripten_resize_heap"`:          "it was made for JavaScript (Emscripten): build it with clang",
+		`"wasix_32v1" "proc_fork"`:                "it was made for Wasmer (WASIX):",
+		`"wasi_unstable" "fd_write"`:              "it was made for WASI before preview 1: build it for wasm32-wasip1",
+		`"wasi_snapshot_preview1" "sock_connect"`: "it was made for WasmEdge: build it for wasm32-wasip1",
+		`"wasi_snapshot_preview1" "fd_dream"`:     "build it for wasm32-wasip1, without extensions of another host",
+		`"javy-default-plugin-v3" "invoke"`:       "it was made for Javy's plug-in:",
+		`"somewhere" "else"`:                      "it was made for another host; a handler imports only from runner and wasi_snapshot_preview1",
+	} {
+		_, err := e.Load(context.Background(), "build/x.wasm", assembleText(t, `(module (import `+imported+` (func)) (memory (export "memory") 1) (func (export "h")))`))
+		if err == nil || !strings.Contains(err.Error(), "which guest ABI 1 does not have: "+want) {
+			t.Errorf("%s: %v, want %s", imported, err, want)
+		}
 	}
 }
 

@@ -387,6 +387,11 @@ func TestCheckHandlersReportsMissingExports(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
+	const program = `E419 no function named "tidy": export a function of that name from handlers/; build/tool.wasm is a program, which is itself the handler tool`
+	found = s.CheckHandlers([]string{"all", "make", "put", "post", "hook", "tool"}, "put", "tool")
+	if len(found) != 1 || found[0].Code+" "+found[0].Message != program {
+		t.Errorf("with programs: %v", found)
+	}
 }
 
 func TestScopeOfPrefersTheNameOverTheCapability(t *testing.T) {

@@ -43,7 +43,7 @@
 //
 // Other services are reached with Context.Fetch, and several of them at once with
 // Context.FetchAll, at the origins that the schema declares with `outbound`: a
-// handler has no sockets, so net/http reaches nothing. A handler that has fetched
+// handler has no sockets, so net/http reaches them with package runnerhttp alone. A handler that has fetched
 // is not run again; when another request got in between, the caller gets 409. So
 // write first, and fetch last.
 //

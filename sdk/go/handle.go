@@ -72,7 +72,7 @@ func sendPart(h host.Host, status int, part Part) error {
 	err := h.SendResult(status, host.Part(part))
 	var failure *host.Error
 	if errors.As(err, &failure) && (failure.Code != "not_found" || part != Row) {
-		return unexpected{fmt.Errorf("answer with status %d and the last result: %w", status, err)}
+		return refused(fmt.Sprintf("answer with status %d and the last result", status), err, answer.Part(status, host.Part(part)))
 	}
 	return err
 }

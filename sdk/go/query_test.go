@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	runner "runner.example/sdk/go"
@@ -189,6 +190,8 @@ func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 		{some, runner.Created(runner.Row, "/x/1"), 201, `{"n":1}`},
 		{none, runner.OK(runner.Rows), 200, `[]`},
 		{none, runner.OK(runner.Row), 404, ``},
+		{none, runner.Created(runner.Row), 500, ``},
+		{map[string]string{"id": "job"}, runner.Created(runner.Row), 500, ``},
 		{map[string]any{"row": map[string]int{"n": 3}}, runner.OK(runner.Row), 200, `{"n":3}`},
 		{map[string]any{"row": map[string]int{"n": 3}}, runner.OK(runner.Rows), 500, ``},
 		{&runner.HostError{Code: "denied", Message: "m"}, runner.OK(runner.Rows), 403, ``},
@@ -200,6 +203,15 @@ func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 		if result.Status != row.status || string(result.Body) != row.body {
 			t.Errorf("%v: got %d %q, want %d %q", row.answer, result.Status, result.Body, row.status, row.body)
 		}
+	}
+	_, result := sending(t, map[string]any{"insert": map[string]any{"row": map[string]int{"n": 1}}, "jobs.enqueue": map[string]any{"id": "1"}}, func(ctx *runner.Context) (runner.Response, error) {
+		if err := runner.Insert("Order", map[string]int{"n": 1}).Row(ctx, nil); err != nil {
+			return runner.Response{}, err
+		}
+		return runner.Created(runner.Row), ctx.Call("jobs.enqueue", map[string]any{}, nil)
+	})
+	if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], "the last operation of the handler gave no row: do the one that gives it last") {
+		t.Errorf("the row before the last operation: %d, logs %q", result.Status, result.Logs)
 	}
 	if result := answerOf(t, runner.OK(runner.Rows)); result.Status != 500 || len(result.Logs) != 1 {
 		t.Errorf("rows without an operation: %d, logs %q", result.Status, result.Logs)

@@ -18,7 +18,8 @@ type Response struct {
 }
 
 // Part is what an operation gave, as the body of an answer: the runner sends it
-// without handing it to the handler. It is the last operation's that counts.
+// without handing it to the handler. It is the last operation's that counts: the
+// answer is 500, and the log says why, if that one has no such part.
 //
 //	if err := runner.Query("Order").Limit(20).All(ctx, nil); err != nil {
 //		return runner.Response{}, err
@@ -30,7 +31,7 @@ type Part host.Part
 const (
 	Result = Part(host.All)  // all of it: {"rows":[…],"nextCursor":…}, a key, …
 	Rows   = Part(host.Rows) // the list of rows
-	Row    = Part(host.Row)  // the row, or the first one; without any, 404
+	Row    = Part(host.Row)  // the row, or the first one; 404 if a query found none and the answer is OK
 )
 
 // OK answers 200 with a body. A []byte or json.RawMessage goes out as it is,

@@ -8,5 +8,5 @@ import "embed"
 // the module is published nowhere. Handlers have no use for it, and no module has
 // it inside.
 //
-//go:embed LICENSE README.md go.mod *.go internal runnertest
+//go:embed LICENSE README.md go.mod *.go internal runnerhttp runnertest
 var Source embed.FS

@@ -116,6 +116,9 @@ func (t *Tx) Snapshot() (Seq, error) {
 // Attempt returns the number of this run of an Update's function, from 1; 0 in a View.
 func (t *Tx) Attempt() int { return t.attempt }
 
+// Writes reports whether the transaction has written or deleted a key.
+func (t *Tx) Writes() bool { return t.writes.Len() > 0 }
+
 func (t *Tx) put(key []byte, w commitlog.Write) error {
 	if err := t.check(key); err != nil {
 		return fmt.Errorf("write: %w", err)

@@ -34,6 +34,7 @@ routes("/v1", auth: none, rateLimit: none) {
 
 const (
 	notAModule = "is not a WebAssembly module: build it for wasm32-wasip1, or copy the right file"
+	emscripten = "which guest ABI 1 does not have: it was made for JavaScript (Emscripten): build it with clang for wasm32-wasip1, as runner build does: Emscripten's functions are in its JavaScript"
 	otherHost  = "which guest ABI 1 does not have: it was made for another host; a handler imports only from runner and wasi_snapshot_preview1"
 )
 
@@ -44,14 +45,14 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 		{"hash-wasm-sha256", ""},
 		{"dprint-json", ""},
 		{"xxhash", `does not export its memory: export it as "memory"`},
-		{"blake3", "imports …" + otherHost},
-		{"oniguruma", "imports …" + otherHost},
-		{"brotli", "imports wbg.…" + otherHost},
-		{"as-sha256", "imports env.abort, which guest ABI 1 does not have: AssemblyScript adds these imports by default; build it as runner build does, with --use abort= and without seed and trace"},
+		{"blake3", "imports …" + emscripten},
+		{"oniguruma", "imports …" + emscripten},
+		{"brotli", "imports wbg.…which guest ABI 1 does not have: it was made for JavaScript (wasm-bindgen: browsers, Node.js, Cloudflare Workers): build it for wasm32-wasip1 without the crate wasm-bindgen, which features such as js of getrandom and wasmbind of chrono need"},
+		{"as-sha256", "imports env.abort, which guest ABI 1 does not have: AssemblyScript adds these imports by default: add the SDK to its package.json, or build it with --use abort= and without seed and trace"},
 		{"source-map", "imports env.mapping_callback, " + otherHost},
 		{"llhttp", "imports env.wasm_on_headers_complete, env.wasm_on_message_begin, env.wasm_on_url, env.wasm_on_status, env.wasm_on_header_field, env.wasm_on_header_value and 2 others, " + otherHost},
 		{"quickjs", "imports env.host_get_timezone_offset, env.host_interrupt, env.host_promise_rejection, env.host_module_normalize, env.host_module_load, env.host_call, " + otherHost},
-		{"esbuild", "imports gojs.…" + otherHost},
+		{"esbuild", "imports gojs.…which guest ABI 1 does not have: it was made for JavaScript (Go with GOOS=js): build it with GOOS=wasip1, or by runner build"},
 	}
 	var args []string
 	if os.Getenv("RUNNER_SOAK") != "" {
@@ -61,8 +62,8 @@ func TestThirdPartyModulesLoadOrAreRefusedWithAReason(t *testing.T) {
 			{"python-3.11", ""},
 			{"php-cgi", ""},
 			{"ruby", ""},
-			{"sql.js", "imports …" + otherHost},
-			{"sqlite", "imports wasi_unstable.…" + otherHost},
+			{"sql.js", "imports …" + emscripten},
+			{"sqlite", "imports wasi_unstable.…which guest ABI 1 does not have: it was made for WASI before preview 1: build it for wasm32-wasip1 with a newer toolchain"},
 			{"wasmedge-quickjs", "imports wasi_snapshot_preview1.sock_accept as (i32, i32) -> (i32), which is (i32, i32, i32) -> (i32) in guest ABI 1: build it for wasm32-wasip1, without extensions of another host"},
 		}...)
 	}

@@ -15,6 +15,7 @@ var (
 	RelaxedVectors    = Feature{"relaxed SIMD", "build it with -mno-relaxed-simd"}
 	HalfFloats        = Feature{"half-precision floats", "build it with -mno-fp16"}
 	WideArithmetic    = Feature{"wide arithmetic", "build it with -mno-wide-arithmetic"}
+	Strings           = Feature{"references to strings (stringref)", "build it for WebAssembly 2.0 and linear memory"}
 	MultiMemory       = Feature{"several memories", "build it with one memory (-mno-multimemory)"}
 )
 

@@ -286,7 +286,7 @@ func (f *fake) Take(ticket int) error {
 func (f *fake) Result() ([]byte, error) { return f.called, nil }
 
 func (f *fake) SendResult(status int, part host.Part) error {
-	body := f.called
+	body, found := f.called, false
 	if part != host.All {
 		var result struct {
 			Rows json.RawMessage `json:"rows"`
@@ -297,14 +297,18 @@ func (f *fake) SendResult(status int, part host.Part) error {
 				return &host.Error{Code: "internal", Message: "the test's result is not an object: " + err.Error()}
 			}
 		}
+		found = result.Row != nil || result.Rows != nil
 		if body = result.Rows; part == host.Row {
 			body = firstRow(result.Row, result.Rows)
 		}
 	}
-	if len(body) == 0 {
+	switch {
+	case len(body) > 0:
+		return f.Send(status, body)
+	case part == host.Row && found && status == 200:
 		return &host.Error{Code: "not_found"}
 	}
-	return f.Send(status, body)
+	return &host.Error{Code: "invalid"}
 }
 
 func firstRow(row, rows json.RawMessage) []byte {
