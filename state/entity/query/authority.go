@@ -115,7 +115,7 @@ func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
 	if f := a.entity.Field(name); f != nil && r.Fields[f.Pos] {
 		return f, nil
 	}
-	return nil, Invalidf("%s: %s has no field %q that the caller may read%s",
+	return nil, unknownName(name, notReadable, "%s: %s has no field %q that the caller may read%s",
 		at, a.name, name, diag.DidYouMean(name, a.names(r)))
 }
 

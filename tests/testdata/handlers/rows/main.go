@@ -137,6 +137,10 @@ func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	case "remove":
 		n, err := runner.Remove("Counter").Where("name", "=", req.Query("name")).Run(ctx)
 		return runner.OK(n), err
+	case "first":
+		return runner.OK(runner.Row), runner.Query("Counter").Where("name", "=", req.Query("name")).First(ctx, &Counter{})
+	case "order":
+		return runner.OK(runner.Rows), runner.Query("Counter").OrderBy("nothing").All(ctx, nil)
 	case "spend":
 		for {
 			if _, err := runner.Query("Counter").Count(ctx); err != nil {
