@@ -454,10 +454,19 @@ entity Counter {
 }
 entity Closed { id: id }
 entity Place { id: id name: string(1..40) city: string(1..40) @@unique(name, city) }
+entity Account {
+  id: id
+  name: string(1..40)
+  plan: string = "free"
+  locked: bool = false
+  @@deny update when old.name != new.name
+  @@deny update when new.plan == "pro"
+  @@deny update when old.locked
+}
 apiKeys {
   scopes: {
     worker: @system("worker") {
-      @grant read, write, delete on Counter, Place
+      @grant read, write, delete on Counter, Place, Account
       @issue when auth.scope == "worker"
     },
     reader: @system("reader") { @grant read on Counter where n < 1000 },
@@ -490,6 +499,8 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"a"}`, worker)
 	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"big","n":5000}`, worker)
 	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Place", `{"name":"a","city":"b"}`, worker)
+	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Account", `[{"name":"a"},{"name":"a","locked":true}]`, worker)
+	s.Want(200, nil, "POST", "/uncaught?op=update&entity=Account&name=a", `{"plan":"team"}`, worker)
 	inLog := map[string]string{} // the level, by request id
 	for _, row := range []struct {
 		query, body, who string
@@ -514,6 +525,9 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 		{"op=order&sort=-nothing", ``, worker, 400, "invalid_input", "nothing"},
 		{"op=order", ``, worker, 500, "handler_failed", ""},
 		{"op=remove&name=a", ``, reader, 403, "forbidden", ""},
+		{"op=update&entity=Account&name=a", `{"plan":"pro"}`, worker, 403, "forbidden", ""}, // what the new row breaks
+		{"op=update&entity=Account&name=a", `{"name":"b"}`, worker, 403, "forbidden", ""},
+		{"op=update&entity=Account&name=b", `{"plan":"pro"}`, worker, 404, "not_found", ""},
 		{"op=spend", ``, worker, 500, "handler_failed", ""},
 	} {
 		p := s.Want(row.status, nil, "POST", "/uncaught?"+row.query, row.body, row.who).Problem(t)
@@ -527,7 +541,7 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 		if got := strings.Join(wrong, " "); got != row.field {
 			t.Errorf("%s %.100s: the fields %q, want %q", row.query, row.body, got, row.field)
 		}
-		if hidden := row.status == 404 || row.status == 409; hidden && (strings.Contains(p.Detail, "Counter") || strings.Contains(p.Detail, "Place")) {
+		if hidden := row.status == 404 || row.status == 409; hidden && (strings.Contains(p.Detail, "Counter") || strings.Contains(p.Detail, "Place") || strings.Contains(p.Detail, "Account")) {
 			t.Errorf("%s: the client learns of an entity: %q", row.query, p.Detail)
 		}
 		level := map[int]string{400: "WARN", 422: "WARN", 500: "ERROR"}[row.status] // the SDK reports what it cannot answer

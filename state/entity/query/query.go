@@ -627,7 +627,17 @@ func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, er
 	if finds, err = a.mayFindUntyped(old); err != nil || !finds {
 		return false, false, err
 	}
-	if finds, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !finds {
+	if a.Update.readsNew && a.Read != nil {
+		a.Input.NewUnknown = true
+		finds, err = a.passesUntyped(a.Update, &old, &old, nil)
+		a.Input.NewUnknown = false
+		if err != nil || !finds {
+			return false, false, err
+		}
+		if makes, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !makes {
+			return true, false, err
+		}
+	} else if finds, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !finds {
 		return false, false, err
 	}
 	makes, err = a.passesUntyped(a.Update, &new, &old, &new)
@@ -650,7 +660,7 @@ func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, er
 		if err := a.Work.Err(); err != nil {
 			return false, TimeOver(err)
 		}
-		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
+		if truth, err := a.eval(rule, schema.True); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}

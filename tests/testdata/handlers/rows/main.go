@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -132,7 +133,7 @@ func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	case "insert":
 		return runner.Created(runner.Row), runner.Insert(req.Query("entity"), body).Row(ctx, nil)
 	case "update":
-		_, err := runner.Update("Counter", body).Where("name", "=", req.Query("name")).Run(ctx)
+		_, err := runner.Update(cmp.Or(req.Query("entity"), "Counter"), body).Where("name", "=", req.Query("name")).Run(ctx)
 		return runner.OK(runner.Row), err
 	case "remove":
 		n, err := runner.Remove("Counter").Where("name", "=", req.Query("name")).Run(ctx)
