@@ -71,6 +71,7 @@ var operationTable = map[string]operation{
 	"password.scrypt":    {begin: derivePassword},
 	"domainToASCII":      {run: withArguments(domainToASCII)},
 	"timeZone":           {run: withArguments(timeZone)},
+	"problem":            {run: withArguments(answerProblem)},
 	"fetch":              {begin: fetch, maxArguments: maxDataBytes},
 	"sleep":              {begin: sleep},
 }

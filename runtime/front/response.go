@@ -54,7 +54,7 @@ func (x *Exchange) Send(r *abi.Response) {
 		x.challenge("", "")
 	}
 	if r.Code != "" {
-		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors)
+		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors, r.Members)
 		return
 	}
 	if bodyless(r.Status) {
