@@ -524,6 +524,8 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 		{"op=update&name=a", `{"nothing":1}`, worker, 400, "invalid_input", "nothing"},
 		{"op=order&sort=-nothing", ``, worker, 400, "invalid_input", "nothing"},
 		{"op=order", ``, worker, 500, "handler_failed", ""},
+		{"op=problem", ``, worker, 402, "no_credit", "n"},
+		{"op=reserved", ``, worker, 500, "handler_failed", ""},
 		{"op=remove&name=a", ``, reader, 403, "forbidden", ""},
 		{"op=update&entity=Account&name=a", `{"plan":"pro"}`, worker, 403, "forbidden", ""}, // what the new row breaks
 		{"op=update&entity=Account&name=a", `{"name":"b"}`, worker, 403, "forbidden", ""},
@@ -546,6 +548,10 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 		}
 		level := map[int]string{400: "WARN", 422: "WARN", 500: "ERROR"}[row.status] // the SDK reports what it cannot answer
 		inLog[p.RequestID] = level
+	}
+	problem := s.Want(402, nil, "POST", "/uncaught?op=problem", "", worker).Body
+	if !strings.HasPrefix(problem, `{"type":"about:blank","title":"Payment Required","status":402,"detail":"buy more","instance":"urn:ulid:`) || !strings.HasSuffix(problem, `"balance":3,"errors":[{"field":"n","message":"too much"}]}`) {
+		t.Errorf("a problem of the handler is %s", problem)
 	}
 	rows := func(name, who string) string {
 		return s.Want(200, nil, "POST", "/uncaught?name="+name, "", who).Body

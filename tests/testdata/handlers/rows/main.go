@@ -138,6 +138,10 @@ func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	case "remove":
 		n, err := runner.Remove("Counter").Where("name", "=", req.Query("name")).Run(ctx)
 		return runner.OK(n), err
+	case "problem":
+		return runner.Error(402, "buy more").WithCode("no_credit").WithMember("balance", 3).WithMember("errors", json.RawMessage(`[{"field":"n","message":"too much"}]`)), nil
+	case "reserved":
+		return runner.Error(402, "buy more").WithMember("instance", "x"), nil
 	case "first":
 		return runner.OK(runner.Row), runner.Query("Counter").Where("name", "=", req.Query("name")).First(ctx, &Counter{})
 	case "order":
