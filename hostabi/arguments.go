@@ -156,7 +156,8 @@ func (a *arguments) take(name string) jsontext.Value {
 // wrong keeps an error about a member, whose name is the first value of the format.
 func (a *arguments) wrong(format, name string, values ...any) {
 	if a.err == nil {
-		a.err = fault.OfValue(a.take(name), fault.Invalid, format, append([]any{name}, values...)...)
+		a.err = fault.New(fault.Invalid, format, append([]any{name}, values...)...).
+			About(fault.Subject{Field: name, Value: a.take(name)})
 	}
 }
 

@@ -71,6 +71,7 @@ var operationTable = map[string]operation{
 	"password.scrypt":    {begin: derivePassword},
 	"domainToASCII":      {run: withArguments(domainToASCII)},
 	"timeZone":           {run: withArguments(timeZone)},
+	"problem":            {run: withArguments(answerProblem)},
 	"fetch":              {begin: fetch, maxArguments: maxDataBytes},
 	"sleep":              {begin: sleep},
 }
@@ -119,7 +120,7 @@ func call(c *Call, g guest) int32 {
 		return c.fail(name, err)
 	}
 	c.called, c.succeeded, c.unread = true, true, 0
-	c.invalid = invalidValue{}
+	c.lastError.stands = false
 	return int32(len(c.result.JSON))
 }
 
@@ -180,13 +181,15 @@ func (c *Call) fail(op string, err error) int32 {
 	} else if op != "" && message != "" {
 		message = op + ": " + message
 	}
-	c.keepInvalid(err, message)
+	c.keepError(op, f, message)
 	text, err := json.Marshal(struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
-	}{errno.String(), message})
+		Entity  string `json:"entity,omitzero"`
+		Field   string `json:"field,omitzero"`
+	}{errno.String(), message, f.Subject.Entity, f.Subject.Field})
 	if err != nil {
-		text = nil // two strings are always JSON
+		text = nil // strings are always JSON
 	}
 	c.result = entity.Result{JSON: append(c.result.JSON[:0], text...)}
 	c.called, c.succeeded, c.unread = true, false, len(text)

@@ -5,23 +5,23 @@ import "runner.example/state/entity"
 // operationState is the state of a run's operations on rows, keys and other services.
 type operationState struct {
 	rows        entity.Access
-	rowsReady   bool          // rows is set up for this run
-	outdated    bool          // the schema of the rows has changed meanwhile
-	sent        []string      // outbound requests that runs for this request have sent
-	contextText []byte        // the JSON of the function context, made at its first call
-	result      entity.Result // of the last operation
-	called      bool          // there was an operation
-	succeeded   bool          // the last one did not fail
-	unread      int           // bytes of the last one's error that the guest may read at no cost
-	refused     bool          // the result says which budget of calls is spent
-	invalid     invalidValue  // that the last one refused
+	rowsReady   bool           // rows is set up for this run
+	outdated    bool           // the schema of the rows has changed meanwhile
+	sent        []string       // outbound requests that runs for this request have sent
+	contextText []byte         // the JSON of the function context, made at its first call
+	result      entity.Result  // of the last operation
+	called      bool           // there was an operation
+	succeeded   bool           // the last one did not fail
+	unread      int            // bytes of the last one's error that the guest may read at no cost
+	refused     bool           // the result says which budget of calls is spent
+	lastError   operationError // of the last one that failed
 	pending     *pendingOperations
 }
 
 // reset prepares for a run, which may be the first one for a request.
 func (o *operationState) reset(firstRun bool) {
 	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
-	o.invalid = invalidValue{}
+	o.lastError = operationError{}
 	if firstRun {
 		o.sent = o.sent[:0]
 	}

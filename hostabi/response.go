@@ -165,7 +165,7 @@ func responseError(c *Call, g guest) int32 {
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool {
 		return failed || strings.EqualFold(string(h.Name), "content-type")
 	})
-	if c.blameCaller(status, code, message) {
+	if c.answerUncaught(status, code, message) {
 		return 0
 	}
 	r.Code, r.Detail = string(code), string(message)

@@ -45,7 +45,7 @@ func invalid(value any, format string, args ...any) error {
 		value = int64(d / time.Second)
 	}
 	text, _ := json.Marshal(value) // without it the fault is about no value
-	return fault.OfValue(text, fault.Invalid, format, args...)
+	return fault.New(fault.Invalid, format, args...).About(fault.Subject{Value: text})
 }
 
 // CheckLine checks that text is a short line without control characters and without a

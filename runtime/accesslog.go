@@ -33,7 +33,7 @@ func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took
 			problems = string(invalid.errors)
 		}
 	} else if s.route != nil {
-		code, detail = s.call.Response.Code, s.call.Response.Detail
+		code, detail, problems = s.call.Response.Code, s.call.Response.Detail, string(s.call.Response.Errors)
 	}
 	r.logAccess(appendProblem(attrs, code, detail, problems))
 }

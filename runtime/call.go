@@ -100,7 +100,7 @@ func sentConflict(sent []string) error {
 	if len(list) > most {
 		list, more = list[:most], fmt.Sprintf(" and %d more", len(list)-most)
 	}
-	return fault.New(fault.Conflict,
+	return fault.New(fault.WriteConflict,
 		"nothing was recorded: other requests changed what the function had read. It was not run again, because it has sent %s%s: check what these have done before you repeat the call",
 		strings.Join(list, ", "), more)
 }

@@ -18,8 +18,8 @@ var (
 	errRouteNotFound = fault.New(fault.RouteNotFound, "no route has this path")
 	errBadPath       = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not allowed")
 	errRateLimited   = fault.New(fault.RateLimited, "too many requests: wait for the number of seconds in Retry-After")
-	errConflict      = fault.New(fault.Conflict, "other requests kept changing what this one read; try again")
-	errSent          = fault.New(fault.Conflict,
+	errConflict      = fault.New(fault.WriteConflict, "other requests kept changing what this one read: retry after the time in Retry-After")
+	errSent          = fault.New(fault.WriteConflict,
 		"other requests changed what this one read, and it cannot run again: it has sent an outbound request")
 	errAnswerMemory = fault.New(fault.Overloaded, "no memory for a response of this size at the moment")
 )
@@ -35,7 +35,7 @@ func refusalDetails(err error, s *requestState) front.Extra {
 	if err == errRateLimited {
 		return front.Extra{RetryAfter: limit.RetryAfter(s.uses)}
 	}
-	if err == ErrNoRelease {
+	if err == ErrNoRelease || err == errConflict {
 		return front.Extra{RetryAfter: 1}
 	}
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {

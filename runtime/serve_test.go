@@ -355,7 +355,9 @@ func TestARequestWhoseRunsAllConflictIsRefused(t *testing.T) {
 			items++
 		}
 	}
-	s.add(clerk, "409 conflict")
+	if got := s.add(clerk, "409 write_conflict").Header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After is %q", got)
+	}
 	s.wantItems(items)
 	if items < 2 {
 		t.Errorf("the handler ran %d times", items)
@@ -513,7 +515,7 @@ func TestAnOperatorsCallThatConflictsAfterAFetchSaysWhatItSent(t *testing.T) {
 		}
 	}
 	answer := s.call("pay")
-	if answer.Status != 409 || answer.Code != "conflict" || !strings.Contains(answer.Detail, "nothing was recorded") || !strings.Contains(answer.Detail, "it has sent POST http://127.0.0.1:1/charges: ") {
+	if answer.Status != 409 || answer.Code != "write_conflict" || !strings.Contains(answer.Detail, "nothing was recorded") || !strings.Contains(answer.Detail, "it has sent POST http://127.0.0.1:1/charges: ") {
 		t.Errorf("the answer is %+v", answer)
 	}
 	s.wantItems(1)

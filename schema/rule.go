@@ -52,6 +52,9 @@ type RuleInput struct {
 	// update. Inside exists, Outer is the row that the rule is about. A row that does not
 	// exist is nil. In untyped mode the values are in the order of Rule.Names.
 	Row, Old, New, Outer []Value
+	// NewUnknown: the row will be changed, and New is not known yet. An exists that reads New is then unknown
+	// unless a row makes it true.
+	NewUnknown bool
 	// Related returns the value of a field of the row that a row's relation refers to, null if
 	// there is no such row. If Related is nil, such values are absent.
 	Related func(row []Value, relation *Field, id string, want *Field) (Value, error)
@@ -71,12 +74,32 @@ func (s *RuleInput) ForExists() RuleInput {
 // Rule is a compiled expression that is true, false or unknown for an input. It is immutable
 // and safe for concurrent use.
 type Rule struct {
-	top   Term
-	names []string
+	top      Term
+	names    []string
+	readsNew bool
 }
 
 // NewRule returns a rule. In untyped mode, names are the members of a row that top reads.
-func NewRule(top *Term, names []string) *Rule { return &Rule{top: *top, names: names} }
+func NewRule(top *Term, names []string) *Rule {
+	return &Rule{top: *top, names: names, readsNew: top.readsNew()}
+}
+
+// ReadsNew reports whether the rule reads the new row of an update.
+func (r *Rule) ReadsNew() bool { return r.readsNew }
+
+func (n *Term) readsNew() bool {
+	switch n.kind {
+	case fieldTerm, hopTerm:
+		return n.row == NewRow
+	case existsTerm:
+		return n.exists.Where.readsNew
+	case notTerm:
+		return n.x.readsNew()
+	case binaryTerm:
+		return n.x.readsNew() || n.y.readsNew()
+	}
+	return slices.ContainsFunc(n.elems, func(elem Term) bool { return elem.readsNew() })
+}
 
 // Names are, in untyped mode, the members of a row that the rule reads: the rows of a RuleInput
 // have the values of these members, in this order. In typed mode there are none.
@@ -195,6 +218,9 @@ func (e *evaluation) exists(x *Exists) Truth {
 	found, err := e.input.Exists(x, e.input)
 	if err != nil {
 		e.err = err
+		return Unknown
+	}
+	if !found && e.input.NewUnknown && x.Where.readsNew {
 		return Unknown
 	}
 	return truthOf(found)

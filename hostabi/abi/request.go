@@ -90,8 +90,15 @@ type Response struct {
 	// Code and Detail are set by error helpers. Front makes problem+json of them, and
 	// Body is empty.
 	Code, Detail string
-	Headers      []Pair
-	Body         []byte
+	// Public is the text for clients in place of Detail, if it is not empty. Operators and the log get Detail.
+	Public string
+	// Errors is the JSON of the problem's member "errors"; nil: none.
+	Errors []byte
+	// Members are further members of the problem, in JSON without braces; empty: none. They have no name of a member that
+	// the host writes.
+	Members []byte
+	Headers []Pair
+	Body    []byte
 
 	headerBytes []byte // what Headers point into
 }

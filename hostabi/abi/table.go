@@ -145,6 +145,7 @@ func Ops() []Op {
 		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?,"headerBytes"?}`,
 			`{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
+		{"problem", `{"status","code"?,"detail"?,"members"?}`, `{}`},
 	}
 }
 

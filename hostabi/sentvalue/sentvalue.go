@@ -6,8 +6,10 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -36,6 +38,46 @@ func In(r *abi.Request, value jsontext.Value) bool {
 	}
 	return want.inJSON(r.Body) // whatever the Content-Type is: curl sends JSON with the type of a form
 }
+
+// HasName reports whether the name, in a JSON string, is in the request: as a value, as the name of a member of the
+// body or of a parameter, or as a word in a parameter, such as created in ?sort=-created,title.
+func HasName(r *abi.Request, name jsontext.Value) bool {
+	if In(r, name) {
+		return true
+	}
+	want, ok := newSentValue(name)
+	if !ok {
+		return false
+	}
+	for _, pairs := range [][]abi.Pair{r.Params, r.Query} {
+		for i := range pairs {
+			if string(pairs[i].Name) == want.text || slices.Contains(strings.FieldsFunc(string(pairs[i].Value), betweenNames), want.text) {
+				return true
+			}
+		}
+	}
+	kind, params := contentType(r)
+	switch kind {
+	case "application/x-www-form-urlencoded":
+		values, _ := url.ParseQuery(string(r.Body))
+		return values.Has(want.text)
+	case "multipart/form-data":
+		parts := multipart.NewReader(bytes.NewReader(r.Body), params["boundary"])
+		for {
+			part, err := parts.NextPart()
+			if err != nil {
+				return false
+			}
+			if part.FormName() == want.text {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// betweenNames reports whether a character is between two names in a parameter.
+func betweenNames(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 
 func contentType(r *abi.Request) (string, map[string]string) {
 	for i := range r.Headers {

@@ -203,6 +203,9 @@ func endHandler(c *hostabi.Call, m api.Memory, core []uint64) {
 		c.AnswerFailure(string(response.Field(2).Bytes()), abi.NotFound-abi.Errno(code), string(response.Field(1).Bytes()))
 		return
 	}
+	if c.Response.Status != 0 {
+		return // the operation problem has answered
+	}
 	headers := response.Field(1)
 	for i := range headers.Length() {
 		name, value := headers.Element(i).Field(0).Bytes(), headers.Element(i).Field(1).Bytes()

@@ -53,16 +53,18 @@ const (
 // The codes of failed operations, seen by guests as errnos and by operators as
 // exit statuses.
 const (
-	NotFound    Code = "not_found"
-	Invalid     Code = "invalid"
-	Denied      Code = "denied"
-	Conflict    Code = "conflict"
-	TooLarge    Code = "too_large"
-	Limit       Code = "limit"
-	Unavailable Code = "unavailable"
-	DiskFull    Code = "disk_full" // of operators alone; others see unavailable
-	Deadline    Code = "deadline"
-	Internal    Code = "internal"
+	NotFound Code = "not_found"
+	Invalid  Code = "invalid"
+	Denied   Code = "denied"
+	Conflict Code = "conflict"
+	// WriteConflict: other requests changed the same data. A retry may succeed.
+	WriteConflict Code = "write_conflict"
+	TooLarge      Code = "too_large"
+	Limit         Code = "limit"
+	Unavailable   Code = "unavailable"
+	DiskFull      Code = "disk_full" // of operators alone; others see unavailable
+	Deadline      Code = "deadline"
+	Internal      Code = "internal"
 	// NotActivated: a node cannot activate a release or its settings; the active ones stay in force.
 	NotActivated Code = "not_activated"
 )
@@ -94,6 +96,24 @@ type Fault struct {
 	Hint string
 	// Cause is only for the log; nil when Detail says all.
 	Cause error
+	// Subject is what a failed operation is about.
+	Subject Subject
+}
+
+// Subject is what a fault is about. The zero value is unknown.
+type Subject struct {
+	// Entity is the one whose rows the operation was to read or change.
+	Entity string
+	// Field is the field or the argument, by its name; those of a unique index are separated by commas.
+	Field string
+	// Value is the JSON of the value that the operation was given and refused, or of the name in place
+	// of a value; nil: the fault is not about a value that is there.
+	Value []byte
+	// Named: Value is a name that does not exist.
+	Named bool
+	// Public says what is wrong with Field in words for clients, without the name of an entity;
+	// empty: the fault's Detail says it.
+	Public string
 }
 
 // New returns a fault without a cause.
@@ -113,19 +133,11 @@ func (f *Fault) WithHint(hint string) *Fault {
 	return &hinted
 }
 
-// ValueError is a fault about a value that an operation was given, such as one that a field
-// cannot have. Value is its JSON; nil: the fault is not about a value that is there.
-type ValueError struct {
-	*Fault
-	Value []byte
-}
-
-// Unwrap returns the fault.
-func (e *ValueError) Unwrap() error { return e.Fault }
-
-// OfValue returns a ValueError. It keeps value.
-func OfValue(value []byte, code Code, format string, args ...any) error {
-	return &ValueError{New(code, format, args...), value}
+// About returns a copy of the fault with a subject.
+func (f *Fault) About(s Subject) *Fault {
+	about := *f
+	about.Subject = s
+	return &about
 }
 
 // Error returns the text for logs: the detail and the cause.

@@ -54,7 +54,7 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 	if detail == "" || outcome.Uniform {
 		detail = outcome.Detail
 	}
-	x.problem(string(f.Code), detail, extra.Errors)
+	x.problem(string(f.Code), detail, extra.Errors, nil)
 }
 
 func (x *Exchange) logCause(f *fault.Fault, status int) {
@@ -71,8 +71,8 @@ func (x *Exchange) logCause(f *fault.Fault, status int) {
 
 // problem makes the body of a refusal (RFC 9457). Its type is always about:blank, so the
 // title is the phrase of the status; code distinguishes the kinds. Its instance is the
-// request's id, because the path may contain secrets.
-func (x *Exchange) problem(code, detail string, errors []byte) {
+// request's id, because the path may contain secrets. members are those of the handler.
+func (x *Exchange) problem(code, detail string, errors, members []byte) {
 	b := append(x.scratch[:0], `{"type":"about:blank","title":`...)
 	b = appendJSON(b, title(x.status))
 	b = append(b, `,"status":`...)
@@ -88,6 +88,9 @@ func (x *Exchange) problem(code, detail string, errors []byte) {
 	b = append(b, '"')
 	if len(errors) > 0 {
 		b = append(append(b, `,"errors":`...), errors...)
+	}
+	if len(members) > 0 {
+		b = append(append(b, ','), members...)
 	}
 	x.scratch = append(b, '}')
 	x.ctx.Response.Header.SetContentType("application/problem+json")

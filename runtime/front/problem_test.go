@@ -26,7 +26,8 @@ func TestEveryCodeHasAStatusAndAProblem(t *testing.T) {
 		fault.Overloaded: 503, fault.NotReady: 503, fault.HandlerFailed: 500, fault.HandlerTimeout: 504,
 		fault.HandlerOutOfMemory: 500, fault.HandlerUnavailable: 503, fault.KeyStoreStale: 503, fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403,
 		fault.Error: 500, fault.NotFound: 404, fault.Invalid: 500, fault.Denied: 403, fault.Conflict: 409,
-		fault.TooLarge: 500, fault.Limit: 500, fault.Unavailable: 503, fault.DiskFull: 503, fault.Deadline: 500, fault.Internal: 500, fault.NotActivated: 500,
+		fault.WriteConflict: 409,
+		fault.TooLarge:      413, fault.Limit: 422, fault.Unavailable: 503, fault.DiskFull: 503, fault.Deadline: 500, fault.Internal: 500, fault.NotActivated: 500,
 	}
 	s := serve(t, front.Options{}, func(x *front.Exchange) {
 		x.Refuse(&fault.Fault{Code: fault.Code(x.Request.Path[1:])}, front.Extra{})

@@ -55,7 +55,7 @@ func (x *Exchange) Send(r *abi.Response) {
 		x.challenge("", "")
 	}
 	if r.Code != "" {
-		x.problem(r.Code, cmp.Or(r.Detail, detailOf(r.Code)), nil)
+		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors, r.Members)
 		return
 	}
 	if bodyless(r.Status) {

@@ -285,6 +285,8 @@ typedef struct runner_response {
   const char *message; /* of a failure */
   int part;            /* of the last operation's result, when handed_on */
   bool failure, failed, handed_on;
+  runner_text code;     /* of a failure, when the handler gave one */
+  runner_json *members; /* of a failure, when the handler gave some */
   struct runner_line *headers, *last;
 } runner_response;
 
@@ -306,6 +308,15 @@ runner_response runner_forbidden(const char *format, ...) RUNNER_FORMAT(1, 2);
 runner_response runner_not_found(const char *format, ...) RUNNER_FORMAT(1, 2);
 /* Any other failure, 400 to 599. */
 runner_response runner_error(int status, const char *format, ...) RUNNER_FORMAT(2, 3);
+/* The failure with a stable code of your own, in snake_case. */
+runner_response runner_with_code(runner_response r, const char *code);
+/* The failure with one more member of the problem, as RFC 9457 has them:
+ *
+ *     return runner_with_member(runner_with_code(runner_error(402, "buy more"), "no_credit"), "balance", runner_int(3));
+ *
+ * The runner writes type, title, status, detail, instance, code and requestId: such a name
+ * makes the answer 500 handler_failed. */
+runner_response runner_with_member(runner_response r, const char *name, runner_json *value);
 /* 500 handler_failed; the message goes to the log alone. */
 runner_response runner_fail(const char *format, ...) RUNNER_FORMAT(1, 2);
 /* The answer with one more header line. One that the host does not let pass makes
@@ -489,6 +500,16 @@ runner_json *runner_take(int ticket);
  * "conflict", "too_large", "limit", "unavailable", "deadline", "internal" or, of a
  * body, "invalid_json". NULL if nothing failed. message, if not NULL, gets the message. */
 const char *runner_caught(runner_text *message);
+/* What failed. A text that is not known has no data. */
+typedef struct runner_error_info {
+  const char *code; /* NULL if nothing failed */
+  runner_text message;
+  runner_text operation;
+  runner_text entity; /* of an operation on rows */
+  runner_text field;  /* "email" of a conflict; those of @@unique are separated by commas */
+} runner_error_info;
+/* The failure with all that is known of it. It is forgotten then. */
+runner_error_info runner_caught_error(void);
 /* Whether something failed and was not caught. */
 bool runner_failed(void);
 
@@ -532,6 +553,7 @@ struct runner_state {
   const char *failure; /* a code, NULL without one */
   bool inner;          /* it is of an operation that is not the caller's to know of */
   runner_text why;
+  runner_text operation, entity, field; /* of the failure */
   runner_json *context;
   runner_text raw;
   const char *handler;
@@ -1337,6 +1359,7 @@ RUNNER_API void runner_note(const char *code, runner_text why) {
   if (runner_now.failure) return;
   runner_now.failure = code;
   runner_now.why = why;
+  runner_now.operation = runner_now.entity = runner_now.field = runner_t(NULL);
   runner_now.inner = false;
 }
 
@@ -1451,8 +1474,14 @@ RUNNER_API const char *runner_caught(runner_text *message) {
   const char *code = runner_now.failure;
   if (message) *message = runner_now.why;
   runner_now.failure = NULL;
-  runner_now.why = runner_t(NULL);
+  runner_now.why = runner_now.operation = runner_now.entity = runner_now.field = runner_t(NULL);
   return code;
+}
+
+RUNNER_API runner_error_info runner_caught_error(void) {
+  runner_error_info e = {runner_now.failure, runner_now.why, runner_now.operation, runner_now.entity, runner_now.field};
+  runner_caught(NULL);
+  return e;
 }
 
 RUNNER_API bool runner_failed(void) { return runner_now.failure != NULL; }
@@ -1474,6 +1503,9 @@ RUNNER_API bool runner_done(const char *operation, int32_t n) {
   int32_t length;
   runner_json *failure = runner_parse(runner_take_pieces(runner_host_call_result, &length), NULL);
   runner_note(runner_errno_name(n), runner_as_text(runner_member(failure, "message")));
+  if (*operation) runner_now.operation = runner_copy(operation, strlen(operation));
+  runner_now.entity = runner_as_text(runner_member(failure, "entity"));
+  runner_now.field = runner_as_text(runner_member(failure, "field"));
   runner_now.inner = !runner_callers(operation);
   return false;
 }
@@ -1981,6 +2013,28 @@ RUNNER_API void runner_send_uncaught(void) {
   runner_send_failed(runner_format("%s: %s", runner_now.failure, runner_now.why.data ? runner_now.why.data : ""));
 }
 
+RUNNER_API runner_response runner_with_code(runner_response r, const char *code) {
+  r.code = runner_copy(code, strlen(code));
+  return r;
+}
+
+RUNNER_API runner_response runner_with_member(runner_response r, const char *name, runner_json *value) {
+  if (!r.members) r.members = runner_make(RUNNER_OBJECT);
+  runner_put(r.members, name, value);
+  return r;
+}
+
+/* Answers with a failure that has a code or members. */
+RUNNER_API void runner_send_members(runner_response r) {
+  runner_json *args = runner_make(RUNNER_OBJECT);
+  runner_put(args, "status", runner_int(r.status));
+  runner_put(args, "code", runner_string(r.code.data ? r.code : runner_t("")));
+  runner_put(args, "detail", runner_string(runner_t(r.message)));
+  runner_put(args, "members", r.members ? r.members : runner_make(RUNNER_OBJECT));
+  if (!runner_run("problem", args))
+    runner_send_failed(runner_format("answer with status %d: %s", r.status, runner_now.why.data ? runner_now.why.data : runner_now.failure));
+}
+
 RUNNER_API void runner_send(runner_response r) {
   int32_t n = 0;
   const char *act = "";
@@ -1990,6 +2044,10 @@ RUNNER_API void runner_send(runner_response r) {
   }
   if (n >= 0) {
     act = runner_format("answer with status %d", r.status);
+    if (r.failure && (r.code.data || r.members)) {
+      runner_send_members(r);
+      return;
+    }
     if (r.failure) {
       n = runner_host_response_error((uint32_t)r.status, "", 0, r.message, (uint32_t)strlen(r.message));
     } else if (r.handed_on) {

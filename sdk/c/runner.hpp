@@ -212,13 +212,16 @@ inline void log(runner_level level, std::string_view text) {
 /* What failed. */
 struct Failure {
   std::string code, message;
+  std::string operation;
+  /* Of an operation on rows; the fields of @@unique are separated by commas. */
+  std::string entity, field;
 };
 /* The failure, which is forgotten then. */
 inline std::optional<Failure> caught() {
-  runner_text message;
-  const char *code = runner_caught(&message);
-  if (!code) return std::nullopt;
-  return Failure{code, text_of(message).value_or("")};
+  runner_error_info e = runner_caught_error();
+  if (!e.code) return std::nullopt;
+  return Failure{e.code, text_of(e.message).value_or(""), text_of(e.operation).value_or(""), text_of(e.entity).value_or(""),
+                 text_of(e.field).value_or("")};
 }
 inline bool failed() { return runner_failed(); }
 
@@ -229,6 +232,9 @@ class Response : public runner_response {
   Response with_header(std::string_view name, std::string_view value) const {
     return runner_with_header(*this, c_string(name), c_string(value));
   }
+  /* See runner_with_code and runner_with_member. */
+  Response with_code(std::string_view code) const { return runner_with_code(*this, c_string(code)); }
+  Response with_member(std::string_view name, Json value) const { return runner_with_member(*this, c_string(name), value.raw()); }
 };
 
 /* An operation; what runs it is in the classes below. */

@@ -46,6 +46,16 @@ func send(h host.Host, r Response) error {
 		}
 		set = append(set, host.Pair(header))
 	}
+	if r.failure && (r.code != "" || r.members != nil) {
+		args, err := r.problem()
+		if err == nil {
+			err = h.Call("problem", args)
+		}
+		if err != nil {
+			return unexpected{fmt.Errorf("answer with an error of status %d: %w", r.status, err)}
+		}
+		return nil
+	}
 	if r.failure {
 		if err := h.SendError(r.status, "", r.message); err != nil {
 			return refused(fmt.Sprintf("answer with an error of status %d", r.status), err, answer.Failure(r.status, r.message))

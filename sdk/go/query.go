@@ -150,7 +150,7 @@ func (q Selection) First(ctx *Context, row any) error {
 		return err
 	}
 	if !first.Rows.Found {
-		return &HostError{Code: "not_found", Message: "no row of " + q.entity + " matches the conditions"}
+		return &HostError{Code: "not_found", Op: "query", Entity: q.entity, Message: "no row of " + q.entity + " matches the conditions"}
 	}
 	return nil
 }

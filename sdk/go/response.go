@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
@@ -15,6 +16,8 @@ type Response struct {
 	headers []Pair
 	message string
 	failure bool
+	code    string
+	members map[string]any
 }
 
 // Part is what an operation gave, as the body of an answer: the runner sends it
@@ -84,6 +87,35 @@ func NotFound(message string) Response { return Error(404, message) }
 // it is empty the runner puts a text of its own there.
 func Error(status int, message string) Response {
 	return Response{status: status, message: message, failure: true}
+}
+
+// WithCode gives an answer made by Error with a stable code of your own, in snake_case.
+func (r Response) WithCode(code string) Response {
+	r.code = code
+	return r
+}
+
+// WithMember gives an answer made by Error with one more member of the problem, as RFC 9457 has them:
+//
+//	runner.Error(402, "buy more").WithCode("no_credit").WithMember("balance", 3)
+//
+// The runner writes type, title, status, detail, instance, code and requestId: such a name makes the answer 500
+// handler_failed. "errors" must be a list of objects with field and message.
+func (r Response) WithMember(name string, value any) Response {
+	members := make(map[string]any, len(r.members)+1)
+	maps.Copy(members, r.members)
+	members[name] = value
+	r.members = members
+	return r
+}
+
+// problem gives the arguments of the operation problem.
+func (r Response) problem() ([]byte, error) {
+	members := r.members
+	if members == nil {
+		members = map[string]any{}
+	}
+	return codec.Marshal(map[string]any{"status": r.status, "code": r.code, "detail": r.message, "members": members})
 }
 
 // Status is the HTTP status of the answer.

@@ -41,6 +41,9 @@ func TestEachHelperAnswersItsStatus(t *testing.T) {
 		{"notFound", runner.NotFound("m"), 404, "not_found", ""},
 		{"error", runner.Error(422, "m"), 422, "error", ""},
 		{"conflict", runner.Error(409, "m"), 409, "conflict", ""},
+		{"error with a code", runner.Error(402, "m").WithCode("no_credit").WithMember("balance", 3), 402, "no_credit", ""},
+		{"error with members", runner.Error(402, "m").WithMember("balance", 3), 402, "error", ""},
+		{"error with a member of the runner's", runner.Error(402, "m").WithMember("title", "x"), 500, "handler_failed", ""},
 		{"error with a status that is none", runner.Error(200, "m"), 500, "handler_failed", ""},
 		{"a body that is not a JSON value", runner.OK(func() {}), 500, "handler_failed", ""},
 	}

@@ -121,8 +121,25 @@ declare module "@runner/sdk" {
   export function forbidden(message?: string): Response;
   /** Answers 404. */
   export function notFound(message?: string): Response;
-  /** Answers any other failure, 400 to 599. */
-  export function error(status: number, message?: string): Response;
+  /**
+   * Answers any other failure, 400 to 599: with a message, or with a code and members of your own, as RFC 9457 has them:
+   * `error(402, { code: "no_credit", detail: "buy more", balance: 3 })`.
+   */
+  export function error(status: number, problem?: string | Problem): Response;
+  /** What an error says: its stable code in snake_case, a text for people, and members of your own. */
+  export interface Problem {
+    code?: string;
+    detail?: string;
+    errors?: { field: string; message: string }[];
+    /** The runner writes these. */
+    type?: never;
+    title?: never;
+    status?: never;
+    instance?: never;
+    requestId?: never;
+    request_id?: never;
+    [member: string]: unknown;
+  }
 
   /** An operation. It runs when it is awaited. */
   export interface Operation<T> extends PromiseLike<T> {
@@ -594,6 +611,10 @@ declare module "@runner/sdk" {
     readonly code: "not_found" | "invalid" | "denied" | "conflict" | "too_large" | "limit" | "unavailable" | "deadline" | "internal";
     /** The operation: `query`, `fetch`, …; absent if a handler created the error. */
     readonly op?: string;
+    /** The entity of an operation on rows. */
+    readonly entity?: string;
+    /** The field that the error is about: `email` of a `conflict`; those of `@@unique` are separated by commas. */
+    readonly field?: string;
     constructor(code: HostError["code"], message?: string);
   }
   /** A body that is not JSON. */

@@ -100,6 +100,30 @@ func (a *Access) Do(op string, args []byte, out *Result) error {
 		return err
 	}
 	a.pending = pendingRows{table: t}
+	if err := a.run(kind, t, &read, out); err != nil {
+		return about(t, err)
+	}
+	return nil
+}
+
+// about names the entity of an operation in an error about its rows or its arguments. Other errors may
+// be compared, and are returned unchanged.
+func about(t *table, err error) error {
+	f, ok := err.(*fault.Fault)
+	if !ok {
+		return err
+	}
+	switch f.Code {
+	case fault.NotFound, fault.Invalid, fault.Denied, fault.Conflict, fault.Limit:
+		s := f.Subject
+		s.Entity = t.Name
+		return f.About(s)
+	}
+	return err
+}
+
+// run runs an operation whose arguments are read.
+func (a *Access) run(kind query.Operation, t *table, read *query.Arguments, out *Result) error {
 	auth := t.rights.For(a.ruleInput())
 	auth.Work = a.Work
 	if a.Import && a.Caller.Kind == caller.System {

@@ -197,7 +197,8 @@ func (d *deletion) checkGone(gone *removal, from *referrer) error {
 		return err
 	}
 	return fault.New(fault.Conflict, "%s.%s still refers to this %s: delete those rows first",
-		from.table.Name, from.table.Slots[from.slot].Field.Name, gone.table.Name)
+		from.table.Name, from.table.Slots[from.slot].Field.Name, gone.table.Name).
+		About(fault.Subject{Public: "it is still referred to: delete first what refers to it"})
 }
 
 // changes collects the changes of all rows.

@@ -448,6 +448,8 @@ type refScene struct {
 	row, old, new refRow
 	outerEntity   *refEntity
 	outer         refRow
+	// newUnknown: the new row of an update is not known yet.
+	newUnknown bool
 }
 
 func (r *refRun) truth(x *refExpr, s refScene) refTruth {
@@ -550,12 +552,20 @@ func (r *refRun) exists(x *refExpr, s refScene) refTruth {
 		if !r.inTenant(inner, row) {
 			continue
 		}
-		scene := refScene{entity: inner, row: row, old: s.old, new: s.new, outerEntity: s.entity, outer: s.row}
+		scene := refScene{entity: inner, row: row, old: s.old, new: s.new, outerEntity: s.entity, outer: s.row, newUnknown: s.newUnknown}
 		if r.truth(x.args[0], scene) == refTrue {
 			return refTrue
 		}
 	}
+	if s.newUnknown && x.readsNew() {
+		return refUnknown
+	}
 	return refFalse
+}
+
+// readsNew reports whether the expression reads the new row of an update.
+func (x *refExpr) readsNew() bool {
+	return x.op == "name" && strings.HasPrefix(x.path, "new.") || slices.ContainsFunc(x.args, (*refExpr).readsNew)
 }
 
 func (r *refRun) value(x *refExpr, s refScene) any {
@@ -753,22 +763,40 @@ func (r *refRun) passes(e *refEntity, action string, row, old, new refRow) bool 
 	if !r.inTenant(e, row) {
 		return false
 	}
-	s := refScene{entity: e, row: row, old: old, new: new}
+	return r.permits(e, action, refScene{entity: e, row: row, old: old, new: new})
+}
+
+// permits reports whether the rules permit the action. While the new row is not known, a rule that reads it
+// counts for the row unless it is known to count against it.
+func (r *refRun) permits(e *refEntity, action string, s refScene) bool {
+	open := func(when *refExpr) bool { return s.newUnknown && when.readsNew() && r.truth(when, s) == refUnknown }
 	for _, p := range e.policies {
-		if p.deny && r.applies(p, action) && (p.when == nil || r.truth(p.when, s) != refFalse) {
+		if p.deny && r.applies(p, action) && (p.when == nil || r.truth(p.when, s) != refFalse && !open(p.when)) {
 			return false
 		}
 	}
 	if r.byGrant() != nil {
 		g := r.grant(e, action)
-		return g != nil && (g.where == nil || r.truth(g.where, s) == refTrue)
+		return g != nil && (g.where == nil || r.truth(g.where, s) == refTrue || open(g.where))
 	}
 	for _, p := range e.policies {
-		if !p.deny && r.applies(p, action) && (p.when == nil || r.truth(p.when, s) == refTrue) {
+		if !p.deny && r.applies(p, action) && (p.when == nil || r.truth(p.when, s) == refTrue || open(p.when)) {
 			return true
 		}
 	}
 	return false
+}
+
+// findsToUpdate reports whether an update may find the row: with the new row unknown, or with the new row for a
+// caller without any right to read.
+func (r *refRun) findsToUpdate(e *refEntity, old, row refRow) bool {
+	if r.who.Kind == caller.System {
+		return true
+	}
+	if !r.offered(e, "read") {
+		return r.passes(e, "update", old, old, row)
+	}
+	return r.inTenant(e, old) && r.permits(e, "update", refScene{entity: e, row: old, old: old, newUnknown: true})
 }
 
 func (r *refRun) reads(e *refEntity, row refRow) bool {
@@ -1397,7 +1425,7 @@ func (r *refRun) insertAnswer(e *refEntity, row refRow, given map[string]any) ma
 // rejects returns the error for a row to be written, nil if there is none. It checks the
 // right to write and the relations.
 func (r *refRun) rejects(e *refEntity, row refRow, given map[string]any, action string, old refRow) (codes []fault.Code) {
-	if !r.passes(e, action, row, old, row) {
+	if !r.passes(e, action, row, old, row) || action == "update" && !r.passes(e, action, old, old, row) {
 		codes = append(codes, fault.Denied)
 	}
 	for _, f := range e.stored() {
@@ -1486,7 +1514,7 @@ func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
 		return row
 	}
 	for _, old := range found {
-		if r.passes(e, "update", old, old, change(old)) {
+		if r.findsToUpdate(e, old, change(old)) {
 			candidates = append(candidates, old)
 		}
 	}
@@ -1497,7 +1525,7 @@ func (r *refRun) update(e *refEntity, args map[string]any) refAnswer {
 	var faults []fault.Code
 	for _, old := range candidates {
 		row := change(old)
-		if !r.finds(e, old) || !r.passes(e, "update", old, old, row) {
+		if !r.finds(e, old) || !r.findsToUpdate(e, old, row) {
 			continue
 		}
 		if codes := r.rejects(e, row, values, "update", old); codes != nil {

@@ -3,6 +3,7 @@ package entity
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -128,33 +129,34 @@ func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored 
 // longest value.
 func checkRowSize(t *table, values []schema.Value, stored int) error {
 	if stored > layout.MaxRowBytes {
-		return fault.OfValue(t.longest(values), fault.TooLarge, "the %s would have %d bytes: a row may have %d",
-			t.Name, stored, layout.MaxRowBytes)
+		field, longest := t.longest(values)
+		return fault.New(fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes).
+			About(fault.Subject{Entity: t.Name, Field: field, Value: longest, Public: fmt.Sprintf("is too long: a row may have %d bytes", layout.MaxRowBytes)})
 	}
 	return nil
 }
 
-// longest returns the JSON of the longest value of a row, nil if it has none.
-func (t *table) longest(values []schema.Value) (text []byte) {
+// longest returns the field with the longest value of a row and the value's JSON, nil if the row has none.
+func (t *table) longest(values []schema.Value) (field string, text []byte) {
 	if t.Entity == nil {
 		var members map[string]json.RawMessage
 		_ = json.Unmarshal(t.object(values).Object, &members) // what is stored is an object
-		for _, member := range members {
+		for name, member := range members {
 			if len(member) > len(text) {
-				text = member
+				field, text = name, member
 			}
 		}
-		return text
+		return field, text
 	}
 	for _, f := range t.Entity.Fields {
 		if f.Type.Kind == schema.ToMany {
 			continue
 		}
 		if one := f.Type.AppendJSON(nil, values[f.Pos]); len(one) > len(text) {
-			text = one
+			field, text = f.Name, one
 		}
 	}
-	return text
+	return field, text
 }
 
 // claim checks that the new values of a row violate no unique index, given the earlier
@@ -181,23 +183,31 @@ func (o *operation) claim(c *changes, tail string, values []schema.Value) error 
 			holder = string(raw)
 		}
 		if holder != "" && holder != tail {
-			return fault.New(fault.Conflict, "%s", o.notUnique(x))
+			return o.notUnique(x)
 		}
 		c.enter(key, tail)
 	}
 	return nil
 }
 
-// notUnique is the message that another row has the values of a unique index.
-func (o *operation) notUnique(x *layout.Index) string {
+// notUnique is the error that another row has the values of a unique index.
+func (o *operation) notUnique(x *layout.Index) error {
 	names := strings.TrimSuffix(o.named(x), ": ")
+	about := fault.Subject{Field: strings.ReplaceAll(names, ", ", ",")}
 	switch {
 	case names == "":
-		return "another " + o.table.Name + " has the same value in a unique field"
+		return fault.New(fault.Conflict, "another %s has the same value in a unique field", o.table.Name)
 	case strings.Contains(names, ","):
-		return names + " must be unique together: another " + o.table.Name + " has the same values"
+		about.Public = "must be unique together: another has the same values"
+		return fault.New(fault.Conflict, "%s must be unique together: another %s has the same values", names, o.table.Name).About(about)
 	}
-	return names + " must be unique: another " + o.table.Name + " has the same value"
+	return notUnique(o.table, names)
+}
+
+// notUnique is the error that another row has the value of a field.
+func notUnique(t *table, field string) error {
+	return fault.New(fault.Conflict, "%s must be unique: another %s has the same value", field, t.Name).
+		About(fault.Subject{Field: field, Public: "must be unique: another has the same value"})
 }
 
 // named begins a message with the fields of an index that the caller may know.
@@ -300,7 +310,7 @@ func (o *operation) admit(r *layout.Row, in *query.Input, c *changes, fresh map[
 		}
 	}
 	if taken {
-		return fault.New(fault.Conflict, "id must be unique: another %s has this id", t.Name)
+		return notUnique(t, "id")
 	}
 	if err := o.claim(c, r.Tail, r.Values); err != nil {
 		return err
@@ -344,7 +354,7 @@ func (o *operation) newRow(in *query.Input, at string) ([]schema.Value, error) {
 		case f == t.Entity.Tenant && bound:
 			values[f.Pos] = schema.TextValue(tenant)
 		case f == t.Entity.Tenant:
-			return nil, query.Invalidf("%s.%s: is required: the caller has no tenant of its own", at, f.Name)
+			return nil, missing(in, f, at, ": the caller has no tenant of its own")
 		case f.Created, f.Updated:
 			values[f.Pos] = schema.Now(now)
 		case f.HasDefault:
@@ -352,12 +362,18 @@ func (o *operation) newRow(in *query.Input, at string) ([]schema.Value, error) {
 		case f.DefaultNow:
 			values[f.Pos] = f.Type.Now(now)
 		case !f.Type.Optional && o.knows(f.Pos):
-			return nil, query.Invalidf("%s.%s: is required", at, f.Name)
+			return nil, missing(in, f, at, "")
 		case !f.Type.Optional:
 			return nil, query.Invalidf("%s: the caller may not write a required field", at)
 		}
 	}
 	return values, nil
+}
+
+// missing is the error that the values of a row lack a field.
+func missing(in *query.Input, f *schema.Field, at, why string) error {
+	return fault.New(fault.Invalid, "%s.%s: is required%s", at, f.Name, why).
+		About(fault.Subject{Field: f.Name, Value: in.Text, Public: "is required"})
 }
 
 // newObject is newRow of untyped mode.
@@ -386,8 +402,9 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		if err != nil {
 			return err
 		}
-		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read",
-			o.table.Slots[rel.slot].Field.Name, target.Name).
+		field := o.table.Slots[rel.slot].Field.Name
+		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", field, target.Name).
+			About(fault.Subject{Field: field, Public: "has an id of nothing that the caller may read"}).
 			WithHint("runner data list shows the rows of an entity")
 	}
 	auth := target.rights.For(o.auth.Input)

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,7 +82,8 @@ func Enqueue(tx *store.Tx, s *schema.Schema, by *caller.Caller, r Request, now t
 	}
 	if len(r.Key) > maxKeyBytes || !utf8.ValidString(r.Key) {
 		value, _ := json.Marshal(r.Key)
-		return Enqueued{}, fault.OfValue(value, fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes)
+		return Enqueued{}, fault.New(fault.Invalid, "key must be text of at most %d bytes", maxKeyBytes).
+			About(fault.Subject{Field: "key", Value: value})
 	}
 	j := &record{Origin: tx.Node(), Job: Job{
 		ID: newID(now), Name: r.Name, Params: params, Caller: callerOf(by), Key: r.Key, RequestID: r.RequestID,
@@ -96,8 +98,8 @@ func unknownJob(s *schema.Schema, name string) error {
 		names = append(names, s.Jobs[i].Name)
 	}
 	value, _ := json.Marshal(name)
-	return fault.OfValue(value, fault.Invalid, "name: the schema declares no job %.100q%s",
-		name, diag.DidYouMean(name[:min(len(name), 100)], names))
+	return fault.New(fault.Invalid, "name: the schema declares no job %.100q%s", name, diag.DidYouMean(name[:min(len(name), 100)], names)).
+		About(fault.Subject{Field: "name", Value: value})
 }
 
 // enqueue returns the live job with the key, if there is one. Otherwise it writes a new job, or returns
@@ -160,8 +162,8 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		params = []byte("{}")
 	}
 	if len(params) > maxParamBytes {
-		return nil, fault.OfValue(params, fault.TooLarge,
-			"params are %d KiB; the limit is %d KiB: store a row, and pass its id", (len(params)+1023)>>10, maxParamBytes>>10)
+		return nil, fault.New(fault.TooLarge, "params are %d KiB; the limit is %d KiB: store a row, and pass its id",
+			(len(params)+1023)>>10, maxParamBytes>>10).About(fault.Subject{Field: "params", Value: params})
 	}
 	input := declared.Input()
 	wrong := input.Check(params, m)
@@ -173,8 +175,8 @@ func checkParams(declared *schema.Job, params []byte, now time.Time, m *cost.Met
 		if wrong[0].Field != "" {
 			where += "." + wrong[0].Field
 		}
-		return nil, fault.OfValue(wrongValue(declared, given, wrong[0].Field), fault.Invalid, "%s %s",
-			where, wrong[0].Message)
+		return nil, fault.New(fault.Invalid, "%s %s", where, wrong[0].Message).About(fault.Subject{
+			Field: cmp.Or(wrong[0].Field, "params"), Value: wrongValue(declared, given, wrong[0].Field), Public: wrong[0].Message})
 	}
 	return input.Fill(nil, params, now, m)
 }

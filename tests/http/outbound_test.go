@@ -205,7 +205,7 @@ func TestAConflictAfterAFetchIsReportedAndNotRetried(t *testing.T) {
 	})
 	s.Want(200, nil, "POST", "/bump", "", worker)
 	p := s.Want(409, nil, "POST", "/counted", origin, worker).Problem(t)
-	if p.Code != "conflict" || !strings.Contains(p.Detail, "sent an outbound request") || hits.Load() != 1 {
+	if p.Code != "write_conflict" || !strings.Contains(p.Detail, "sent an outbound request") || hits.Load() != 1 {
 		t.Errorf("%+v after %d requests", p, hits.Load())
 	}
 	var n int

@@ -453,10 +453,20 @@ entity Counter {
   secret: text? @hidden
 }
 entity Closed { id: id }
+entity Place { id: id name: string(1..40) city: string(1..40) @@unique(name, city) }
+entity Account {
+  id: id
+  name: string(1..40)
+  plan: string = "free"
+  locked: bool = false
+  @@deny update when old.name != new.name
+  @@deny update when new.plan == "pro"
+  @@deny update when old.locked
+}
 apiKeys {
   scopes: {
     worker: @system("worker") {
-      @grant read, write, delete on Counter
+      @grant read, write, delete on Counter, Place, Account
       @issue when auth.scope == "worker"
     },
     reader: @system("reader") { @grant read on Counter where n < 1000 },
@@ -488,31 +498,60 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 	worker, reader := "X-API-Key: "+a.Token("worker"), "X-API-Key: "+a.Token("reader")
 	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"a"}`, worker)
 	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Counter", `{"name":"big","n":5000}`, worker)
-	inLog := map[string]bool{} // by request id
+	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Place", `{"name":"a","city":"b"}`, worker)
+	s.Want(201, nil, "POST", "/uncaught?op=insert&entity=Account", `[{"name":"a"},{"name":"a","locked":true}]`, worker)
+	s.Want(200, nil, "POST", "/uncaught?op=update&entity=Account&name=a", `{"plan":"team"}`, worker)
+	inLog := map[string]string{} // the level, by request id
 	for _, row := range []struct {
 		query, body, who string
 		status           int
-		code             string
+		code, field      string
 	}{
-		{"op=get&id=01arz3ndektsv4rrffq69g5fav", "", worker, 404, "not_found"},
-		{"op=get&id=%27", "", worker, 404, "not_found"},
-		{"op=insert&entity=Counter", `{"name":"a"}`, worker, 409, "conflict"},
-		{"op=insert&entity=Counter", `{"name":"b"}`, reader, 403, "forbidden"},
-		{"op=insert&entity=Closed", `{}`, worker, 403, "forbidden"},
-		{"op=insert&entity=Count", `{"name":"b"}`, worker, 500, "handler_failed"},
-		{"op=insert&entity=Counter", `{"name":"b","id":"01arz3ndektsv4rrffq69g5fav"}`, worker, 500, "handler_failed"},
-		{"op=insert&entity=Counter", `{"name":"b","secret":"x"}`, worker, 500, "handler_failed"},
-		{"op=insert&entity=Counter", `{"name":"b","n":1000001}`, worker, 400, "invalid_input"},
-		{"op=insert&entity=Counter", `{"name":"b","name":"c"}`, worker, 500, "handler_failed"},
-		{"op=update&name=a", `{"nothing":1}`, worker, 500, "handler_failed"},
-		{"op=remove&name=a", ``, reader, 403, "forbidden"},
-		{"op=spend", ``, worker, 500, "handler_failed"},
+		{"op=get&id=01arz3ndektsv4rrffq69g5fav", "", worker, 404, "not_found", ""},
+		{"op=get&id=%27", "", worker, 404, "not_found", ""},
+		{"op=first&name=x", "", worker, 404, "not_found", ""},
+		{"op=insert&entity=Counter", `{"name":"a"}`, worker, 409, "conflict", "name"},
+		{"op=insert&entity=Place", `{"name":"a","city":"b"}`, worker, 409, "conflict", "name city"},
+		{"op=insert&entity=Counter", `{"name":"b"}`, reader, 403, "forbidden", ""},
+		{"op=insert&entity=Closed", `{}`, worker, 403, "forbidden", ""},
+		{"op=insert&entity=Count", `{"name":"b"}`, worker, 400, "invalid_input", "Count"},
+		{"op=insert&entity=Counter", `{"name":"b","id":"01arz3ndektsv4rrffq69g5fav"}`, worker, 400, "invalid_input", "id"},
+		{"op=insert&entity=Counter", `{"name":"b","secret":"x"}`, worker, 400, "invalid_input", "secret"},
+		{"op=insert&entity=Counter", `{"name":"b","n":1000001}`, worker, 400, "invalid_input", "n"},
+		{"op=insert&entity=Counter", `{"name":"b","name":"c"}`, worker, 400, "invalid_input", "name"},
+		{"op=insert&entity=Counter", `{"n":1}`, worker, 400, "invalid_input", "name"},
+		{"op=insert&entity=Counter", "[" + strings.Repeat(`{"name":"b"},`, 1000) + `{"name":"b"}]`, worker, 422, "limit", ""},
+		{"op=update&name=a", `{"nothing":1}`, worker, 400, "invalid_input", "nothing"},
+		{"op=order&sort=-nothing", ``, worker, 400, "invalid_input", "nothing"},
+		{"op=order", ``, worker, 500, "handler_failed", ""},
+		{"op=problem", ``, worker, 402, "no_credit", "n"},
+		{"op=reserved", ``, worker, 500, "handler_failed", ""},
+		{"op=remove&name=a", ``, reader, 403, "forbidden", ""},
+		{"op=update&entity=Account&name=a", `{"plan":"pro"}`, worker, 403, "forbidden", ""}, // what the new row breaks
+		{"op=update&entity=Account&name=a", `{"name":"b"}`, worker, 403, "forbidden", ""},
+		{"op=update&entity=Account&name=b", `{"plan":"pro"}`, worker, 404, "not_found", ""},
+		{"op=spend", ``, worker, 500, "handler_failed", ""},
 	} {
 		p := s.Want(row.status, nil, "POST", "/uncaught?"+row.query, row.body, row.who).Problem(t)
 		if p.Code != row.code {
 			t.Errorf("%s %s: %s, want %s", row.query, row.body, p.Code, row.code)
 		}
-		inLog[p.RequestID] = row.status == 500 || row.code == "invalid_input" // the SDK logs what it could not answer
+		var wrong []string
+		for _, e := range p.Errors {
+			wrong = append(wrong, e.Field)
+		}
+		if got := strings.Join(wrong, " "); got != row.field {
+			t.Errorf("%s %.100s: the fields %q, want %q", row.query, row.body, got, row.field)
+		}
+		if hidden := row.status == 404 || row.status == 409; hidden && (strings.Contains(p.Detail, "Counter") || strings.Contains(p.Detail, "Place") || strings.Contains(p.Detail, "Account")) {
+			t.Errorf("%s: the client learns of an entity: %q", row.query, p.Detail)
+		}
+		level := map[int]string{400: "WARN", 422: "WARN", 500: "ERROR"}[row.status] // the SDK reports what it cannot answer
+		inLog[p.RequestID] = level
+	}
+	problem := s.Want(402, nil, "POST", "/uncaught?op=problem", "", worker).Body
+	if !strings.HasPrefix(problem, `{"type":"about:blank","title":"Payment Required","status":402,"detail":"buy more","instance":"urn:ulid:`) || !strings.HasSuffix(problem, `"balance":3,"errors":[{"field":"n","message":"too much"}]}`) {
+		t.Errorf("a problem of the handler is %s", problem)
 	}
 	rows := func(name, who string) string {
 		return s.Want(200, nil, "POST", "/uncaught?name="+name, "", who).Body
@@ -525,8 +564,15 @@ func TestUncaughtErrorsBecomeResponses(t *testing.T) {
 	}
 	s.Stop()
 	for id, want := range inLog {
-		if told := strings.Contains(s.Stderr.String(), id); told != want {
-			t.Errorf("request %s is in the log: %v, want %v", id, told, want)
+		level := ""
+		for line := range strings.Lines(s.Stderr.String()) {
+			var record struct{ Level, RequestID string }
+			if json.Unmarshal([]byte(line), &record) == nil && record.RequestID == id {
+				level = record.Level
+			}
+		}
+		if level != want {
+			t.Errorf("request %s is in the log as %q, want %q", id, level, want)
 		}
 	}
 }

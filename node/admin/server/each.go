@@ -87,7 +87,7 @@ func (l *Local) callEach(ctx context.Context, who keystore.Authority, args admin
 // mayFitSmaller reports whether fewer rows at a time may succeed where a batch has failed.
 func mayFitSmaller(answer runtime.EachAnswer) bool {
 	switch fault.Code(answer.Code) {
-	case fault.Conflict:
+	case fault.WriteConflict:
 		return true
 	case fault.TooLarge, fault.HandlerTimeout: // of more than the first call
 		return answer.N > 0

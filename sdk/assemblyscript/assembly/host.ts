@@ -17,6 +17,10 @@ export class HostError {
     public message: string = "",
     /** The operation that failed; empty of an error that a handler made. */
     public op: string = "",
+    /** The entity of an operation on rows; may be empty. */
+    public entity: string = "",
+    /** The field that the error is about, such as email of a conflict; those of @@unique are separated by commas. May be empty. */
+    public field: string = "",
   ) {}
 
   toString(): string {
@@ -126,7 +130,13 @@ export function settled(op: string, n: i32): Outcome {
 function failure(op: string, code: string): HostError {
   const text = decode(pieces(Source.Result));
   if (text.length == 0) return new HostError(code, "", op);
-  return new HostError(parseJSON<string>(member(text, "code")), parseJSON<string>(member(text, "message")), op);
+  return new HostError(parseJSON<string>(member(text, "code")), parseJSON<string>(member(text, "message")), op, textOf(text, "entity"), textOf(text, "field"));
+}
+
+/** A text of an object; empty when it is not there. */
+function textOf(object: string, name: string): string {
+  const text = member(object, name);
+  return text.length == 0 ? "" : parseJSON<string>(text);
 }
 
 // The operations on rows.

@@ -251,7 +251,7 @@ export class Selection extends Operation {
   /** The first row; without any it fails with not_found. */
   first<T>(): T {
     const rows = this.limit(1).all<T>();
-    if (rows.length == 0) fail(new HostError("not_found", "no row of " + this.entity + " matches the conditions"));
+    if (rows.length == 0) fail(new HostError("not_found", "no row of " + this.entity + " matches the conditions", "query", this.entity));
     return rows[0];
   }
 

@@ -11,6 +11,9 @@ export class Response {
   bytes: Uint8Array | null = null;
   operation: Operation | null = null;
   failure: bool = false;
+  code: string = "";
+  // Of a problem: each member as JSON, with its name.
+  members: string[] = [];
 
   constructor(readonly status: i32) {}
 
@@ -22,6 +25,27 @@ export class Response {
     this.names.push(name);
     this.values.push(value);
     return this;
+  }
+
+  /** An answer made by error, with a stable code of your own in snake_case. */
+  withCode(code: string): Response {
+    this.code = code;
+    return this;
+  }
+
+  /**
+   * An answer made by error, with one more member of the problem, as RFC 9457 has them:
+   * `error(402, "buy more").withCode("no_credit").withMember("balance", 3)`. The runner writes `type`, `title`,
+   * `status`, `detail`, `instance`, `code` and `requestId`: such a name makes the answer 500 `handler_failed`.
+   */
+  withMember<T>(name: string, value: T): Response {
+    this.members.push(encode<string>(name) + ":" + encode<T>(value));
+    return this;
+  }
+
+  /** The arguments of the operation problem. */
+  problem(): string {
+    return '{"status":' + this.status.toString() + ',"code":' + encode<string>(this.code) + ',"detail":' + encode<string>(this.text) + ',"members":{' + this.members.join(",") + "}}";
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { response_error, response_header, response_send, response_send_result, errnoName } from "./abi";
 import { reseed } from "./abort";
-import { fail, failed, HostError, setCurrent } from "./host";
+import { fail, failed, HostError, setCurrent, tryCall } from "./host";
 import { encode } from "./json";
 import { Operation, Part } from "./query";
 import { RouteRequest } from "./request";
@@ -31,6 +31,11 @@ function send(response: Response): void {
       response_header(changetype<usize>(name), name.byteLength, changetype<usize>(value), value.byteLength),
       "set header " + encode<string>(response.names[i]),
     );
+  }
+  if (response.failure && (response.code.length > 0 || response.members.length > 0)) {
+    const refused = tryCall("problem", response.problem()).error;
+    if (refused !== null) failed("answer with an error of status " + status.toString() + ": " + refused.toString());
+    return;
   }
   if (response.failure) {
     const message = String.UTF8.encode(response.text);

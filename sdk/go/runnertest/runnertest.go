@@ -62,7 +62,9 @@ type Result struct {
 	// Code and Message are set when the answer is an error's. The runner fills
 	// an empty Message with a text of its own.
 	Code, Message string
-	Logs          []string
+	// Members are those of WithMember, in JSON.
+	Members map[string]json.RawMessage
+	Logs    []string
 	// KeptWrites reports a call of KeepWrites.
 	KeptWrites bool
 }
@@ -250,6 +252,28 @@ func (f *fake) SendError(status int, code, message string) error {
 	f.answer(status)
 	f.result.Code, f.result.Message = code, message
 	return nil
+}
+
+// problem is the operation problem, which answers.
+func (f *fake) problem(text []byte) ([]byte, error) {
+	var args struct {
+		Status       int
+		Code, Detail string
+		Members      map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &args); err != nil {
+		return nil, invalid("%v", err)
+	}
+	for _, name := range []string{"type", "title", "status", "detail", "instance", "code", "requestId", "request_id"} {
+		if _, given := args.Members[name]; given {
+			return nil, invalid("problem: members.%s is set by the host: choose another name", name)
+		}
+	}
+	if err := f.SendError(args.Status, args.Code, args.Detail); err != nil {
+		return nil, err
+	}
+	f.result.Members = args.Members
+	return []byte("{}"), nil
 }
 
 func (f *fake) answer(status int) {

@@ -25,16 +25,18 @@ def _open() -> int:
 
 
 class HostError(Exception):
-    """A failed operation. `op` is its name, such as "query"."""
+    """A failed operation. `op` is its name, such as "query", and `entity` and `field` are what it is about, if it is one on rows."""
 
     last: ClassVar[HostError | None] = None  # of this request
 
-    def __init__(self, code: str, message: str = "", op: str | None = None) -> None:
+    def __init__(self, code: str, message: str = "", op: str | None = None, entity: str | None = None, field: str | None = None) -> None:
         HostError.last = self
         super().__init__(f"{code}: {message}" if message else code)
         self.code: ErrorCode = code  # type: ignore[assignment]
         self.message = message
         self.op = op
+        self.entity = entity
+        self.field = field  # those of @@unique are separated by commas
 
 
 HostError.__module__ = "runner"  # its name in tracebacks
@@ -103,7 +105,7 @@ def failure(op: str, status: str, answer: bytes) -> HostError:
         return _early(op, op)
     try:
         error = json.loads(answer)
-        return HostError(error["code"], error["message"], op)
+        return HostError(error["code"], error["message"], op, error.get("entity"), error.get("field"))
     except (ValueError, KeyError, TypeError):
         return HostError(status, "", op)
 

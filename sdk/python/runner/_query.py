@@ -217,7 +217,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         """The first row; without any it is an error with the code not_found."""
         row = self.first_or_none()
         if row is None:
-            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query")
+            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query", self._args["from"])
         return row
 
     def first_or_none(self) -> R | None:
@@ -255,7 +255,7 @@ class _First(_Sent):
     def _run(self) -> bytes:
         result = self._of._run()
         if not json.loads(result)["rows"]:
-            raise _host.HostError("not_found", f"no row of {self._of._args['from']} matches the conditions", "query")
+            raise _host.HostError("not_found", f"no row of {self._of._args['from']} matches the conditions", "query", self._of._args["from"])
         return result
 
 

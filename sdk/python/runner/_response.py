@@ -21,18 +21,19 @@ else:
 class Response(Generic[T]):
     """An answer, made by one of the helpers. T is what it sends as JSON; an error sends none and is a Response[Never]."""
 
-    __slots__ = ("status", "body", "headers", "message")
+    __slots__ = ("status", "body", "headers", "message", "problem")
     _remedy = "is an answer: return it as it is"
 
-    def __init__(self, status: int, body: Any = None, headers: list[tuple[str, str]] | None = None, message: str | None = None) -> None:
+    def __init__(self, status: int, body: Any = None, headers: list[tuple[str, str]] | None = None, message: str | None = None, problem: dict[str, Any] | None = None) -> None:
         self.status = status
         self.body = body
         self.headers = headers or []
         self.message = message
+        self.problem = problem  # of an error with a code or members of its own
 
     def with_header(self, name: str, value: str) -> Response[T]:
         """The answer with one more header line."""
-        return Response(self.status, self.body, [*self.headers, (name, value)], self.message)
+        return Response(self.status, self.body, [*self.headers, (name, value)], self.message, self.problem)
 
 
 if TYPE_CHECKING:
@@ -132,10 +133,13 @@ def not_found(message: str = "") -> Response[Never]:
     return error(404, message)
 
 
-def error(status: int, message: str = "") -> Response[Never]:
-    """Answers any other failure, 400 to 599."""
+def error(status: int, message: str = "", *, code: str = "", **members: Any) -> Response[Never]:
+    """Answers any other failure, 400 to 599. A code in snake_case and members of your own are sent as RFC 9457 has them:
+    error(402, "buy more", code="no_credit", balance=3)."""
     if not isinstance(message, str):
         raise TypeError(f"the message of an error of status {status} is text, and not a {type(message).__qualname__}: write str(…)")
+    if code or members:
+        return Response(status, message=message, problem={"status": status, "code": code, "detail": message, "members": members})
     return Response(status, message=message)
 
 
@@ -172,7 +176,9 @@ def send(given: Any, handler: Callable[..., Any] | None = None) -> None:
         body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, lambda path, wrong: _unfit(handler, path, wrong))
     for name, value in response.headers:
         set_header(name, value)
-    if response.message is not None:
+    if response.problem is not None:
+        _values.call("problem", response.problem)
+    elif response.message is not None:
         send_error(response.status, "", response.message)
     elif isinstance(body, Operation):
         refused, _ = _host.message("response_send_result", response.status, body._part)

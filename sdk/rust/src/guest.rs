@@ -117,9 +117,16 @@ impl Guest {
             code: String,
             #[serde(default)]
             message: String,
+            #[serde(default)]
+            entity: String,
+            #[serde(default)]
+            field: String,
         }
         match serde_json::from_slice::<Failure>(&result().unwrap_or_default()) {
-            Ok(failure) => Err(HostError::new(Code::from_name(&failure.code), failure.message)),
+            Ok(failure) => {
+                let error = HostError::new(Code::from_name(&failure.code), failure.message);
+                Err(error.about(failure.entity, failure.field))
+            }
             Err(_) => done(n),
         }
     }

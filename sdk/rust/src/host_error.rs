@@ -13,6 +13,13 @@ pub struct HostError {
     pub code: Code,
     /// Why, for people; may be empty.
     pub message: String,
+    /// The operation that failed, such as `insert`; empty if a handler made the error.
+    pub op: String,
+    /// The entity of an operation on rows; may be empty.
+    pub entity: String,
+    /// The field that the error is about, such as `email` of a conflict; those of `@@unique` are
+    /// separated by commas. May be empty.
+    pub field: String,
     /// Of an operation that is not the caller's to know of: neither on rows nor on keys,
     /// sessions or webhooks.
     pub(crate) inner: bool,
@@ -21,7 +28,19 @@ pub struct HostError {
 impl HostError {
     /// An error as operations give it, for tests.
     pub fn new(code: Code, message: impl Into<String>) -> HostError {
-        HostError { code, message: message.into(), inner: false }
+        HostError {
+            code,
+            message: message.into(),
+            op: String::new(),
+            entity: String::new(),
+            field: String::new(),
+            inner: false,
+        }
+    }
+
+    /// The error as one about an entity and a field, for tests.
+    pub fn about(self, entity: impl Into<String>, field: impl Into<String>) -> HostError {
+        HostError { entity: entity.into(), field: field.into(), ..self }
     }
 
     /// The error as one of the operation of that name.
@@ -31,7 +50,7 @@ impl HostError {
                 || op.starts_with("apiKeys.")
                 || op.starts_with("sessions.")
                 || op.starts_with("jobs.");
-        HostError { inner: !callers, ..self }
+        HostError { inner: !callers, op: op.into(), ..self }
     }
 }
 

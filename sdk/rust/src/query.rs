@@ -135,7 +135,10 @@ impl Selection {
     /// answers 404 when the handler hands it on.
     pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
         let rows = self.clone().limit(1).all(ctx)?;
-        let none = || HostError::new(Code::NotFound, format!("no row of {} matches the conditions", self.entity));
+        let none = || {
+            let why = format!("no row of {} matches the conditions", self.entity);
+            HostError::new(Code::NotFound, why).of("query").about(self.entity.clone(), "")
+        };
         rows.into_iter().next().ok_or_else(none)
     }
 

@@ -20,6 +20,8 @@ pub enum Content {
     Operation(Operation),
     /// The message of a failure.
     Message(String),
+    /// A failure with a code or members of the handler's own.
+    Problem { code: String, message: String, members: serde_json::Map<String, serde_json::Value> },
     /// Why the body cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -86,6 +88,49 @@ impl Response {
             return self;
         }
         self.with_header("location", location)
+    }
+}
+
+/// The parts of a failure that a handler adds.
+impl Response {
+    /// The failure with a stable code of your own, in snake_case.
+    pub fn with_code(self, code: impl Into<String>) -> Response {
+        let given = code.into();
+        self.as_problem(|code, _| {
+            *code = given;
+            None
+        })
+    }
+
+    /// The failure with one more member of the problem, as RFC 9457 has them:
+    /// `error(402, "buy more").with_code("no_credit").with_member("balance", 3)`.
+    ///
+    /// The runner writes `type`, `title`, `status`, `detail`, `instance`, `code` and `requestId`: such
+    /// a name makes the answer 500 `handler_failed`. `errors` must be a list of objects with `field`
+    /// and `message`.
+    pub fn with_member(self, name: impl Into<String>, value: impl Serialize) -> Response {
+        let name = name.into();
+        self.as_problem(|_, members| match serde_json::to_value(value) {
+            Ok(value) => members.insert(name, value).and(None),
+            Err(why) => Some(why),
+        })
+    }
+
+    /// An answer that is not a failure stays as it is.
+    fn as_problem(
+        mut self,
+        change: impl FnOnce(&mut String, &mut serde_json::Map<String, serde_json::Value>) -> Option<serde_json::Error>,
+    ) -> Response {
+        if let Content::Message(text) = &mut self.content {
+            let message = std::mem::take(text);
+            self.content = Content::Problem { code: String::new(), message, members: serde_json::Map::new() };
+        }
+        if let Content::Problem { code, members, .. } = &mut self.content {
+            if let Some(why) = change(code, members) {
+                self.content = Content::Unwritable(why);
+            }
+        }
+        self
     }
 }
 

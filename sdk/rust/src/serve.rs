@@ -80,6 +80,10 @@ fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn 
         Content::Message(text) => {
             accepted(host.send_error(status, "", &text), || format!("answer with an error of status {}", status))
         }
+        Content::Problem { code, message, members } => {
+            let args = serde_json::json!({ "status": status, "code": code, "detail": message, "members": members });
+            accepted(host.call("problem", args.to_string().as_bytes()), || format!("answer with an error of status {}", status))
+        }
         Content::Bytes(bytes) => {
             accepted(host.send(status, &bytes), || format!("answer with status {} and {} bytes", status, bytes.len()))
         }
@@ -107,7 +111,7 @@ fn fail(host: &dyn Host, why: &(dyn StdError + 'static)) {
             let _ = host.send_error(400, "invalid_json", &error.to_string());
             return;
         }
-        if let Some(HostError { code, message, inner }) = error.downcast_ref() {
+        if let Some(HostError { code, message, inner, .. }) = error.downcast_ref() {
             let known = match code {
                 _ if *inner => None,
                 Code::NotFound => Some((404, "not_found")),

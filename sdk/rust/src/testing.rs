@@ -70,6 +70,8 @@ pub struct Answer {
     pub code: String,
     /// The message of an error. The runner fills an empty one with a text of its own.
     pub message: String,
+    /// The further members of an error: see [`Response::with_member`](crate::Response::with_member).
+    pub members: serde_json::Map<String, Value>,
     /// The log lines: `info: text`.
     pub logs: Vec<String>,
     /// The operations that were run, with their arguments.
@@ -222,6 +224,7 @@ impl Test {
             body: sent.body,
             code: sent.code,
             message: sent.message,
+            members: sent.members,
             logs: fake.logs.into_inner(),
             calls: fake.calls.into_inner(),
             kept_writes: fake.kept.get(),
@@ -255,6 +258,7 @@ struct Sent {
     body: Vec<u8>,
     code: String,
     message: String,
+    members: serde_json::Map<String, Value>,
 }
 
 struct Fake {
@@ -368,6 +372,16 @@ impl Host for Fake {
                 let none = || HostError::new(Code::Denied, format!("secret {:?} is not declared", name));
                 json!({ "value": self.test.secrets.get(name).ok_or_else(none)? })
             }
+            (None, "problem") => {
+                let status = args["status"].as_u64().unwrap_or_default() as u16;
+                let members = args["members"].as_object().cloned().unwrap_or_default();
+                rules::members(&members)?;
+                self.send_error(status, args["code"].as_str().unwrap_or_default(), args["detail"].as_str().unwrap_or_default())?;
+                if let Some(sent) = self.sent.borrow_mut().as_mut() {
+                    sent.members = members;
+                }
+                json!({})
+            }
             (None, "var") => {
                 let name = args["name"].as_str().unwrap_or_default();
                 let none = || HostError::new(Code::Denied, format!("variable {:?} is not declared", name));
@@ -466,6 +480,14 @@ mod rules {
             204 | 304 if length > 0 => refuse(Code::Invalid, "204 and 304 have no body"),
             200..=599 => Ok(()),
             _ => refuse(Code::Invalid, "the status of an answer is 200 to 599"),
+        }
+    }
+
+    pub(super) fn members(members: &serde_json::Map<String, serde_json::Value>) -> Done {
+        let reserved = ["type", "title", "status", "detail", "instance", "code", "requestId", "request_id"];
+        match reserved.iter().find(|name| members.contains_key(**name)) {
+            Some(_) => refuse(Code::Invalid, "the runner sets this member of a problem: choose another name"),
+            None => Ok(()),
         }
     }
 

@@ -130,6 +130,17 @@ fn request_values_are_found_by_name() {
 }
 
 #[test]
+fn an_error_has_a_code_and_members_of_the_handler() {
+    let got = answer(|_, _| Ok(error(402, "buy more").with_code("no_credit").with_member("balance", 3)));
+    assert_eq!((got.status, got.code.as_str(), got.message.as_str()), (402, "no_credit", "buy more"));
+    assert_eq!(got.members["balance"], json!(3));
+    let got = answer(|_, _| Ok(error(402, "buy more").with_member("title", "x")));
+    assert_eq!((got.status, got.code.as_str()), (500, "handler_failed"));
+    let got = answer(|_, _| Err(HostError::new(Code::Conflict, "taken").about("User", "email").into()));
+    assert_eq!((got.status, got.code.as_str()), (409, "conflict"));
+}
+
+#[test]
 fn errors_of_the_host_become_answers() {
     let rows = [
         (Code::NotFound, 404, "not_found"),

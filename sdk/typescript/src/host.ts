@@ -4,7 +4,12 @@ import { misplaced, noJSON, plain } from "./plain.ts";
 
 /** What the build and the runtime script hand to the SDK. */
 export interface Runner {
-  HostError: new (code: string, message?: string, op?: string) => Error & { readonly code: string; readonly op?: string };
+  HostError: new (code: string, message?: string, op?: string, entity?: string, field?: string) => Error & {
+    readonly code: string;
+    readonly op?: string;
+    readonly entity?: string;
+    readonly field?: string;
+  };
   /** The functions of the guest ABI; one that writes gives what it wrote, a negative number is an errno. */
   host: Host;
   /** The names of the errnos, by number. */
@@ -119,11 +124,15 @@ export const runner = (globalThis as unknown as { __runner: Runner }).__runner;
 export const HostError: Runner["HostError"] = (runner.HostError ??= class HostError extends Error {
   readonly code: string;
   declare readonly op?: string;
-  constructor(code: string, message = "", op?: string) {
+  declare readonly entity?: string;
+  declare readonly field?: string;
+  constructor(code: string, message = "", op?: string, entity?: string, field?: string) {
     super(message);
     this.name = "HostError";
     this.code = code;
     if (op !== undefined) this.op = op;
+    if (entity !== undefined) this.entity = entity;
+    if (field !== undefined) this.field = field;
   }
 });
 export type HostError = InstanceType<typeof HostError>;
@@ -162,8 +171,8 @@ export function run(op: string, args: unknown): void {
 export function failure(n: number, op?: string): HostError {
   const failure = host.call_result(0);
   if (typeof failure !== "string" || failure === "") return new HostError(errno(n), "", op);
-  const { code, message } = JSON.parse(failure);
-  return new HostError(code, message, op);
+  const { code, message, entity, field } = JSON.parse(failure);
+  return new HostError(code, message, op, entity, field);
 }
 
 /**
@@ -175,7 +184,7 @@ export function placeless(error: HostError): HostError {
   const kept = made.prepareStackTrace;
   made.prepareStackTrace = () => undefined;
   try {
-    return new HostError(error.code, error.message, error.op);
+    return new HostError(error.code, error.message, error.op, error.entity, error.field);
   } finally {
     made.prepareStackTrace = kept;
   }

@@ -188,7 +188,7 @@ class First extends Operation<any> {
   }
   perform(): any {
     const [row] = this.query.perform();
-    if (row === undefined) throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query");
+    if (row === undefined) throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query", this.entity);
     return row;
   }
 }

@@ -6,10 +6,11 @@ export class Response {
   // Set one by one: a class's fields are defined, which takes far longer.
   declare readonly status: number;
   declare readonly body: unknown;
-  declare readonly message: string | undefined;
+  /** Of an error: its message, or a code and members. */
+  declare readonly message: string | object | undefined;
   declare readonly headers: readonly [string, string][] | undefined;
 
-  constructor(status: number, body: unknown, message?: string, headers?: readonly [string, string][]) {
+  constructor(status: number, body: unknown, message?: string | object, headers?: readonly [string, string][]) {
     this.status = status;
     this.body = body;
     this.message = message;
@@ -79,4 +80,5 @@ export const badRequest = (message = "") => error(400, message);
 export const unauthorized = (message = "") => error(401, message);
 export const forbidden = (message = "") => error(403, message);
 export const notFound = (message = "") => error(404, message);
-export const error = (status: number, message = "") => new Response(status, undefined, String(message));
+export const error = (status: number, message: string | object = "") =>
+  new Response(status, undefined, typeof message === "object" && message !== null && !(message instanceof Error) ? message : String(message));

@@ -3,7 +3,7 @@
 // that there is something to wait for; then dispatch(-1) goes on.
 
 import { bytesOf, fromBase64 } from "./encoding.ts";
-import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, runner, starts } from "./host.ts";
+import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, run, runner, starts } from "./host.ts";
 import { isThenable, noJSON } from "./plain.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { forms, Response } from "./response.ts";
@@ -177,6 +177,11 @@ function send(response: Response): void {
   const { status, body, message, headers } = response;
   if (headers !== undefined) {
     for (const [name, value] of headers) setHeader(name, value);
+  }
+  if (typeof message === "object") {
+    const { code, detail, ...members } = message as { code?: string; detail?: string };
+    run("problem", { status, code, detail, members });
+    return;
   }
   if (message !== undefined) {
     const n = host.response_error(status, "", message);

@@ -113,9 +113,9 @@ func (r *reader) readFields(m member, raw []byte, most int, takes func(*Column) 
 		f := r.entity.Fields[column.Pos]
 		switch {
 		case !takes(&column):
-			return nil, Invalidf("%s: %s does not apply to a field of type %s", at, m, column.typ)
+			return nil, unknownName(name, m.String()+" does not apply to this field", "%s: %s does not apply to a field of type %s", at, m, column.typ)
 		case slices.Contains(list, f):
-			return nil, Invalidf("%s: %q is given twice", at, name)
+			return nil, unknownName(name, "is given twice", "%s: %q is given twice", at, name)
 		}
 		list = append(list, f)
 	}

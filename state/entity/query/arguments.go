@@ -144,7 +144,7 @@ func (a *Arguments) IsList() bool { return a.members[memberValues][0] == '[' }
 
 // UnknownEntity is the error for an entity that is not in the schema.
 func (a *Arguments) UnknownEntity(known []string) error {
-	return Invalidf("%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
+	return unknownName(a.Entity, "is not known", "%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
 }
 
 func names(members []member) []string {
@@ -158,9 +158,23 @@ func names(members []member) []string {
 // Invalidf returns a fault Invalid.
 func Invalidf(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 
-func invalidValue(value []byte, format string, args ...any) error {
-	return fault.OfValue(value, fault.Invalid, format, args...)
+// invalidValue returns a fault Invalid about the value of a field or an argument. It keeps value.
+func invalidValue(field string, value []byte, why, format string, args ...any) error {
+	return fault.New(fault.Invalid, format, args...).About(fault.Subject{Field: field, Value: value, Public: why})
 }
+
+// unknownName returns a fault Invalid about a name, of which there is none. what is the kind of what it
+// would name, in words for clients.
+func unknownName(name, what, format string, args ...any) error {
+	return fault.New(fault.Invalid, format, args...).
+		About(fault.Subject{Field: name, Value: AppendText(nil, name), Named: true, Public: what})
+}
+
+// The kinds of unknown names.
+const (
+	notReadable = "is not a field that the caller may read"
+	notWritable = "is not a field that the caller may write"
+)
 
 // ---- JSON ----
 
@@ -188,7 +202,7 @@ func checkJSON(text []byte) error {
 		switch {
 		case err == nil:
 		case ok && wrong.Err == jsontext.ErrDuplicateName:
-			return Invalidf("member %q is repeated", wrong.JSONPointer.LastToken())
+			return unknownName(wrong.JSONPointer.LastToken(), "is repeated", "member %q is repeated", wrong.JSONPointer.LastToken())
 		case ok && IsHalfPair(wrong):
 			return Invalidf("%s %s", PlaceOf(wrong), NoHalfPair)
 		default:

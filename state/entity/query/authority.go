@@ -94,12 +94,26 @@ func (a *Authority) MayDelete(row []schema.Value) (bool, error) {
 // MayUpdate reports whether an update may find the old row and, if so, whether it may
 // change it to the new one. A row that is not found is skipped; a forbidden change is an
 // error.
+//
+// The old row is found by what the rules say of it while the new one is not known. The change is then judged
+// with both, so a rule that compares them forbids the change, and does not hide the row. Without any right to
+// read, the error would reveal that there is a row: the rules then find it with the new one.
 func (a *Authority) MayUpdate(old, new []schema.Value) (finds, makes bool, err error) {
 	if finds, err = a.mayFind(old); err != nil || !finds {
 		return false, false, err
 	}
 	a.Input.Row, a.Input.Old, a.Input.New = old, old, new
-	if finds, err = a.passes(a.Update); err != nil || !finds {
+	if a.Update.readsNew && a.Read != nil {
+		a.Input.New, a.Input.NewUnknown = nil, true
+		finds, err = a.passes(a.Update)
+		a.Input.New, a.Input.NewUnknown = new, false
+		if err != nil || !finds {
+			return false, false, err
+		}
+		if makes, err = a.passes(a.Update); err != nil || !makes {
+			return true, false, err
+		}
+	} else if finds, err = a.passes(a.Update); err != nil || !finds {
 		return false, false, err
 	}
 	a.Input.Row = new
@@ -115,7 +129,7 @@ func (a *Authority) readable(r *Right, name, at string) (*schema.Field, error) {
 	if f := a.entity.Field(name); f != nil && r.Fields[f.Pos] {
 		return f, nil
 	}
-	return nil, Invalidf("%s: %s has no field %q that the caller may read%s",
+	return nil, unknownName(name, notReadable, "%s: %s has no field %q that the caller may read%s",
 		at, a.name, name, diag.DidYouMean(name, a.names(r)))
 }
 

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -79,7 +78,7 @@ func (r *reader) readIncludes(raw []byte, q *Query, level int, count *int) error
 		case err != nil:
 			return err
 		case f.Type.Kind != schema.Relation && f.Type.Kind != schema.ToMany:
-			return Invalidf("%s: %s.%s is not a relation: name it in select", at, r.Authority.name, name)
+			return unknownName(name, "is not a relation", "%s: %s.%s is not a relation: name it in select", at, r.Authority.name, name)
 		case options[0] != '{':
 			return Invalidf("%s: must be an object", at)
 		}
@@ -148,10 +147,7 @@ func inside(at string, err error) error {
 	if f.Code != fault.Invalid {
 		return err
 	}
-	if v, ok := errors.AsType[*fault.ValueError](err); ok {
-		return invalidValue(v.Value, "%s: %s", at, f.Detail)
-	}
-	return Invalidf("%s: %s", at, f.Detail)
+	return fault.New(fault.Invalid, "%s: %s", at, f.Detail).About(f.Subject)
 }
 
 var (

@@ -34,7 +34,7 @@ func (r *reader) readOrder(raw []byte, q *Query) error {
 				return err
 			}
 			if q.orders(term.Pos) {
-				return Invalidf("%s: %q is given twice", ElementPath("orderBy", i), term.name)
+				return unknownName(term.name, "is given twice", "%s: %q is given twice", ElementPath("orderBy", i), term.name)
 			}
 			q.Order = append(q.Order, term)
 		}
@@ -61,13 +61,25 @@ func (r *reader) readTerm(raw []byte, at string) (OrderTerm, error) {
 		}
 	}
 	if len(words) != 2 || words[1] != "asc" && words[1] != "desc" {
-		return OrderTerm{}, Invalidf(`%s: must be [field, "asc"] or [field, "desc"]`, at)
+		return OrderTerm{}, invalidValue("orderBy", wrongDirection(raw), `the direction must be "asc" or "desc"`, `%s: must be [field, "asc"] or [field, "desc"]`, at)
 	}
 	column, err := r.column(words[0], at)
 	if err == nil && !column.sorts() {
-		err = Invalidf("%s: %s cannot be ordered", at, words[0])
+		err = unknownName(words[0], "cannot be ordered", "%s: %s cannot be ordered", at, words[0])
 	}
 	return OrderTerm{column, words[1] == "desc"}, err
+}
+
+// wrongDirection returns the direction of a term, or the term if it has none.
+func wrongDirection(raw []byte) []byte {
+	if raw[0] == '[' {
+		for i, part := range elementsOf(raw) {
+			if i == 1 {
+				return part
+			}
+		}
+	}
+	return raw
 }
 
 // orders reports whether one of the terms is the column at pos.

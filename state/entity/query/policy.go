@@ -15,6 +15,8 @@ type Right struct {
 	always bool
 	denies []*schema.Rule // all must be false
 	allows []*schema.Rule // one must be true, unless always is set
+	// readsNew: a rule of both reads the new row of an update.
+	readsNew bool
 
 	Fields FieldSet
 	// selected are the positions of the fields, except to-many relations.
@@ -68,6 +70,7 @@ func (g *Right) allow(when *schema.Rule) {
 		return
 	}
 	g.allows = append(g.allows, when)
+	g.readsNew = g.readsNew || when.ReadsNew()
 }
 
 func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
@@ -81,6 +84,7 @@ func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
 			got.never = true
 		default:
 			got.denies = append(got.denies, p.When)
+			got.readsNew = got.readsNew || p.When.ReadsNew()
 		}
 	}
 }
@@ -91,7 +95,7 @@ func (a *Authority) passes(r *Right) (bool, error) {
 		return false, nil
 	}
 	for _, rule := range r.denies {
-		if truth, err := rule.Eval(&a.Input); err != nil || truth != schema.False {
+		if truth, err := a.eval(rule, schema.False); err != nil || truth != schema.False {
 			return false, err
 		}
 	}
@@ -99,11 +103,21 @@ func (a *Authority) passes(r *Right) (bool, error) {
 		return true, nil
 	}
 	for _, rule := range r.allows {
-		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
+		if truth, err := a.eval(rule, schema.True); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}
 	return false, nil
+}
+
+// eval evaluates a rule for the input. While the new row of an update is not known, a rule that reads it does
+// not keep the row from being found: if it is unknown, the result is the truth that lets the row pass.
+func (a *Authority) eval(rule *schema.Rule, passing schema.Truth) (schema.Truth, error) {
+	truth, err := rule.Eval(&a.Input)
+	if err == nil && truth == schema.Unknown && a.Input.NewUnknown && rule.ReadsNew() {
+		truth = passing
+	}
+	return truth, err
 }
 
 // inTenant reports whether the row belongs to the caller's tenant. In untyped mode, rows

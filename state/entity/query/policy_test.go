@@ -152,7 +152,8 @@ func TestARowPassesTenantDeniesAndOneAllow(t *testing.T) {
 		{"own, given away", session("u1"), bill("f1", "u1", "open", 1), bill("f1", "u2", "open", 1), true, false},
 		{"another's, taken", session("u1"), bill("f1", "u2", "open", 1), bill("f1", "u1", "open", 1), false, false},
 		{"paid, as it was", session("u1"), bill("f1", "u1", "paid", 1), bill("f1", "u1", "open", 1), true, true},
-		{"paid, with another total", session("u1"), bill("f1", "u1", "paid", 1), bill("f1", "u1", "paid", 2), false, false},
+		{"paid, with another total", session("u1"), bill("f1", "u1", "paid", 1), bill("f1", "u1", "paid", 2), true, false},
+		{"paid, of another", session("u1"), bill("f1", "u2", "paid", 1), bill("f1", "u2", "paid", 2), false, false},
 		{"into another firm", session("u1", "staff"), bill("f1", "u1", "open", 1), bill("f2", "u1", "open", 1), true, false},
 		{"out of the grant", in(caller.Caller{Kind: caller.APIKey, Scope: "plain"}), bill("f1", "", "open", 1), bill("f1", "", "open", -1), true, false},
 	} {

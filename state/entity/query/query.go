@@ -180,7 +180,7 @@ func (a *Arguments) readLimit(q *Query) error {
 	}
 	n, err := strconv.Atoi(string(raw))
 	if err != nil || n < 1 || n > maxLimit {
-		return invalidValue(raw, "limit: must be a whole number from 1 to %d", maxLimit)
+		return invalidValue("limit", raw, "", "limit: must be a whole number from 1 to %d", maxLimit)
 	}
 	q.Limit = n
 	return nil
@@ -192,7 +192,7 @@ func (r *reader) column(name, at string) (Column, error) {
 		return r.id, nil
 	}
 	if r.right == nil {
-		return Column{}, Invalidf("%s: %q cannot be used: without the right to read, only %s can", at, name, r.id.name)
+		return Column{}, unknownName(name, "cannot be used", "%s: %q cannot be used: without the right to read, only %s can", at, name, r.id.name)
 	}
 	if r.entity == nil {
 		return r.untypedColumn(name, at)
@@ -202,7 +202,7 @@ func (r *reader) column(name, at string) (Column, error) {
 	case err != nil:
 		return Column{}, err
 	case f.Type.Kind == schema.ToMany:
-		return Column{}, Invalidf("%s: %s.%s is a to-many relation: ask %s where %s is the row's id",
+		return Column{}, unknownName(name, "is a relation to many rows and cannot be used here", "%s: %s.%s is a to-many relation: ask %s where %s is the row's id",
 			at, r.Authority.name, name, f.Type.Entity.Name, f.Inverse.Name)
 	}
 	return r.columns[f.Pos], nil
@@ -227,7 +227,7 @@ func (g *Right) reaches(name string) bool {
 }
 
 func (r *reader) noMember(name, at string) error {
-	return Invalidf("%s: %s has no field %q that the caller may read%s",
+	return unknownName(name, notReadable, "%s: %s has no field %q that the caller may read%s",
 		at, r.Authority.name, name, diag.DidYouMean(name, r.right.Only))
 }
 
@@ -270,7 +270,7 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 		case !r.right.reaches(name):
 			return r.noMember(name, at)
 		case twice:
-			return Invalidf("%s: %q is given twice", at, name)
+			return unknownName(name, "is given twice", "%s: %q is given twice", at, name)
 		}
 		q.memberAt[name] = len(q.members)
 		q.members = append(q.members, name)
@@ -281,9 +281,9 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 	case err != nil:
 		return err
 	case slices.Contains(q.Selected, f.Pos):
-		return Invalidf("%s: %q is given twice", at, name)
+		return unknownName(name, "is given twice", "%s: %q is given twice", at, name)
 	case f.Type.Kind == schema.ToMany:
-		return Invalidf("%s: %s.%s is a to-many relation and cannot be selected: name it in include",
+		return unknownName(name, "is a relation to many rows and cannot be selected", "%s: %s.%s is a to-many relation and cannot be selected: name it in include",
 			at, r.Authority.name, name)
 	}
 	q.Selected = append(q.Selected, f.Pos)
@@ -317,6 +317,8 @@ type Input struct {
 	// Values by Field.Pos; only those in Given are valid.
 	Values []schema.Value
 	Given  FieldSet
+	// Text is the JSON object as it was given. It is valid until the operation returns.
+	Text []byte
 	// Object is, in untyped mode, the compact JSON object without its id; id is the one
 	// that an import set.
 	Object []byte
@@ -339,7 +341,7 @@ func (a *Arguments) inserted(auth *Authority) ([]Input, error) {
 		return []Input{in}, err
 	case '[':
 	default:
-		return nil, Invalidf("values: must be an object or a list of objects")
+		return nil, invalidValue("values", raw, "must be an object or a list of objects", "values: must be an object or a list of objects")
 	}
 	var list []Input
 	for i, elem := range elementsOf(raw) {
@@ -349,9 +351,9 @@ func (a *Arguments) inserted(auth *Authority) ([]Input, error) {
 		at := ElementPath("values", i)
 		switch {
 		case i == maxRows:
-			return nil, Invalidf("values: at most %d rows are allowed", maxRows)
+			return nil, fault.New(fault.Limit, "values: at most %d rows are allowed: insert fewer at a time", maxRows)
 		case elem[0] != '{':
-			return nil, Invalidf("%s: must be an object", at)
+			return nil, invalidValue(at, elem, "must be an object", "%s: must be an object", at)
 		}
 		in, err := auth.readInput(right, elem, at)
 		if err != nil {
@@ -370,7 +372,7 @@ func (a *Arguments) set(auth *Authority) (Input, error) {
 	}
 	raw := a.members[memberSet]
 	if raw[0] != '{' {
-		return Input{}, Invalidf("set: must be an object")
+		return Input{}, invalidValue("set", raw, "must be an object", "set: must be an object")
 	}
 	in, err := auth.readInput(right, raw, "set")
 	if err == nil && auth.entity == nil {
@@ -383,7 +385,7 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 	if a.entity == nil {
 		return a.readUntypedInput(right, object, at)
 	}
-	in := Input{Values: make([]schema.Value, len(a.entity.Fields)), Given: make(FieldSet, len(a.entity.Fields))}
+	in := Input{Values: make([]schema.Value, len(a.entity.Fields)), Given: make(FieldSet, len(a.entity.Fields)), Text: object}
 	for name, raw := range membersOf(object) {
 		f, err := a.writable(right, name, at)
 		if err != nil {
@@ -394,7 +396,7 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 			return in, TimeOver(over)
 		}
 		if err != nil {
-			return in, invalidValue(raw, "%s.%s: %v", at, name, err)
+			return in, invalidValue(name, raw, err.Error(), "%s.%s: %v", at, name, err)
 		}
 		in.Given[f.Pos] = true
 	}
@@ -411,10 +413,10 @@ func (a *Authority) writable(right *Right, name, at string) (*schema.Field, erro
 	}
 	if f != nil && a.Read != nil && a.Read.Fields[f.Pos] {
 		if why := a.whyHosts(f); why != "" {
-			return nil, Invalidf("%s.%s: %s", at, name, why)
+			return nil, unknownName(name, "cannot be set: "+why, "%s.%s: %s", at, name, why)
 		}
 	}
-	return nil, Invalidf("%s: %s has no field %q that the caller may write%s",
+	return nil, unknownName(name, notWritable, "%s: %s has no field %q that the caller may write%s",
 		at, a.name, name, diag.DidYouMean(name, a.names(right)))
 }
 
@@ -489,18 +491,18 @@ func (a *Authority) readUntypedInput(right *Right, object []byte, at string) (In
 		case name == "id" && a.allowance == a.importing:
 			id, err := (&schema.Type{Kind: schema.ID}).Parse(raw)
 			if err != nil {
-				return in, Invalidf("%s.id: %v", at, err)
+				return in, invalidValue(name, raw, err.Error(), "%s.id: %v", at, err)
 			}
 			in.ID = id.Text()
 			continue
 		case name == "id":
-			return in, Invalidf("%s.id: ids are set by the host", at)
+			return in, unknownName(name, "cannot be set: ids are set by the host", "%s.id: ids are set by the host", at)
 		case !right.reaches(name):
-			return in, Invalidf("%s: %s has no field %q that the caller may write%s",
+			return in, unknownName(name, notWritable, "%s: %s has no field %q that the caller may write%s",
 				at, a.name, name, diag.DidYouMean(name, right.Only))
 		}
 		if members++; members > maxUntypedMembers {
-			return in, Invalidf("%s: at most %d fields are allowed", at, maxUntypedMembers)
+			return in, invalidValue("", object, "", "%s: at most %d fields are allowed", at, maxUntypedMembers)
 		}
 		if members > 1 {
 			in.Object = append(in.Object, ',')
@@ -625,7 +627,17 @@ func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, er
 	if finds, err = a.mayFindUntyped(old); err != nil || !finds {
 		return false, false, err
 	}
-	if finds, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !finds {
+	if a.Update.readsNew && a.Read != nil {
+		a.Input.NewUnknown = true
+		finds, err = a.passesUntyped(a.Update, &old, &old, nil)
+		a.Input.NewUnknown = false
+		if err != nil || !finds {
+			return false, false, err
+		}
+		if makes, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !makes {
+			return true, false, err
+		}
+	} else if finds, err = a.passesUntyped(a.Update, &old, &old, &new); err != nil || !finds {
 		return false, false, err
 	}
 	makes, err = a.passesUntyped(a.Update, &new, &old, &new)
@@ -648,7 +660,7 @@ func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, er
 		if err := a.Work.Err(); err != nil {
 			return false, TimeOver(err)
 		}
-		if truth, err := rule.Eval(&a.Input); err != nil || truth == schema.True {
+		if truth, err := a.eval(rule, schema.True); err != nil || truth == schema.True {
 			return err == nil, err
 		}
 	}

@@ -139,7 +139,7 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 
 		{"insert", `{"into":"Thing","values":7}`, `invalid: values: must be an object or a list of objects`},
 		{"insert", `{"into":"Thing","values":[{},7]}`, `invalid: values[1]: must be an object`},
-		{"insert", `{"into":"Thing","values":[` + many(1001, "{}") + `]}`, `invalid: values: at most 1000 rows are allowed`},
+		{"insert", `{"into":"Thing","values":[` + many(1001, "{}") + `]}`, `limit: values: at most 1000 rows are allowed: insert fewer at a time`},
 		{"insert", `{"into":"Thing","values":[{},{"titel":"x"}]}`, `invalid: values[1]: Thing has no field "titel" that the caller may write (did you mean "title"?)`},
 		{"update", `{"in":"Thing","set":[],"where":[]}`, `invalid: set: must be an object`},
 		{"insert", `{"into":"Person","values":{"things":[]}}`, `invalid: values.things: a to-many relation is set by Thing.owner`},

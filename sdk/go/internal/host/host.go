@@ -68,6 +68,10 @@ type Error struct {
 	Message string `json:"message"`
 	// Op is the operation that failed; empty of an error that a handler made.
 	Op string `json:"-"`
+	// Entity is that of an operation on rows, and Field the field that the error is about: "email" of a
+	// conflict. Those of @@unique are separated by commas.
+	Entity string `json:"entity"`
+	Field  string `json:"field"`
 }
 
 // Of gives err with the name of the operation that it is of.

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -132,11 +133,19 @@ func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	case "insert":
 		return runner.Created(runner.Row), runner.Insert(req.Query("entity"), body).Row(ctx, nil)
 	case "update":
-		_, err := runner.Update("Counter", body).Where("name", "=", req.Query("name")).Run(ctx)
+		_, err := runner.Update(cmp.Or(req.Query("entity"), "Counter"), body).Where("name", "=", req.Query("name")).Run(ctx)
 		return runner.OK(runner.Row), err
 	case "remove":
 		n, err := runner.Remove("Counter").Where("name", "=", req.Query("name")).Run(ctx)
 		return runner.OK(n), err
+	case "problem":
+		return runner.Error(402, "buy more").WithCode("no_credit").WithMember("balance", 3).WithMember("errors", json.RawMessage(`[{"field":"n","message":"too much"}]`)), nil
+	case "reserved":
+		return runner.Error(402, "buy more").WithMember("instance", "x"), nil
+	case "first":
+		return runner.OK(runner.Row), runner.Query("Counter").Where("name", "=", req.Query("name")).First(ctx, &Counter{})
+	case "order":
+		return runner.OK(runner.Rows), runner.Query("Counter").OrderBy("nothing").All(ctx, nil)
 	case "spend":
 		for {
 			if _, err := runner.Query("Counter").Count(ctx); err != nil {

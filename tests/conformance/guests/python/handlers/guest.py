@@ -66,6 +66,10 @@ def answers(req: Request):
             return bad_request(no)
         case "unauthorized":
             return unauthorized(no)
+        case "problem":
+            return error(402, no, code="no_credit", balance=3)
+        case "reserved":
+            return error(402, no, code="no_credit", title="x")
         case "forbidden":
             return forbidden(no)
         case "notFound":
@@ -285,7 +289,15 @@ def caught(req: Request):
         code_of(lambda: insert("Order", {"item": "x", "code": "first"})),
         code_of(lambda: runner.secret("NOPE")),
         code_of(lambda: webhooks.verify("github", "HOOK")),
+        about(lambda: insert("Order", {"item": "x", "code": "first"})),
     ]
+
+
+def about(attempt):
+    try:
+        attempt()
+    except HostError as error:
+        return f"{error.op} {error.entity} {error.field}"
 
 
 @handler

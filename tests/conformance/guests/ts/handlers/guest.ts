@@ -40,6 +40,8 @@ export function answers(req: RouteRequest) {
     case "moved": return redirect("https://example.com/x", 308);
     case "badRequest": return badRequest(`no: ${what}`);
     case "unauthorized": return unauthorized(`no: ${what}`);
+    case "problem": return error(402, { code: "no_credit", detail: `no: ${what}`, balance: 3 });
+    case "reserved": return error(402, { code: "no_credit", detail: `no: ${what}`, title: "x" } as object);
     case "forbidden": return forbidden(`no: ${what}`);
     case "notFound": return notFound(`no: ${what}`);
     case "error": return error(422, "no: error");
@@ -210,7 +212,13 @@ export async function uncaught(req: RouteRequest) {
 }
 
 export async function caught() {
-  return ok([await code(get("Order", "none")), await code(insert("Order", { item: "x", code: "first" })), await code(getContext().secret("NOPE")), await code(getContext().client.webhooks.verify({ scheme: "github", secret: "HOOK" }))]);
+  const codes = [await code(get("Order", "none")), await code(insert("Order", { item: "x", code: "first" })), await code(getContext().secret("NOPE")), await code(getContext().client.webhooks.verify({ scheme: "github", secret: "HOOK" }))];
+  try {
+    await insert("Order", { item: "x", code: "first" });
+  } catch (error) {
+    if (error instanceof HostError) codes.push(`${error.op} ${error.entity} ${error.field}`);
+  }
+  return ok(codes);
 }
 
 export async function kept() {

@@ -55,6 +55,8 @@ export function answers(req: RouteRequest): Response {
   if (what == "moved") return redirect("https://example.com/x", 308);
   if (what == "badRequest") return badRequest("no: " + what);
   if (what == "unauthorized") return unauthorized("no: " + what);
+  if (what == "problem") return error(402, "no: " + what).withCode("no_credit").withMember("balance", 3);
+  if (what == "reserved") return error(402, "no: " + what).withCode("no_credit").withMember("title", "x");
   if (what == "forbidden") return forbidden("no: " + what);
   if (what == "notFound") return notFound("no: " + what);
   if (what == "error") return error(422, "no: error");
@@ -321,7 +323,8 @@ export function caught(): Response {
   const codes = [code(get("Order", "none")), code(insert("Order", NewOrder.of("x", 0, "first")))];
   const secret = tryCall("secret", fields().set("name", "NOPE").toString()).error;
   const signed = tryCall("webhooks.verify", fields().set("scheme", "github").set("secret", "HOOK").toString()).error;
-  return ok(codes.concat([secret === null ? "none" : secret.code, signed === null ? "none" : signed.code]));
+  const taken = tryCall("insert", '{"into":"Order","values":{"code":"first","item":"x"}}').error!;
+  return ok(codes.concat([secret === null ? "none" : secret.code, signed === null ? "none" : signed.code, taken.op + " " + taken.entity + " " + taken.field]));
 }
 
 export function kept(): Response {

@@ -38,6 +38,10 @@ RUNNER_HANDLER(answers) {
   if (runner_is(what, "moved")) return runner_redirect_with(308, "https://example.com/x");
   if (runner_is(what, "badRequest")) return runner_bad_request("no: %s", what.data);
   if (runner_is(what, "unauthorized")) return runner_unauthorized("no: %s", what.data);
+  if (runner_is(what, "problem"))
+    return runner_with_member(runner_with_code(runner_error(402, "no: %s", what.data), "no_credit"), "balance", runner_int(3));
+  if (runner_is(what, "reserved"))
+    return runner_with_member(runner_with_code(runner_error(402, "no: %s", what.data), "no_credit"), "title", runner_str("x"));
   if (runner_is(what, "forbidden")) return runner_forbidden("no: %s", what.data);
   if (runner_is(what, "notFound")) return runner_not_found("no: %s", what.data);
   if (runner_is(what, "error")) return runner_error(422, "no: error");

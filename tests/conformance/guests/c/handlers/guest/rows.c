@@ -162,6 +162,9 @@ RUNNER_HANDLER(caught) {
   note(codes);
   runner_webhook_verify("github", "HOOK");
   note(codes);
+  runner_row(runner_insert("Order", x("first")));
+  runner_error_info taken = runner_caught_error();
+  runner_push(codes, runner_str(runner_format("%s %s %s", taken.operation.data, taken.entity.data, taken.field.data)));
   return runner_ok(codes);
 }
 

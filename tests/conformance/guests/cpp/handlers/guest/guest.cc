@@ -38,6 +38,8 @@ RUNNER_HANDLER(answers) {
   if (what == "moved") return runner::redirect("https://example.com/x", 308);
   if (what == "badRequest") return runner::bad_request("no: " + what);
   if (what == "unauthorized") return runner::unauthorized("no: " + what);
+  if (what == "problem") return runner::error(402, "no: " + what).with_code("no_credit").with_member("balance", 3);
+  if (what == "reserved") return runner::error(402, "no: " + what).with_code("no_credit").with_member("title", "x");
   if (what == "forbidden") return runner::forbidden("no: " + what);
   if (what == "notFound") return runner::not_found("no: " + what);
   if (what == "error") return runner::error(422, "no: error");
@@ -212,6 +214,9 @@ RUNNER_HANDLER(caught) {
   codes.push(code());
   runner::webhooks::verify("github", "HOOK");
   codes.push(code());
+  runner::insert("Order", object({{"item", "x"}, {"code", "first"}})).row();
+  auto taken = runner::caught();
+  codes.push(taken->operation + " " + taken->entity + " " + taken->field);
   return ok(codes);
 }
 

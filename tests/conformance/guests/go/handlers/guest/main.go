@@ -125,6 +125,10 @@ func answers(_ *runner.Context, req *runner.Request) (runner.Response, error) {
 		return runner.BadRequest("no: " + what), nil
 	case "unauthorized":
 		return runner.Unauthorized("no: " + what), nil
+	case "problem":
+		return runner.Error(402, "no: "+what).WithCode("no_credit").WithMember("balance", 3), nil
+	case "reserved":
+		return runner.Error(402, "no: "+what).WithCode("no_credit").WithMember("title", "x"), nil
 	case "forbidden":
 		return runner.Forbidden("no: " + what), nil
 	case "notFound":
@@ -477,7 +481,11 @@ func caught(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	second := runner.Insert("Order", map[string]string{"item": "x", "code": "first"}).Row(ctx, &row)
 	_, third := ctx.Secret("NOPE")
 	_, fourth := ctx.Client.Webhooks.Verify("github", "HOOK")
-	return runner.OK(codes(first, second, third, fourth)), nil
+	var taken *runner.HostError
+	if !errors.As(runner.Insert("Order", map[string]string{"item": "x", "code": "first"}).Row(ctx, &row), &taken) {
+		return runner.Response{}, errors.New("no error of the host")
+	}
+	return runner.OK(append(codes(first, second, third, fourth), taken.Op+" "+taken.Entity+" "+taken.Field)), nil
 }
 
 //go:wasmexport kept

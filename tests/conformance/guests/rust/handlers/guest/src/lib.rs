@@ -67,6 +67,8 @@ handler!(answers, |_, req| {
         "moved" => redirect_with(308, "https://example.com/x"),
         "badRequest" => bad_request(no),
         "unauthorized" => unauthorized(no),
+        "problem" => error(402, no).with_code("no_credit").with_member("balance", 3),
+        "reserved" => error(402, no).with_code("no_credit").with_member("title", "x"),
         "forbidden" => forbidden(no),
         "notFound" => not_found(no),
         "error" => error(422, no),
@@ -265,12 +267,16 @@ handler!(uncaught, |ctx, req| {
 });
 
 handler!(caught, |ctx, _| {
-    Ok(ok([
+    Ok(ok(json!([
         code(get("Order", "none").row::<Order>(ctx)),
         code(insert("Order", json!({"item": "x", "code": "first"})).row::<Order>(ctx)),
         code(ctx.secret("NOPE")),
         code(ctx.client.webhooks.verify(Scheme::Github, "HOOK")),
-    ]))
+        match insert("Order", json!({"item": "x", "code": "first"})).row::<Order>(ctx) {
+            Ok(_) => "none".into(),
+            Err(why) => format!("{} {} {}", why.op, why.entity, why.field),
+        },
+    ])))
 });
 
 handler!(kept, |ctx, _| {

@@ -1,0 +1,125 @@
+package hostabi
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"runner.example/hostabi/abi"
+	"runner.example/hostabi/sentvalue"
+	"runner.example/internal/fault"
+)
+
+// operationError is the error of the last operation that failed, for a handler that does not catch it.
+type operationError struct {
+	op      string // empty: it is not known
+	code    fault.Code
+	message string // as the guest reads it
+	subject fault.Subject
+	// stands: no operation has succeeded since.
+	stands bool
+	// checked: sent is valid. sent: the client has sent what the operation refused.
+	checked, sent bool
+}
+
+// keepError remembers the error of an operation. It copies the value.
+func (c *Call) keepError(op string, f *fault.Fault, message string) {
+	c.lastError = operationError{op: op, code: f.Code, message: message, subject: f.Subject, stands: true}
+	c.lastError.subject.Value = bytes.Clone(f.Subject.Value)
+}
+
+// isSent reports whether the client has sent the value, or the name, that the operation refused.
+func (c *Call) isSent() bool {
+	e := &c.lastError
+	if !e.checked {
+		find := sentvalue.In
+		if e.subject.Named {
+			find = sentvalue.HasName
+		}
+		e.checked, e.sent = true, e.subject.Value != nil && find(c.Request, e.subject.Value)
+	}
+	return e.sent
+}
+
+// callersFault returns the code of an answer in place of 500 handler_failed, if the last error is about
+// something that the client has sent, or a limit that depends on the request and the stored rows. A value that
+// the handler made is its own mistake.
+func (c *Call) callersFault() (code fault.Code, is bool) {
+	switch e := &c.lastError; {
+	case !e.stands:
+		return "", false
+	case e.code == fault.Invalid:
+		return fault.InvalidInput, c.isSent()
+	case e.code != fault.TooLarge && e.code != fault.Limit, e.op == "":
+		return "", false
+	case e.subject.Value != nil:
+		return e.code, c.isSent()
+	default:
+		return e.code, (abi.Op{Name: e.op}).Answers()
+	}
+}
+
+// answerUncaught makes the answer to an error that the handler did not catch, if the error is that of the
+// last operation. It reports whether it did; status, code and message are what the SDK answers.
+func (c *Call) answerUncaught(status int32, code, message []byte) bool {
+	e, r := &c.lastError, &c.Response
+	switch {
+	case status == 500 && string(code) == string(fault.HandlerFailed) && len(message) == 0:
+		as, is := c.callersFault()
+		if !is {
+			return false
+		}
+		outcome, _ := fault.OutcomeOf(as)
+		r.Status, r.Code, r.Detail = outcome.HTTP, string(as), e.message
+		if e.subject.Named {
+			r.Public = publicText(&e.subject)
+		}
+	case status == 404 && string(code) == string(fault.NotFound) && isNoRow(string(message)):
+		outcome, _ := fault.OutcomeOf(fault.NotFound)
+		r.Status, r.Code, r.Detail, r.Public = 404, string(code), string(message), outcome.Detail
+		return true
+	case status != 404 && status != 409 || len(code) == 0 || string(code) != string(e.code) || string(message) != e.message:
+		return false
+	default:
+		outcome, _ := fault.OutcomeOf(e.code)
+		r.Status, r.Code, r.Detail = int(status), string(code), e.message
+		if r.Public = publicText(&e.subject); r.Public == "" {
+			r.Public = outcome.Detail
+		}
+	}
+	r.Errors = problemErrors(&e.subject, e.message)
+	return true
+}
+
+// isNoRow reports whether the message is that of an SDK for a query without a row. It names the entity.
+func isNoRow(message string) bool {
+	return strings.HasPrefix(message, "no row of ") && strings.HasSuffix(message, " matches the conditions")
+}
+
+// publicText says what is wrong without the name of an entity; empty: the subject does not say it.
+func publicText(s *fault.Subject) string {
+	if s.Public == "" || s.Field == "" {
+		return s.Public
+	}
+	return strings.ReplaceAll(s.Field, ",", ", ") + " " + s.Public
+}
+
+// problemErrors returns the member "errors" of a problem, with an element for each field; nil: no field is known.
+func problemErrors(s *fault.Subject, message string) []byte {
+	if s.Field == "" {
+		return nil
+	}
+	if s.Public != "" {
+		message = s.Public
+	}
+	type wrong struct {
+		Field   string `json:"field"`
+		Message string `json:"message"`
+	}
+	var list []wrong
+	for field := range strings.SplitSeq(s.Field, ",") {
+		list = append(list, wrong{field, message})
+	}
+	text, _ := json.Marshal(list) // texts are always JSON
+	return text
+}
