@@ -110,3 +110,32 @@ func TestAnInvalidValueOfTheCallerIsNotTheHandlersFailure(t *testing.T) {
 		}
 	}
 }
+
+// A handler that fails because too many rows are affected is answered 422.
+func TestTooManyRowsAreNotTheHandlersFailure(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{HostCalls: 10_000, MovedBytes: 8 << 20, Rows: 3})
+	app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int @@allow all to session }\n")
+	g.call.Host.Schema, g.call.Host.Entities = app, model
+	g.call.Request = &abi.Request{Method: []byte("POST"), Path: []byte("/x"), ID: "r"}
+	if answer, n := g.op("insert", `{"into":"Note","values":[{"size":1},{"size":2},{"size":3},{"size":4}]}`); n < 0 {
+		t.Fatal(answer)
+	}
+	if answer, n := g.op("count", `{"from":"Note","atMost":2}`); n < 0 || answer["count"] != 2.0 || answer["more"] != true {
+		t.Errorf("at most 2: %v", answer)
+	}
+	failure, n := g.op("count", `{"from":"Note"}`)
+	if abi.Errno(n) != abi.Limit || failure["code"] != "limit" {
+		t.Errorf("%d, %v", n, failure)
+	}
+	g.log.Reset()
+	g.do("log", 4, fmt.Sprintf("exception\nlimit: %v\n    at x.ts:1:2", failure["message"]))
+	if !strings.Contains(g.log.String(), `"INFO"`) {
+		t.Errorf("the log has %s", g.log.String())
+	}
+	if n := g.do("response_error", 500, "handler_failed", ""); n != 0 {
+		t.Errorf("response_error returns %d", n)
+	}
+	if got := &g.call.Response; got.Status != 422 || got.Code != "too_many_rows" || got.Detail != failure["message"] {
+		t.Errorf("%d %s %q", got.Status, got.Code, got.Detail)
+	}
+}

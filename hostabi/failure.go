@@ -70,8 +70,8 @@ func (c *Call) reportFailure(text []byte) {
 		}
 	}
 	r.Kind, r.Message = clip(kind, maxKindBytes), clip(message, maxReportBytes)
-	if c.invalid.value != nil && bytes.Contains(message, []byte(c.invalid.message)) && c.refusedCallersValue() {
-		c.logLine(slog.LevelInfo, []byte(r.Kind+": "+r.Message)) // the answer will be 400
+	if c.isBlamedOnCaller(message) {
+		c.logLine(slog.LevelInfo, []byte(r.Kind+": "+r.Message)) // the answer will be 400 or 422
 		return
 	}
 	if c.Request == nil { // the initialization: its error is that of the module

@@ -53,12 +53,14 @@ const (
 // The codes of failed operations, seen by guests as errnos and by operators as
 // exit statuses.
 const (
-	NotFound    Code = "not_found"
-	Invalid     Code = "invalid"
-	Denied      Code = "denied"
-	Conflict    Code = "conflict"
-	TooLarge    Code = "too_large"
-	Limit       Code = "limit"
+	NotFound Code = "not_found"
+	Invalid  Code = "invalid"
+	Denied   Code = "denied"
+	Conflict Code = "conflict"
+	TooLarge Code = "too_large"
+	Limit    Code = "limit"
+	// TooManyRows: an operation would read or change more rows than a request may.
+	TooManyRows Code = "too_many_rows"
 	Unavailable Code = "unavailable"
 	DiskFull    Code = "disk_full" // of operators alone; others see unavailable
 	Deadline    Code = "deadline"

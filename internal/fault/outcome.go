@@ -67,6 +67,7 @@ var outcomes = [...]Outcome{
 	{Conflict, 409, 409, Conflict, 5, false, "the request conflicts with another"},
 	{TooLarge, 500, 413, TooLarge, 3, false, "the handler exceeded a size limit"},
 	{Limit, 500, 422, Limit, 3, false, "the handler exceeded a limit of the request"},
+	{TooManyRows, 422, 422, Limit, 3, false, "the request affects more rows than a request may"},
 	{Unavailable, 503, 503, Unavailable, 6, false, "the store is unavailable"},
 	{DiskFull, 503, 503, Unavailable, 1, false, "the store is unavailable"},
 	{Deadline, 500, 504, Deadline, 1, false, "an operation of the handler timed out"},

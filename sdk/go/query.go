@@ -167,6 +167,23 @@ func (q Selection) Count(ctx *Context) (int, error) {
 	return counted.Count, err
 }
 
+// Counts is how many rows an operation was about, at most the number that it was given.
+type Counts struct {
+	Count int
+	// More: there are more rows.
+	More bool
+}
+
+// CountAtMost is Count that ends after so many rows, up to 1,000,000.
+func (q Selection) CountAtMost(ctx *Context, rows int) (Counts, error) {
+	args, err := q.arguments(false)
+	if err != nil {
+		return Counts{}, err
+	}
+	args = strconv.AppendInt(append(args[:len(args)-1], `,"atMost":`...), int64(rows), 10)
+	return counted(ctx, "count", args, nil)
+}
+
 // arguments writes the arguments of query, or those of count.
 func (q Selection) arguments(rows bool) ([]byte, error) {
 	args := appendText([]byte(`{"from":`), q.entity)
@@ -190,9 +207,7 @@ func (q Selection) appendOptions(args []byte) ([]byte, error) {
 		args = append(appendText(append(args, ','), o.direction), ']')
 		args = append(args, separator(i, len(q.orderBy)))
 	}
-	if q.limit != nil {
-		args = strconv.AppendInt(append(args, `,"limit":`...), int64(*q.limit), 10)
-	}
+	args = appendLimit(args, q.limit)
 	if q.cursor != "" {
 		args = appendText(append(args, `,"cursor":`...), q.cursor)
 	}
@@ -467,6 +482,7 @@ type result struct {
 	Row        codec.Into `json:"row"`
 	NextCursor string     `json:"nextCursor"`
 	Count      int        `json:"count"`
+	More       bool       `json:"more"`
 }
 
 // operate runs an operation with the caller's authority. A nil result is left

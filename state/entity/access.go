@@ -25,11 +25,14 @@ type Access struct {
 	Tx     *store.Tx
 	Caller *caller.Caller
 	// MaxRows is the number of rows that it may touch, found or not; beyond it operations
-	// fail with Limit. Zero permits none.
+	// fail with TooManyRows. Zero permits none.
 	MaxRows int
 	// Import lets a caller of kind system set ids and the times that the host otherwise
 	// sets, for rows from elsewhere.
 	Import bool
+	// Part, if it is not 0, makes a delete of a caller of kind system one part of a longer one: see
+	// deletePart.
+	Part int
 	// Context is checked at every row: when it has ended, operations fail with Deadline.
 	// Nil never ends.
 	Context context.Context
@@ -61,7 +64,7 @@ type Result struct {
 
 // Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
-	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
+	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Part, a.Context, a.Work = m, tx, who, maxRows, false, 0, nil, nil
 	a.touched, a.checked, a.inserted, a.ids = 0, false, nil, ids.Sequence{}
 	a.lookedUp.clear()
 	a.pending = pendingRows{}
@@ -73,7 +76,7 @@ func (a *Access) Touched() int { return a.touched }
 // Do runs one operation of the guest ABI: "query", "get", "count", "aggregate", "insert", "update" or
 // "delete". The arguments are one JSON object, which is not kept; out gets the answer. For an
 // insert out may be nil: the rows are then not returned.
-// Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooLarge, Deadline,
+// Errors are faults: NotFound, Invalid, Denied, Conflict, Limit, TooManyRows, TooLarge, Deadline,
 // Unavailable (of the store, or ErrOutdated). After an error nothing has changed, and out
 // is undefined.
 func (a *Access) Do(op string, args []byte, out *Result) error {
@@ -171,7 +174,7 @@ func (a *Access) check() error {
 // touch counts a row that is looked up or scanned.
 func (a *Access) touch() error {
 	if a.touched >= a.MaxRows {
-		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", a.MaxRows)
+		return fault.New(fault.TooManyRows, "more than %d rows were read: narrow the where, or let an index serve it", a.MaxRows)
 	}
 	a.touched++
 	return a.alive()

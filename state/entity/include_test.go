@@ -179,7 +179,7 @@ func TestIncludedRowsCountForTheLimits(t *testing.T) {
 	if err := query(page, 41); err != nil {
 		t.Errorf("40 rows and one included: %v", err)
 	}
-	if err := query(page, 40); fault.CodeOf(err) != fault.Limit {
+	if err := query(page, 40); fault.CodeOf(err) != fault.TooManyRows {
 		t.Errorf("40 rows and one included of at most 40: %v", err)
 	}
 	// Each order includes the notes of all orders of its partner: 40 times 800 KB.

@@ -443,7 +443,7 @@ func TestExistenceIndistinguishable(t *testing.T) {
 			var a entity.Access
 			a.Reset(r.model, tx, session("u1", "t1"), 1)
 			first, second := call(t, &a, "get", object("from", "Note", "id", id)), call(t, &a, "get", object("from", "Note", "id", id))
-			if first.code != fault.NotFound || second.code != fault.Limit {
+			if first.code != fault.NotFound || second.code != fault.TooManyRows {
 				t.Errorf("two lookups with a limit of one: %v, then %v", first, second)
 			}
 			return nil
@@ -588,7 +588,7 @@ func TestRuleBudget(t *testing.T) {
 			a.Reset(r.model, tx, who, budget)
 			got = call(t, &a, "count", object("from", "Heavy"))
 			// A limit that is reached stays reached.
-			if again := call(t, &a, "get", object("from", "Weight", "id", unknownID)); got.code == fault.Limit && again.code != fault.Limit {
+			if again := call(t, &a, "get", object("from", "Weight", "id", unknownID)); got.code == fault.TooManyRows && again.code != fault.TooManyRows {
 				t.Errorf("after the limit is reached: %v", again)
 			}
 			return nil
@@ -598,7 +598,7 @@ func TestRuleBudget(t *testing.T) {
 		}
 		return got
 	}
-	for budget, code := range map[int]fault.Code{rows: fault.Limit, rows + weights: fault.Limit, rows * weights: fault.Limit, rows * (weights + 2): ""} {
+	for budget, code := range map[int]fault.Code{rows: fault.TooManyRows, rows + weights: fault.TooManyRows, rows * weights: fault.TooManyRows, rows * (weights + 2): ""} {
 		if got := within(budget); got.code != code {
 			t.Errorf("with %d rows: %v, want %q", budget, got, code)
 		}
@@ -606,7 +606,7 @@ func TestRuleBudget(t *testing.T) {
 	if got := within(100_000); got.result["count"] != 0.0 {
 		t.Errorf("with 100,000 rows: %v", got)
 	}
-	if got := within(0); got.code != fault.Limit { // not any number
+	if got := within(0); got.code != fault.TooManyRows { // not any number
 		t.Errorf("without a limit: %v", got)
 	}
 }
