@@ -386,6 +386,8 @@ runner_json *runner_page(runner_op *op, runner_text *next);
 /* The row of runner_get, the new one of runner_insert, the first one of a query.
  * Without any it fails with not_found. */
 runner_json *runner_row(runner_op *op);
+/* The first row of a query, NULL if there is none. */
+runner_json *runner_first(runner_op *op);
 /* The rows that a query finds, without regard to the limit, or that were changed or removed. */
 int64_t runner_count(runner_op *op);
 /* The same with whether there are more: of a query, it counts at most so many rows, up to
@@ -1704,6 +1706,11 @@ RUNNER_API runner_json *runner_rows(runner_op *op) { return runner_page(op, NULL
 /* The first row of a query is asked for alone. */
 RUNNER_API void runner_ask_for_one(runner_op *op) {
   if (strcmp(op->name, "query") == 0 && !runner_member(op->args, "limit")) runner_limit(op, 1);
+}
+
+RUNNER_API runner_json *runner_first(runner_op *op) {
+  runner_ask_for_one(op);
+  return runner_items(runner_rows(op));
 }
 
 RUNNER_API runner_json *runner_row(runner_op *op) {

@@ -313,8 +313,10 @@ class Selection : public Filtered<Selection> {
     Json rows = runner_page(op_, &next);
     return {rows, text_of(next)};
   }
+  /* The first row, or null if there is none. */
+  Json first() { return runner_first(op_); }
   /* The first row; without any it fails with not_found. */
-  Json first() { return runner_row(op_); }
+  Json first_or_fail() { return runner_row(op_); }
   std::int64_t count() { return runner_count(op_); }
   /* Counts at most so many rows, up to 1,000,000, and says whether there are more. */
   Counts count_at_most(int most) { return Counts::of(op_, most); }

@@ -133,26 +133,36 @@ func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err
 	return page.NextCursor, err
 }
 
-// First reads the first row into what row points to. Without any the error has
-// the code not_found, which answers 404 when the handler returns it. With nil
-// the row is left with the runner, to be handed on: then its absence shows there.
-func (q Selection) First(ctx *Context, row any) error {
-	q = q.Limit(1)
+// First reads the first row into what row points to, and reports whether there is one:
+//
+//	found, err := runner.Query("Order").Where("code", "=", code).First(ctx, &order)
+//
+// With nil it only reports that.
+func (q Selection) First(ctx *Context, row any) (found bool, err error) {
 	if row == nil {
-		return q.All(ctx, nil)
+		row = new(struct{})
 	}
-	args, err := q.arguments(true)
+	args, err := q.Limit(1).arguments(true)
 	if err != nil {
-		return err
+		return false, err
 	}
 	first := result{Rows: codec.Into{Dest: row, One: true}}
-	if err := ctx.operate("query", args, &first); err != nil {
-		return err
+	err = ctx.operate("query", args, &first)
+	return first.Rows.Found, err
+}
+
+// FirstOrFail reads the first row into what row points to. Without any the error has
+// the code not_found, which answers 404 when the handler returns it. With nil
+// the row is left with the runner, to be handed on: then its absence shows there.
+func (q Selection) FirstOrFail(ctx *Context, row any) error {
+	if row == nil {
+		return q.Limit(1).All(ctx, nil)
 	}
-	if !first.Rows.Found {
+	found, err := q.First(ctx, row)
+	if err == nil && !found {
 		return &HostError{Code: "not_found", Message: "no row of " + q.entity + " matches the conditions"}
 	}
-	return nil
+	return err
 }
 
 // Count counts the rows, without regard to the limit; Select and OrderBy mean nothing to

@@ -250,8 +250,10 @@ declare module "@runner/sdk" {
     after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
     /** A page of rows, and the cursor of the next page. `nextCursor` is null on the last page. */
     page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
-    /** The first row. If no row matches, it is an error with the code `not_found`. */
-    first(): Operation<Whole<R, F, I>>;
+    /** The first row, or null if no row matches. As an answer that is not awaited, `ok(query.first())`, it is then 404. */
+    first(): Operation<Whole<R, F, I> | null>;
+    /** The first row. If no row matches, it is an error with the code `not_found`, and the answer is 404 if it is not caught. */
+    firstOrFail(): Operation<Whole<R, F, I>>;
     /** The number of rows that match; the limit does not apply. */
     count(): Operation<number>;
     /** Counts at most so many rows, up to 1,000,000, and says whether there are more: `count({ atMost: 10_000 })`. */

@@ -250,14 +250,20 @@ export class Selection extends Operation {
     return new Page(this.copy());
   }
 
+  /** The first row, or null. */
+  first<T>(): T | null {
+    const rows = this.limit(1).all<T>();
+    return rows.length > 0 ? rows[0] : null;
+  }
+
   /** The first row; without any it fails with not_found. */
-  first<T>(): T {
+  firstOrFail<T>(): T {
     const rows = this.limit(1).all<T>();
     if (rows.length == 0) fail(new HostError("not_found", "no row of " + this.entity + " matches the conditions"));
     return rows[0];
   }
 
-  /** The first row, for an answer: `ok(query("Order").one())`. */
+  /** The first row, for an answer: `ok(query("Order").one())`. Without any it is 404. */
   one(): Selection {
     const copy = this.limit(1);
     copy.part = Part.Row;

@@ -225,17 +225,17 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         result = self._result()
         return Page(_values.rows(self._args["from"], result["rows"]), result["nextCursor"])
 
-    def first(self) -> R:
-        """The first row; without any it is an error with the code not_found."""
-        row = self.first_or_none()
-        if row is None:
-            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query")
-        return row
-
-    def first_or_none(self) -> R | None:
+    def first(self) -> R | None:
         """The first row, or None."""
         rows = self.limit(1).rows()
         return rows[0] if rows else None
+
+    def first_or_fail(self) -> R:
+        """The first row; without any it is an error with the code not_found, and the answer is 404 if it is not caught."""
+        row = self.first()
+        if row is None:
+            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query")
+        return row
 
     @overload
     def count(self) -> int: ...
@@ -257,7 +257,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         return _Sent(self)
 
     def as_first(self) -> Operation[R]:
-        """The first row, as the body of a response."""
+        """The first row, as the body of a response; without any it is 404."""
         return _First(self.limit(1))
 
 

@@ -131,12 +131,16 @@ impl Selection {
         self.operation(Part::All).result(ctx)
     }
 
+    /// Reads the first row, if there is one.
+    pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Option<T>> {
+        Ok(self.clone().limit(1).all(ctx)?.into_iter().next())
+    }
+
     /// Reads the first row. Without any the error has the code `not_found`, which
     /// answers 404 when the handler hands it on.
-    pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
-        let rows = self.clone().limit(1).all(ctx)?;
+    pub fn first_or_fail<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
         let none = || HostError::new(Code::NotFound, format!("no row of {} matches the conditions", self.entity));
-        rows.into_iter().next().ok_or_else(none)
+        self.first(ctx)?.ok_or_else(none)
     }
 
     /// Counts the rows, without regard to the limit.

@@ -171,7 +171,10 @@ class Selection extends Filtered<any[], Selection> {
     return new Whole("query", this.args());
   }
   first(): Operation<any> {
-    return new First(this.limit(1), this.entity);
+    return new First(this.limit(1), this.entity, false);
+  }
+  firstOrFail(): Operation<any> {
+    return new First(this.limit(1), this.entity, true);
   }
   count(options?: { atMost?: number }): Operation<any> {
     const { from, where } = this.args();
@@ -183,13 +186,16 @@ class Selection extends Filtered<any[], Selection> {
 
 const spareSelection = spares(8, () => new Selection());
 
+/** The first row. As an answer, one that does not exist is 404. */
 class First extends Operation<any> {
   declare private readonly query: Selection;
   declare private readonly entity: string;
-  constructor(query: Selection, entity: string) {
+  declare private readonly required: boolean;
+  constructor(query: Selection, entity: string, required: boolean) {
     super();
     this.query = query;
     this.entity = entity;
+    this.required = required;
     this.at = query.at;
   }
   get title(): string {
@@ -201,8 +207,8 @@ class First extends Operation<any> {
   }
   perform(): any {
     const [row] = this.query.perform();
-    if (row === undefined) throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query");
-    return row;
+    if (row === undefined && this.required) throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query");
+    return row ?? null;
   }
 }
 
