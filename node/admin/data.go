@@ -93,12 +93,19 @@ type ChangeRows struct {
 	// nullable field.
 	Set    map[string]string `json:"set,omitempty"`
 	Cursor string            `json:"cursor,omitempty"`
+	// Cascade is for a delete: the rows that refer to the selected ones by @onDelete are deleted or changed in
+	// batches of their own, before these. Without it, they are in the transaction of the selected ones.
+	Cascade bool `json:"cascade,omitempty"`
 }
 
 // ChangedRows is the result of one batch.
 type ChangedRows struct {
 	Count int `json:"count"`
-	// NextCursor is empty after the last batch.
+	// Following is the number of other rows that a delete with Cascade deleted or changed.
+	Following int `json:"following,omitempty"`
+	// More: some of the selected rows are still there, and the next batch has the same cursor.
+	More bool `json:"more,omitempty"`
+	// NextCursor is empty after the last batch, and if More is true on the first page.
 	NextCursor string `json:"nextCursor"`
 }
 

@@ -292,7 +292,7 @@ func parameters(e *schema.Entity, first string) string {
 
 // groupType writes the type of a group of an aggregate.
 func (p *python) groupType(e *schema.Entity) {
-	fields := []pythonField{{"group", pythonName(e.Name), "The fields of group_by alone."}, {"count", "int", ""}}
+	fields := []pythonField{{"group", p.groupedType(e), "The fields of group_by and group_by_time alone."}, {"count", "int", ""}}
 	name := ""
 	for _, function := range aggregates {
 		var values []pythonField
@@ -318,6 +318,28 @@ func (p *python) groupType(e *schema.Entity) {
 		fields = append(fields, pythonField{function.name, name, ""})
 	}
 	p.dict(p.entities[e].group, "A group of rows of "+e.Name+". It has only what was computed.", false, fields)
+}
+
+// groupedType returns the type of what the rows of a group have in common. A time is a date in it: a datetime is one,
+// and so is the first day of a period.
+func (p *python) groupedType(e *schema.Entity) string {
+	if !slices.ContainsFunc(e.Fields, func(f *schema.Field) bool { return f.Type.Kind == schema.Time && hasDay(&f.Type) }) {
+		return pythonName(e.Name)
+	}
+	var fields []pythonField
+	for _, f := range e.Fields {
+		if f.Type.Kind == schema.ToMany {
+			continue
+		}
+		field := p.rowField(f)
+		if f.Type.Kind == schema.Time && hasDay(&f.Type) {
+			field.typ = strings.Replace(field.typ, "datetime.datetime", "datetime.date", 1)
+		}
+		fields = append(fields, field)
+	}
+	name := p.free("_" + e.Name + "By")
+	p.dict(name, "", false, fields)
+	return name
 }
 
 // aggregates are the functions that an aggregate computes of fields.

@@ -65,6 +65,8 @@ func (p *python) entityClasses(e *schema.Entity) {
 	p.line(0, "")
 	p.line(0, "class _%sAggregation(_%[1]sWhere, _query.Aggregation[schema.%s]):", e.Name, as.group)
 	p.line(1, "def group_by(self, *fields: %s) -> typing.Self: ...", fieldsThat(e, sorts))
+	p.line(1, `def group_by_time(self, name: %s, period: typing.Literal["day", "week", "month"], zone: str | None = None) -> typing.Self: ...`,
+		fieldsThat(e, hasDay))
 	for _, function := range aggregates {
 		p.line(1, "def %s(self, *fields: %s) -> typing.Self: ...", function.name, fieldsThat(e, function.takes))
 	}

@@ -192,8 +192,26 @@ func (t *typeScript) entity(e *schema.Entity) {
 	}
 	t.line(3, "};")
 	t.relations(e)
+	t.line(3, "times: %s;", names(e, hasDay))
 	t.line(2, "};")
 }
+
+// names is the type of the names of the fields whose types pass.
+func names(e *schema.Entity, passes func(*schema.Type) bool) string {
+	var list []string
+	for _, f := range e.Fields {
+		if passes(&f.Type) {
+			list = append(list, strconv.Quote(f.Name))
+		}
+	}
+	if list == nil {
+		return "never"
+	}
+	return strings.Join(list, " | ")
+}
+
+// hasDay reports whether aggregates group by the days of values of the type.
+func hasDay(t *schema.Type) bool { return !t.List && (t.Kind == schema.Time || t.Kind == schema.Date) }
 
 // relations declares the entities that the rows of an entity refer to.
 func (t *typeScript) relations(e *schema.Entity) {

@@ -340,7 +340,8 @@ runner_op *runner_where(runner_op *op, const char *field, const char *operation,
 /* One more condition, made by runner_field, runner_and, runner_or and runner_not. */
 runner_op *runner_match(runner_op *op, runner_json *condition);
 runner_op *runner_order_by(runner_op *op, const char *field, const char *direction);
-/* At most so many rows, 1 to 1,000; without it 100. */
+/* At most so many rows, 1 to 1,000; without it 100. For an update or a removal, see also
+ * runner_count_at_most, which says whether more are there. */
 runner_op *runner_limit(runner_op *op, int most);
 /* The rows behind a cursor, that of the page before; absent for the first page. */
 runner_op *runner_after(runner_op *op, runner_text cursor);
@@ -371,6 +372,10 @@ runner_op *runner_aggregate(const char *entity);
 #define runner_min(op, ...) runner_compute_these((op), "min", __VA_ARGS__, (const char *)NULL)
 #define runner_max(op, ...) runner_compute_these((op), "max", __VA_ARGS__, (const char *)NULL)
 runner_op *runner_compute_these(runner_op *op, const char *function, ...) __attribute__((sentinel));
+/* Groups by the "day", "week" or "month" of a time, in a time zone such as "Europe/Berlin"; NULL is UTC.
+ * The group has the first day of the period, such as "2026-10-25". Weeks begin on Monday. A date has
+ * no time zone. */
+runner_op *runner_group_by_time(runner_op *op, const char *field, const char *period, const char *zone);
 runner_op *runner_count_rows(runner_op *op);
 
 /* One row by its id; runner_select names its fields. */
@@ -392,8 +397,13 @@ runner_json *runner_page(runner_op *op, runner_text *next);
 /* The row of runner_get, the new one of runner_insert, the first one of a query.
  * Without any it fails with not_found. */
 runner_json *runner_row(runner_op *op);
+/* The first row of a query, NULL if there is none. */
+runner_json *runner_first(runner_op *op);
 /* The rows that a query finds, without regard to the limit, or that were changed or removed. */
 int64_t runner_count(runner_op *op);
+/* The same with whether there are more: of a query, it counts at most so many rows, up to
+ * 1,000,000; an update or a removal is about at most so many, up to 1,000. */
+int64_t runner_count_at_most(runner_op *op, int most, bool *more);
 /* Answers with the result as the host has it, without a trip through the handler. */
 runner_response runner_ok_rows(runner_op *op);
 runner_response runner_ok_row(runner_op *op);
@@ -1593,6 +1603,15 @@ RUNNER_API runner_op *runner_compute_these(runner_op *op, const char *function, 
   return op;
 }
 
+RUNNER_API runner_op *runner_group_by_time(runner_op *op, const char *field, const char *period, const char *zone) {
+  runner_json *by = runner_push(runner_push(runner_array(), runner_str(field)), runner_str(period));
+  if (zone) runner_push(by, runner_str(zone));
+  runner_json *all = runner_member(op->args, "groupBy");
+  if (!all) runner_put(op->args, "groupBy", all = runner_array());
+  runner_push(all, by);
+  return op;
+}
+
 RUNNER_API runner_op *runner_count_rows(runner_op *op) {
   runner_put(op->args, "count", runner_bool(true));
   return op;
@@ -1721,6 +1740,11 @@ RUNNER_API void runner_ask_for_one(runner_op *op) {
   if (strcmp(op->name, "query") == 0 && !runner_member(op->args, "limit")) runner_limit(op, 1);
 }
 
+RUNNER_API runner_json *runner_first(runner_op *op) {
+  runner_ask_for_one(op);
+  return runner_items(runner_rows(op));
+}
+
 RUNNER_API runner_json *runner_row(runner_op *op) {
   runner_ask_for_one(op);
   runner_json *result = runner_call(op->name, op->args);
@@ -1730,13 +1754,24 @@ RUNNER_API runner_json *runner_row(runner_op *op) {
   return row;
 }
 
-RUNNER_API int64_t runner_count(runner_op *op) {
+/* Runs what counts rows. most is NULL, or their number. */
+RUNNER_API runner_json *runner_counted(runner_op *op, const int *most) {
   if (strcmp(op->name, "query") == 0) { /* the order, the fields and the limit mean nothing to it */
     runner_json *args = runner_put(runner_make(RUNNER_OBJECT), "from", runner_str(op->entity));
     runner_put(args, "where", op->where);
-    return runner_as_int(runner_member(runner_call("count", args), "count"), 0);
+    if (most) runner_put(args, "atMost", runner_int(*most));
+    return runner_call("count", args);
   }
-  return runner_as_int(runner_member(runner_call(op->name, op->args), "count"), 0);
+  if (most) runner_limit(op, *most);
+  return runner_call(op->name, op->args);
+}
+
+RUNNER_API int64_t runner_count(runner_op *op) { return runner_as_int(runner_member(runner_counted(op, NULL), "count"), 0); }
+
+RUNNER_API int64_t runner_count_at_most(runner_op *op, int most, bool *more) {
+  runner_json *result = runner_counted(op, &most);
+  if (more) *more = runner_as_bool(runner_member(result, "more"), false);
+  return runner_as_int(runner_member(result, "count"), 0);
 }
 
 RUNNER_API runner_text runner_secret(const char *name) {

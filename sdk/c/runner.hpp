@@ -277,6 +277,17 @@ struct Page {
   std::optional<std::string> next_cursor; /* none on the last page */
 };
 
+/* How many rows an operation was about, at most the number that it was given. */
+struct Counts {
+  std::int64_t count;
+  bool more; /* there are more */
+  static Counts of(runner_op *op, int most) {
+    bool more = false;
+    std::int64_t count = runner_count_at_most(op, most, &more);
+    return {count, more};
+  }
+};
+
 /* A query over the rows of an entity that the caller may read. Steps change it and
  * give it back. */
 class Selection : public Filtered<Selection> {
@@ -308,9 +319,13 @@ class Selection : public Filtered<Selection> {
     Json rows = runner_page(op_, &next);
     return {rows, text_of(next)};
   }
+  /* The first row, or null if there is none. */
+  Json first() { return runner_first(op_); }
   /* The first row; without any it fails with not_found. */
-  Json first() { return runner_row(op_); }
+  Json first_or_fail() { return runner_row(op_); }
   std::int64_t count() { return runner_count(op_); }
+  /* Counts at most so many rows, up to 1,000,000, and says whether there are more. */
+  Counts count_at_most(int most) { return Counts::of(op_, most); }
 };
 inline Selection &Selection::include(const char *relation, Selection what) {
   runner_include(op_, relation, what.raw());
@@ -327,6 +342,11 @@ class Aggregation : public Filtered<Aggregation> {
   Aggregation &avg(std::initializer_list<const char *> fields) { return compute("avg", fields); }
   Aggregation &min(std::initializer_list<const char *> fields) { return compute("min", fields); }
   Aggregation &max(std::initializer_list<const char *> fields) { return compute("max", fields); }
+  /* The "day", "week" or "month" of a time, in a time zone such as "Europe/Berlin"; nullptr is UTC. */
+  Aggregation &group_by_time(const char *name, const char *period, const char *zone = nullptr) {
+    runner_group_by_time(op_, name, period, zone);
+    return *this;
+  }
   Aggregation &count() {
     runner_count_rows(op_);
     return *this;
@@ -377,6 +397,8 @@ class Change : public Filtered<Change> {
   }
   /* Runs it, and returns the number of rows. */
   std::int64_t run() { return runner_count(op_); }
+  /* Runs it on at most so many rows, up to 1,000, and says whether more are there. */
+  Counts limit(int most) { return Counts::of(op_, most); }
   /* Runs it, and gives the rows as they are then. */
   Json rows() { return runner_rows(op_); }
 };

@@ -21,10 +21,13 @@ import (
 type Aggregation struct {
 	entity string
 	where  []Condition
-	by     []string
+	by     []grouping
 	count  bool
 	fields [4][]string // of functions
 }
+
+// grouping is a field to group by, or a field with a period and maybe a time zone.
+type grouping []string
 
 // The functions of an Aggregation, by the positions of their fields.
 var functions = [4]string{"sum", "avg", "min", "max"}
@@ -46,7 +49,18 @@ func (a Aggregation) Match(conditions ...Condition) Aggregation {
 // GroupBy names the fields, at most two, that are equal in a group. Without it all rows are one
 // group. There may be 1,000 groups; they are ordered by these fields.
 func (a Aggregation) GroupBy(fields ...string) Aggregation {
-	a.by = slices.Concat(a.by, fields)
+	a.by = slices.Clone(a.by)
+	for _, f := range fields {
+		a.by = append(a.by, grouping{f})
+	}
+	return a
+}
+
+// GroupByTime groups by the "day", "week" or "month" of a time, in a time zone such as
+// "Europe/Berlin"; without one in UTC. The group has the first day of the period, such as
+// "2026-10-25". Weeks begin on Monday. A date has no time zone.
+func (a Aggregation) GroupByTime(field, period string, zone ...string) Aggregation {
+	a.by = append(slices.Clone(a.by), append(grouping{field, period}, zone...))
 	return a
 }
 
@@ -81,7 +95,7 @@ func (a Aggregation) All(ctx *Context, groups any) error {
 	if err != nil {
 		return err
 	}
-	args = appendNames(args, "groupBy", a.by)
+	args = appendGroupings(args, a.by)
 	if a.count {
 		args = append(args, `,"count":true`...)
 	}
@@ -93,4 +107,22 @@ func (a Aggregation) All(ctx *Context, groups any) error {
 		return ctx.operate("aggregate", args, nil)
 	}
 	return ctx.operate("aggregate", args, &result{Rows: codec.Into{Dest: groups}})
+}
+
+func appendGroupings(args []byte, by []grouping) []byte {
+	for i, g := range by {
+		if i == 0 {
+			args = append(args, `,"groupBy":[`...)
+		}
+		if len(g) > 1 {
+			args = append(args, '[')
+		}
+		for k, part := range g {
+			if args = appendText(args, part); len(g) > 1 {
+				args = append(args, separator(k, len(g)))
+			}
+		}
+		args = append(args, separator(i, len(by)))
+	}
+	return args
 }

@@ -1,6 +1,10 @@
 package runner
 
-import "runner.example/sdk/go/internal/codec"
+import (
+	"strconv"
+
+	"runner.example/sdk/go/internal/codec"
+)
 
 // Insertion puts new rows into an entity.
 type Insertion struct {
@@ -85,21 +89,47 @@ func (u Change) Every() Change {
 	return u
 }
 
+// Limit changes at most so many rows, 1 to 1,000, and then says whether more are there:
+//
+//	done, err := runner.Update("Order", set).Where("status", "=", "open").Limit(500).Run(ctx)
+//
+// It is the last step.
+func (u Change) Limit(rows int) LimitedChange { return LimitedChange{u, rows} }
+
 // Run updates the rows and returns their number.
 func (u Change) Run(ctx *Context) (int, error) { return u.Rows(ctx, nil) }
 
 // Rows is Run that also reads the rows as they are now into what rows points
 // to: a slice; nil leaves them with the runner.
 func (u Change) Rows(ctx *Context, rows any) (int, error) {
+	done, err := u.run(ctx, nil, rows)
+	return done.Count, err
+}
+
+func (u Change) run(ctx *Context, limit *int, rows any) (Counts, error) {
 	args := appendText([]byte(`{"in":`), u.entity)
 	args, err := appendArgument(append(args, `,"set":`...), "update", "set", u.set)
 	if err != nil {
-		return 0, err
+		return Counts{}, err
 	}
 	if args, err = appendWhere(args, u.where, u.every); err != nil {
-		return 0, err
+		return Counts{}, err
 	}
-	return counted(ctx, "update", args, rows)
+	return counted(ctx, "update", appendLimit(args, limit), rows)
+}
+
+// LimitedChange is a Change of at most so many rows.
+type LimitedChange struct {
+	change Change
+	limit  int
+}
+
+// Run updates the rows and returns how many, and whether more are there.
+func (l LimitedChange) Run(ctx *Context) (Counts, error) { return l.Rows(ctx, nil) }
+
+// Rows is Run that also reads the rows as they are now: see Change.Rows.
+func (l LimitedChange) Rows(ctx *Context, rows any) (Counts, error) {
+	return l.change.run(ctx, &l.limit, rows)
 }
 
 // Removal deletes rows.
@@ -133,19 +163,44 @@ func (r Removal) Every() Removal {
 	return r
 }
 
+// Limit deletes at most so many rows, 1 to 1,000, and then says whether more are there. It is
+// the last step.
+func (r Removal) Limit(rows int) LimitedRemoval { return LimitedRemoval{r, rows} }
+
 // Run deletes the rows and returns their number.
 func (r Removal) Run(ctx *Context) (int, error) {
+	done, err := r.run(ctx, nil)
+	return done.Count, err
+}
+
+func (r Removal) run(ctx *Context, limit *int) (Counts, error) {
 	args, err := appendWhere(appendText([]byte(`{"from":`), r.entity), r.where, r.every)
 	if err != nil {
-		return 0, err
+		return Counts{}, err
 	}
-	return counted(ctx, "delete", args, nil)
+	return counted(ctx, "delete", appendLimit(args, limit), nil)
+}
+
+// LimitedRemoval is a Removal of at most so many rows.
+type LimitedRemoval struct {
+	removal Removal
+	limit   int
+}
+
+// Run deletes the rows and returns how many, and whether more are there.
+func (l LimitedRemoval) Run(ctx *Context) (Counts, error) { return l.removal.run(ctx, &l.limit) }
+
+func appendLimit(args []byte, limit *int) []byte {
+	if limit == nil {
+		return args
+	}
+	return strconv.AppendInt(append(args, `,"limit":`...), int64(*limit), 10)
 }
 
 // counted runs an operation whose result is a count, and maybe rows.
-func counted(ctx *Context, op string, args []byte, rows any) (int, error) {
+func counted(ctx *Context, op string, args []byte, rows any) (Counts, error) {
 	args = append(args, '}')
 	into := result{Rows: codec.Into{Dest: rows}}
 	err := ctx.operate(op, args, &into)
-	return into.Count, err
+	return Counts{into.Count, into.More}, err
 }

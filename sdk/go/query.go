@@ -133,26 +133,36 @@ func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err
 	return page.NextCursor, err
 }
 
-// First reads the first row into what row points to. Without any the error has
-// the code not_found, which answers 404 when the handler returns it. With nil
-// the row is left with the runner, to be handed on: then its absence shows there.
-func (q Selection) First(ctx *Context, row any) error {
-	q = q.Limit(1)
+// First reads the first row into what row points to, and reports whether there is one:
+//
+//	found, err := runner.Query("Order").Where("code", "=", code).First(ctx, &order)
+//
+// With nil it only reports that.
+func (q Selection) First(ctx *Context, row any) (found bool, err error) {
 	if row == nil {
-		return q.All(ctx, nil)
+		row = new(struct{})
 	}
-	args, err := q.arguments(true)
+	args, err := q.Limit(1).arguments(true)
 	if err != nil {
-		return err
+		return false, err
 	}
 	first := result{Rows: codec.Into{Dest: row, One: true}}
-	if err := ctx.operate("query", args, &first); err != nil {
-		return err
+	err = ctx.operate("query", args, &first)
+	return first.Rows.Found, err
+}
+
+// FirstOrFail reads the first row into what row points to. Without any the error has
+// the code not_found, which answers 404 when the handler returns it. With nil
+// the row is left with the runner, to be handed on: then its absence shows there.
+func (q Selection) FirstOrFail(ctx *Context, row any) error {
+	if row == nil {
+		return q.Limit(1).All(ctx, nil)
 	}
-	if !first.Rows.Found {
+	found, err := q.First(ctx, row)
+	if err == nil && !found {
 		return &HostError{Code: "not_found", Op: "query", Entity: q.entity, Message: "no row of " + q.entity + " matches the conditions"}
 	}
-	return nil
+	return err
 }
 
 // Count counts the rows, without regard to the limit; Select and OrderBy mean nothing to
@@ -165,6 +175,23 @@ func (q Selection) Count(ctx *Context) (int, error) {
 	var counted result
 	err = ctx.operate("count", args, &counted)
 	return counted.Count, err
+}
+
+// Counts is how many rows an operation was about, at most the number that it was given.
+type Counts struct {
+	Count int
+	// More: there are more rows.
+	More bool
+}
+
+// CountAtMost is Count that ends after so many rows, up to 1,000,000.
+func (q Selection) CountAtMost(ctx *Context, rows int) (Counts, error) {
+	args, err := q.arguments(false)
+	if err != nil {
+		return Counts{}, err
+	}
+	args = strconv.AppendInt(append(args[:len(args)-1], `,"atMost":`...), int64(rows), 10)
+	return counted(ctx, "count", args, nil)
 }
 
 // arguments writes the arguments of query, or those of count.
@@ -190,9 +217,7 @@ func (q Selection) appendOptions(args []byte) ([]byte, error) {
 		args = append(appendText(append(args, ','), o.direction), ']')
 		args = append(args, separator(i, len(q.orderBy)))
 	}
-	if q.limit != nil {
-		args = strconv.AppendInt(append(args, `,"limit":`...), int64(*q.limit), 10)
-	}
+	args = appendLimit(args, q.limit)
 	if q.cursor != "" {
 		args = appendText(append(args, `,"cursor":`...), q.cursor)
 	}
@@ -467,6 +492,7 @@ type result struct {
 	Row        codec.Into `json:"row"`
 	NextCursor string     `json:"nextCursor"`
 	Count      int        `json:"count"`
+	More       bool       `json:"more"`
 }
 
 // operate runs an operation with the caller's authority. A nil result is left

@@ -51,7 +51,7 @@ func TestOperationsAreSentAsBuilt(t *testing.T) {
 			_, err := open.Page(ctx, nil, "next")
 			return err
 		}, `query {"from":"Order","where":[["status","=","open"]],"cursor":"next"}`},
-		{func(ctx *runner.Context) error { return open.First(ctx, nil) },
+		{func(ctx *runner.Context) error { return open.FirstOrFail(ctx, nil) },
 			`query {"from":"Order","where":[["status","=","open"]],"limit":1}`},
 		{func(ctx *runner.Context) error {
 			_, err := open.OrderBy("id").Limit(3).Count(ctx)
@@ -160,7 +160,7 @@ func TestResultsAreDecodedIntoTheHandlersValue(t *testing.T) {
 			check("all", runner.Query("Order").All(ctx, &all), all, both)
 			next, err := runner.Query("Order").Page(ctx, &page, "")
 			check("page", err, []any{page, next}, []any{both, "more"})
-			check("first", runner.Query("Order").First(ctx, &one), one, first)
+			check("first", runner.Query("Order").FirstOrFail(ctx, &one), one, first)
 			check("get", runner.Get("Order", "7").Row(ctx, &row), row, order{"7", "7.00"})
 			check("insert of rows", runner.Insert("Order", both).Rows(ctx, &inserted), inserted, both)
 			check("insert of a row", runner.Insert("Order", first).Row(ctx, &made), made, first)
@@ -221,7 +221,7 @@ func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 func TestANotFoundErrorAnswers404(t *testing.T) {
 	_, result := sending(t, map[string]any{"query": map[string]any{"rows": []int{}}}, func(ctx *runner.Context) (runner.Response, error) {
 		var row order
-		return runner.OK(row), runner.Query("Order").First(ctx, &row)
+		return runner.OK(row), runner.Query("Order").FirstOrFail(ctx, &row)
 	})
 	if result.Status != 404 || result.Code != "not_found" {
 		t.Errorf("first of none: %d %q", result.Status, result.Code)

@@ -267,16 +267,28 @@ declare module "@runner/sdk" {
     after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
     /** A page of rows, and the cursor of the next page. `nextCursor` is null on the last page. */
     page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
-    /** The first row. If no row matches, it is an error with the code `not_found`. */
-    first(): Operation<Whole<R, F, I>>;
+    /** The first row, or null if no row matches. As an answer that is not awaited, `ok(query.first())`, it is then 404. */
+    first(): Operation<Whole<R, F, I> | null>;
+    /** The first row. If no row matches, it is an error with the code `not_found`, and the answer is 404 if it is not caught. */
+    firstOrFail(): Operation<Whole<R, F, I>>;
     /** The number of rows that match; the limit does not apply. */
     count(): Operation<number>;
+    /** Counts at most so many rows, up to 1,000,000, and says whether there are more: `count({ atMost: 10_000 })`. */
+    count(options: { atMost: number }): Operation<Counts>;
   }
   /** Begins a query of an entity. */
   export function query<R = never, E extends EntityName = EntityName>(
     entity: E,
   ): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>, never, RelationsOf<E, NoInfer<R>>>;
 
+  /** How many rows an operation was about, at most the number that it was given, and whether there are more. */
+  export interface Counts {
+    count: number;
+    more: boolean;
+  }
+
+  // The fields that have a day: times and dates.
+  type TimesOf<E extends EntityName, R> = [R] extends [never] ? Known<E, "times", FieldOf<Row<E>>> : FieldOf<R>;
   type Nullable<T> = Exclude<T, null> | null;
   /** A group of rows: the values of its fields G, if any, and the computed values. */
   type Group<R, G, C> = ([G] extends [never] ? {} : { group: Pick<R, G & keyof R> }) & C;
@@ -287,20 +299,28 @@ declare module "@runner/sdk" {
    * ignored; the result is null if all values are null. Sums are exact. An average of decimals
    * has six more decimal places.
    */
-  export interface Aggregation<R = any, W = AnyWhere<R>, G = never, C = {}> extends Operation<Group<R, G, C>[]> {
-    where<F extends FieldOf<R>, O extends Operator>(field: F, operator: O, value: Operand<W[F & keyof W], O>, matching?: Matching): Aggregation<R, W, G, C>;
-    match(...conditions: Condition[]): Aggregation<R, W, G, C>;
+  export interface Aggregation<R = any, W = AnyWhere<R>, G = never, C = {}, T = FieldOf<R>> extends Operation<Group<R, G, C>[]> {
+    where<F extends FieldOf<R>, O extends Operator>(field: F, operator: O, value: Operand<W[F & keyof W], O>, matching?: Matching): Aggregation<R, W, G, C, T>;
+    match(...conditions: Condition[]): Aggregation<R, W, G, C, T>;
     /** Groups by at most two fields. More than 1,000 groups are an error. */
-    groupBy<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G | F, C>;
+    groupBy<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G | F, C, T>;
+    /**
+     * Groups by the day, week or month of a time, in a time zone of the IANA database: `groupByTime("createdAt", "day",
+     * "Europe/Berlin")`. The group has the first day of the period, such as `"2026-10-25"`. Weeks begin on Monday. A date has
+     * no time zone.
+     */
+    groupByTime<F extends T & FieldOf<R>>(field: F, period: "day" | "week" | "month", zone?: string): Aggregation<R, W, G | F, C, T>;
     /** The number of rows. */
-    count(): Aggregation<R, W, G, C & { count: number }>;
-    sum<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { sum: { [K in F]: Nullable<R[K]> } }>;
-    avg<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { avg: { [K in F]: Nullable<R[K]> } }>;
-    min<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { min: { [K in F]: Nullable<R[K]> } }>;
-    max<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { max: { [K in F]: Nullable<R[K]> } }>;
+    count(): Aggregation<R, W, G, C & { count: number }, T>;
+    sum<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { sum: { [K in F]: Nullable<R[K]> } }, T>;
+    avg<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { avg: { [K in F]: Nullable<R[K]> } }, T>;
+    min<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { min: { [K in F]: Nullable<R[K]> } }, T>;
+    max<F extends FieldOf<R>>(...fields: F[]): Aggregation<R, W, G, C & { max: { [K in F]: Nullable<R[K]> } }, T>;
   }
   /** Begins an aggregate of an entity: `aggregate("Order").groupBy("status").sum("total").count()`. */
-  export function aggregate<R = never, E extends EntityName = EntityName>(entity: E): Aggregation<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
+  export function aggregate<R = never, E extends EntityName = EntityName>(
+    entity: E,
+  ): Aggregation<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>, never, {}, TimesOf<E, NoInfer<R>>>;
 
   /** A query that has its fields, and needs its entity: call `from`. */
   export interface Choice<R, F extends string> {
@@ -345,11 +365,13 @@ declare module "@runner/sdk" {
   export function insert<R = never, E extends EntityName = EntityName>(entity: E, values: InsertOf<E, NoInfer<R>>): Operation<RowOf<E, NoInfer<R>>>;
 
   /** A change of rows. `await` gives the number of changed rows. It needs a condition, by `where` or `match`; to change all rows, call `every`. */
-  export interface Change<R = any, W = AnyWhere<R>> extends Operation<number> {
-    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Change<R, W>;
-    match(...conditions: Condition[]): Change<R, W>;
+  export interface Change<R = any, W = AnyWhere<R>, T = number> extends Operation<T> {
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Change<R, W, T>;
+    match(...conditions: Condition[]): Change<R, W, T>;
     /** Changes all rows. */
-    every(): Change<R, W>;
+    every(): Change<R, W, T>;
+    /** Changes at most so many rows, up to 1,000. `await` then gives how many, and whether more are there. */
+    limit(n: number): Change<R, W, Counts>;
     /** The changed rows, with their new values. */
     rows(): Operation<R[]>;
   }
@@ -360,11 +382,13 @@ declare module "@runner/sdk" {
   ): Change<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>>;
 
   /** A removal of rows. `await` gives the number of removed rows. It needs a condition, by `where` or `match`; to remove all rows, call `every`. */
-  export interface Removal<R = any, W = AnyWhere<R>> extends Operation<number> {
-    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Removal<R, W>;
-    match(...conditions: Condition[]): Removal<R, W>;
+  export interface Removal<R = any, W = AnyWhere<R>, T = number> extends Operation<T> {
+    where<G extends FieldOf<R>, O extends Operator>(field: G, operator: O, value: Operand<W[G & keyof W], O>, matching?: Matching): Removal<R, W, T>;
+    match(...conditions: Condition[]): Removal<R, W, T>;
     /** Removes all rows. */
-    every(): Removal<R, W>;
+    every(): Removal<R, W, T>;
+    /** Removes at most so many rows, up to 1,000. `await` then gives how many, and whether more are there. */
+    limit(n: number): Removal<R, W, Counts>;
   }
   /** Deletes rows: `await remove("Order").where("id", "=", id)`. */
   export function remove<E extends EntityName>(entity: E): Removal<Row<E>, Where<E>>;

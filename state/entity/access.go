@@ -30,6 +30,9 @@ type Access struct {
 	// Import lets a caller of kind system set ids and the times that the host otherwise
 	// sets, for rows from elsewhere.
 	Import bool
+	// Part, if it is not 0, makes a delete of a caller of kind system one part of a longer one: see
+	// deletePart.
+	Part int
 	// Context is checked at every row: when it has ended, operations fail with Deadline.
 	// Nil never ends.
 	Context context.Context
@@ -62,7 +65,7 @@ type Result struct {
 
 // Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
-	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Context, a.Work = m, tx, who, maxRows, false, nil, nil
+	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Part, a.Context, a.Work = m, tx, who, maxRows, false, 0, nil, nil
 	a.touched, a.checked, a.inserted, a.ids = 0, false, nil, ids.Sequence{}
 	a.lookedUp.clear()
 	a.pending = pendingRows{}
@@ -196,7 +199,7 @@ func (a *Access) check() error {
 // touch counts a row that is looked up or scanned.
 func (a *Access) touch() error {
 	if a.touched >= a.MaxRows {
-		return fault.New(fault.Limit, "more than %d rows were touched: narrow the where, or let an index serve it", a.MaxRows)
+		return fault.New(fault.Limit, "more than %d rows were read: narrow the where, or let an index serve it", a.MaxRows)
 	}
 	a.touched++
 	return a.alive()

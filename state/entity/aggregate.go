@@ -14,6 +14,9 @@ import (
 // maxGroups is the limit of groups in one answer.
 const maxGroups = 1000
 
+// periodUnits is the cost of finding the day, week or month of a time.
+const periodUnits = 200
+
 // computeUnits is the cost of adding a value to a group, in units of a cost.Meter.
 const computeUnits = 200
 
@@ -102,8 +105,16 @@ func isBetter(f query.Function, v, best schema.Value) bool {
 // groupOf returns the group of a row.
 func (a *aggregation) groupOf(values []schema.Value) (*group, error) {
 	a.key = a.key[:0]
-	for _, f := range a.By {
-		a.key = layout.AppendEntry(a.key, values[f.Pos], false)
+	var by [query.MaxGroupFields]schema.Value
+	for i := range a.By {
+		g := &a.By[i]
+		if g.HasPeriod() {
+			if err := a.spend(periodUnits); err != nil {
+				return nil, err
+			}
+		}
+		by[i] = g.Of(values[g.Field.Pos])
+		a.key = layout.AppendEntry(a.key, by[i], false)
 	}
 	if g := a.groups[string(a.key)]; g != nil {
 		return g, nil
@@ -116,8 +127,8 @@ func (a *aggregation) groupOf(values []schema.Value) (*group, error) {
 		return nil, err
 	}
 	g := &group{computed: make([]computed, len(a.Computed))}
-	for _, f := range a.By {
-		g.by = append(g.by, ownText(values[f.Pos]))
+	for i := range a.By {
+		g.by = append(g.by, ownText(by[i]))
 	}
 	a.groups[string(a.key)] = g
 	return g, nil
@@ -137,11 +148,11 @@ func (a *aggregation) append(g *group) error {
 	dst := append(a.out.JSON, '{')
 	if len(a.By) > 0 {
 		dst = append(dst, `"group":{`...)
-		for i, f := range a.By {
+		for i := range a.By {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = f.Type.AppendJSON(append(dst, a.table.labels[f.Pos]...), g.by[i])
+			dst = a.By[i].Type.AppendJSON(append(dst, a.table.labels[a.By[i].Field.Pos]...), g.by[i])
 		}
 		dst = append(dst, '}', ',')
 	}

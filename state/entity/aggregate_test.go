@@ -1,6 +1,7 @@
 package entity_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -114,5 +115,85 @@ func TestAnAggregateHasLimits(t *testing.T) {
 	h.fails(clerk, fault.Limit, "aggregate", `{"from":"Sale","sum":["weight"]}`, "sum: the sum of weight is too large for a float")
 	if got, want := h.must(clerk, "aggregate", `{"from":"Sale","avg":["weight"]}`), `{"rows":[{"avg":{"weight":1.7e+308}}]}`; got != want {
 		t.Errorf("%s, expected %s", got, want)
+	}
+}
+
+const visits = `
+auth { session cookie { idle: 30m } }
+entity Visit {
+  id: id
+  at: time?
+  day: date?
+  page: string(1..9)
+  times: time[]
+  @@allow read to session
+}`
+
+// The clocks of Berlin go forward on 2026-03-29 and back on 2026-10-25: these days have 23 and 25 hours. A week
+// begins on Monday, also that of 2027-01-01, a Friday.
+func TestAnAggregateGroupsByPeriods(t *testing.T) {
+	h := newFixture(t, visits)
+	for _, at := range []string{
+		"2026-03-28T22:59:59.999Z", "2026-03-28T23:00:00Z", "2026-03-29T21:59:59.999Z", "2026-03-29T22:00:00Z",
+		"2026-10-24T21:59:59.999Z", "2026-10-24T22:00:00Z", "2026-10-25T22:59:59.999Z", "2026-10-25T23:00:00Z",
+		"2026-12-31T22:59:59.999Z", "2026-12-31T23:00:00Z", "2027-01-03T22:59:59.999Z", "2027-01-03T23:00:00Z",
+		"1969-12-31T23:59:59.999Z",
+	} {
+		h.insert(operator, "Visit", fmt.Sprintf(`{"at":%q,"day":%q,"page":"a","times":[]}`, at, at[:10]))
+	}
+	h.insert(operator, "Visit", `{"page":"b","times":[]}`)
+	for _, c := range []struct{ args, want string }{
+		{`"groupBy":[["at","day","Europe/Berlin"]],"where":[["at",">=","2026-03-01T00:00:00Z"],["at","<","2026-11-01T00:00:00Z"]]`,
+			`2026-03-28 1, 2026-03-29 2, 2026-03-30 1, 2026-10-24 1, 2026-10-25 2, 2026-10-26 1`},
+		{`"groupBy":[["at","week","Europe/Berlin"]]`,
+			`null 1, 1969-12-29 1, 2026-03-23 3, 2026-03-30 1, 2026-10-19 3, 2026-10-26 1, 2026-12-28 3, 2027-01-04 1`},
+		{`"groupBy":[["at","month","europe/berlin"]]`, `null 1, 1970-01-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 1, 2027-01-01 3`},
+		{`"groupBy":[["at","month"]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
+		{`"groupBy":[["at","month",null]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
+		{`"groupBy":[["day","week"]]`, `null 1, 1969-12-29 1, 2026-03-23 4, 2026-10-19 4, 2026-12-28 4`},
+	} {
+		got := h.must(clerk, "aggregate", `{"from":"Visit","count":true,`+c.args+`}`)
+		var answer struct {
+			Rows []struct {
+				Group map[string]*string
+				Count int
+			}
+		}
+		if err := json.Unmarshal([]byte(got), &answer); err != nil {
+			t.Fatal(err)
+		}
+		var groups []string
+		for _, row := range answer.Rows {
+			for _, from := range row.Group {
+				day := "null"
+				if from != nil {
+					day = *from
+				}
+				groups = append(groups, fmt.Sprint(day, " ", row.Count))
+			}
+		}
+		if got := strings.Join(groups, ", "); got != c.want {
+			t.Errorf("%s\nanswers  %s\nexpected %s", c.args, got, c.want)
+		}
+	}
+	const march = `{"group":{"page":"a","at":"2026-03-01"}},`
+	if got := h.must(clerk, "aggregate", `{"from":"Visit","groupBy":["page",["at","month"]]}`); !strings.Contains(got, march) {
+		t.Errorf("%s, want %s", got, march)
+	}
+	for args, want := range map[string]string{
+		`[["at","year"]]`:                    `groupBy[0]: the period must be "day", "week" or "month"`,
+		`[["at"]]`:                           `groupBy[0]: must be a field, a period and a time zone`,
+		`[["at","day","Europe/Berlin","x"]]`: `groupBy[0]: must be a field, a period and a time zone`,
+		`[["at","day","Europe/Atlantis"]]`:   `groupBy[0]: "Europe/Atlantis" is not a time zone`,
+		`[["at","day","Local"]]`:             `groupBy[0]: "Local" is not a time zone`,
+		`[["at","day",2]]`:                   `groupBy[0]: the time zone must be a name, such as "Europe/Berlin"`,
+		`[["day","month","Europe/Berlin"]]`:  `groupBy[0]: day is a date, which has no time zone: leave it out`,
+		`["page",["page","day"]]`:            `groupBy[1]: groupBy does not apply to a field of type string`,
+		`[["times","day"]]`:                  `groupBy[0]: groupBy does not apply to a field of type time[]`,
+		`[["at","day"],["at","month"]]`:      `groupBy[1]: "at" is given twice`,
+		`["at",["day","day"],"page"]`:        `groupBy: at most 2 fields are allowed`,
+		`[["seen","day"]]`:                   `groupBy[0]: Visit has no field "seen" that the caller may read`,
+	} {
+		h.fails(clerk, fault.Invalid, "aggregate", `{"from":"Visit","groupBy":`+args+`}`, want)
 	}
 }

@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,29 +61,159 @@ func deleting(h *fixture, p string) (touched int, err error) {
 func TestTheMemoryOfADeleteIsLimited(t *testing.T) {
 	sequential(t)
 	h := newFixture(t, family)
-	for _, name := range []string{"C", "D"} {
-		p := h.insert(reader, "P", "{}")
-		insertChild(h, name, p, 900, strings.Repeat("x", 40_000)) // 36 MB
-		touched, err := deleting(h, p)
-		if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 850 {
-			t.Errorf("%s: %v after %d rows", name, err, touched)
-		}
-		if got := h.must(reader, "count", `{"from":"`+name+`"}`); got != `{"count":900}` {
-			t.Errorf("then there are %s", got)
-		}
+	p := h.insert(reader, "P", "{}")
+	insertChild(h, "D", p, 900, strings.Repeat("x", 40_000)) // 36 MB that would be written again
+	touched, err := deleting(h, p)
+	if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 850 {
+		t.Errorf("%v after %d rows", err, touched)
 	}
-	h.fails(reader, fault.Limit, "delete", `{"from":"C","where":[["x","!=","a"]]}`, "MiB")
-	h.fails(reader, fault.Limit, "update", `{"in":"C","set":{"x":"a"},"where":[]}`, "MiB")
+	if got := h.must(reader, "count", `{"from":"D"}`); got != `{"count":900}` {
+		t.Errorf("then there are %s", got)
+	}
+	h.fails(reader, fault.Limit, "delete", `{"from":"D","where":[["x","!=","a"]]}`, "MiB")
+	h.fails(reader, fault.Limit, "update", `{"in":"D","set":{"x":"a"},"where":[]}`, "MiB")
+	first := h.must(reader, "delete", `{"from":"D","where":[],"limit":900}`)
+	if !strings.HasSuffix(first, `"more":true}`) || first == `{"count":0,"more":true}` {
+		t.Errorf("with a limit, rows that are too long together: %s", first)
+	}
 }
 
-func TestADeleteStopsAtItsRowLimit(t *testing.T) {
+// A row of C has two keys, and a transaction 50,000.
+func TestACascadeIsLimitedByTheTransaction(t *testing.T) {
 	sequential(t)
 	h := newFixture(t, family)
 	p := h.insert(reader, "P", "{}")
-	insertChild(h, "C", p, 12_000, "x")
+	insertChild(h, "C", p, 25_200, "x")
 	touched, err := deleting(h, p)
-	if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 10_010 {
+	if f := fault.Of(err); err == nil || f.Code != fault.Limit || touched > 25_010 {
 		t.Errorf("%v after %d rows", err, touched)
+	}
+	if got := h.must(reader, "count", `{"from":"C"}`); got != `{"count":25200}` {
+		t.Errorf("then there are %s", got)
+	}
+	h.must(reader, "delete", `{"from":"C","where":[],"limit":600}`)
+	if _, err := deleting(h, p); err != nil {
+		t.Error(err)
+	}
+	if got := h.must(reader, "count", `{"from":"C"}`); got != `{"count":0}` {
+		t.Errorf("then there are %s", got)
+	}
+}
+
+// inParts deletes all rows of an entity in parts of so many rows, and returns how many rows were deleted, how many
+// others were deleted or changed, and the number of rows of the largest part.
+func inParts(h *fixture, name string, part int) (count, following, largest int) {
+	h.t.Helper()
+	var answer struct {
+		Count, Following int
+		More             bool
+	}
+	for parts, more := 0, true; more; parts++ {
+		var out entity.Result
+		err := h.in(operator, func(a *entity.Access) error {
+			a.Part = part
+			return a.Do("delete", []byte(`{"from":"`+name+`","where":[]}`), &out)
+		})
+		if err == nil {
+			err = json.Unmarshal(out.JSON, &answer)
+		}
+		if err != nil || parts > 100 {
+			h.t.Fatalf("%v after %d parts", err, parts)
+		}
+		count, following, more = count+answer.Count, following+answer.Following, answer.More
+		largest = max(largest, answer.Count+answer.Following)
+	}
+	return count, following, largest
+}
+
+func TestADeleteInPartsDeletesReferringRowsFirst(t *testing.T) {
+	h := newFixture(t, family)
+	p, q := h.insert(reader, "P", "{}"), h.insert(reader, "P", "{}")
+	insertChild(h, "C", p, 13, "x")
+	insertChild(h, "D", p, 4, "x")
+	insertChild(h, "C", q, 2, "x")
+	if count, following, largest := inParts(h, "P", 10); count != 2 || following != 19 || largest != 10 {
+		t.Errorf("%d rows and %d others, at most %d in a part", count, following, largest)
+	}
+	if got := h.must(reader, "count", `{"from":"D","where":[["p","=",null]]}`); got != `{"count":4}` {
+		t.Errorf("cleared: %s", got)
+	}
+}
+
+// Rows that refer to each other in a circle are deleted together, chains from their end.
+func TestADeleteInPartsFollowsTrees(t *testing.T) {
+	h := newFixture(t, `app a
+entity N {
+  id: id
+  up: N? @onDelete(cascade)
+}
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
+	below := func(up string) string { return h.insert(operator, "N", fmt.Sprintf(`{"up":%q}`, up)) }
+	a := h.insert(operator, "N", `{}`)
+	b := below(a)
+	below(below(b))
+	below(b)
+	x := below(b)
+	h.must(operator, "update", fmt.Sprintf(`{"in":"N","set":{"up":%q},"where":[["id","=",%q]]}`, below(below(x)), x))
+	if count, following, largest := inParts(h, "N", 2); count != 8 || following != 0 || largest > 4 {
+		t.Errorf("%d rows and %d others, at most %d in a part", count, following, largest)
+	}
+}
+
+// A row that another one keeps by @onDelete(restrict) is deleted after it, if that one is deleted too.
+func TestADeleteInPartsDeletesFirstWhatKeepsARow(t *testing.T) {
+	const project = `app a
+entity Project {
+  id: id
+}
+%s
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`
+	kept := []string{`
+entity Task {
+  id: id
+  project: Project @onDelete(cascade)
+  goal: Goal @onDelete(restrict)
+}`, `
+entity Goal {
+  id: id
+  project: Project @onDelete(cascade)
+}`, `
+entity Note {
+  id: id
+  goal: Goal @onDelete(restrict)
+}`}
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+		h := newFixture(t, fmt.Sprintf(project, kept[order[0]]+kept[order[1]]+kept[order[2]]))
+		p := h.insert(operator, "Project", `{}`)
+		for range 5 {
+			goal := h.insert(operator, "Goal", fmt.Sprintf(`{"project":%q}`, p))
+			h.insert(operator, "Task", fmt.Sprintf(`[{"project":%q,"goal":%q},{"project":%[1]q,"goal":%[2]q}]`, p, goal))
+		}
+		goal := h.insert(operator, "Goal", fmt.Sprintf(`{"project":%q}`, p))
+		h.insert(operator, "Note", fmt.Sprintf(`{"goal":%q}`, goal))
+		var err error
+		for range 20 {
+			if err == nil {
+				err = h.in(operator, func(a *entity.Access) error {
+					a.Part = 3
+					return a.Do("delete", []byte(`{"from":"Project","where":[]}`), new(entity.Result))
+				})
+			}
+		}
+		if fault.CodeOf(err) != fault.Conflict {
+			t.Errorf("with a note: %v", err)
+		}
+		h.must(operator, "delete", `{"from":"Note","where":[]}`)
+		if count, _, largest := inParts(h, "Project", 3); count != 1 || largest > 3 {
+			t.Errorf("%d rows, at most %d in a part", count, largest)
+		}
+		for _, name := range []string{"Project", "Task", "Goal"} {
+			if got := h.must(operator, "count", `{"from":"`+name+`"}`); got != `{"count":0}` {
+				t.Errorf("then there are %s of %s", got, name)
+			}
+		}
 	}
 }
 

@@ -4,45 +4,24 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 	"runner.example/state/entity/layout"
 	"runner.example/state/entity/query"
 )
 
-// maxFollowing is the number of rows that one delete may affect: those deleted with it and
-// those whose relation is cleared.
-const maxFollowing = 10_000
-
 // delete deletes the rows that the query finds, and applies @onDelete to the rows that
 // refer to them.
 func (o *operation) delete() error {
-	var found []layout.Row
-	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
-	err := o.find(func(r *layout.Row) (bool, error) {
-		may, err := o.mayDelete(r.Values)
-		if err == nil && may {
-			may, err = o.matches(o.asked(r.Values))
-		}
-		if err != nil || !may {
-			return err == nil, err
-		}
-		if len(found) == maxChanged {
-			return false, o.tooMany()
-		}
-		if err := d.keep(r); err != nil {
-			return false, err
-		}
-		kept, err := o.table.CloneRow(r)
-		found = append(found, kept)
-		return true, err
-	})
+	found, more, err := o.findToDelete()
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found, func(a, b layout.Row) int {
-		return strings.Compare(a.Values[o.table.ID].Text(), b.Values[o.table.ID].Text())
-	})
+	d := deletion{Access: o.Access, gone: map[string]bool{}, cleared: map[string]*clearing{}}
+	if o.Part > 0 && o.Caller.Kind == caller.System {
+		return o.deletePart(&d, found)
+	}
 	count := 0
 	for _, r := range found {
 		if err := o.alive(); err != nil {
@@ -57,24 +36,41 @@ func (o *operation) delete() error {
 		}
 		count++
 		o.pending.decide(r.Tail, nil)
-		d.remove(o.table, r)
+		if err := d.remove(o.table, &r); err != nil {
+			return err
+		}
 	}
-	if err := d.follow(); err != nil {
+	if err := d.apply(); err != nil {
 		return err
 	}
-	c, err := d.changes()
-	if err != nil {
-		return err
-	}
-	o.answerCount(count)
+	o.answerCount(count, more)
 	o.out.JSON = append(o.out.JSON, '}')
-	if err := o.apply(c); err != nil {
-		return err
-	}
-	for key := range d.gone {
-		delete(o.inserted, key)
-	}
 	return nil
+}
+
+// findToDelete returns the rows to delete, by id. more: there are others, beyond the limit of the
+// operation.
+func (o *operation) findToDelete() (found []layout.Row, more bool, err error) {
+	var kept finding
+	err = o.find(func(r *layout.Row) (bool, error) {
+		may, err := o.mayDelete(r.Values)
+		if err == nil && may {
+			may, err = o.matches(o.asked(r.Values))
+		}
+		if err != nil || !may {
+			return err == nil, err
+		}
+		if ok, err := kept.take(o, r); err != nil || !ok {
+			return false, err
+		}
+		own, err := o.table.CloneRow(r)
+		found = append(found, own)
+		return true, err
+	})
+	slices.SortFunc(found, func(a, b layout.Row) int {
+		return strings.Compare(a.Values[o.table.ID].Text(), b.Values[o.table.ID].Text())
+	})
+	return found, kept.more, err
 }
 
 // mayDelete checks the authority over a row.
@@ -88,19 +84,20 @@ func (o *operation) mayDelete(values []schema.Value) (bool, error) {
 // deletion is what one delete does to the rows of all tables.
 type deletion struct {
 	*Access
-	byteBudget
-	following int // affected rows
-	removed   []removal
-	gone      map[string]bool // keys of deleted rows
+	changes // of the deleted rows
+	removed []removal
+	gone    map[string]bool // keys of deleted rows
 	// cleared are the rows whose relation is cleared, by key; order has the keys in the
-	// order found.
-	cleared map[string]*clearing
-	order   []string
+	// order found, and clearedBytes is their length.
+	cleared      map[string]*clearing
+	order        []string
+	clearedBytes int
 }
 
+// removal is what is kept of a deleted row: its id, and its tenant if it has one.
 type removal struct {
-	table *table
-	layout.Row
+	table      *table
+	id, tenant schema.Value
 }
 
 type clearing struct {
@@ -109,12 +106,64 @@ type clearing struct {
 	values []schema.Value // in their new form
 }
 
-func (d *deletion) remove(t *table, r layout.Row) {
+// remove deletes a row, which may be borrowed.
+func (d *deletion) remove(t *table, r *layout.Row) error {
 	key := string(d.rowKey(t, r.Tail))
-	if !d.gone[key] {
-		d.gone[key] = true
-		d.removed = append(d.removed, removal{t, r})
+	if d.gone[key] {
+		return nil
 	}
+	d.gone[key] = true
+	d.removed = append(d.removed, removalOf(t, r))
+	d.put(t, r, nil)
+	return d.checkSize()
+}
+
+func removalOf(t *table, r *layout.Row) removal {
+	gone := removal{table: t, id: ownText(r.Values[t.ID])}
+	if t.Tenant >= 0 {
+		gone.tenant = ownText(r.Values[t.Tenant])
+	}
+	return gone
+}
+
+// checkSize fails when the changes are too many for one transaction. A cleared row is counted as if only
+// the row were written.
+func (d *deletion) checkSize() error {
+	if d.Tx.Fits(len(d.list)+len(d.order), d.bytes+d.clearedBytes) {
+		return nil
+	}
+	return errTooManyDeleted
+}
+
+var errTooManyDeleted = fault.New(fault.Limit,
+	"too many rows refer to the deleted rows for one transaction: delete the referring rows first, in parts").
+	WithHint("runner data delete --cascade deletes in parts, the referring rows first")
+
+// apply applies @onDelete to the rows that refer to the deleted ones, and then all changes.
+func (d *deletion) apply() error {
+	if err := d.follow(); err != nil {
+		return err
+	}
+	for _, key := range d.order {
+		if err := d.spend(query.RowUnits); err != nil {
+			return err
+		}
+		if r := d.cleared[key]; !d.gone[key] {
+			d.put(r.table, &r.Row, r.values)
+		}
+	}
+	d.order = nil // they are in the list
+	d.clearedBytes = 0
+	if err := d.checkSize(); err != nil {
+		return err
+	}
+	if err := d.Access.apply(&d.changes); err != nil {
+		return err
+	}
+	for key := range d.gone {
+		delete(d.inserted, key)
+	}
+	return nil
 }
 
 // follow finds the rows that refer to deleted ones, transitively. The schema says what
@@ -145,45 +194,42 @@ func (d *deletion) follow() error {
 
 // plan returns the plan for the rows that refer to one.
 func (from *referrer) plan(to *removal) plan {
-	prefix := layout.AppendEntry(append([]byte{}, from.index.Prefix...), to.Values[to.table.ID], false)
+	prefix := layout.AppendEntry(append([]byte{}, from.index.Prefix...), to.id, false)
 	if to.table.Tenant >= 0 && from.index.TenantColumn > 0 {
-		prefix = layout.AppendEntry(prefix, to.Values[to.table.Tenant], false)
+		prefix = layout.AppendEntry(prefix, to.tenant, false)
 	}
 	return plan{index: from.index, ranges: []keyRange{{prefix: prefix, lo: prefix}}}
 }
 
 // cascade deletes the rows that refer to one, or clears their relation.
 func (d *deletion) cascade(gone *removal, from *referrer) error {
+	return d.scan(from.table, from.plan(gone), func(r *layout.Row) (bool, error) {
+		return true, d.affect(from, r)
+	})
+}
+
+// affect deletes a row that refers to a deleted one, or clears its relation.
+func (d *deletion) affect(from *referrer, r *layout.Row) error {
 	t := from.table
-	return d.scan(t, from.plan(gone), func(r *layout.Row) (bool, error) {
-		key := string(d.rowKey(t, r.Tail))
-		if d.gone[key] {
-			return true, nil
-		}
-		if have := d.cleared[key]; have != nil && from.onDelete == schema.Clear {
-			have.values[from.slot] = schema.Value{}
-			return true, nil
-		}
-		if d.following++; d.following > maxFollowing {
-			return false, fault.New(fault.Limit, "more than %d rows refer to the deleted rows: delete them first", maxFollowing)
-		}
-		if err := d.keep(r); err != nil {
-			return false, err
-		}
+	key := string(d.rowKey(t, r.Tail))
+	have := d.cleared[key]
+	switch {
+	case d.gone[key]:
+		return nil
+	case from.onDelete == schema.Cascade:
+		return d.remove(t, r)
+	case have == nil:
 		kept, err := t.CloneRow(r)
 		if err != nil {
-			return false, err
+			return err
 		}
-		if from.onDelete == schema.Cascade {
-			d.remove(t, kept)
-			return true, nil
-		}
-		have := &clearing{table: t, Row: kept, values: append([]schema.Value{}, kept.Values...)}
+		have = &clearing{table: t, Row: kept, values: append([]schema.Value{}, kept.Values...)}
 		d.cleared[key] = have
 		d.order = append(d.order, key)
-		have.values[from.slot] = schema.Value{}
-		return true, nil
-	})
+		d.clearedBytes += len(key) + len(r.Raw)
+	}
+	have.values[from.slot] = schema.Value{}
+	return d.checkSize()
 }
 
 // checkGone refuses the delete when a row that stays refers to a deleted one.
@@ -199,25 +245,4 @@ func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	return fault.New(fault.Conflict, "%s.%s still refers to this %s: delete those rows first",
 		from.table.Name, from.table.Slots[from.slot].Field.Name, gone.table.Name).
 		About(fault.Subject{Public: "it is still referred to: delete first what refers to it"})
-}
-
-// changes collects the changes of all rows.
-func (d *deletion) changes() (*changes, error) {
-	c := &changes{}
-	for i := range d.removed {
-		if err := d.spend(query.RowUnits); err != nil {
-			return nil, err
-		}
-		r := &d.removed[i]
-		c.put(r.table, &r.Row, nil)
-	}
-	for _, key := range d.order {
-		if err := d.spend(query.RowUnits); err != nil {
-			return nil, err
-		}
-		if r := d.cleared[key]; !d.gone[key] {
-			c.put(r.table, &r.Row, r.values)
-		}
-	}
-	return c, nil
 }

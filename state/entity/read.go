@@ -124,16 +124,31 @@ func (o *operation) get() error {
 	return nil
 }
 
-// count returns the number of rows.
+// count returns the number of rows, at most the query's limit.
 func (o *operation) count() error {
-	n := 0
+	n, more := 0, false
 	w := o.planInput(false)
 	err := o.search(o.plan(o.table, w), w, func(*layout.Row, []schema.Value) (bool, error) {
+		if more = o.isLimited() && n == o.query.Limit; more {
+			return false, nil
+		}
 		n++
 		return true, nil
 	})
-	o.out.JSON = append(strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10), '}')
+	o.answerCount(n, more)
+	o.out.JSON = append(o.out.JSON, '}')
 	return err
+}
+
+// isLimited reports whether a count, an update or a delete names how many rows it is about.
+func (o *operation) isLimited() bool { return o.query.Limit > 0 }
+
+// answerCount begins the answer of a count, an update or a delete.
+func (o *operation) answerCount(n int, more bool) {
+	o.out.JSON = strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10)
+	if o.isLimited() {
+		o.out.JSON = strconv.AppendBool(append(o.out.JSON, `,"more":`...), more)
+	}
 }
 
 // list returns a page.

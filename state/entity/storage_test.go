@@ -408,10 +408,20 @@ func TestAnUpdateOfTooManyRowsIsRefused(t *testing.T) {
 		}
 		h.must(clerk, "insert", `{"into":"Partner","values":[`+strings.Join(values, ",")+`]}`)
 	}
-	h.fails(clerk, fault.Limit, "delete", `{"from":"Partner","where":[]}`, "1000")
-	h.must(clerk, "delete", `{"from":"Partner","where":[["code","startsWith","1-"]]}`)
-	if got := h.must(clerk, "count", `{"from":"Partner"}`); got != `{"count":800}` {
-		t.Errorf("got %s", got)
+	h.fails(clerk, fault.Limit, "delete", `{"from":"Partner","where":[]}`, "1000", "with a limit")
+	h.fails(clerk, fault.Limit, "update", `{"in":"Partner","set":{"code":"x"},"where":[]}`, "1000", "with a limit")
+	for _, c := range []struct{ op, args, want string }{
+		{"count", `{"from":"Partner","atMost":1199}`, `{"count":1199,"more":true}`},
+		{"count", `{"from":"Partner","atMost":1200}`, `{"count":1200,"more":false}`},
+		{"delete", `{"from":"Partner","where":[["code","startsWith","1-"]],"limit":300}`, `{"count":300,"more":true}`},
+		{"delete", `{"from":"Partner","where":[["code","startsWith","1-"]],"limit":300}`, `{"count":100,"more":false}`},
+		{"delete", `{"from":"Partner","where":[["code","startsWith","1-"]],"limit":300}`, `{"count":0,"more":false}`},
+		{"count", `{"from":"Partner"}`, `{"count":800}`},
+		{"delete", `{"from":"Partner","where":[],"limit":800}`, `{"count":800,"more":false}`},
+	} {
+		if got := h.must(clerk, c.op, c.args); got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.op, c.args, got, c.want)
+		}
 	}
 }
 

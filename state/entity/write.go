@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"runner.example/internal/fault"
@@ -16,22 +15,41 @@ import (
 	"runner.example/state/store"
 )
 
-// maxChanged is the number of rows that one update or delete may change.
+// maxChanged is the number of rows that one update or delete finds and changes.
 const maxChanged = 1000
 
 // maxKeptBytes limits the stored bytes of rows that an update or a delete keeps in memory
 // until all of it is checked.
 const maxKeptBytes = 32 << 20
 
-// byteBudget counts the bytes of rows that are kept, before they are.
-type byteBudget struct{ bytes int }
+// finding counts the rows that an update or a delete finds.
+type finding struct {
+	rows, bytes int
+	// more: there are rows beyond the limit that the operation names.
+	more bool
+}
 
-func (k *byteBudget) keep(r *layout.Row) error {
-	if k.bytes += len(r.Raw); k.bytes > maxKeptBytes {
-		return fault.New(fault.Limit,
-			"the rows to change or delete are longer than %d MiB together: change fewer at a time", maxKeptBytes>>20)
+// take counts a row before it is kept. It reports whether the operation changes the row: one that
+// names a limit ends at it, and before its rows become too long together.
+func (f *finding) take(o *operation, r *layout.Row) (bool, error) {
+	limit := maxChanged
+	if o.isLimited() {
+		limit = o.query.Limit
 	}
-	return nil
+	f.rows++
+	f.bytes += len(r.Raw)
+	tooLong := f.bytes > maxKeptBytes
+	switch {
+	case f.rows <= limit && !tooLong:
+		return true, nil
+	case o.isLimited() && f.rows > 1:
+		f.more = true
+		return false, nil
+	case tooLong:
+		return false, fault.New(fault.Limit,
+			"the rows to change or delete are longer than %d MiB together: change them in parts, with a limit", maxKeptBytes>>20)
+	}
+	return false, fault.New(fault.Limit, "where: more than %d rows: change them in parts, with a limit", maxChanged)
 }
 
 // change is what an operation will do to one key. The value is not changed.
@@ -494,7 +512,7 @@ type changed struct {
 
 // update changes the rows that the query finds.
 func (o *operation) update(in *query.Input) error {
-	found, err := o.findToUpdate(in)
+	found, more, err := o.findToUpdate(in)
 	if err != nil {
 		return err
 	}
@@ -516,19 +534,18 @@ func (o *operation) update(in *query.Input) error {
 			return err
 		}
 	}
-	if err := o.answerUpdated(found); err != nil {
+	if err := o.answerUpdated(found, more); err != nil {
 		return err
 	}
 	return o.apply(c)
 }
 
 // findToUpdate returns the rows to change, by id, with their new values, checked except for
-// unique indexes.
-func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
-	var found []changed
+// unique indexes. more: there are others, beyond the limit of the operation.
+func (o *operation) findToUpdate(in *query.Input) (found []changed, more bool, err error) {
 	var firstMakes bool
-	var kept byteBudget
-	err := o.find(func(r *layout.Row) (bool, error) {
+	var kept finding
+	err = o.find(func(r *layout.Row) (bool, error) {
 		values, err := o.updated(r.Values, in)
 		if err != nil {
 			return false, err
@@ -540,10 +557,7 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		if ok, err := o.matches(o.asked(r.Values)); err != nil || !ok {
 			return err == nil, err
 		}
-		if len(found) == maxChanged {
-			return false, o.tooMany()
-		}
-		if err := kept.keep(r); err != nil {
+		if ok, err := kept.take(o, r); err != nil || !ok {
 			return false, err
 		}
 		firstMakes = makes
@@ -558,7 +572,7 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		return true, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	slices.SortFunc(found, func(a, b changed) int {
 		return strings.Compare(a.old.Values[o.table.ID].Text(), b.old.Values[o.table.ID].Text())
@@ -566,12 +580,12 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 	rest := found[:0]
 	for _, f := range found {
 		if err := o.alive(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		finds, makes := true, firstMakes
 		if len(found) > 1 { // earlier changes may have changed what its rules see
 			if finds, makes, err = o.mayUpdate(f.old.Values, f.new); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 		if !finds {
@@ -579,16 +593,16 @@ func (o *operation) findToUpdate(in *query.Input) ([]changed, error) {
 		}
 		for _, rel := range o.table.relations {
 			if err := o.checkTarget(rel, f.new, in.Given, nil); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		}
 		if !makes {
-			return nil, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.Name)
+			return nil, false, fault.New(fault.Denied, "the caller may not change this %s in this way", o.table.Name)
 		}
 		o.pending.decide(f.old.Tail, f.new)
 		rest = append(rest, f)
 	}
-	return rest, nil
+	return rest, kept.more, nil
 }
 
 // mayUpdate checks the authority over a row before and after the change.
@@ -597,10 +611,6 @@ func (o *operation) mayUpdate(old, new []schema.Value) (finds, makes bool, err e
 		return o.auth.MayUpdateUntyped(o.table.object(old), o.table.object(new))
 	}
 	return o.auth.MayUpdate(old, new)
-}
-
-func (o *operation) tooMany() error {
-	return fault.New(fault.Limit, "where: more than %d rows: change fewer at a time", maxChanged)
 }
 
 // find scans the rows that an update or a delete may affect.
@@ -636,8 +646,8 @@ func (o *operation) updated(old []schema.Value, in *query.Input) ([]schema.Value
 
 // answerUpdated returns the number of rows and, if the caller may read, those that it may
 // still read.
-func (o *operation) answerUpdated(rows []changed) error {
-	o.answerCount(len(rows))
+func (o *operation) answerUpdated(rows []changed, more bool) error {
+	o.answerCount(len(rows), more)
 	if o.auth.Read == nil {
 		o.out.JSON = append(o.out.JSON, '}')
 		return nil
@@ -662,8 +672,4 @@ func (o *operation) answerUpdated(rows []changed) error {
 	w.end()
 	o.out.JSON = append(o.out.JSON, '}')
 	return nil
-}
-
-func (o *operation) answerCount(n int) {
-	o.out.JSON = strconv.AppendInt(append(o.out.JSON, `{"count":`...), int64(n), 10)
 }

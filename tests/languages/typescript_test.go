@@ -73,7 +73,7 @@ func TestTypeScriptReachesRowsWithTheCallersAuthority(t *testing.T) {
 	for _, order := range all[3:] {
 		s.Matches(200, `"paid"`, "PATCH", "/v1/orders/"+order.ID, "", token)
 	}
-	s.Matches(200, regexp.QuoteMeta(`{"first":"e","count":3,"page":"ab|cd","open":"abc","or":"eda","not":"d","select":"c","none":[],"unchanged":5,"get":5,"missing":"not_found"}`),
+	s.Matches(200, regexp.QuoteMeta(`{"first":"e","count":3,"page":"ab|cd","open":"abc","or":"eda","not":"d","select":"c","none":[],"unchanged":5,"get":5,"missing":null,"failed":"not_found"}`),
 		"GET", "/v1/queries", "", token)
 	for _, row := range []struct {
 		what   string

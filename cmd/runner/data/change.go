@@ -20,7 +20,11 @@ limits do. Each 500 rows are one transaction.`
 
 const deleteHelp = `Delete the rows that match every --where condition, and the rows that
 @onDelete(cascade) deletes with them.
-Policies do not apply. Each 500 rows are one transaction.`
+Policies do not apply. Each 500 rows are one transaction, with all rows that refer to them.
+
+With --cascade, the referring rows are deleted first, also in transactions of 500 rows: for rows
+to which more rows refer than one transaction can have. After an error or an interruption, what is
+deleted stays deleted; run the command again to continue.`
 
 // changeFlags are the flags that select the rows to change.
 type changeFlags struct {
@@ -93,6 +97,7 @@ func parseSet(list []string) (map[string]string, error) {
 func deleteCommand(c *cli.CLI) *cobra.Command {
 	remote := cli.Remote{Slow: true}
 	var flags changeFlags
+	var cascade bool
 	cmd := &cobra.Command{
 		Use:               "delete <entity>",
 		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
@@ -105,10 +110,12 @@ func deleteCommand(c *cli.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			request.Cascade = cascade
 			return changeRows(c, cmd, remote, request, "deleted", (*admin.Client).DeleteRows)
 		},
 	}
 	flags.add(cmd, "delete")
+	cmd.Flags().BoolVar(&cascade, "cascade", false, "delete referring rows first, in transactions of their own")
 	remote.AddFlags(cmd)
 	return cmd
 }
@@ -117,26 +124,40 @@ func deleteCommand(c *cli.CLI) *cobra.Command {
 func changeRows(c *cli.CLI, cmd *cobra.Command, remote cli.Remote, request admin.ChangeRows, done string,
 	do func(*admin.Client, context.Context, admin.ChangeRows) (admin.ChangedRows, error)) error {
 	return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) (err error) {
-		total := 0
+		total, following := 0, 0
 		b := c.NewBar("rows of "+request.Entity, 0, progress.UnitsDefault)
 		for more := true; more && err == nil; {
 			var batch admin.ChangedRows
 			batch, err = do(node, ctx, request)
 			total += batch.Count
-			b.Add(int64(batch.Count))
+			following += batch.Following
+			b.Add(int64(batch.Count + batch.Following))
 			request.Cursor = batch.NextCursor
-			more = batch.NextCursor != ""
+			more = batch.NextCursor != "" || batch.More
 		}
 		b.End(err)
 		if err != nil {
-			if total > 0 {
-				c.Say("", fmt.Sprintf("%s %s before that", done, console.Plural(total, "row")))
+			if total+following > 0 {
+				c.Say("", fmt.Sprintf("%s %s before that", done, rowsDone(total, following)))
 			}
 			return err
 		}
 		if c.JSON {
-			return c.PrintJSON(map[string]int{"count": total})
+			answer := map[string]int{"count": total}
+			if request.Cascade {
+				answer["following"] = following
+			}
+			return c.PrintJSON(answer)
 		}
-		return c.Print(fmt.Sprintf("%s %s\n", done, console.Plural(total, "row")))
+		return c.Print(fmt.Sprintf("%s %s\n", done, rowsDone(total, following)))
 	}})
+}
+
+// rowsDone says how many rows were changed, and how many others with them.
+func rowsDone(total, following int) string {
+	text := console.Plural(total, "row")
+	if following > 0 {
+		text += fmt.Sprintf(" and %d that referred to them", following)
+	}
+	return text
 }

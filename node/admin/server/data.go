@@ -26,6 +26,11 @@ const changeBatch = 500
 
 // onRows runs one operation on rows for an operator.
 func (l *Local) onRows(tx *store.Tx, who *caller.Caller, op string, args any) ([]byte, error) {
+	return l.onPart(tx, who, op, args, 0)
+}
+
+// onPart runs one operation on rows for an operator, a delete only in part: see entity.Access.
+func (l *Local) onPart(tx *store.Tx, who *caller.Caller, op string, args any, part int) ([]byte, error) {
 	text, err := admin.Marshal(args)
 	if err != nil {
 		return nil, fmt.Errorf("encode the arguments of %s: %w", op, err)
@@ -35,6 +40,7 @@ func (l *Local) onRows(tx *store.Tx, who *caller.Caller, op string, args any) ([
 		return nil, err
 	}
 	var out entity.Result
+	access.Part = part
 	err = access.Do(op, text, &out)
 	return out.JSON, err
 }
@@ -255,6 +261,9 @@ func (l *Local) declared(name string) (*schema.Entity, error) {
 }
 
 func (l *Local) updateRows(ctx context.Context, who keystore.Authority, args admin.ChangeRows) (done admin.ChangedRows, err error) {
+	if args.Cascade {
+		return done, fault.New(fault.Invalid, "cascade is for deletes")
+	}
 	set := map[string]json.RawMessage{}
 	e, err := l.declared(args.Entity)
 	if err != nil {
@@ -314,15 +323,21 @@ func (l *Local) changeRows(ctx context.Context, who keystore.Authority, args *ad
 			ids = append(ids, row.ID)
 		}
 		op, request := change([]any{[]any{"id", "in", ids}})
-		if text, err = l.onRows(tx, &who.Caller, op, request); err != nil {
+		part := 0
+		if args.Cascade {
+			part = changeBatch
+		}
+		if text, err = l.onPart(tx, &who.Caller, op, request, part); err != nil {
 			return err
 		}
 		if err := json.Unmarshal(text, &done); err != nil {
 			return err
 		}
-		done.NextCursor = found.NextCursor
+		if done.NextCursor = found.NextCursor; done.More {
+			done.NextCursor = args.Cursor
+		}
 		record := who.Record(action, args.Entity)
-		record.Count = done.Count
+		record.Count = done.Count + done.Following
 		return audit.Append(tx, record)
 	})
 	return done, err

@@ -110,6 +110,7 @@ declare module "@runner/sdk" {
       };
       relations: {
       };
+      times: never;
     };
     User: {
       row: schema.User;
@@ -126,6 +127,7 @@ declare module "@runner/sdk" {
       };
       relations: {
       };
+      times: never;
     };
     Order: {
       row: schema.Order;
@@ -206,6 +208,7 @@ declare module "@runner/sdk" {
         seller: { one: "User" };
         lines: { many: "Line" };
       };
+      times: "due" | "placedAt" | "madeAt" | "changedAt";
     };
     Line: {
       row: schema.Line;
@@ -228,6 +231,7 @@ declare module "@runner/sdk" {
         shop: { one: "Shop" };
         order: { one: "Order" };
       };
+      times: never;
     };
   }
   interface Names {

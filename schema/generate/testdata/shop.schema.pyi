@@ -41,7 +41,7 @@ class _ShopMin(typing_extensions.TypedDict):
 class ShopGroup(typing_extensions.TypedDict):
     """A group of rows of Shop. It has only what was computed."""
     group: Shop
-    """The fields of group_by alone."""
+    """The fields of group_by and group_by_time alone."""
     count: int
     min: _ShopMin
     max: _ShopMin
@@ -68,7 +68,7 @@ class _UserMin(typing_extensions.TypedDict):
 class UserGroup(typing_extensions.TypedDict):
     """A group of rows of User. It has only what was computed."""
     group: User
-    """The fields of group_by alone."""
+    """The fields of group_by and group_by_time alone."""
     count: int
     min: _UserMin
     max: _UserMin
@@ -207,6 +207,41 @@ class OrderWith[_0, _1, _2, _3](typing_extensions.TypedDict):
     checkedBy: str | None
     lines: typing.NotRequired[_3]
 
+class _OrderBy(typing_extensions.TypedDict):
+    id: str
+    shop: str
+    """The id of a row of Shop."""
+    buyer: str
+    """The id of a row of User."""
+    seller: str | None
+    """The id of a row of User."""
+    number: str
+    """As the buyer knows it."""
+    token: str
+    """A UUID."""
+    site: str | None
+    note: str | None
+    secretNote: typing.NotRequired[str | None]
+    """Hidden: only present for keys whose grant names it."""
+    count: int
+    weight: float
+    total: decimal.Decimal
+    """A decimal with 2 places."""
+    express: bool
+    due: datetime.date | None
+    lasts: datetime.timedelta | None
+    meta: typing.Any
+    scan: bytes | None
+    state: State
+    states: list[State]
+    tags: list[str]
+    prices: list[decimal.Decimal] | None
+    """A decimal with 2 places."""
+    placedAt: datetime.date
+    madeAt: datetime.date
+    changedAt: datetime.date
+    checkedBy: str | None
+
 class _OrderSum(typing_extensions.TypedDict):
     count: int | None
     weight: float | None
@@ -241,8 +276,8 @@ class _OrderMin(typing_extensions.TypedDict):
 
 class OrderGroup(typing_extensions.TypedDict):
     """A group of rows of Order. It has only what was computed."""
-    group: Order
-    """The fields of group_by alone."""
+    group: _OrderBy
+    """The fields of group_by and group_by_time alone."""
     count: int
     sum: _OrderSum
     avg: _OrderAvg
@@ -289,7 +324,7 @@ class _LineMin(typing_extensions.TypedDict):
 class LineGroup(typing_extensions.TypedDict):
     """A group of rows of Line. It has only what was computed."""
     group: Line
-    """The fields of group_by alone."""
+    """The fields of group_by and group_by_time alone."""
     count: int
     min: _LineMin
     max: _LineMin

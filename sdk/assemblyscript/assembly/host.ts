@@ -72,6 +72,11 @@ export class Outcome {
     return parseJSON<i32>(this.member("count"));
   }
 
+  /** Whether there are more rows than an operation was about, if it was given their number. */
+  get more(): bool {
+    return parseJSON<bool>(this.member("more"));
+  }
+
   /** The cursor of the next page, empty on the last one. */
   get nextCursor(): string {
     return parseJSON<string>(this.member("nextCursor"));

@@ -139,6 +139,7 @@ export class Selection extends Operation {
   private cursor: string = "";
   private included: string[] = [];
   private counting: bool = false;
+  private atMost: i32 = i32.MIN_VALUE; // all are counted
 
   constructor() {
     super();
@@ -163,7 +164,8 @@ export class Selection extends Operation {
 
   get args(): string {
     const text = '{"from":' + encode<string>(this.entity);
-    return text + (this.counting ? this.condition : this.options) + "}";
+    if (!this.counting) return text + this.options + "}";
+    return text + this.condition + (this.atMost != i32.MIN_VALUE ? ',"atMost":' + this.atMost.toString() : "") + "}";
   }
 
   private get condition(): string {
@@ -248,14 +250,20 @@ export class Selection extends Operation {
     return new Page(this.copy());
   }
 
+  /** The first row, or null. */
+  first<T>(): T | null {
+    const rows = this.limit(1).all<T>();
+    return rows.length > 0 ? rows[0] : null;
+  }
+
   /** The first row; without any it fails with not_found. */
-  first<T>(): T {
+  firstOrFail<T>(): T {
     const rows = this.limit(1).all<T>();
     if (rows.length == 0) fail(new HostError("not_found", "no row of " + this.entity + " matches the conditions", "query", this.entity));
     return rows[0];
   }
 
-  /** The first row, for an answer: `ok(query("Order").one())`. */
+  /** The first row, for an answer: `ok(query("Order").one())`. Without any it is 404. */
   one(): Selection {
     const copy = this.limit(1);
     copy.part = Part.Row;
@@ -265,6 +273,14 @@ export class Selection extends Operation {
   /** The number of rows, without regard to the limit. */
   count(): i32 {
     return this.counted().run().count;
+  }
+
+  /** Counts at most so many rows, up to 1,000,000: the outcome has `count`, and `more` if there are more. */
+  countAtMost(rows: i32): Outcome {
+    const copy = this.counted();
+    copy.part = Part.All;
+    copy.atMost = rows;
+    return copy.run();
   }
 
   /** The number of rows, for an answer: `ok(query("Order").counted())`. */
@@ -284,7 +300,7 @@ function inclusion(relation: string, query: Selection): string {
 /** Groups of the rows of an entity that the caller may read, and what is computed of them. */
 export class Aggregation extends Operation {
   private conditions: string[] = [];
-  private by: string[] = [];
+  private by: string[] = []; // as JSON
   private counting: bool = false;
   /** The fields of sum, avg, min and max. */
   private computed: string[][] = [[], [], [], []];
@@ -316,7 +332,7 @@ export class Aggregation extends Operation {
   get args(): string {
     let text = '{"from":' + encode<string>(this.entity);
     if (this.conditions.length > 0) text += ',"where":[' + join(this.conditions) + "]";
-    if (this.by.length > 0) text += ',"groupBy":' + encode<string[]>(this.by);
+    if (this.by.length > 0) text += ',"groupBy":[' + join(this.by) + "]";
     if (this.counting) text += ',"count":true';
     const names = ["sum", "avg", "min", "max"];
     for (let i = 0; i < names.length; i++) {
@@ -340,7 +356,20 @@ export class Aggregation extends Operation {
   /** The fields, at most two, that are equal in a group; without it all rows are one group. There may be 1,000 groups. */
   groupBy(fields: string[]): Aggregation {
     const copy = this.copy();
-    copy.by = this.by.concat(fields);
+    copy.by = this.by.slice(0);
+    for (let i = 0; i < fields.length; i++) copy.by.push(encode<string>(fields[i]));
+    return copy;
+  }
+
+  /**
+   * Groups by the "day", "week" or "month" of a time, in a time zone such as "Europe/Berlin". The group has the first day
+   * of the period, such as "2026-10-25". Weeks begin on Monday. A date has no time zone: leave it out, it is then "".
+   */
+  groupByTime(name: string, period: string, zone: string = ""): Aggregation {
+    const copy = this.copy();
+    const by = [name, period];
+    if (zone.length > 0) by.push(zone);
+    copy.by = this.by.concat([encode<string[]>(by)]);
     return copy;
   }
 
@@ -490,6 +519,7 @@ export function insert<T>(entity: string, values: T): Insertion {
 export class Change extends Operation {
   private conditions: string[] = [];
   private meansAll: bool = false;
+  private most: i32 = i32.MIN_VALUE; // no limit was named
 
   constructor(
     private entity: string,
@@ -503,6 +533,7 @@ export class Change extends Operation {
     const copy = new Change(this.entity, this.set);
     copy.conditions = this.conditions;
     copy.meansAll = this.meansAll;
+    copy.most = this.most;
     copy.part = this.part;
     return copy;
   }
@@ -512,7 +543,7 @@ export class Change extends Operation {
   }
 
   get args(): string {
-    return '{"in":' + encode<string>(this.entity) + ',"set":' + this.set + changed(this.conditions, this.meansAll) + "}";
+    return '{"in":' + encode<string>(this.entity) + ',"set":' + this.set + changed(this.conditions, this.meansAll, this.most) + "}";
   }
 
   /** One more condition: all must hold. */
@@ -531,6 +562,13 @@ export class Change extends Operation {
   every(): Change {
     const copy = this.copy();
     copy.meansAll = true;
+    return copy;
+  }
+
+  /** At most so many rows, 1 to 1,000: the outcome of `run` then has `more`, if more are there. */
+  limit(rows: i32): Change {
+    const copy = this.copy();
+    copy.most = rows;
     return copy;
   }
 
@@ -561,6 +599,7 @@ export function update<T>(entity: string, set: T): Change {
 export class Removal extends Operation {
   private conditions: string[] = [];
   private meansAll: bool = false;
+  private most: i32 = i32.MIN_VALUE; // no limit was named
 
   constructor(private entity: string) {
     super();
@@ -571,6 +610,7 @@ export class Removal extends Operation {
     const copy = new Removal(this.entity);
     copy.conditions = this.conditions;
     copy.meansAll = this.meansAll;
+    copy.most = this.most;
     return copy;
   }
 
@@ -579,7 +619,7 @@ export class Removal extends Operation {
   }
 
   get args(): string {
-    return '{"from":' + encode<string>(this.entity) + changed(this.conditions, this.meansAll) + "}";
+    return '{"from":' + encode<string>(this.entity) + changed(this.conditions, this.meansAll, this.most) + "}";
   }
 
   /** One more condition: all must hold. */
@@ -601,6 +641,13 @@ export class Removal extends Operation {
     return copy;
   }
 
+  /** At most so many rows, 1 to 1,000: the outcome of `run` then has `more`, if more are there. */
+  limit(rows: i32): Removal {
+    const copy = this.copy();
+    copy.most = rows;
+    return copy;
+  }
+
   /** Deletes the rows, and returns their number. */
   count(): i32 {
     return this.run().count;
@@ -613,6 +660,7 @@ export function remove(entity: string): Removal {
 }
 
 /** Which rows are changed. Without a condition the runner refuses, unless all are meant. */
-function changed(conditions: string[], all: bool): string {
-  return conditions.length > 0 || all ? ',"where":[' + join(conditions) + "]" : "";
+function changed(conditions: string[], all: bool, most: i32): string {
+  const limit = most != i32.MIN_VALUE ? ',"limit":' + most.toString() : "";
+  return (conditions.length > 0 || all ? ',"where":[' + join(conditions) + "]" : "") + limit;
 }

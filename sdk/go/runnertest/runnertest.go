@@ -91,7 +91,7 @@ func (r Result) JSON(t testing.TB, v any) {
 // arguments: an entry of Request.Calls.
 func Rows(rows ...any) func(json.RawMessage) (any, error) {
 	return func(json.RawMessage) (any, error) {
-		return map[string]any{"rows": append([]any{}, rows...), "count": len(rows), "nextCursor": nil}, nil
+		return map[string]any{"rows": append([]any{}, rows...), "count": len(rows), "more": false, "nextCursor": nil}, nil
 	}
 }
 

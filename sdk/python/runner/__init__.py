@@ -22,7 +22,9 @@ from ._context import Auth, Context, Job, context, keep_writes, secret
 from ._fetch import FetchResponse, fetch
 from ._handlers import warm
 from ._host import HostError
-from ._query import NULL, Aggregation, Change, Condition, Lookup, Operation, Page, Removal, Selection, and_, not_, or_
+from ._query import (
+    NULL, Aggregation, Change, Condition, Counts, LimitedChange, LimitedRemoval, Lookup, Operation, Page, Removal, Selection, and_, not_, or_,
+)
 from ._request import BodyError, File, Form, Request
 from ._response import (
     Response, abort, bad_request, created, error, forbidden, html, no_content, not_found, ok, redirect, text, unauthorized,
@@ -36,8 +38,8 @@ from ._web import asgi, wsgi
 from ._values import call
 
 __all__ = [
-    "NULL", "Aggregation", "ApiKey", "ApiKeyPage", "Auth", "BodyError", "Change", "Condition", "Context", "Delivery", "EnqueuedJob",
-    "FetchResponse", "File", "Form", "HostError", "Job", "LiveSession", "Lookup", "OpenedSession", "Operation", "Page",
+    "NULL", "Aggregation", "ApiKey", "ApiKeyPage", "Auth", "BodyError", "Change", "Condition", "Context", "Counts", "Delivery", "EnqueuedJob",
+    "FetchResponse", "File", "Form", "HostError", "Job", "LimitedChange", "LimitedRemoval", "LiveSession", "Lookup", "OpenedSession", "Operation", "Page",
     "PasswordCheck", "Removal", "Request", "Response", "Selection", "SessionPage", "abort", "aggregate", "and_", "api_keys", "asgi",
     "bad_request", "call", "context", "created", "error", "fetch", "field", "forbidden", "get", "handler", "hmac_digest", "html",
     "insert", "jobs", "keep_writes", "no_content", "not_", "not_found", "ok", "or_", "password", "query", "redirect", "remove",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Callable, Generic, Literal, NoReturn, Self, overload
 
 from . import _host, _values
 from ._values import NULL, Record
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=str, default=Any, covariant=True)
     T = TypeVar("T", default=Any, covariant=True)
     R = TypeVar("R", default=Any)
+    L = TypeVar("L", bound="_Limited")
 else:
     from typing import TypeVar
 
-    F, T, R = map(TypeVar, "FTR")
+    F, T, R, L = map(TypeVar, "FTRL")
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "startsWith", "contains"]
 
@@ -156,6 +157,19 @@ class _Filtered(_Unrun):
         return self._with(where=[*self._args.get("where", ()), *_forms(conditions)])
 
 
+class Counts(Record):
+    """How many rows an operation was about, at most the number that it was given, and whether there are more."""
+
+    count: int
+    more: bool
+
+
+def _whole(name: str, n: Any, operation: str) -> int:
+    if isinstance(n, bool) or not isinstance(n, int):
+        raise _host.HostError("invalid", f"{name}: {n!r} is not a whole number", operation)
+    return n
+
+
 class Page(Record, Generic[R]):
     """A page of rows. next_cursor leads to the next one; it is None on the last."""
 
@@ -183,9 +197,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
 
     def limit(self, n: int) -> Self:
         """At most so many rows, 1 to 1,000; without it 100."""
-        if isinstance(n, bool) or not isinstance(n, int):
-            raise _host.HostError("invalid", f"limit: {n!r} is not a whole number", "query")
-        return self._with(limit=n)
+        return self._with(limit=_whole("limit", n, "query"))
 
     def after(self, cursor: str | None) -> Self:
         """The rows behind a cursor: next_cursor of the page before. Without one it is the first page."""
@@ -213,28 +225,39 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         result = self._result()
         return Page(_values.rows(self._args["from"], result["rows"]), result["nextCursor"])
 
-    def first(self) -> R:
-        """The first row; without any it is an error with the code not_found."""
-        row = self.first_or_none()
-        if row is None:
-            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query", self._args["from"])
-        return row
-
-    def first_or_none(self) -> R | None:
+    def first(self) -> R | None:
         """The first row, or None."""
         rows = self.limit(1).rows()
         return rows[0] if rows else None
 
-    def count(self) -> int:
-        """The number of rows, without regard to the limit."""
-        return _values.call("count", {name: self._args[name] for name in ("from", "where") if name in self._args})["count"]
+    def first_or_fail(self) -> R:
+        """The first row; without any it is an error with the code not_found, and the answer is 404 if it is not caught."""
+        row = self.first()
+        if row is None:
+            raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query", self._args["from"])
+        return row
+
+    @overload
+    def count(self) -> int: ...
+    @overload
+    def count(self, *, at_most: int) -> Counts: ...
+    def count(self, *, at_most: int | None = None) -> int | Counts:
+        """The number of rows, without regard to the limit.
+
+        With at_most it counts at most so many, up to 1,000,000, and says whether there are more.
+        """
+        args = {name: self._args[name] for name in ("from", "where") if name in self._args}
+        if at_most is None:
+            return _values.call("count", args)["count"]
+        result = _values.call("count", {**args, "atMost": _whole("at_most", at_most, "count")})
+        return Counts(result["count"], result["more"])
 
     def as_page(self) -> Operation[Any]:
         """The rows with their cursor, as the body of a response."""
         return _Sent(self)
 
     def as_first(self) -> Operation[R]:
-        """The first row, as the body of a response."""
+        """The first row, as the body of a response; without any it is 404."""
         return _First(self.limit(1))
 
 
@@ -328,6 +351,14 @@ class Aggregation(_Filtered, Operation[list[R]], Generic[R]):
         """The fields, at most two, that are equal in a group."""
         return self._of("groupBy", fields)
 
+    def group_by_time(self, name: str, period: Literal["day", "week", "month"], zone: str | None = None) -> Self:
+        """The day, week or month of a time, in a time zone such as "Europe/Berlin"; without one in UTC.
+
+        The group has its first day as a date. Weeks begin on Monday. A date has no time zone.
+        """
+        by = [name, period] if zone is None else [name, period, zone]
+        return self._with(groupBy=[*self._args.get("groupBy", ()), by])
+
     def sum(self, *fields: str) -> Self:
         return self._of("sum", fields)
 
@@ -350,7 +381,8 @@ class Aggregation(_Filtered, Operation[list[R]], Generic[R]):
     def groups(self) -> list[R]:
         """The groups, ordered by their fields; without group_by one."""
         entity = self._args["from"]
-        return [_values.group(entity, group) for group in _values.call("aggregate", self._args)["rows"]]
+        days = {by[0] for by in self._args.get("groupBy", ()) if isinstance(by, list)}
+        return [_values.group(entity, group, days) for group in _values.call("aggregate", self._args)["rows"]]
 
 
 def aggregate(entity: str) -> Aggregation[Any]:
@@ -365,7 +397,7 @@ def insert(entity: str, values: Any) -> Any:
 
 
 # The changes of this request that have not run: they are logged at its end.
-waiting: dict[int, "_Changing"] = {}
+waiting: dict[int, "_Changing | _Limited"] = {}
 
 
 class _Changing(_Filtered):
@@ -393,9 +425,53 @@ class _Changing(_Filtered):
             args = {**args, "where": []}
         return _values.call(self._op, args)
 
+    def _limited(self, to: type[L], n: int) -> L:
+        copy = self._with(limit=_whole("limit", n, self._op))
+        limited = to(copy)
+        if waiting.pop(id(copy), None) is not None:
+            waiting[id(limited)] = limited
+        return limited
+
     def run(self) -> int:
         """Does it, and returns the number of rows."""
         return self._change()["count"]
+
+
+class _Limited(_Unrun):
+    __slots__ = ("_of",)
+
+    def __init__(self, of: _Changing) -> None:
+        self._of = of
+
+    def _change(self) -> dict[str, Any]:
+        waiting.pop(id(self), None)
+        return self._of._change()
+
+    def run(self) -> Counts:
+        """Does it, and returns how many rows, and whether more are there."""
+        result = self._change()
+        return Counts(result["count"], result["more"])
+
+    def __str__(self) -> str:
+        return str(self._of)
+
+
+class LimitedChange(_Limited, Generic[R]):
+    """A change of at most so many rows. run() or rows() does it."""
+
+    __slots__ = ()
+    _remedy = "is an update with a limit, which has not run: call .limit(…) last, and end it with .run() or .rows()"
+
+    def rows(self) -> list[R]:
+        """Does it, and returns the rows as they are then."""
+        return _values.rows(self._of._args["in"], self._change()["rows"])
+
+
+class LimitedRemoval(_Limited):
+    """A removal of at most so many rows. run() does it."""
+
+    __slots__ = ()
+    _remedy = "is a removal with a limit, which has not run: call .limit(…) last, and end it with .run()"
 
 
 class Change(_Changing, Generic[R]):
@@ -409,6 +485,10 @@ class Change(_Changing, Generic[R]):
         self._args = {"in": entity, "set": set}
         self._all = False
         waiting[id(self)] = self
+
+    def limit(self, n: int) -> LimitedChange[R]:
+        """At most so many rows, 1 to 1,000: run() then says whether more are there."""
+        return self._limited(LimitedChange, n)
 
     def rows(self) -> list[R]:
         """Does it, and returns the rows as they are then."""
@@ -429,6 +509,10 @@ class Removal(_Changing):
         self._args = {"from": entity}
         self._all = False
         waiting[id(self)] = self
+
+    def limit(self, n: int) -> LimitedRemoval:
+        """At most so many rows, 1 to 1,000: run() then says whether more are there."""
+        return self._limited(LimitedRemoval, n)
 
     def __str__(self) -> str:
         return f"a removal from {self._args['from']}"

@@ -263,14 +263,16 @@ def rows(entity: str, all: list[Any]) -> list[Any]:
     return all
 
 
-def group(entity: str, result: Any) -> Any:
-    """A group of an aggregate with values of Python."""
+def group(entity: str, result: Any, days: set[str]) -> Any:
+    """A group of an aggregate with values of Python. Fields in days are grouped by days, weeks or months."""
     kinds = schema.get("entities", {}).get(entity, {})
     for name, part in result.items():
         if isinstance(part, dict):
             for field, value in part.items():
                 kind = kinds.get(field)
                 of = reader(kind) if isinstance(kind, str) else None
+                if name == "group" and field in days:
+                    of = datetime.date.fromisoformat
                 if of is None and name == "avg" and isinstance(value, str):
                     of = decimal.Decimal
                 if of is not None and value is not None:

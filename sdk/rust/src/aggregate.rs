@@ -35,7 +35,7 @@ pub struct Aggregation {
 #[serde(rename_all = "camelCase")]
 struct Wanted {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    group_by: Vec<String>,
+    group_by: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,16 @@ impl Aggregation {
     /// Names the fields, at most two, that are equal in a group. Without it all rows are one
     /// group. There may be 1,000 groups; they are ordered by these fields.
     pub fn group_by<S: Into<String>>(mut self, fields: impl IntoIterator<Item = S>) -> Aggregation {
-        self.wanted.group_by.extend(fields.into_iter().map(Into::into));
+        self.wanted.group_by.extend(fields.into_iter().map(|field| Value::String(field.into())));
+        self
+    }
+
+    /// Groups by the `day`, `week` or `month` of a time, in a time zone such as `Europe/Berlin`; `None`
+    /// is UTC. The group has the first day of the period, such as `2026-10-25`. Weeks begin on Monday.
+    /// A date has no time zone.
+    pub fn group_by_time<'a>(mut self, field: &str, period: &str, zone: impl Into<Option<&'a str>>) -> Aggregation {
+        let by = [Some(field), Some(period), zone.into()];
+        self.wanted.group_by.push(by.into_iter().flatten().collect());
         self
     }
 

@@ -105,13 +105,13 @@ pub use host_error::HostError;
 pub use jobs::{EnqueuedJob, Job, JobOptions, Jobs};
 pub use operation::{call, Operation};
 pub use password::PasswordCheck;
-pub use query::{and, field, get, not, or, query, select, Condition, Lookup, Page, Selection};
+pub use query::{and, field, get, not, or, query, select, Condition, Counts, Lookup, Page, Selection};
 pub use request::Request;
 pub use response::{
     bad_request, created, error, forbidden, no_content, not_found, ok, redirect, redirect_with, unauthorized, Body,
     Raw, Response,
 };
-pub use rows::{insert, remove, update, Change, Insertion, Removal};
+pub use rows::{insert, remove, update, Change, Insertion, LimitedChange, LimitedRemoval, Removal};
 pub use serve::Handler;
 pub use sessions::{LiveSession, RevokeOptions, Session, SessionFilter, SessionOptions, SessionPage, Sessions, UserSessions, CURRENT_SESSION};
 pub use time::{format_time, parse_time};

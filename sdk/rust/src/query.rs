@@ -131,28 +131,40 @@ impl Selection {
         self.operation(Part::All).result(ctx)
     }
 
+    /// Reads the first row, if there is one.
+    pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Option<T>> {
+        Ok(self.clone().limit(1).all(ctx)?.into_iter().next())
+    }
+
     /// Reads the first row. Without any the error has the code `not_found`, which
     /// answers 404 when the handler hands it on.
-    pub fn first<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
-        let rows = self.clone().limit(1).all(ctx)?;
+    pub fn first_or_fail<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<T> {
         let none = || {
             let why = format!("no row of {} matches the conditions", self.entity);
             HostError::new(Code::NotFound, why).of("query").about(self.entity.clone(), "")
         };
-        rows.into_iter().next().ok_or_else(none)
+        self.first(ctx)?.ok_or_else(none)
     }
 
     /// Counts the rows, without regard to the limit.
     pub fn count(&self, ctx: &Context) -> Outcome<u64> {
-        let count: Counted = match self.conditions.list() {
+        let count: Counted = self.counting(None).result(ctx)?;
+        Ok(count.count)
+    }
+
+    /// Counts at most so many rows, up to 1,000,000, and says whether there are more.
+    pub fn count_at_most(&self, ctx: &Context, rows: u32) -> Outcome<Counts> {
+        self.counting(Some(rows)).result(ctx)
+    }
+
+    fn counting(&self, at_most: Option<u32>) -> Operation {
+        match self.conditions.list() {
             Ok(conditions) => {
-                let args = Args { from: &self.entity, conditions, ..Args::default() };
+                let args = Args { from: &self.entity, conditions, at_most, ..Args::default() };
                 Operation::new("count", args, Part::All)
             }
             Err(why) => Operation::failed("count", why),
         }
-        .result(ctx)?;
-        Ok(count.count)
     }
 
     /// The query as a body with its page: `{"rows":[…],"nextCursor":…}`. The query
@@ -183,6 +195,7 @@ impl Selection {
             cursor: self.cursor.as_deref(),
             include: self.included.object()?,
             id: None,
+            at_most: None,
         })
     }
 }
@@ -237,11 +250,22 @@ struct Args<'a> {
     cursor: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<&'a Map<String, Value>>,
+    #[serde(rename = "atMost", skip_serializing_if = "Option::is_none")]
+    at_most: Option<u32>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct Counted {
     pub(crate) count: u64,
+}
+
+/// How many rows an operation was about, at most the number that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// The number of rows.
+    pub count: u64,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 /// Some rows of a query.

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::host::Part;
 use crate::host_error::{HostError, Outcome};
 use crate::operation::{self, Operation};
-use crate::query::{field, Condition, Conditions, Counted};
+use crate::query::{field, Condition, Conditions, Counted, Counts};
 use crate::response::{Body, Content};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -143,7 +143,17 @@ impl Change {
         self.operation().result(ctx).map(|result: Rows<T>| result.rows)
     }
 
+    /// Changes at most so many rows, 1 to 1,000: `run` then says whether more are there. It is the
+    /// last step.
+    pub fn limit(self, rows: u32) -> LimitedChange {
+        LimitedChange { change: self, limit: rows }
+    }
+
     fn operation(&self) -> Operation {
+        self.limited(None)
+    }
+
+    fn limited(&self, limit: Option<u32>) -> Operation {
         #[derive(Serialize)]
         struct Args<'a> {
             #[serde(rename = "in")]
@@ -151,14 +161,35 @@ impl Change {
             set: &'a Value,
             #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
             conditions: Option<Vec<&'a Value>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            limit: Option<u32>,
         }
         match (&self.set, self.conditions.list()) {
             (Ok(set), Ok(conditions)) => {
-                Operation::new("update", Args { entity: &self.entity, set, conditions }, Part::Rows)
+                Operation::new("update", Args { entity: &self.entity, set, conditions, limit }, Part::Rows)
             }
             (Err(why), _) => Operation::failed("update", why.clone()),
             (_, Err(why)) => Operation::failed("update", why),
         }
+    }
+}
+
+/// A change of at most so many rows: see [`Change::limit`].
+#[derive(Clone, Debug)]
+pub struct LimitedChange {
+    change: Change,
+    limit: u32,
+}
+
+impl LimitedChange {
+    /// Updates, and returns how many rows, and whether more are there.
+    pub fn run(&self, ctx: &Context) -> Outcome<Counts> {
+        self.change.limited(Some(self.limit)).result(ctx)
+    }
+
+    /// Updates, and returns the changed rows.
+    pub fn rows<T: DeserializeOwned>(&self, ctx: &Context) -> Outcome<Vec<T>> {
+        self.change.limited(Some(self.limit)).result(ctx).map(|result: Rows<T>| result.rows)
     }
 }
 
@@ -213,15 +244,41 @@ impl Removal {
         self
     }
 
+    /// Deletes at most so many rows, 1 to 1,000: `run` then says whether more are there. It is the
+    /// last step.
+    pub fn limit(self, rows: u32) -> LimitedRemoval {
+        LimitedRemoval { removal: self, limit: rows }
+    }
+
     /// Deletes, and returns the number of rows.
     pub fn run(&self, ctx: &Context) -> Outcome<u64> {
+        self.limited(None)?.result(ctx).map(|result: Counted| result.count)
+    }
+
+    fn limited(&self, limit: Option<u32>) -> Outcome<Operation> {
         #[derive(Serialize)]
         struct Args<'a> {
             from: &'a str,
             #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
             conditions: Option<Vec<&'a Value>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            limit: Option<u32>,
         }
-        let args = Args { from: &self.entity, conditions: self.conditions.list()? };
-        Operation::new("delete", args, Part::All).result(ctx).map(|result: Counted| result.count)
+        let args = Args { from: &self.entity, conditions: self.conditions.list()?, limit };
+        Ok(Operation::new("delete", args, Part::All))
+    }
+}
+
+/// A removal of at most so many rows: see [`Removal::limit`].
+#[derive(Clone, Debug)]
+pub struct LimitedRemoval {
+    removal: Removal,
+    limit: u32,
+}
+
+impl LimitedRemoval {
+    /// Deletes, and returns how many rows, and whether more are there.
+    pub fn run(&self, ctx: &Context) -> Outcome<Counts> {
+        self.removal.limited(Some(self.limit))?.result(ctx)
     }
 }

@@ -188,7 +188,7 @@ impl Test {
     /// Answers query, insert and update with these rows, whatever the arguments.
     pub fn rows(self, op: &str, rows: Value) -> Test {
         let count = rows.as_array().map_or(0, Vec::len);
-        self.on(op, move |_| Ok(json!({ "rows": rows, "count": count, "nextCursor": null })))
+        self.on(op, move |_| Ok(json!({ "rows": rows, "count": count, "more": false, "nextCursor": null })))
     }
 
     /// Adds a secret that the schema would declare.

@@ -47,7 +47,7 @@ fn a_query_says_what_was_asked() {
             .all(ctx)?;
         assert_eq!(rows.len(), 2);
         let _: Order =
-            select(["id"]).from("Order").matching(or([and([field("a", "=", 1), field("b", "=", 2)])])).first(ctx)?;
+            select(["id"]).from("Order").matching(or([and([field("a", "=", 1), field("b", "=", 2)])])).first_or_fail(ctx)?;
         let n = query("Order").select(["id"]).filter("a", "=", 1).limit(3).count(ctx)?;
         Ok(ok(n))
     });
@@ -146,7 +146,7 @@ fn an_operation_as_a_body_is_sent_by_the_runner() {
 #[test]
 fn no_first_row_answers_404() {
     let rows: [Handler; 2] =
-        [|_, _| Ok(ok(query("Order").as_first())), |ctx, _| Ok(ok(query("Order").first::<Order>(ctx)?))];
+        [|_, _| Ok(ok(query("Order").as_first())), |ctx, _| Ok(ok(query("Order").first_or_fail::<Order>(ctx)?))];
     for handler in rows {
         let answer = Test::new("GET", "/").rows("query", json!([])).run(handler);
         assert_eq!((answer.status, answer.code.as_str()), (404, "not_found"));

@@ -32,6 +32,18 @@ function forms(conditions: Condition[]): unknown[] {
   return conditions.flatMap((c) => (isList(c.form) ? c.form : [c.form]));
 }
 
+/** n, which must be a whole number. */
+function whole(name: string, n: unknown, operation: string): number {
+  if (Number.isInteger(n)) return n as number;
+  throw new HostError("invalid", `${name}: ${typeof n === "string" ? JSON.stringify(n) : String(n)} is not a whole number`, operation);
+}
+
+/** The result of an operation that names how many rows it is about. */
+interface Counts {
+  count: number;
+  more: boolean;
+}
+
 // What follows sets its fields one by one: a class's fields are defined, which takes far longer.
 const none: unknown[] = [];
 
@@ -113,9 +125,8 @@ class Selection extends Filtered<any[], Selection> {
     return copy;
   }
   limit(n: number): Selection {
-    if (!Number.isInteger(n)) throw new HostError("invalid", `limit: ${typeof n === "string" ? JSON.stringify(n) : String(n)} is not a whole number`, "query");
     const copy = this.copy();
-    copy.most = n;
+    copy.most = whole("limit", n, "query");
     return copy;
   }
   after(cursor: string | null | undefined): Selection {
@@ -160,23 +171,31 @@ class Selection extends Filtered<any[], Selection> {
     return new Whole("query", this.args());
   }
   first(): Operation<any> {
-    return new First(this.limit(1), this.entity);
+    return new First(this.limit(1), this.entity, false);
   }
-  count(): Operation<number> {
+  firstOrFail(): Operation<any> {
+    return new First(this.limit(1), this.entity, true);
+  }
+  count(options?: { atMost?: number }): Operation<any> {
     const { from, where } = this.args();
-    return new Counted("count", { from, where });
+    const atMost = options === undefined ? undefined : known("count", options, "atMost").atMost;
+    if (atMost === undefined) return new Counted("count", { from, where });
+    return new Whole("count", { from, where, atMost: whole("atMost", atMost, "count") });
   }
 }
 
 const spareSelection = spares(8, () => new Selection());
 
+/** The first row. As an answer, one that does not exist is 404. */
 class First extends Operation<any> {
   declare private readonly query: Selection;
   declare private readonly entity: string;
-  constructor(query: Selection, entity: string) {
+  declare private readonly required: boolean;
+  constructor(query: Selection, entity: string, required: boolean) {
     super();
     this.query = query;
     this.entity = entity;
+    this.required = required;
     this.at = query.at;
   }
   get title(): string {
@@ -188,8 +207,10 @@ class First extends Operation<any> {
   }
   perform(): any {
     const [row] = this.query.perform();
-    if (row === undefined) throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query", this.entity);
-    return row;
+    if (row === undefined && this.required) {
+      throw new HostError("not_found", `no row of ${this.entity} matches the conditions`, "query", this.entity);
+    }
+    return row ?? null;
   }
 }
 
@@ -230,7 +251,10 @@ class Lookup extends Operation<any> {
   }
 }
 
-type Computed = Record<string, string[] | true>;
+/** A field to group by, or a field with a period and a time zone. */
+type Grouping = string | string[];
+
+type Computed = Record<string, Grouping[] | true>;
 
 class Aggregation extends Filtered<any[], Aggregation> {
   declare private readonly entity: string;
@@ -248,7 +272,7 @@ class Aggregation extends Filtered<any[], Aggregation> {
     copy.at = this.at;
     return copy;
   }
-  private compute(name: string, fields: string[]): Aggregation {
+  private compute(name: string, fields: Grouping[]): Aggregation {
     const copy = this.copy();
     const before = this.computed[name];
     copy.computed = { ...this.computed, [name]: Array.isArray(before) ? [...before, ...fields] : fields };
@@ -256,6 +280,9 @@ class Aggregation extends Filtered<any[], Aggregation> {
   }
   groupBy(...fields: string[]): Aggregation {
     return this.compute("groupBy", fields);
+  }
+  groupByTime(name: string, period: string, zone?: string): Aggregation {
+    return this.compute("groupBy", [zone === undefined ? [name, period] : [name, period, zone]]);
   }
   sum(...fields: string[]): Aggregation {
     return this.compute("sum", fields);
@@ -323,14 +350,16 @@ class Insertion extends Operation<any> implements Step {
 const spareInsertion = spares(4, () => new Insertion());
 
 /** A change or removal: of all rows only when every() says so. */
-abstract class Changing<Self> extends Filtered<number, Self> {
+abstract class Changing<Self> extends Filtered<any, Self> {
   declare protected all: boolean;
+  declare protected most: number | undefined;
   declare protected readonly entity: string;
   declare protected readonly mark: Mark;
   constructor(entity: string, mark: Mark) {
     super();
     this.conditions = none;
     this.all = false;
+    this.most = undefined;
     this.entity = entity;
     this.mark = mark;
   }
@@ -342,14 +371,28 @@ abstract class Changing<Self> extends Filtered<number, Self> {
     copy.all = true;
     return copy;
   }
+  limit(n: number): Self {
+    const copy = this.copy() as Self & Changing<Self>;
+    copy.most = whole("limit", n, this.operation);
+    return copy;
+  }
+  protected abstract get operation(): string;
+  protected of<T extends Changing<Self>>(from: T): this {
+    this.conditions = from.conditions;
+    this.all = from.all;
+    this.most = from.most;
+    this.at = from.at;
+    return this;
+  }
   protected condition(): unknown[] | undefined {
     return this.conditions.length > 0 || this.all ? this.conditions : undefined;
   }
   abstract run(): void;
   leave(): undefined {}
-  perform(): number {
+  perform(): any {
     this.run();
-    return result().count;
+    const { count, more }: Counts = result();
+    return this.most === undefined ? count : { count, more };
   }
 }
 
@@ -360,15 +403,14 @@ class Change extends Changing<Change> {
     this.set = set;
   }
   protected copy(): Change {
-    const copy = new Change(this.entity, this.set, this.mark);
-    copy.conditions = this.conditions;
-    copy.all = this.all;
-    copy.at = this.at;
-    return copy;
+    return new Change(this.entity, this.set, this.mark).of(this);
+  }
+  protected get operation(): string {
+    return "update";
   }
   run(): void {
     this.mark.run = true;
-    run("update", { in: this.entity, set: this.set, where: this.condition() });
+    run("update", { in: this.entity, set: this.set, where: this.condition(), limit: this.most });
   }
   rows(): Operation<any[]> {
     return new Changed(this);
@@ -400,15 +442,14 @@ class Removal extends Changing<Removal> {
     super(entity, mark);
   }
   protected copy(): Removal {
-    const copy = new Removal(this.entity, this.mark);
-    copy.conditions = this.conditions;
-    copy.all = this.all;
-    copy.at = this.at;
-    return copy;
+    return new Removal(this.entity, this.mark).of(this);
+  }
+  protected get operation(): string {
+    return "delete";
   }
   run(): void {
     this.mark.run = true;
-    run("delete", { from: this.entity, where: this.condition() });
+    run("delete", { from: this.entity, where: this.condition(), limit: this.most });
   }
 }
 

@@ -6,11 +6,11 @@ import (
 	"runner.example/schema"
 )
 
-// Limits of an aggregation.
-const (
-	maxGroupFields = 2
-	maxComputed    = 16
-)
+// MaxGroupFields is the limit of fields that an aggregate groups by.
+const MaxGroupFields = 2
+
+// maxComputed is the limit of values that an aggregate computes for a group.
+const maxComputed = 16
 
 // Function is a function over the values of a field in a group of rows. It ignores nulls.
 type Function uint8
@@ -32,8 +32,8 @@ func (f Function) String() string { return functionMembers[f].String() }
 type Aggregation struct {
 	// Query selects the rows.
 	Query *Query
-	// By are the fields of which a group has equal values; without any all rows are one group.
-	By []*schema.Field
+	// By is what rows of a group have in common; without any all rows are one group.
+	By []Grouping
 	// Count: the number of rows is returned.
 	Count bool
 	// Computed are in the order of the functions.
@@ -57,7 +57,7 @@ func (a *Arguments) aggregation(auth *Authority) (*Aggregation, error) {
 	}
 	g := &Aggregation{Query: q}
 	r := &reader{Authority: auth, right: auth.Read}
-	if g.By, err = r.readFields(memberGroupBy, a.members[memberGroupBy], maxGroupFields, (*Column).sorts); err != nil {
+	if g.By, err = r.readGroupBy(a.members[memberGroupBy]); err != nil {
 		return nil, err
 	}
 	if raw := a.members[memberCount]; raw != nil {
@@ -97,29 +97,35 @@ func (r *reader) readFields(m member, raw []byte, most int, takes func(*Column) 
 	var list []*schema.Field
 	for i, elem := range elementsOf(raw) {
 		at := ElementPath(m.String(), i)
-		name, ok := textOf(elem)
-		switch {
-		case i == most && m == memberGroupBy:
-			return nil, Invalidf("groupBy: at most %d fields are allowed", most)
-		case i == most:
+		if i == most {
 			return nil, Invalidf("%s: at most %d computed values are allowed", at, maxComputed)
-		case !ok:
-			return nil, Invalidf("%s: must be the name of a field", at)
 		}
-		column, err := r.column(name, at)
+		f, err := r.readField(m, elem, at, takes)
 		if err != nil {
 			return nil, err
 		}
-		f := r.entity.Fields[column.Pos]
-		switch {
-		case !takes(&column):
-			return nil, unknownName(name, m.String()+" does not apply to this field", "%s: %s does not apply to a field of type %s", at, m, column.typ)
-		case slices.Contains(list, f):
-			return nil, unknownName(name, "is given twice", "%s: %q is given twice", at, name)
+		if slices.Contains(list, f) {
+			return nil, unknownName(f.Name, "is given twice", "%s: %q is given twice", at, f.Name)
 		}
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// readField parses the name of a field whose column must be taken.
+func (r *reader) readField(m member, raw []byte, at string, takes func(*Column) bool) (*schema.Field, error) {
+	name, ok := textOf(raw)
+	if !ok {
+		return nil, Invalidf("%s: must be the name of a field", at)
+	}
+	column, err := r.column(name, at)
+	if err != nil {
+		return nil, err
+	}
+	if !takes(&column) {
+		return nil, unknownName(name, m.String()+" does not apply to this field", "%s: %s does not apply to a field of type %s", at, m, column.typ)
+	}
+	return r.entity.Fields[column.Pos], nil
 }
 
 // adds reports whether values of the column can be added up.

@@ -54,12 +54,13 @@ const (
 	memberAvg
 	memberMin
 	memberMax
+	memberAtMost
 	members
 )
 
 var memberNames = [members]string{
 	"from", "into", "in", "id", "select", "where", "orderBy", "limit", "cursor", "values", "set", "include", "groupBy",
-	"count", "sum", "avg", "min", "max",
+	"count", "sum", "avg", "min", "max", "atMost",
 }
 
 func (m member) String() string { return memberNames[m] }
@@ -76,15 +77,17 @@ var forms = [...]struct {
 			memberInclude}, []member{memberFrom},
 	},
 	OpGet:   {"get", []member{memberFrom, memberID, memberSelect, memberInclude}, []member{memberFrom, memberID}},
-	OpCount: {"count", []member{memberFrom, memberWhere}, []member{memberFrom}},
+	OpCount: {"count", []member{memberFrom, memberWhere, memberAtMost}, []member{memberFrom}},
 	OpAggregate: {
 		"aggregate", []member{memberFrom, memberWhere, memberGroupBy, memberCount, memberSum, memberAvg, memberMin,
 			memberMax}, []member{memberFrom},
 	},
 	OpInsert: {"insert", []member{memberInto, memberValues}, []member{memberInto, memberValues}},
 	// A where that was omitted by mistake must not affect every row: [] does.
-	OpUpdate: {"update", []member{memberIn, memberSet, memberWhere}, []member{memberIn, memberSet, memberWhere}},
-	OpDelete: {"delete", []member{memberFrom, memberWhere}, []member{memberFrom, memberWhere}},
+	OpUpdate: {
+		"update", []member{memberIn, memberSet, memberWhere, memberLimit}, []member{memberIn, memberSet, memberWhere},
+	},
+	OpDelete: {"delete", []member{memberFrom, memberWhere, memberLimit}, []member{memberFrom, memberWhere}},
 }
 
 // OperationOf returns the operation with that name.

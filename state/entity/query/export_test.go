@@ -1,7 +1,6 @@
 package query
 
 import (
-	"slices"
 
 	"runner.example/internal/caller"
 	"runner.example/schema"
@@ -48,7 +47,10 @@ func (a Asked) Canonical() string { return string(a.request.Query.appendJSON(nil
 
 // Used are the fields that an aggregate groups by or computes.
 func (a Asked) Used() []*schema.Field {
-	fields := slices.Clone(a.request.Aggregation.By)
+	var fields []*schema.Field
+	for _, g := range a.request.Aggregation.By {
+		fields = append(fields, g.Field)
+	}
 	for _, c := range a.request.Aggregation.Computed {
 		fields = append(fields, c.Field)
 	}

@@ -166,7 +166,7 @@ func (a *Arguments) readMembers(object []byte, known []member) error {
 		switch {
 		case raw[0] != 'n':
 			a.members[m] = raw
-		case m == memberWhere || m == memberLimit:
+		case m == memberWhere || m == memberLimit || m == memberAtMost:
 			// A number that is NaN becomes null in many languages, and so does a missing list of
 			// conditions: they must not mean more rows.
 			return Invalidf("%s: must not be null: leave it out", m)

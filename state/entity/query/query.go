@@ -18,6 +18,7 @@ import (
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
+	maxAtMost    = 1_000_000
 	maxRows      = 1000 // of one insert
 	// maxSelected is the limit of names in a select of untyped mode, where the schema has
 	// no limit; maxOrder is the limit of terms in an orderBy.
@@ -33,7 +34,9 @@ type Query struct {
 	// Order ends with the row's id. Only its first terms come from the caller.
 	Order          []OrderTerm
 	RequestedTerms int
-	Limit          int
+	// Limit is the most rows of a page, of a count, an update or a delete; 0: a count, an update or a
+	// delete does not name one.
+	Limit int
 	// After has the values of order in the last row of the previous page; nil: from the
 	// start.
 	After []schema.Value
@@ -119,7 +122,10 @@ func (a *Arguments) query(auth *Authority, cursors *CursorSealer) (*Query, error
 	if _, err := auth.may(action); err != nil {
 		return nil, err
 	}
-	q := &Query{entity: auth.name, Where: Condition{op: opAnd}, Limit: defaultLimit}
+	q := &Query{entity: auth.name, Where: Condition{op: opAnd}}
+	if a.op == opQuery {
+		q.Limit = defaultLimit
+	}
 	r := &reader{Authority: auth, right: auth.Read, names: &q.Names, idToo: action != schema.ActRead}
 	if auth.entity != nil {
 		r.id = auth.columns[auth.entity.ID.Pos]
@@ -158,7 +164,10 @@ func (a *Arguments) readRows(r *reader, q *Query) error {
 	if err := r.readOrder(a.members[memberOrderBy], q); err != nil {
 		return err
 	}
-	return a.readLimit(q)
+	if err := a.readLimit(q, memberLimit, maxLimit); err != nil {
+		return err
+	}
+	return a.readLimit(q, memberAtMost, maxAtMost)
 }
 
 func (a *Arguments) readID(q *Query) error {
@@ -173,14 +182,14 @@ func (a *Arguments) readID(q *Query) error {
 	return nil
 }
 
-func (a *Arguments) readLimit(q *Query) error {
-	raw := a.members[memberLimit]
+func (a *Arguments) readLimit(q *Query, m member, most int) error {
+	raw := a.members[m]
 	if raw == nil {
 		return nil
 	}
 	n, err := strconv.Atoi(string(raw))
-	if err != nil || n < 1 || n > maxLimit {
-		return invalidValue("limit", raw, "", "limit: must be a whole number from 1 to %d", maxLimit)
+	if err != nil || n < 1 || n > most {
+		return invalidValue(m.String(), raw, "", "%s: must be a whole number from 1 to %d", m, most)
 	}
 	q.Limit = n
 	return nil

@@ -39,7 +39,7 @@ func count(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 // find reports whether a row has the name.
 func find(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var row Item
-	if err := runner.Query("Item").Where("name", "=", req.Param("name")).First(ctx, &row); err != nil {
+	if err := runner.Query("Item").Where("name", "=", req.Param("name")).FirstOrFail(ctx, &row); err != nil {
 		return runner.OK("absent"), nil
 	}
 	return runner.OK("there"), nil

@@ -33,7 +33,7 @@ type Versions map[string]int
 
 // find returns the counter with the name.
 func find(ctx *runner.Context, name string) (c Counter, err error) {
-	return c, runner.Query("Counter").Where("name", "=", name).First(ctx, &c)
+	return c, runner.Query("Counter").Where("name", "=", name).FirstOrFail(ctx, &c)
 }
 
 // transact runs an order, and inserts a row with what it has read and written.

@@ -37,7 +37,7 @@ type Counter struct {
 // increment adds one to a counter, and creates a key whose name is the value.
 func increment(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var c Counter
-	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).First(ctx, &c); err != nil {
+	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).FirstOrFail(ctx, &c); err != nil {
 		return runner.Response{}, err
 	}
 	c.N++
@@ -52,7 +52,7 @@ func increment(ctx *runner.Context, req *runner.Request) (runner.Response, error
 func enter(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	ctx.Log().Info("enters")
 	var c Counter
-	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).First(ctx, &c); err != nil {
+	if err := runner.Query("Counter").Where("name", "=", req.Param("name")).FirstOrFail(ctx, &c); err != nil {
 		return runner.Response{}, err
 	}
 	c.N++
@@ -107,7 +107,7 @@ func transfer(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	for _, c := range both {
 		change := n
 		var from Counter
-		if err := runner.Query("Counter").Where("name", "=", names[0]).First(ctx, &from); err != nil {
+		if err := runner.Query("Counter").Where("name", "=", names[0]).FirstOrFail(ctx, &from); err != nil {
 			return runner.Response{}, err
 		}
 		if c.ID == from.ID {

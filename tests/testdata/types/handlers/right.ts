@@ -68,7 +68,16 @@ export async function right(req: RouteRequest) {
   const { rows, nextCursor } = await query("Line").page();
   same<typeof rows, Line[]>(true);
   const first = await query("Line").first();
-  same<typeof first, Line>(true);
+  same<typeof first, Line | null>(true);
+  const required = await query("Line").firstOrFail();
+  same<typeof required, Line>(true);
+  const counted = await query("Line").count({ atMost: 10_000 });
+  same<typeof counted, { count: number; more: boolean }>(true);
+  const days = await aggregate("Order").groupByTime("placedAt", "day", "Europe/Berlin").groupBy("state").count();
+  const day: string = days[0].group.placedAt;
+  const state: State = days[0].group.state;
+  const removed = await remove("Line").where("sku", "=", "a").limit(500);
+  same<typeof removed, { count: number; more: boolean }>(true);
   const named = await query<{ id: string }>("Order").where("id", "=", "o1");
   same<typeof named, { id: string }[]>(true);
 

@@ -19,7 +19,7 @@ export async function wrong(req: RouteRequest) {
   query("Order").orderBy("madeat"); //! '"madeat"' is not assignable
   select("id", "skuu").from("Line"); //! '"Line"' is not assignable to parameter of type 'never'
   select("sku").from("Order"); //! '"Order"' is not assignable to parameter of type '"Line"'
-  (await query("Order").select("id").first()).total; //! Property 'total' does not exist
+  (await query("Order").select("id").firstOrFail()).total; //! Property 'total' does not exist
   (await query("Order")).length.total; //! Property 'total' does not exist
   (await get("Order", "o1")).seller.length; //! is possibly 'null'
   const rows: { id: number }[] = await query("Line"); //! 'string' is not assignable to type 'number'
@@ -58,9 +58,12 @@ export async function wrong(req: RouteRequest) {
   query("Order").include("byer"); //! '"byer"' is not assignable
   query("Order").include("buyer", ["mail"]); //! No overload matches
   query("User").include("name"); //! '"name"' is not assignable
-  (await query("Order").include("buyer", ["email"]).first()).buyer.email; //! is possibly 'null'
-  (await query("Order").include("lines").first()).lines.sku; //! Property 'sku' does not exist
+  (await query("Order").include("buyer", ["email"]).firstOrFail()).buyer.email; //! is possibly 'null'
+  (await query("Order").include("lines").firstOrFail()).lines.sku; //! Property 'sku' does not exist
   query("Order").where("number", "=", "a", { ignorecase: true }); //! 'ignorecase' does not exist in type 'Matching'
+  (await query("Line").first()).sku; //! is possibly 'null'
+  aggregate("Order").groupByTime("number", "day"); //! '"number"' is not assignable
+  aggregate("Order").groupByTime("placedAt", "year"); //! '"year"' is not assignable
   aggregate("Order").sum("totl"); //! '"totl"' is not assignable
   (await aggregate("Order").groupBy("state").count())[0].group.due; //! Property 'due' does not exist
   getContext().client.apiKeys.create({ scope: "al" }); //! '"al"' is not assignable to type '"all" | "setup"'

@@ -5,7 +5,7 @@ import { type Order } from "./lib/order.ts";
 export async function queries() {
   const all = query<Order>("Order");
   const items = (orders: Order[]) => orders.map((order) => order.item).join("");
-  const [first, count] = await Promise.all([all.orderBy("qty", "desc").first(), all.where("qty", ">", 2).count()]);
+  const [first, count] = await Promise.all([all.orderBy("qty", "desc").firstOrFail(), all.where("qty", ">", 2).count()]);
   const page = await all.select("item").orderBy("qty").limit(2).page();
   const next = await all.select("item").orderBy("qty").limit(2).after(page.nextCursor);
   return ok({
@@ -19,7 +19,8 @@ export async function queries() {
     none: await all.where("item", "=", "z"),
     unchanged: (await all).length,
     get: (await get("Order", first.id, "qty")).qty,
-    missing: await all.where("item", "=", "z").first().catch((e) => e.code),
+    missing: await all.where("item", "=", "z").first(),
+    failed: await all.where("item", "=", "z").firstOrFail().catch((e) => e.code),
   });
 }
 

@@ -48,7 +48,7 @@ export async function kept() {
 
 /** Reads and writes one row in many requests at once: none may be lost. */
 export async function counter() {
-  const row = await query<Order>("Order").where("code", "=", "counter").first();
+  const row = await query<Order>("Order").where("code", "=", "counter").firstOrFail();
   await update("Order", { qty: row.qty + 1 }).where("id", "=", row.id);
   return ok(row.qty + 1);
 }

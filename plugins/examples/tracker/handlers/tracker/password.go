@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	runner "runner.example/sdk/go"
 )
 
@@ -64,20 +62,21 @@ func memberBy(ctx *runner.Context, slug, email string) (member Member, stored Cr
 	var org, user struct {
 		ID string `json:"id"`
 	}
-	for _, step := range []func() error{
-		func() error { return runner.Query("Org").Select("id").Where("slug", "=", slug).First(ctx, &org) },
-		func() error { return runner.Query("User").Select("id").Where("email", "=", email).First(ctx, &user) },
-		func() error {
+	for _, step := range []func() (found bool, err error){
+		func() (bool, error) {
+			return runner.Query("Org").Select("id").Where("slug", "=", slug).First(ctx, &org)
+		},
+		func() (bool, error) {
+			return runner.Query("User").Select("id").Where("email", "=", email).First(ctx, &user)
+		},
+		func() (bool, error) {
 			return runner.Query("Membership").Select("org", "user", "role").Where("org", "=", org.ID).Where("user", "=", user.ID).First(ctx, &member)
 		},
-		func() error {
+		func() (bool, error) {
 			return runner.Query("Credential").Select("id", "hash").Where("user", "=", user.ID).First(ctx, &stored)
 		},
 	} {
-		var missing *runner.HostError
-		if err := step(); errors.As(err, &missing) && missing.Code == "not_found" {
-			return Member{}, Credential{}, nil
-		} else if err != nil {
+		if found, err := step(); err != nil || !found {
 			return Member{}, Credential{}, err
 		}
 	}

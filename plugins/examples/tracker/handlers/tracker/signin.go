@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"time"
 
 	runner "runner.example/sdk/go"
@@ -26,14 +25,14 @@ func makeSignInLink(ctx *runner.Context, req *runner.Request) (runner.Response, 
 	var org, user, membership struct {
 		ID string `json:"id"`
 	}
-	if err := runner.Query("Org").Select("id").Where("slug", "=", input.Slug).First(ctx, &org); err != nil {
+	if err := runner.Query("Org").Select("id").Where("slug", "=", input.Slug).FirstOrFail(ctx, &org); err != nil {
 		return runner.Response{}, err
 	}
-	if err := runner.Query("User").Select("id").Where("email", "=", input.Email).First(ctx, &user); err != nil {
+	if err := runner.Query("User").Select("id").Where("email", "=", input.Email).FirstOrFail(ctx, &user); err != nil {
 		return runner.Response{}, err
 	}
 	members := runner.Query("Membership").Select("id").Where("org", "=", org.ID).Where("user", "=", user.ID)
-	if err := members.First(ctx, &membership); err != nil {
+	if err := members.FirstOrFail(ctx, &membership); err != nil {
 		return runner.Response{}, err
 	}
 	if _, err := runner.Remove("SignInLink").Where("membership", "=", membership.ID).Run(ctx); err != nil {
@@ -71,12 +70,11 @@ func signin(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 		Membership string `json:"membership"`
 	}
 	good := runner.Query("SignInLink").Where("digest", "=", digest).Where("expiresAt", ">", time.Now().UTC())
-	var missing *runner.HostError
-	switch err := good.First(ctx, &link); {
-	case errors.As(err, &missing) && missing.Code == "not_found":
-		return runner.Unauthorized("the link was used or is too old: ask for a new one"), nil
+	switch found, err := good.First(ctx, &link); {
 	case err != nil:
 		return runner.Response{}, err
+	case !found:
+		return runner.Unauthorized("the link was used or is too old: ask for a new one"), nil
 	}
 	if _, err := runner.Remove("SignInLink").Where("id", "=", link.ID).Run(ctx); err != nil {
 		return runner.Response{}, err

@@ -182,7 +182,7 @@ def delete_order(req: Request):
 
 @handler
 def first_order(req: Request):
-    return query("Order").where("item", "=", req.params["item"]).first()
+    return query("Order").where("item", "=", req.params["item"]).first_or_fail()
 
 
 @handler
@@ -246,6 +246,18 @@ def related(req: Request):
 def totals(req: Request):
     groups = aggregate("Order").where("qty", ">=", 1).group_by("status").sum("qty").avg("qty").min("item").max("item", "qty").count()
     return {"groups": groups.groups()}
+
+
+@handler
+def limited(req: Request):
+    changed = update("Order", {"qty": 9}).where("qty", ">=", 1).limit(2).run()
+    removed = remove("Order").where("qty", "=", 9).limit(5).run()
+    counted = query("Order").count(at_most=1)
+    first = query("Order").where("item", "=", "none").first()
+    insert("Visit", [{"at": at} for at in ("2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z")])
+    days = aggregate("Visit").group_by_time("at", "day", "Europe/Berlin").count().groups()
+    months = aggregate("Visit").group_by_time("at", "month").count().groups()
+    return {"changed": changed, "removed": removed, "counted": counted, "first": first, "days": days, "months": months}
 
 
 def code_of(function):

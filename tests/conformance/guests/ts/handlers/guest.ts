@@ -129,7 +129,7 @@ export async function deleteOrder(req: RouteRequest) {
 }
 
 export async function firstOrder(req: RouteRequest) {
-  return ok(await query<Order>("Order").where("item", "=", req.params.item).first());
+  return ok(await query<Order>("Order").where("item", "=", req.params.item).firstOrFail());
 }
 
 export async function pages() {
@@ -182,6 +182,17 @@ export async function related() {
 export async function totals() {
   const groups = await aggregate("Order").where("qty", ">=", 1).groupBy("status").sum("qty").avg("qty").min("item").max("item", "qty").count();
   return ok({ groups });
+}
+
+export async function limited() {
+  const changed = await update("Order", { qty: 9 }).where("qty", ">=", 1).limit(2);
+  const removed = await remove("Order").where("qty", "=", 9).limit(5);
+  const counted = await query("Order").count({ atMost: 1 });
+  const first = await query("Order").where("item", "=", "none").first();
+  await insert("Visit", ["2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"].map((at) => ({ at })));
+  const days = await aggregate("Visit").groupByTime("at", "day", "Europe/Berlin").count();
+  const months = await aggregate("Visit").groupByTime("at", "month").count();
+  return ok({ changed, removed, counted, first, days, months });
 }
 
 const code = async (operation: PromiseLike<unknown>): Promise<string> => {

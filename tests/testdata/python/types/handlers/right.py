@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, assert_type
 
 from runner import (
-    NULL, ApiKey, Condition, FetchResponse, HostError, Operation, Page, Request, Response, Selection, abort, aggregate, aio, and_, api_keys,
+    NULL, ApiKey, Condition, Counts, FetchResponse, HostError, Operation, Page, Request, Response, Selection, abort, aggregate, aio, and_, api_keys,
     bad_request, context, created, error, fetch, field, forbidden, get, handler, hmac_digest, html, insert, jobs, keep_writes,
     no_content, not_, not_found, ok, or_, password, query, redirect, remove, secret, sessions, text, unauthorized, update, var, warm,
     webhooks, wsgi,
@@ -71,12 +71,20 @@ def change_ticket(req: Request):
     assert_type(tickets, list[Ticket])
     assert_type(update("Ticket", {"votes": 1, "tags": ("a", "b")}).every().run(), int)
     assert_type(remove("Note").match(field("ticket", "=", req.params["id"])).run(), int)
+    done = remove("Note").match(field("ticket", "=", req.params["id"])).limit(500).run()
+    assert_type(done, Counts)
+    assert_type(done.more, bool)
+    assert_type(update("Ticket", change).every().limit(10).rows(), list[Ticket])
+    assert_type(query("Ticket").count(at_most=10_000), Counts)
+    days = aggregate("Ticket").group_by_time("openedAt", "day", "Europe/Berlin").count().groups()
+    assert_type(days[0]["group"]["openedAt"], datetime.date)
+    assert_type(query("Ticket").first(), Ticket | None)
     return ok(tickets[0])
 
 
 @handler("bill")
 def bill(req: Request) -> Response[Bill]:
-    ticket = query("Ticket").first()
+    ticket = query("Ticket").first_or_fail()
     total = ticket["price"] * 2
     assert_type(total, decimal.Decimal)
     return ok({
@@ -128,7 +136,7 @@ async def services(req: Request) -> Response[dict[str, Any]]:
     assert_type(second.status, int)
     assert_type(fetch("https://api.example.com/c", redirect="error").ok, bool)
     assert_type(await aio.hash_password("x"), str)
-    user = query("User").where("email", "=", "a@example.com", ignore_case=True).first_or_none()
+    user = query("User").where("email", "=", "a@example.com", ignore_case=True).first()
     if not password.verify("x", user.get("hash") if user else None):
         return unauthorized("wrong password")
     if user is None:
@@ -187,14 +195,14 @@ def rows() -> None:
     assert_type(insert("Note", [{"ticket": ticket["id"], "text": "a"}]), list[Note])
     assert_type(get("Link", "l1").row()["from"], str)
     insert("Link", {"from": ticket["id"], "class": "blocks"})
-    assert_type(query("Link").where("class", "=", "blocks").first(), Link)
+    assert_type(query("Link").where("class", "=", "blocks").first_or_fail(), Link)
     new: TicketInsert = {"author": "u", "number": "1", "title": "t", "token": "x", "tags": [], "price": 1.5}
     for row in insert("Ticket", (new, {**new, "number": "2"})):
         assert_type(row, Ticket)
 
 
 def included() -> None:
-    row = query("Ticket").include("author", "email").include("notes", query=lambda q: q.order_by("text").limit(2)).first()
+    row = query("Ticket").include("author", "email").include("notes", query=lambda q: q.order_by("text").limit(2)).first_or_fail()
     assert_type(row["author"], User | None)
     assert_type(row["agent"], str | None)
     assert_type(row.get("notes"), list[Note] | None)

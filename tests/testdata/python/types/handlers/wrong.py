@@ -47,11 +47,13 @@ def fields() -> None:
     tickets.include("author", "title")  #! "Literal['title']"
     get("Ticket", "1", "titel")  #! "Literal['titel']"
     aggregate("Ticket").sum("title")  #! "Literal['title']"
+    aggregate("Ticket").group_by_time("title", "day")  #! "Literal['title']"
+    tickets.first()["title"]  #! "None" is not subscriptable
     aggregate("Ticket").group_by("stages")  #! "Literal['stages']"
-    tickets.first()["titel"]  #! "titel" is not a defined key
+    tickets.first_or_fail()["titel"]  #! "titel" is not a defined key
     remove("Note").where("title", "=", "a").run()  #! "Literal['title']"
-    tickets.include("author").first()["author"]["email"]  #! not subscriptable
-    tickets.first()["author"]["email"]  #! "Literal['email']"
+    tickets.include("author").first_or_fail()["author"]["email"]  #! not subscriptable
+    tickets.first_or_fail()["author"]["email"]  #! "Literal['email']"
 
 
 def operands() -> None:
@@ -61,7 +63,7 @@ def operands() -> None:
     tickets.where("title", "=", None)  #! "None"
     tickets.where("agent", "=", None)  #! "None"
     tickets.where("author", "=", NULL)  #! "Null"
-    tickets.where("id", "=", query("User").first().get("hash"))  #! "str | None"
+    tickets.where("id", "=", query("User").first_or_fail().get("hash"))  #! "str | None"
     tickets.where("price", "=", b"1")  #! "Literal[b"1"]"
     tickets.where("price", "startsWith", "1")  #! "Literal['startsWith']"
     tickets.where("stage", "=", "opne")  #! "Literal['opne']"
@@ -117,7 +119,7 @@ def unknown(req: Request):
 
 @handler("createTicket")  #! "(req: Request[TicketQuery])
 def other_input(req: Request[TicketQuery]):
-    return ok(query("Ticket").first())
+    return ok(query("Ticket").first_or_fail())
 
 
 @handler("countTickets")  #! "Response[str]"

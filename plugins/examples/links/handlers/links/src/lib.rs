@@ -110,7 +110,7 @@ struct Signpost {
 /// Redirects to the target, and counts. When two requests follow a link at once, one of
 /// them conflicts and runs again, so both are counted.
 fn follow(ctx: &Context, req: &Request) -> Result {
-    let link: Signpost = link(req).first(ctx)?;
+    let link: Signpost = link(req).first_or_fail(ctx)?;
     if link.expires_at.and_then(|end| parse_time(&end)).map_or(false, |end| end <= ctx.now()) {
         return Ok(error(410, "this link is over"));
     }

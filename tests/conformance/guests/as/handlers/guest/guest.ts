@@ -2,7 +2,7 @@
 // describes its handlers.
 import {
   aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
-  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation,
+  field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation, Outcome,
   or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionFilter, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
@@ -172,7 +172,7 @@ export function deleteOrder(req: RouteRequest): Response {
 }
 
 export function firstOrder(req: RouteRequest): Response {
-  return ok(query("Order").where("item", "=", req.params["item"]).first<Order>());
+  return ok(query("Order").where("item", "=", req.params["item"]).firstOrFail<Order>());
 }
 
 export function pages(): Response {
@@ -289,6 +289,36 @@ class Totals {
   avg: Average = new Average();
   min: OnlyItem = new OnlyItem();
   max: Greatest = new Greatest();
+}
+
+@json
+class Day {
+  at: string = "";
+}
+
+@json
+class Visits {
+  group: Day = new Day();
+  count: i32 = 0;
+}
+
+function counts(outcome: Outcome): Fields {
+  return fields().set("count", outcome.count).set("more", outcome.more);
+}
+
+export function limited(): Response {
+  const changed = counts(update("Order", fields().set("qty", 9)).where("qty", ">=", 1).limit(2).run());
+  const removed = counts(remove("Order").where("qty", "=", 9).limit(5).run());
+  const counted = counts(query("Order").countAtMost(1));
+  const first = query("Order").where("item", "=", "none").first<Order>();
+  const visits: Fields[] = [];
+  const times = ["2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"];
+  for (let i = 0; i < times.length; i++) visits.push(fields().set("at", times[i]));
+  insert("Visit", visits).run();
+  const days = aggregate("Visit").groupByTime("at", "day", "Europe/Berlin").count().all<Visits>();
+  const months = aggregate("Visit").groupByTime("at", "month").count().all<Visits>();
+  return ok(fields().set("changed", changed).set("removed", removed).set("counted", counted).set("first", first)
+    .set("days", days).set("months", months));
 }
 
 export function totals(): Response {

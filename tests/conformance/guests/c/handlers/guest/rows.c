@@ -119,6 +119,29 @@ RUNNER_HANDLER(totals) {
   return runner_ok(runner_object("groups", runner_rows(runner_count_rows(groups)), NULL));
 }
 
+/* Runs an operation on at most so many rows. */
+static runner_json *counts(runner_op *op, int most) {
+  bool more = false;
+  int64_t count = runner_count_at_most(op, most, &more);
+  return runner_object("count", runner_int(count), "more", runner_bool(more), NULL);
+}
+
+RUNNER_HANDLER(limited) {
+  runner_json *nine = runner_object("qty", runner_int(9), NULL);
+  runner_json *changed = counts(runner_where(runner_update("Order", nine), "qty", ">=", runner_int(1)), 2);
+  runner_json *removed = counts(runner_where(runner_remove("Order"), "qty", "=", runner_int(9)), 5);
+  runner_json *counted = counts(runner_query("Order"), 1);
+  runner_json *first = runner_first(runner_where(runner_query("Order"), "item", "=", runner_str("none")));
+  runner_json *visits = runner_array();
+  const char *times[] = {"2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"};
+  for (int i = 0; i < 3; i++) runner_push(visits, runner_object("at", runner_str(times[i]), NULL));
+  runner_rows(runner_insert("Visit", visits));
+  runner_json *days = runner_rows(runner_count_rows(runner_group_by_time(runner_aggregate("Visit"), "at", "day", "Europe/Berlin")));
+  runner_json *months = runner_rows(runner_count_rows(runner_group_by_time(runner_aggregate("Visit"), "at", "month", NULL)));
+  return runner_ok(runner_object("changed", changed, "removed", removed, "counted", counted, "first", first ? first : runner_null(),
+      "days", days, "months", months, NULL));
+}
+
 /* Adds the code of what just failed. */
 static void note(runner_json *codes) {
   const char *code = runner_caught(NULL);

@@ -119,7 +119,7 @@ RUNNER_HANDLER(deleteOrder) {
   return runner::no_content();
 }
 
-RUNNER_HANDLER(firstOrder) { return ok(runner::query("Order").where("item", "=", runner::Request().param("item")).first()); }
+RUNNER_HANDLER(firstOrder) { return ok(runner::query("Order").where("item", "=", runner::Request().param("item")).first_or_fail()); }
 
 RUNNER_HANDLER(pages) {
   Json all = runner::array();
@@ -175,6 +175,21 @@ RUNNER_HANDLER(totals) {
   auto groups = runner::aggregate("Order").where("qty", ">=", 1).group_by({"status"});
   groups.sum({"qty"}).avg({"qty"}).min({"item"}).max({"item", "qty"}).count();
   return ok(object({{"groups", groups.rows()}}));
+}
+
+static Json counts(runner::Counts c) { return object({{"count", c.count}, {"more", c.more}}); }
+
+RUNNER_HANDLER(limited) {
+  Json changed = counts(runner::update("Order", object({{"qty", 9}})).where("qty", ">=", 1).limit(2));
+  Json removed = counts(runner::remove("Order").where("qty", "=", 9).limit(5));
+  Json counted = counts(runner::query("Order").count_at_most(1));
+  Json first = runner::query("Order").where("item", "=", "none").first();
+  Json visits = runner::array();
+  for (const char *at : {"2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"}) visits.push(object({{"at", at}}));
+  runner::insert("Visit", visits).rows();
+  Json days = runner::aggregate("Visit").group_by_time("at", "day", "Europe/Berlin").count().rows();
+  Json months = runner::aggregate("Visit").group_by_time("at", "month").count().rows();
+  return ok(object({{"changed", changed}, {"removed", removed}, {"counted", counted}, {"first", first}, {"days", days}, {"months", months}}));
 }
 
 static std::string code() {

@@ -284,7 +284,7 @@ func exportFirstOrder() { runner.Handle(firstOrder) }
 
 func firstOrder(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	var row order
-	err := runner.Query("Order").Where("item", "=", req.Param("item")).First(ctx, &row)
+	err := runner.Query("Order").Where("item", "=", req.Param("item")).FirstOrFail(ctx, &row)
 	return runner.OK(row), err
 }
 
@@ -397,6 +397,49 @@ func related(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 		OrderBy("text", "desc").Limit(1).Include("order", runner.Select("qty"))
 	err = runner.Get("Order", made.ID, "item").Include("lines", one).Row(ctx, &found)
 	return runner.OK(map[string]any{"lines": read, "order": found}), err
+}
+
+//go:wasmexport limited
+func exportLimited() { runner.Handle(limited) }
+
+func limited(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	counts := func(c runner.Counts) map[string]any { return map[string]any{"count": c.Count, "more": c.More} }
+	changed, err := runner.Update("Order", map[string]int{"qty": 9}).Where("qty", ">=", 1).Limit(2).Run(ctx)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	removed, err := runner.Remove("Order").Where("qty", "=", 9).Limit(5).Run(ctx)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	counted, err := runner.Query("Order").CountAtMost(ctx, 1)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var first *order
+	var row order
+	found, err := runner.Query("Order").Where("item", "=", "none").First(ctx, &row)
+	if err != nil {
+		return runner.Response{}, err
+	}
+	if found {
+		first = &row
+	}
+	var visits []map[string]string
+	for _, at := range []string{"2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"} {
+		visits = append(visits, map[string]string{"at": at})
+	}
+	if err := runner.Insert("Visit", visits).Rows(ctx, nil); err != nil {
+		return runner.Response{}, err
+	}
+	var days, months []map[string]any
+	if err := runner.Aggregate("Visit").GroupByTime("at", "day", "Europe/Berlin").Count().All(ctx, &days); err != nil {
+		return runner.Response{}, err
+	}
+	err = runner.Aggregate("Visit").GroupByTime("at", "month").Count().All(ctx, &months)
+	return runner.OK(map[string]any{
+		"changed": counts(changed), "removed": counts(removed), "counted": counts(counted), "first": first, "days": days, "months": months,
+	}), err
 }
 
 //go:wasmexport totals

@@ -158,7 +158,7 @@ handler!(deleteOrder, |ctx, req| {
     })
 });
 
-handler!(firstOrder, |ctx, req| Ok(ok(query("Order").filter("item", "=", req.param("item")).first::<Order>(ctx)?)));
+handler!(firstOrder, |ctx, req| Ok(ok(query("Order").filter("item", "=", req.param("item")).first_or_fail::<Order>(ctx)?)));
 
 handler!(pages, |ctx, _| {
     let orders = query("Order").select(["item"]).order_by("item").limit(3);
@@ -238,6 +238,20 @@ handler!(totals, |ctx, _| {
     let groups: Vec<Value> =
         orders.sum(["qty"]).avg(["qty"]).min(["item"]).max(["item", "qty"]).count().all(ctx)?;
     Ok(ok(json!({ "groups": groups })))
+});
+
+handler!(limited, |ctx, _| {
+    let changed = update("Order", json!({"qty": 9})).filter("qty", ">=", 1).limit(2).run(ctx)?;
+    let removed = remove("Order").filter("qty", "=", 9).limit(5).run(ctx)?;
+    let counted = query("Order").count_at_most(ctx, 1)?;
+    let first: Option<Order> = query("Order").filter("item", "=", "none").first(ctx)?;
+    let visits = ["2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z", "2026-10-25T23:00:00Z"].map(|at| json!({ "at": at }));
+    insert("Visit", visits).run(ctx)?;
+    let days: Vec<Value> = aggregate("Visit").group_by_time("at", "day", "Europe/Berlin").count().all(ctx)?;
+    let months: Vec<Value> = aggregate("Visit").group_by_time("at", "month", None).count().all(ctx)?;
+    Ok(ok(json!({
+        "changed": changed, "removed": removed, "counted": counted, "first": first, "days": days, "months": months,
+    })))
 });
 
 /// The code of a failed operation, none of one that went well.

@@ -1,0 +1,123 @@
+package query
+
+import (
+	"slices"
+	"time"
+
+	"runner.example/internal/fault"
+	"runner.example/internal/timezone"
+	"runner.example/schema"
+)
+
+// Grouping is what the rows of a group have in common: the value of a field, or the day, week or month in
+// which it is.
+type Grouping struct {
+	Field *schema.Field
+	// Type is the type of the values that groups have: that of the field, or a date.
+	Type *schema.Type
+
+	period string // empty: none
+	zone   *time.Location
+}
+
+// The periods of a Grouping.
+const (
+	periodDay   = "day"
+	periodWeek  = "week"
+	periodMonth = "month"
+)
+
+// Of returns the value of a row's group: of a period its first day, in the time zone of the grouping.
+func (g *Grouping) Of(v schema.Value) schema.Value {
+	if g.period == "" || v.IsNull() {
+		return v
+	}
+	var at time.Time
+	if v.Kind() == schema.KindTime {
+		at = time.UnixMilli(v.Int()).In(g.zone)
+	} else {
+		at = time.Unix(v.Int()*24*60*60, 0).UTC()
+	}
+	year, month, day := at.Date()
+	switch g.period {
+	case periodWeek:
+		day -= (int(at.Weekday()) + 6) % 7 // days since Monday
+	case periodMonth:
+		day = 1
+	}
+	return schema.Today(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
+}
+
+// HasPeriod reports whether the rows of a group have only a period in common.
+func (g *Grouping) HasPeriod() bool { return g.period != "" }
+
+// readGroupBy parses groupBy, nil when omitted: names of fields, and [field, period] and
+// [field, period, zone].
+func (r *reader) readGroupBy(raw []byte) ([]Grouping, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	if raw[0] != '[' {
+		return nil, Invalidf("%s: must be a list of fields", memberGroupBy)
+	}
+	var list []Grouping
+	for i, elem := range elementsOf(raw) {
+		at := ElementPath(memberGroupBy.String(), i)
+		if i == MaxGroupFields {
+			return nil, Invalidf("groupBy: at most %d fields are allowed", MaxGroupFields)
+		}
+		g, err := r.readGrouping(elem, at)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list, func(other Grouping) bool { return other.Field == g.Field }) {
+			return nil, Invalidf("%s: %q is given twice", at, g.Field.Name)
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+func (r *reader) readGrouping(raw []byte, at string) (g Grouping, err error) {
+	if raw[0] != '[' {
+		if g.Field, err = r.readField(memberGroupBy, raw, at, (*Column).sorts); err == nil {
+			g.Type = &g.Field.Type
+		}
+		return g, err
+	}
+	var parts [][]byte
+	for _, part := range elementsOf(raw) {
+		parts = append(parts, part)
+	}
+	if len(parts) < 2 || len(parts) > 3 {
+		return g, Invalidf("%s: must be a field, a period and a time zone", at)
+	}
+	isTime := false
+	g.Field, err = r.readField(memberGroupBy, parts[0], at, func(c *Column) bool {
+		isTime = !c.isList() && c.kind() == schema.Time
+		return isTime || !c.isList() && c.kind() == schema.Date
+	})
+	if err != nil {
+		return g, err
+	}
+	g.Type = &schema.Type{Kind: schema.Date}
+	g.period, _ = textOf(parts[1])
+	if !slices.Contains([]string{periodDay, periodWeek, periodMonth}, g.period) {
+		return g, invalidValue("groupBy", parts[1], "the period must be day, week or month", "%s: the period must be %q, %q or %q", at, periodDay, periodWeek, periodMonth)
+	}
+	g.zone = time.UTC
+	if len(parts) < 3 || string(parts[2]) == "null" {
+		return g, nil
+	}
+	name, ok := textOf(parts[2])
+	switch {
+	case !ok:
+		return g, invalidValue("groupBy", parts[2], "the time zone must be a name", "%s: the time zone must be a name, such as \"Europe/Berlin\"", at)
+	case !isTime:
+		return g, Invalidf("%s: %s is a date, which has no time zone: leave it out", at, g.Field.Name)
+	}
+	if g.zone, err = timezone.Load(name); err != nil {
+		return g, invalidValue("groupBy", parts[2], fault.Of(err).Detail, "%s: %s", at, fault.Of(err).Detail)
+	}
+	return g, nil
+}
