@@ -78,7 +78,7 @@ func (c *Call) answerUncaught(status int32, code, message []byte) bool {
 		outcome, _ := fault.OutcomeOf(fault.NotFound)
 		r.Status, r.Code, r.Detail, r.Public = 404, string(code), string(message), outcome.Detail
 		return true
-	case status != 404 && status != 409 || len(code) == 0 || string(code) != string(e.code) || string(message) != e.message:
+	case e.subject.Entity == "", status != 404 && status != 409, string(code) != string(e.code) || string(message) != e.message:
 		return false
 	default:
 		outcome, _ := fault.OutcomeOf(e.code)
@@ -101,6 +101,9 @@ func publicText(s *fault.Subject) string {
 	if s.Public == "" || s.Field == "" {
 		return s.Public
 	}
+	if s.Named {
+		return s.Field + " " + s.Public
+	}
 	return strings.ReplaceAll(s.Field, ",", ", ") + " " + s.Public
 }
 
@@ -116,9 +119,12 @@ func problemErrors(s *fault.Subject, message string) []byte {
 		Field   string `json:"field"`
 		Message string `json:"message"`
 	}
-	var list []wrong
-	for field := range strings.SplitSeq(s.Field, ",") {
-		list = append(list, wrong{field, message})
+	list := []wrong{{s.Field, message}}
+	if !s.Named {
+		list = list[:0]
+		for field := range strings.SplitSeq(s.Field, ",") {
+			list = append(list, wrong{field, message})
+		}
 	}
 	text, _ := json.Marshal(list) // texts are always JSON
 	return text

@@ -174,3 +174,24 @@ func TestAnUncaughtErrorIsAnsweredWithoutTheEntity(t *testing.T) {
 		}
 	}
 }
+
+// An error of keys does not name an entity, and what a handler reports about something else is its own failure.
+func TestOtherUncaughtErrorsStayAsTheyAre(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	g.call.Request = &abi.Request{ID: "r", Query: []abi.Pair{{Name: []byte("a"), Value: []byte("large")}}}
+	if failure, _ := g.op("apiKeys.get", `{"id":"key_01k5zzzzzzzzzzzzzzzzzzzzzz"}`); failure["code"] == "not_found" {
+		g.do("response_error", 404, "not_found", failure["message"])
+		if r := g.call.Response; r.Detail == "" || r.Public != "" || r.Errors != nil {
+			t.Errorf("an unknown key: %+v", r)
+		}
+	} else {
+		t.Errorf("an unknown key: %v", failure)
+	}
+	g.call.Response.Reset()
+	g.op("apiKeys.create", `{"scope":"large"}`)
+	g.do("log", 4, "exception\nanother error\n    at x.ts:1:2")
+	g.do("response_error", 500, "handler_failed", "")
+	if r := g.call.Response; r.Status != 500 || r.Code != "handler_failed" {
+		t.Errorf("another error: %+v", r)
+	}
+}

@@ -17,7 +17,7 @@ import (
 // messageArguments are the functions that make the errors of clients, handlers and users, with the argument that
 // is the text: faults, errors of operations, and diagnostics.
 var messageArguments = map[string]int{
-	"fault.New": 1, "fault.Wrap": 2, "Invalidf": 0, "query.Invalidf": 0, "invalid": 0, "wrong": 0,
+	"fault.New": 1, "fault.Wrap": 2, "Invalidf": 0, "query.Invalidf": 0, "invalid": 0, "wrong": 0, "unknownName": 2, "invalidValue": 3,
 	"Errorf": 2, "Warnf": 2, "errorIfNew": 2, "errorIfTyped": 2, "Missing": 3, "note": 2, "fail": 2,
 }
 

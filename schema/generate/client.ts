@@ -59,13 +59,13 @@ export class ProblemError extends Error {
   readonly status: number;
   /** A description of the error. */
   readonly detail: string;
-  /** The errors of the body, with the code "invalid_input". */
+  /** The errors of the body, with the code "invalid_input", and the fields of a "conflict". */
   readonly errors: readonly FieldError[];
   /** The id of the request, which the operator can find in the log. */
   readonly requestId: string | undefined;
   /** The number of seconds after which to retry, if the response has Retry-After. */
   readonly retryAfter: number | undefined;
-  /** The body of the response: parsed if it is JSON, otherwise text. */
+  /** The body of the response, with the members of the handler's own: parsed if it is JSON, otherwise text. */
   readonly body: unknown;
   /** The response. Its body has been read. */
   readonly response: Response;

@@ -398,8 +398,12 @@ var errorResponses = []struct {
 		[]string{"WWW-Authenticate"},
 	},
 	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
-	{"Conflict", "409", "Other requests changed the same rows, or a value that must be unique is taken: `conflict`.", nil},
-	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`.", nil},
+	{
+		"Conflict", "409",
+		"A value that must be unique is taken, see `errors`: `conflict`. Or other requests changed the same rows: `write_conflict`, with `Retry-After`.",
+		[]string{"Retry-After"},
+	},
+	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`; or too large to be stored: `too_large`.", nil},
 	{"EncodedBody", "415", "The body has a `Content-Encoding`: `unsupported_encoding`. Send it without one.", nil},
 	{
 		"TooManyRequests", "429",
@@ -487,7 +491,7 @@ func (d *openAPI) schemas() object {
 	text := object{{"type", "string"}}
 	return append(out, member{d.problem, object{
 		{"type", "object"},
-		{"description", "An error (RFC 9457)."},
+		{"description", "An error (RFC 9457). Handlers may add members and codes of their own."},
 		{"properties", object{
 			{"type", object{{"type", "string"}, {"format", "uri-reference"}}},
 			{"title", text},
@@ -498,7 +502,7 @@ func (d *openAPI) schemas() object {
 			{"requestId", text},
 			{"errors", object{
 				{"type", "array"},
-				{"description", "The errors of the body or the query, with `invalid_input`."},
+				{"description", "The errors of the body or the query, with `invalid_input`, and the fields of a `conflict`."},
 				{"items", object{
 					{"type", "object"},
 					{"properties", object{
@@ -512,6 +516,7 @@ func (d *openAPI) schemas() object {
 			}},
 		}},
 		{"required", list{"type", "title", "status", "code", "requestId"}},
+		{"additionalProperties", true},
 	}})
 }
 
