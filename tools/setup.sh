@@ -16,6 +16,7 @@ missing=()
 lacks() { command -v "$1" >/dev/null || missing+=("${@:2}"); } # a command, and its packages
 lacks git git
 lacks wat2wasm wabt
+lacks nim nim
 lacks wrk wrk
 lacks chromium-headless-shell chromium-headless-shell
 lacks node nodejs # 18 or later

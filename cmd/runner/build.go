@@ -27,7 +27,9 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
   handlers/<name>/            is built into build/<name>.wasm by the toolchain of its
                               language: Go with a go.mod, cargo with a Cargo.toml, the
                               AssemblyScript compiler with a package.json that names
-                              assemblyscript, clang with *.c, *.cc or *.cpp
+                              assemblyscript, clang with *.c, *.cc or *.cpp, wat2wasm with
+                              one *.wat; in any language by its build.sh, which runs as you and
+                              writes the module to "$OUT"
 
 Beside a module in C, C++, Rust or AssemblyScript it writes build/<name>.debug, with the lines for
 the record of a failure. This file is part of a release, and is read only when a handler fails.

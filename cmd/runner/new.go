@@ -23,8 +23,9 @@ nothing is overwritten, and an existing README.md or .gitignore is kept.
   --lang rust   Rust, with cargo
   --lang c      C, with clang
   --lang as     AssemblyScript, with Node.js and npm
+  --lang nim    Nim, with nim and clang; handlers/greetings/build.sh builds it
 
-The SDK of a language with a toolchain is copied into the directory sdk. For TypeScript and
+The SDK of a language that has one is copied into the directory sdk. For TypeScript and
 Python there are types for editors in the directory types.`
 
 func newCommand(c *program) *cobra.Command {

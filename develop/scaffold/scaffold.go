@@ -53,6 +53,7 @@ var languages = []language{
 		name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript",
 		first: "npm install --prefix handlers/greetings; ",
 	},
+	{name: "nim", parts: []string{"common", "nim"}},
 }
 
 // Languages returns the names of the languages in which Create creates an app.

@@ -92,6 +92,7 @@ var pythonFiles = language{compile: func(b *builder, ctx context.Context, s sour
 
 // languages are those of directories handlers/<name>, in the order in which they are tried.
 var languages = []language{
+	{"a " + buildScript, has(buildScript), (*builder).script, ""},
 	{
 		"a go.mod", has("go.mod"), (*builder).golang,
 		"write the function in Go, or remove the //go:wasmimport that declares it",
@@ -109,6 +110,7 @@ var languages = []language{
 		"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang,
 		"write the function, or link the library that has it by a line -l<name> in compile_flags.txt (-Wl,--allow-undefined hides that it is missing)",
 	},
+	{"a *.wat", has("*.wat"), (*builder).text, ""},
 }
 
 // languageOf returns the language of a directory, or nil.

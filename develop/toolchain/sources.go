@@ -87,6 +87,22 @@ func isScript(name string) bool {
 // contain.
 var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
 
+// others maps extensions of sources that nothing builds without a build.sh to their language.
+var others = map[string]string{
+	".wat": "WebAssembly text", ".zig": "Zig", ".nim": "Nim", ".kt": "Kotlin", ".swift": "Swift", ".d": "D", ".odin": "Odin",
+	".hs": "Haskell", ".ml": "OCaml", ".cs": "C#", ".fs": "F#", ".java": "Java", ".scala": "Scala", ".rb": "Ruby", ".php": "PHP",
+	".lua": "Lua", ".pl": "Perl", ".jl": "Julia", ".v": "V", ".cr": "Crystal", ".dart": "Dart", ".pas": "Pascal", ".f90": "Fortran",
+	".adb": "Ada", ".ex": "Elixir", ".erl": "Erlang", ".gleam": "Gleam", ".gr": "Grain", ".mbt": "MoonBit", ".c3": "C3",
+	".ha": "Hare", ".vala": "Vala", ".rkt": "Racket", ".scm": "Scheme", ".clj": "Clojure", ".vb": "Visual Basic",
+}
+
+// isStray reports whether a file is a source that must be in a directory of its own, by its name.
+func isStray(name string) bool {
+	_, other := others[filepath.Ext(name)]
+	_, known := native[filepath.Ext(name)]
+	return (other || known) && !strings.HasPrefix(name, ".")
+}
+
 // Sources lists the sources of an app's modules: "handlers" for all TypeScript and
 // JavaScript files together, PythonSource for those in Python, handlers/<name> for each directory of another language.
 func Sources(dir string) ([]string, error) {
@@ -126,7 +142,7 @@ func find(dir string) (found contents, err error) {
 	case len(found.files)+len(found.python)+len(found.directories) > 0:
 		return found, nil
 	case len(found.strays) > 0:
-		return found, fmt.Errorf("%w: %s is not in such a directory", ErrNothing, found.strays[0])
+		return found, fmt.Errorf("%w: %s: %s", ErrNothing, filepath.ToSlash(found.strays[0]), strayText(found.strays[0]))
 	case len(found.libraries) > 0:
 		return found, fmt.Errorf("%w: files in %s can only be imported", ErrNothing, found.libraries[0])
 	}
@@ -149,7 +165,7 @@ func (c *contents) add(dir, name string) {
 			c.unreadable.Errorf("", diag.Span{File: file}, "%s", why)
 		}
 	default:
-		if _, ok := native[filepath.Ext(name)]; ok && err == nil {
+		if isStray(name) && err == nil {
 			c.strays = append(c.strays, file)
 		}
 	}
@@ -165,13 +181,15 @@ func (c *contents) addDirectory(path, name string) {
 	case "node_modules", "test", "tests", "__tests__", "testdata", "types":
 		return
 	}
-	stray := firstFile(path, func(file string) bool { return native[filepath.Ext(file)] != "" })
+	stray := firstFile(path, isStray)
 	switch {
 	case firstFile(path, isPython) != "": // a package
 	case firstFile(path, isScript) != "":
 		c.libraries = append(c.libraries, "handlers/"+name)
 	case stray != "":
-		c.strays = append(c.strays, filepath.Join("handlers", name, filepath.Base(stray)))
+		if file, err := filepath.Rel(path, stray); err == nil {
+			c.strays = append(c.strays, filepath.Join("handlers", name, file))
+		}
 	}
 }
 
@@ -207,10 +225,22 @@ func (b *builder) warnUnused(found contents) {
 		}
 	}
 	for _, file := range found.strays {
-		text := "this file is not built: a handler in this language needs its own directory, handlers/<name>"
-		if marker := native[filepath.Ext(file)]; marker != "" {
-			text += ", with a " + marker
-		}
-		b.found.Warnf("", diag.Span{File: filepath.ToSlash(file)}, "%s", text)
+		b.found.Warnf("", diag.Span{File: filepath.ToSlash(file)}, "%s", strayText(file))
 	}
+}
+
+// strayText says what to do with a source that nothing builds.
+func strayText(file string) string {
+	const text = "this file is not built: "
+	extension := filepath.Ext(file)
+	language, other := others[extension]
+	switch {
+	case extension == ".wat":
+		return text + "a handler in WebAssembly text needs its own directory, handlers/<name>, with this file alone"
+	case other:
+		return text + "a directory with a handler in " + language + " needs a " + buildScript + " that writes the module to \"$OUT\" (docs/languages.md)"
+	case native[extension] != "":
+		return text + "a handler in this language needs its own directory, handlers/<name>, with a " + native[extension]
+	}
+	return text + "a handler in this language needs its own directory, handlers/<name>"
 }

@@ -48,6 +48,10 @@ func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 		"handlers/main.go":        "package main\n",
 		"handlers/crate/main.rs":  "fn main() {}\n",
 		"handlers/crate/note.txt": "",
+		"handlers/shop.zig":       "",
+		"handlers/deep/src/x.nim": "",
+		"handlers/x.wat":          "",
+		"handlers/.hidden.kt":     "",
 	})
 	_, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n", CacheDir: toolchaintest.EngineCache(t)})
 	if err != nil || warnings == nil {
@@ -59,8 +63,11 @@ func TestSourcesThatNothingBuildsAreWarnings(t *testing.T) {
 	}
 	want := []string{
 		"handlers/crate/main.rs: warning: this file is not built: a handler in this language needs its own directory, handlers/<name>, with a Cargo.toml",
+		"handlers/deep/src/x.nim: warning: this file is not built: a directory with a handler in Nim needs a build.sh that writes the module to \"$OUT\" (docs/languages.md)",
 		"handlers/lost: warning: no handler imports these files, so they are not built: only files in handlers/ itself are handlers, and those in subdirectories must be imported",
 		"handlers/main.go: warning: this file is not built: a handler in this language needs its own directory, handlers/<name>, with a go.mod",
+		"handlers/shop.zig: warning: this file is not built: a directory with a handler in Zig needs a build.sh that writes the module to \"$OUT\" (docs/languages.md)",
+		"handlers/x.wat: warning: this file is not built: a handler in WebAssembly text needs its own directory, handlers/<name>, with this file alone",
 	}
 	if !slices.Equal(all, want) {
 		t.Errorf("reported %q", all)

@@ -166,6 +166,8 @@ func TestTheStepsOfTheClientsPageWork(t *testing.T) { follow(t, 9, "docs/clients
 
 func TestTheStepsOfTheProgramsPageWork(t *testing.T) { follow(t, 6, "docs/programs.md") }
 
+func TestTheHandlersWithoutAnSDKWork(t *testing.T) { follow(t, 8, "docs/abi/handler.md") }
+
 func TestTheStepsOfTheComponentsPageWork(t *testing.T) { follow(t, 2, "docs/components.md") }
 
 func TestTheStepsOfTheWITPageWork(t *testing.T) { follow(t, 6, "docs/wit.md") }

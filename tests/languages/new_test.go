@@ -35,8 +35,12 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 		{"rust", "", "", "build/greetings.wasm"}, // its tests need a whole build; the long form runs them
 		{"c", "", "cc -o build/greeting_test handlers/greetings/greeting_test.c && build/greeting_test", "build/greetings.wasm"},
 		{"as", "npm install --prefix handlers/greetings", "node --test test/", "build/greetings.wasm"},
+		{"nim", "", "", "build/greetings.wasm"},
 	} {
 		t.Run(row.lang, func(t *testing.T) {
+			if _, err := exec.LookPath("nim"); err != nil && row.lang == "nim" {
+				t.Skip("nim is missing: tools/setup.sh installs it")
+			}
 			parent := &harness.App{T: t, Dir: t.TempDir()}
 			parent.Must("new", "my-app", "--lang", row.lang)
 			a := &harness.App{T: t, Dir: parent.Path("my-app"), Env: append([]string{"npm_config_prefer_offline=true", "TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + harness.Binary, "RUNNER=" + t.TempDir()}, cargo...)}
