@@ -173,8 +173,9 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 	}
 	for i := range bundle.Schema.Routes {
 		declared := &bundle.Schema.Routes[i]
+		input := bundle.Schema.Type(declared.Input)
 		a.routes = append(a.routes, route{
-			Route: declared, input: bundle.Schema.Type(declared.Input), query: bundle.Schema.Type(declared.Query),
+			Route: declared, input: input, fills: input.HasDefaults(), query: bundle.Schema.Type(declared.Query),
 			result: declared.Result,
 		})
 	}

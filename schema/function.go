@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,6 +37,19 @@ func (t *ObjectType) Fill(dst, body []byte, now time.Time, m *cost.Meter) ([]byt
 		return dst, fmt.Errorf("fill in defaults: %w", err)
 	}
 	return f.out, nil
+}
+
+// HasDefaults reports whether Fill may add something to a body.
+func (t *ObjectType) HasDefaults() bool { return t.hasDefaults(map[*ObjectType]bool{}) }
+
+func (t *ObjectType) hasDefaults(seen map[*ObjectType]bool) bool {
+	if t == nil || seen[t] {
+		return false
+	}
+	seen[t] = true
+	return slices.ContainsFunc(t.Fields, func(f *Field) bool {
+		return f.HasDefault || f.DefaultNow || f.Type.Object.hasDefaults(seen)
+	})
 }
 
 type filler struct {

@@ -188,9 +188,9 @@ func (p *python) types() {
 	}
 	for _, o := range p.schema.Types {
 		if p.read[o] || !p.written[o] {
-			omits := (*schema.Field).MayOmit
-			if onlyQuery(p.schema, o) {
-				omits = omitsFilled
+			omits := omitsFilled
+			if !p.read[o] {
+				omits = (*schema.Field).MayOmit
 			}
 			p.dict(pythonName(o.Name), o.Doc, true, p.sentFields(o.Fields, omits))
 		}

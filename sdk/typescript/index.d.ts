@@ -41,7 +41,7 @@ declare module "@runner/sdk" {
     readonly method: string;
     /** The raw path, without the query. */
     readonly path: string;
-    /** The exact body, for signatures. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
+    /** The exact body, for signatures; of a route whose `input:` has defaults, the body with them. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
     readonly rawBody: Uint8Array & {
       toString(encoding?: "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii", start?: number, end?: number): string;
     };

@@ -19,6 +19,8 @@ auth {
 enum Mood { good bad }
 type Part { name: string(1..8) amount: int = 1 }
 type Sum { total: int parts: Part[]? }
+type Batch { name: string(1..8) parts: Part[]? mood: Mood = good at: time = now }
+type Plain { name: string(1..8) }
 entity Note {
   id: id
   text: string(1..20)
@@ -53,12 +55,15 @@ routes("/", auth: none, rateLimit: none) {
   GET /x -> free
   GET /:page -> free
   POST /:page/*rest -> free
+  POST /batch -> body (input: Batch)
+  POST /plain -> body (input: Plain)
 }
 `
 
 const functionsHandlers = `
 import { getContext, insert, noContent, notFound, ok, query, type RouteRequest } from "@runner/sdk";
 export function echo(req: RouteRequest) { return ok(req.body()); }
+export function body(req: RouteRequest) { return ok(req.text()).withHeader("content-type", "text/plain"); }
 export function sum(req: RouteRequest) {
   const { parts } = req.body<{ parts: { name: string; amount: number }[] }>();
   return { total: parts.reduce((n, p) => n + p.amount, 0), parts };
@@ -83,6 +88,16 @@ func newFunctionsApp(t *testing.T) *harness.App {
 	a.Env = append(a.Env, "RUNNER_SECRETS_HOOK="+harness.OtherSecret)
 	a.Must("build")
 	return a
+}
+
+// Defaults are filled in at every depth. A body of a type without defaults reaches the handler as it was sent.
+func TestABodyHasTheDefaultsOfItsType(t *testing.T) {
+	t.Parallel()
+	s := newFunctionsApp(t).Serve()
+	s.Matches(200, `\{"name":"a","parts":\[\{"name":"p","amount":1\}\],"mood":"good","at":"20[^"]*Z"\}`, "POST", "/batch", ` { "name" : "a", "parts":[{"name":"p"}] }`, "")
+	s.Matches(200, `\{"name":"a","mood":"bad","at":"2026-01-02T03:04:05Z"\}`, "POST", "/batch", `{"name":"a","mood":"bad","at":"2026-01-02T03:04:05Z"}`, "")
+	s.Matches(400, `.*"field":"parts\[0\]\.name","message":"is required".*`, "POST", "/batch", `{"name":"a","parts":[{}]}`, "")
+	s.Matches(200, ` \{ "name" : "a" \} `, "POST", "/plain", ` { "name" : "a" } `, "")
 }
 
 func TestExposedFunctionsAreCalledWithCheckedParameters(t *testing.T) {
