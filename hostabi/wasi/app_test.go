@@ -207,8 +207,8 @@ func TestTheResultOfAHandlerIsTheAnswer(t *testing.T) {
 		{"a problem", response(422, problem("no_stock", "nothing is left"), []any{"retry-after", "9"}), `422 "no_stock" "nothing is left" "" retry-after=9`, ""},
 		{"a problem with the code of its status", response(404, problem("", "")), `404 "not_found" "" ""`, ""},
 		{"the last result", response(200, all), fmt.Sprintf(`200 "" "" %q content-type=application/json`, emptyDigest), ""},
-		{"a row that is not there", response(200, row), `404 "not_found" "" ""`, ""},
 
+		{"a row that the last result does not have", response(200, row), `500 "handler_failed" "" ""`, "invalid: answer with status 200: argument"},
 		{"a body of a status without one", response(204, text("x")), `500 "handler_failed" "" ""`, "invalid: answer with status 204: argument"},
 		{"a status of no error", response(200, problem("", "")), `500 "handler_failed" "" ""`, "invalid: answer with status 200: argument"},
 		{"a large body", response(200, text(strings.Repeat("x", 2000))), `500 "handler_failed" "" ""`, "too_large: answer with status 200: over a size limit"},

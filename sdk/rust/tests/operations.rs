@@ -129,7 +129,7 @@ fn a_change_says_what_was_asked() {
 fn an_operation_as_a_body_is_sent_by_the_runner() {
     let rows: Vec<(Handler, &str)> = vec![
         (|_, _| Ok(ok(query("Order"))), r#"[{"id":"1"},{"id":"2"}]"#),
-        (|_, _| Ok(ok(query("Order").as_page())), r#"{"count":2,"nextCursor":null,"rows":[{"id":"1"},{"id":"2"}]}"#),
+        (|_, _| Ok(ok(query("Order").as_page())), r#"{"count":2,"more":false,"nextCursor":null,"rows":[{"id":"1"},{"id":"2"}]}"#),
         (|_, _| Ok(ok(query("Order").as_first())), r#"{"id":"1"}"#),
         (|_, _| Ok(ok(get("Order", "3").select(["id"]))), r#"{"id":"3"}"#),
         (|_, _| Ok(ok(insert("Order", json!({})))), r#"{"id":"1"}"#),
