@@ -122,7 +122,7 @@ func PythonStarted(dir string, log []python.Line, err error) (shown []python.Lin
 }
 
 // ErrNothing means that the app has no sources to build.
-var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js, no *.py and no directory with " + markers())
+var ErrNothing = errors.New("nothing to build: handlers/ has no *.ts, no *.js, no *.py, and no directory with " + markers())
 
 type builder struct {
 	options Options

@@ -141,7 +141,7 @@ func markers() string {
 	for i, l := range languages {
 		all[i] = l.marker
 	}
-	return strings.Join(all, " or ")
+	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
 // fromFile makes a module with a compiler that writes a file. compile gets the path to write to, and
