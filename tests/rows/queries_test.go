@@ -2,6 +2,7 @@ package rows_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"runner.example/tests/harness"

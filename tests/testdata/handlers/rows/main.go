@@ -143,7 +143,7 @@ func uncaught(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 	case "reserved":
 		return runner.Error(402, "buy more").WithMember("instance", "x"), nil
 	case "first":
-		return runner.OK(runner.Row), runner.Query("Counter").Where("name", "=", req.Query("name")).First(ctx, &Counter{})
+		return runner.OK(runner.Row), runner.Query("Counter").Where("name", "=", req.Query("name")).FirstOrFail(ctx, &Counter{})
 	case "order":
 		return runner.OK(runner.Rows), runner.Query("Counter").OrderBy("nothing").All(ctx, nil)
 	case "spend":
