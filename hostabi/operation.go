@@ -70,6 +70,7 @@ var operationTable = map[string]operation{
 	"password.verify":    {begin: verifyPassword},
 	"password.scrypt":    {begin: derivePassword},
 	"domainToASCII":      {run: withArguments(domainToASCII)},
+	"collation":          {run: withArguments(collationAt)},
 	"timeZone":           {run: withArguments(timeZone)},
 	"problem":            {run: withArguments(answerProblem)},
 	"fetch":              {begin: fetch, maxArguments: maxDataBytes},

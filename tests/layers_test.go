@@ -37,7 +37,7 @@ var subjects = []subject{
 	{"internal", []string{ // what several subjects use
 		"netaddr system system/clock system/disk system/memory system/process system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
-		"connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
+		"collation connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",

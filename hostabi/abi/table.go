@@ -141,6 +141,7 @@ func Ops() []Op {
 		{"password.verify", `{"password","hash"?}`, `{"valid","rehash"}`},
 		{"password.scrypt", `{"password","salt","n","r","p","length"}`, `{"base64"}`},
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
+		{"collation", `{"at"}`, `{"from","to","rank"?,"elements"?,"contractions"?,"classes"?}`},
 		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
 		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?,"headerBytes"?}`,
 			`{"status","url"?,"headers":[[name,value],…],"body"}`},

@@ -20,7 +20,8 @@ var witInterfaces = map[string]string{
 	"digest": "crypto", "hmac": "crypto", "timingSafeEqual": "crypto",
 	"fetch": "outbound", "domainToASCII": "outbound",
 	"sleep": "time", "timeZone": "time",
-	"problem": "answers",
+	"problem":   "answers",
+	"collation": "text",
 }
 
 // WIT returns the interface of WITPackage that has the operation, and the name of the function. It is an error if

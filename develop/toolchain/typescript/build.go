@@ -74,6 +74,9 @@ type export struct {
 // evaluate runs the scripts once and builds a module from the resulting memory.
 func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, handlers []string, err error) {
 	scripts := [][2]string{{runtimeFile, "runtime.ts"}}
+	if bundled.usesCollation() {
+		scripts = append(scripts, [2]string{collationFile, "collation.ts"})
+	}
 	if bundled.usesIntl() {
 		scripts = append(scripts, [2]string{intlFile, "intl.ts"})
 	}

@@ -21,10 +21,11 @@ import (
 
 // The names of the scripts in stack traces, and of the entry script in source maps.
 const (
-	runtimeFile = "runtime.js"
-	intlFile    = "intl.js"
-	bundleFile  = "handlers.js"
-	entryFile   = "runner-entry.js"
+	runtimeFile   = "runtime.js"
+	collationFile = "collation.js"
+	intlFile      = "intl.js"
+	bundleFile    = "handlers.js"
+	entryFile     = "runner-entry.js"
 )
 
 // sdkName is the module that handlers import. sdkDirectory is the directory of its files in

@@ -12,11 +12,11 @@ import (
 )
 
 // supportedIntl ends messages about Intl: it lists the supported parts.
-const supportedIntl = "Intl has DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript/globals.md)"
+const supportedIntl = "Intl has Collator, DateTimeFormat, NumberFormat, PluralRules, ListFormat, RelativeTimeFormat and getCanonicalLocales, for English (docs/typescript/globals.md)"
 
 // absentIntl are the parts of Intl that the SDK's intl.ts does not have.
 var absentIntl = []string{
-	"Collator", "DisplayNames", "DurationFormat", "Locale", "Segmenter", "supportedValuesOf",
+	"DisplayNames", "DurationFormat", "Locale", "Segmenter", "supportedValuesOf",
 }
 
 // absentMark begins the names that esbuild writes for the absent parts of Intl, so that they
@@ -41,20 +41,25 @@ func (b *bundle) usesIntl() bool {
 	})
 }
 
+// usesCollation reports whether the script mentions what orders texts.
+func (b *bundle) usesCollation() bool {
+	return strings.Contains(b.script, "localeCompare") || strings.Contains(b.script, "Collator")
+}
+
 var (
 	// absentUse matches an absent part of Intl, and whether it is called.
 	absentUse = regexp.MustCompile(regexp.QuoteMeta(absentMark) + `(\w+)((?:\.\w+)?\()?`)
 	// absentTest matches a test whether a part of Intl exists.
 	absentTest = regexp.MustCompile(`"(\w+)" in (?:globalThis\.)?Intl\b`)
 	// localeUse matches a locale that is known at build time.
-	localeUse = regexp.MustCompile(`(?:\bIntl\.\w+|\.toLocale(?:Date|Time)?String)\(\s*"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)"`)
+	localeUse = regexp.MustCompile(`(?:(?:\bIntl\.\w+|\.toLocale(?:Date|Time)?String)\(|\.localeCompare\((?:[\w.]+|"[^"\n]*"),)\s*"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)"`)
 )
 
 // checkIntl adds errors about absent parts of Intl that the script calls, and warnings about
 // locales that do not exist. A file or package that tests whether the part exists may call
 // it, because it has a fallback.
 func (b *bundle) checkIntl(found *diag.List) {
-	if !b.usesIntl() {
+	if !b.usesIntl() && !b.usesCollation() {
 		return
 	}
 	lines := lineStarts(b.script)

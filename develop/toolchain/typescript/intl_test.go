@@ -232,26 +232,27 @@ func TestNumbersAreRoundedExactly(t *testing.T) {
 }
 
 func TestUnsupportedIntlIsABuildError(t *testing.T) {
-	const list = "Intl has DateTimeFormat, NumberFormat"
+	const list = "Intl has Collator, DateTimeFormat, NumberFormat"
 	for name, row := range map[string]struct {
 		source string
 		want   []string // none: it is built
 	}{
 		"used":       {"export const a = () => [...new Intl.Segmenter(\"en\").segment(\"a\")];", []string{"handlers/a.ts:1:32: error: Intl.Segmenter is not supported: " + list}},
 		"called":     {"const names = Intl.supportedValuesOf(\"currency\");\nexport const a = () => names;", []string{"handlers/a.ts:1:15: error: Intl.supportedValuesOf is not supported"}},
-		"global":     {"export const a = () => new globalThis.Intl.Collator();", []string{"error: Intl.Collator is not supported"}},
+		"global":     {"export const a = () => new globalThis.Intl.Segmenter();", []string{"error: Intl.Segmenter is not supported"}},
 		"statics":    {"export const a = () => Intl.DisplayNames.supportedLocalesOf(\"de\");", []string{"error: Intl.DisplayNames is not supported"}},
-		"package":    {"export { a } from \"some\";", []string{"node_modules/some/index.js:1:", "error: the package some uses Intl.Collator, which is not supported: " + list, "use another package"}},
-		"scoped":     {"export { a } from \"@an/other\";", []string{"error: the package @an/other uses Intl.Collator"}},
+		"package":    {"export { a } from \"some\";", []string{"node_modules/some/index.js:1:", "error: the package some uses Intl.DisplayNames, which is not supported: " + list, "use another package"}},
+		"scoped":     {"export { a } from \"@an/other\";", []string{"error: the package @an/other uses Intl.DisplayNames"}},
 		"unused":     {"import { b } from \"some\";\nexport const a = () => b;", nil},
 		"tested":     {"export const a = () => typeof Intl.Segmenter === \"function\" ? new Intl.Segmenter() : null;", nil},
 		"tested in":  {"export const a = () => \"Segmenter\" in Intl ? new Intl.Segmenter() : null;", nil},
 		"in a text":  {"export const a = () => \"new Intl.Segmenter() is not used\";", nil},
 		"a variable": {"export const a = (Intl: any) => new Intl.Segmenter();", nil},
 		"a locale":   {"export const a = () => [(1).toLocaleString(\"de-DE\"), new Intl.NumberFormat(\"en-IN\"), new Date().toLocaleDateString(\"fr\")];", []string{"1:44: warning: the locale de-DE is not supported: the result is that of en-US", "the locale fr is not"}},
+		"an order":   {"export const a = (x: string) => x.localeCompare(\"b\", \"sv\");", []string{"1:54: warning: the locale sv is not supported"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const other = "export const a = () => ['b', 'a'].sort(new Intl.Collator().compare);\nexport const b = 1;\n"
+			const other = "export const a = () => new Intl.DisplayNames().of('de');\nexport const b = 1;\n"
 			dir := toolchaintest.App(t, map[string]string{
 				"handlers/a.ts":                       row.source + "\n",
 				"node_modules/some/index.js":          other,

@@ -20,6 +20,7 @@ var witAbout = [][2]string{
 	{"jobs", "Jobs: docs/abi/operations.md."},
 	{"config", "Secrets and variables of the schema: docs/abi/operations.md."},
 	{"outbound", "Requests to other services: docs/abi/fetch.md."},
+	{"text", "The order of texts: docs/abi/operations.md."},
 	{"time", "Time zones and timers: docs/abi/operations.md. wasi:clocks has the clocks."},
 	{"answers", "Errors with a code of the handler's own: docs/abi/operations.md. What the handler returns then is not sent."},
 	{"password", "Hashes of passwords: docs/abi/cryptography.md."},

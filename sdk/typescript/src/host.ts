@@ -77,6 +77,8 @@ export interface Runner {
   /** Logs where the run was when it was stopped. */
   stopped(): void;
   seal(): void;
+  /** Set by the script collation.ts: the class of Intl. */
+  Collator?: unknown;
 }
 
 export interface Host {

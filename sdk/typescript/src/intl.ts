@@ -2,13 +2,15 @@
 // toLocaleString. It is a script of its own, so that other modules do not have it.
 
 import { define } from "./console.ts";
+import { runner } from "./host.ts";
 import { installDates } from "./intldate.ts";
 import { installNumbers } from "./intlnumber.ts";
-import { canonicalLocales } from "./intloptions.ts";
+import { callable, canonicalLocales } from "./intloptions.ts";
 import { words } from "./intlwords.ts";
 
 const Intl = {};
 for (const [name, value] of Object.entries({
+  ...(runner.Collator === undefined ? {} : { Collator: callable(runner.Collator as new () => object) }),
   DateTimeFormat: installDates(),
   NumberFormat: installNumbers(),
   ...words,

@@ -9,7 +9,7 @@ export function installLocale(): void {
       if (name in prototype) refuse(prototype, name, -1, `${name} needs Intl, which this module has not: call it by its name, so that the build adds Intl`);
     }
   }
-  refuse(String.prototype, "localeCompare", 1, "localeCompare does not support a locale or options: use a package");
+  refuse(String.prototype, "localeCompare", 1, "localeCompare has no locale and options in this module: call it by its name, so that the build adds them");
   for (const name of ["toLocaleLowerCase", "toLocaleUpperCase"]) refuse(String.prototype, name, 0, `${name} does not support a locale: use a package`);
 }
 

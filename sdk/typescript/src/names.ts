@@ -27,6 +27,7 @@ const lengths: Record<string, number> = {
   "AbortController.prototype.abort": 0,
   AbortSignal: 0,
   "AbortSignal.abort": 0,
+  "Intl.Collator": 0,
   "Intl.DateTimeFormat": 0,
   "Intl.DateTimeFormat.prototype.formatRange": 2,
   "Intl.DateTimeFormat.prototype.formatRangeToParts": 2,
