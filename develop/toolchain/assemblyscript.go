@@ -144,8 +144,23 @@ var (
 	scriptMark    = regexp.MustCompile(`^ *│ *(~+)$`)
 	scriptPlace   = regexp.MustCompile(`└─ in (.+)\(([0-9]+),([0-9]+)\)$`)
 	scriptFailure = regexp.MustCompile(`^FAILURE (.*)$`)
+	scriptClass   = regexp.MustCompile(`^Class (\w+) is missing an @json or @serializable decorator in (\S+)$`)
 	scriptCount   = regexp.MustCompile(`^[0-9]+ (?:parse|compile|afterCompile) error\(s\)$`)
 )
+
+// classIn returns the place of a class in a file; the directory of the source, if it is not found.
+func (b *builder) classIn(source, file, class string) diag.Span {
+	text, err := os.ReadFile(filepath.Join(b.options.Dir, source, file))
+	if err != nil {
+		return diag.Span{File: source}
+	}
+	at := regexp.MustCompile(`\bclass\s+` + regexp.QuoteMeta(class) + `\b`).FindIndex(text)
+	if at == nil {
+		return diag.Span{File: source}
+	}
+	before := string(text[:at[0]])
+	return diag.At(source+"/"+file, strings.Count(before, "\n")+1, at[0]-strings.LastIndex(before, "\n"), at[1]-at[0])
+}
 
 // addScriptMessages adds the compiler's messages to the list; warnings only for the app's own
 // files.
@@ -176,6 +191,7 @@ func (b *builder) addScriptMessages(source, output string, ok bool) {
 			row, _ := strconv.Atoi(m[2])
 			col, _ := strconv.Atoi(m[3]) // in UTF-16 units, which equal columns in almost all code
 			switch {
+			case severity == "WARNING" && strings.Contains(text, "#__"): // about a method that json-as has added
 			case !strings.HasPrefix(m[1], "~lib/"):
 				report(diag.At(source+"/"+m[1], row, col, width), text)
 			case severity == "ERROR":
@@ -187,8 +203,10 @@ func (b *builder) addScriptMessages(source, output string, ok bool) {
 		}
 	}
 	flush()
-	switch {
+	switch m := scriptClass.FindStringSubmatch(failure); {
 	case ok:
+	case m != nil:
+		b.found.Errorf("", b.classIn(source, m[2]+".ts", m[1]), "class %s is a part of a class with @json: write @json above it too", m[1])
 	case failure != "":
 		b.found.Errorf("", diag.Span{File: source}, "%s", failure)
 	case !b.found[before:].HasErrors():

@@ -38,7 +38,7 @@ import (
 const scriptManifest = `{"dependencies":{"@runner/assemblyscript":"1.0.0","assemblyscript":"0.28.20","json-as":"1.6.0"}}`
 
 // scriptHandlers are the handlers of the tests; the comment marks a place.
-const scriptHandlers = `import { fail, fetch, fetchAll, fields, ok, randomBytes, Response, RouteRequest } from "@runner/assemblyscript";
+const scriptHandlers = `import { ApiKey, ApiKeyPage, created, fail, fetch, fetchAll, fields, ok, randomBytes, Response, RouteRequest } from "@runner/assemblyscript";
 import { base64, fromBase64 } from "@runner/assemblyscript/assembly/octets";
 export { renamed as fromElsewhere } from "./lib/more";
 
@@ -100,6 +100,35 @@ export function parts(req: RouteRequest): Response {
 
 export function unlike(req: RouteRequest): Response {
   return ok(req.body<Part[]>().length);
+}
+
+@json
+class Line extends Part {
+  total: f64 = 0;
+  @alias("when") date: i32 = 0;
+}
+
+@json
+class Bill {
+  lines: Line[] = [];
+  paid: bool = false;
+  first: Line | null = null;
+}
+
+export function bill(req: RouteRequest): Response {
+  return ok(req.body<Bill>());
+}
+
+export function notANumber(): Response {
+  return ok(fields().set("n", parseFloat("abc")));
+}
+
+export function oneKey(): Response {
+  return created(new ApiKey('{"id":"key_1"}'));
+}
+
+export function keyLists(): Response {
+  return ok(fields().set("page", new ApiKeyPage('{"keys":[]}')).set("all", [new ApiKey('{"id":"a"}'), new ApiKey('{"id":"b"}')]));
 }
 
 export function list(req: RouteRequest): Response {
@@ -220,7 +249,7 @@ func TestAssemblyScriptFunctionsThatReturnAResponseAreHandlers(t *testing.T) {
 		}
 	}
 	slices.Sort(answering)
-	want := []string{"assertion", "boom", "coded", "createOrder", "dice", "fetching", "floats", "fromElsewhere", "hoard", "list", "listOrders", "parts", "recurse", "texts", "unlike", "valid", "warm", "wholes"}
+	want := []string{"assertion", "bill", "boom", "coded", "createOrder", "dice", "fetching", "floats", "fromElsewhere", "hoard", "keyLists", "list", "listOrders", "notANumber", "oneKey", "parts", "recurse", "texts", "unlike", "valid", "warm", "wholes"}
 	if !slices.Equal(answering, want) {
 		t.Errorf("the module's handlers are %v, want %v", answering, want)
 	}
@@ -423,6 +452,42 @@ func TestAssemblyScriptObjectsWithoutAClassAreEscaped(t *testing.T) {
 	}
 }
 
+// json-as leaves a field as it was when its value is of another kind.
+func TestAssemblyScriptRefusesValuesOfAnotherKind(t *testing.T) {
+	m := scriptModule(t)
+	for body, want := range map[string]string{
+		`{"lines": [{"total": 1}, {"total": "abc"}]}`: "lines[1].total must be a number",
+		`{"lines": [{"when": true}]}`:                 "lines[0].when must be a number",
+		`{"lines": [{"name": 5}]}`:                    "lines[0].name must be text",
+		`{"lines": {}}`:                               "lines must be a list",
+		`{"first": {"total": {}}}`:                    "first.total must be a number",
+		`{"first": 7}`:                                "first must be an object",
+		`{"paid": "yes"}`:                             "paid must be true or false",
+		`[]`:                                          "it must be an object",
+	} {
+		got := toolchaintest.Ask(t, m, "bill", abi.Request{Body: []byte(body)})
+		if got.Status != 400 || got.Detail != "read the JSON body: "+want {
+			t.Errorf("%s: %d %q, want %q", body, got.Status, got.Detail, want)
+		}
+	}
+	const bill = `{"lines":[{"name":"a","tags":[],"next":null,"total":-1.5,"when":2}],"paid":true,"first":null}`
+	if got := toolchaintest.Ask(t, m, "bill", abi.Request{Body: []byte(bill[:1] + ` "other": [{}], ` + bill[1:])}); got.Body != bill {
+		t.Errorf("%d %s %s", got.Status, got.Body, got.Detail)
+	}
+	if got := toolchaintest.Ask(t, m, "notANumber", abi.Request{}); got.Status != 500 {
+		t.Errorf("NaN: %d %s", got.Status, got.Body)
+	}
+}
+
+func TestAssemblyScriptAnswersWithWhatTheClientGives(t *testing.T) {
+	m := scriptModule(t)
+	for handler, want := range map[string]string{"oneKey": `{"id":"key_1"}`, "keyLists": `{"page":{"keys":[]},"all":[{"id":"a"},{"id":"b"}]}`} {
+		if got := toolchaintest.Ask(t, m, handler, abi.Request{}); got.Body != want {
+			t.Errorf("%s: %d %s, want %s", handler, got.Status, got.Body, want)
+		}
+	}
+}
+
 func TestAssemblyScriptEncodesBytesAsBase64(t *testing.T) {
 	m := scriptModule(t)
 	for n := range 70 {
@@ -560,10 +625,12 @@ func TestAssemblyScriptErrorsHavePlaces(t *testing.T) {
 		"handlers/script/package.json": scriptManifest,
 		"handlers/script/a.ts":         "import { ok, Response } from \"@runner/assemblyscript\";\nexport function a(): Response {\n  return ok(nothing);\n}\nexport function b(): Response { return 7; }\n",
 		"handlers/script/c.ts":         "export function c(: void {}\n",
+		"handlers/script/d.ts":         "import { ok, Response, RouteRequest } from \"@runner/assemblyscript\";\n\n@json\nclass Thing {\n  ok: bool = true;\n  count: i32 = \"x\";\n  total: f64 = nope();\n}\nexport function d(req: RouteRequest): Response { return ok(req.body<Thing>()); }\n",
 	})
 	for _, wants := range [][]string{
 		{`^handlers/script/c\.ts:1:18: error: Identifier expected\.$`},
-		{`^handlers/script/a\.ts:3:13: error: Cannot find name 'nothing'\.$`, `^handlers/script/a\.ts:5:40: error: Type 'i32' is not assignable to type `},
+		{`^handlers/script/d\.ts:6:16: error: Type '~lib/string/String' is not assignable to type 'i32'\.$`, `^handlers/script/d\.ts:7:16: error: Cannot find name 'nope'\.$`,
+			`^handlers/script/a\.ts:3:13: error: Cannot find name 'nothing'\.$`, `^handlers/script/a\.ts:5:40: error: Type 'i32' is not assignable to type `},
 	} {
 		_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n"})
 		wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err)
@@ -583,6 +650,17 @@ func TestAssemblyScriptErrorsHavePlaces(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "handlers/script/c.ts"), []byte("export const c = 1;\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func TestAnAssemblyScriptClassWithoutJSONHasItsPlace(t *testing.T) {
+	dir := scriptApp(t, map[string]string{
+		"handlers/script/package.json": scriptManifest,
+		"handlers/script/a.ts":         "import { ok, Response, RouteRequest } from \"@runner/assemblyscript\";\n  class Inner { n: i32 = 0; }\n@json\nclass Thing { inner: Inner = new Inner(); }\nexport function a(req: RouteRequest): Response { return ok(req.body<Thing>()); }\n",
+	})
+	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n"})
+	if err == nil || err.Error() != "handlers/script/a.ts:2:3: error: class Inner is a part of a class with @json: write @json above it too" {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -12,6 +12,9 @@ export default class {
   afterParse(parser) {
     const kinds = ask(parser);
     correct(parser, kinds);
+    for (const source of parser.sources) {
+      if (!source.normalizedPath.startsWith("~lib/")) prepareClasses(parser, kinds, source);
+    }
     const entries = parser.sources.filter((s) => s.sourceKind === kinds.entry && !s.normalizedPath.startsWith("~lib/"));
     const places = new Map();
     const lines = [`import { bare as __bare, serve as __serve } from "${sdk}";`];
@@ -41,7 +44,13 @@ function ask(parser) {
   const [source] = other.sources;
   const [declared, exported, list] = source.statements;
   other.parseFile("", "other.ts", false);
+  const classes = new parser.constructor();
+  classes.parseFile("class C { static a: i32 = 0; b: i32 = 0; }", "probe.ts", true);
+  const [type] = classes.sources[0].statements;
   return {
+    class: type.kind,
+    field: type.members[0].kind,
+    static: type.members[0].flags & ~type.members[1].flags,
     function: declared.kind,
     exporting: exported.flags & ~declared.flags,
     list: list.kind,
@@ -76,6 +85,62 @@ function correct(parser, kinds) {
   const other = new parser.constructor();
   other.parseFile(scientific, source.normalizedPath, false);
   there.body = other.sources[0].statements[0].body;
+}
+
+/** Prepares the classes with @json, to which json-as has added methods. */
+function prepareClasses(parser, kinds, source) {
+  for (const declared of source.statements) {
+    if (declared.kind !== kinds.class || !declared.decorators?.some((d) => d.name.text === "json" || d.name.text === "serializable")) continue;
+    const fields = new Map();
+    for (const member of declared.members) {
+      if (member.kind === kinds.field && !(member.flags & kinds.static)) fields.set(member.name.text, member);
+    }
+    // What json-as has added is of another source with the same name: an error there would have the line of its code.
+    for (const member of declared.members) {
+      if (member.range.source !== declared.range.source) locate(member, declared.name.range, fields, new Set());
+    }
+    addUnfit(parser, declared, fields);
+  }
+}
+
+/** Gives a part of the added code the place of the field that it is for, or of the class. */
+function locate(node, range, fields, seen) {
+  if (typeof node !== "object" || node === null || seen.has(node)) return;
+  seen.add(node);
+  if (Array.isArray(node)) {
+    for (const part of node) locate(part, range, fields, seen);
+    return;
+  }
+  if (!("range" in node && "kind" in node)) return;
+  for (const argument of node.args ?? []) {
+    const named = argument.expression?.text === "offsetof" ? fields.get(argument.args[0]?.value) : undefined;
+    if (named) range = (named.initializer ?? named.type ?? named.name).range ?? range;
+  }
+  node.range = range;
+  for (const [name, part] of Object.entries(node)) {
+    if (name !== "range" && name !== "parent") locate(part, range, fields, seen);
+  }
+}
+
+/** Adds a method that says why a JSON value does not fit a field: json-as ignores such a value. */
+function addUnfit(parser, declared, fields) {
+  const lines = [];
+  for (const [name, field] of fields) {
+    const range = field.type?.range;
+    if (!range || field.decorators?.some((d) => d.name.text === "omit")) continue;
+    let type = range.source.text.substring(range.start, range.end);
+    if (!/^[\w$.<>,[\] |]+$/.test(type)) continue;
+    if (field.type.isNullable && !/\|\s*null\s*$/.test(type)) type += " | null";
+    const alias = field.decorators?.find((d) => d.name.text === "alias")?.args?.[0]?.value;
+    lines.push(`if (name == ${JSON.stringify(alias ?? name)}) return __runnerUnfit<${type}>(text, at);`);
+  }
+  const inherited = declared.extendsType ? 'isDefined(super.__unfit) ? super.__unfit(name, text, at) : ""' : '""';
+  const other = new parser.constructor();
+  other.parseFile(`class ${declared.name.text} { __unfit(name: string, text: string, at: i32): string { ${lines.join(" ")} return ${inherited}; } }`, declared.range.source.normalizedPath, false);
+  const [method] = other.sources[0].statements[0].members;
+  locate(method, declared.name.range, new Map(), new Set());
+  method.parent = declared;
+  declared.members.push(method);
 }
 
 /** The functions that a file exports, by name. */

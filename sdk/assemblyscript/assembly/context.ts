@@ -54,6 +54,11 @@ export class ApiKey {
   /** @param json the whole key, as the runner gives it */
   constructor(readonly json: string) {}
 
+  /** What an answer has of it. */
+  toJSON(): string {
+    return this.json;
+  }
+
   private text(name: string): string {
     return parseJSON<string>(member(this.json, name));
   }
@@ -119,6 +124,11 @@ export class ApiKey {
 export class ApiKeyPage {
   /** @param json the whole page, as the runner gives it */
   constructor(readonly json: string) {}
+
+  /** What an answer has of it. */
+  toJSON(): string {
+    return this.json;
+  }
 
   get keys(): ApiKey[] {
     const all = parseJSON<JSON.Raw[]>(member(this.json, "keys"));

@@ -3,7 +3,7 @@
 // returned: WASI's proc_exit unwinds to the host.
 
 import { call as host_call, errnoName, log as host_log, response_error } from "./abi";
-import { parseJSON, member, oddOf } from "./json";
+import { __runnerUnfit, parseJSON, member, oddOf } from "./json";
 import { decode, pieces, Source } from "./memory";
 
 @external("wasi_snapshot_preview1", "proc_exit")
@@ -26,6 +26,13 @@ export class HostError {
   toString(): string {
     return this.message.length > 0 ? this.code + ": " + this.message : this.code;
   }
+}
+
+/** The value of a part of a result. One that does not fit, such as a decimal, which is text, ends the request with 500. */
+function fitting<T>(text: string): T {
+  const unfit = text.length > 0 ? __runnerUnfit<T>(text, 0) : "";
+  if (unfit.length > 0) fail(new HostError("invalid", "read the result as a class: " + (unfit.startsWith(" ") ? "it" : "") + unfit));
+  return parseJSON<T>(text);
 }
 
 /** What an operation gave. */
@@ -55,13 +62,13 @@ export class Outcome {
 
   /** The rows of the result. */
   rows<T>(): T[] {
-    return parseJSON<T[]>(this.member("rows"));
+    return fitting<T[]>(this.member("rows"));
   }
 
   /** The row of the result, or the first of its rows; without any it fails with not_found. */
   row<T>(): T {
     const one = this.member("row");
-    if (one.length > 0) return parseJSON<T>(one);
+    if (one.length > 0) return fitting<T>(one);
     const rows = this.rows<T>();
     if (rows.length == 0) fail(new HostError("not_found", "no row matches the conditions"));
     return rows[0];

@@ -43,10 +43,16 @@ export function encode<T>(value: T): string {
   if (isReference<T>()) {
     if (changetype<usize>(value) == 0) return "null";
     if (value instanceof Fields) return (value as Fields).toString();
+    if (isDefined(value.toJSON)) return value.toJSON();
     if (value instanceof Array) {
       if (isDefined(value[0].isFields)) {
         const all: string[] = [];
         for (let i = 0; i < value.length; i++) all.push(value[i].toString());
+        return "[" + all.join(",") + "]";
+      }
+      if (isDefined(value[0].toJSON)) {
+        const all: string[] = [];
+        for (let i = 0; i < value.length; i++) all.push(value[i].toJSON());
         return "[" + all.join(",") + "]";
       }
     }
@@ -128,6 +134,56 @@ export function zero<T>(): T {
 export function parseJSON<T>(text: string): T {
   if (text.length == 0 || text == "null") return zero<T>();
   return JSON.parse<T>(plain(text));
+}
+
+/**
+ * Why the value at a place of a JSON text, which is well-formed, is not a T, with its place in the T; empty if it
+ * fits. json-as ignores a value of another kind. null fits every T: it is the zero T.
+ */
+// @ts-ignore: decorator
+@global
+export function __runnerUnfit<T>(text: string, at: i32): string {
+  const c = text.charCodeAt(at);
+  if (c == 0x6e) return "";
+  if (isReference<T>()) {
+    if (isString<T>()) return c == 0x22 ? "" : " must be text";
+    if (isArray<T>()) return c == 0x5b ? unfitItems<valueof<NonNullable<T>>>(text, at) : " must be a list";
+    if (isDefined(changetype<NonNullable<T>>(0).__unfit)) return c == 0x7b ? unfitMembers<NonNullable<T>>(text, at) : " must be an object";
+    return "";
+  }
+  if (isBoolean<T>()) return c == 0x74 || c == 0x66 ? "" : " must be true or false";
+  return c == 0x2d || (c >= 0x30 && c <= 0x39) ? "" : " must be a number";
+}
+
+function unfitItems<T>(text: string, at: i32): string {
+  at = skip(text, at + 1);
+  for (let i = 0; text.charCodeAt(at) != 0x5d; i++) {
+    const wrong = __runnerUnfit<T>(text, at);
+    if (wrong.length > 0) return "[" + i.toString() + "]" + within(wrong);
+    at = skip(text, past(text, at));
+    if (text.charCodeAt(at) == 0x2c) at = skip(text, at + 1);
+  }
+  return "";
+}
+
+/** The place of a part, to append to that of the whole. */
+function within(wrong: string): string {
+  return wrong.startsWith(" ") || wrong.startsWith("[") ? wrong : "." + wrong;
+}
+
+function unfitMembers<T>(text: string, at: i32): string {
+  const like = changetype<T>(__new(offsetof<T>(), idof<T>())); // its method may be that of another class
+  at = skip(text, at + 1);
+  while (text.charCodeAt(at) != 0x7d) {
+    const end = past(text, at);
+    const name = text.substring(at + 1, end - 1);
+    at = skip(text, skip(text, end) + 1);
+    const wrong = like.__unfit(name, text, at);
+    if (wrong.length > 0) return name + within(wrong);
+    at = skip(text, past(text, at));
+    if (text.charCodeAt(at) == 0x2c) at = skip(text, at + 1);
+  }
+  return "";
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { setParsing } from "./abort";
 import { end } from "./host";
-import { parseJSON, malformed, utf8 } from "./json";
+import { __runnerUnfit, parseJSON, malformed, utf8 } from "./json";
 import { bytes, decode, pieces, Source, text } from "./memory";
 
 /** Values by name: `req.params["id"]`. */
@@ -105,8 +105,11 @@ export class RouteRequest {
     if (isBlank(raw)) return parseJSON<T>("");
     const wrong = malformed(raw);
     if (wrong.length > 0) end(400, "invalid_json", "read the JSON body: " + wrong);
+    const text = decode(raw).trim();
+    const unfit = __runnerUnfit<T>(text, 0);
+    if (unfit.length > 0) end(400, "invalid_json", "read the JSON body: " + (unfit.startsWith(" ") ? "it" : "") + unfit);
     setParsing(true);
-    const value = parseJSON<T>(decode(raw).trim());
+    const value = parseJSON<T>(text);
     setParsing(false);
     return value;
   }

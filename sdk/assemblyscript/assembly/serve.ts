@@ -3,7 +3,7 @@
 import { response_error, response_header, response_send, response_send_result, errnoName } from "./abi";
 import { reseed } from "./abort";
 import { fail, failed, HostError, setCurrent, tryCall } from "./host";
-import { encode } from "./json";
+import { encode, oddOf } from "./json";
 import { Operation, Part } from "./query";
 import { RouteRequest } from "./request";
 import { Response } from "./response";
@@ -52,6 +52,8 @@ function send(response: Response): void {
     sendBytes(status, bytes.dataStart, bytes.byteLength);
     return;
   }
+  const odd = oddOf(response.text);
+  if (odd !== null) failed("the answer's body" + (odd.place.length > 0 ? ": " + odd.place : "") + " is " + odd.what + ", which JSON does not have: check it first");
   const body = String.UTF8.encode(response.text);
   sendBytes(status, changetype<usize>(body), body.byteLength);
 }

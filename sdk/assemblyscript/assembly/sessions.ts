@@ -41,6 +41,11 @@ export class LiveSession {
   /** @param json the whole session, as the runner gives it */
   constructor(readonly json: string) {}
 
+  /** What an answer has of it. */
+  toJSON(): string {
+    return this.json;
+  }
+
   private text(name: string): string {
     return parseJSON<string>(member(this.json, name));
   }
