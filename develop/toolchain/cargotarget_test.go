@@ -34,7 +34,8 @@ func fakeCargo(t *testing.T, targets ...string) (arguments string) {
 		"case $4 in wasm32-wasip1|wasm32-wasi|wasm32-unknown-unknown) echo \""+dir+"/lib/$4\";; *) exit 1;; esac\n", 0o755)
 	write(t, filepath.Join(dir, "cargo"), "#!/bin/sh\n"+
 		"echo \"$@\" >\""+arguments+"\"\n"+
-		"printf '\\0asm\\1\\0\\0\\0' >\""+dir+"/made.wasm\"\n"+
+		// a module that exports its memory and a function
+		"printf '\\000asm\\001\\000\\000\\000\\001\\004\\001\\140\\000\\000\\003\\002\\001\\000\\005\\003\\001\\000\\001\\007\\022\\002\\006memory\\002\\000\\005guest\\000\\000\\012\\004\\001\\002\\000\\013' >\""+dir+"/made.wasm\"\n"+
 		"echo '{\"reason\":\"compiler-artifact\",\"manifest_path\":\"'$PWD'/Cargo.toml\",\"filenames\":[\""+dir+"/made.wasm\"]}'\n", 0o755)
 	t.Setenv("PATH", dir)
 	t.Setenv("HOME", dir)

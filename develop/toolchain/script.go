@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"runner.example/internal/diag"
@@ -22,9 +21,6 @@ const shownLines = 20
 // may be executed runs with the interpreter of its first line, others with sh.
 func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 	file := s.path + "/" + buildScript
-	if runtime.GOOS == "windows" {
-		return nil, fmt.Errorf("%s needs a shell of Unix: build this app on Linux, on macOS or in WSL", file)
-	}
 	info, err := os.Stat(filepath.Join(b.options.Dir, file))
 	if err != nil {
 		return nil, fmt.Errorf("build %s: %w", s.path, err)
@@ -32,6 +28,8 @@ func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 	command := []string{"sh", buildScript}
 	if info.Mode()&0o111 != 0 {
 		command = []string{"./" + buildScript}
+	} else if _, err := exec.LookPath("sh"); err != nil {
+		return nil, fmt.Errorf("%s is built by a %s, and the command sh is missing: on Windows build this app in WSL, or put the sh of Git into PATH", s.path, buildScript)
 	}
 	return b.fromFile(s, func(building string) (bool, error) {
 		output, ok, err := b.run(ctx, s, []string{"OUT=" + building}, command[0], command[1:]...)

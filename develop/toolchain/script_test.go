@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -22,11 +22,19 @@ const textHandler = `(module
   (func (export "fromText") (drop (call $send (i32.const 200) (i32.const 0) (i32.const 6)))))
 `
 
+// needCommands skips a test where a command is missing, as on Windows.
+func needCommands(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is missing", name)
+		}
+	}
+}
+
 // A build.sh builds its directory, and files in WebAssembly text are assembled.
 func TestADirectoryIsBuiltByItsScript(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs a shell")
-	}
+	needCommands(t, "sh", "wat2wasm")
 	dir := toolchaintest.App(t, map[string]string{
 		"handlers/text/text.wat":    textHandler,
 		"handlers/own/build.sh":     "sed s/fromText/fromScript/ x.zig > .x.wat && wat2wasm .x.wat -o \"$OUT\"\n",
@@ -52,9 +60,7 @@ func TestADirectoryIsBuiltByItsScript(t *testing.T) {
 }
 
 func TestErrorsOfScriptsAndOfWebAssemblyTextAreReported(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("runs a shell")
-	}
+	needCommands(t, "sh", "wat2wasm")
 	dir := toolchaintest.App(t, map[string]string{
 		"handlers/fails/build.sh":  "echo one; echo two >&2; exit 3\n",
 		"handlers/silent/build.sh": "exit 1\n",
