@@ -36,7 +36,11 @@ func (c *Call) isSent() bool {
 		if e.subject.Named {
 			find = sentvalue.HasName
 		}
-		e.checked, e.sent = true, e.subject.Value != nil && find(c.Request, e.subject.Value)
+		sent := *c.Request
+		if c.SentBody != nil {
+			sent.Body = c.SentBody // the request's has defaults of the schema
+		}
+		e.checked, e.sent = true, e.subject.Value != nil && find(&sent, e.subject.Value)
 	}
 	return e.sent
 }

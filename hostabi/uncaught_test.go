@@ -195,3 +195,21 @@ func TestOtherUncaughtErrorsStayAsTheyAre(t *testing.T) {
 		t.Errorf("another error: %+v", r)
 	}
 }
+
+// A default of the schema is in the body that the handler reads, and was not sent.
+func TestADefaultOfTheSchemaIsNotTheCallers(t *testing.T) {
+	for sent, want := range map[string]int32{`{}`: 500, `{"size":"large"}`: 400} {
+		g := newGuest(t, hostabi.Limits{HostCalls: 10, MovedBytes: 1 << 20, Rows: 10})
+		app, model := activate(t, g.store, appSchema+"entity Thing { id: id }\nentity Note { id: id size: int @@allow all to session }\n")
+		g.call.Host.Schema, g.call.Host.Entities = app, model
+		g.call.Request = &abi.Request{Method: []byte("POST"), Path: []byte("/x"), ID: "r", Body: []byte(`{"size":"large"}`)}
+		g.call.SentBody = []byte(sent)
+		g.op("insert", `{"into":"Note","values":{"size":"large"}}`)
+		if n := g.do("response_error", 500, "handler_failed", ""); n != 0 {
+			t.Errorf("response_error returns %d", n)
+		}
+		if got := g.call.Response.Status; int32(got) != want {
+			t.Errorf("%s was sent: %d, want %d", sent, got, want)
+		}
+	}
+}

@@ -14,9 +14,9 @@ import (
 	"runner.example/state/entity/catalog"
 )
 
-const storeVerifyHelp = `Check that rows and indexes agree: every row can be read, its relations refer to rows that exist, every
-index has an entry for every row, every entry belongs to a row with its values, a value of a unique
-index belongs to one row, and nothing is stored that belongs to no entity.
+const storeVerifyHelp = `Check that rows and indexes agree: every row can be read, its relations refer to rows that exist (a
+tenant needs no row), every index has an entry for every row, every entry belongs to a row with its
+values, a value of a unique index belongs to one row, and nothing is stored that belongs to no entity.
 
 The node may serve meanwhile: each 200,000 rows and entries are checked in one snapshot. Without a
 server the command opens the data directory. It changes nothing, and stops after 20 findings.
