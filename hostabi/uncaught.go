@@ -102,7 +102,10 @@ func isNoRow(message string) bool {
 
 // publicText says what is wrong without the name of an entity; empty: the subject does not say it.
 func publicText(s *fault.Subject) string {
-	if s.Public == "" || s.Field == "" {
+	switch {
+	case s.Public != "" && s.Named && s.Field == "":
+		return "an empty name " + s.Public
+	case s.Public == "" || s.Field == "":
 		return s.Public
 	}
 	if s.Named {

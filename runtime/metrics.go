@@ -40,7 +40,8 @@ const (
 type metrics struct {
 	requests, cpu, fuel telemetry.Counters // by route and class
 	duration            telemetry.Histograms
-	public              telemetry.Counters // requests to public hosts, by outcome
+	publicSent          telemetry.Counter  // requests to public hosts
+	publicRefused       telemetry.Counter  // those beyond the rate
 	repeated            telemetry.Counters // webhook deliveries that were handled before, by route
 	unmatched           routeMetrics       // of requests without a route
 	shown               shownRoutes
@@ -49,7 +50,10 @@ type metrics struct {
 }
 
 func newMetrics(m *telemetry.Metrics) *metrics {
+	public := m.Counters("public_requests_total",
+		"Requests of handlers to public hosts that the schema does not list, by outcome: sent, or refused beyond public_rate.", "outcome")
 	all := &metrics{
+		publicSent: public.With("sent"), publicRefused: public.With("refused"),
 		requests: m.Counters("requests_total", "Requests by route and class of the status.", "route", "class"),
 		duration: m.Histograms("request_duration_seconds", "Time from the end of a request's head to its answer.",
 			telemetry.Times(), "route", "class"),
@@ -57,8 +61,6 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 		fuel: m.Counters("handler_fuel_total", "Fuel that handlers used.", "route", "class"),
 		repeated: m.Counters("deliveries_repeated_total",
 			"Webhook deliveries that were handled before, and answered without a run.", "route"),
-		public: m.Counters("public_requests_total",
-			"Requests of handlers to public hosts that the schema does not list, by outcome: sent, or refused beyond public_rate.", "outcome"),
 		jobRuns: m.Counters("job_runs_total", "Runs of jobs by job and outcome: done, retried, failed, lost or released.",
 			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",

@@ -12,9 +12,9 @@ func (r *Runtime) takePublic(l *limit.Limit, tenant string) bool {
 	}
 	use := [1]limit.Use{{Limit: l, Caller: []byte(name)}}
 	if !r.limiter.Take(r.opt.Calendar(), use[:]) {
-		r.metrics.public.With("refused").Inc()
+		r.metrics.publicRefused.Inc()
 		return false
 	}
-	r.metrics.public.With("sent").Inc()
+	r.metrics.publicSent.Inc()
 	return true
 }

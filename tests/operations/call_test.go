@@ -273,7 +273,7 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 		if got := a.Must("call", "closedMonths", "--tenant", "acme"); got != "[]\n" {
 			t.Errorf("closed of acme: %s", got)
 		}
-		if r := a.Run("call", "book", `{"month":"2026-10","org":"blue"}`, "--tenant", "acme"); r.Status != 1 {
+		if r := a.Run("call", "book", `{"month":"2026-10","org":"blue"}`, "--tenant", "acme"); r.Status != 3 {
 			t.Errorf("a row of another tenant: %d %s", r.Status, r.Stdout)
 		}
 		for _, tenant := range []string{strings.Repeat("x", 121), "a\u202eb", a.Token("desk", "--tenant", "acme")} {
@@ -282,7 +282,7 @@ func TestACallWithATenantIsRestrictedToIt(t *testing.T) {
 				t.Errorf("--tenant %q: exit status %d, %s", tenant, r.Status, r.Stderr)
 			}
 		}
-		if r := a.Run("call", "book", `{"month":"2026-10"}`); r.Status != 1 {
+		if r := a.Run("call", "book", `{"month":"2026-10"}`); r.Status != 3 {
 			t.Errorf("a row of no tenant: %d %s", r.Status, r.Stdout)
 		}
 		if got := a.Must("call", "issues", "--tenant", "blue"); got != `{"tenant":"blue","owner":null}`+"\n" {
