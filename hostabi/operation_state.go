@@ -1,6 +1,9 @@
 package hostabi
 
-import "runner.example/state/entity"
+import (
+	"runner.example/internal/fault"
+	"runner.example/state/entity"
+)
 
 // operationState is the state of a run's operations on rows, keys and other services.
 type operationState struct {
@@ -15,13 +18,15 @@ type operationState struct {
 	unread      int            // bytes of the last one's error that the guest may read at no cost
 	refused     bool           // the result says which budget of calls is spent
 	lastError   operationError // of the last one that failed
+	blamed      operationError // the one that the answer to a failure of the handler is about
+	blamedAs    fault.Code     // the code of that answer; empty: there is none
 	pending     *pendingOperations
 }
 
 // reset prepares for a run, which may be the first one for a request.
 func (o *operationState) reset(firstRun bool) {
 	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
-	o.lastError = operationError{}
+	o.lastError, o.blamed, o.blamedAs = operationError{}, operationError{}, ""
 	if firstRun {
 		o.sent = o.sent[:0]
 	}

@@ -68,8 +68,10 @@ func extensionMembers(object jsontext.Value) ([]byte, error) {
 		}
 	}
 	if errors, given := members["errors"]; given {
-		var list []struct{ Field, Message *string }
-		if json.Unmarshal(errors, &list) != nil || slices.ContainsFunc(list, func(e struct{ Field, Message *string }) bool { return e.Field == nil || e.Message == nil }) {
+		var list []map[string]*string
+		if json.Unmarshal(errors, &list) != nil || list == nil || slices.ContainsFunc(list, func(e map[string]*string) bool {
+			return len(e) != 2 || e["field"] == nil || e["message"] == nil
+		}) {
 			return nil, invalid(`members.errors must be a list of {"field","message"}, as the host writes it`)
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Call) isSent() bool {
 // the handler made is its own mistake.
 func (c *Call) callersFault() (code fault.Code, is bool) {
 	switch e := &c.lastError; {
-	case !e.stands:
+	case !e.stands, e.op == "problem": // what it refuses is an answer of the handler
 		return "", false
 	case e.code == fault.Invalid:
 		return fault.InvalidInput, c.isSent()
@@ -73,11 +73,9 @@ func (c *Call) answerUncaught(status int32, code, message []byte) bool {
 		if !is {
 			return false
 		}
-		outcome, _ := fault.OutcomeOf(as)
-		r.Status, r.Code, r.Detail = outcome.HTTP, string(as), e.message
-		if e.subject.Named {
-			r.Public = publicText(&e.subject)
-		}
+		c.blamed, c.blamedAs = *e, as
+		c.blame(true)
+		return true
 	case status == 404 && string(code) == string(fault.NotFound) && isNoRow(string(message)):
 		outcome, _ := fault.OutcomeOf(fault.NotFound)
 		r.Status, r.Code, r.Detail, r.Public = 404, string(code), string(message), outcome.Detail
@@ -93,6 +91,32 @@ func (c *Call) answerUncaught(status int32, code, message []byte) bool {
 	}
 	r.Errors = problemErrors(&e.subject, e.message)
 	return true
+}
+
+// blame answers with the error of the operation that the client caused or, if the handler fails for another reason, with 500
+// handler_failed.
+func (c *Call) blame(client bool) {
+	e, r := &c.blamed, &c.Response
+	if !client {
+		r.Status, r.Code, r.Detail, r.Public, r.Errors = 500, string(fault.HandlerFailed), "", "", nil
+		return
+	}
+	outcome, _ := fault.OutcomeOf(c.blamedAs)
+	r.Status, r.Code, r.Detail = outcome.HTTP, string(c.blamedAs), e.message
+	if e.subject.Named {
+		r.Public = publicText(&e.subject)
+	}
+	r.Errors = problemErrors(&e.subject, e.message)
+}
+
+// compareReport finds out whether the handler fails for the error of the last operation. Some SDKs report why it fails
+// before they answer, others afterwards; the last report counts.
+func (c *Call) compareReport(message []byte) {
+	if c.blamedAs != "" {
+		c.blame(bytes.Contains(message, []byte(c.blamed.message)))
+	} else if !bytes.Contains(message, []byte(c.lastError.message)) {
+		c.lastError.stands = false
+	}
 }
 
 // isNoRow reports whether the message is that of an SDK for a query without a row. It names the entity.

@@ -187,12 +187,37 @@ func TestOtherUncaughtErrorsStayAsTheyAre(t *testing.T) {
 	} else {
 		t.Errorf("an unknown key: %v", failure)
 	}
-	g.call.Response.Reset()
-	g.op("apiKeys.create", `{"scope":"large"}`)
-	g.do("log", 4, "exception\nanother error\n    at x.ts:1:2")
-	g.do("response_error", 500, "handler_failed", "")
-	if r := g.call.Response; r.Status != 500 || r.Code != "handler_failed" {
-		t.Errorf("another error: %+v", r)
+	const another, own = "exception\nanother error\n    at x.ts:1:2", "that of the operation"
+	for name, tt := range map[string]struct {
+		op, args string
+		reports  []string // "": the answer, which the SDK for TypeScript gives before the report
+		want     int
+	}{
+		"another error":            {"apiKeys.create", `{"scope":"large"}`, []string{another, ""}, 500},
+		"reported afterwards":      {"apiKeys.create", `{"scope":"large"}`, []string{"", another}, 500},
+		"the same error":           {"apiKeys.create", `{"scope":"large"}`, []string{"", own}, 400},
+		"the last of two reports":  {"apiKeys.create", `{"scope":"large"}`, []string{"", another, own}, 400},
+		"another last one":         {"apiKeys.create", `{"scope":"large"}`, []string{"", own, another}, 500},
+		"an answer of the handler": {"problem", `{"status":402,"code":"large","detail":1,"members":[]}`, []string{""}, 500},
+		"a code of the handler":    {"problem", `{"status":402,"code":"LARGE"}`, []string{""}, 500},
+	} {
+		g := newGuest(t, hostabi.Limits{})
+		g.call.Request = &abi.Request{ID: "r", Query: []abi.Pair{{Name: []byte("a"), Value: []byte("large")}, {Name: []byte("b"), Value: []byte("LARGE")}}}
+		failure, _ := g.op(tt.op, tt.args)
+		for _, report := range tt.reports {
+			if report == "" {
+				g.do("response_error", 500, "handler_failed", "")
+				continue
+			}
+			if report == own {
+				report = fmt.Sprintf("exception\ninvalid: %v\n    at x.ts:1:2", failure["message"])
+			}
+			g.do("log", 4, report)
+		}
+		code := map[int]string{400: "invalid_input", 500: "handler_failed"}[tt.want]
+		if r := g.call.Response; r.Status != tt.want || r.Code != code || (r.Detail == "") != (tt.want == 500) || tt.want == 500 && r.Errors != nil {
+			t.Errorf("%s: %+v", name, r)
+		}
 	}
 }
 
