@@ -142,15 +142,22 @@ func TestAnAggregateGroupsByPeriods(t *testing.T) {
 		h.insert(operator, "Visit", fmt.Sprintf(`{"at":%q,"day":%q,"page":"a","times":[]}`, at, at[:10]))
 	}
 	h.insert(operator, "Visit", `{"page":"b","times":[]}`)
+	for _, at := range []string{"0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"} {
+		h.insert(operator, "Visit", fmt.Sprintf(`{"at":%q,"day":%q,"page":"far","times":[]}`, at, at[:10]))
+	}
 	for _, c := range []struct{ args, want string }{
+		{`"groupBy":[["at","day","Asia/Tokyo"]],"where":[["page","=","far"]]`, `0000-01-01 1, 9999-12-31 1`},
+		{`"groupBy":[["at","month","Asia/Tokyo"]],"where":[["page","=","far"]]`, `0000-01-01 1, 9999-12-01 1`},
+		{`"groupBy":[["at","day","America/New_York"]],"where":[["page","=","far"]]`, `0000-01-01 1, 9999-12-31 1`},
+		{`"groupBy":[["day","week"]],"where":[["page","=","far"]]`, `0000-01-01 1, 9999-12-27 1`},
 		{`"groupBy":[["at","day","Europe/Berlin"]],"where":[["at",">=","2026-03-01T00:00:00Z"],["at","<","2026-11-01T00:00:00Z"]]`,
 			`2026-03-28 1, 2026-03-29 2, 2026-03-30 1, 2026-10-24 1, 2026-10-25 2, 2026-10-26 1`},
-		{`"groupBy":[["at","week","Europe/Berlin"]]`,
+		{`"groupBy":[["at","week","Europe/Berlin"]],"where":[["page","!=","far"]]`,
 			`null 1, 1969-12-29 1, 2026-03-23 3, 2026-03-30 1, 2026-10-19 3, 2026-10-26 1, 2026-12-28 3, 2027-01-04 1`},
-		{`"groupBy":[["at","month","europe/berlin"]]`, `null 1, 1970-01-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 1, 2027-01-01 3`},
-		{`"groupBy":[["at","month"]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
-		{`"groupBy":[["at","month",null]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
-		{`"groupBy":[["day","week"]]`, `null 1, 1969-12-29 1, 2026-03-23 4, 2026-10-19 4, 2026-12-28 4`},
+		{`"groupBy":[["at","month","europe/berlin"]],"where":[["page","!=","far"]]`, `null 1, 1970-01-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 1, 2027-01-01 3`},
+		{`"groupBy":[["at","month"]],"where":[["page","!=","far"]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
+		{`"groupBy":[["at","month",null]],"where":[["page","!=","far"]]`, `null 1, 1969-12-01 1, 2026-03-01 4, 2026-10-01 4, 2026-12-01 2, 2027-01-01 2`},
+		{`"groupBy":[["day","week"]],"where":[["page","!=","far"]]`, `null 1, 1969-12-29 1, 2026-03-23 4, 2026-10-19 4, 2026-12-28 4`},
 	} {
 		got := h.must(clerk, "aggregate", `{"from":"Visit","count":true,`+c.args+`}`)
 		var answer struct {

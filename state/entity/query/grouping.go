@@ -39,13 +39,29 @@ func (g *Grouping) Of(v schema.Value) schema.Value {
 		at = time.Unix(v.Int()*24*60*60, 0).UTC()
 	}
 	year, month, day := at.Date()
+	first := inCalendar(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
 	switch g.period {
 	case periodWeek:
-		day -= (int(at.Weekday()) + 6) % 7 // days since Monday
+		first = first.AddDate(0, 0, -(int(first.Weekday())+6)%7) // days since Monday
 	case periodMonth:
-		day = 1
+		first = first.AddDate(0, 0, 1-first.Day())
 	}
-	return schema.Today(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
+	return schema.Today(inCalendar(first))
+}
+
+// The first and the last date.
+var firstDate, lastDate = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// inCalendar returns the date that is nearest to a day: at the end of the year 9999, zones east of UTC are in the year
+// 10000, and the first week begins before the year 0.
+func inCalendar(day time.Time) time.Time {
+	switch {
+	case day.Before(firstDate):
+		return firstDate
+	case day.After(lastDate):
+		return lastDate
+	}
+	return day
 }
 
 // HasPeriod reports whether the rows of a group have only a period in common.
