@@ -217,6 +217,45 @@ entity Note {
 	}
 }
 
+// A row that stays keeps all rows that it refers to, and no others.
+func TestADeleteInPartsKeepsWhatAKeptRowRefersTo(t *testing.T) {
+	h := newFixture(t, `app a
+entity P {
+  id: id
+}
+entity C {
+  id: id
+  a: P @onDelete(cascade)
+  b: P @onDelete(cascade)
+}
+entity Guard {
+  id: id
+  c: C @onDelete(restrict)
+}
+auth { session cookie {} }
+routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
+	a, b := h.insert(operator, "P", `{}`), h.insert(operator, "P", `{}`)
+	h.insert(operator, "Guard", fmt.Sprintf(`{"c":%q}`, h.insert(operator, "C", fmt.Sprintf(`{"a":%q,"b":%q}`, a, b))))
+	h.insert(operator, "P", `{}`)
+	part := func() (out entity.Result, err error) {
+		err = h.in(operator, func(a *entity.Access) error {
+			a.Part = 10
+			return a.Do("delete", []byte(`{"from":"P","where":[]}`), &out)
+		})
+		return out, err
+	}
+	if out, err := part(); err != nil || string(out.JSON) != `{"count":1,"following":0,"more":true}` {
+		t.Errorf("%s, %v", out.JSON, err)
+	}
+	if _, err := part(); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("when both rows stay: %v", err)
+	}
+	h.must(operator, "delete", `{"from":"Guard","where":[]}`)
+	if count, following, _ := inParts(h, "P", 10); count != 2 || following != 1 {
+		t.Errorf("%d rows and %d others", count, following)
+	}
+}
+
 // A relation of a row may be cleared, and another one of the same row deletes it, in one delete and
 // in any order: the row is gone, its entries in indexes too. A row that loses two relations is
 // written once.

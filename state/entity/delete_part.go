@@ -16,7 +16,7 @@ import (
 // What it leaves is consistent: each row that it deletes has no referring rows any more, or they are deleted
 // with it. These are more than a.Part only if the rows refer to each other in a circle.
 func (o *operation) deletePart(d *deletion, found []layout.Row) error {
-	p := part{deletion: d, seen: map[string]bool{}}
+	p := part{deletion: d, seen: map[string]bool{}, stays: map[string]bool{}}
 	more := false
 	for i := range found {
 		whole, err := p.descend(o.table, found[i].Tail)
@@ -56,6 +56,8 @@ func (o *operation) deletePart(d *deletion, found []layout.Row) error {
 type part struct {
 	*deletion
 	seen map[string]bool // keys of the rows that were visited: rows may refer to each other in a circle
+	// stays are the keys of the rows that were visited and stay. What they refer to stays, too.
+	stays map[string]bool
 	// kept is why the part leaves a row: a row that stays refers to it by @onDelete(restrict). A later part may
 	// delete that row first.
 	kept error
@@ -83,7 +85,9 @@ func (p *part) descend(t *table, tail string) (bool, error) {
 		if n := len(at.referring); n > 0 {
 			next := at.referring[n-1]
 			at.referring = at.referring[:n-1]
-			if entering = !p.seen[string(p.rowKey(next.table, next.tail))]; entering {
+			key := string(p.rowKey(next.table, next.tail))
+			at.stays = at.stays || p.stays[key]
+			if entering = !p.seen[key]; entering {
 				path = append(path, next)
 			}
 			continue
@@ -94,6 +98,9 @@ func (p *part) descend(t *table, tail string) (bool, error) {
 			if whole, err = p.leave(at); err != nil {
 				return false, err
 			}
+		}
+		if !whole {
+			p.stays[string(p.rowKey(at.table, at.tail))] = true
 		}
 		path, entering = path[:len(path)-1], false
 		if len(path) == 0 || p.left() <= 0 {
@@ -124,7 +131,10 @@ func (p *part) enter(v *visit) error {
 		}
 		listed := len(v.referring)
 		err := p.scan(from.table, from.plan(&gone), func(r *layout.Row) (bool, error) {
-			if !p.seen[string(p.rowKey(from.table, r.Tail))] {
+			switch key := string(p.rowKey(from.table, r.Tail)); {
+			case p.stays[key]:
+				v.stays = true
+			case !p.seen[key]:
 				v.referring = append(v.referring, visit{table: from.table, tail: strings.Clone(r.Tail)})
 			}
 			return len(v.referring)-listed <= p.left(), nil
