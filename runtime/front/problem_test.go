@@ -103,7 +103,7 @@ func TestARefusalOnAPrivateRouteIsNotCacheable(t *testing.T) {
 		x.Private = true
 		x.Refuse(&fault.Fault{Code: fault.NotFound}, front.Extra{})
 	})
-	if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Vary") != "Authorization, Cookie" {
+	if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Vary") != "Authorization, Cookie, X-API-Key" {
 		t.Errorf("%v", a.Header)
 	}
 }

@@ -87,7 +87,7 @@ func (x *Exchange) answer(status int) *fasthttp.ResponseHeader {
 		r.Header.SetContentLength(0) // sent if there is no body to count
 	}
 	if x.Varies || x.Private {
-		r.Header.Add("Vary", "Authorization, Cookie")
+		r.Header.Add("Vary", "Authorization, Cookie, X-API-Key")
 	}
 	return &r.Header
 }

@@ -110,6 +110,7 @@ routes("/v1", auth: apiKey(reader), rateLimit: none) {
   GET /any -> dump (auth: anyOf(session, apiKey(reader)))
   GET /page -> empty (auth: anyOf(session, none))
   POST /page -> setHeader (auth: anyOf(session, none))
+  POST /list -> setHeader (auth: anyOf(apiKey(reader), none))
 }
 `
 
@@ -120,7 +121,7 @@ func TestCacheHeaders(t *testing.T) {
 	a := harness.NewApp(t, cacheSchema, "", "echo")
 	s := a.Serve()
 	key, session := "X-API-Key: "+a.Token("reader"), "Cookie: "+a.Session("ann").Cookie
-	const callers = "Authorization, Cookie"
+	const callers = "Authorization, Cookie, X-API-Key"
 	for _, row := range []struct {
 		method, path string
 		headers      []string
@@ -151,6 +152,8 @@ func TestCacheHeaders(t *testing.T) {
 		{"POST", "/v1/page", []string{session, "X-Name: Cache-Control", `X-Value: private="x", max-age=60`}, 200, "no-store", callers},
 		{"POST", "/v1/page", []string{session, "X-Name: Cache-Control", "X-Value: max-age=60, Private"}, 200, "max-age=60, Private", callers},
 		{"POST", "/v1/page", []string{session, "X-Name: CDN-Cache-Control", "X-Value: private"}, 200, "no-store", callers},
+		{"POST", "/v1/list", []string{"X-Name: Cache-Control", "X-Value: max-age=60"}, 200, "max-age=60", callers},
+		{"POST", "/v1/list", []string{key, "X-Name: Cache-Control", "X-Value: max-age=60"}, 200, "no-store", callers},
 		{"GET", "/v1/private", nil, 401, "no-store", callers},
 		{"GET", "/v1/private", []string{"X-API-Key: rubbish"}, 401, "no-store", callers},
 		{"GET", "/v1/private", []string{key, key}, 400, "no-store", callers},
