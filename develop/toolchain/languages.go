@@ -201,6 +201,9 @@ func (b *builder) run(ctx context.Context, s source, variables []string, command
 	var both bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &both, &both
 	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // the command succeeded, and a process that it started still runs: a build server
+	}
 	if _, ended := errors.AsType[*exec.ExitError](err); ended && ctx.Err() == nil {
 		return both.String(), false, nil
 	}

@@ -14,8 +14,11 @@ import (
 // buildScript builds a directory of handlers/ in any language, if it is there.
 const buildScript = "build.sh"
 
-// shownLines is how many of the last lines of a script that failed are reported.
-const shownLines = 20
+// A script that failed is reported with its last lines, as far as they are in the end of its output.
+const (
+	shownLines = 20
+	shownBytes = 16 << 10
+)
 
 // script runs the build.sh of a directory, as the user who builds. The script writes the module to $OUT. One that
 // may be executed runs with the interpreter of its first line, others with sh.
@@ -50,7 +53,7 @@ func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 
 // lastLines returns the last lines of an output, in one line.
 func lastLines(output string) string {
-	lines := strings.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == '\r' })
+	lines := strings.FieldsFunc(output[max(0, len(output)-shownBytes):], func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) == 0 {
 		return "it has printed nothing"
 	}
