@@ -85,7 +85,7 @@ func (o *operation) search(p plan, w *planInput, visit func(r *layout.Row, asked
 	if explained != nil {
 		o.explain(explained, &p, w)
 		explained.Scanned, explained.Hidden, explained.Rejected = scanned, hidden, rejected
-		if rejected > 0 || w.order != nil && !w.defaultOrder && !p.sorted {
+		if sorts := w.order != nil && !w.defaultOrder && !p.sorted; o.table.Entity != nil && (sorts || rejected > 0) {
 			explained.Missing = o.missingIndex(w)
 		}
 	}

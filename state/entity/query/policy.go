@@ -139,8 +139,6 @@ func (a *Authority) ReadRules() (rules []string) {
 	switch {
 	case who.Kind == caller.System:
 		return []string{"an operator reads all rows"}
-	case a.entity == nil:
-		return []string{"the rows of the caller's tenant"}
 	case scope != nil:
 		for _, g := range scope.Grants {
 			if g.Allows.Has(schema.ActRead) && slices.Contains(g.Entities, a.name) {
@@ -151,6 +149,9 @@ func (a *Authority) ReadRules() (rules []string) {
 				rules = append(rules, rule)
 			}
 		}
+	}
+	if a.entity == nil {
+		return append(rules, "the rows of the caller's tenant")
 	}
 	for _, p := range a.entity.Policies {
 		if !p.Actions.Has(schema.ActRead) || !p.Concerns(who) || !p.Deny && scope != nil {
