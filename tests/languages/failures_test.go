@@ -12,7 +12,7 @@ import (
 )
 
 // thrown are handlers that throw. The line with the mark is that of the first frame.
-const thrown = `import { ok, text, type RouteRequest } from "@runner/sdk";
+const thrown = `import { ok, query, text, type RouteRequest } from "@runner/sdk";
 const boom = (what: string) => new Error(what);
 export const sync = () => { throw boom("sync"); };
 export async function later() {
@@ -109,6 +109,12 @@ export const many = async () => {
   Promise.reject(new Error("beside it"));
   throw new Error("the reason"); // many
 };
+export async function caught(req: RouteRequest) {
+  try {
+    await query(req.query.entity as any).limit(1);
+  } catch {}
+  throw boom("of its own");
+}
 export const hoards = () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20).fill(1)); };
 export const spins = () => { for (;;) Math.max(1); };
 export const settles = () => new Promise(() => {});
@@ -146,6 +152,7 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 		{"undefinedMember", "exception", `TypeError: Cannot read properties of undefined \(reading 'length'\)`, 500, "undefinedMember"},
 		{"all", "exception", `AggregateError\\nwith Error: one at handlers/thrown\.ts:2:\d+\\nwith Error: two at handlers/thrown\.ts:2:\d+`, 500, "-"},
 		{"many", "exception", "Error: the reason", 500, "many"},
+		{"caught", "exception", "Error: of its own", 500, "boom"}, // and not the client's unknown entity
 		{"settles", "exception", "the promise that the handler returned can never settle", 500, "-"},
 		{"hoards", "memory limit", ".*", 500, "hoards"},
 		{"spins", "CPU limit", ".*", 504, "spins"},
@@ -161,7 +168,7 @@ func TestWhateverAScriptThrowsIsOneRecordWithItsPlace(t *testing.T) {
 	s := a.Serve()
 	ids := map[string]string{}
 	for _, row := range rows {
-		got := s.Get("/"+row.handler, "")
+		got := s.Get("/"+row.handler+"?entity=Nothing", "")
 		ids[row.handler] = got.Header.Get("X-Request-Id")
 		if got.Status != row.status {
 			t.Errorf("%s answers %d %s, want %d", row.handler, got.Status, got.Body, row.status)
