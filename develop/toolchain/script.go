@@ -74,7 +74,7 @@ func (b *builder) text(ctx context.Context, s source) (*Module, error) {
 		return nil, fmt.Errorf("%s is written in WebAssembly text, and the command wat2wasm is missing: install wabt, on Debian: apt-get install wabt", s.path)
 	}
 	return b.fromFile(s, func(building string) (bool, error) {
-		output, ok, err := b.run(ctx, s, nil, "wat2wasm", "--debug-names", "--enable-tail-call", filepath.Base(files[0]), "-o", building)
+		output, ok, err := b.run(ctx, s, nil, "wat2wasm", "--debug-names", "--enable-tail-call", "./"+filepath.Base(files[0]), "-o", building)
 		if err == nil && !ok {
 			(&cRun{b: b, source: s}).addMessages(output, ok)
 		}
