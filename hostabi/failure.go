@@ -71,7 +71,7 @@ func (c *Call) reportFailure(text []byte) {
 	}
 	r.Kind, r.Message = clip(kind, maxKindBytes), clip(message, maxReportBytes)
 	if !bytes.Contains(message, []byte(c.lastError.message)) { // the handler fails for another reason
-		c.lastError.stands = false
+		c.lastError.isLast = false
 	}
 	if c.Request == nil { // the initialization: its error is that of the module
 		c.logLine(slog.LevelError, []byte(r.Failure.String()))

@@ -238,7 +238,8 @@ func strayText(file string) string {
 	case extension == ".wat":
 		return text + "a handler in WebAssembly text needs its own directory, handlers/<name>, with this file alone"
 	case other:
-		return text + "a directory with a handler in " + language + " needs a " + buildScript + " that writes the module to \"$OUT\" (docs/languages.md)"
+		return text + "a directory with a handler in " + language + " needs a " + buildScript +
+			" that writes the module to \"$OUT\" (docs/languages.md)"
 	case native[extension] != "":
 		return text + "a handler in this language needs its own directory, handlers/<name>, with a " + native[extension]
 	}

@@ -205,7 +205,7 @@ type ExplainRows struct {
 	ListRows
 	// As is the name of a scope, "session" or "anonymous"; empty: an operator.
 	As string `json:"as,omitempty"`
-	// User, Roles and CallerTenant are those of the caller.
+	// User, Roles and CallerTenant belong to the caller that As names.
 	User         string   `json:"user,omitempty"`
 	Roles        []string `json:"roles,omitempty"`
 	CallerTenant string   `json:"callerTenant,omitempty"`
@@ -214,7 +214,7 @@ type ExplainRows struct {
 // ExplainedRows says how a page is read.
 type ExplainedRows struct {
 	entity.Explanation
-	// Returned is the number of rows of the page, More whether others follow.
+	// Returned is the number of rows of the page. More reports whether other rows follow.
 	Returned int  `json:"returned"`
 	More     bool `json:"more"`
 }

@@ -182,12 +182,12 @@ func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args ad
 func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
 	if args.As == "" {
 		if args.User != "" || args.Roles != nil || args.CallerTenant != "" {
-			return fault.New(fault.Invalid, "user, roles and callerTenant are those of a caller: name its kind with as")
+			return fault.New(fault.Invalid, "user, roles and callerTenant need as (--as): use the name of a scope, session or anonymous")
 		}
 		return nil
 	}
 	if args.Tenant != nil {
-		return fault.New(fault.Invalid, "tenant is for operators: use callerTenant")
+		return fault.New(fault.Invalid, "tenant cannot be used with as: use callerTenant (--caller-tenant)")
 	}
 	m, err := l.model()
 	if err != nil {
@@ -200,7 +200,7 @@ func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
 	case "anonymous":
 	default:
 		if m.Schema().Scope(args.As) == nil {
-			return fault.New(fault.NotFound, "the schema has no scope %q: name one, session or anonymous", args.As)
+			return fault.New(fault.NotFound, "the schema has no scope %q: use the name of a scope, session or anonymous", args.As)
 		}
 		who.Kind, who.Scope = caller.APIKey, args.As
 	}
@@ -262,7 +262,7 @@ func (l *Local) declared(name string) (*schema.Entity, error) {
 
 func (l *Local) updateRows(ctx context.Context, who keystore.Authority, args admin.ChangeRows) (done admin.ChangedRows, err error) {
 	if args.Cascade {
-		return done, fault.New(fault.Invalid, "cascade is for deletes")
+		return done, fault.New(fault.Invalid, "cascade is only for deletes: remove it")
 	}
 	set := map[string]json.RawMessage{}
 	e, err := l.declared(args.Entity)
