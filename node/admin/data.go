@@ -103,7 +103,7 @@ type ChangedRows struct {
 	Count int `json:"count"`
 	// Following is the number of other rows that a delete with Cascade deleted or changed.
 	Following int `json:"following,omitempty"`
-	// More: some of the selected rows are still there, and the next batch has the same cursor.
+	// More reports that some selected rows remain. The next batch has the same cursor.
 	More bool `json:"more,omitempty"`
 	// NextCursor is empty after the last batch, and if More is true on the first page.
 	NextCursor string `json:"nextCursor"`

@@ -144,13 +144,13 @@ func (l *Local) queryOf(who *caller.Caller, args admin.ListRows) (query map[stri
 	return query, err
 }
 
-// explainRows reads a page as another caller would, and says how.
+// explainRows reads a page as the operator or another caller, and explains the query.
 func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args admin.ExplainRows) (found admin.ExplainedRows, err error) {
 	query, err := l.queryOf(&who.Caller, args.ListRows)
 	if err != nil {
 		return found, err
 	}
-	if err := l.become(&who.Caller, args); err != nil {
+	if err := l.actAs(&who.Caller, args); err != nil {
 		return found, err
 	}
 	text, err := admin.Marshal(query)
@@ -178,8 +178,8 @@ func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args ad
 	return found, err
 }
 
-// become makes an operator the caller that args describe.
-func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
+// actAs replaces an operator by the caller that args describe.
+func (l *Local) actAs(who *caller.Caller, args admin.ExplainRows) error {
 	if args.As == "" {
 		if args.User != "" || args.Roles != nil || args.CallerTenant != "" {
 			return fault.New(fault.Invalid, "user, roles and callerTenant need as (--as): use the name of a scope, session or anonymous")
