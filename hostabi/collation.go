@@ -4,10 +4,10 @@ import (
 	"runner.example/internal/collation"
 )
 
-// collationUnits is the cost of an answer, which has up to 9 KB.
+// collationUnits is the cost of an answer, whose size is up to 9 KB.
 const collationUnits = 4 << 10
 
-// collationAt returns the weights of a range of characters by which texts are ordered.
+// collationAt returns the collation weights of a range of code points.
 func collationAt(_ *Call, args *arguments) (any, error) {
 	at, ok := args.optionalWhole("at")
 	if !ok || at < 0 || at > 0x10ffff {

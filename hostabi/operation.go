@@ -121,7 +121,7 @@ func call(c *Call, g guest) int32 {
 		return c.fail(name, err)
 	}
 	c.called, c.succeeded, c.unread = true, true, 0
-	c.lastError.stands = false
+	c.lastError.isLast = false
 	return int32(len(c.result.JSON))
 }
 

@@ -239,7 +239,7 @@ func (c *Call) take(t *pendingOperation) int32 {
 		return c.fail(t.op, err)
 	}
 	c.result, c.called, c.succeeded, c.unread = result, true, true, 0
-	c.lastError.stands = false
+	c.lastError.isLast = false
 	return int32(len(c.result.JSON))
 }
 

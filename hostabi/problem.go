@@ -13,11 +13,11 @@ import (
 	"runner.example/internal/fault"
 )
 
-// reservedMembers are the members of a problem that the host sets. The snake_case form of requestId is reserved, so that
-// nobody confuses the two.
+// reservedMembers are the members of a problem that the host sets. request_id is reserved so that it is
+// not confused with requestId.
 var reservedMembers = []string{"type", "title", "status", "detail", "instance", "code", "requestId", "request_id"}
 
-// answerProblem answers with problem+json that has a code and extension members of the handler's own.
+// answerProblem answers with problem+json whose code and extension members the handler sets.
 func answerProblem(c *Call, args *arguments) (any, error) {
 	status, ok := args.optionalWhole("status")
 	if !ok || status < 400 || status > 599 {
@@ -43,7 +43,7 @@ func answerProblem(c *Call, args *arguments) (any, error) {
 	case c.Preparing():
 		return nil, fault.New(fault.Denied, "there is no request to answer")
 	case r.Status != 0:
-		return nil, invalid("an answer was sent before")
+		return nil, invalid("an answer was already sent")
 	}
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool { return strings.EqualFold(string(h.Name), "content-type") })
 	r.Status, r.Code, r.Detail, r.Members = int(status), code, detail, extension
@@ -72,7 +72,7 @@ func extensionMembers(object jsontext.Value) ([]byte, error) {
 		if json.Unmarshal(errors, &list) != nil || list == nil || slices.ContainsFunc(list, func(e map[string]*string) bool {
 			return len(e) != 2 || e["field"] == nil || e["message"] == nil
 		}) {
-			return nil, invalid(`members.errors must be a list of {"field","message"}, as the host writes it`)
+			return nil, invalid(`members.errors must be a list of {"field","message"}, both strings`)
 		}
 	}
 	return bytes.TrimSuffix(bytes.TrimPrefix(object, []byte("{")), []byte("}")), nil

@@ -9,14 +9,15 @@ import (
 	"runner.example/internal/fault"
 )
 
-// publicBytes is the size of a line of logPublic in the log beside its values.
+// publicBytes is the size of a log line of logPublic without its values.
 const publicBytes = len(
 	`{"time":"2006-01-02T15:04:05.000Z","level":"WARN","msg":"public request refused","requestId":"","host":"","tenant":""}` + "\n")
 
 var errPublicRate = fault.New(fault.Limit,
-	"the callers of this tenant have sent too many requests to hosts that the schema does not list: wait a minute ([outbound] public_rate)")
+	"the callers of this tenant have sent too many requests to public hosts: try again in a minute, or raise [outbound] public_rate")
 
-// admitPublic counts and logs a request to a public host. It admits all others.
+// admitPublic counts and logs a request to a public host, and refuses it beyond the tenant's rate. It admits all
+// requests to declared origins.
 func (c *Call) admitPublic(r *outbound.Request) error {
 	host := r.PublicHost()
 	if host == "" {

@@ -71,9 +71,9 @@ func responseSend(c *Call, g guest) int32 {
 	return int32(errno)
 }
 
-// responseSendResult answers with the result of the last operation, or a part of it. Only a query that found no row
-// has the part without a value, which is not_found. An operation that failed or has no such part is not what the
-// handler meant to answer with: that is invalid.
+// responseSendResult answers with the result of the last operation, or a part of it. It returns not_found if a query
+// found no row. It returns invalid if the operation failed or its result has no such part, because the handler
+// cannot have meant that as its answer.
 func responseSendResult(c *Call, g guest) int32 {
 	part := [2]int{0, len(c.result.JSON)}
 	switch g.number(1) {
@@ -94,8 +94,8 @@ func responseSendResult(c *Call, g guest) int32 {
 	return int32(c.send(g.number(0), c.result.JSON[part[0]:part[1]]))
 }
 
-// foundNone returns the errno of an answer with the row of a query that found none. Of the statuses only 200 can be the
-// answer of a look-up.
+// foundNone returns the errno of an answer with the row of a query that found no row. Only the status 200 can be
+// the answer of a look-up.
 func (c *Call) foundNone(status int32) abi.Errno {
 	if status != 200 {
 		return abi.Invalid

@@ -12,19 +12,19 @@ import (
 
 // operationError is the error of the last operation that failed, for a handler that does not catch it.
 type operationError struct {
-	op      string // empty: it is not known
+	op      string // empty if it is unknown
 	code    fault.Code
 	message string // as the guest reads it
 	subject fault.Subject
-	// stands: no operation has succeeded since.
-	stands bool
-	// checked: sent is valid. sent: the client has sent what the operation refused.
+	// isLast reports that no operation has succeeded since.
+	isLast bool
+	// sent reports that the client has sent the refused value. It is valid if checked is true.
 	checked, sent bool
 }
 
-// keepError remembers the error of an operation. It copies the value.
+// keepError stores the error of an operation, with a copy of the refused value.
 func (c *Call) keepError(op string, f *fault.Fault, message string) {
-	c.lastError = operationError{op: op, code: f.Code, message: message, subject: f.Subject, stands: true}
+	c.lastError = operationError{op: op, code: f.Code, message: message, subject: f.Subject, isLast: true}
 	c.lastError.subject.Value = bytes.Clone(f.Subject.Value)
 }
 
@@ -45,12 +45,12 @@ func (c *Call) isSent() bool {
 	return e.sent
 }
 
-// callersFault returns the code of an answer in place of 500 handler_failed, if the last error is about
-// something that the client has sent, or a limit that depends on the request and the stored rows. A value that
-// the handler made is its own mistake.
-func (c *Call) callersFault() (code fault.Code, is bool) {
+// clientError returns the code that replaces 500 handler_failed, if the last error is about a value that the
+// client has sent, or about a limit that depends on the request and the stored rows. An error about any other
+// value is an error of the handler.
+func (c *Call) clientError() (code fault.Code, is bool) {
 	switch e := &c.lastError; {
-	case !e.stands, e.op == "problem": // what it refuses is an answer of the handler
+	case !e.isLast, e.op == "problem": // the error is about an answer of the handler
 		return "", false
 	case e.code == fault.Invalid:
 		return fault.InvalidInput, c.isSent()
@@ -63,13 +63,13 @@ func (c *Call) callersFault() (code fault.Code, is bool) {
 	}
 }
 
-// answerUncaught makes the answer to an error that the handler did not catch, if the error is that of the
-// last operation. It reports whether it did; status, code and message are what the SDK answers.
+// answerUncaught sets the answer to an error that the handler did not catch, if the error is that of the
+// last operation. It reports whether it did. The SDK answers with status, code and message.
 func (c *Call) answerUncaught(status int32, code, message []byte) bool {
 	e, r := &c.lastError, &c.Response
 	switch {
 	case status == 500 && string(code) == string(fault.HandlerFailed) && len(message) == 0:
-		as, is := c.callersFault()
+		as, is := c.clientError()
 		if !is {
 			return false
 		}
@@ -115,16 +115,16 @@ func (c *Call) compareReport(message []byte) {
 	if c.blamedAs != "" {
 		c.blame(bytes.Contains(message, []byte(c.blamed.message)))
 	} else if !bytes.Contains(message, []byte(c.lastError.message)) {
-		c.lastError.stands = false
+		c.lastError.isLast = false
 	}
 }
 
-// isNoRow reports whether the message is that of an SDK for a query without a row. It names the entity.
+// isNoRow reports whether the message is the SDKs' message for a query that found no row. It names the entity.
 func isNoRow(message string) bool {
 	return strings.HasPrefix(message, "no row of ") && strings.HasSuffix(message, " matches the conditions")
 }
 
-// publicText says what is wrong without the name of an entity; empty: the subject does not say it.
+// publicText returns the message for clients, which does not name the entity. It is empty if the subject has none.
 func publicText(s *fault.Subject) string {
 	switch {
 	case s.Public != "" && s.Named && s.Field == "":
@@ -138,7 +138,8 @@ func publicText(s *fault.Subject) string {
 	return strings.ReplaceAll(s.Field, ",", ", ") + " " + s.Public
 }
 
-// problemErrors returns the member "errors" of a problem, with an element for each field; nil: no field is known.
+// problemErrors returns the member "errors" of a problem, with an element for each field, and nil if no field is
+// known.
 func problemErrors(s *fault.Subject, message string) []byte {
 	if s.Field == "" {
 		return nil

@@ -141,10 +141,10 @@ func TestAnUncaughtErrorIsAnsweredWithoutTheEntity(t *testing.T) {
 		errors             string
 	}{
 		{"insert", `{"into":"Note","values":{"name":"a","email":"b"}}`, 409, "conflict", "name must be unique: another Note has the same value",
-			"name must be unique: another has the same value", `[{"field":"name","message":"must be unique: another has the same value"}]`},
+			"name must be unique: another row has the same value", `[{"field":"name","message":"must be unique: another row has the same value"}]`},
 		{"get", `{"from":"Note","id":"x"}`, 404, "not_found", "there is no Note with this id", "not found", ""},
 		{"insert", `{"into":"Note","values":{"name":"c","email":"b","mail":"01k5zzzzzzzzzzzzzzzzzzzzzz"}}`, 404, "not_found",
-			"mail: there is no Mail with this id", "mail has an id of nothing that the caller may read", `[{"field":"mail","message":"has an id of nothing that the caller may read"}]`},
+			"mail: there is no Mail with this id", "mail does not exist, or the caller may not read it", `[{"field":"mail","message":"does not exist, or the caller may not read it"}]`},
 	} {
 		g := newGuest(t, hostabi.Limits{})
 		app, model := activate(t, g.store, schema)

@@ -14,7 +14,7 @@ import (
 )
 
 // The files of a guest. Descriptor 3 is its root directory, which libraries look paths up in. All files
-// can only be read, but for the one that calls the host: see hostFile. A guest that is not a program has only the time
+// are read-only, except the one that calls the host: see hostFile. A guest that is not a program has only the time
 // zones of the machine.
 
 const (

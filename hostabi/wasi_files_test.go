@@ -277,7 +277,7 @@ func TestPointersOfFilesOutsideOfMemoryAreFaults(t *testing.T) {
 }
 
 // Its root has no other files than the time zones.
-func TestAHandlerThatIsNoProgramHasOnlyTheTimeZones(t *testing.T) {
+func TestAHandlerThatIsNotAProgramHasOnlyTheTimeZones(t *testing.T) {
 	g := withFiles(t)
 	for range 2 {
 		g.call.Begin()

@@ -158,7 +158,8 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		drained:   make(chan struct{}),
 		host: hostabi.NewHost(hostabi.Host{
 			Keystore: r.opt.Keystore, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
-			Origins: origins.WithPublic(bundle.Schema.OutboundPublic), Outbound: r.client, Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
+			Origins: origins.WithPublic(bundle.Schema.OutboundPublic), Outbound: r.client,
+			Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
 			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep, Calendar: r.opt.Calendar,
 		}),
 	}

@@ -2,9 +2,9 @@ package runtime
 
 import "runner.example/runtime/limit"
 
-// takePublic counts a request of a tenant's caller to a public host that the schema does not list, and reports
-// whether it may be sent. Callers without a tenant count together: an app without tenants could otherwise be made to
-// send as many requests as its callers have addresses.
+// takePublic counts a request to a public host that the schema does not list, by the caller's tenant, and reports
+// whether the request may be sent. Callers without a tenant share one budget. With a budget for each address, a client
+// with many addresses could make the app send an unlimited number of requests.
 func (r *Runtime) takePublic(l *limit.Limit, tenant string) bool {
 	name := ""
 	if tenant != "" {

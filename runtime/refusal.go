@@ -18,9 +18,10 @@ var (
 	errRouteNotFound = fault.New(fault.RouteNotFound, "no route has this path")
 	errBadPath       = fault.New(fault.BadPath, "the path has a character, an escape or a segment that is not allowed")
 	errRateLimited   = fault.New(fault.RateLimited, "too many requests: wait for the number of seconds in Retry-After")
-	errConflict      = fault.New(fault.WriteConflict, "other requests kept changing what this one read: retry after the time in Retry-After")
-	errSent          = fault.New(fault.WriteConflict,
-		"other requests changed what this one read, and it cannot run again: it has sent an outbound request")
+	errConflict      = fault.New(fault.WriteConflict,
+		"other requests kept changing the data that this request read: retry after the time in Retry-After")
+	errSent = fault.New(fault.WriteConflict,
+		"other requests changed the data that this request read, and it cannot run again: it has sent an outbound request")
 	errAnswerMemory = fault.New(fault.Overloaded, "no memory for a response of this size at the moment")
 )
 

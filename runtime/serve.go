@@ -22,7 +22,7 @@ type requestState struct {
 	caller caller.Caller // the zero value until it is authenticated
 	// session is the session of the client's cookie, on routes that open sessions.
 	session string
-	// clearsCookie says that the answer removes the client's cookie, which is not valid.
+	// clearsCookie reports that the answer removes the client's invalid cookie.
 	clearsCookie bool
 
 	uses      []limit.Use

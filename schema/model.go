@@ -27,7 +27,7 @@ type Schema struct {
 	// Outbound are the declared origins that handlers may call, as written and without
 	// duplicates: "https://api.example.com", possibly with a port.
 	Outbound []string
-	// OutboundPublic lets handlers call every public host besides.
+	// OutboundPublic permits requests to all public hosts, in addition to Outbound.
 	OutboundPublic bool
 	// Routes are all routes with their effective settings, in order of declaration.
 	Routes []Route

@@ -52,8 +52,8 @@ type RuleInput struct {
 	// update. Inside exists, Outer is the row that the rule is about. A row that does not
 	// exist is nil. In untyped mode the values are in the order of Rule.Names.
 	Row, Old, New, Outer []Value
-	// NewUnknown: the row will be changed, and New is not known yet. An exists that reads New is then unknown
-	// unless a row makes it true.
+	// NewUnknown reports that the row will be changed and New is not known yet. An exists that reads New is then
+	// unknown, unless a row makes it true.
 	NewUnknown bool
 	// Related returns the value of a field of the row that a row's relation refers to, null if
 	// there is no such row. If Related is nil, such values are absent.

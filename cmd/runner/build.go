@@ -28,8 +28,8 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
                               language: Go with a go.mod, cargo with a Cargo.toml, the
                               AssemblyScript compiler with a package.json that names
                               assemblyscript, clang with *.c, *.cc or *.cpp, wat2wasm with
-                              one *.wat; in any language by its build.sh, which runs as you and
-                              writes the module to "$OUT"
+                              one *.wat. Or its build.sh builds it, in any language: the script
+                              runs as your user, and writes the module to "$OUT"
 
 Beside a module in C, C++, Rust or AssemblyScript it writes build/<name>.debug, with the lines for
 the record of a failure. This file is part of a release, and is read only when a handler fails.

@@ -25,7 +25,7 @@ nothing is overwritten, and an existing README.md or .gitignore is kept.
   --lang as     AssemblyScript, with Node.js and npm
   --lang nim    Nim, with nim and clang; handlers/greetings/build.sh builds it
 
-The SDK of a language that has one is copied into the directory sdk. For TypeScript and
+If the language has an SDK, it is copied into the directory sdk. For TypeScript and
 Python there are types for editors in the directory types.`
 
 func newCommand(c *program) *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"runner.example/state/store"
 )
 
-const storeHelp = `Check what is stored, or rescue what can be read of it.`
+const storeHelp = `Check the stored rows, or salvage the rows of a damaged store.`
 
 func storeCommand(c *program) *cobra.Command {
 	cmd := &cobra.Command{

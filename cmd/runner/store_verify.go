@@ -14,20 +14,21 @@ import (
 	"runner.example/state/entity/catalog"
 )
 
-const storeVerifyHelp = `Check that rows and indexes agree: every row can be read, its relations refer to rows that exist (a
-tenant needs no row), every index has an entry for every row, every entry belongs to a row with its
-values, a value of a unique index belongs to one row, and nothing is stored that belongs to no entity.
+const storeVerifyHelp = `Check that rows and indexes agree. Every row must be readable, and its relations must refer to existing
+rows, except that a tenant may have no row. Every index must have an entry for every row, and every
+entry must belong to a row with the same values. In a unique index, a value must belong to one row. All
+stored rows must belong to an entity.
 
-The node may serve meanwhile: each 200,000 rows and entries are checked in one snapshot. Without a
-server the command opens the data directory. It changes nothing, and stops after 20 findings.
+The server can keep running: the command checks 200,000 rows and entries at a time, each time in one
+snapshot. If no server runs, it opens the data directory. It changes no data, and stops after 20 findings.
 
-runner audit verify checks the files themselves, and the audit.
+To check the files of the data directory and the audit log, use runner audit verify.
 
-Exit status 3: something was found.`
+Exit status 3: the check has findings.`
 
 // verified is the document of `runner store verify --json`.
 type verified struct {
-	// Rows and Entries are how many were checked.
+	// Rows and Entries are the numbers of checked rows and index entries.
 	Rows    int `json:"rows"`
 	Entries int `json:"entries"`
 	// Findings are empty if rows and indexes agree.
@@ -49,7 +50,7 @@ func storeVerifyCommand(c *program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.tellVerified(found)
+				return c.printVerified(found)
 			}})
 		},
 	}
@@ -57,7 +58,7 @@ func storeVerifyCommand(c *program) *cobra.Command {
 	return cmd
 }
 
-// verifyStore asks for one part after the other.
+// verifyStore verifies the store part by part, and sums up the results.
 func verifyStore(ctx context.Context, node *admin.Client, bar *console.Bar) (all verified, err error) {
 	defer func() { bar.End(err) }()
 	all.Findings = []string{}
@@ -77,12 +78,13 @@ func verifyStore(ctx context.Context, node *admin.Client, bar *console.Bar) (all
 	}
 }
 
-func (c *program) tellVerified(found verified) error {
+func (c *program) printVerified(found verified) error {
 	if c.JSON {
 		if err := c.PrintJSON(found); err != nil {
 			return err
 		}
-	} else if err := c.Print(fmt.Sprintf("checked %s and %s\n", console.Plural(found.Rows, "row"), console.Plural(found.Entries, "index entry"))); err != nil {
+	} else if err := c.Print(fmt.Sprintf("checked %s and %s\n",
+		console.Plural(found.Rows, "row"), console.Plural(found.Entries, "index entry"))); err != nil {
 		return err
 	}
 	if len(found.Findings) == 0 {

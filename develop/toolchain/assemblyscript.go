@@ -206,7 +206,8 @@ func (b *builder) addScriptMessages(source, output string, ok bool) {
 	switch m := scriptClass.FindStringSubmatch(failure); {
 	case ok:
 	case m != nil:
-		b.found.Errorf("", b.classIn(source, m[2]+".ts", m[1]), "class %s is a part of a class with @json: write @json above it too", m[1])
+		b.found.Errorf("", b.classIn(source, m[2]+".ts", m[1]),
+			"class %s is used by a class with @json, but has no @json: write @json above it", m[1])
 	case failure != "":
 		b.found.Errorf("", diag.Span{File: source}, "%s", failure)
 	case !b.found[before:].HasErrors():

@@ -659,7 +659,7 @@ func TestAnAssemblyScriptClassWithoutJSONHasItsPlace(t *testing.T) {
 		"handlers/script/a.ts":         "import { ok, Response, RouteRequest } from \"@runner/assemblyscript\";\n  class Inner { n: i32 = 0; }\n@json\nclass Thing { inner: Inner = new Inner(); }\nexport function a(req: RouteRequest): Response { return ok(req.body<Thing>()); }\n",
 	})
 	_, _, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n"})
-	if err == nil || err.Error() != "handlers/script/a.ts:2:3: error: class Inner is a part of a class with @json: write @json above it too" {
+	if err == nil || err.Error() != "handlers/script/a.ts:2:3: error: class Inner is used by a class with @json, but has no @json: write @json above it" {
 		t.Errorf("got %v", err)
 	}
 }

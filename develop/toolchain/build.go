@@ -202,7 +202,7 @@ func (b *builder) build(ctx context.Context, s source) error {
 		return err
 	}
 	m.File = "build/" + s.name + ".wasm"
-	if m.tree == nil && !b.loadable(s, m.File, m.wasm) { // one in Python was loaded
+	if m.tree == nil && !b.loadable(s, m.File, m.wasm) { // a Python module was loaded before
 		return nil
 	}
 	if len(m.debug) > symbols.MaxDebugBytes {

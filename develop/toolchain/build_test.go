@@ -141,7 +141,7 @@ func TestAnImportThatTheRunnerDoesNotHaveIsAnErrorOfTheBuild(t *testing.T) {
 		all = append(all, d.String())
 	}
 	want := []string{
-		"handlers/c: error: its module build/c.wasm imports env.lost, which guest ABI 1 does not have: write the function, or link the library that has it by a line -l<name> in compile_flags.txt (-Wl,--allow-undefined hides that it is missing)",
+		"handlers/c: error: its module build/c.wasm imports env.lost, which guest ABI 1 does not have: define the function, or link its library: add a line -l<name> to compile_flags.txt (-Wl,--allow-undefined hides missing functions)",
 		"handlers/filter: error: its module build/filter.wasm imports env.proxy_log, which guest ABI 1 does not have: it was made for a proxy (proxy-wasm: Envoy, Istio, nginx): use the runner's SDK, or write a WASI program: a filter of a proxy has no request of its own to answer",
 		"handlers/nothing: error: its module build/nothing.wasm exports no handler: export a function () -> () for each, named as in the schema, or _start for a command",
 		"handlers/plain: error: its module build/plain.wasm imports env.lost, which guest ABI 1 does not have: write the function in Go, or remove the //go:wasmimport that declares it",

@@ -108,7 +108,7 @@ var languages = []language{
 	// The last, because directories of other languages may have such files too.
 	{
 		"*.c, *.cc or *.cpp", has("*.c", "*.cc", "*.cpp", "*.cxx"), (*builder).clang,
-		"write the function, or link the library that has it by a line -l<name> in compile_flags.txt (-Wl,--allow-undefined hides that it is missing)",
+		"define the function, or link its library: add a line -l<name> to compile_flags.txt (-Wl,--allow-undefined hides missing functions)",
 	},
 	{"a *.wat", has("*.wat"), (*builder).text, ""},
 }

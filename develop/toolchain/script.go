@@ -11,17 +11,18 @@ import (
 	"runner.example/internal/diag"
 )
 
-// buildScript builds a directory of handlers/ in any language, if it is there.
+// buildScript is the script that builds a directory of handlers/ in any language.
 const buildScript = "build.sh"
 
-// A script that failed is reported with its last lines, as far as they are in the end of its output.
 const (
+	// shownLines is the number of lines, from the end of a failed script's output, that are reported.
 	shownLines = 20
+	// shownBytes is the number of bytes at the end of the output that are searched for them.
 	shownBytes = 16 << 10
 )
 
-// script runs the build.sh of a directory, as the user who builds. The script writes the module to $OUT. One that
-// may be executed runs with the interpreter of its first line, others with sh.
+// script runs the build.sh of a directory as the current user. The script writes the module to $OUT. An executable
+// script runs with the interpreter that its first line names, any other with sh.
 func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 	file := s.path + "/" + buildScript
 	info, err := os.Stat(filepath.Join(b.options.Dir, file))
@@ -32,7 +33,9 @@ func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 	if info.Mode()&0o111 != 0 {
 		command = []string{"./" + buildScript}
 	} else if _, err := exec.LookPath("sh"); err != nil {
-		return nil, fmt.Errorf("%s is built by a %s, and the command sh is missing: on Windows build this app in WSL, or put the sh of Git into PATH", s.path, buildScript)
+		return nil, fmt.Errorf(
+			"%s has a %s, but the command sh is missing: on Windows, build this app in WSL, or add the sh of Git to PATH",
+			s.path, buildScript)
 	}
 	return b.fromFile(s, func(building string) (bool, error) {
 		output, ok, err := b.run(ctx, s, []string{"OUT=" + building}, command[0], command[1:]...)
@@ -44,18 +47,18 @@ func (b *builder) script(ctx context.Context, s source) (*Module, error) {
 			return false, nil
 		}
 		if _, err := os.Stat(building); err != nil {
-			b.found.Errorf("", diag.Span{File: file}, `the script has not written the module: write it to "$OUT"`)
+			b.found.Errorf("", diag.Span{File: file}, `the script did not write the module: write it to the file "$OUT"`)
 			return false, nil
 		}
 		return true, nil
 	})
 }
 
-// lastLines returns the last lines of an output, in one line.
+// lastLines returns the last lines of an output, joined into one line.
 func lastLines(output string) string {
 	lines := strings.FieldsFunc(output[max(0, len(output)-shownBytes):], func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) == 0 {
-		return "it has printed nothing"
+		return "it printed nothing"
 	}
 	return strings.Join(lines[max(0, len(lines)-shownLines):], "; ")
 }
@@ -67,11 +70,14 @@ func (b *builder) text(ctx context.Context, s source) (*Module, error) {
 		return nil, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	if len(files) > 1 {
-		b.found.Errorf("", diag.Span{File: s.path}, "there are %d files *.wat, and a module is made of one: move the others, or write a %s", len(files), buildScript)
+		b.found.Errorf("", diag.Span{File: s.path},
+			"%d files have the extension .wat, but a module is built from one: move each to its own directory, or write a %s",
+			len(files), buildScript)
 		return nil, nil
 	}
 	if _, err := exec.LookPath("wat2wasm"); err != nil {
-		return nil, fmt.Errorf("%s is written in WebAssembly text, and the command wat2wasm is missing: install wabt, on Debian: apt-get install wabt", s.path)
+		return nil, fmt.Errorf(
+			"%s is WebAssembly text, but the command wat2wasm is missing: install wabt (on Debian: apt-get install wabt)", s.path)
 	}
 	return b.fromFile(s, func(building string) (bool, error) {
 		output, ok, err := b.run(ctx, s, nil, "wat2wasm", "--debug-names", "--enable-tail-call", "./"+filepath.Base(files[0]), "-o", building)

@@ -81,11 +81,11 @@ func TestErrorsOfScriptsAndOfWebAssemblyTextAreReported(t *testing.T) {
 	}
 	for i, want := range []string{
 		"handlers/fails/build.sh: error: the script failed: one; two",
-		`handlers/lazy/build.sh: error: the script has not written the module: write it to "$OUT"`,
+		`handlers/lazy/build.sh: error: the script did not write the module: write it to the file "$OUT"`,
 		"handlers/other: error: its module build/other.wasm is not a WebAssembly module: build it for wasm32-wasip1, or copy the right file",
-		"handlers/silent/build.sh: error: the script failed: it has printed nothing",
+		"handlers/silent/build.sh: error: the script failed: it printed nothing",
 		"handlers/text/text.wat:2:23: error: unexpected token \"i32.cons\"",
-		"handlers/two: error: there are 2 files *.wat, and a module is made of one: move the others, or write a build.sh",
+		"handlers/two: error: 2 files have the extension .wat, but a module is built from one: move each to its own directory, or write a build.sh",
 	} {
 		if i >= len(all) || !strings.HasPrefix(all[i], want) {
 			t.Errorf("got %q, want %s", all, want)

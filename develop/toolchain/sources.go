@@ -87,7 +87,7 @@ func isScript(name string) bool {
 // contain.
 var native = map[string]string{".go": "go.mod", ".rs": "Cargo.toml", ".c": "", ".cc": "", ".cpp": "", ".cxx": ""}
 
-// others maps extensions of sources that nothing builds without a build.sh to their language.
+// others maps file extensions to languages that need a build.sh.
 var others = map[string]string{
 	".wat": "WebAssembly text", ".zig": "Zig", ".nim": "Nim", ".kt": "Kotlin", ".swift": "Swift", ".d": "D", ".odin": "Odin",
 	".hs": "Haskell", ".ml": "OCaml", ".cs": "C#", ".fs": "F#", ".java": "Java", ".scala": "Scala", ".rb": "Ruby", ".php": "PHP",
@@ -229,7 +229,7 @@ func (b *builder) warnUnused(found contents) {
 	}
 }
 
-// strayText says what to do with a source that nothing builds.
+// strayText says what to do with a source that is not built.
 func strayText(file string) string {
 	const text = "this file is not built: "
 	extension := filepath.Ext(file)
@@ -238,7 +238,8 @@ func strayText(file string) string {
 	case extension == ".wat":
 		return text + "a handler in WebAssembly text needs its own directory, handlers/<name>, with this file alone"
 	case other:
-		return text + "a directory with a handler in " + language + " needs a " + buildScript + " that writes the module to \"$OUT\" (docs/languages.md)"
+		return text + "a directory with a handler in " + language + " needs a " + buildScript +
+			" that writes the module to \"$OUT\" (docs/languages.md)"
 	case native[extension] != "":
 		return text + "a handler in this language needs its own directory, handlers/<name>, with a " + native[extension]
 	}

@@ -162,8 +162,8 @@ func TestAMissingToolchainIsOneErrorLine(t *testing.T) {
 	for directory, want := range map[string]string{
 		"go.mod":     "handlers/x is written in Go, and the command go is missing: install Go 1.24 or later",
 		"Cargo.toml": "handlers/x is written in Rust, and the command cargo is missing: install Rust 1.63 or later",
-		"build.sh":   "handlers/x is built by a build.sh, and the command sh is missing: on Windows build this app in WSL",
-		"x.wat":      "handlers/x is written in WebAssembly text, and the command wat2wasm is missing: install wabt",
+		"build.sh":   "handlers/x has a build.sh, but the command sh is missing: on Windows, build this app in WSL",
+		"x.wat":      "handlers/x is WebAssembly text, but the command wat2wasm is missing: install wabt",
 	} {
 		dir := toolchaintest.App(t, map[string]string{"handlers/x/" + directory: ""})
 		_, _, err := toolchain.Build(t.Context(), toolchain.Options{Dir: dir, Name: "n"})

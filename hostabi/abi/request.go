@@ -90,12 +90,12 @@ type Response struct {
 	// Code and Detail are set by error helpers. Front makes problem+json of them, and
 	// Body is empty.
 	Code, Detail string
-	// Public is the text for clients in place of Detail, if it is not empty. Operators and the log get Detail.
+	// Public replaces Detail for clients if it is not empty. Operators and the log get Detail.
 	Public string
 	// Errors is the JSON of the problem's member "errors"; nil: none.
 	Errors []byte
-	// Members are further members of the problem, in JSON without braces; empty: none. They have no name of a member that
-	// the host writes.
+	// Members are further members of the problem, as JSON without braces. None has the name of a member that the
+	// host writes.
 	Members []byte
 	Headers []Pair
 	Body    []byte

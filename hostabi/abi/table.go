@@ -73,7 +73,7 @@ func Functions() []Function {
 		{"response_error", []Param{{"status", Number}, {"code", Text}, {"message", Text}}, true,
 			"the answer is problem+json made by the host, status 400–599; an empty code becomes the one of the status"},
 		{"response_send_result", []Param{{"status", Number}, {"part", Number}}, true,
-			"the answer is the result of the last `call`, not copied through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` when a query found no row"},
+			"the answer is the result of the last `call`, not copied through guest memory: part 0 all of it, 1 its `rows`, 2 its `row` or the first of its `rows`; `not_found` if a query found no row"},
 		{"call", []Param{{"op", Text}, {"args", Bytes}}, true,
 			"one service operation, JSON in; returns the length of its JSON result, or an errno (the result is then `{code, message}`)"},
 		{"call_result", []Param{{"offset", Number}, buffer}, true,

@@ -53,14 +53,14 @@ const (
 // Client sends requests. Any goroutine may use it. Close it.
 type Client struct {
 	options Options
-	// declared and public are for requests to declared origins, and to any public host.
+	// declared sends requests to declared origins, public those to other public hosts.
 	declared, public *side
 	slots            *connectionSlots
 	open             chan struct{} // holds one for each connection
 }
 
-// side sends the requests of one kind. Two sides never share a connection, because they do not reach the same
-// addresses.
+// side sends requests of one kind: to declared origins, or to public hosts. The two sides never share a connection,
+// because they may reach different addresses.
 type side struct {
 	client       *Client
 	allowPrivate bool
@@ -104,7 +104,7 @@ func (c *Client) newSide(allowPrivate bool) *side {
 	return s
 }
 
-// PublicRate is the option of that name, or its default.
+// PublicRate returns Options.PublicRate, or its default.
 func (c *Client) PublicRate() int { return c.options.PublicRate }
 
 // Close closes idle connections. Requests in progress end with their contexts.

@@ -1,5 +1,5 @@
 // Package outbound sends HTTP requests for handlers: to the origins that the app
-// declares, and if it says so to every public host.
+// declares, and to every public host if the app permits it.
 //
 // # Invariants
 //

@@ -41,15 +41,15 @@ func ParseOrigins(texts []string) (Origins, error) {
 	return o, nil
 }
 
-// checkTarget is check for the URL of a handler: of a declared origin, or else a public one.
+// checkTarget checks the URL of a handler's request. Its origin must be declared, or else public.
 func (o Origins) checkTarget(u *url.URL) (public bool, _ *Error) {
 	origin, ok := originOf(u)
 	public = ok && o.public && !slices.Contains(o.all, origin)
 	return public, o.check(u, public)
 }
 
-// check refuses a URL that is not of a declared origin, or that cannot be a public one. It normalizes its host and
-// query.
+// check refuses a URL whose origin is not declared, or which cannot be public if public is true. It normalizes the
+// host and the query of the URL.
 func (o Origins) check(u *url.URL, public bool) *Error {
 	origin, ok := originOf(u)
 	switch {
@@ -59,7 +59,8 @@ func (o Origins) check(u *url.URL, public bool) *Error {
 		return refuse(Invalid, "the url must not hold a name or a password: send a header")
 	case public && !isPublic(u):
 		return refuse(Denied,
-			"%s is neither declared nor public: other hosts are reached on the ports 80 and 443, and at no private address", shorten(origin))
+			"%s is not declared, and not public (a public host has a public address and port 80 or 443): "+
+				"add it to `outbound { allow: […] }` in the schema", shorten(origin))
 	case !public && !slices.Contains(o.all, origin):
 		shown := shorten(origin)
 		return refuse(Denied, "%s is not declared (add it to `outbound { allow: […] }` in the schema)", shown)
@@ -70,8 +71,8 @@ func (o Origins) check(u *url.URL, public bool) *Error {
 	return nil
 }
 
-// isPublic reports whether the URL of an http or https origin may be of a public host, as far as it is known before
-// the name is resolved.
+// isPublic reports whether the URL of an http or https origin may belong to a public host. The addresses of a name are
+// checked later, when it is resolved.
 func isPublic(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	port := u.Port()

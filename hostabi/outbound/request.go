@@ -15,7 +15,7 @@ type Header struct{ Name, Value string }
 // Request is a request that was checked.
 type Request struct {
 	origins  Origins
-	public   bool // it goes to a public host, and so does each redirect
+	public   bool // the target is a public host, and so must be that of each redirect
 	method   string
 	url      *url.URL
 	headers  http.Header
@@ -43,8 +43,8 @@ func (r *Request) String() string {
 	return r.method + " " + u.String()
 }
 
-// PublicHost is the host, and the port if it is not the scheme's, of a request to a public host; empty: it goes to a declared
-// origin.
+// PublicHost returns the host of a request to a public host, with the port if it is not the default of the scheme. It
+// returns "" for a request to a declared origin.
 func (r *Request) PublicHost() string {
 	if !r.public {
 		return ""

@@ -39,8 +39,8 @@ func In(r *abi.Request, value jsontext.Value) bool {
 	return want.inJSON(r.Body) // whatever the Content-Type is: curl sends JSON with the type of a form
 }
 
-// HasName reports whether the name, in a JSON string, is in the request: as a value, as the name of a member of the
-// body or of a parameter, or as a word in a parameter, such as created in ?sort=-created,title.
+// HasName reports whether the request contains the name, which is a JSON string. It may be a value, the name of a
+// parameter or of a member of the body, or a word in a parameter, such as created in ?sort=-created,title.
 func HasName(r *abi.Request, name jsontext.Value) bool {
 	if In(r, name) {
 		return true
@@ -76,7 +76,7 @@ func HasName(r *abi.Request, name jsontext.Value) bool {
 	return false
 }
 
-// betweenNames reports whether a character is between two names in a parameter.
+// betweenNames reports whether a character separates two names in a parameter.
 func betweenNames(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 
 func contentType(r *abi.Request) (string, map[string]string) {

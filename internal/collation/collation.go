@@ -11,19 +11,19 @@ import (
 	"sync"
 )
 
-// packed has a line for each range of code points, sorted, without gaps.
+// packed has one line for each range of code points. The ranges are sorted and have no gaps.
 //
 //go:generate go run ./gen
 //go:embed root.jsonl.gz
 var packed []byte
 
-// entry is a line: an answer of At.
+// entry is one line of the data, and a result of At.
 type entry struct {
 	from, to rune
 	text     json.RawMessage
 }
 
-// entries are unpacked at the first use: 1.4 MB.
+// entries returns all entries. They are unpacked at the first call, and take 1.4 MB.
 var entries = sync.OnceValue(func() (all []entry) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -43,13 +43,18 @@ var entries = sync.OnceValue(func() (all []entry) {
 	return all
 })
 
-// At returns what is known of a range of code points that contains the code point c, as JSON: {"from","to"} and either the primary
-// "rank" of the first, which those of the others follow, or "elements" with the weights of each. These are one number, a
-// primary rank with common other weights; 0, nothing; or three numbers for each collation element: the ranks of the
-// primary, the secondary and the tertiary weight, the last with 64 for mixed and 128 for upper case. Characters that NFD decomposes
-// have 0. "contractions" has the weights of
-// sequences that begin in the range, and "classes" the canonical combining classes that are not 0. Callers must
-// not change the result.
+// At returns the data of a range of code points that contains the code point c, as a JSON object. Callers must not
+// change it. Its members are:
+//
+//   - "from" and "to", the first and the last code point.
+//   - Either "rank", the primary rank of the first code point; each next code point has the next rank. Or "elements",
+//     the weights of each code point.
+//   - "contractions", the weights of sequences that begin in the range.
+//   - "classes", the canonical combining classes that are not 0.
+//
+// Weights have one of three forms. One number is a primary rank, with the common secondary and tertiary weights. 0 is a
+// code point without weights, or one that NFD decomposes. A list has three numbers for each collation element: the ranks
+// of the primary, secondary and tertiary weight; 64 is added to the last for mixed case, and 128 for upper case.
 func At(c rune) json.RawMessage {
 	all := entries()
 	i, ok := slices.BinarySearchFunc(all, c, func(e entry, c rune) int {

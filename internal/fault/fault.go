@@ -102,17 +102,17 @@ type Fault struct {
 
 // Subject is what a fault is about. The zero value is unknown.
 type Subject struct {
-	// Entity is the one whose rows the operation was to read or change.
+	// Entity is the entity whose rows the operation should read or change.
 	Entity string
-	// Field is the field or the argument, by its name; those of a unique index are separated by commas.
+	// Field is the name of the field or argument. The fields of a unique index are separated by commas.
 	Field string
-	// Value is the JSON of the value that the operation was given and refused, or of the name in place
-	// of a value; nil: the fault is not about a value that is there.
+	// Value is the JSON of the refused value, or of the refused name if Named is true. It is nil if the
+	// fault is not about a given value.
 	Value []byte
-	// Named: Value is a name that does not exist.
+	// Named reports that Value is a name that cannot be used, and not a value.
 	Named bool
-	// Public says what is wrong with Field in words for clients, without the name of an entity;
-	// empty: the fault's Detail says it.
+	// Public is the message about Field for clients, without the name of an entity. If it is
+	// empty, the fault's Detail is the message.
 	Public string
 }
 

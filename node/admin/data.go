@@ -103,7 +103,7 @@ type ChangedRows struct {
 	Count int `json:"count"`
 	// Following is the number of other rows that a delete with Cascade deleted or changed.
 	Following int `json:"following,omitempty"`
-	// More: some of the selected rows are still there, and the next batch has the same cursor.
+	// More reports that some selected rows remain. The next batch has the same cursor.
 	More bool `json:"more,omitempty"`
 	// NextCursor is empty after the last batch, and if More is true on the first page.
 	NextCursor string `json:"nextCursor"`
@@ -205,7 +205,7 @@ type ExplainRows struct {
 	ListRows
 	// As is the name of a scope, "session" or "anonymous"; empty: an operator.
 	As string `json:"as,omitempty"`
-	// User, Roles and CallerTenant are those of the caller.
+	// User, Roles and CallerTenant belong to the caller that As names.
 	User         string   `json:"user,omitempty"`
 	Roles        []string `json:"roles,omitempty"`
 	CallerTenant string   `json:"callerTenant,omitempty"`
@@ -214,7 +214,7 @@ type ExplainRows struct {
 // ExplainedRows says how a page is read.
 type ExplainedRows struct {
 	entity.Explanation
-	// Returned is the number of rows of the page, More whether others follow.
+	// Returned is the number of rows of the page. More reports whether other rows follow.
 	Returned int  `json:"returned"`
 	More     bool `json:"more"`
 }

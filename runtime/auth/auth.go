@@ -132,10 +132,9 @@ func New(st *store.Store, keys *keystore.Keystore, opt Options) *Authenticator {
 // unknown key, Check waits a short time for the provider's keys; without any keys the
 // refusal is temporary.
 //
-// A credential in a header decides, and then no cookie is examined. A route with none beside other modes
-// serves callers without a credential, and callers whose cookie is not valid, as anonymous ones: the cookie was
-// not accepted if the caller is anonymous although the request has one. Other credentials that are not valid are
-// refused there, too. A route that opens
+// If a header has a credential, it decides, and no cookie is examined. On a route with none and other modes, a
+// caller without a credential or with an invalid cookie is anonymous. So if the caller is anonymous and the request
+// has a cookie, the cookie is invalid. Other invalid credentials are refused there too. A route that opens
 // sessions refuses pages of other origins for every caller: such a page could sign
 // its user in as another user.
 //

@@ -43,8 +43,8 @@ type Exchange struct {
 	// Private marks an answer that depends on credentials: it gets Vary, and
 	// Cache-Control: no-store unless it has another.
 	Private bool
-	// Unshared marks a private answer of a handler that also answers anonymous callers: of its headers for
-	// caches only a Cache-Control with private or no-store is sent.
+	// Unshared marks a private answer of a handler that also answers anonymous callers. Of the handler's headers
+	// for caches, only a Cache-Control with private or no-store is sent.
 	Unshared bool
 	// NoStore replaces the answer's Cache-Control by no-store.
 	NoStore bool

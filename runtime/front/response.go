@@ -161,7 +161,7 @@ func forCaches(name []byte) bool {
 }
 
 // isUnshared reports whether the header is a Cache-Control that keeps shared caches from storing the answer. A private
-// that names fields does not.
+// directive with field names does not.
 func isUnshared(name, value []byte) bool {
 	if !equalFold(name, "cache-control") {
 		return false

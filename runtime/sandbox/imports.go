@@ -44,9 +44,9 @@ var offered = sync.OnceValue(func() map[string]map[string]hostabi.Function {
 
 // ImportError means that a module imports functions that the runner does not have.
 type ImportError struct {
-	// Names are the imports as module.name.
+	// Names are the imports, as module.name.
 	Names []string
-	// Host says for which other host they are, and what to do. Empty: the host is not known.
+	// Host names the host that the module was made for, and says what to do. It is empty if the host is unknown.
 	Host string
 }
 
@@ -59,13 +59,13 @@ func remedyOf(imports ...string) string {
 		"it was made for another host; a handler imports only from "+abi.Module+" and "+hostabi.WASIModule)
 }
 
-// What names the imports, without what to do.
+// What describes the error without the remedy.
 func (e *ImportError) What() string {
 	return fmt.Sprintf("imports %s, which guest ABI %d does not have", some(e.Names), abi.Version)
 }
 
-// Inspect checks what a module imports and exports, as Load does before it compiles it. stub are the modules that the
-// schema says to do without. It does not check the size of the memory. An import that the runner does not have is an
+// Inspect checks what a module imports and exports, as Load does before it compiles it. stub are the modules whose
+// imports the schema replaces by stubs. It does not check the size of the memory. An import that the runner does not have is an
 // *ImportError.
 func Inspect(m *wasm.Module, stub []string) error {
 	if err := checkImports(m, false, stub); err != nil {
@@ -101,7 +101,7 @@ func ofComponents(module string) bool {
 
 func qualified(i wasm.Import) string { return i.Module + "." + i.Name }
 
-// some lists the first of many names.
+// some lists the first six names, and the number of the others.
 func some(names []string) string {
 	const most = 6
 	var first []string
@@ -114,42 +114,50 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d others", strings.Join(first, ", "), len(names)-most)
 }
 
-// otherHost is a host of modules for which the runner is not made.
+// otherHost is another host of WebAssembly modules, such as Extism. The runner does not have its functions.
 type otherHost struct {
-	// name begins with who calls it so.
+	// name is used in error messages.
 	name string
-	// imports are the beginnings of the names of what it has, as module.name.
+	// imports are prefixes of the names of its functions, as module.name.
 	imports []string
 	// remedy is what to do.
 	remedy string
 }
 
-// What remedies have in common.
+// Parts of several remedies.
 const (
 	useSDK     = "use the runner's SDK, or write a WASI program"
 	withoutSDK = "build it for wasm32-wasip1, or write it in a language of the runner's SDKs"
 )
 
-// otherHosts are tried in order. The ones that share the module env are known by the beginnings of their functions' names.
+// otherHosts are tried in order. Those that share the module env are recognized by prefixes of function names.
 var otherHosts = []otherHost{
 	{"Extism", []string{"extism:host/", "env.extism_"}, useSDK + " in place of an Extism plug-in"},
 	{"Spin", []string{
-		"fermyon:", "spin:", "spin-config.", "spin-http.", "wasi-outbound-http.", "outbound-redis.", "outbound-pg.", "outbound-mysql.", "key-value.", "spin_sdk",
+		"fermyon:", "spin:", "spin-config.", "spin-http.", "spin_sdk", "wasi-outbound-http.", "outbound-redis.",
+		"outbound-pg.", "outbound-mysql.", "key-value.",
 	}, "export wasi:http/incoming-handler and import wasi:http/outgoing-handler only, or " + useSDK},
 	{"Fastly Compute", []string{"fastly", "env.xqd_"}, useSDK + " in place of the Fastly SDK"},
-	{"wasmCloud", []string{"wasmcloud:", "wapc.", "wasmbus"}, "export wasi:http/incoming-handler and import wasi:http/outgoing-handler only, or " + useSDK},
-	{"a host of WASI cloud interfaces", []string{"wasi:keyvalue/", "wasi:blobstore/", "wasi:messaging/", "wasi:config/", "wasi:sql/", "wasi:logging/"},
-		"use the rows and jobs of the runner's SDK"},
-	{"a proxy (proxy-wasm: Envoy, Istio, nginx)", []string{"env.proxy_"}, useSDK + ": a filter of a proxy has no request of its own to answer"},
+	{"wasmCloud", []string{"wasmcloud:", "wapc.", "wasmbus"},
+		"export wasi:http/incoming-handler and import wasi:http/outgoing-handler only, or " + useSDK},
+	{"a host of WASI cloud interfaces", []string{
+		"wasi:keyvalue/", "wasi:blobstore/", "wasi:messaging/", "wasi:config/", "wasi:sql/", "wasi:logging/",
+	}, "use the rows and jobs of the runner's SDK"},
+	{"a proxy (proxy-wasm: Envoy, Istio, nginx)", []string{"env.proxy_"},
+		useSDK + ": a filter of a proxy has no request of its own to answer"},
 	{"http-wasm", []string{"http_handler."}, useSDK + ": a middleware has no request of its own to answer"},
-	{"Cloudflare Workers", []string{"cloudflare:", "./worker", "__wbindgen_placeholder__.__wbg_cloudflare"}, useSDK + " in place of workers-rs"},
+	{"Cloudflare Workers", []string{"cloudflare:", "./worker", "__wbindgen_placeholder__.__wbg_cloudflare"},
+		useSDK + " in place of workers-rs"},
 	{"JavaScript (wasm-bindgen: browsers, Node.js, Cloudflare Workers)", []string{
-		"wbg.", "__wbindgen_placeholder__.", "__wbindgen_externref_xform__.", "__wbindgen_", "./index_bg.js.", "env.__wbindgen_", "env.__wbg_",
+		"wbg.", "__wbindgen_placeholder__.", "__wbindgen_externref_xform__.", "__wbindgen_", "./index_bg.js.",
+		"env.__wbindgen_", "env.__wbg_",
 	}, "build it for wasm32-wasip1 without the crate wasm-bindgen, which features such as js of getrandom and wasmbind of chrono need"},
 	{"JavaScript (Go with GOOS=js)", []string{"gojs.", "go.runtime.", "go.syscall/js."}, "build it with GOOS=wasip1, or by runner build"},
 	{"JavaScript (Emscripten)", []string{
-		"env.emscripten_", "env._emscripten_", "env.__syscall_", "env.invoke_", "env.__cxa_", "env.__embind_", "env._embind_", "env._emval_", "env._abort_js",
-		"env.__assert_fail", "env.setThrew", "env._localtime_js", "env._tzset_js", "env.__handle_stack_overflow", "env.abortOnCannotGrowMemory", "a.",
+		"env.emscripten_", "env._emscripten_", "env.__syscall_", "env.invoke_", "env.__cxa_",
+		"env.__embind_", "env._embind_", "env._emval_", "env._abort_js",
+		"env.__assert_fail", "env.setThrew", "env._localtime_js", "env._tzset_js",
+		"env.__handle_stack_overflow", "env.abortOnCannotGrowMemory", "a.",
 	}, "build it with clang for wasm32-wasip1, as runner build does: Emscripten's functions are in its JavaScript"},
 	{"Wasmer (WASIX)", []string{"wasix_"}, "build it for wasm32-wasip1, without threads, sockets and processes of WASIX"},
 	{"WASI before preview 1", []string{"wasi_unstable."}, "build it for wasm32-wasip1 with a newer toolchain"},
@@ -163,8 +171,7 @@ var otherHosts = []otherHost{
 	{"a blockchain", []string{"env.db_read", "env.seal_", "seal0.", "env.ext_", "vm_hooks.", "env.storage_read", "env.addr_"}, useSDK},
 }
 
-// hostOf says for which other host imports are that the runner does not have, and what to do; empty: the host is not
-// known.
+// hostOf returns which other host has these imports, and what to do. It returns "" if the host is unknown.
 func hostOf(imports ...string) string {
 	for _, name := range imports {
 		if from, _, _ := strings.Cut(name, "."); from == abi.Module {
@@ -172,7 +179,8 @@ func hostOf(imports ...string) string {
 		}
 	}
 	if !slices.ContainsFunc(imports, func(name string) bool { return !assemblyScript[name] }) {
-		return "AssemblyScript adds these imports by default: add the SDK to its package.json, or build it with --use abort= and without seed and trace"
+		return "AssemblyScript adds these imports by default: " +
+			"add the SDK to its package.json, or build it with --use abort= and without seed and trace"
 	}
 	for _, host := range otherHosts {
 		if host.has(imports) {
@@ -187,9 +195,9 @@ func hostOf(imports ...string) string {
 
 func (h *otherHost) has(imports []string) bool {
 	return slices.ContainsFunc(imports, func(name string) bool {
-		return slices.ContainsFunc(h.imports, func(begin string) bool { return strings.HasPrefix(name, begin) })
+		return slices.ContainsFunc(h.imports, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	})
 }
 
-// assemblyScript are the imports that its compiler adds by default.
+// assemblyScript are the imports that the AssemblyScript compiler adds by default.
 var assemblyScript = map[string]bool{"env.abort": true, "env.seed": true, "env.trace": true, "env.console.log": true}

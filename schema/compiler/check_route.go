@@ -237,7 +237,7 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 	if set.as != nil && set.as.Ref != nil {
 		c.usedScopes[set.as.Ref.Name] = true
 		if !auth.None {
-			c.Errorf("E415", span, "as: is only for routes whose auth is none or contains it; this one has auth %s", auth)
+			c.Errorf("E415", span, "as: is only for routes whose auth is or contains none; this route has auth %s", auth)
 		}
 	}
 	if auth.Session && !c.sessions && !c.sessionMissing && !c.MayDeclare("session") {

@@ -236,7 +236,7 @@ func (c *settingsChecker) checkOptional(m, anonymous *syntax.AuthMode) {
 		c.Errorf("E412", anonymous.Loc, "none is the only mode of this anyOf: write auth: none")
 	case len(auth.Roles) > 0 && !anySession:
 		c.Errorf("E412", anonymous.Loc,
-			"none beside session(%s): a signed-in user without the role would see less than an anonymous caller (write session, and check the role in rules or in the handler)",
+			"anyOf cannot contain none and session(%s): a signed-in user without the role would see less than an anonymous caller (write session without roles, and check the role in rules or in the handler)",
 			strings.Join(auth.Roles, ", "))
 	}
 }

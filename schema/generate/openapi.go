@@ -400,7 +400,7 @@ var errorResponses = []struct {
 	{"NotFound", "404", "The resource does not exist, or the caller may not see it: `not_found`.", nil},
 	{
 		"Conflict", "409",
-		"A value that must be unique is taken, see `errors`: `conflict`. Or other requests changed the same rows: `write_conflict`, with `Retry-After`.",
+		"`conflict`: a unique value already exists, see `errors`. `write_conflict`: other requests changed the same rows, see `Retry-After`.",
 		[]string{"Retry-After"},
 	},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`; or too large to be stored: `too_large`.", nil},

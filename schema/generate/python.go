@@ -292,7 +292,7 @@ func parameters(e *schema.Entity, first string) string {
 
 // groupType writes the type of a group of an aggregate.
 func (p *python) groupType(e *schema.Entity) {
-	fields := []pythonField{{"group", p.groupedType(e), "The fields of group_by and group_by_time alone."}, {"count", "int", ""}}
+	fields := []pythonField{{"group", p.groupedType(e), "Only the fields of group_by and group_by_time."}, {"count", "int", ""}}
 	name := ""
 	for _, function := range aggregates {
 		var values []pythonField
@@ -320,8 +320,8 @@ func (p *python) groupType(e *schema.Entity) {
 	p.dict(p.entities[e].group, "A group of rows of "+e.Name+". It has only what was computed.", false, fields)
 }
 
-// groupedType returns the type of what the rows of a group have in common. A time is a date in it: a datetime is one,
-// and so is the first day of a period.
+// groupedType returns the type of the group of an aggregate. Times have the type date in it, which a datetime and
+// the first day of a period both have.
 func (p *python) groupedType(e *schema.Entity) string {
 	if !slices.ContainsFunc(e.Fields, func(f *schema.Field) bool { return f.Type.Kind == schema.Time && hasDay(&f.Type) }) {
 		return pythonName(e.Name)

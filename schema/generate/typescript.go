@@ -147,8 +147,8 @@ func (t *typeScript) typeField(f *schema.Field, mark string) {
 	t.line(2, "%s%s: %s;", f.Name, mark, orNull(&f.Type, valueType(&f.Type, "", asSent)))
 }
 
-// writtenTypes returns the types of values that handlers write: of results, of the parameters of jobs, and of what
-// they contain. Types that nothing uses are among them.
+// writtenTypes returns the types of values that handlers write: types of results and of parameters of jobs, and the
+// types that these contain. Unused types are included.
 func writtenTypes(s *schema.Schema) map[*schema.ObjectType]bool {
 	received, written := map[*schema.ObjectType]bool{}, map[*schema.ObjectType]bool{}
 	var add func(in map[*schema.ObjectType]bool, o *schema.ObjectType)

@@ -308,14 +308,14 @@ runner_response runner_forbidden(const char *format, ...) RUNNER_FORMAT(1, 2);
 runner_response runner_not_found(const char *format, ...) RUNNER_FORMAT(1, 2);
 /* Any other failure, 400 to 599. */
 runner_response runner_error(int status, const char *format, ...) RUNNER_FORMAT(2, 3);
-/* The failure with a stable code of your own, in snake_case. */
+/* Sets the stable code of a failure, in snake_case. */
 runner_response runner_with_code(runner_response r, const char *code);
-/* The failure with one more member of the problem, as RFC 9457 has them:
+/* Adds a member (RFC 9457) to a failure:
  *
  *     return runner_with_member(runner_with_code(runner_error(402, "buy more"), "no_credit"), "balance", runner_int(3));
  *
- * The runner writes type, title, status, detail, instance, code and requestId: such a name
- * makes the answer 500 handler_failed. */
+ * The runner writes type, title, status, detail, instance, code and requestId: with such
+ * a name the answer is 500 handler_failed. */
 runner_response runner_with_member(runner_response r, const char *name, runner_json *value);
 /* 500 handler_failed; the message goes to the log alone. */
 runner_response runner_fail(const char *format, ...) RUNNER_FORMAT(1, 2);
@@ -340,8 +340,8 @@ runner_op *runner_where(runner_op *op, const char *field, const char *operation,
 /* One more condition, made by runner_field, runner_and, runner_or and runner_not. */
 runner_op *runner_match(runner_op *op, runner_json *condition);
 runner_op *runner_order_by(runner_op *op, const char *field, const char *direction);
-/* At most so many rows, 1 to 1,000; without it 100. For an update or a removal, see also
- * runner_count_at_most, which says whether more are there. */
+/* The maximum number of rows, 1 to 1,000; by default 100. For an update or a removal, see also
+ * runner_count_at_most, which returns whether other rows match. */
 runner_op *runner_limit(runner_op *op, int most);
 /* The rows behind a cursor, that of the page before; absent for the first page. */
 runner_op *runner_after(runner_op *op, runner_text cursor);
@@ -395,14 +395,14 @@ runner_json *runner_rows(runner_op *op);
 /* The rows with the cursor of the next page, absent on the last one. */
 runner_json *runner_page(runner_op *op, runner_text *next);
 /* The row of runner_get, the new one of runner_insert, the first one of a query.
- * Without any it fails with not_found. */
+ * If there is no row, it fails with not_found. */
 runner_json *runner_row(runner_op *op);
 /* The first row of a query, NULL if there is none. */
 runner_json *runner_first(runner_op *op);
 /* The rows that a query finds, without regard to the limit, or that were changed or removed. */
 int64_t runner_count(runner_op *op);
-/* The same with whether there are more: of a query, it counts at most so many rows, up to
- * 1,000,000; an update or a removal is about at most so many, up to 1,000. */
+/* The same with a maximum number of rows: 1 to 1,000,000 for a query, 1 to 1,000 for an update or
+ * a removal. *more is then whether other rows match. */
 int64_t runner_count_at_most(runner_op *op, int most, bool *more);
 /* Answers with the result as the host has it, without a trip through the handler. */
 runner_response runner_ok_rows(runner_op *op);
@@ -510,15 +510,15 @@ runner_json *runner_take(int ticket);
  * "conflict", "too_large", "limit", "unavailable", "deadline", "internal" or, of a
  * body, "invalid_json". NULL if nothing failed. message, if not NULL, gets the message. */
 const char *runner_caught(runner_text *message);
-/* What failed. A text that is not known has no data. */
+/* A failure. A text that is unknown has no data. */
 typedef struct runner_error_info {
   const char *code; /* NULL if nothing failed */
   runner_text message;
   runner_text operation;
   runner_text entity; /* of an operation on rows */
-  runner_text field;  /* "email" of a conflict; those of @@unique are separated by commas */
+  runner_text field;  /* "email" for a conflict; the fields of @@unique are separated by commas */
 } runner_error_info;
-/* The failure with all that is known of it. It is forgotten then. */
+/* Returns the failure with its details, and clears it. */
 runner_error_info runner_caught_error(void);
 /* Whether something failed and was not caught. */
 bool runner_failed(void);
@@ -1754,7 +1754,7 @@ RUNNER_API runner_json *runner_row(runner_op *op) {
   return row;
 }
 
-/* Runs what counts rows. most is NULL, or their number. */
+/* Runs an operation that counts rows. most is their maximum number, or NULL. */
 RUNNER_API runner_json *runner_counted(runner_op *op, const int *most) {
   if (strcmp(op->name, "query") == 0) { /* the order, the fields and the limit mean nothing to it */
     runner_json *args = runner_put(runner_make(RUNNER_OBJECT), "from", runner_str(op->entity));

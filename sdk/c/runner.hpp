@@ -277,7 +277,7 @@ struct Page {
   std::optional<std::string> next_cursor; /* none on the last page */
 };
 
-/* How many rows an operation was about, at most the number that it was given. */
+/* The result of an operation with a limit. */
 struct Counts {
   std::int64_t count;
   bool more; /* there are more */
@@ -321,10 +321,10 @@ class Selection : public Filtered<Selection> {
   }
   /* The first row, or null if there is none. */
   Json first() { return runner_first(op_); }
-  /* The first row; without any it fails with not_found. */
+  /* The first row. If no row matches, it fails with not_found. */
   Json first_or_fail() { return runner_row(op_); }
   std::int64_t count() { return runner_count(op_); }
-  /* Counts at most so many rows, up to 1,000,000, and says whether there are more. */
+  /* Counts at most that number of rows, 1 to 1,000,000, and returns whether there are more. */
   Counts count_at_most(int most) { return Counts::of(op_, most); }
 };
 inline Selection &Selection::include(const char *relation, Selection what) {
@@ -397,7 +397,7 @@ class Change : public Filtered<Change> {
   }
   /* Runs it, and returns the number of rows. */
   std::int64_t run() { return runner_count(op_); }
-  /* Runs it on at most so many rows, up to 1,000, and says whether more are there. */
+  /* Runs it on at most that number of rows, 1 to 1,000, and returns whether other rows match. */
   Counts limit(int most) { return Counts::of(op_, most); }
   /* Runs it, and gives the rows as they are then. */
   Json rows() { return runner_rows(op_); }

@@ -89,7 +89,7 @@ func (u Change) Every() Change {
 	return u
 }
 
-// Limit changes at most so many rows, 1 to 1,000, and then says whether more are there:
+// Limit changes at most that number of rows, 1 to 1,000. Run then reports whether other rows match:
 //
 //	done, err := runner.Update("Order", set).Where("status", "=", "open").Limit(500).Run(ctx)
 //
@@ -118,13 +118,13 @@ func (u Change) run(ctx *Context, limit *int, rows any) (Counts, error) {
 	return counted(ctx, "update", appendLimit(args, limit), rows)
 }
 
-// LimitedChange is a Change of at most so many rows.
+// LimitedChange is a Change with a limit.
 type LimitedChange struct {
 	change Change
 	limit  int
 }
 
-// Run updates the rows and returns how many, and whether more are there.
+// Run updates the rows. It returns their number, and whether other rows match.
 func (l LimitedChange) Run(ctx *Context) (Counts, error) { return l.Rows(ctx, nil) }
 
 // Rows is Run that also reads the rows as they are now: see Change.Rows.
@@ -163,8 +163,8 @@ func (r Removal) Every() Removal {
 	return r
 }
 
-// Limit deletes at most so many rows, 1 to 1,000, and then says whether more are there. It is
-// the last step.
+// Limit deletes at most that number of rows, 1 to 1,000. Run then reports whether other rows
+// match. It is the last step.
 func (r Removal) Limit(rows int) LimitedRemoval { return LimitedRemoval{r, rows} }
 
 // Run deletes the rows and returns their number.
@@ -181,13 +181,13 @@ func (r Removal) run(ctx *Context, limit *int) (Counts, error) {
 	return counted(ctx, "delete", appendLimit(args, limit), nil)
 }
 
-// LimitedRemoval is a Removal of at most so many rows.
+// LimitedRemoval is a Removal with a limit.
 type LimitedRemoval struct {
 	removal Removal
 	limit   int
 }
 
-// Run deletes the rows and returns how many, and whether more are there.
+// Run deletes the rows. It returns their number, and whether other rows match.
 func (l LimitedRemoval) Run(ctx *Context) (Counts, error) { return l.removal.run(ctx, &l.limit) }
 
 func appendLimit(args []byte, limit *int) []byte {
@@ -197,7 +197,7 @@ func appendLimit(args []byte, limit *int) []byte {
 	return strconv.AppendInt(append(args, `,"limit":`...), int64(*limit), 10)
 }
 
-// counted runs an operation whose result is a count, and maybe rows.
+// counted runs an operation whose result has a count and may have rows.
 func counted(ctx *Context, op string, args []byte, rows any) (Counts, error) {
 	args = append(args, '}')
 	into := result{Rows: codec.Into{Dest: rows}}

@@ -137,7 +137,7 @@ func (q Selection) Page(ctx *Context, rows any, cursor string) (next string, err
 //
 //	found, err := runner.Query("Order").Where("code", "=", code).First(ctx, &order)
 //
-// With nil it only reports that.
+// If row is nil, it only reports that.
 func (q Selection) First(ctx *Context, row any) (found bool, err error) {
 	if row == nil {
 		row = new(struct{})
@@ -151,9 +151,9 @@ func (q Selection) First(ctx *Context, row any) (found bool, err error) {
 	return first.Rows.Found, err
 }
 
-// FirstOrFail reads the first row into what row points to. Without any the error has
-// the code not_found, which answers 404 when the handler returns it. With nil
-// the row is left with the runner, to be handed on: then its absence shows there.
+// FirstOrFail reads the first row into what row points to. If no row matches, the error
+// has the code not_found. If the handler returns this error, the answer is 404. If row is nil,
+// the row is left with the runner, to be handed on (see Part). The answer is then 404 without a row.
 func (q Selection) FirstOrFail(ctx *Context, row any) error {
 	if row == nil {
 		return q.Limit(1).All(ctx, nil)
@@ -177,14 +177,14 @@ func (q Selection) Count(ctx *Context) (int, error) {
 	return counted.Count, err
 }
 
-// Counts is how many rows an operation was about, at most the number that it was given.
+// Counts is the result of an operation with a limit.
 type Counts struct {
 	Count int
-	// More: there are more rows.
+	// More reports whether other rows match.
 	More bool
 }
 
-// CountAtMost is Count that ends after so many rows, up to 1,000,000.
+// CountAtMost is like Count, but stops at that number of rows, 1 to 1,000,000.
 func (q Selection) CountAtMost(ctx *Context, rows int) (Counts, error) {
 	args, err := q.arguments(false)
 	if err != nil {

@@ -210,7 +210,7 @@ func TestAResultCanBeSentWithoutDecoding(t *testing.T) {
 		}
 		return runner.Created(runner.Row), ctx.Call("jobs.enqueue", map[string]any{}, nil)
 	})
-	if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], "the last operation of the handler gave no row: do the one that gives it last") {
+	if result.Status != 500 || len(result.Logs) != 1 || !strings.Contains(result.Logs[0], "the result of the last operation has no row: run the operation that returns it last") {
 		t.Errorf("the row before the last operation: %d, logs %q", result.Status, result.Logs)
 	}
 	if result := answerOf(t, runner.OK(runner.Rows)); result.Status != 500 || len(result.Logs) != 1 {

@@ -21,8 +21,8 @@ type Response struct {
 }
 
 // Part is what an operation gave, as the body of an answer: the runner sends it
-// without handing it to the handler. It is the last operation's that counts: the
-// answer is 500, and the log says why, if that one has no such part.
+// without handing it to the handler. If the last operation has no such part, the
+// answer is 500, and the log has the reason.
 //
 //	if err := runner.Query("Order").Limit(20).All(ctx, nil); err != nil {
 //		return runner.Response{}, err
@@ -89,17 +89,17 @@ func Error(status int, message string) Response {
 	return Response{status: status, message: message, failure: true}
 }
 
-// WithCode gives an answer made by Error with a stable code of your own, in snake_case.
+// WithCode sets the stable code, in snake_case, of an answer made by Error.
 func (r Response) WithCode(code string) Response {
 	r.code = code
 	return r
 }
 
-// WithMember gives an answer made by Error with one more member of the problem, as RFC 9457 has them:
+// WithMember adds a member (RFC 9457) to an answer made by Error:
 //
 //	runner.Error(402, "buy more").WithCode("no_credit").WithMember("balance", 3)
 //
-// The runner writes type, title, status, detail, instance, code and requestId: such a name makes the answer 500
+// The runner writes type, title, status, detail, instance, code and requestId. With one of these names the answer is 500
 // handler_failed. "errors" must be a list of objects with field and message.
 func (r Response) WithMember(name string, value any) Response {
 	members := make(map[string]any, len(r.members)+1)
@@ -109,7 +109,7 @@ func (r Response) WithMember(name string, value any) Response {
 	return r
 }
 
-// problem gives the arguments of the operation problem.
+// problem returns the arguments of the operation problem.
 func (r Response) problem() ([]byte, error) {
 	members := r.members
 	if members == nil {

@@ -41,7 +41,7 @@ declare module "@runner/sdk" {
     readonly method: string;
     /** The raw path, without the query. */
     readonly path: string;
-    /** The exact body, for signatures; of a route whose `input:` has defaults, the body with them. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
+    /** The exact body, for signatures. If the `input:` of the route has defaults, they are filled in. As text it is UTF-8: `${req.rawBody}`, `JSON.parse(`${req.rawBody}`)`, `req.rawBody.toString("hex")`. */
     readonly rawBody: Uint8Array & {
       toString(encoding?: "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii", start?: number, end?: number): string;
     };
@@ -122,11 +122,11 @@ declare module "@runner/sdk" {
   /** Answers 404. */
   export function notFound(message?: string): Response;
   /**
-   * Answers any other failure, 400 to 599: with a message, or with a code and members of your own, as RFC 9457 has them:
+   * Answers any other failure, 400 to 599: with a message, or with your own code and members (RFC 9457):
    * `error(402, { code: "no_credit", detail: "buy more", balance: 3 })`.
    */
   export function error(status: number, problem?: string | Problem): Response;
-  /** What an error says: its stable code in snake_case, a text for people, and members of your own. */
+  /** The contents of an error: a stable code in snake_case, a text for people, and your own members. */
   export interface Problem {
     code?: string;
     detail?: string;
@@ -267,13 +267,13 @@ declare module "@runner/sdk" {
     after(cursor: string | null | undefined): Selection<R, W, F, N, I>;
     /** A page of rows, and the cursor of the next page. `nextCursor` is null on the last page. */
     page(): Operation<{ rows: Whole<R, F, I>[]; nextCursor: string | null }>;
-    /** The first row, or null if no row matches. As an answer that is not awaited, `ok(query.first())`, it is then 404. */
+    /** The first row, or null if no row matches. `ok(query.first())`, without `await`, then answers 404. */
     first(): Operation<Whole<R, F, I> | null>;
-    /** The first row. If no row matches, it is an error with the code `not_found`, and the answer is 404 if it is not caught. */
+    /** The first row. If no row matches, it throws an error with the code `not_found`; uncaught, it is answered 404. */
     firstOrFail(): Operation<Whole<R, F, I>>;
     /** The number of rows that match; the limit does not apply. */
     count(): Operation<number>;
-    /** Counts at most so many rows, up to 1,000,000, and says whether there are more: `count({ atMost: 10_000 })`. */
+    /** Counts at most `atMost` rows, 1 to 1,000,000, and returns whether there are more: `count({ atMost: 10_000 })`. */
     count(options: { atMost: number }): Operation<Counts>;
   }
   /** Begins a query of an entity. */
@@ -281,13 +281,13 @@ declare module "@runner/sdk" {
     entity: E,
   ): Selection<RowOf<E, NoInfer<R>>, WhereOf<E, NoInfer<R>>, never, RelationsOf<E, NoInfer<R>>>;
 
-  /** How many rows an operation was about, at most the number that it was given, and whether there are more. */
+  /** The number of rows that an operation with a limit counted or changed, and whether other rows match. */
   export interface Counts {
     count: number;
     more: boolean;
   }
 
-  // The fields that have a day: times and dates.
+  // The fields that groupByTime accepts: times and dates.
   type TimesOf<E extends EntityName, R> = [R] extends [never] ? Known<E, "times", FieldOf<Row<E>>> : FieldOf<R>;
   type Nullable<T> = Exclude<T, null> | null;
   /** A group of rows: the values of its fields G, if any, and the computed values. */
@@ -370,7 +370,7 @@ declare module "@runner/sdk" {
     match(...conditions: Condition[]): Change<R, W, T>;
     /** Changes all rows. */
     every(): Change<R, W, T>;
-    /** Changes at most so many rows, up to 1,000. `await` then gives how many, and whether more are there. */
+    /** Changes at most `n` rows, 1 to 1,000. `await` then returns how many, and whether other rows match. */
     limit(n: number): Change<R, W, Counts>;
     /** The changed rows, with their new values. */
     rows(): Operation<R[]>;
@@ -387,7 +387,7 @@ declare module "@runner/sdk" {
     match(...conditions: Condition[]): Removal<R, W, T>;
     /** Removes all rows. */
     every(): Removal<R, W, T>;
-    /** Removes at most so many rows, up to 1,000. `await` then gives how many, and whether more are there. */
+    /** Removes at most `n` rows, 1 to 1,000. `await` then returns how many, and whether other rows match. */
     limit(n: number): Removal<R, W, Counts>;
   }
   /** Deletes rows: `await remove("Order").where("id", "=", id)`. */
@@ -637,7 +637,7 @@ declare module "@runner/sdk" {
     readonly op?: string;
     /** The entity of an operation on rows. */
     readonly entity?: string;
-    /** The field that the error is about: `email` of a `conflict`; those of `@@unique` are separated by commas. */
+    /** The field that the error is about, such as `email` for a `conflict`. The fields of `@@unique` are separated by commas. */
     readonly field?: string;
     constructor(code: HostError["code"], message?: string);
   }

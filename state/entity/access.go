@@ -47,7 +47,7 @@ type Access struct {
 	ids       ids.Sequence
 	lookedUp  lookedUpRows
 	pending   pendingRows
-	explained *Explanation // nil: nobody asked
+	explained *Explanation // nil unless the query is explained
 
 	key  []byte // scratch
 	tail []byte // of a row that a rule looks up
@@ -199,7 +199,7 @@ func (a *Access) check() error {
 // touch counts a row that is looked up or scanned.
 func (a *Access) touch() error {
 	if a.touched >= a.MaxRows {
-		return fault.New(fault.Limit, "more than %d rows were read: narrow the where, or let an index serve it", a.MaxRows)
+		return fault.New(fault.Limit, "more than %d rows were read: narrow where, or add an index for it", a.MaxRows)
 	}
 	a.touched++
 	return a.alive()

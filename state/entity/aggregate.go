@@ -121,7 +121,7 @@ func (a *aggregation) groupOf(values []schema.Value) (*group, error) {
 	}
 	if len(a.groups) == maxGroups {
 		return nil, fault.New(fault.Limit,
-			"groupBy: there are more than %d groups: narrow the where, or group by a field with fewer values", maxGroups)
+			"groupBy: there are more than %d groups: narrow where, or group by a field with fewer values", maxGroups)
 	}
 	if err := a.keep(2 * len(a.key)); err != nil {
 		return nil, err

@@ -189,12 +189,12 @@ func TestAnAggregateGroupsByPeriods(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		`[["at","year"]]`:                    `groupBy[0]: the period must be "day", "week" or "month"`,
-		`[["at"]]`:                           `groupBy[0]: must be a field, a period and a time zone`,
-		`[["at","day","Europe/Berlin","x"]]`: `groupBy[0]: must be a field, a period and a time zone`,
+		`[["at"]]`:                           `groupBy[0]: must be [field, period] or [field, period, time zone]`,
+		`[["at","day","Europe/Berlin","x"]]`: `groupBy[0]: must be [field, period] or [field, period, time zone]`,
 		`[["at","day","Europe/Atlantis"]]`:   `groupBy[0]: "Europe/Atlantis" is not a time zone`,
 		`[["at","day","Local"]]`:             `groupBy[0]: "Local" is not a time zone`,
 		`[["at","day",2]]`:                   `groupBy[0]: the time zone must be a name, such as "Europe/Berlin"`,
-		`[["day","month","Europe/Berlin"]]`:  `groupBy[0]: day is a date, which has no time zone: leave it out`,
+		`[["day","month","Europe/Berlin"]]`:  `groupBy[0]: day is a date and has no time zone: remove the time zone`,
 		`["page",["page","day"]]`:            `groupBy[1]: groupBy does not apply to a field of type string`,
 		`[["times","day"]]`:                  `groupBy[0]: groupBy does not apply to a field of type time[]`,
 		`[["at","day"],["at","month"]]`:      `groupBy[1]: "at" is given twice`,

@@ -72,9 +72,9 @@ auth { session cookie {} }
 routes("/", auth: session, rateLimit: none) { GET /x -> x }`)
 		half, whole := strings.Repeat("x", layout.MaxRowBytes/2), strings.Repeat("x", layout.MaxRowBytes)
 		h.must(reader, "insert", `{"into":"Note","values":{"a":"`+whole[100:]+`"}}`)
-		h.fails(reader, fault.TooLarge, "insert", `{"into":"Note","values":{"a":"`+whole+`"}}`, "the Note would have 10485", "1048576")
+		h.fails(reader, fault.TooLarge, "insert", `{"into":"Note","values":{"a":"`+whole+`"}}`, "the Note has 10485", "1048576")
 		h.must(reader, "update", `{"in":"Note","set":{"a":"`+half+`"},"where":[]}`)
-		h.fails(reader, fault.TooLarge, "update", `{"in":"Note","set":{"b":"`+half+`"},"where":[]}`, "the Note would have 10485")
+		h.fails(reader, fault.TooLarge, "update", `{"in":"Note","set":{"b":"`+half+`"},"where":[]}`, "the Note has 10485")
 	})
 }
 

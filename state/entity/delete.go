@@ -136,8 +136,8 @@ func (d *deletion) checkSize() error {
 }
 
 var errTooManyDeleted = fault.New(fault.Limit,
-	"too many rows refer to the deleted rows for one transaction: delete the referring rows first, in parts").
-	WithHint("runner data delete --cascade deletes in parts, the referring rows first")
+	"too many rows refer to the deleted rows for one transaction: delete the referring rows first, in batches").
+	WithHint("use runner data delete --cascade: it deletes the referring rows first, in batches")
 
 // apply applies @onDelete to the rows that refer to the deleted ones, and then all changes.
 func (d *deletion) apply() error {
@@ -244,5 +244,5 @@ func (d *deletion) checkGone(gone *removal, from *referrer) error {
 	}
 	return fault.New(fault.Conflict, "%s.%s still refers to this %s: delete those rows first",
 		from.table.Name, from.table.Slots[from.slot].Field.Name, gone.table.Name).
-		About(fault.Subject{Public: "it is still referred to: delete first what refers to it"})
+		About(fault.Subject{Public: "other rows still refer to this row: delete those first"})
 }

@@ -13,8 +13,8 @@ import (
 // a.Part rows, so that the transaction stays small. The answer is {"count","following","more"}: the number of
 // deleted rows that were found, of other rows that were deleted or changed, and whether found rows remain.
 //
-// What it leaves is consistent: each row that it deletes has no referring rows any more, or they are deleted
-// with it. These are more than a.Part only if the rows refer to each other in a circle.
+// The rows that it leaves are consistent: a row is deleted only after its referring rows, or together with them. A
+// part has more than a.Part rows only if rows refer to each other in a cycle.
 func (o *operation) deletePart(d *deletion, found []layout.Row) error {
 	p := part{deletion: d, seen: map[string]bool{}, stays: map[string]bool{}}
 	more := false
@@ -55,11 +55,11 @@ func (o *operation) deletePart(d *deletion, found []layout.Row) error {
 // part selects the rows of one part of a long delete.
 type part struct {
 	*deletion
-	seen map[string]bool // keys of the rows that were visited: rows may refer to each other in a circle
-	// stays are the keys of the rows that were visited and stay. What they refer to stays, too.
+	seen map[string]bool // keys of the visited rows: rows may refer to each other in a cycle
+	// stays are the keys of the visited rows that are not deleted. The rows to which they refer are not deleted either.
 	stays map[string]bool
-	// kept is why the part leaves a row: a row that stays refers to it by @onDelete(restrict). A later part may
-	// delete that row first.
+	// kept is the error of a row that was not deleted, because another row refers to it by @onDelete(restrict). A
+	// later part may delete the other row first.
 	kept error
 }
 
@@ -67,12 +67,12 @@ type part struct {
 type visit struct {
 	table     *table
 	tail      string
-	referring []visit // that were not visited yet
-	stays     bool    // a referring row stays
+	referring []visit // not visited yet
+	stays     bool    // a referring row is not deleted
 }
 
-// descend deletes a row after the rows that refer to it. It reports whether it did: otherwise the part is full,
-// or a row stays.
+// descend deletes the rows that refer to a row, and then the row. It reports whether the row is deleted. If not, the
+// part is full, or a referring row is not deleted.
 func (p *part) descend(t *table, tail string) (bool, error) {
 	path := []visit{{table: t, tail: tail}}
 	for entering := true; ; {
@@ -112,11 +112,11 @@ func (p *part) descend(t *table, tail string) (bool, error) {
 	}
 }
 
-// left returns how many rows the part can still have.
+// left returns the number of rows that the part can still change.
 func (p *part) left() int { return p.Part - len(p.removed) - len(p.cleared) }
 
-// enter lists the rows that @onDelete deletes with a row: of each relation as many as the part can have, because
-// those of another relation may have to be deleted first.
+// enter lists the rows that @onDelete deletes with a row. It lists up to the size of the part for each relation,
+// because the rows of another relation may have to be deleted first.
 func (p *part) enter(v *visit) error {
 	p.seen[string(p.rowKey(v.table, v.tail))] = true
 	r, found, err := p.read(v.table, v.tail)
@@ -146,8 +146,8 @@ func (p *part) enter(v *visit) error {
 	return nil
 }
 
-// leave clears the relations to a row whose referring rows are deleted, and deletes it. It reports whether
-// it did: otherwise the part is full, or the row stays.
+// leave clears the relations to a row whose referring rows are deleted, and deletes the row. It reports whether the
+// row is deleted. If not, the part is full, or another row restricts the delete.
 func (p *part) leave(v *visit) (whole bool, err error) {
 	r, found, err := p.read(v.table, v.tail)
 	if err != nil || !found {

@@ -10,25 +10,27 @@ import (
 
 // Explanation says how a query finds its rows, and how many it reads for one page.
 type Explanation struct {
-	// Scan is what is read: "index Order(status, createdAt desc)", "rows by id", "all rows".
+	// Scan names what the query reads: "index Order(status, createdAt desc)", "rows by id", "all rows".
 	Scan string `json:"scan"`
-	// Narrowed are the fields whose conditions, or whose value for the caller, narrow what is read: "status = …",
-	// "total range", "partner in 3 values".
+	// Narrowed are the fields that narrow the scan, by a condition of the query or by a value of the caller:
+	// "status = …", "total range", "partner in 3 values".
 	Narrowed []string `json:"narrowed"`
-	// Sorted: rows are read in the order of the page. Otherwise all of them are read and sorted.
+	// Sorted reports whether rows are read in the order of the page. If not, all rows are read and then sorted.
 	Sorted bool `json:"sorted"`
-	// Scanned rows were read. The caller may not read Hidden of them, and where does not match Rejected others.
+	// Scanned is the number of rows that were read. Of these, the caller may not read Hidden rows, and where does
+	// not match Rejected rows.
 	Scanned  int `json:"scanned"`
 	Hidden   int `json:"hidden"`
 	Rejected int `json:"rejected"`
 	// Rules are the rules that decide what the caller may read, with their places in the schema.
 	Rules []string `json:"rules"`
-	// Missing is the index that would save the rejected rows or the sorting, as it is declared; empty: none.
+	// Missing is an index that would avoid the rejected rows or the sorting, as the schema declares it. It is empty
+	// if there is none.
 	Missing string `json:"missing,omitempty"`
 }
 
 // Explain runs a query of the guest ABI and says how it found its rows. The arguments and the errors are those of
-// Do; out gets the page. Rows that are included are not explained.
+// Do; out gets the page. Included rows are not explained.
 func (a *Access) Explain(args []byte, out *Result) (*Explanation, error) {
 	e := &Explanation{Narrowed: []string{}, Rules: []string{}}
 	a.explained = e
@@ -39,7 +41,7 @@ func (a *Access) Explain(args []byte, out *Result) (*Explanation, error) {
 	return e, nil
 }
 
-// explain writes down the plan of a search.
+// explain describes the plan of a search.
 func (o *operation) explain(e *Explanation, p *plan, w *planInput) {
 	e.Sorted = p.sorted
 	e.Rules = append(e.Rules, o.auth.ReadRules()...)
@@ -93,7 +95,7 @@ func (o *operation) explainIndex(e *Explanation, p *plan, w *planInput) {
 	}
 }
 
-// values says how many values of a field are read.
+// values describes a field of which n values are read.
 func values(name string, n int) string {
 	if n == 1 {
 		return name + " = …"

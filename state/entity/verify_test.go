@@ -71,7 +71,7 @@ func TestDisagreementsOfRowsAndIndexesAreFound(t *testing.T) {
 			`account of row \S+ of Member refers to a row that does not exist`},
 		{"a row of no entity", func(tx *store.Tx, _, _ []store.Item) error {
 			return tx.Set(unknown, []byte("x"))
-		}, `the store has .*4711, which no entity has`},
+		}, `the store has keys of .*4711, which belongs to no entity`},
 	} {
 		var rows, entries []store.Item
 		update(func(tx *store.Tx) error {

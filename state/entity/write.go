@@ -47,9 +47,9 @@ func (f *finding) take(o *operation, r *layout.Row) (bool, error) {
 		return false, nil
 	case tooLong:
 		return false, fault.New(fault.Limit,
-			"the rows to change or delete are longer than %d MiB together: change them in parts, with a limit", maxKeptBytes>>20)
+			"the rows to change or delete have more than %d MiB together: change them in batches, with a limit", maxKeptBytes>>20)
 	}
-	return false, fault.New(fault.Limit, "where: more than %d rows: change them in parts, with a limit", maxChanged)
+	return false, fault.New(fault.Limit, "where: more than %d rows match: change them in batches, with a limit", maxChanged)
 }
 
 // change is what an operation will do to one key. The value is not changed.
@@ -148,8 +148,11 @@ func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored 
 func checkRowSize(t *table, values []schema.Value, stored int) error {
 	if stored > layout.MaxRowBytes {
 		field, longest := t.longest(values)
-		return fault.New(fault.TooLarge, "the %s would have %d bytes: a row may have %d", t.Name, stored, layout.MaxRowBytes).
-			About(fault.Subject{Entity: t.Name, Field: field, Value: longest, Public: fmt.Sprintf("is too long: a row may have %d bytes", layout.MaxRowBytes)})
+		return fault.New(fault.TooLarge, "the %s has %d bytes; the limit of a row is %d: make its values shorter",
+			t.Name, stored, layout.MaxRowBytes).About(fault.Subject{
+			Entity: t.Name, Field: field, Value: longest,
+			Public: fmt.Sprintf("is too long: the limit of a row is %d bytes", layout.MaxRowBytes),
+		})
 	}
 	return nil
 }
@@ -216,7 +219,7 @@ func (o *operation) notUnique(x *layout.Index) error {
 	case names == "":
 		return fault.New(fault.Conflict, "another %s has the same value in a unique field", o.table.Name)
 	case strings.Contains(names, ","):
-		about.Public = "must be unique together: another has the same values"
+		about.Public = "must be unique together: another row has the same values"
 		return fault.New(fault.Conflict, "%s must be unique together: another %s has the same values", names, o.table.Name).About(about)
 	}
 	return notUnique(o.table, names)
@@ -225,7 +228,7 @@ func (o *operation) notUnique(x *layout.Index) error {
 // notUnique is the error that another row has the value of a field.
 func notUnique(t *table, field string) error {
 	return fault.New(fault.Conflict, "%s must be unique: another %s has the same value", field, t.Name).
-		About(fault.Subject{Field: field, Public: "must be unique: another has the same value"})
+		About(fault.Subject{Field: field, Public: "must be unique: another row has the same value"})
 }
 
 // named begins a message with the fields of an index that the caller may know.
@@ -422,7 +425,7 @@ func (o *operation) checkTarget(rel relation, values []schema.Value, given query
 		}
 		field := o.table.Slots[rel.slot].Field.Name
 		return fault.New(fault.NotFound, "%s: there is no %s with this id that the caller may read", field, target.Name).
-			About(fault.Subject{Field: field, Public: "has an id of nothing that the caller may read"}).
+			About(fault.Subject{Field: field, Public: "does not exist, or the caller may not read it"}).
 			WithHint("runner data list shows the rows of an entity")
 	}
 	auth := target.rights.For(o.auth.Input)

@@ -66,12 +66,12 @@ apiKeys { scopes: {
 		}},
 		{append(acme, "reader", "--where", "status = open", "--where", "total < 20"), explained{
 			Scan: "index Order(org, status, total desc)", Narrowed: []string{"org = …", "status = …", "total range"},
-			Rules:   []string{"@grant read on Order of scope reader, where its condition holds", "@@deny read at app.schema:", "rows of tenant acme"},
+			Rules:   []string{"@grant read on Order of scope reader, if its condition holds", "@@deny read at app.schema:", "rows of tenant acme"},
 			Scanned: 10, Returned: 10,
 		}},
 		{append(acme, "reader", "--where", "note = x"), explained{
 			Scan: "all rows", Narrowed: []string{"tenant acme"},
-			Rules:  []string{"@grant read on Order of scope reader, where its condition holds", "@@deny read at app.schema:", "rows of tenant acme"},
+			Rules:  []string{"@grant read on Order of scope reader, if its condition holds", "@@deny read at app.schema:", "rows of tenant acme"},
 			Sorted: true, Scanned: 100, Hidden: 50, Rejected: 50, Missing: "@@index(note)",
 		}},
 	} {
@@ -95,8 +95,8 @@ apiKeys { scopes: {
 		args []string
 		want string
 	}{
-		{[]string{"--as", "nobody"}, `the schema has no scope "nobody": name one, session or anonymous`},
-		{[]string{"--user", "u"}, "user, roles and callerTenant are those of a caller"},
+		{[]string{"--as", "nobody"}, `the schema has no scope "nobody": use the name of a scope, session or anonymous`},
+		{[]string{"--user", "u"}, "user, roles and callerTenant need as (--as)"},
 		{[]string{"--as", "anonymous"}, "lets callers of kind anonymous read"},
 		{[]string{"--limit", "0"}, "--limit must be between 1 and 1000"},
 	} {

@@ -81,9 +81,9 @@ func TestMoreRowsThanALimit(t *testing.T) {
 	const counted = `[{"count":10000,"more":true},{"count":26000,"more":false}]`
 
 	fill("one", 26_000) // each has two keys, and a transaction 50,000
-	s.Matches(422, fmt.Sprintf(problem, `update: where: more than 1000 rows: change them in parts, with a limit`), "POST", "/close", "", "")
+	s.Matches(422, fmt.Sprintf(problem, `update: where: more than 1000 rows match: change them in batches, with a limit`), "POST", "/close", "", "")
 	s.Matches(200, `{"count":500,"more":true}`, "POST", "/part", "", "")
-	const tooMany = "too many rows refer to the deleted rows for one transaction: delete the referring rows first, in parts"
+	const tooMany = "too many rows refer to the deleted rows for one transaction: delete the referring rows first, in batches"
 	s.Matches(422, fmt.Sprintf(problem, "delete: "+tooMany), "DELETE", "/lists/one", "", "")
 	r := a.Run("data", "delete", "List", "--where", "name = one")
 	if r.Status != 3 || !strings.Contains(r.Stderr, tooMany) || !strings.Contains(r.Stderr, "--cascade") {

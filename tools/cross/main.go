@@ -2,7 +2,7 @@
 //
 //	bin/cross -tags=patched darwin/arm64 windows/amd64
 //
-// Lint checks what all systems share. Dependencies are read only as far as their declarations go.
+// The linter checks the code that all systems share. Only the declarations of dependencies are checked.
 package main
 
 import (
@@ -67,7 +67,7 @@ func check(target string, flags []string) (errs []string, err error) {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, errors.New("there are no packages")
+		return nil, errors.New("found no packages: run it in the root of the module")
 	}
 	seen := map[string]bool{}
 	for _, p := range list {
@@ -84,7 +84,7 @@ func check(target string, flags []string) (errs []string, err error) {
 	return errs, nil
 }
 
-// withoutBodies removes what functions do.
+// withoutBodies removes the bodies of functions.
 func withoutBodies(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok {

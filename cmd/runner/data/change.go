@@ -20,11 +20,11 @@ limits do. Each 500 rows are one transaction.`
 
 const deleteHelp = `Delete the rows that match every --where condition, and the rows that
 @onDelete(cascade) deletes with them.
-Policies do not apply. Each 500 rows are one transaction, with all rows that refer to them.
+Policies do not apply. Each 500 rows, and the rows that refer to them, are one transaction.
 
-With --cascade, the referring rows are deleted first, also in transactions of 500 rows: for rows
-to which more rows refer than one transaction can have. After an error or an interruption, what is
-deleted stays deleted; run the command again to continue.`
+If one transaction cannot hold the referring rows, use --cascade: it deletes the referring rows first,
+also in transactions of 500 rows. After an error or an interruption, deleted rows stay deleted. Run
+the command again to continue.`
 
 // changeFlags are the flags that select the rows to change.
 type changeFlags struct {
@@ -153,7 +153,7 @@ func changeRows(c *cli.CLI, cmd *cobra.Command, remote cli.Remote, request admin
 	}})
 }
 
-// rowsDone says how many rows were changed, and how many others with them.
+// rowsDone formats the number of changed rows, and the number of referring rows that changed with them.
 func rowsDone(total, following int) string {
 	text := console.Plural(total, "row")
 	if following > 0 {

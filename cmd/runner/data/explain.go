@@ -13,12 +13,12 @@ import (
 	"runner.example/node/admin"
 )
 
-const explainHelp = `Read a page of rows, and print how: the index, the fields that narrow what is read, the rules that
-decide what the caller may read, and how many rows were read for the page. An index that would serve
-the query better is named as it is declared.
+const explainHelp = `Read a page of rows, and print how the query found them: the index, the fields that narrow the scan, the
+rules that decide what the caller may read, and the number of rows that were read. If another
+index would serve the query better, it is printed as the schema declares it.
 
-The caller is an operator; with --as the key of a scope, a session or an anonymous caller, as
-the policies and grants of the schema see it.`
+The caller is an operator. With --as it is a key of a scope, a session or an anonymous caller, to
+which the policies and grants of the schema apply.`
 
 func explainCommand(c *cli.CLI) *cobra.Command {
 	remote := cli.Remote{Slow: true}
@@ -48,7 +48,7 @@ func explainCommand(c *cli.CLI) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printExplained(c, found)
+				return printExplanation(c, found)
 			}})
 		},
 	}
@@ -62,7 +62,7 @@ func explainCommand(c *cli.CLI) *cobra.Command {
 	return cmd
 }
 
-func printExplained(c *cli.CLI, found admin.ExplainedRows) error {
+func printExplanation(c *cli.CLI, found admin.ExplainedRows) error {
 	if c.JSON {
 		return c.PrintJSON(found)
 	}
@@ -72,9 +72,9 @@ func printExplained(c *cli.CLI, found admin.ExplainedRows) error {
 		}
 		return strings.Join(list, "; ")
 	}
-	order := "they are read in the order of the page"
+	order := "rows are read in the order of the page"
 	if !found.Sorted {
-		order = "all of them are read, and sorted"
+		order = "all rows are read, then sorted"
 	}
 	returned := console.Plural(found.Returned, "row")
 	if found.More {

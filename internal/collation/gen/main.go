@@ -1,6 +1,6 @@
 // Command gen writes root.jsonl.gz, the root collation of CLDR as packed answers, and the part of it that the SDK for
-// TypeScript contains. The data is that of Node.js, whose results the tests compare; ICU reads it. Gen needs Node.js with
-// its own ICU, a C compiler and ICU 72 (Debian 12: libicu-dev).
+// TypeScript contains. The data comes from Node.js, because the tests compare results with Node.js. ICU reads the data.
+// Gen needs Node.js with its own ICU, a C compiler and ICU 72 (Debian 12: libicu-dev).
 package main
 
 import (
@@ -243,8 +243,8 @@ func (r *root) primaryOf(primary uint32, c rune) int {
 	return rankOf(primary, r.primaries)
 }
 
-// weights are the ranks of elements, three numbers each. An element with common secondary and tertiary weights is one
-// number, and nothing is 0.
+// weights returns the ranks of elements, three numbers for each. A single element with common secondary and tertiary
+// weights is one number. A code point without weights is 0.
 func (r *root) weights(all []element, c rune) any {
 	if ignorable := !slices.ContainsFunc(all, func(e element) bool { return e != element{} }); ignorable {
 		return 0
@@ -267,11 +267,11 @@ func (r *root) plain(all []element, c rune) (primary int, ok bool) {
 	return r.primaryOf(all[0].primary, c), true
 }
 
-// answer is what the host says of the code points of a range.
+// answer is the host's answer about a range of code points.
 type answer struct {
 	From rune `json:"from"`
 	To   rune `json:"to"`
-	// Rank is the primary rank of the first; those of the others follow.
+	// Rank is the primary rank of the first code point; each next one has the next rank.
 	Rank         int            `json:"rank,omitempty"`
 	Elements     []any          `json:"elements,omitempty"`
 	Contractions map[string]any `json:"contractions,omitempty"`
@@ -283,7 +283,7 @@ func (r *root) lines() (lines []string) {
 	const end = 0x110000
 	elementsAt := func(c rune) []element {
 		if !norm.NFD.IsNormalString(string(c)) {
-			return nil // it is decomposed before
+			return nil // NFD decomposes it before
 		}
 		if all, ok := r.elements[c]; ok {
 			return all

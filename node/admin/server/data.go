@@ -144,13 +144,13 @@ func (l *Local) queryOf(who *caller.Caller, args admin.ListRows) (query map[stri
 	return query, err
 }
 
-// explainRows reads a page as another caller would, and says how.
+// explainRows reads a page as the operator or another caller, and explains the query.
 func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args admin.ExplainRows) (found admin.ExplainedRows, err error) {
 	query, err := l.queryOf(&who.Caller, args.ListRows)
 	if err != nil {
 		return found, err
 	}
-	if err := l.become(&who.Caller, args); err != nil {
+	if err := l.actAs(&who.Caller, args); err != nil {
 		return found, err
 	}
 	text, err := admin.Marshal(query)
@@ -178,16 +178,16 @@ func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args ad
 	return found, err
 }
 
-// become makes an operator the caller that args describe.
-func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
+// actAs replaces an operator by the caller that args describe.
+func (l *Local) actAs(who *caller.Caller, args admin.ExplainRows) error {
 	if args.As == "" {
 		if args.User != "" || args.Roles != nil || args.CallerTenant != "" {
-			return fault.New(fault.Invalid, "user, roles and callerTenant are those of a caller: name its kind with as")
+			return fault.New(fault.Invalid, "user, roles and callerTenant need as (--as): use the name of a scope, session or anonymous")
 		}
 		return nil
 	}
 	if args.Tenant != nil {
-		return fault.New(fault.Invalid, "tenant is for operators: use callerTenant")
+		return fault.New(fault.Invalid, "tenant cannot be used with as: use callerTenant (--caller-tenant)")
 	}
 	m, err := l.model()
 	if err != nil {
@@ -200,7 +200,7 @@ func (l *Local) become(who *caller.Caller, args admin.ExplainRows) error {
 	case "anonymous":
 	default:
 		if m.Schema().Scope(args.As) == nil {
-			return fault.New(fault.NotFound, "the schema has no scope %q: name one, session or anonymous", args.As)
+			return fault.New(fault.NotFound, "the schema has no scope %q: use the name of a scope, session or anonymous", args.As)
 		}
 		who.Kind, who.Scope = caller.APIKey, args.As
 	}
@@ -262,7 +262,7 @@ func (l *Local) declared(name string) (*schema.Entity, error) {
 
 func (l *Local) updateRows(ctx context.Context, who keystore.Authority, args admin.ChangeRows) (done admin.ChangedRows, err error) {
 	if args.Cascade {
-		return done, fault.New(fault.Invalid, "cascade is for deletes")
+		return done, fault.New(fault.Invalid, "cascade is only for deletes: remove it")
 	}
 	set := map[string]json.RawMessage{}
 	e, err := l.declared(args.Entity)

@@ -41,7 +41,7 @@ class _ShopMin(typing_extensions.TypedDict):
 class ShopGroup(typing_extensions.TypedDict):
     """A group of rows of Shop. It has only what was computed."""
     group: Shop
-    """The fields of group_by and group_by_time alone."""
+    """Only the fields of group_by and group_by_time."""
     count: int
     min: _ShopMin
     max: _ShopMin
@@ -68,7 +68,7 @@ class _UserMin(typing_extensions.TypedDict):
 class UserGroup(typing_extensions.TypedDict):
     """A group of rows of User. It has only what was computed."""
     group: User
-    """The fields of group_by and group_by_time alone."""
+    """Only the fields of group_by and group_by_time."""
     count: int
     min: _UserMin
     max: _UserMin
@@ -277,7 +277,7 @@ class _OrderMin(typing_extensions.TypedDict):
 class OrderGroup(typing_extensions.TypedDict):
     """A group of rows of Order. It has only what was computed."""
     group: _OrderBy
-    """The fields of group_by and group_by_time alone."""
+    """Only the fields of group_by and group_by_time."""
     count: int
     sum: _OrderSum
     avg: _OrderAvg
@@ -324,7 +324,7 @@ class _LineMin(typing_extensions.TypedDict):
 class LineGroup(typing_extensions.TypedDict):
     """A group of rows of Line. It has only what was computed."""
     group: Line
-    """The fields of group_by and group_by_time alone."""
+    """Only the fields of group_by and group_by_time."""
     count: int
     min: _LineMin
     max: _LineMin

@@ -54,7 +54,7 @@ export class ApiKey {
   /** @param json the whole key, as the runner gives it */
   constructor(readonly json: string) {}
 
-  /** What an answer has of it. */
+  /** The JSON in an answer. */
   toJSON(): string {
     return this.json;
   }
@@ -125,7 +125,7 @@ export class ApiKeyPage {
   /** @param json the whole page, as the runner gives it */
   constructor(readonly json: string) {}
 
-  /** What an answer has of it. */
+  /** The JSON in an answer. */
   toJSON(): string {
     return this.json;
   }

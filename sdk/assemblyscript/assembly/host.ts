@@ -19,7 +19,7 @@ export class HostError {
     public op: string = "",
     /** The entity of an operation on rows; may be empty. */
     public entity: string = "",
-    /** The field that the error is about, such as email of a conflict; those of @@unique are separated by commas. May be empty. */
+    /** The field that the error is about, such as email for a conflict. The fields of @@unique are separated by commas. May be empty. */
     public field: string = "",
   ) {}
 
@@ -28,7 +28,7 @@ export class HostError {
   }
 }
 
-/** The value of a part of a result. One that does not fit, such as a decimal, which is text, ends the request with 500. */
+/** Parses a part of a result. If a value does not match T, the request ends with 500: a decimal is text, not a number. */
 function fitting<T>(text: string): T {
   const unfit = text.length > 0 ? __runnerUnfit<T>(text, 0) : "";
   if (unfit.length > 0) fail(new HostError("invalid", "read the result as a class: " + (unfit.startsWith(" ") ? "it" : "") + unfit));

@@ -135,11 +135,11 @@ export class Selection extends Operation {
   private fields: string[] = [];
   private conditions: string[] = [];
   private order: string[] = [];
-  private most: i32 = i32.MIN_VALUE; // no limit was named
+  private most: i32 = i32.MIN_VALUE; // no limit
   private cursor: string = "";
   private included: string[] = [];
   private counting: bool = false;
-  private atMost: i32 = i32.MIN_VALUE; // all are counted
+  private atMost: i32 = i32.MIN_VALUE; // no limit
 
   constructor() {
     super();
@@ -226,7 +226,7 @@ export class Selection extends Operation {
     return copy;
   }
 
-  /** At most so many rows, 1 to 1,000; without it 100. */
+  /** The maximum number of rows, 1 to 1,000; by default 100. */
   limit(n: i32): Selection {
     const copy = this.copy();
     copy.most = n;
@@ -263,7 +263,7 @@ export class Selection extends Operation {
     return rows[0];
   }
 
-  /** The first row, for an answer: `ok(query("Order").one())`. Without any it is 404. */
+  /** The first row, for an answer: `ok(query("Order").one())`. If no row matches, it is 404. */
   one(): Selection {
     const copy = this.limit(1);
     copy.part = Part.Row;
@@ -275,7 +275,7 @@ export class Selection extends Operation {
     return this.counted().run().count;
   }
 
-  /** Counts at most so many rows, up to 1,000,000: the outcome has `count`, and `more` if there are more. */
+  /** Counts at most that number of rows, 1 to 1,000,000. The result has `count`, and `more` if other rows match. */
   countAtMost(rows: i32): Outcome {
     const copy = this.counted();
     copy.part = Part.All;
@@ -363,7 +363,7 @@ export class Aggregation extends Operation {
 
   /**
    * Groups by the "day", "week" or "month" of a time, in a time zone such as "Europe/Berlin". The group has the first day
-   * of the period, such as "2026-10-25". Weeks begin on Monday. A date has no time zone: leave it out, it is then "".
+   * of the period, such as "2026-10-25". Weeks begin on Monday. A date has no time zone: omit it.
    */
   groupByTime(name: string, period: string, zone: string = ""): Aggregation {
     const copy = this.copy();
@@ -519,7 +519,7 @@ export function insert<T>(entity: string, values: T): Insertion {
 export class Change extends Operation {
   private conditions: string[] = [];
   private meansAll: bool = false;
-  private most: i32 = i32.MIN_VALUE; // no limit was named
+  private most: i32 = i32.MIN_VALUE; // no limit
 
   constructor(
     private entity: string,
@@ -565,7 +565,7 @@ export class Change extends Operation {
     return copy;
   }
 
-  /** At most so many rows, 1 to 1,000: the outcome of `run` then has `more`, if more are there. */
+  /** The maximum number of rows, 1 to 1,000. The result of `run` then has `more`, if other rows match. */
   limit(rows: i32): Change {
     const copy = this.copy();
     copy.most = rows;
@@ -599,7 +599,7 @@ export function update<T>(entity: string, set: T): Change {
 export class Removal extends Operation {
   private conditions: string[] = [];
   private meansAll: bool = false;
-  private most: i32 = i32.MIN_VALUE; // no limit was named
+  private most: i32 = i32.MIN_VALUE; // no limit
 
   constructor(private entity: string) {
     super();
@@ -641,7 +641,7 @@ export class Removal extends Operation {
     return copy;
   }
 
-  /** At most so many rows, 1 to 1,000: the outcome of `run` then has `more`, if more are there. */
+  /** The maximum number of rows, 1 to 1,000. The result of `run` then has `more`, if other rows match. */
   limit(rows: i32): Removal {
     const copy = this.copy();
     copy.most = rows;

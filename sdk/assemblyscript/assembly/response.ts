@@ -27,16 +27,16 @@ export class Response {
     return this;
   }
 
-  /** An answer made by error, with a stable code of your own in snake_case. */
+  /** Sets the stable code, in snake_case, of an answer made by error. */
   withCode(code: string): Response {
     this.code = code;
     return this;
   }
 
   /**
-   * An answer made by error, with one more member of the problem, as RFC 9457 has them:
+   * Adds a member (RFC 9457) to an answer made by error:
    * `error(402, "buy more").withCode("no_credit").withMember("balance", 3)`. The runner writes `type`, `title`,
-   * `status`, `detail`, `instance`, `code` and `requestId`: such a name makes the answer 500 `handler_failed`.
+   * `status`, `detail`, `instance`, `code` and `requestId`: with such a name the answer is 500 `handler_failed`.
    */
   withMember<T>(name: string, value: T): Response {
     this.members.push(encode<string>(name) + ":" + encode<T>(value));

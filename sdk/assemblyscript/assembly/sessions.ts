@@ -41,7 +41,7 @@ export class LiveSession {
   /** @param json the whole session, as the runner gives it */
   constructor(readonly json: string) {}
 
-  /** What an answer has of it. */
+  /** The JSON in an answer. */
   toJSON(): string {
     return this.json;
   }

@@ -14,14 +14,14 @@ import (
 	"runner.example/sdk/go/internal/host"
 )
 
-// fetcher is an http.RoundTripper on a host.
+// fetcher is an http.RoundTripper that sends requests with Fetch of a host.
 type fetcher struct{ host host.Host }
 
-// maxTimeout is the longest time that the runner gives one request.
+// maxTimeout is the longest timeout that the runner permits for one request.
 const maxTimeout = time.Minute
 
-// framing are headers that net/http does not send from Header either, and those of the
-// connection, which the runner makes.
+// framing are headers that are not sent from Request.Header. net/http does not send them from there
+// either, or they belong to the connection, which the runner makes.
 var framing = map[string]bool{
 	"Host": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Keep-Alive": true,
 }
@@ -36,7 +36,8 @@ func (f fetcher) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if request.Host != "" && request.Host != request.URL.Host {
-		return nil, fmt.Errorf("runnerhttp: the header Host of a request to %s cannot be %s", request.URL.Host, request.Host)
+		return nil, fmt.Errorf("runnerhttp: the header Host of a request to %s cannot be %s: remove Request.Host",
+			request.URL.Host, request.Host)
 	}
 	url := *request.URL
 	url.User, url.Fragment = nil, ""
@@ -85,11 +86,11 @@ type fetchError struct{ error }
 
 func (e fetchError) Unwrap() error { return e.error }
 
-// Timeout reports whether the time of the request was over.
+// Timeout reports whether the request timed out.
 func (e fetchError) Timeout() bool {
 	var failure *runner.HostError
 	return errors.As(e.error, &failure) && failure.Code == "deadline"
 }
 
-// Is makes the end of the time context.DeadlineExceeded.
+// Is makes a timeout match context.DeadlineExceeded.
 func (e fetchError) Is(target error) bool { return target == context.DeadlineExceeded && e.Timeout() }

@@ -22,5 +22,5 @@ import (
 	"net/http"
 )
 
-// Client returns a client whose requests the runner sends. It may be changed.
+// Client returns a new client whose requests the runner sends. The caller may change it.
 func Client() *http.Client { return &http.Client{Transport: Transport()} }

@@ -25,7 +25,7 @@ def _open() -> int:
 
 
 class HostError(Exception):
-    """A failed operation. `op` is its name, such as "query", and `entity` and `field` are what it is about, if it is one on rows."""
+    """A failed operation. `op` is its name, such as "query". For an operation on rows, `entity` and `field` say what the error is about."""
 
     last: ClassVar[HostError | None] = None  # of this request
 

@@ -158,7 +158,7 @@ class _Filtered(_Unrun):
 
 
 class Counts(Record):
-    """How many rows an operation was about, at most the number that it was given, and whether there are more."""
+    """The result of an operation with a limit: the number of rows, and whether other rows match."""
 
     count: int
     more: bool
@@ -196,7 +196,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         return self._with(orderBy=[*self._args.get("orderBy", ()), [name, direction]])
 
     def limit(self, n: int) -> Self:
-        """At most so many rows, 1 to 1,000; without it 100."""
+        """The maximum number of rows, 1 to 1,000; by default 100."""
         return self._with(limit=_whole("limit", n, "query"))
 
     def after(self, cursor: str | None) -> Self:
@@ -231,7 +231,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         return rows[0] if rows else None
 
     def first_or_fail(self) -> R:
-        """The first row; without any it is an error with the code not_found, and the answer is 404 if it is not caught."""
+        """The first row. If no row matches, it raises an error with the code not_found; uncaught, it is answered 404."""
         row = self.first()
         if row is None:
             raise _host.HostError("not_found", f"no row of {self._args['from']} matches the conditions", "query", self._args["from"])
@@ -244,7 +244,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
     def count(self, *, at_most: int | None = None) -> int | Counts:
         """The number of rows, without regard to the limit.
 
-        With at_most it counts at most so many, up to 1,000,000, and says whether there are more.
+        With at_most it stops at that number, 1 to 1,000,000, and returns whether there are more.
         """
         args = {name: self._args[name] for name in ("from", "where") if name in self._args}
         if at_most is None:
@@ -257,7 +257,7 @@ class Selection(_Filtered, Operation[list[R]], Generic[R]):
         return _Sent(self)
 
     def as_first(self) -> Operation[R]:
-        """The first row, as the body of a response; without any it is 404."""
+        """The first row, as the body of a response. If no row matches, the answer is 404."""
         return _First(self.limit(1))
 
 
@@ -433,7 +433,7 @@ class _Changing(_Filtered):
         return limited
 
     def run(self) -> int:
-        """Does it, and returns the number of rows."""
+        """Executes it, and returns the number of rows."""
         return self._change()["count"]
 
 
@@ -448,7 +448,7 @@ class _Limited(_Unrun):
         return self._of._change()
 
     def run(self) -> Counts:
-        """Does it, and returns how many rows, and whether more are there."""
+        """Executes it, and returns the number of rows and whether other rows match."""
         result = self._change()
         return Counts(result["count"], result["more"])
 
@@ -457,18 +457,18 @@ class _Limited(_Unrun):
 
 
 class LimitedChange(_Limited, Generic[R]):
-    """A change of at most so many rows. run() or rows() does it."""
+    """A change with a limit. run() or rows() executes it."""
 
     __slots__ = ()
     _remedy = "is an update with a limit, which has not run: call .limit(…) last, and end it with .run() or .rows()"
 
     def rows(self) -> list[R]:
-        """Does it, and returns the rows as they are then."""
+        """Executes it, and returns the changed rows."""
         return _values.rows(self._of._args["in"], self._change()["rows"])
 
 
 class LimitedRemoval(_Limited):
-    """A removal of at most so many rows. run() does it."""
+    """A removal with a limit. run() executes it."""
 
     __slots__ = ()
     _remedy = "is a removal with a limit, which has not run: call .limit(…) last, and end it with .run()"
@@ -487,11 +487,11 @@ class Change(_Changing, Generic[R]):
         waiting[id(self)] = self
 
     def limit(self, n: int) -> LimitedChange[R]:
-        """At most so many rows, 1 to 1,000: run() then says whether more are there."""
+        """Changes at most n rows, 1 to 1,000. run() then returns whether other rows match."""
         return self._limited(LimitedChange, n)
 
     def rows(self) -> list[R]:
-        """Does it, and returns the rows as they are then."""
+        """Executes it, and returns the changed rows."""
         return _values.rows(self._args["in"], self._change()["rows"])
 
     def __str__(self) -> str:
@@ -511,7 +511,7 @@ class Removal(_Changing):
         waiting[id(self)] = self
 
     def limit(self, n: int) -> LimitedRemoval:
-        """At most so many rows, 1 to 1,000: run() then says whether more are there."""
+        """Changes at most n rows, 1 to 1,000. run() then returns whether other rows match."""
         return self._limited(LimitedRemoval, n)
 
     def __str__(self) -> str:

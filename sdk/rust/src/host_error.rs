@@ -17,8 +17,8 @@ pub struct HostError {
     pub op: String,
     /// The entity of an operation on rows; may be empty.
     pub entity: String,
-    /// The field that the error is about, such as `email` of a conflict; those of `@@unique` are
-    /// separated by commas. May be empty.
+    /// The field that the error is about, such as `email` for a conflict. The fields of `@@unique`
+    /// are separated by commas. May be empty.
     pub field: String,
     /// Of an operation that is not the caller's to know of: neither on rows nor on keys,
     /// sessions or webhooks.
@@ -38,7 +38,7 @@ impl HostError {
         }
     }
 
-    /// The error as one about an entity and a field, for tests.
+    /// Returns the error with an entity and a field, for tests.
     pub fn about(self, entity: impl Into<String>, field: impl Into<String>) -> HostError {
         HostError { entity: entity.into(), field: field.into(), ..self }
     }

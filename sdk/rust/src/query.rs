@@ -152,7 +152,7 @@ impl Selection {
         Ok(count.count)
     }
 
-    /// Counts at most so many rows, up to 1,000,000, and says whether there are more.
+    /// Counts at most that number of rows, 1 to 1,000,000, and returns whether there are more.
     pub fn count_at_most(&self, ctx: &Context, rows: u32) -> Outcome<Counts> {
         self.counting(Some(rows)).result(ctx)
     }
@@ -259,12 +259,12 @@ pub(crate) struct Counted {
     pub(crate) count: u64,
 }
 
-/// How many rows an operation was about, at most the number that it was given.
+/// The result of an operation with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of rows.
     pub count: u64,
-    /// Whether there are more.
+    /// Whether other rows match.
     pub more: bool,
 }
 

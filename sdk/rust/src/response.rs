@@ -93,7 +93,7 @@ impl Response {
 
 /// The parts of a failure that a handler adds.
 impl Response {
-    /// The failure with a stable code of your own, in snake_case.
+    /// Sets the stable code of a failure, in snake_case.
     pub fn with_code(self, code: impl Into<String>) -> Response {
         let given = code.into();
         self.as_problem(|code, _| {
@@ -102,11 +102,11 @@ impl Response {
         })
     }
 
-    /// The failure with one more member of the problem, as RFC 9457 has them:
+    /// Adds a member (RFC 9457) to a failure:
     /// `error(402, "buy more").with_code("no_credit").with_member("balance", 3)`.
     ///
-    /// The runner writes `type`, `title`, `status`, `detail`, `instance`, `code` and `requestId`: such
-    /// a name makes the answer 500 `handler_failed`. `errors` must be a list of objects with `field`
+    /// The runner writes `type`, `title`, `status`, `detail`, `instance`, `code` and `requestId`: with
+    /// such a name the answer is 500 `handler_failed`. `errors` must be a list of objects with `field`
     /// and `message`.
     pub fn with_member(self, name: impl Into<String>, value: impl Serialize) -> Response {
         let name = name.into();
@@ -116,7 +116,7 @@ impl Response {
         })
     }
 
-    /// An answer that is not a failure stays as it is.
+    /// An answer that is not a failure is unchanged.
     fn as_problem(
         mut self,
         change: impl FnOnce(&mut String, &mut serde_json::Map<String, serde_json::Value>) -> Option<serde_json::Error>,

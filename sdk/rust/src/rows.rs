@@ -143,8 +143,8 @@ impl Change {
         self.operation().result(ctx).map(|result: Rows<T>| result.rows)
     }
 
-    /// Changes at most so many rows, 1 to 1,000: `run` then says whether more are there. It is the
-    /// last step.
+    /// Changes at most that number of rows, 1 to 1,000. `run` then returns whether other rows match.
+    /// It is the last step.
     pub fn limit(self, rows: u32) -> LimitedChange {
         LimitedChange { change: self, limit: rows }
     }
@@ -174,7 +174,7 @@ impl Change {
     }
 }
 
-/// A change of at most so many rows: see [`Change::limit`].
+/// A change with a limit: see [`Change::limit`].
 #[derive(Clone, Debug)]
 pub struct LimitedChange {
     change: Change,
@@ -182,7 +182,7 @@ pub struct LimitedChange {
 }
 
 impl LimitedChange {
-    /// Updates, and returns how many rows, and whether more are there.
+    /// Updates the rows, and returns their number and whether other rows match.
     pub fn run(&self, ctx: &Context) -> Outcome<Counts> {
         self.change.limited(Some(self.limit)).result(ctx)
     }
@@ -244,8 +244,8 @@ impl Removal {
         self
     }
 
-    /// Deletes at most so many rows, 1 to 1,000: `run` then says whether more are there. It is the
-    /// last step.
+    /// Deletes at most that number of rows, 1 to 1,000. `run` then returns whether other rows match.
+    /// It is the last step.
     pub fn limit(self, rows: u32) -> LimitedRemoval {
         LimitedRemoval { removal: self, limit: rows }
     }
@@ -269,7 +269,7 @@ impl Removal {
     }
 }
 
-/// A removal of at most so many rows: see [`Removal::limit`].
+/// A removal with a limit: see [`Removal::limit`].
 #[derive(Clone, Debug)]
 pub struct LimitedRemoval {
     removal: Removal,
@@ -277,7 +277,7 @@ pub struct LimitedRemoval {
 }
 
 impl LimitedRemoval {
-    /// Deletes, and returns how many rows, and whether more are there.
+    /// Deletes the rows, and returns their number and whether other rows match.
     pub fn run(&self, ctx: &Context) -> Outcome<Counts> {
         self.removal.limited(Some(self.limit))?.result(ctx)
     }

@@ -1,6 +1,6 @@
-// The script that is evaluated after runtime.ts if the handlers' sources mention localeCompare or Collator. It orders
-// texts by the root collation of CLDR (UTS 10). The host knows the weights of characters; those of Latin letters
-// are here.
+// This script is evaluated after runtime.ts if the handlers' sources mention localeCompare or Collator. It orders
+// texts by the root collation of CLDR (UTS 10). The host has the weights of all characters. Those of Latin letters
+// are in the module.
 
 import { latin, punctuationRank, zeroRank } from "./collationlatin.ts";
 import { failure, result, runner } from "./host.ts";
@@ -15,7 +15,7 @@ interface Weights {
   secondary: string;
   /** Without the case. */
   tertiary: string;
-  /** The contractions that begin with the character, by what follows it. */
+  /** The contractions that begin with the character, by the rest of their text. */
   contractions?: Map<string, Weights>;
   /** The length of the longest of them. */
   longest: number;
@@ -31,12 +31,12 @@ interface Answer {
   classes?: Record<string, number>;
 }
 
-// By code point, and the ranges whose ranks follow each other. They are the same in every version of a runner.
+// Weights by code point, and ranges of code points with consecutive ranks. They do not change in one version of the runner.
 const known = new Map<number, Weights>();
 const ranges: { from: number; to: number; rank: number }[] = [];
 const classes = new Map<number, number>();
 
-// A unit for each rank, and two for large ones, so that keys are compared as texts.
+// One code unit for each rank, and two for a large one, so that keys can be compared as texts.
 const unit = (n: number): string => (n < 0xd000 ? String.fromCharCode(n) : String.fromCharCode(0xe000 + (n >> 12), 1 + (n & 0xfff)));
 
 function weightsOf(given: number | number[]): Weights {
@@ -87,7 +87,7 @@ const classOf = (c: number): number => {
   return classes.get(c) ?? 0;
 };
 
-/** Calls take with the weights of each character or contraction of a text in NFD. */
+/** Calls `take` with the weights of each character or contraction of a text in NFD. */
 function each(text: string, take: (weights: Weights, c: number) => void): void {
   for (let i = 0; i < text.length; ) {
     const c = text.codePointAt(i)!;
@@ -231,7 +231,7 @@ class Keys {
     return keep(this.rests, text, `${second}\0${third}`);
   }
 
-  /** Calls take with each collation element; a number counts as one if numbers are compared. */
+  /** Calls `take` with each collation element. With the option numeric, a number is one element. */
   private elements(text: string, take: (primary: string, secondary: number, tertiary: number) => void): void {
     const { numeric, ignorePunctuation } = this.rules;
     let digits = "";
@@ -264,7 +264,7 @@ class Keys {
   }
 }
 
-/** Keeps a key for the rest of the request; a module has none. */
+/** Keeps a key for the rest of the request. Outside of requests it keeps none. */
 function keep(in_: Map<string, string>, text: string, key: string): string {
   if (!runner.live) return key;
   if (in_.size >= maxKept) in_.clear();
@@ -308,7 +308,7 @@ class Collator {
     const caseFirst = options.choice("caseFirst", caseOrders, undefined);
     const sensitivity = options.choice("sensitivity", ["base", "accent", "case", "variant"], "variant");
     const ignorePunctuation = options.flag("ignorePunctuation") ?? false;
-    // What the locale asks for counts if the options do not say otherwise.
+    // Options have priority over extensions of the locale.
     const wantedNumeric = extension(asked, "kn");
     const wantedCase = extension(asked, "kf");
     const localeNumeric = wantedNumeric === undefined ? undefined : wantedNumeric === "" || wantedNumeric === "true" ? true : wantedNumeric === "false" ? false : undefined;

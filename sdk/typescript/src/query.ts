@@ -38,7 +38,7 @@ function whole(name: string, n: unknown, operation: string): number {
   throw new HostError("invalid", `${name}: ${typeof n === "string" ? JSON.stringify(n) : String(n)} is not a whole number`, operation);
 }
 
-/** The result of an operation that names how many rows it is about. */
+/** The result of an operation with a limit. */
 interface Counts {
   count: number;
   more: boolean;
@@ -186,7 +186,7 @@ class Selection extends Filtered<any[], Selection> {
 
 const spareSelection = spares(8, () => new Selection());
 
-/** The first row. As an answer, one that does not exist is 404. */
+/** The first row. As an answer it is 404 if there is none. */
 class First extends Operation<any> {
   declare private readonly query: Selection;
   declare private readonly entity: string;

@@ -15,7 +15,7 @@ import (
 	"runner.example/state/store"
 )
 
-// MaxFindings is how many findings one part of a verification has at most.
+// MaxFindings is the maximum number of findings of one part of a verification.
 const MaxFindings = 20
 
 // VerifyPlace is where a verification continues. The zero value is the beginning.
@@ -29,7 +29,7 @@ type VerifyPlace struct {
 
 // VerifiedPart is the result of VerifyPart.
 type VerifiedPart struct {
-	// Rows and Entries are how many were read.
+	// Rows and Entries are the numbers of rows and entries that were read.
 	Rows    int `json:"rows"`
 	Entries int `json:"entries"`
 	// Findings say, each in one line, where rows and indexes disagree.
@@ -54,11 +54,11 @@ func Verify(ctx context.Context, st *store.Store) error {
 	return errors.Join(errs...)
 }
 
-// VerifyPart checks in one snapshot that rows and indexes agree, from a place on, until it has read so many rows
-// and entries or found MaxFindings faults: every row can be read and its relations refer to existing rows, every
-// built index has an entry for every row, every entry belongs to a row, and the store has nothing that is not in the
-// catalog. Relations that are kept are not checked, because rows may be deleted regardless of them. Rows may be written
-// meanwhile, also between two parts.
+// VerifyPart checks in one snapshot that rows and indexes agree. It begins at from, and ends after limit rows and
+// entries, or after MaxFindings findings. Every row must be readable, and its relations must refer to existing rows.
+// Every built index must have an entry for every row, and every entry must belong to a row. All keys must belong to the
+// catalog. Kept relations are not checked, because rows may be deleted regardless of them. Rows may be written
+// during a part and between two parts.
 func VerifyPart(ctx context.Context, st *store.Store, from VerifyPlace, limit int) (part VerifiedPart, err error) {
 	err = st.View(ctx, func(tx *store.Tx) error {
 		c, err := readCatalog(tx)
@@ -109,7 +109,7 @@ func (v *verification) report(format string, args ...any) {
 	}
 }
 
-// isFull reports whether the part ends here, after a key, and writes down where the next one continues.
+// isFull reports whether the part ends after this key. If it does, it sets where the next part continues.
 func (v *verification) isFull(at VerifyPlace, key []byte) bool {
 	if v.left--; v.left > 0 && len(v.part.Findings) < MaxFindings {
 		return false
@@ -119,7 +119,7 @@ func (v *verification) isFull(at VerifyPlace, key []byte) bool {
 	return true
 }
 
-// after returns the first key that can follow the one which was read last, and nil at the beginning.
+// after returns the first possible key after the last one that was read, and nil at the beginning.
 func (p VerifyPlace) after() []byte {
 	if p.Key == nil {
 		return nil
@@ -266,7 +266,7 @@ func (v *verification) entries(entry *tableEntry, t *layout.Table, x *layout.Ind
 	return false, nil
 }
 
-// entry checks that an entry is the one of its row. A row that cannot be read was reported with the rows.
+// entry checks that an entry has the values of its row. rows has reported a row that cannot be read.
 func (v *verification) entry(entry *tableEntry, t *layout.Table, x *layout.Index, item store.Item, raw []byte) {
 	r := layout.Row{Tail: string(item.Value), Raw: layout.BorrowString(raw), Values: make([]schema.Value, len(t.Slots))}
 	if err := t.DecodeRow(&r); err == nil && string(t.EntryKey(nil, x, r.Values)) != string(item.Key) {
@@ -311,7 +311,7 @@ func (v *verification) unknownNumbersIn(space string, known []uint32) error {
 			return nil
 		}
 		if !slices.Contains(known, number) {
-			v.report("the store has %s%d, which no entity has", space, number)
+			v.report("the store has keys of %s%d, which belongs to no entity", space, number)
 		}
 		if from = layout.PrefixEnd(layout.NumberedKey(space, number)); from == nil {
 			return nil

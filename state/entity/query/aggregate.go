@@ -123,7 +123,8 @@ func (r *reader) readField(m member, raw []byte, at string, takes func(*Column) 
 		return nil, err
 	}
 	if !takes(&column) {
-		return nil, unknownName(name, m.String()+" does not apply to this field", "%s: %s does not apply to a field of type %s", at, m, column.typ)
+		return nil, unknownName(name, m.String()+" does not apply to this field",
+			"%s: %s does not apply to a field of type %s", at, m, column.typ)
 	}
 	return r.entity.Fields[column.Pos], nil
 }

@@ -147,7 +147,8 @@ func (a *Arguments) IsList() bool { return a.members[memberValues][0] == '[' }
 
 // UnknownEntity is the error for an entity that is not in the schema.
 func (a *Arguments) UnknownEntity(known []string) error {
-	return unknownName(a.Entity, "is not known", "%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
+	return unknownName(a.Entity, "is not known",
+		"%s: unknown entity %q%s", forms[a.op].members[0], a.Entity, diag.DidYouMean(a.Entity, known))
 }
 
 func names(members []member) []string {
@@ -166,14 +167,13 @@ func invalidValue(field string, value []byte, why, format string, args ...any) e
 	return fault.New(fault.Invalid, format, args...).About(fault.Subject{Field: field, Value: value, Public: why})
 }
 
-// unknownName returns a fault Invalid about a name, of which there is none. what is the kind of what it
-// would name, in words for clients.
-func unknownName(name, what, format string, args ...any) error {
+// unknownName returns a fault Invalid about a name that cannot be used. why is the reason, in words for clients.
+func unknownName(name, why, format string, args ...any) error {
 	return fault.New(fault.Invalid, format, args...).
-		About(fault.Subject{Field: name, Value: AppendText(nil, name), Named: true, Public: what})
+		About(fault.Subject{Field: name, Value: AppendText(nil, name), Named: true, Public: why})
 }
 
-// The kinds of unknown names.
+// Reasons of unknownName.
 const (
 	notReadable = "is not a field that the caller may read"
 	notWritable = "is not a field that the caller may write"

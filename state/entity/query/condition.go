@@ -419,7 +419,8 @@ func (r *conditions) comparison(name string, rawOp, rawValue []byte, folds bool,
 	word, _ := textOf(rawOp)
 	op := slices.Index(comparisons, word)
 	if op < 0 {
-		return Condition{}, invalidValue(name, rawOp, "cannot be compared with an unknown operator; known: "+strings.Join(comparisons, " "), "%s: unknown operator %s%s; known: %s",
+		return Condition{}, invalidValue(name, rawOp, "cannot be compared with an unknown operator; known: "+strings.Join(comparisons, " "),
+			"%s: unknown operator %s%s; known: %s",
 			at, short(rawOp), diag.DidYouMean(word, comparisons), strings.Join(comparisons, " "))
 	}
 	c := Condition{op: operator(op), column: column, ignoreCase: folds}

@@ -94,7 +94,7 @@ func (q *Query) NextCursor(row []schema.Value, cursors *CursorSealer, who *calle
 }
 
 func errCursor(raw []byte) error {
-	return invalidValue("cursor", raw, "", "cursor: this is not the cursor of a page of this query for this caller")
+	return invalidValue("cursor", raw, "", "cursor: not valid for this query and this caller: use the nextCursor of its previous page")
 }
 
 // resume starts the query after the cursor.

@@ -41,7 +41,7 @@ func TestACursorIsValidOnlyForItsQueryAndItsCaller(t *testing.T) {
 			t.Errorf("%s is not continued: %v", same, err)
 		}
 	}
-	const want = "invalid: cursor: this is not the cursor of a page of this query for this caller"
+	const want = "invalid: cursor: not valid for this query and this caller: use the nextCursor of its previous page"
 	refused := func(what string, err error) {
 		t.Helper()
 		if got := failure(err); got != want {

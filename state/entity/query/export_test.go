@@ -1,7 +1,6 @@
 package query
 
 import (
-
 	"runner.example/internal/caller"
 	"runner.example/schema"
 )

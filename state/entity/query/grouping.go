@@ -9,11 +9,11 @@ import (
 	"runner.example/schema"
 )
 
-// Grouping is what the rows of a group have in common: the value of a field, or the day, week or month in
-// which it is.
+// Grouping is a field that an aggregate groups by. The rows of a group have the same value of the field, or values
+// in the same day, week or month.
 type Grouping struct {
 	Field *schema.Field
-	// Type is the type of the values that groups have: that of the field, or a date.
+	// Type is the type of a group's value: the type of the field, or a date if there is a period.
 	Type *schema.Type
 
 	period string // empty: none
@@ -27,7 +27,7 @@ const (
 	periodMonth = "month"
 )
 
-// Of returns the value of a row's group: of a period its first day, in the time zone of the grouping.
+// Of returns the value of the group of a row. For a period it is the first day, in the time zone of the grouping.
 func (g *Grouping) Of(v schema.Value) schema.Value {
 	if g.period == "" || v.IsNull() {
 		return v
@@ -64,11 +64,11 @@ func inCalendar(day time.Time) time.Time {
 	return day
 }
 
-// HasPeriod reports whether the rows of a group have only a period in common.
+// HasPeriod reports whether rows are grouped by a day, week or month.
 func (g *Grouping) HasPeriod() bool { return g.period != "" }
 
-// readGroupBy parses groupBy, nil when omitted: names of fields, and [field, period] and
-// [field, period, zone].
+// readGroupBy parses groupBy: a list of field names, of [field, period] and of [field, period, zone]. It returns nil
+// if groupBy is omitted.
 func (r *reader) readGroupBy(raw []byte) ([]Grouping, error) {
 	if raw == nil {
 		return nil, nil
@@ -106,7 +106,7 @@ func (r *reader) readGrouping(raw []byte, at string) (g Grouping, err error) {
 		parts = append(parts, part)
 	}
 	if len(parts) < 2 || len(parts) > 3 {
-		return g, Invalidf("%s: must be a field, a period and a time zone", at)
+		return g, Invalidf("%s: must be [field, period] or [field, period, time zone]", at)
 	}
 	isTime := false
 	g.Field, err = r.readField(memberGroupBy, parts[0], at, func(c *Column) bool {
@@ -119,7 +119,8 @@ func (r *reader) readGrouping(raw []byte, at string) (g Grouping, err error) {
 	g.Type = &schema.Type{Kind: schema.Date}
 	g.period, _ = textOf(parts[1])
 	if !slices.Contains([]string{periodDay, periodWeek, periodMonth}, g.period) {
-		return g, invalidValue("groupBy", parts[1], "the period must be day, week or month", "%s: the period must be %q, %q or %q", at, periodDay, periodWeek, periodMonth)
+		return g, invalidValue("groupBy", parts[1], "the period must be day, week or month",
+			"%s: the period must be %q, %q or %q", at, periodDay, periodWeek, periodMonth)
 	}
 	g.zone = time.UTC
 	if len(parts) < 3 || string(parts[2]) == "null" {
@@ -128,9 +129,10 @@ func (r *reader) readGrouping(raw []byte, at string) (g Grouping, err error) {
 	name, ok := textOf(parts[2])
 	switch {
 	case !ok:
-		return g, invalidValue("groupBy", parts[2], "the time zone must be a name", "%s: the time zone must be a name, such as \"Europe/Berlin\"", at)
+		return g, invalidValue("groupBy", parts[2], "the time zone must be a name",
+			"%s: the time zone must be a name, such as \"Europe/Berlin\"", at)
 	case !isTime:
-		return g, Invalidf("%s: %s is a date, which has no time zone: leave it out", at, g.Field.Name)
+		return g, Invalidf("%s: %s is a date and has no time zone: remove the time zone", at, g.Field.Name)
 	}
 	if g.zone, err = timezone.Load(name); err != nil {
 		return g, invalidValue("groupBy", parts[2], fault.Of(err).Detail, "%s: %s", at, fault.Of(err).Detail)

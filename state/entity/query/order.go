@@ -61,7 +61,8 @@ func (r *reader) readTerm(raw []byte, at string) (OrderTerm, error) {
 		}
 	}
 	if len(words) != 2 || words[1] != "asc" && words[1] != "desc" {
-		return OrderTerm{}, invalidValue("orderBy", wrongDirection(raw), `the direction must be "asc" or "desc"`, `%s: must be [field, "asc"] or [field, "desc"]`, at)
+		return OrderTerm{}, invalidValue("orderBy", wrongDirection(raw), `the direction must be "asc" or "desc"`,
+			`%s: must be [field, "asc"] or [field, "desc"]`, at)
 	}
 	column, err := r.column(words[0], at)
 	if err == nil && !column.sorts() {

@@ -130,8 +130,8 @@ func (a *Authority) inTenant(row []schema.Value) bool {
 	return tenant != "" && row[a.entity.Tenant.Pos].Text() == tenant
 }
 
-// ReadRules says which rules decide what the caller may read, for people: each with its place in the schema, or with the
-// scope that has it.
+// ReadRules describes the rules that decide what the caller may read. Each has its place in the schema, or the name of
+// its scope.
 func (a *Authority) ReadRules() (rules []string) {
 	who := a.Input.Caller
 	name := who.Scope + who.As // a caller has one of them, or none
@@ -144,7 +144,7 @@ func (a *Authority) ReadRules() (rules []string) {
 			if g.Allows.Has(schema.ActRead) && slices.Contains(g.Entities, a.name) {
 				rule := "@grant read on " + a.name + " of scope " + name
 				if g.Rule(a.entity) != nil {
-					rule += ", where its condition holds"
+					rule += ", if its condition holds"
 				}
 				rules = append(rules, rule)
 			}

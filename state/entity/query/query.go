@@ -201,7 +201,8 @@ func (r *reader) column(name, at string) (Column, error) {
 		return r.id, nil
 	}
 	if r.right == nil {
-		return Column{}, unknownName(name, "cannot be used", "%s: %q cannot be used: without the right to read, only %s can", at, name, r.id.name)
+		return Column{}, unknownName(name, "cannot be used",
+			"%s: %q cannot be used: without the right to read, only %s can", at, name, r.id.name)
 	}
 	if r.entity == nil {
 		return r.untypedColumn(name, at)
@@ -211,7 +212,8 @@ func (r *reader) column(name, at string) (Column, error) {
 	case err != nil:
 		return Column{}, err
 	case f.Type.Kind == schema.ToMany:
-		return Column{}, unknownName(name, "is a relation to many rows and cannot be used here", "%s: %s.%s is a to-many relation: ask %s where %s is the row's id",
+		return Column{}, unknownName(name, "is a relation to many rows and cannot be used here",
+			"%s: %s.%s is a to-many relation: ask %s where %s is the row's id",
 			at, r.Authority.name, name, f.Type.Entity.Name, f.Inverse.Name)
 	}
 	return r.columns[f.Pos], nil
@@ -292,7 +294,8 @@ func (r *reader) selectOne(name, at string, q *Query) error {
 	case slices.Contains(q.Selected, f.Pos):
 		return unknownName(name, "is given twice", "%s: %q is given twice", at, name)
 	case f.Type.Kind == schema.ToMany:
-		return unknownName(name, "is a relation to many rows and cannot be selected", "%s: %s.%s is a to-many relation and cannot be selected: name it in include",
+		return unknownName(name, "is a relation to many rows and cannot be selected",
+			"%s: %s.%s is a to-many relation and cannot be selected: name it in include",
 			at, r.Authority.name, name)
 	}
 	q.Selected = append(q.Selected, f.Pos)

@@ -138,8 +138,8 @@ func TestEveryRefusalNamesItsCause(t *testing.T) {
 		{"query", `{"from":"Thing","select":["size","size"]}`, `invalid: select[1]: "size" is given twice`},
 		{"get", `{"from":"Thing","id":"x","select":["sizd"]}`, `invalid: select[0]: Thing has no field "sizd" that the caller may read (did you mean "size"?)`},
 		{"query", `{"from":"Person","select":["things"]}`, `invalid: select[0]: Person.things is a to-many relation and cannot be selected: name it in include`},
-		{"query", `{"from":"Thing","cursor":7}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
-		{"query", `{"from":"Thing","cursor":"AAAA"}`, `invalid: cursor: this is not the cursor of a page of this query for this caller`},
+		{"query", `{"from":"Thing","cursor":7}`, `invalid: cursor: not valid for this query and this caller: use the nextCursor of its previous page`},
+		{"query", `{"from":"Thing","cursor":"AAAA"}`, `invalid: cursor: not valid for this query and this caller: use the nextCursor of its previous page`},
 
 		{"insert", `{"into":"Thing","values":7}`, `invalid: values: must be an object or a list of objects`},
 		{"insert", `{"into":"Thing","values":[{},7]}`, `invalid: values[1]: must be an object`},

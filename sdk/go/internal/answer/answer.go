@@ -59,14 +59,15 @@ func Body(status, length int) *host.Error {
 	return nil
 }
 
-// Part returns why the runner refuses an answer with the last result, nil when it
-// takes it.
+// Part returns why the runner refuses an answer with a part of the last result, nil
+// when it takes it.
 func Part(status int, part host.Part) *host.Error {
 	if why := Body(status, 1); why != nil {
 		return why
 	}
 	what := map[host.Part]string{host.All: "result", host.Rows: "rows", host.Row: "row"}[part]
-	return refuse("invalid", "the last operation of the handler gave no %s: do the one that gives it last, or read it into a variable and answer with that", what)
+	return refuse("invalid", "the result of the last operation has no %s: run the operation that returns it last, "+
+		"or read the result into a variable and answer with that", what)
 }
 
 // Failure returns why the runner refuses an error answer, nil when it takes it.

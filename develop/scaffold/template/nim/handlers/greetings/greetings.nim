@@ -15,7 +15,7 @@ handler listGreetings:
   if query("name") != "": wanted["where"] = %*[["name", "=", query("name")]]
   answer(200, operation("query", wanted)["rows"])
 
-# Keeps a greeting. The body fits GreetingInput: the runner has checked it.
+# Stores a greeting. The runner has checked that the body matches GreetingInput.
 handler createGreeting:
   let row = operation("insert", %*{"into": "Greeting", "values": body()})["rows"][0]
   log("greeting placed")
