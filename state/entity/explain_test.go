@@ -22,7 +22,7 @@ routes("/", auth: apiKey(few), rateLimit: none) { GET /x -> x }`)
 			if err != nil {
 				return err
 			}
-			want := "[@grant read on Free of scope few, where its condition holds the rows of the caller's tenant]"
+			want := "[@grant read on Free of scope few, if its condition holds the rows of the caller's tenant]"
 			if got := fmt.Sprint(e.Rules); got != want || e.Scanned != 2 || e.Rejected != 1 || e.Missing != "" {
 				t.Errorf("%s: %+v", args, e)
 			}
