@@ -85,9 +85,9 @@ func (p *part) descend(t *table, tail string) (bool, error) {
 		if n := len(at.referring); n > 0 {
 			next := at.referring[n-1]
 			at.referring = at.referring[:n-1]
-			key := string(p.rowKey(next.table, next.tail))
-			at.stays = at.stays || p.stays[key]
-			if entering = !p.seen[key]; entering {
+			key := p.rowKey(next.table, next.tail)
+			at.stays = at.stays || p.stays[string(key)]
+			if entering = !p.seen[string(key)]; entering {
 				path = append(path, next)
 			}
 			continue
@@ -131,10 +131,10 @@ func (p *part) enter(v *visit) error {
 		}
 		listed := len(v.referring)
 		err := p.scan(from.table, from.plan(&gone), func(r *layout.Row) (bool, error) {
-			switch key := string(p.rowKey(from.table, r.Tail)); {
-			case p.stays[key]:
+			switch key := p.rowKey(from.table, r.Tail); {
+			case p.stays[string(key)]:
 				v.stays = true
-			case !p.seen[key]:
+			case !p.seen[string(key)]:
 				v.referring = append(v.referring, visit{table: from.table, tail: strings.Clone(r.Tail)})
 			}
 			return len(v.referring)-listed <= p.left(), nil

@@ -85,6 +85,9 @@ func (*Network) Namespace(int) string { return "" }
 // Address is the IP address of a machine.
 func (*Network) Address(int) string { return "" }
 
+// PublicService does nothing.
+func (*Network) PublicService(int, string, http.HandlerFunc) {}
+
 // Cut does nothing.
 func (*Network) Cut(int) {}
 

@@ -98,6 +98,7 @@ apiKeys { scopes: {
 		{[]string{"--as", "nobody"}, `the schema has no scope "nobody": use the name of a scope, session or anonymous`},
 		{[]string{"--user", "u"}, "user, roles and callerTenant need as (--as)"},
 		{[]string{"--as", "anonymous"}, "lets callers of kind anonymous read"},
+		{[]string{"--as", "reader"}, "--caller-tenant acme"},
 		{[]string{"--limit", "0"}, "--limit must be between 1 and 1000"},
 	} {
 		if r := a.Run(append([]string{"data", "explain", "Order"}, row.args...)...); r.Status == 0 || !strings.Contains(r.Stderr, row.want) {

@@ -165,6 +165,9 @@ func (l *Local) explainRows(ctx context.Context, who keystore.Authority, args ad
 		access.Context = ctx
 		var out entity.Result
 		explained, err := access.Explain(text, &out)
+		if fault.CodeOf(err) == fault.Denied && args.As != "" && args.CallerTenant == "" {
+			return fault.Of(err).WithHint("give the caller the tenant of its rows: --caller-tenant acme")
+		}
 		if err != nil {
 			return err
 		}
