@@ -57,10 +57,17 @@ func fetch(c *Call, text []byte) (work, error) {
 	if given && way != outbound.Follow && way != outbound.Manual && way != outbound.Refuse {
 		args.wrong("member %q must be follow, manual or error", "redirect")
 	}
+	origins := c.Host.Origins
+	if args.optionalBool("publicOnly") {
+		if !origins.AllowsPublic() {
+			args.wrong("member %q needs `outbound { public: true }` in the schema", "publicOnly")
+		}
+		origins = origins.PublicOnly()
+	}
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	request, err := outbound.NewRequest(c.Host.Origins, method, target, c.traced(headers), body)
+	request, err := outbound.NewRequest(origins, method, target, c.traced(headers), body)
 	if err != nil {
 		return nil, faultOf(err)
 	}

@@ -143,7 +143,7 @@ func Ops() []Op {
 		{"domainToASCII", `{"domain"}`, `{"ascii"}`},
 		{"collation", `{"at"}`, `{"from","to","rank"?,"elements"?,"contractions"?,"classes"?}`},
 		{"timeZone", `{"zone","at"}`, `{"zone","offset","abbreviation","from","until"}`},
-		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?,"headerBytes"?}`,
+		{"fetch", `{"method"?,"url","headers"?:[[name,value],…],"body"?,"timeout"?,"redirect"?,"publicOnly"?,"headerBytes"?}`,
 			`{"status","url"?,"headers":[[name,value],…],"body"}`},
 		{"sleep", `{"seconds"}`, `{}`},
 		{"problem", `{"status","code"?,"detail"?,"members"?}`, `{}`},

@@ -23,6 +23,15 @@ func (o Origins) WithPublic(public bool) Origins {
 	return o
 }
 
+// PublicOnly returns the origins without the declared ones: only public hosts, if they are allowed at all.
+func (o Origins) PublicOnly() Origins {
+	o.all = nil
+	return o
+}
+
+// AllowsPublic reports whether requests to public hosts are allowed.
+func (o Origins) AllowsPublic() bool { return o.public }
+
 // ParseOrigins parses origins as a schema declares them: a scheme, a host and an optional
 // port, "https://api.example.com".
 func ParseOrigins(texts []string) (Origins, error) {

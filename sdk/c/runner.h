@@ -494,7 +494,8 @@ runner_text runner_as_bytes(const runner_json *value);
 
 /* A request to another service, whose origin the schema declares with `outbound`:
  * {"url", "method"?, "headers"? [[name, value], …], "body"?, "timeout"? in seconds,
- * "redirect"?}. An answer that redirects is followed, as with "follow", is the result
+ * "redirect"?, "publicOnly"?}. With "publicOnly": true the URL must be that of a public host that the schema
+ * does not list: set it for URLs that clients send. An answer that redirects is followed, as with "follow", is the result
  * with "manual", and fails as unavailable with "error". The result is {"status",
  * "headers", "body"}, whatever the status: read the body with runner_as_bytes. A handler
  * that has called out is not run again when its transaction conflicts; the caller gets

@@ -493,6 +493,8 @@ struct FetchRequest {
   /* What becomes of an answer that redirects: "follow", as when it is empty, "manual",
    * which keeps it, or "error", which fails as unavailable. */
   std::string redirect = {};
+  /* Requires a public host that the schema does not list: set it for URLs that clients send. */
+  bool public_only = false;
 };
 /* Its answer, with any status; 0 when it failed. Header names are in lower case. */
 struct FetchResponse {
@@ -509,6 +511,7 @@ inline Json fetch_arguments(const FetchRequest &r) {
   if (!r.body.empty()) args.put("body", runner_bytes(keep(r.body)));
   if (r.timeout > 0) args.put("timeout", r.timeout);
   if (!r.redirect.empty()) args.put("redirect", r.redirect);
+  if (r.public_only) args.put("publicOnly", true);
   return args;
 }
 inline FetchResponse fetch_response(Json result) {

@@ -22,6 +22,8 @@ type FetchRequest struct {
 	// Redirect is what becomes of an answer that redirects: "follow", as when it is
 	// empty, "manual", which keeps the answer, or "error", unavailable.
 	Redirect string
+	// PublicOnly requires a public host that the schema does not list. Set it for URLs that clients send.
+	PublicOnly bool
 }
 
 // FetchResponse is the answer to one. Header names are in lower case.
@@ -115,6 +117,9 @@ func (r FetchRequest) args() map[string]any {
 	}
 	if r.Redirect != "" {
 		args["redirect"] = r.Redirect
+	}
+	if r.PublicOnly {
+		args["publicOnly"] = true
 	}
 	return args
 }

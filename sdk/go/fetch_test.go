@@ -69,8 +69,8 @@ func TestAFetchHasTheFormOfTheABI(t *testing.T) {
 		want    string
 	}{
 		{runner.FetchRequest{URL: "https://a.example"}, `{"url":"https://a.example"}`},
-		{runner.FetchRequest{Method: "PUT", URL: "u", Headers: []runner.Pair{{Name: "a", Value: "b"}}, Body: []byte("é"), Timeout: 1500 * time.Millisecond, Redirect: "manual"},
-			`{"body":"é","headers":[["a","b"]],"method":"PUT","redirect":"manual","timeout":1.5,"url":"u"}`},
+		{runner.FetchRequest{Method: "PUT", URL: "u", Headers: []runner.Pair{{Name: "a", Value: "b"}}, Body: []byte("é"), Timeout: 1500 * time.Millisecond, Redirect: "manual", PublicOnly: true},
+			`{"body":"é","headers":[["a","b"]],"method":"PUT","publicOnly":true,"redirect":"manual","timeout":1.5,"url":"u"}`},
 		{runner.FetchRequest{URL: "u", Method: "POST", Body: []byte{0xff}}, `{"body":{"base64":"/w=="},"method":"POST","url":"u"}`},
 	} {
 		runnertest.Run(t, func(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {

@@ -436,11 +436,12 @@ declare class AbortController {
  * answer when it has come whole, whatever its status. Several go on side by side. One
  * that fails rejects with a HostError of the code `denied`, `unavailable`, `deadline`
  * or `too_large`. A handler that has sent one is not run again on a conflict: write
- * first, and call out last. `timeout` is in seconds, 10 without one. With a `signal`
+ * first, and call out last. `timeout` is in seconds, 10 without one. `publicOnly` requires a public
+ * host that the schema does not list: set it for URLs that clients send. With a `signal`
  * that is aborted it rejects with the signal's reason; the request itself goes on, until
  * its time or the handler's is over. Other members of `init` are a TypeError.
  */
 declare function fetch(
   input: string | URL | Request,
-  init?: RequestInit & { timeout?: number },
+  init?: RequestInit & { timeout?: number; publicOnly?: boolean },
 ): Promise<Response>;

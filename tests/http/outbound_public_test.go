@@ -34,14 +34,15 @@ func TestPublicHostsAreReachedWithinABudget(t *testing.T) {
 	a.Write("build/outbound.wasm", harness.GoModule(t, harness.Testdata("handlers/outbound")))
 	acme, other := "X-API-Key: "+a.Token("worker", "--tenant", "acme"), "X-API-Key: "+a.Token("worker", "--tenant", "globex")
 	s := a.Serve()
-	check := func(target, key, want string) {
+	ask := func(path, target, key, want string) {
 		t.Helper()
 		var got struct{ Body, Code, Message string }
-		s.Want(200, &got, "POST", "/one", target, key)
+		s.Want(200, &got, "POST", path, target, key)
 		if got.Body+got.Code != want {
 			t.Errorf("%s: %+v, want %s", target, got, want)
 		}
 	}
+	check := func(target, key, want string) { t.Helper(); ask("/one", target, key, want) }
 	const at = "http://" + public
 	for _, row := range []struct{ target, want string }{
 		{at + "/", "public"}, // 1
@@ -64,9 +65,12 @@ func TestPublicHostsAreReachedWithinABudget(t *testing.T) {
 		check(row.target, acme, row.want)
 	}
 	check(at+"/", other, "public")
+	ask("/one?publicOnly=1", private+"/", other, "denied") // as a client may send it
+	ask("/one?publicOnly=1", at+"/?to="+private+"/", other, "denied")
+	ask("/one?publicOnly=1", at+"/", other, "public")
 	s.Stop()
 	for line, want := range map[string]int{
-		`"msg":"public request sent","requestId":"`: 10, `"host":"` + public + `","tenant":"acme"`: 9, `"msg":"public request refused"`: 1,
+		`"msg":"public request sent","requestId":"`: 12, `"host":"` + public + `","tenant":"acme"`: 9, `"msg":"public request refused"`: 1,
 	} {
 		if n := strings.Count(s.Stderr.String(), line); n != want {
 			t.Errorf("the log has %s %d times, want %d", line, n, want)

@@ -67,7 +67,9 @@ func TestAHandlerReachesOnlyDeclaredOrigins(t *testing.T) {
 	if hits.Load() != before {
 		t.Error("one of them arrived")
 	}
-	for path, code := range map[string]string{"/one /metadata": "denied", "/one /long": "too_large", "/one?timeout=100ms /slow": "deadline"} {
+	for path, code := range map[string]string{
+		"/one /metadata": "denied", "/one /long": "too_large", "/one?timeout=100ms /slow": "deadline", "/one?publicOnly=1 /ok": "invalid",
+	} {
 		route, path, _ := strings.Cut(path, " ")
 		s.Want(200, &got, "POST", route, origin+path, worker)
 		if got.Code != code {

@@ -19,6 +19,7 @@ export class Fetch extends Operation {
   private bytes: Uint8Array | null = null;
   private seconds: f64 = 0;
   private way: string = "";
+  private onlyPublic: bool = false;
 
   /** @param url an absolute one */
   constructor(private url: string) {
@@ -39,6 +40,7 @@ export class Fetch extends Operation {
     if (bytes !== null) put<Uint8Array>(args, "body", bytes);
     if (this.seconds != 0) args.set("timeout", this.seconds);
     if (this.way.length > 0) args.set("redirect", this.way);
+    if (this.onlyPublic) args.set("publicOnly", true);
     return args.toString();
   }
 
@@ -73,6 +75,12 @@ export class Fetch extends Operation {
    */
   redirect(way: string): Fetch {
     this.way = way;
+    return this;
+  }
+
+  /** Requires a public host that the schema does not list. Call it for URLs that clients send. */
+  publicOnly(): Fetch {
+    this.onlyPublic = true;
     return this;
   }
 

@@ -47,7 +47,7 @@ class FetchResponse:
 
 def arguments(
     url: str, method: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] | None, body: bytes | str | None, json: Any,
-    timeout: float | datetime.timedelta | None, redirect: str | None, header_bytes: bool = False,
+    timeout: float | datetime.timedelta | None, redirect: str | None, *, header_bytes: bool = False, public_only: bool = False,
 ) -> bytes:
     lines: list[tuple[str, str]] = list(headers.items() if isinstance(headers, Mapping) else headers or ())  # type: ignore[arg-type]
     args: dict[str, Any] = {"url": url, "method": method.upper(), "headers": lines}
@@ -63,6 +63,8 @@ def arguments(
         args["timeout"] = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
     if redirect is not None:
         args["redirect"] = redirect
+    if public_only:
+        args["publicOnly"] = True
     if header_bytes:  # each character of a value is one byte
         args["headerBytes"] = True
     return _values.arguments("fetch", args)
@@ -70,7 +72,7 @@ def arguments(
 
 def by_byte(url: str, method: str, headers: list[tuple[str, str]], body: bytes | None, timeout: float | None) -> FetchResponse:
     """Sends a request of the standard library, in whose headers each character is one byte. It does not follow redirects."""
-    return FetchResponse(_json(_host.operate("fetch", arguments(url, method, headers, body, None, timeout, "manual", True))))
+    return FetchResponse(_json(_host.operate("fetch", arguments(url, method, headers, body, None, timeout, "manual", header_bytes=True))))
 
 
 def _unfit(path: list[str | int], wrong: str) -> Exception:
@@ -80,13 +82,14 @@ def _unfit(path: list[str | int], wrong: str) -> Exception:
 def fetch(
     url: str, *, method: str = "GET", headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     body: bytes | str | None = None, json: Any = None, timeout: float | datetime.timedelta | None = None,
-    redirect: Literal["follow", "manual", "error"] | None = None,
+    redirect: Literal["follow", "manual", "error"] | None = None, public_only: bool = False,
 ) -> FetchResponse:
     """Sends a request to another service, and waits. In async handlers, aio.fetch lets others run meanwhile.
 
-    timeout is 10 seconds unless it is given.
+    timeout is 10 seconds unless it is given. With public_only the URL must be that of a public host that the schema does not
+    list: pass it for URLs that clients send.
     """
-    return FetchResponse(_json(_host.operate("fetch", arguments(url, method, headers, body, json, timeout, redirect))))
+    return FetchResponse(_json(_host.operate("fetch", arguments(url, method, headers, body, json, timeout, redirect, public_only=public_only))))
 
 
 _json = json.loads

@@ -138,10 +138,11 @@ async def operate(op: str, args: bytes) -> Any:
 async def fetch(
     url: str, *, method: str = "GET", headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
     body: bytes | str | None = None, json: Any = None, timeout: float | datetime.timedelta | None = None,
-    redirect: Literal["follow", "manual", "error"] | None = None,
+    redirect: Literal["follow", "manual", "error"] | None = None, public_only: bool = False,
 ) -> _fetch.FetchResponse:
     """Sends a request to another service, as runner.fetch does."""
-    return _fetch.FetchResponse(await operate("fetch", _fetch.arguments(url, method, headers, body, json, timeout, redirect)))
+    args = _fetch.arguments(url, method, headers, body, json, timeout, redirect, public_only=public_only)
+    return _fetch.FetchResponse(await operate("fetch", args))
 
 
 async def hash_password(password: str) -> str:

@@ -28,6 +28,7 @@ pub struct FetchRequest {
     body: Vec<u8>,
     timeout: Option<Duration>,
     redirect: Option<Redirect>,
+    public_only: bool,
 }
 
 /// How a redirect is handled.
@@ -47,7 +48,7 @@ impl FetchRequest {
     /// A request with a method and an absolute URL.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> FetchRequest {
         let (method, url) = (method.into(), url.into());
-        FetchRequest { method, url, headers: Vec::new(), body: Vec::new(), timeout: None, redirect: None }
+        FetchRequest { method, url, headers: Vec::new(), body: Vec::new(), timeout: None, redirect: None, public_only: false }
     }
 
     /// A request with the method GET.
@@ -79,8 +80,15 @@ impl FetchRequest {
         self
     }
 
+    /// Requires a public host that the schema does not list. Call it for URLs that clients send.
+    pub fn public_only(mut self) -> FetchRequest {
+        self.public_only = true;
+        self
+    }
+
     fn args(&self) -> Vec<u8> {
         #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
         struct Args<'a> {
             method: &'a str,
             url: &'a str,
@@ -92,10 +100,12 @@ impl FetchRequest {
             timeout: Option<Duration>,
             #[serde(skip_serializing_if = "Option::is_none")]
             redirect: Option<Redirect>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            public_only: bool,
         }
         let body = if self.body.is_empty() { None } else { Some(data(&self.body)) };
-        let FetchRequest { method, url, headers, timeout, redirect, .. } = self;
-        let args = Args { method, url, headers, body, timeout: *timeout, redirect: *redirect };
+        let FetchRequest { method, url, headers, timeout, redirect, public_only, .. } = self;
+        let args = Args { method, url, headers, body, timeout: *timeout, redirect: *redirect, public_only: *public_only };
         serde_json::to_vec(&args).unwrap_or_default() // texts and numbers are always JSON
     }
 }

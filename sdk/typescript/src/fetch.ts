@@ -11,9 +11,11 @@ import { forHost, Request, type RequestInit, respond, Response, take } from "./m
 interface Init extends RequestInit {
   /** In seconds; not of the standard. */
   timeout?: number;
+  /** Only to a public host that the schema does not list; not of the standard. */
+  publicOnly?: boolean;
 }
 
-const known = ["method", "headers", "body", "redirect", "signal", "timeout"];
+const known = ["method", "headers", "body", "redirect", "signal", "timeout", "publicOnly"];
 
 // The host sends so many fetches of a request at once. The others wait here, where they can
 // be aborted and their timeout does not run.
@@ -38,7 +40,7 @@ export function installFetch(runner: Runner): void {
     }
     // What is not given is the host's choice, as for every language.
     const given: Init = input instanceof Request ? { method: input.method, redirect: input.redirect, signal: input.signal, ...init } : init;
-    const { redirect, signal, timeout } = given;
+    const { redirect, signal, timeout, publicOnly } = given;
     const request = new Request(input as Request, init);
     const { url, headers } = request;
     const method = given.method === undefined ? undefined : request.method;
@@ -49,7 +51,7 @@ export function installFetch(runner: Runner): void {
       else flying++;
       try {
         signal?.throwIfAborted(); // while it waited
-        const answer = await runner.begin("fetch", { method, url, headers: [...headers], body, timeout, redirect, headerBytes: true });
+        const answer = await runner.begin("fetch", { method, url, headers: [...headers], body, timeout, redirect, publicOnly, headerBytes: true });
         return respond(answer.url ?? url, answer.url !== undefined, answer.status, answer.headers, answer.body);
       } finally {
         const next = line.shift(); // which goes on in its place

@@ -29,7 +29,7 @@ func exportBump() { runner.Handle(bump) }
 // fetchOne requests the URL in the body, and returns the response or the host's code.
 func fetchOne(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
 	timeout, _ := time.ParseDuration(req.Query("timeout"))
-	response, err := ctx.Fetch(runner.FetchRequest{URL: string(req.RawBody()), Timeout: timeout})
+	response, err := ctx.Fetch(runner.FetchRequest{URL: string(req.RawBody()), Timeout: timeout, PublicOnly: req.Query("publicOnly") != ""})
 	var told *runner.HostError
 	if errors.As(err, &told) {
 		return runner.OK(told), nil
