@@ -174,7 +174,26 @@ function primaryOf(text: string): string {
 }
 
 const beyondASCII = /[^\0-\x7f]/;
-const normal = (text: string): string => (beyondASCII.test(text) ? text.normalize("NFD") : text);
+const normal = (text: string): string => (beyondASCII.test(text) ? normalInPieces(text) : text);
+
+/** No character before this one is a combining mark, or is the second of a pair. */
+const firstMark = 0x300;
+const pieceLength = 128;
+
+/** The engine's normalization takes quadratic time in a run of combining marks, so long texts are normalized in pieces. A
+ *  piece ends before a character that is no mark; a longer run of other characters is cut. */
+function normalInPieces(text: string): string {
+  let out = "";
+  for (let from = 0; from < text.length; ) {
+    let to = Math.min(from + pieceLength, text.length);
+    const most = Math.min(to + pieceLength, text.length);
+    while (to < most && text.charCodeAt(to) >= firstMark) to++;
+    if ((text.charCodeAt(to) & 0xfc00) === 0xdc00) to--; // between the halves of a surrogate pair
+    out += text.slice(from, to).normalize("NFD");
+    from = to;
+  }
+  return out;
+}
 
 /** Makes and keeps keys. */
 class Keys {
