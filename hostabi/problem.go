@@ -41,7 +41,7 @@ func answerProblem(c *Call, args *arguments) (any, error) {
 	case err != nil:
 		return nil, err
 	case c.Preparing():
-		return nil, fault.New(fault.Denied, "there is no request to answer")
+		return nil, fault.New(fault.Denied, "the initialization cannot answer: call problem while a request is handled")
 	case r.Status != 0:
 		return nil, invalid("an answer was already sent")
 	}

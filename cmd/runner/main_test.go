@@ -350,7 +350,8 @@ func TestTheExitStatusAndTheHintAreThoseOfTheFault(t *testing.T) {
 		fault.Invalid: console.StatusInvalid, fault.InvalidJSON: console.StatusInvalid, fault.InvalidInput: console.StatusInvalid,
 		fault.NotActivated: console.StatusInvalid, fault.TooLarge: console.StatusInvalid, fault.BodyTooLarge: console.StatusInvalid,
 		fault.UnsupportedEncoding: console.StatusInvalid, fault.Limit: console.StatusInvalid,
-		fault.NotFound: console.StatusNotFound, fault.Conflict: console.StatusState, fault.WriteConflict: console.StatusState, fault.Unavailable: console.StatusUnreachable,
+		fault.NotFound: console.StatusNotFound, fault.Conflict: console.StatusState, fault.WriteConflict: console.StatusState,
+		fault.Unavailable: console.StatusUnreachable,
 	}
 	for _, code := range fault.All() {
 		want, ok := statuses[code]

@@ -163,8 +163,8 @@ func TestHandlersFetch(t *testing.T) {
 		{"timed", `["timer","held"]`},
 		{"redirected", `[302,"/echo",false,418,true,true,"unavailable","TypeError"]`},
 		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418]`},
-		{"others", `["TypeError: fetch: there is no credentials here; there are method, headers, body, redirect, signal, timeout, publicOnly",` +
-			`"TypeError: fetch: there is no cache here; there are method, headers, body, redirect, signal, timeout, publicOnly",418]`},
+		{"others", `["TypeError: fetch: unknown option credentials: the options are method, headers, body, redirect, signal, timeout, publicOnly",` +
+			`"TypeError: fetch: unknown option cache: the options are method, headers, body, redirect, signal, timeout, publicOnly",418]`},
 		{"queued", `[34,["AbortError"]]`},
 		{"many", `[50,[null,"fetch: a request may fetch at most 50 times"]]`},
 	} {

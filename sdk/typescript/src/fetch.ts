@@ -36,7 +36,7 @@ export function installFetch(runner: Runner): void {
   define("fetch", async function fetch(input: unknown, init: Init = {}): Promise<Response> {
     runner.demand("fetch");
     for (const [name, value] of Object.entries(init)) {
-      if (value !== undefined && !known.includes(name)) throw new TypeError(`fetch: there is no ${name} here; there are ${known.join(", ")}`);
+      if (value !== undefined && !known.includes(name)) throw new TypeError(`fetch: unknown option ${name}: the options are ${known.join(", ")}`);
     }
     // What is not given is the host's choice, as for every language.
     const given: Init = input instanceof Request ? { method: input.method, redirect: input.redirect, signal: input.signal, ...init } : init;
