@@ -55,6 +55,8 @@ setup:
 	@tools/fetch-engine.sh
 	@tools/fetch-typescript.sh >/dev/null
 	@tools/fetch-pyright.sh >/dev/null
+	@tools/fetch-textmate.sh >/dev/null
+	@tools/fetch-vscode-packages.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
 	@tools/fetch-jco.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
@@ -118,7 +120,7 @@ bench: build ## req/s, CPU and memory against bare fasthttp and per language; wr
 drill: build ## the work of an operator on three nodes, as docs/operate.md has it
 	$(GO_TEST) -count=1 -v ./tests/docs -run TestTheDrillOfTheOperatorsWorks
 
-dist: ## static tarballs for linux on amd64 and arm64, and their SHA-256 sums, in bin/dist
+dist: ## static archives for each platform, the extension of VS Code, and their SHA-256 sums, in bin/dist
 	tools/dist.sh
 
 generate: ## write the ABI's tables and the SDKs' constants from hostabi/abi, and the licence notices

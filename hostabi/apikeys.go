@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/keystore"
 )
 
@@ -30,7 +31,13 @@ func createAPIKey(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	return c.Host.Keystore.Create(c.Tx, c.authority(), req)
+	key, err := c.Host.Keystore.Create(c.Tx, c.authority(), req)
+	if refused := fault.CodeOf(err) == fault.Denied; c.Host.Observe != nil && (err == nil || refused) {
+		if scope := c.Host.Schema.Scope(req.Scope); scope != nil {
+			c.Host.Observe(scope, "", !refused)
+		}
+	}
+	return key, err
 }
 
 func getAPIKey(c *Call, args *arguments) (any, error) {

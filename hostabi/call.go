@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -16,12 +17,15 @@ import (
 	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/jobs"
+	"runner.example/state/store"
 )
 
 // Host is what host functions use: the packages below and the limits of one run. All runs
 // of a release share one Host, which must not be changed.
 type Host struct {
 	Keystore *keystore.Keystore
+	// Store has the transactions of operations after an answer has begun.
+	Store *store.Store
 	// Entities maps the rows of the active schema to the store.
 	Entities *entity.Model
 	// Schema is the active schema. Scopes are checked by it.
@@ -49,11 +53,18 @@ type Host struct {
 	Logger *slog.Logger
 	// Calendar is what guests see as the time; nil: the machine's.
 	Calendar clock.Calendar
+	// Observe is told what the schema has allowed and refused; nil: nobody is.
+	Observe schema.Observer
+	// Sleep moves the Calendar by d in place of a wait, while a handler does nothing but sleep; nil: handlers wait.
+	Sleep func(d time.Duration)
 	// Limits of one run.
 	Limits Limits
 	// Messages is told each message that a program has written to the host's file, and its answer, before the program
 	// goes on; nil: none. It must not keep the bytes.
 	Messages func(message, answer []byte)
+	// Test answers the operation "test" of the module of a test run; nil: there is no such operation. It gets JSON and
+	// returns JSON; it may wait until ctx ends, and is called by several goroutines.
+	Test func(ctx context.Context, args []byte) ([]byte, error)
 }
 
 // NewHost returns a host. A limit or a parameter of hashes that is zero has its default.
@@ -86,6 +97,7 @@ type Call struct {
 	budget
 	operationState
 	output
+	answerState
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	guest        *Guest       // that the call is bound to
@@ -97,6 +109,7 @@ type Call struct {
 	program      program // of a command
 	start        *Start  // of a program; nil: it is no start
 	resumed      bool    // the program waited for the request
+	live         bool    // the host answers what the Player does not
 	files        fileTable
 	extension    Extension // of a component
 	texts        texts     // arguments of Function, with their memory
@@ -116,6 +129,7 @@ type Spent struct {
 // run. The sandbox calls it.
 func (c *Call) Begin() {
 	c.endPending()
+	c.streams.closeAll()
 	if c.checkFunc == nil {
 		c.checkFunc = c.checkRun
 	}
@@ -123,9 +137,16 @@ func (c *Call) Begin() {
 	c.budget.reset(&c.Input, c.checkFunc)
 	c.operationState.reset(c.Attempt <= 1)
 	c.output.reset(c)
+	c.answerState = answerState{}
 	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
-	c.start, c.resumed = nil, false
+	c.start, c.resumed, c.live = nil, false, false
+	if c.Recorder != nil {
+		c.Recorder.Begin()
+	}
+	if c.Draws != nil && c.Player == nil {
+		c.Draws.Begin()
+	}
 	c.files.begin()
 }
 
@@ -147,11 +168,12 @@ func (c *Call) Stopping(reports bool) {
 	}
 }
 
-// End cancels the pending operations and waits for them. Then it logs incomplete lines and
+// End cancels the pending operations and waits for them, and closes the streams. Then it logs incomplete lines and
 // the number of dropped ones; if the guest has reported failures, Failures logs that number. The sandbox
 // calls it after the last guest code of a run.
 func (c *Call) End() {
 	c.endPending()
+	c.streams.closeAll()
 	if c.extension != nil {
 		c.extension.End()
 	}

@@ -277,21 +277,9 @@ func serverOf(headers []abi.Pair) (host, port string) {
 // empty line, the body. The RFC permits to serve a redirect to a local path at once; here
 // the client is redirected. Headers that only the host sets are skipped (6.3.4).
 func (c *Call) answer(out []byte) error {
-	status, body, err := c.answerHeaders(out)
+	status, body, err := c.answerHead(out)
 	if err != nil {
 		return err
-	}
-	typed := hasHeader(c.Response.Headers, []byte("content-type"))
-	moved := hasHeader(c.Response.Headers, []byte("location"))
-	switch {
-	case len(body) > 0 && !typed:
-		return errors.New("wrote a body without a Content-Type header")
-	case status == 0 && !typed && !moved:
-		return errors.New("wrote header lines without Content-Type, Location or Status")
-	case status == 0 && moved:
-		status = 302
-	case status == 0:
-		status = 200
 	}
 	switch errno := c.send(int32(status), body); {
 	case errno == abi.TooLarge:
@@ -303,6 +291,53 @@ func (c *Call) answer(out []byte) error {
 	}
 	c.moved += len(out)
 	return nil
+}
+
+// answerHead reads the header lines, and what they mean for the status.
+func (c *Call) answerHead(out []byte) (status int, body []byte, err error) {
+	if status, body, err = c.answerHeaders(out); err != nil {
+		return 0, nil, err
+	}
+	typed := hasHeader(c.Response.Headers, []byte("content-type"))
+	moved := hasHeader(c.Response.Headers, []byte("location"))
+	switch {
+	case len(body) > 0 && !typed:
+		return 0, nil, errors.New("wrote a body without a Content-Type header")
+	case status == 0 && !typed && !moved:
+		return 0, nil, errors.New("wrote header lines without Content-Type, Location or Status")
+	case status == 0 && moved:
+		status = 302
+	case status == 0:
+		status = 200
+	}
+	return status, body, nil
+}
+
+// streamOutput sends what a command has written, on a route with stream: and from the empty line after its headers on.
+func (c *Call) streamOutput() {
+	p := &c.program
+	switch {
+	case !c.StreamsOutput || c.Stream == nil || c.Player != nil || !p.running:
+		return
+	case c.streaming:
+	case !headEnded(p.out):
+		return
+	default:
+		status, body, err := c.answerHead(p.out)
+		if err != nil || c.beginAnswer(int32(status)) != 0 { // the end of the run says what is wrong
+			c.Response.Headers, c.StreamsOutput = c.Response.Headers[:0], false
+			return
+		}
+		p.out = append(p.out[:0], body...)
+	}
+	_ = c.sendParts(p.out) // if the client is gone the program goes on, for a moment
+	p.out = p.out[:0]
+}
+
+// headEnded reports whether the header lines are complete.
+func headEnded(out []byte) bool {
+	out = out[:min(len(out), maxHeaderBlock)]
+	return bytes.Contains(out, []byte("\n\n")) || bytes.Contains(out, []byte("\n\r\n"))
 }
 
 // answerHeaders reads the header lines. The status is 0 if there is none.

@@ -13,6 +13,8 @@ import (
 
 	"runner.example/hostabi/abi"
 	"runner.example/hostabi/outbound"
+	"runner.example/hostabi/recording"
+	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 )
 
@@ -99,7 +101,30 @@ func (c *Call) MovedLeft() int { return max(0, c.limits.MovedBytes-c.moved) }
 func (c *Call) ResponseBytes() int { return c.limits.ResponseBytes }
 
 // Now is the time that the guest sees, in steps of ClockGrain.
-func (c *Call) Now() time.Time { return c.now().Truncate(ClockGrain) }
+func (c *Call) Now() time.Time {
+	now := c.now().Truncate(ClockGrain)
+	if c.Draws == nil {
+		return now
+	}
+	return time.Unix(0, c.Draws.Read(recording.Wall, now.UnixNano()))
+}
+
+// Monotonic is the time of the guest's monotonic clock in nanoseconds, which was one second when it started.
+func (c *Call) Monotonic(started time.Time) uint64 {
+	t := (time.Since(started) + time.Second).Truncate(ClockGrain)
+	if c.Draws == nil {
+		return uint64(t)
+	}
+	return uint64(c.Draws.Read(recording.Monotonic, int64(t)))
+}
+
+// Mark is the time for timers of components, as clock.Mark.
+func (c *Call) Mark() time.Time {
+	if c.Draws == nil {
+		return clock.Mark()
+	}
+	return c.Draws.Mark()
+}
 
 // Random fills b.
 func (c *Call) Random(b []byte) { c.fillRandom(b) }
@@ -138,6 +163,7 @@ func (o commandOutput) Write(b []byte) (int, error) {
 	p := &o.program
 	n := min(len(b), p.most-len(p.out))
 	p.out = append(p.out, b[:n]...)
+	o.streamOutput()
 	if n < len(b) {
 		return n, fmt.Errorf("an answer may have %d bytes", o.limits.ResponseBytes)
 	}
@@ -196,6 +222,7 @@ type Fetch struct {
 	call      *Call
 	operation *pendingOperation
 	cancel    context.CancelFunc
+	number    int                // in the Recording of a Player
 	response  *outbound.Response // when the operation is done
 }
 
@@ -213,8 +240,15 @@ const (
 
 // Fetch sends a request, beside other ones. The error is a *fault.Fault with the code Limit.
 func (c *Call) Fetch(request *outbound.Request, timeout time.Duration) (*Fetch, error) {
+	if c.Recorder == nil && c.Player == nil {
+		return c.fetch(request, timeout)
+	}
+	return c.tapeFetch(request, timeout)
+}
+
+func (c *Call) fetch(request *outbound.Request, timeout time.Duration) (*Fetch, error) {
 	ops := c.pendingOps()
-	if ops.untaken >= maxPending {
+	if len(ops.all) >= maxPending {
 		return nil, fault.New(fault.Limit, "a request may have at most %d pending operations", maxPending)
 	}
 	flight, err := c.newFlight(request.WithRedirect(outbound.Manual), timeout)
@@ -234,17 +268,28 @@ func (c *Call) Fetch(request *outbound.Request, timeout time.Duration) (*Fetch, 
 
 // Done reports whether there is a response or an error.
 func (f *Fetch) Done() bool {
+	done := false
 	select {
 	case <-f.operation.done:
-		return true
+		done = true
 	default:
-		return false
 	}
+	if f.call.Draws == nil {
+		return done
+	}
+	return f.call.pollOf(done)
 }
 
 // Response returns the response of a Fetch that is Done, once. The error is an *outbound.Error, or a
 // *fault.Fault with the code Deadline, and is logged.
 func (f *Fetch) Response() (*outbound.Response, error) {
+	if f.call.Recorder == nil && f.call.Player == nil {
+		return f.take()
+	}
+	return f.tapeResponse()
+}
+
+func (f *Fetch) take() (*outbound.Response, error) {
 	f.call.pending.remove(f.operation)
 	if err := f.operation.err; err != nil {
 		f.call.logFailed(err)
@@ -262,6 +307,10 @@ func (f *Fetch) Cancel() {
 // WaitFetch waits for d, or until any Fetch is Done. It may return early. It ends the run if the
 // request's time is over.
 func (c *Call) WaitFetch(d time.Duration) {
+	if c.Player != nil && !c.live {
+		c.checkTime()
+		return
+	}
 	ops := c.pendingOps()
 	if d < math.MaxInt64 {
 		timer := time.AfterFunc(d, ops.wake)

@@ -57,6 +57,7 @@ func fetch(c *Call, text []byte) (work, error) {
 	if given && way != outbound.Follow && way != outbound.Manual && way != outbound.Refuse {
 		args.wrong("member %q must be follow, manual or error", "redirect")
 	}
+	stream := args.optionalBool("stream")
 	origins := c.Host.Origins
 	if args.optionalBool("publicOnly") {
 		if !origins.AllowsPublic() {
@@ -73,6 +74,9 @@ func fetch(c *Call, text []byte) (work, error) {
 	}
 	f, err := c.newFlight(request.WithRedirect(way), timeout)
 	f.byByte = byByte
+	if stream {
+		return c.open(f), err
+	}
 	return f.fly, err
 }
 
@@ -84,7 +88,9 @@ func (c *Call) newFlight(request *outbound.Request, timeout time.Duration) (flig
 	if err := c.admitPublic(request); err != nil {
 		return flight{}, err
 	}
-	c.sent = append(c.sent, request.String())
+	if !c.streaming { // else the handler does not run again
+		c.sent = append(c.sent, request.String())
+	}
 	return flight{
 		client: c.Host.Outbound, by: c.parties(), request: request, timeout: timeout, pending: c.pendingOps(),
 	}, nil
@@ -135,9 +141,13 @@ func (f flight) get(ctx context.Context) (*outbound.Response, error) {
 	defer cancel()
 	response, err := f.send(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fault.New(fault.Deadline, "no answer within %s", f.timeout)
+		return nil, noAnswer(f.timeout)
 	}
 	return response, err
+}
+
+func noAnswer(timeout time.Duration) error {
+	return fault.New(fault.Deadline, "no answer within %s", timeout)
 }
 
 // send sends the request when fewer than maxInFlight are under way.
@@ -190,6 +200,16 @@ func (c *Call) logFailed(err error) {
 
 // appendResponse appends the result of a fetch.
 func appendResponse(out []byte, r *outbound.Response, byByte bool, m *cost.Meter) ([]byte, error) {
+	out, err := appendHead(out, r, byByte)
+	if err != nil {
+		return out, err
+	}
+	out, err = octets.Append(append(out, `,"body":`...), r.Body, m)
+	return append(out, '}'), err
+}
+
+// appendHead appends the result of a fetch without its body and its end.
+func appendHead(out []byte, r *outbound.Response, byByte bool) ([]byte, error) {
 	out = append(out, `{"status":`...)
 	out = strconv.AppendInt(out, int64(r.Status), 10)
 	var err error
@@ -211,9 +231,7 @@ func appendResponse(out []byte, r *outbound.Response, byByte bool, m *cost.Meter
 		}
 		out = append(out, ']')
 	}
-	out = append(out, `],"body":`...)
-	out, err = octets.Append(out, r.Body, m)
-	return append(out, '}'), err
+	return append(out, ']'), nil
 }
 
 // headerText returns the value of a header as text.

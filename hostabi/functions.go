@@ -43,6 +43,8 @@ var implementations = map[string]implementation{
 	"response_send":        responseSend,
 	"response_error":       responseError,
 	"response_send_result": responseSendResult,
+	"response_begin":       responseBegin,
+	"response_write":       responseWrite,
 	"call":                 call,
 	"call_result":          callResult,
 	"call_start":           callStart,
@@ -57,12 +59,12 @@ var implementations = map[string]implementation{
 // clock takes. The budgets limit the others.
 var timed = map[string]bool{
 	"call": true, "call_start": true, "call_take": true, "log": true, "context": true,
-	"response_header": true, "response_error": true,
+	"response_header": true, "response_error": true, "response_write": true,
 	"fd_write": true, "fd_read": true, "environ_get": true, "poll_oneoff": true, "random_get": true,
 }
 
 // slow are the functions that may take long: each checks the request's time first.
-var slow = map[string]bool{"call": true, "call_start": true, "call_wait": true, "call_take": true}
+var slow = map[string]bool{"response_begin": true, "response_write": true, "call": true, "call_start": true, "call_wait": true, "call_take": true}
 
 // boundFunction is a function with what bind knows of it.
 type boundFunction struct {

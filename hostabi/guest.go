@@ -18,12 +18,19 @@ type Sandbox interface {
 	// request's time is over. So it may make the guest wait for longer. An error ends
 	// the run; after an error of Wait(true), Wait(false) is not called.
 	Wait(begins bool) error
+	// BeginStream is called before the answer begins, see response_begin: from then on the guest is one of
+	// those whose answers are streamed. With an error the run ends.
+	BeginStream() error
 	// Worked is called, while the guest waits for it, with the time that host functions
 	// have computed since the last call. Less than WorkedMost is not reported.
 	Worked(time.Duration)
 	// Working is called from a host function that has computed for a while. It may make
 	// the function wait. With an error the run ends.
 	Working() error
+	// Hold takes so many bytes of the memory that all handlers may have, for what the host keeps for the guest,
+	// and reports whether there were as many. Release gives them back.
+	Hold(bytes int) bool
+	Release(bytes int)
 }
 
 // Guest is the context that a guest runs under: host functions find the Call of the run in
@@ -90,6 +97,8 @@ var (
 	ErrTimeOver = errors.New("the request's time is over")
 	// ErrCPUSpent: the request's runs have used all of their CPU time.
 	ErrCPUSpent = errors.New("the request has used all of its CPU time")
+	// ErrReplayEnds: the Player has no answer, see its Divergence and Reached.
+	ErrReplayEnds = errors.New("the recording ends here")
 )
 
 // Exit is the value that proc_exit panics with, by pointer.
@@ -121,6 +130,9 @@ func (c *Call) enter(answering, slow bool) abi.Errno {
 		c.checkTime()
 	}
 	c.hostCalls++
+	if c.streaming {
+		c.refill()
+	}
 	switch {
 	case c.initializing || c.stopping || c.Request == nil:
 		return abi.Denied
@@ -170,7 +182,11 @@ func (c *Call) checkWork() {
 
 // sleep waits for d, and ends the run if the request's time is over before.
 func (c *Call) sleep(d time.Duration) {
-	if d <= 0 {
+	if d <= 0 || c.Player != nil {
+		return
+	}
+	if c.Host != nil && c.Host.Sleep != nil {
+		c.Host.Sleep(d)
 		return
 	}
 	timer := time.NewTimer(d)
@@ -186,16 +202,30 @@ func await[T any](c *Call, ready <-chan T) {
 		return
 	default:
 	}
+	c.pause(func() {
+		select {
+		case <-ready:
+		case <-c.Context.Done():
+		}
+	})
+}
+
+// pause runs what waits for something that needs no processor, and ends the run if the request's time is over then.
+func (c *Call) pause(wait func()) {
+	if err := c.waitFor(wait); err != nil {
+		c.unwind(err)
+	}
+}
+
+// waitFor is pause that returns why the run must end. If the guest may not wait, it ends the run before.
+func (c *Call) waitFor(wait func()) error {
 	if c.sandbox != nil {
 		if err := c.sandbox.Wait(true); err != nil {
 			c.unwind(err)
 		}
 	}
 	began := clock.Mark()
-	select {
-	case <-ready:
-	case <-c.Context.Done():
-	}
+	wait()
 	var err error
 	if c.sandbox != nil {
 		err = c.sandbox.Wait(false)
@@ -204,7 +234,5 @@ func await[T any](c *Call, ready <-chan T) {
 	if c.Context.Err() != nil {
 		err = ErrTimeOver
 	}
-	if err != nil {
-		c.unwind(err)
-	}
+	return err
 }

@@ -134,10 +134,16 @@ func (h *hostMessages) next(c *Call, text []byte) int {
 	_ = c.work.Spend(messageUnits)
 	c.checkWork()
 	whole, rest := text[:end+1+length], text[end+1+length:]
-	before, moved := len(h.out), c.moved
+	if c.streaming {
+		c.refill() // before the bytes are counted
+	}
+	before, moved, second := len(h.out), c.moved, c.second
 	c.moved -= len(whole) // it was counted when it was written, and the function counts it again
 	h.call(c, words[0], numbers[:len(numbers)-1], whole[end+1:], len(rest))
-	if c.moved <= c.limits.MovedBytes {
+	if c.streaming && words[0] == "response_write" {
+		moved -= len(whole) // no more than it counts for other guests
+	}
+	if c.moved <= c.limits.MovedBytes && c.second == second {
 		c.moved = moved // the answer is counted when it is read
 	}
 	if c.Host.Messages != nil {

@@ -72,6 +72,31 @@ func message(head, payload string) string {
 	return fmt.Sprintf("%s %d\n%s", head, len(payload), payload)
 }
 
+// The parts of an answer in parts are messages too. Here they become an answer as a whole.
+func TestMessagesAnswerInParts(t *testing.T) {
+	g, file := asProgram(t, hostabi.Limits{ResponseBytes: 20})
+	for _, row := range [][2]string{
+		{message("response_write", "early"), "invalid 0\n"},
+		{message("response_begin 204", ""), "invalid 0\n"},
+		{message("response_begin", ""), "invalid "},
+		{message("response_begin 201", ""), "ok 1\n0"},
+		{message("response_begin 201", ""), "invalid 0\n"},
+		{message("response_write", "hello, "), "ok 1\n0"},
+		{message("response_write", "a\nb") + message("response_write", ""), "ok 1\n0ok 1\n0"},
+		{message("response_write", strings.Repeat("x", 20)), "too_large 0\n"},
+		{message("response_send 200", "other"), "invalid 0\n"},
+		{message("response_header", "x-late\n1"), "invalid 0\n"},
+	} {
+		g.writeTo(t, file, row[0])
+		if got := g.readFrom(t, file, 1000); !strings.HasPrefix(got, row[1]) {
+			t.Errorf("%q answers %q, want %q", row[0], got, row[1])
+		}
+	}
+	if r := &g.call.Response; r.Status != 201 || string(r.Body) != "hello, a\nb" {
+		t.Errorf("the answer is %d %q", r.Status, r.Body)
+	}
+}
+
 // The bytes of a message count once: arguments of six tenths of the limit fit.
 func TestBytesOfMessagesCountOnce(t *testing.T) {
 	const limit = 10_000

@@ -42,6 +42,7 @@ type guest struct {
 	log       *bytes.Buffer
 	store     *store.Store
 	next      uint32 // free memory
+	sandbox   hostabi.Sandbox
 }
 
 const appSchema = `
@@ -188,7 +189,21 @@ type recordingSandbox struct {
 	mayWait func(begins bool) error // nil: always
 	worked  time.Duration
 	working func() error
+	held    int
+	most    int // that it lets the host hold
 }
+
+func (s *recordingSandbox) BeginStream() error { return nil }
+
+func (s *recordingSandbox) Hold(bytes int) bool {
+	if s.held+bytes > s.most {
+		return false
+	}
+	s.held += bytes
+	return true
+}
+
+func (s *recordingSandbox) Release(bytes int) { s.held -= bytes }
 
 func (s *recordingSandbox) Wait(begins bool) error {
 	s.waits = append(s.waits, begins)
@@ -208,7 +223,7 @@ func (s *recordingSandbox) Working() error {
 
 // context is what the guest runs under.
 func (g *guest) context() context.Context {
-	ctx := &hostabi.Guest{Context: g.call.Context}
+	ctx := &hostabi.Guest{Context: g.call.Context, Sandbox: g.sandbox}
 	ctx.Bind(g.call)
 	return ctx
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/recording"
 	"runner.example/internal/caller"
 	"runner.example/state/store"
 )
@@ -34,8 +35,12 @@ type Input struct {
 	Handler string
 	// Address is the client's, for the audit; the zero Addr if unknown.
 	Address netip.Addr
-	// Tx is the request's transaction; its owner commits it.
+	// Tx is the request's transaction; its owner commits it, if the answer is not streamed.
 	Tx *store.Tx
+	// Stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
+	Stream AnswerStream
+	// StreamsOutput sends the output of a command as it comes.
+	StreamsOutput bool
 	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users
 	// that it names. ClientSession is the session of the client's cookie, whatever Caller is; it ends
 	// when another one is opened.
@@ -52,4 +57,11 @@ type Input struct {
 	Used time.Duration
 	// Bodies allocates the bodies of large answers; nil: the heap is used.
 	Bodies BodyMemory
+
+	// Recorder collects what the run gets from the host; nil: it is not recorded.
+	Recorder *recording.Recorder
+	// Draws give the run random bytes and the time, and record them; nil: the host does.
+	Draws *recording.Draws
+	// Player answers the run, whose Draws are the Player's; nil: the host does.
+	Player *recording.Player
 }

@@ -136,6 +136,9 @@ func (c *Call) logDropped() {
 }
 
 func (c *Call) write(level slog.Level, text string) {
+	if c.Recorder != nil {
+		c.Recorder.Log(level, text)
+	}
 	attrs := []slog.Attr{slog.String("source", "guest")}
 	if c.Request != nil {
 		attrs = append(attrs,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/recording"
 	"runner.example/internal/clock"
 )
 
@@ -52,14 +53,45 @@ type StartInput struct {
 	time time.Time
 	mark time.Time // the same moment, of the clock behind the guest's monotonic clock
 
-	mu    sync.Mutex
-	times []timeRun
+	mu        sync.Mutex
+	monotonic time.Duration // the same moment, of the guest's monotonic clock without its first second; 0: it was not read
+	times     []timeRun
 }
 
 // timeRun is a number of readings of the clocks at the same time, since the beginning.
 type timeRun struct {
 	passed time.Duration
 	reads  int
+}
+
+// Drawn returns what the starts have read of the host.
+func (in *StartInput) Drawn() recording.Drawn {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p := &recording.ProgramStart{Time: in.time, Monotonic: in.monotonic}
+	for _, t := range in.times {
+		p.Readings = append(p.Readings, recording.Reading{At: int64(t.passed), Count: t.reads})
+	}
+	return recording.Drawn{Seed: in.seed[:], Program: p}
+}
+
+// RepeatedStart returns the input of starts that read what others have read, as Drawn returned it for a program.
+func RepeatedStart(d *recording.Drawn) *StartInput {
+	in := &StartInput{seed: [32]byte(d.Seed), time: d.Program.Time, mark: clock.Mark(), monotonic: d.Program.Monotonic}
+	for _, t := range d.Program.Readings {
+		in.times = append(in.times, timeRun{time.Duration(t.At), t.Count})
+	}
+	return in
+}
+
+// since is the time from the start of the guest's monotonic clock to that of the program.
+func (in *StartInput) since(started time.Time) time.Duration {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.monotonic == 0 {
+		in.monotonic = in.mark.Sub(started)
+	}
+	return in.monotonic
 }
 
 // NewStartInput returns the input of starts that begin at the given time.

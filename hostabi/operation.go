@@ -58,22 +58,28 @@ var operationTable = map[string]operation{
 	"digest":             {run: withArguments(digest), maxArguments: maxDataBytes},
 	"hmac":               {run: withArguments(sign), maxArguments: maxDataBytes},
 	"timingSafeEqual":    {run: withArguments(timingSafeEqual), maxArguments: maxDataBytes},
-	"crypto.importKey":   {run: runWebCrypto},
-	"crypto.exportKey":   {run: runWebCrypto},
+	"crypto.importKey":   {run: runWebCrypto, maxArguments: maxDataBytes},
+	"crypto.exportKey":   {run: runWebCrypto, maxArguments: maxDataBytes},
 	"crypto.generateKey": {begin: generateKey},
 	"crypto.sign":        {run: runWebCrypto, maxArguments: maxDataBytes},
 	"crypto.verify":      {run: runWebCrypto, maxArguments: maxDataBytes},
 	"crypto.encrypt":     {run: runWebCrypto, maxArguments: maxDataBytes},
 	"crypto.decrypt":     {run: runWebCrypto, maxArguments: maxDataBytes},
-	"crypto.deriveBits":  {run: runWebCrypto},
+	"crypto.deriveBits":  {run: runWebCrypto, maxArguments: maxDataBytes},
 	"password.hash":      {begin: hashPassword},
 	"password.verify":    {begin: verifyPassword},
 	"password.scrypt":    {begin: derivePassword},
 	"domainToASCII":      {run: withArguments(domainToASCII)},
 	"collation":          {run: withArguments(collationAt)},
+	"encoding.decode":    {run: withArguments(decodeText), maxArguments: maxDataBytes},
+	"compression.open":   {run: withArguments(openStream)},
+	"compression.write":  {run: withArguments(writeStream), maxArguments: maxDataBytes},
+	"compression.close":  {run: withArguments(closeStream)},
 	"timeZone":           {run: withArguments(timeZone)},
 	"problem":            {run: withArguments(answerProblem)},
 	"fetch":              {begin: fetch, maxArguments: maxDataBytes},
+	"fetch.read":         {begin: readBody},
+	"fetch.close":        {run: withArguments(closeBody)},
 	"sleep":              {begin: sleep},
 }
 
@@ -108,6 +114,13 @@ func call(c *Call, g guest) int32 {
 	if err == nil {
 		err = c.countStoreOp(op)
 	}
+	if c.Recorder == nil && c.Player == nil {
+		return c.runCall(name, op, args, err)
+	}
+	return c.tapeCall(name, op, args, err)
+}
+
+func (c *Call) runCall(name string, op operation, args []byte, err error) int32 {
 	if err != nil {
 		return c.fail("", err)
 	}
@@ -116,7 +129,7 @@ func call(c *Call, g guest) int32 {
 		c.begin(t, op, args)
 		return c.take(t)
 	}
-	if err := op.run(c, name, args, &c.result); err != nil {
+	if err := c.perform(op, name, args, &c.result); err != nil {
 		c.checkTime() // the request's time may have ended it
 		return c.fail(name, err)
 	}
@@ -131,7 +144,7 @@ func (c *Call) readOperation(g guest) (string, operation, []byte, error) {
 	args, ok2 := g.bytes(2)
 	op, known := operation{}, false
 	if len(name) <= maxOpBytes {
-		op, known = operationTable[string(name)]
+		op, known = c.Host.lookUp(name)
 	}
 	switch {
 	case len(name) > maxOpBytes: // before it is read
@@ -182,6 +195,12 @@ func (c *Call) fail(op string, err error) int32 {
 	} else if op != "" && message != "" {
 		message = op + ": " + message
 	}
+	return c.failWith(op, f, message)
+}
+
+// failWith is fail with the message that the guest reads.
+func (c *Call) failWith(op string, f *fault.Fault, message string) int32 {
+	errno := Errno(f.Code)
 	c.keepError(op, f, message)
 	text, err := json.Marshal(struct {
 		Code    string `json:"code"`

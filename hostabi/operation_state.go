@@ -21,6 +21,7 @@ type operationState struct {
 	blamed      operationError // the one that the answer to a failure of the handler is about
 	blamedAs    fault.Code     // the code of that answer; empty: there is none
 	pending     *pendingOperations
+	streams     streams // that are compressed or decompressed
 }
 
 // reset prepares for a run, which may be the first one for a request.

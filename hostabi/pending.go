@@ -3,6 +3,7 @@ package hostabi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,7 +37,7 @@ type pendingOperation struct {
 	number   int
 	op       string
 	reported bool
-	taken    bool
+	taken    bool // guarded by pendingOperations.mu
 	fetch    bool // it is of a Fetch: the guest does not know its number
 
 	done   chan struct{} // closed when the fields below are set
@@ -45,10 +46,11 @@ type pendingOperation struct {
 	err    error
 }
 
-// pendingOperations are those of one run. A Call that starts none has no such value.
+// pendingOperations are those of one run. A Call that starts none has no such value. A run may start any number of
+// them, so it keeps only those that are not taken.
 type pendingOperations struct {
-	all        []*pendingOperation // by number; nil when taken
-	untaken    int                 // not taken
+	all        []*pendingOperation // not taken, in the order of their numbers
+	started    int                 // the number of the next one
 	unreported int                 // neither reported nor taken
 	heldBytes  int                 // bytes in results
 	ctx        context.Context
@@ -56,10 +58,12 @@ type pendingOperations struct {
 	running    sync.WaitGroup
 	inFlight   chan struct{} // holds a value for each outbound request in flight
 	bytesLeft  atomic.Int64  // that fetches may still receive
+	sleepers   []*sleeper    // whose time has not come
+	incoming   []*incoming   // by number, from 1; nil when closed
 	computed   atomic.Int64  // nanoseconds that long work has computed, and that are not charged
 
 	mu    sync.Mutex
-	done  []*pendingOperation // in the order of completion; some are taken
+	done  []*pendingOperation // that call_wait may report, in the order of completion
 	ready chan struct{}       // has a value when done has become longer
 }
 
@@ -85,9 +89,7 @@ func (c *Call) endPending() {
 	c.pending.running.Wait()
 	c.AddCPU(c.takeComputed())
 	for _, t := range c.pending.all {
-		if t != nil {
-			c.logFailed(t.err)
-		}
+		c.logFailed(t.err)
 	}
 	c.pending = nil
 }
@@ -97,12 +99,19 @@ func (c *Call) endPending() {
 // becomes its result.
 func callStart(c *Call, g guest) int32 {
 	name, op, args, err := c.readOperation(g)
+	if c.Recorder == nil && c.Player == nil {
+		return c.startOperation(name, op, args, err)
+	}
+	return c.tapeStart(name, op, args, err)
+}
+
+func (c *Call) startOperation(name string, op operation, args []byte, err error) int32 {
 	if err != nil {
 		return c.fail("", err)
 	}
 	ops := c.pendingOps()
 	switch {
-	case ops.untaken >= maxPending:
+	case len(ops.all) >= maxPending:
 		return c.fail("", fault.New(fault.Limit,
 			"a request may have at most %d pending operations: take the result of one first", maxPending))
 	case op.begin == nil && ops.heldBytes >= maxHeldBytes:
@@ -117,7 +126,7 @@ func callStart(c *Call, g guest) int32 {
 		c.begin(t, op, args)
 		return int32(t.number)
 	}
-	if t.err = op.run(c, name, args, &t.result); t.err != nil {
+	if t.err = c.perform(op, name, args, &t.result); t.err != nil {
 		c.checkTime() // the request's time may have ended it
 	}
 	ops.heldBytes += len(t.result.JSON)
@@ -126,9 +135,9 @@ func callStart(c *Call, g guest) int32 {
 }
 
 func (ops *pendingOperations) start(op string) *pendingOperation {
-	t := &pendingOperation{number: len(ops.all), op: op, done: make(chan struct{})}
+	t := &pendingOperation{number: ops.started, op: op, done: make(chan struct{})}
 	ops.all = append(ops.all, t)
-	ops.untaken++
+	ops.started++
 	ops.unreported++
 	return t
 }
@@ -142,9 +151,11 @@ func (ops *pendingOperations) startFetch() *pendingOperation {
 }
 
 func (ops *pendingOperations) finish(t *pendingOperation) {
-	close(t.done)
 	ops.mu.Lock()
-	ops.done = append(ops.done, t)
+	if !t.taken && !t.fetch {
+		ops.done = append(ops.done, t)
+	}
+	close(t.done)
 	ops.mu.Unlock()
 	ops.wake()
 }
@@ -184,6 +195,13 @@ func (ops *pendingOperations) run(t *pendingOperation, do work) {
 
 // callWait returns the number of the operation that completed first, each one once.
 func callWait(c *Call, _ guest) int32 {
+	if c.Recorder == nil && c.Player == nil {
+		return c.waitOperation()
+	}
+	return c.tapeWait()
+}
+
+func (c *Call) waitOperation() int32 {
 	ops := c.pending
 	for ops != nil && ops.unreported > 0 {
 		if t := ops.next(); t != nil {
@@ -191,36 +209,58 @@ func callWait(c *Call, _ guest) int32 {
 			ops.unreported--
 			return int32(t.number)
 		}
+		c.moveTime(nil)
 		await(c, ops.ready)
 	}
 	return int32(abi.NotFound)
 }
 
-// next removes operations from the list up to the first that is not taken, and returns it.
+// next removes the first operation that is done from the list, and returns it.
 func (ops *pendingOperations) next() *pendingOperation {
 	ops.mu.Lock()
 	defer ops.mu.Unlock()
-	for len(ops.done) > 0 {
-		t := ops.done[0]
-		ops.done = ops.done[1:]
-		if !t.taken && !t.fetch {
+	if len(ops.done) == 0 {
+		return nil
+	}
+	t := ops.done[0]
+	ops.done = slices.Delete(ops.done, 0, 1)
+	return t
+}
+
+// callTake waits for a pending operation, and makes its result the last result.
+func callTake(c *Call, g guest) int32 {
+	number := int(g.number(0))
+	if c.Recorder == nil && c.Player == nil {
+		return c.takeOperation(number)
+	}
+	return c.tapeTake(number)
+}
+
+func (c *Call) takeOperation(number int) int32 {
+	t := c.pending.find(number)
+	if t == nil || t.fetch {
+		return c.fail("", fault.New(fault.Invalid, "the pending operation %d is unknown, or its result was already taken", number))
+	}
+	return c.take(t)
+}
+
+// find returns the operation with a number that is not taken; nil: there is none.
+func (ops *pendingOperations) find(number int) *pendingOperation {
+	if ops == nil {
+		return nil
+	}
+	for _, t := range ops.all {
+		if t.number == number {
 			return t
 		}
 	}
 	return nil
 }
 
-// callTake waits for a pending operation, and makes its result the last result.
-func callTake(c *Call, g guest) int32 {
-	number := int(g.number(0))
-	if c.pending == nil || number < 0 || number >= len(c.pending.all) || c.pending.all[number] == nil ||
-		c.pending.all[number].fetch {
-		return c.fail("", fault.New(fault.Invalid, "the pending operation %d is unknown, or its result was already taken", number))
-	}
-	return c.take(c.pending.all[number])
-}
-
 func (c *Call) take(t *pendingOperation) int32 {
+	for c.pending.sleeps(t) {
+		c.moveTime(t)
+	}
 	await(c, t.done)
 	if took := c.takeComputed(); took > 0 {
 		if err := c.Charge(took); err != nil {
@@ -232,7 +272,6 @@ func (c *Call) take(t *pendingOperation) int32 {
 	if err == nil && t.answer != nil {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
 	}
-	t.result, t.answer = entity.Result{}, nil // t may still be in ops.done
 	if err != nil {
 		c.logFailed(err)
 		c.checkTime() // the request's time may have ended it
@@ -245,8 +284,12 @@ func (c *Call) take(t *pendingOperation) int32 {
 
 // remove says that the result of a pending operation is taken.
 func (ops *pendingOperations) remove(t *pendingOperation) {
-	ops.all[t.number], t.taken = nil, true
-	ops.untaken--
+	same := func(other *pendingOperation) bool { return other == t }
+	ops.all = slices.DeleteFunc(ops.all, same)
+	ops.mu.Lock()
+	t.taken = true
+	ops.done = slices.DeleteFunc(ops.done, same)
+	ops.mu.Unlock()
 	ops.heldBytes -= len(t.result.JSON)
 	if !t.reported {
 		ops.unreported--

@@ -170,7 +170,11 @@ func (c *Call) describe() contextJSON {
 	if c.Request.Secure {
 		d.Scheme = "https"
 	}
-	if end, ok := c.Context.Deadline(); ok {
+	end, ok := c.Context.Deadline()
+	if c.Player != nil {
+		end, ok = c.Player.Recording.Deadline, !c.Player.Recording.Deadline.IsZero()
+	}
+	if ok {
 		d.Deadline = end.UTC().Format("2006-01-02T15:04:05.000Z")
 	}
 	return d

@@ -150,8 +150,11 @@ func responseError(c *Call, g guest) int32 {
 	code, ok1 := g.bytes(1)
 	message, ok2 := g.bytes(3)
 	r := &c.Response
+	if c.collecting { // nothing was sent
+		r.Status, r.Body, c.collecting = 0, r.Body[:0], false
+	}
 	switch {
-	case !ok1 || !ok2 || r.Status != 0 || status < 400 || status > 599:
+	case !ok1 || !ok2 || r.Status != 0 && !c.streaming || status < 400 || status > 599:
 		return int32(abi.Invalid)
 	case len(message) > maxMessageBytes: // before it is read
 		return int32(abi.TooLarge)
@@ -165,6 +168,10 @@ func responseError(c *Call, g guest) int32 {
 	r.Headers = slices.DeleteFunc(r.Headers, func(h abi.Pair) bool {
 		return failed || strings.EqualFold(string(h.Name), "content-type")
 	})
+	if c.streaming {
+		c.breakOff(status, code, message)
+		return 0
+	}
 	if c.answerUncaught(status, code, message) {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 func runRowOperation(c *Call, op string, args []byte, out *entity.Result) error {
 	if !c.rowsReady {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
-		c.rows.Context, c.rows.Work = c.Context, &c.work
+		c.rows.Context, c.rows.Work, c.rows.Observe = c.Context, &c.work, c.Host.Observe
 		c.rowsReady = true
 	}
 	err := c.rows.Do(op, args, out)

@@ -14,6 +14,9 @@ import (
 
 var errCannotCreate = fault.New(fault.Denied, "sessions can be created only on routes with `mints: session`")
 
+var errCookieTooLate = fault.New(fault.Denied,
+	"a session cannot be created after the answer has begun, whose headers have its cookie: create it before")
+
 // createSession creates a session for the client of this request. The session that it had
 // ends, also one that this run created: the client has one cookie, and the rights of a
 // session never change.
@@ -27,8 +30,11 @@ func createSession(c *Call, args *arguments) (any, error) {
 	if err := args.end(); err != nil {
 		return nil, err
 	}
-	if !c.CreatesSession {
+	switch {
+	case !c.CreatesSession:
 		return nil, errCannotCreate
+	case c.streaming:
+		return nil, errCookieTooLate
 	}
 	req.Replaces = cmp.Or(c.opened, c.ClientSession)
 	s, err := c.Host.Keystore.CreateSession(c.Tx, c.authority(), req)

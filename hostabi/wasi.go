@@ -263,13 +263,13 @@ func (w *wasi) clock(c *Call, id uint32) (uint64, bool) {
 		if id == clockRealtime {
 			return uint64(c.start.time.Add(passed).Truncate(ClockGrain).UnixNano()), true
 		}
-		return uint64((c.start.mark.Sub(w.started) + passed + time.Second).Truncate(ClockGrain)), true
+		return uint64((c.start.since(w.started) + passed + time.Second).Truncate(ClockGrain)), true
 	}
 	switch id {
 	case clockRealtime:
-		return uint64(c.now().Truncate(ClockGrain).UnixNano()), true
+		return uint64(c.Now().UnixNano()), true
 	case clockMonotonic:
-		return uint64((time.Since(w.started) + time.Second).Truncate(ClockGrain)), true
+		return c.Monotonic(w.started), true
 	}
 	return 0, false
 }
@@ -384,6 +384,9 @@ func writeOutput(c *Call, g guest) uint32 {
 		_, _ = out.Write(part) // never fails
 		written += len(part)
 	}
+	if out == &c.program {
+		c.streamOutput()
+	}
 	return errnoOf(g.put32(3, uint32(written)))
 }
 
@@ -410,6 +413,10 @@ func (c *Call) fillRandom(room []byte) bool {
 		}
 		if c.start != nil {
 			_, _ = c.start.random.Read(part) // never fails
+			continue
+		}
+		if c.Draws != nil {
+			c.Draws.Random(part)
 			continue
 		}
 		_, _ = rand.Read(part) // never fails

@@ -156,11 +156,20 @@ type entry struct {
 // Invalid and its text names the file.
 func Open(ctx context.Context, st *store.Store, opt Options) (*Keystore, error) {
 	settings.FillZero(&opt)
-	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	pepper, err := openPepper(ctx, st, opt)
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, st, opt, pepper)
+}
+
+// Fork is Open for a fork of the keystore's store, which has the same pepper, with another source of time.
+func (k *Keystore) Fork(ctx context.Context, st *store.Store, machine credtime.Machine) (*Keystore, error) {
+	return open(ctx, st, Options{Machine: machine, KeepDead: k.upkeep.keepDead, Logger: k.logger}, k.pepper)
+}
+
+func open(ctx context.Context, st *store.Store, opt Options, pepper []byte) (*Keystore, error) {
+	logger := cmp.Or(opt.Logger, slog.New(slog.DiscardHandler))
 	clock, err := credtime.Open(opt.clockPath(), opt.Machine, logger)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,12 @@ func openMember(ctx context.Context, a *app.App, metrics *telemetry.Metrics,
 // nodes, and to follow them. Call it before the activator starts: files of releases may have to be fetched.
 func (n *Node) Join(v *Activator) error {
 	n.Local.Activate, n.Local.CheckRelease, n.Local.Reload, n.Local.Active = n.Activate(v), v.Check, v.Reload, v.served
+	n.Local.Bundle = func(ctx context.Context, id string) (*runtime.Bundle, error) {
+		if id == "" {
+			return v.app.Load().Read()
+		}
+		return v.stored(ctx, v.app.Load(), id)
+	}
 	n.Local.Settings = func() []settings.Setting { return v.app.Load().Config.InForce() }
 	n.addReleaseGauge(v.served)
 	if n.member == nil {

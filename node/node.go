@@ -130,6 +130,8 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	defer endAudit()
 
 	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
+	opt.Recorded = openRecorded(a, opt.Record, keys, logger)
+	defer opt.Recorded.Close()
 	if settings := a.Config.Cluster; member != nil {
 		opt.MaxStaleness = settings.MaxStaleness
 		if settings.StaleKeys == "refuse" {
@@ -162,7 +164,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 		scheme = "https://"
 	}
 	n.Local = server.NewLocal(st, keys, releases, a.Config.Runtime.Jobs.Keep)
-	n.Local.Data = a.Data
+	n.Local.Data, n.Local.Recorded = a.Data, opt.Recorded
 	n.Local.Schema, n.Local.Model, n.Local.Runtime = rt.Schema, rt.Entities, rt
 	n.Local.Running = server.Running{
 		URL: scheme + ln.Addr().String(), Started: clock.Mark(), Metrics: opt.Metrics, MetricsURL: metricsURL,

@@ -110,6 +110,21 @@ func (t Task) inProcess(ctx context.Context, a *app.App) (err error) {
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	local := server.NewLocal(st, keys, release.New(st, a.Config.Release), a.Config.Runtime.Jobs.Keep)
 	local.Data = a.Data
+	local.Recorded = openRecorded(a, a.Config.Runtime.Record, keys, slog.New(slog.DiscardHandler))
+	defer local.Recorded.Close()
+	local.Bundle = func(ctx context.Context, id string) (*runtime.Bundle, error) {
+		if id == "" {
+			return a.Read()
+		}
+		rel, files, err := local.Releases.Read(ctx, id)
+		if err == nil {
+			err = a.Config.Release.TrustedKeys.Check(rel)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.BundleOf(rel, files)
+	}
 	local.Schema = func() *schema.Schema { return bundle.Schema }
 	local.Model = sync.OnceValues(func() (*entity.Model, error) { return currentModel(ctx, a, bundle, st, keys) })
 	if t.Runtime != nil {
@@ -202,7 +217,7 @@ func functions(ctx context.Context, opt runtime.Options, bundle *runtime.Bundle,
 	if err != nil {
 		return nil, err
 	}
-	opt.Store, opt.Keystore = local.Store, local.Keys
+	opt.Store, opt.Keystore, opt.Recorded = local.Store, local.Keys, local.Recorded
 	rt, err := runtime.New(opt)
 	if err != nil {
 		return nil, err

@@ -109,8 +109,15 @@ func (r *Runtime) bindWithLimits(ctx context.Context, bundle *Bundle) (*activeBu
 	if err != nil {
 		return nil, err
 	}
+	r.addLimits(a)
+	return a, nil
+}
+
+// addLimits creates the rate limits of the routes.
+func (r *Runtime) addLimits(a *activeBundle) {
 	for i := range a.routes {
 		bound := &a.routes[i]
+		bound.limits = nil
 		var uses []limit.Use
 		for _, l := range bound.Limits {
 			counted := r.limiter.Limit(limit.Spec{ID: l.ID, Count: l.Count, Per: l.Per, By: l.By})
@@ -119,13 +126,12 @@ func (r *Runtime) bindWithLimits(ctx context.Context, bundle *Bundle) (*activeBu
 		}
 		bound.policy = limit.AppendWholePolicy(nil, uses)
 	}
-	if bundle.Schema.OutboundPublic {
+	if a.schema.OutboundPublic {
 		a.public = r.limiter.Limit(limit.Spec{
 			ID: "[outbound] public_rate", Count: r.client.PublicRate(), Per: time.Minute, By: "tenant",
 		})
 		a.host.TakePublic = func(tenant string) bool { return r.takePublic(a.public, tenant) }
 	}
-	return a, nil
 }
 
 // bind compiles the modules of the bundle and binds its routes to their handlers. It changes neither the active
@@ -157,7 +163,7 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		replaced:  make(chan struct{}),
 		drained:   make(chan struct{}),
 		host: hostabi.NewHost(hostabi.Host{
-			Keystore: r.opt.Keystore, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
+			Keystore: r.opt.Keystore, Store: r.opt.Store, Schema: bundle.Schema, Secrets: bundle.Secrets, Logger: r.opt.Logger, Limits: r.opt.Limits,
 			Origins: origins.WithPublic(bundle.Schema.OutboundPublic), Outbound: r.client,
 			Passwords: r.opt.Passwords.Hashes, LongWork: r.longWork,
 			Jobs: r.jobs.queue, KeepJobs: r.opt.Jobs.Keep, Calendar: r.opt.Calendar,

@@ -25,7 +25,7 @@ func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now
 	if err := r.authenticate(a, s, x, now); err != nil {
 		return false, err
 	}
-	if err := r.count(s, x); err != nil {
+	if err := r.count(a, s, x); err != nil {
 		return false, err
 	}
 	if r.opt.Keystore.Epoch() != epoch { // a key or a session has changed meanwhile
@@ -82,7 +82,11 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 		presented.Origin, presented.OriginLines = x.Header("origin")
 		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
 	}
+	s.presented = presented
 	s.caller, err = r.auth.Check(r.serving, a.schema, a.tokens, rt.Route, presented, now)
+	if a.host.Observe != nil {
+		observeAuth(a.host.Observe, rt, &s.caller, err)
+	}
 	if err != nil {
 		s.caller = caller.Caller{}
 		return err
@@ -100,7 +104,7 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 
 // count counts the request against the route's limits, and adds the headers that say what
 // remains.
-func (r *Runtime) count(s *requestState, x *front.Exchange) error {
+func (r *Runtime) count(a *activeBundle, s *requestState, x *front.Exchange) error {
 	rt := s.route
 	if len(rt.limits) == 0 {
 		return nil
@@ -113,6 +117,11 @@ func (r *Runtime) count(s *requestState, x *front.Exchange) error {
 		s.uses = append(s.uses, limit.Use{Limit: l, Caller: s.names[start:]})
 	}
 	allowed := r.limiter.Take(r.opt.Calendar(), s.uses)
+	if observe := a.host.Observe; observe != nil {
+		for i := range s.uses {
+			observe(ObservedLimit, rt.Limits[i].ID, !s.uses[i].Refused)
+		}
+	}
 	s.remaining = limit.AppendState(s.remaining[:0], s.uses)
 	policy := rt.policy
 	if r.limiter.IsDivided() {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"runner.example/hostabi/files"
+	"runner.example/hostabi/recording"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -53,6 +54,8 @@ type ModuleFile struct {
 	// what it needs. The digest of their listing tells whether two bundles have equal files. Arguments, environment
 	// and the other settings of the module are in Schema.Module.
 	Files *tree.Tree
+	// Draws is sandbox.Settings.Draws: what the module draws when it is loaded for a replay.
+	Draws *recording.Drawn
 }
 
 // ShortName is the name of the module in a schema: the name of its file without .wasm.
@@ -214,9 +217,9 @@ func ModuleSettings(s *schema.Schema, file ModuleFile) sandbox.Settings {
 		block = s.Python.Module()
 	}
 	if block == nil {
-		return sandbox.Settings{}
+		return sandbox.Settings{Draws: file.Draws}
 	}
-	settings := sandbox.Settings{Fresh: block.Fresh, Stub: block.Stub}
+	settings := sandbox.Settings{Fresh: block.Fresh, Stub: block.Stub, Draws: file.Draws}
 	if len(block.Args) == 0 && len(block.Env) == 0 && t == nil && block.StartTimeout == 0 {
 		return settings
 	}

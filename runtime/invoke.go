@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type invocation struct {
 	filled   []byte            // the body with its defaults
 	delivery webhook.Delivery  // on routes that verify signatures
 	failure  *hostabi.Failure  // of the handler, after the last invoke; nil: it did not fail
+	recorder recorder
 }
 
 // input is what a handler is called with.
@@ -43,6 +45,8 @@ type input struct {
 	// that it names; session is that of the client's cookie.
 	opensSessions bool
 	session       string
+	// stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
+	stream hostabi.AnswerStream
 	// hostCORS forbids the handler to set Access-Control-* headers.
 	hostCORS bool
 	// ownChallenge lets the handler set WWW-Authenticate.
@@ -95,6 +99,8 @@ func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *i
 	if err := rt.prepare(a, inv); err != nil {
 		return err
 	}
+	r.startRecording(inv)
+	ran := false // else the call is as its last run, perhaps of another request, left it
 	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
 		if call.Attempt > 0 && len(call.Sent()) > 0 {
 			return errSent
@@ -106,7 +112,10 @@ func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *i
 				return err
 			}
 		}
-		if err := rt.runOnce(call, &inv.work); err != nil {
+		err := rt.runOnce(call, &inv.work)
+		ran = true
+		inv.noteCommit(tx, err)
+		if err != nil {
 			return err
 		}
 		if in.afterRun != nil {
@@ -114,7 +123,12 @@ func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *i
 		}
 		return nil
 	})
-	return r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
+	if ran && call.Streaming() && err != nil && (inv.call.Gone() || inv.deadline.Err() != nil) {
+		err = errStreamOver
+	}
+	err = r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
+	r.keepRecording(a, rt, inv, err)
+	return err
 }
 
 // identify sets the caller and its address.
@@ -127,6 +141,9 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	in, call := &inv.input, &inv.call
 	inv.identify()
 	body, used, err := rt.checkBody(inv, a.host)
+	if a.host.Observe != nil {
+		observeInput(a.host.Observe, rt, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -134,7 +151,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.Context, call.Host, call.Request = inv.deadline, a.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
-	call.OwnChallenge = in.ownChallenge
+	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
 	call.Used = in.used + used
 	return nil
 }
@@ -170,6 +187,9 @@ func nonNil(body []byte) []byte {
 // for an answer whose writes must not be committed.
 func (rt *route) runOnce(call *hostabi.Call, w *sandbox.Work) error {
 	err := rt.module.Run(call, rt.Handler)
+	if call.Streaming() { // nothing can be changed about its answer
+		return cmp.Or(err, call.BrokenOff())
+	}
 	switch {
 	case call.Outdated():
 		return entity.ErrOutdated

@@ -50,7 +50,6 @@ func (r *Runtime) startJobs(s *schema.Schema) {
 	}
 	ctx, cancel := context.WithCancel(r.serving)
 	r.jobs.started, r.jobs.cancel, r.jobs.ended = true, cancel, make(chan struct{})
-	r.jobs.runs.New = func() any { return new(invocation) }
 	r.background.Go(func() {
 		defer close(r.jobs.ended)
 		r.jobs.queue.Run(ctx, r.runJob)

@@ -23,6 +23,7 @@ import (
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
+	"runner.example/runtime/recorded"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
 	"runner.example/state/entity"
@@ -57,6 +58,10 @@ type Options struct {
 		LongWork longwork.Options
 	}
 	RateLimits limit.Options
+	// Record says what Recorded keeps; its owner opens it.
+	Record recorded.Options
+	// Recorded keeps recordings of runs; nil: nothing is recorded. Its owner closes it after the runtime.
+	Recorded *recorded.Keeper
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
 	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
@@ -90,6 +95,7 @@ type Runtime struct {
 	client   *outbound.Client
 	longWork *longwork.Slots
 	requests sync.Pool // of *requestState
+	streams  streams
 
 	jobs       jobRunner
 	active     atomic.Pointer[activeBundle]
@@ -104,6 +110,9 @@ type Runtime struct {
 	// serving is cancelled when handlers must stop.
 	serving      context.Context
 	stopHandlers context.CancelFunc
+	// fork is what a fork has of its own: the modules and the engine are another runtime's, and jobs run by RunJobs
+	// alone. Nil: it is none.
+	fork *ForkOptions
 }
 
 // New returns a runtime without an app: until Activate, requests are refused with
@@ -120,25 +129,36 @@ func New(opt Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{
-		opt: opt, engine: engine, client: outbound.New(opt.Outbound),
-		longWork: longwork.New(opt.Passwords.LongWork), limiter: limit.New(opt.Calendar(), opt.RateLimits),
-	}
-	if r.jobs.queue, err = openJobs(opt); err != nil {
+	r, err := newRuntime(opt, engine, longwork.New(opt.Passwords.LongWork))
+	if err != nil {
 		return nil, errors.Join(err, engine.Close(context.Background()))
+	}
+	r.addGauges() // after all else, because the metrics may be read at once
+	r.background.Go(func() { r.auth.Run(r.serving) })
+	r.background.Go(func() { r.sweepDeliveries(r.serving) })
+	r.background.Go(func() { r.sweepJobs(r.serving) })
+	r.background.Go(func() { r.takeOver(r.serving) })
+	return r, nil
+}
+
+// newRuntime returns a runtime without background tasks.
+func newRuntime(opt Options, engine *sandbox.Engine, longWork *longwork.Slots) (*Runtime, error) {
+	r := &Runtime{
+		opt: opt, engine: engine, client: outbound.New(opt.Outbound), longWork: longWork,
+		limiter: limit.New(opt.Calendar(), opt.RateLimits),
+	}
+	var err error
+	if r.jobs.queue, err = openJobs(opt); err != nil {
+		return nil, err
 	}
 	r.auth = auth.New(opt.Store, opt.Keystore, opt.Auth)
 	r.accessLog.Store(opt.AccessLog)
 	r.metrics = newMetrics(opt.Metrics)
 	r.requests.New = func() any { return new(requestState) }
+	r.jobs.runs.New = func() any { return new(invocation) }
 	opt.Front.BeforeRefusal, opt.Front.AnyHost = r.allowRefusal, healthPath
 	r.front = front.New(opt.Front, r.serve)
-	r.addGauges() // the last, because the metrics may be read at once
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())
-	r.background.Go(func() { r.auth.Run(r.serving) })
-	r.background.Go(func() { r.sweepDeliveries(r.serving) })
-	r.background.Go(func() { r.sweepJobs(r.serving) })
-	r.background.Go(func() { r.takeOver(r.serving) })
 	return r, nil
 }
 
@@ -203,11 +223,14 @@ func (r *Runtime) Close() error {
 	r.stopHandlers()
 	r.background.Wait()
 	r.jobs.queue.Close()
-	if a := r.active.Swap(nil); a != nil {
+	if a := r.active.Swap(nil); a != nil && r.fork == nil {
 		r.retire(a)
 	}
 	r.retired.Wait()
 	r.client.Close()
+	if r.fork != nil {
+		return nil
+	}
 	r.longWork.Close()
 	if err := r.engine.Close(context.Background()); err != nil {
 		return fmt.Errorf("close the sandboxes: %w", err)

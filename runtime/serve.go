@@ -1,12 +1,12 @@
 package runtime
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 
 	"runner.example/hostabi"
 	"runner.example/internal/caller"
+	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
@@ -15,6 +15,7 @@ import (
 // requestState is the state of one HTTP request beside its exchange. It is pooled.
 type requestState struct {
 	invocation
+	stream streamedAnswer
 
 	match  router.Match
 	body   []byte        // as it was sent
@@ -27,6 +28,7 @@ type requestState struct {
 
 	uses      []limit.Use
 	names     []byte // of the callers in uses
+	presented auth.Presented
 	remaining []byte // the RateLimit header
 	policy    []byte // the RateLimit-Policy header, if limits are divided
 	attrs     []slog.Attr
@@ -41,7 +43,11 @@ func (r *Runtime) serve(x *front.Exchange) {
 	defer r.requests.Put(s)
 	s.begin()
 	defer s.end()
-	err := r.handle(s, x, x.Started)
+	now := x.Started
+	if r.fork != nil {
+		now = r.opt.Calendar()
+	}
+	err := r.handle(s, x, now)
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
@@ -52,6 +58,13 @@ func (r *Runtime) serve(x *front.Exchange) {
 			r.logRequest(s, x, err, took)
 		}
 	}
+}
+
+// end drops what belongs to the request. After a panic its streamed answer may not have ended.
+func (s *requestState) end() {
+	s.stream.notJudged()
+	s.stream = streamedAnswer{}
+	s.invocation.end()
 }
 
 func (s *requestState) begin() {
@@ -93,13 +106,18 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 			return err
 		}
 	}
-	cookie := ""
-	if s.clearsCookie {
-		cookie = hostabi.ClearedCookie(a.schema.Auth.Cookie)
+	if rt.result == nil && rt.Verify == nil {
+		s.stream = streamedAnswer{runtime: r, bundle: a, request: s, exchange: x}
+		s.input.stream = &s.stream
 	}
-	switch err := r.invoke(r.serving, a, rt, &s.invocation); err {
+	err := r.invoke(r.serving, a, rt, &s.invocation)
+	if x.IsStreaming() {
+		s.stream.end(err)
+		return nil
+	}
+	switch err {
 	case nil:
-		cookie = cmp.Or(s.call.SetCookie(), cookie)
+		s.addCookie(a, x, s.call.SetCookie())
 	case errWritesDiscarded:
 	case errDuplicateDelivery:
 		r.noteRepeated(rt, &s.input)
@@ -107,10 +125,21 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 	default:
 		return err
 	}
+	if err != nil {
+		s.addCookie(a, x, "")
+	}
+	x.Send(&s.call.Response)
+	return nil
+}
+
+// addCookie adds the cookie of the session that the handler has opened. If there is none, it removes the client's invalid
+// one.
+func (s *requestState) addCookie(a *activeBundle, x *front.Exchange, cookie string) {
+	if cookie == "" && s.clearsCookie {
+		cookie = hostabi.ClearedCookie(a.schema.Auth.Cookie)
+	}
 	if cookie != "" {
 		x.Private, x.NoStore = true, true
 		x.AddHeader("Set-Cookie", []byte(cookie))
 	}
-	x.Send(&s.call.Response)
-	return nil
 }

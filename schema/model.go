@@ -195,6 +195,9 @@ type Route struct {
 	// BodyBytes and Timeout are zero if the schema does not set them.
 	BodyBytes int64
 	Timeout   time.Duration
+	// Stream (stream: 5m) is the longest time of an answer that is sent while its handler runs; zero: that
+	// of the handler.
+	Stream time.Duration
 	// As is the scope whose grants an anonymous caller has; empty without one.
 	As string
 	// Input is the type that the body must match; empty without one.

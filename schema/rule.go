@@ -58,11 +58,18 @@ type RuleInput struct {
 	// Related returns the value of a field of the row that a row's relation refers to, null if
 	// there is no such row. If Related is nil, such values are absent.
 	Related func(row []Value, relation *Field, id string, want *Field) (Value, error)
+	// Observe is told of each rule that decides; nil: nobody is.
+	Observe Observer
 	// Exists reports whether x.Where is true for a row of x.Entity in the current tenant.
 	// x.Where is evaluated with input.ForExists and its Row set. If Exists is nil, exists is
 	// unknown.
 	Exists func(x *Exists, input *RuleInput) (bool, error)
 }
+
+// An Observer is told that a part of the schema has allowed something, or has refused it: a *Policy or a *Grant for rows of
+// the entity that what names, a *Scope whose keys were issued, the method and path of a route by
+// its auth, its input or its query, or a rate limit with the ID that what names. Any goroutine may call it. `runner test` finds out what no test has seen with it.
+type Observer func(part any, what string, allowed bool)
 
 // ForExists is the input for the Where of an exists, without its Row.
 func (s *RuleInput) ForExists() RuleInput {

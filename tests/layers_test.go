@@ -37,7 +37,7 @@ var subjects = []subject{
 	{"internal", []string{ // what several subjects use
 		"netaddr system system/clock system/disk system/memory system/process system/socket",
 		"atomicio caller casefold clock cost deadline diag fairqueue fault ids patches secret sourcemap telemetry tree wait wasm/opcode wazerofix",
-		"collation connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
+		"charset collation connlimit console idn level settings system/adminsocket system/filelock timezone wasm",
 		"component level/leveltest schedule symbols version",
 		"component/canon",
 		"component/canon/canontest",
@@ -61,13 +61,13 @@ var subjects = []subject{
 		".",
 	}},
 	{"hostabi", []string{ // what a guest can call
-		"abi files longwork octets outbound pbkdf2",
-		"password sentvalue webcrypto",
+		"abi compression files longwork octets outbound pbkdf2",
+		"password recording sentvalue webcrypto",
 		".",
 		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth capture cpuqueue draws front guard limit router",
+		"auth capture cpuqueue draws front guard limit recorded router",
 		"compile pages",
 		"sandbox",
 		".",
@@ -84,7 +84,7 @@ var subjects = []subject{
 	{"develop", []string{ // the author of handlers
 		"handlerbench scaffold toolchain/python toolchain/typescript",
 		"toolchain",
-		"dev toolchain/toolchaintest",
+		"apptest dev languageserver toolchain/toolchaintest",
 	}},
 	{"cmd", []string{ // the command line
 		"runner/cli runner/data/rowfile",
@@ -97,19 +97,22 @@ var subjects = []subject{
 var onlyImporters = map[string][]string{
 	"github.com/BurntSushi/toml":            {"internal/settings"},
 	"github.com/KimMachineGun/automemlimit": {"node/config"},
-	"github.com/MicahParks":                 {"runtime/auth"},
+	"github.com/MicahParks":                 {"develop/apptest", "runtime/auth"},
+	"github.com/andybalholm/brotli":         {"hostabi/compression"},
 	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
 	"github.com/evanw/esbuild":              {"develop/toolchain/typescript"},
 	"github.com/fsnotify/fsnotify":          {"develop/dev"},
-	"github.com/golang-jwt":                 {"runtime/auth"},
+	"github.com/golang-jwt":                 {"develop/apptest", "runtime/auth"},
 	"github.com/ianlancetaylor/demangle":    {"internal/symbols"},
 	"github.com/lestrrat-go/jwx":            {"runtime/auth"},
 	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/oklog/ulid":                 {"internal/ids", "keystore", "runtime/front", "state/audit"},
 	"github.com/robfig/cron":                {"internal/schedule"},
 	"github.com/spf13/cobra":                {"cmd/runner", "cmd/runner/cli", "cmd/runner/data", "cmd/runner/jobs", "cmd/runner/nodes"},
+	"github.com/tidwall/btree":              {"state/store"},
 	"github.com/valyala/fasthttp":           {"runtime/front"},
 	"go.etcd.io/etcd":                       {"state/store/etcdlog"},
+	"go.lsp.dev":                            {"develop/languageserver"},
 	"go.opentelemetry.io/otel":              {"internal/telemetry"},
 	"go.uber.org/zap":                       {"state/store/etcdlog"},
 	"golang.org/x/crypto/argon2":            {"hostabi/password"},
@@ -300,35 +303,37 @@ var sdkSources = []struct {
 	imports  *regexp.Regexp // its group is the file, without its extension
 }{
 	{"sdk/rust/src", ".rs", regexp.MustCompile(`\bcrate::([a-z_]+)`)},
-	{"sdk/typescript/src", ".ts", regexp.MustCompile(`\bfrom "\./([^"]+?)(?:\.ts)?"`)},
-	{"sdk/assemblyscript/assembly", ".ts", regexp.MustCompile(`\bfrom "\./([^"]+)"`)},
+	{"sdk/typescript", ".ts", regexp.MustCompile(`\bfrom "(\.\.?/[^"]+?)(?:\.ts)?"`)},
+	{"sdk/assemblyscript/assembly", ".ts", regexp.MustCompile(`\bfrom "(\./[^"]+)"`)},
 }
 
 func TestFilesOfAnSDKImportEachOtherWithoutCycles(t *testing.T) {
 	for _, sdk := range sdkSources {
-		files, err := filepath.Glob(filepath.Join(repoRoot(t), sdk.dir, "*"+sdk.ext))
-		if err != nil || len(files) < 5 {
-			t.Fatalf("%s: %d files, %v", sdk.dir, len(files), err)
-		}
 		imports, edges := map[string][]string{}, 0
-		for _, path := range files {
-			name := strings.TrimSuffix(filepath.Base(path), sdk.ext)
-			if name == "lib" { // the root of a crate names all of its modules
-				continue
+		root := os.DirFS(filepath.Join(repoRoot(t), sdk.dir))
+		err := fs.WalkDir(root, ".", func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(file) != sdk.ext || path.Base(file) == "lib.rs" { // which names all modules of a crate
+				return err
 			}
-			text, err := os.ReadFile(path)
+			text, err := fs.ReadFile(root, file)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
+			name := strings.TrimSuffix(file, sdk.ext)
 			for line := range strings.Lines(string(text)) {
 				code, _, _ := strings.Cut(line, "//")
 				for _, m := range sdk.imports.FindAllStringSubmatch(code, -1) {
-					if m[1] != name && !slices.Contains(imports[name], m[1]) {
-						imports[name] = append(imports[name], m[1])
+					imported := path.Join(path.Dir(file), m[1])
+					if imported != name && !slices.Contains(imports[name], imported) {
+						imports[name] = append(imports[name], imported)
 						edges++
 					}
 				}
 			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		if edges < 10 {
 			t.Errorf("%s: only %d imports found: is the pattern wrong?", sdk.dir, edges)

@@ -21,7 +21,7 @@ var (
 )
 
 // lastAttack is the largest id of a row.
-const lastAttack = 86
+const lastAttack = 87
 
 // Each row names tests, all of them exist, and each attack has one row.
 func TestEachRowOfSecurityNamesItsTests(t *testing.T) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds in bin/dist an archive for each platform, SHA256SUMS, install.sh, and what Homebrew and Scoop read:
+# Builds in bin/dist an archive for each platform, the extension of VS Code, SHA256SUMS, install.sh, and what Homebrew and
+# Scoop read:
 #
 #   tools/dist.sh [linux/amd64 …]
 #
-# An archive has the static binary, the licences and the completions; on Linux and macOS the man pages; on
+# An archive has the static binary, the licences, the completions and what editors load; on Linux and macOS the man pages; on
 # Linux units for systemd, and what Prometheus and Grafana load. The same commit, Go version and engine give the
 # same bytes. A binary has the archive's name as its build ID: without one the linker writes no LC_UUID, and macOS 26
 # starts no such binary. RUNNER_DIST_URL is where the archives of this version will be published.
@@ -27,12 +28,13 @@ mkdir -p "$out"
 common=$(mktemp -d)
 trap 'rm -rf "$common"' EXIT
 tools/go.sh build -trimpath -pgo=cmd/runner/release.pgo -o "$common/runner" ./cmd/runner
-mkdir -p "$common/files/completions" "$common/files/man"
+mkdir -p "$common/files/completions" "$common/files/man" "$common/files/editors"
 for shell in bash fish zsh; do "$common/runner" completion "$shell" > "$common/files/completions/runner.$shell"; done
 "$common/runner" completion powershell > "$common/files/completions/runner.ps1"
 tools/go.sh test ./cmd/runner -run '^TestManPages$' -count=1 -man "$common/files/man" -date "$time" > /dev/null
 "$common/runner" version --notices > "$common/files/NOTICES"
 cp LICENSE README.md runner.toml tools/dist/runner*.service tools/dist/runner-backup.timer "$common/files/"
+cp -r editors/nvim editors/helix "$common/files/editors/"
 cp docs/prometheus-rules.yml docs/grafana.json "$common/files/"
 
 build() { # system, architecture, path of the binary
@@ -45,7 +47,7 @@ for target in "${targets[@]}"; do
   name=runner-$version-$system-$arch
   dir=$common/$name
   mkdir "$dir"
-  cp -r "$common"/files/{LICENSE,NOTICES,README.md,runner.toml,completions} "$dir"
+  cp -r "$common"/files/{LICENSE,NOTICES,README.md,runner.toml,completions,editors} "$dir"
   case $system in
   linux) cp -r "$common"/files/{man,runner*.service,runner-backup.timer,prometheus-rules.yml,grafana.json} "$dir" ;;
   darwin) cp -r "$common/files/man" "$dir" ;;
@@ -59,6 +61,8 @@ for target in "${targets[@]}"; do
     tar --sort=name --mtime="@$time" --owner=0 --group=0 --numeric-owner --format=ustar -C "$common" -c "$name" | gzip -9n > "$out/$name.tar.gz"
   fi
 done
+say "building the extension of VS Code"
+tools/vsix.sh "$out/runner-$version.vsix"
 (cd "$out" && sha256sum -- runner-* > SHA256SUMS)
 
 # What package managers and the installer read. They name the archives, and where these are.

@@ -10,7 +10,7 @@ language=develop/toolchain/typescript
 file=$language/engine/quickjs.wasm
 digest=$(sed -n 's/^const engineDigest = "\([0-9a-f]*\)"$/\1/p' "$language/engine.go")
 
-is() { [ "$(sha256sum < "$1" | cut -d' ' -f1)" = "$digest" ]; }
+is() { [ "$(sha256sum < "$1")" = "$digest  -" ]; }
 
 [ -f "$file" ] && is "$file" && exit
 need_npm "$package"

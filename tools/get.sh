@@ -43,6 +43,21 @@ npm_folder() { # directory, packages…
     { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
 }
 
+# npm_locked creates a directory with the npm packages that a package-lock.json names, as npm_folder does.
+npm_locked() { # directory, directory with package.json and package-lock.json
+  local dir=$1
+  [ -d "$dir" ] && return
+  need_npm "$2"
+  mkdir -p "${dir%/*}"
+  getting=$(mktemp -d "$dir.XXXXXX")
+  trap 'rm -rf "$getting"' EXIT
+  cp "$2/package.json" "$2/package-lock.json" "$getting"
+  retry npm ci --prefix "$getting" --loglevel=error --no-audit --no-fund --ignore-scripts >&2 ||
+    { say "npm could not install the packages of $2: check the network"; exit 1; }
+  mv -T "$getting" "$dir" 2>/dev/null || [ -d "$dir" ] || # or another process was faster
+    { say "cannot create $dir: check the free space and the owner of the directory"; exit 1; }
+}
+
 # npm_command prints the path of a command of an npm package, which is fetched once, into the user's cache.
 npm_command() { # package, version, command
   local dir=${XDG_CACHE_HOME:-$HOME/.cache}/runner-tests/$1-$2

@@ -23,6 +23,7 @@ lacks node nodejs # 18 or later
 lacks npm npm
 lacks openssl openssl
 lacks systemd-analyze systemd # it checks the units; it is not started
+lacks nvim neovim # the editor that uses the language server
 lacks python3 python3 # another Python, which answers as handlers must
 lacks pip3 python3-pip
 # For the race detector, and for tests of C that run on this machine.

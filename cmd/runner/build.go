@@ -12,6 +12,7 @@ import (
 	"runner.example/develop/toolchain"
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/node/app"
 	"runner.example/schema"
 )
@@ -39,6 +40,9 @@ answer it like CGI programs.
 
 A warning (W554) reports random values that a module draws before its first request: every request
 gets the same ones. "module <name> { fresh: true }" in the schema initializes a module in each request.
+
+If the app has the package typescript in node_modules, and a tsconfig.json, the type checker runs
+too, and its errors are reported (TS2322 and the like); the modules are built all the same.
 
 <app> is the app name in the schema, otherwise the name of the directory. Errors are
 reported with their places. The exit status is 3 after an error, when a route has no
@@ -100,18 +104,58 @@ func (c *program) build(ctx context.Context, a *app.App) error {
 	python.ExplainUnbound(a.Dir, s, unbound)
 	unbound.Append(s.CheckModules(a.ModuleNames()))
 	unbound.Append(a.CheckTrees(s))
-	if !unbound.HasErrors() {
-		drawn, err := a.FindDraws(ctx, s)
-		if err == nil {
-			err = c.PrintDiagnostics(c.Stderr, nil, drawn.Excerpt())
+	types, err := c.checkTypes(ctx, a.Dir)
+	if err != nil {
+		return errors.Join(printBuilt(&c.Console, modules), err)
+	}
+	var wrong []*console.Problems
+	if unbound.HasErrors() {
+		what := "the modules do not match the schema: " + console.Counted(unbound)
+		wrong = append(wrong, &console.Problems{What: what, Sources: sources, List: unbound})
+	}
+	if len(types.List) > 0 {
+		what := "the handlers have type errors: " + console.Counted(types.List)
+		wrong = append(wrong, &console.Problems{What: what, Sources: types.Sources, List: types.List})
+	}
+	if len(wrong) > 0 {
+		return c.invalidBuild(modules, wrong)
+	}
+	drawn, err := a.FindDraws(ctx, s)
+	if err == nil {
+		err = c.PrintDiagnostics(c.Stderr, nil, drawn.Excerpt())
+	}
+	return errors.Join(err, printBuilt(&c.Console, modules))
+}
+
+// invalidBuild reports what is wrong about modules that were built: with --json it is the document, instead of them.
+func (c *program) invalidBuild(modules []*toolchain.Module, wrong []*console.Problems) error {
+	if !c.JSON {
+		all := []error{printBuilt(&c.Console, modules)}
+		for _, one := range wrong {
+			all = append(all, one)
 		}
-		return errors.Join(err, printBuilt(&c.Console, modules))
+		return errors.Join(all...)
 	}
-	what := "the modules do not match the schema: " + console.Counted(unbound)
-	if c.JSON {
-		return errors.Join(c.PrintJSON(unbound.Excerpt()), console.Invalid("%s", what))
+	var list diag.List
+	all := []error{nil}
+	for _, one := range wrong {
+		list.Append(one.List)
+		all = append(all, console.Invalid("%s", one.What))
 	}
-	return errors.Join(printBuilt(&c.Console, modules), &console.Problems{What: what, Sources: sources, List: unbound})
+	all[0] = c.PrintJSON(list.Excerpt())
+	return errors.Join(all...)
+}
+
+// checkTypes returns the errors that the type checker of TypeScript finds in the handlers of an app, or says why it does not run.
+func (c *program) checkTypes(ctx context.Context, dir string) (toolchain.DiagnosticsError, error) {
+	found, missing, err := toolchain.CheckTypes(ctx, dir)
+	if missing != "" {
+		c.Say("", missing)
+	}
+	if found == nil {
+		found = &toolchain.DiagnosticsError{}
+	}
+	return *found, err
 }
 
 // handlersOf returns the names of the handlers that the routes of a schema call.
@@ -145,7 +189,7 @@ func (c *program) buildModules(ctx context.Context, a *app.App, s *schema.Schema
 	options.Removed = func(file string) { c.Say("", "removed "+file+": its source was deleted") }
 	modules, warnings, err := toolchain.Build(ctx, options)
 	if err != nil {
-		return nil, c.buildFailure(err)
+		return nil, c.buildFailure("the handlers", err)
 	}
 	if warnings != nil {
 		err = c.PrintDiagnostics(c.Stderr, warnings.Sources, warnings.List.Excerpt())
@@ -153,10 +197,10 @@ func (c *program) buildModules(ctx context.Context, a *app.App, s *schema.Schema
 	return modules, err
 }
 
-// buildFailure reports problems as check does: with --json they are the document.
-func (c *program) buildFailure(err error) error {
+// buildFailure reports problems of what was built as check does: with --json they are the document.
+func (c *program) buildFailure(what string, err error) error {
 	if wrong, ok := errors.AsType[*toolchain.DiagnosticsError](err); ok {
-		what := "the handlers cannot be built: " + console.Counted(wrong.List)
+		what += " cannot be built: " + console.Counted(wrong.List)
 		if !c.JSON {
 			return &console.Problems{What: what, Sources: wrong.Sources, List: wrong.List}
 		}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"runner.example/cmd/runner/cli"
+	"runner.example/develop/dev"
+	"runner.example/develop/toolchain"
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -25,6 +28,8 @@ import (
 
 const checkHelp = `Check the configuration and the schema of an app, and report every error with its place.
 The command changes nothing.
+
+The types of handlers in TypeScript are checked too, as by runner build.
 
 With --modules, also check that build/*.wasm exports every handler, report random values that a
 module draws before its first request, and print the features of WebAssembly that each module
@@ -41,14 +46,17 @@ With --env, check with the environment of a server: a file of lines NAME=value, 
 variable of the schema or a variable RUNNER_…. A variable without a value is an error then, and
 the RUNNER_ variables of this process do not count.
 
+With --watch, check again after each save, until an interrupt; the exit status is 0 then. With
+--json, each check prints a document.
+
 With --config and without a schema in the app directory, check that file alone, as runner serve would:
 every setting of it and of the environment, the certificates that it names, and whether the memory limits fit
 this machine.`
 
 // checked is what check checks.
 type checked struct {
-	strict, modules bool
-	against, env    string
+	strict, modules, watch bool
+	against, env           string
 }
 
 func checkCommand(c *program) *cobra.Command {
@@ -57,16 +65,21 @@ func checkCommand(c *program) *cobra.Command {
 		Use:   "check [dir]",
 		Short: "check the schema and the configuration",
 		Long:  checkHelp,
-		Example: "  runner check\n  runner check --modules --against /var/lib/orders/data\n" +
+		Example: "  runner check\n  runner check --watch\n  runner check --modules --against /var/lib/orders/data\n" +
 			"  runner check --config /etc/runner/runner.toml --env /etc/runner/environment",
 		Args: cli.AtMost(1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.AppDir(cmd, args); err != nil {
 				return err
 			}
-			return c.check(cmd, what)
+			if what.watch {
+				return c.watchedCheck(cmd, what)
+			}
+			_, err := c.check(cmd, what)
+			return err
 		},
 	}
+	cmd.Flags().BoolVar(&what.watch, "watch", false, "check again after each save, until an interrupt")
 	cmd.Flags().BoolVar(&what.strict, "strict", false, "treat warnings as errors")
 	cmd.Flags().BoolVar(&what.modules, "modules", false, "check the compiled modules too")
 	cmd.Flags().StringVar(&what.against, "against", "", "a data directory; compare the schema with its rows and keys")
@@ -76,30 +89,40 @@ func checkCommand(c *program) *cobra.Command {
 	return cmd
 }
 
-// check prints what it finds to stdout: the diagnostics are the command's result.
-func (c *program) check(cmd *cobra.Command, what checked) error {
+// watchedCheck checks again after each save. An interrupt is how it ends, so that is not an error.
+func (c *program) watchedCheck(cmd *cobra.Command, what checked) error {
+	var also []string
+	if what.env != "" {
+		also = []string{what.env}
+	}
+	return dev.Watch(cmd.Context(), c.App, c.configPath(cmd), also, func(changed []string) *schema.Schema {
+		if len(changed) > 0 {
+			c.Say("", console.FewOf(changed)+" changed")
+		}
+		s, err := c.check(cmd, what)
+		if err != nil && cmd.Context().Err() == nil {
+			c.report(err)
+		}
+		return s
+	})
+}
+
+// check prints what it finds to stdout: the diagnostics are the command's result. The schema is nil if it has errors.
+func (c *program) check(cmd *cobra.Command, what checked) (*schema.Schema, error) {
 	a, unread, err := c.ReadAppIn(cmd, what.env)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cmd.Flags().Changed("config") && !a.HasSchema() && !what.modules && what.against == "" {
-		return c.checkConfig(a, unread, what.strict)
+		return nil, c.checkConfig(a, unread, what.strict)
 	}
 	var more extras
 	omitted := 0 // findings that a node has not sent
 	s, sources, found, err := a.Check()
-	found.Append(a.Problems)
 	found.Append(unread)
-	if s != nil {
-		unknown := a.Unknown(s)
-		if what.env != "" { // the file is for this schema
-			unknown = unknown.Strict()
-		}
-		found.Append(unknown)
-		found.Append(a.CheckTrees(s))
-		if !a.Problems.HasErrors() { // if it has errors, the secrets of the file are unknown
-			c.NoteSecrets(a, s)
-		}
+	found.Append(aroundSchema(a, s, what.env != ""))
+	if s != nil && !a.Problems.HasErrors() { // if it has errors, the secrets of the file are unknown
+		c.NoteSecrets(a, s)
 	}
 	if what.modules && err == nil {
 		var unbound diag.List
@@ -119,10 +142,43 @@ func (c *program) check(cmd *cobra.Command, what checked) error {
 		omitted = compared.Total - len(compared.Findings)
 		more.Plan = new(append([]catalog.Step{}, compared.Plan...))
 	}
+	if err == nil && s != nil {
+		var types toolchain.DiagnosticsError
+		types, err = c.checkCurrentTypes(cmd.Context(), a.Dir, s)
+		found.Append(types.List)
+		sources = append(slices.Clip(sources), types.Sources...)
+	}
 	if what.strict {
 		found = found.Strict()
 	}
-	return c.findings(s, sources, found, omitted, more, err)
+	return s, c.findings(s, sources, found, omitted, more, err)
+}
+
+// checkCurrentTypes is checkTypes, which needs the files that a build writes into types.
+func (c *program) checkCurrentTypes(ctx context.Context, dir string, s *schema.Schema) (none toolchain.DiagnosticsError, err error) {
+	if current, err := app.TypesAreCurrent(dir, s); err != nil || !current {
+		if err == nil {
+			c.Say("", "types are not checked: the files in types are not those of the schema: runner build writes them")
+		}
+		return none, err
+	}
+	return c.checkTypes(ctx, dir)
+}
+
+// aroundSchema returns the diagnostics of the configuration, and of what the schema s needs of it and of files; s may be
+// nil. With strict, a value that the schema does not declare is an error.
+func aroundSchema(a *app.App, s *schema.Schema, strict bool) (found diag.List) {
+	found.Append(a.Problems)
+	if s == nil {
+		return found
+	}
+	unknown := a.Unknown(s)
+	if strict { // the environment is for this schema
+		unknown = unknown.Strict()
+	}
+	found.Append(unknown)
+	found.Append(a.CheckTrees(s))
+	return found
 }
 
 // checkedDocument is what check --json prints.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,6 +33,7 @@ in flight.`
 func devCommand(c *program) *cobra.Command {
 	var listen string
 	var at []string
+	var tests bool
 	cmd := &cobra.Command{
 		Use:   "dev [dir]",
 		Short: "build and serve the app, again after each save",
@@ -47,12 +49,13 @@ func devCommand(c *program) *cobra.Command {
 				}
 			}
 			c.WritesApp()
-			path := c.ConfigFile
-			if !cmd.Flags().Changed("config") {
-				path = filepath.Join(c.App, config.FileName)
+			var test func(context.Context, []string) string
+			if tests {
+				test = c.testInDev(cmd)
 			}
 			return dev.Run(cmd.Context(), dev.Options{
-				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: path, Listen: listen, At: at,
+				Test:    test,
+				Console: &c.Console, Secrets: c.Secrets, Dir: c.App, ConfigFile: c.configPath(cmd), Listen: listen, At: at,
 				Flags:          c.globalFlags(cmd),
 				ReadApp:        func() (*app.App, error) { return c.ReadApp(cmd) },
 				RuntimeOptions: c.runtimeOptions, PrintError: c.printError, ExitNow: c.exitNow,
@@ -63,8 +66,17 @@ func devCommand(c *program) *cobra.Command {
 		"host:port to listen on; port 0 takes a free one (default: 127.0.0.1 and the port of [front] listen)")
 	cmd.Flags().StringSliceVar(&at, "at", nil,
 		"job whose schedule fires once the app is served, beside its times; may be repeated")
+	cmd.Flags().BoolVar(&tests, "test", false, "run the tests of the app too, after each save those that it touches")
 	cli.CompleteFlag(cmd, "at", c.SchemaNames(jobs.Names))
 	return cmd
+}
+
+// configPath returns the path of the configuration, whether the file exists or not.
+func (c *program) configPath(cmd *cobra.Command) string {
+	if cmd.Flags().Changed("config") {
+		return c.ConfigFile
+	}
+	return filepath.Join(c.App, config.FileName)
 }
 
 // globalFlags returns the global flags of the command line, quoted for a shell.

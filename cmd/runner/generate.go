@@ -21,6 +21,7 @@ const generateTypesHelp = `Generate the types of an app for editors and type che
   schema.d.ts          TypeScript: the schema's entities, types and names
   runner-sdk.d.ts      the module @runner/sdk
   runner-globals.d.ts  the globals
+  runner-test.d.ts     the module @runner/test
   runner/              Python: the package runner, with the types of the schema
 
 The languages are those of the files in handlers, and TypeScript if there are none. 'runner build'

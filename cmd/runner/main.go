@@ -113,10 +113,12 @@ func (c *program) root() *cobra.Command {
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c),
-		generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), routesCommand(c),
+		testCommand(c), generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), lspCommand(c),
+		routesCommand(c),
 		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
 		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
-		rollbackCommand(c), auditCommand(c), storeCommand(c), clockCommand(c), levelCommand(c), nodes.Command(c.CLI),
+		rollbackCommand(c), recordedCommand(c), replayCommand(c), auditCommand(c), storeCommand(c), clockCommand(c),
+		levelCommand(c), nodes.Command(c.CLI),
 		jobs.Command(c.CLI), backupCommand(c), restoreCommand(c), versionCommand(c),
 	)
 	root.SetHelpCommand(helpCommand(root))

@@ -23,7 +23,7 @@ var referencePages = []struct {
 	{"develop.md", "Commands that write and build an app",
 		"These commands create, build, check and try an app; a server is not needed. [dev.md](../dev.md) describes " +
 			"`runner dev`, and [releases.md](releases.md) has the commands that bring an app to a server.",
-		[]string{"new", "dev", "build", "generate", "check", "fmt", "routes", "bench-handler", "version", "completion"}},
+		[]string{"new", "dev", "build", "test", "generate", "check", "fmt", "lsp", "routes", "bench-handler", "version", "completion"}},
 	{"node.md", "Commands that run a node",
 		"These commands start, watch, back up and repair a node. [install.md](../install.md) and " +
 			"[backup.md](../backup.md) describe the tasks, and [cluster.md](cluster.md) has the commands for several nodes.",
@@ -33,9 +33,9 @@ var referencePages = []struct {
 			"[deploy.md](../deploy.md) describes the tasks, and [develop.md](develop.md) has the commands that build the app.",
 		[]string{"deploy", "diff", "releases", "rollback"}},
 	{"data.md", "Commands for rows and functions",
-		"These commands read and change the rows of an app, and call its functions. [data.md](../data.md) describes " +
-			"the tasks, and [jobs.md](jobs.md) has the commands for jobs.",
-		[]string{"data", "call"}},
+		"These commands read and change the rows of an app, call its functions, and run failed requests again. [data.md](../data.md) and " +
+			"[recordings.md](../recordings.md) describe the tasks, and [jobs.md](jobs.md) has the commands for jobs.",
+		[]string{"data", "call", "recorded", "replay"}},
 	{"jobs.md", "Commands for jobs",
 		"These commands enqueue, list, retry and cancel the jobs of an app. [jobs.md](../jobs.md) describes jobs, and " +
 			"[data.md](data.md) has the commands for rows.",

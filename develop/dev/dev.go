@@ -43,6 +43,9 @@ type Options struct {
 	Listen string
 	// At are the jobs whose schedules fire when the app is served first.
 	At []string
+	// Test runs the tests of the app, which is built, and returns its report; nil: there are none to run. It is called when
+	// the app is served and again after each save, with the names of the changed files. It ends early with ctx.
+	Test func(ctx context.Context, changed []string) (report string)
 	// Flags are the global flags of the command line, for hints.
 	Flags string
 	// ReadApp reads the configuration of the app.
@@ -74,8 +77,12 @@ type dev struct {
 	// were printed last.
 	announced bool
 	routes    [][]string
+	// testing ends the run of tests, and waits for its end.
+	testing func()
 	// fired means that the schedules of Options.At have fired.
 	fired bool
+	// types is the check of types that runs, or has run last.
+	types typeCheck
 }
 
 // errSettings means that the settings have changed, which requires a restart of the server.
@@ -85,19 +92,17 @@ var errSettings = errors.New("the settings have changed")
 func Run(ctx context.Context, opt Options) (err error) {
 	d := &dev{
 		opt: opt, listen: opt.Listen, log: newDevLog(opt, opt.Dir), files: newWatcher(opt.Dir, opt.ConfigFile),
-		waiting: map[string]bool{}, built: map[string]string{},
+		waiting: map[string]bool{}, built: map[string]string{}, testing: func() {},
 	}
 	defer d.files.close()
+	defer func() { d.testing() }()
 	defer func() {
 		if d.python != nil {
 			err = errors.Join(err, d.python.Close(context.WithoutCancel(ctx)))
 		}
 	}()
 	if err := checkDirectory(d.opt.Dir); err != nil {
-		return &console.Failure{
-			Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", d.opt.Dir, err),
-			Hint: "name the app directory: runner dev <dir>",
-		}
+		return err
 	}
 	for served := false; ; {
 		err := d.start(ctx)
@@ -125,6 +130,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	over, again := make(chan struct{}), false
 	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
+		n.Local.Bundle = func(context.Context, string) (*runtime.Bundle, error) { return d.app.Read() }
 		if strings.HasSuffix(d.listen, ":0") {
 			d.listen = n.Listener.Addr().String() // the port stays the same over restarts
 		}
@@ -181,12 +187,18 @@ func (d *dev) options() runtime.Options {
 	opt.Sandbox.CacheDir = d.app.ToolOptions().CacheDir // that builds use too
 	opt.Sandbox.NoBreaker = true                        // the developer wants to see every failure
 	_, port, _ := net.SplitHostPort(opt.Front.Listen)   // checked by the configuration
+	if _, set := d.app.Config.Place("record", "failures"); !set {
+		opt.Record.Failures = recordedFailures
+	}
 	opt.Front.Listen = cmp.Or(d.listen, net.JoinHostPort("127.0.0.1", port))
 	if len(opt.Front.Hosts) > 0 {
 		opt.Front.Hosts = append(slices.Clone(opt.Front.Hosts), "localhost", "127.0.0.1")
 	}
 	return opt
 }
+
+// recordedFailures is how many failures are recorded if the settings do not say it.
+const recordedFailures = 100
 
 // logSlow logs requests that take long.
 func (d *dev) logSlow(ctx context.Context) {
@@ -204,8 +216,12 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 		d.waiting[source] = true
 	}
 	d.announced = false
+	defer d.types.stop()
 	err := d.round(ctx, n, nil, began)
 	d.announce(n)
+	if err == nil {
+		d.test(ctx, nil)
+	}
 	for {
 		switch {
 		case ctx.Err() != nil:
@@ -222,8 +238,37 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 		if ended != nil {
 			return false
 		}
-		err = d.round(ctx, n, changed, at)
+		if err == nil && !slices.ContainsFunc(changed, func(name string) bool { return !strings.HasPrefix(name, TestsDir+"/") }) {
+			d.test(ctx, changed)
+			continue
+		}
+		if err = d.round(ctx, n, changed, at); err == nil {
+			d.test(ctx, changed)
+		}
 	}
+}
+
+// TestsDir is the directory of the tests of an app.
+const TestsDir = "test"
+
+// test runs the tests beside the server, in place of a run that has not ended.
+func (d *dev) test(ctx context.Context, changed []string) {
+	if d.opt.Test == nil {
+		return
+	}
+	d.testing()
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	d.testing = func() {
+		cancel()
+		<-ended
+	}
+	go func() {
+		defer close(ended)
+		if report := d.opt.Test(ctx, changed); ctx.Err() == nil {
+			d.log.tests(report)
+		}
+	}()
 }
 
 // fire lets the schedules of Options.At fire.
@@ -255,10 +300,15 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
-	d.files.watchTrees(append(treesOf(s), python.PackagesDir))
+	trees := append(treesOf(s), python.PackagesDir)
+	if d.opt.Test != nil {
+		trees = append(trees, TestsDir)
+	}
+	d.files.watchTrees(trees)
 	if err := d.build(ctx, s); err != nil {
 		return err
 	}
+	d.checkTypes(ctx, changed)
 	now, err := latest.Bundle(s, sources)
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ import (
 type devEvent struct {
 	Time string `json:"time"`
 	// Event is listening, building, built, removed, serving, settings, mistakes, failed,
-	// request, which may be the run of a job, or log.
+	// tests, request, which may be the run of a job, or log.
 	Event string `json:"event"`
 
 	URL     string   `json:"url,omitempty"`
@@ -271,6 +271,17 @@ func (l *devLog) event(e devEvent, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.write(e, text) // a closed terminal is ignored
+}
+
+// tests writes the report of a run of tests.
+func (l *devLog) tests(report string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.opt.Console.JSON {
+		_ = l.object(devEvent{Event: "tests", Message: report}) // a closed terminal is ignored
+		return
+	}
+	_ = l.opt.Console.Print(report)
 }
 
 // write writes an event, or its text as a message.

@@ -3,6 +3,7 @@ package dev
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,9 +16,11 @@ import (
 
 	"runner.example/develop/toolchain"
 	"runner.example/internal/clock"
+	"runner.example/internal/console"
 	"runner.example/internal/system/disk"
 	"runner.example/internal/tree"
 	"runner.example/node/config"
+	"runner.example/schema"
 )
 
 const (
@@ -56,6 +59,51 @@ type stamp struct {
 
 // typesNames are the files of types that are generated from the schema.
 var typesNames = []string{"types/schema.d.ts", "types/runner/schema.pyi"}
+
+// Watch calls do, and again whenever files of the app in dir have changed, until ctx ends: with their names, none at first.
+// Besides the schema, the configuration at the path config, the handlers and the modules, these are the files and the
+// directories also, and the files that the schema gives modules. do may build the app; it returns the schema, or nil for
+// the one before. Only one call runs at a time.
+func Watch(ctx context.Context, dir, config string, also []string, do func(changed []string) *schema.Schema) error {
+	if err := checkDirectory(dir); err != nil {
+		return err
+	}
+	w := newWatcher(dir, config)
+	defer w.close()
+	for _, path := range also {
+		name, err := relative(dir, path)
+		if err != nil {
+			return err
+		}
+		w.also = append(w.also, name)
+	}
+	w.seen = w.look()
+	var changed []string
+	for ctx.Err() == nil {
+		if s := do(changed); s != nil {
+			w.watchTrees(treesOf(s))
+		}
+		w.tookBuilt()
+		changed, _, _ = w.next(ctx) // its error is that of ctx
+	}
+	return nil
+}
+
+// relative returns a path as the watcher has it: from the directory dir.
+func relative(dir, path string) (string, error) {
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(from, to)
+}
+
+// typesConfig is the configuration of the type checker, which the build reads too.
+const typesConfig = "tsconfig.json"
 
 func newWatcher(dir, config string) *watcher {
 	w := &watcher{dir: dir, config: config}
@@ -151,6 +199,20 @@ func (w *watcher) settle(ctx context.Context) error {
 	}
 }
 
+// tookBuilt records the present versions of what a build writes.
+func (w *watcher) tookBuilt() {
+	now := w.look()
+	built := func(name string, _ stamp) bool {
+		return strings.HasPrefix(name, "build/") || strings.HasPrefix(name, "types/")
+	}
+	maps.DeleteFunc(w.seen, built)
+	for name, s := range now {
+		if built(name, s) {
+			w.seen[name] = s
+		}
+	}
+}
+
 // ours records the present version of a file that this process has written or deleted.
 func (w *watcher) ours(name string) {
 	if s, ok := stampOf(filepath.Join(w.dir, name)); ok {
@@ -173,6 +235,7 @@ func (w *watcher) look() map[string]stamp {
 	w.ask(filepath.Join(w.dir, "build"))
 	w.ask(filepath.Dir(w.config))
 	note(config.FileName, w.config)
+	note(typesConfig, filepath.Join(w.dir, typesConfig))
 	for _, name := range typesNames { // generated here, and again when they are deleted
 		path := filepath.Join(w.dir, name)
 		w.ask(filepath.Dir(path))
@@ -188,6 +251,10 @@ func (w *watcher) look() map[string]stamp {
 	}
 	for _, name := range w.also {
 		path := filepath.Join(w.dir, name)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			w.lookInto(name, note)
+			continue
+		}
 		w.ask(filepath.Dir(path))
 		note(name, path)
 	}
@@ -216,6 +283,9 @@ func (w *watcher) look() map[string]stamp {
 	return now
 }
 
+// snapshots is the directory that a run of tests writes, beside the tests.
+const snapshots = "__snapshots__"
+
 // lookInto notes all files of the tree dir, also those that are not valid in a tree.
 func (w *watcher) lookInto(dir string, note func(name, path string)) {
 	files := 0
@@ -224,7 +294,7 @@ func (w *watcher) lookInto(dir string, note func(name, path string)) {
 		switch {
 		case err != nil: // deleted meanwhile or unreadable: the reload reports it
 			return nil
-		case d.Name() == ".git":
+		case d.Name() == ".git" || d.Name() == snapshots:
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
@@ -297,5 +367,11 @@ func checkDirectory(path string) error {
 	if err == nil && !info.IsDir() {
 		err = errors.New("not a directory")
 	}
-	return err
+	if err == nil {
+		return nil
+	}
+	return &console.Failure{
+		Status: console.StatusInvalid, Err: fmt.Errorf("open app directory %q: %w", path, err),
+		Hint: "name the app directory after the command",
+	}
 }

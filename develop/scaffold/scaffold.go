@@ -44,13 +44,13 @@ type language struct {
 }
 
 var languages = []language{
-	{name: "ts", parts: []string{"common", "ts", "asked"}, types: "ts"},
+	{name: "ts", parts: []string{"common", "ts"}, types: "ts"},
 	{name: "python", parts: []string{"common", "python"}, types: "python"},
 	{name: "go", parts: []string{"common", "go"}, sdk: golang.Source, sdkName: "go"},
 	{name: "rust", parts: []string{"common", "rust"}, sdk: rust.Crate, sdkName: "rust"},
 	{name: "c", parts: []string{"common", "c"}, sdk: clang.Files, sdkName: "c"},
 	{
-		name: "as", parts: []string{"common", "as", "asked"}, sdk: assemblyscript.Package, sdkName: "assemblyscript",
+		name: "as", parts: []string{"common", "as"}, sdk: assemblyscript.Package, sdkName: "assemblyscript",
 		first: "npm install --prefix handlers/greetings; ",
 	},
 	{name: "nim", parts: []string{"common", "nim"}},

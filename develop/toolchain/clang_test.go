@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,9 +93,9 @@ func TestTheHandlersInTheSDKReadmeBuild(t *testing.T) {
 	}
 	files := map[string]string{}
 	for i, block := range strings.Split(string(text), "```") {
-		for language, file := range map[string]string{"c\n": "a.c", "cpp\n": "b.cc"} {
+		for language, ending := range map[string]string{"c\n": ".c", "cpp\n": ".cc"} {
 			if source, ok := strings.CutPrefix(block, language); ok && i%2 == 1 {
-				files[file] = strings.ReplaceAll(source, "listOrders) {\n  runner::", "listOrdersInCxx) {\n  runner::")
+				files[fmt.Sprint("block", i, ending)] = strings.ReplaceAll(source, "listOrders) {\n  runner::", "listOrdersInCxx) {\n  runner::")
 			}
 		}
 	}

@@ -279,8 +279,6 @@ func TestPythonErrorsHavePlaces(t *testing.T) {
 		"x = 1\n":                               "handlers: error: ImportError: no file in handlers/ has a handler: write @handler above a function, or shop = wsgi(app)",
 		"from runner import handler\n@handler\ndef a(): pass\n": "handlers/a.py:2:2: error: TypeError: handler a in handlers/a.py:2 takes no parameter: " +
 			"it is called with the request, as in def a(req)",
-		"from runner import handler\n@handler\ndef a(req): yield 1\n": "handlers/a.py:2:2: error: TypeError: handler a in handlers/a.py:2 has yield: " +
-			"a handler returns its whole answer",
 		"import sys\nsys.exit(3)\n": "handlers: error: the app calls sys.exit(3) in its start",
 		"import os\nos._exit(3)\n":  "handlers: error: build/python.wasm: exits with status 3 before it waits for a request",
 	} {

@@ -2,6 +2,7 @@ package toolchain_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -30,22 +31,29 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 	}
 	for _, row := range []struct {
 		readme, language string
+		block            int // of those in the language
 		file             string
 		more             map[string]string
 		handlers         string
 	}{
-		{"../../sdk/typescript/README.md", "ts", "handlers/orders.ts", nil, "createOrder listOrders"},
-		{"../../README.md", "ts", "handlers/orders.ts", nil, "listOrders"},
-		{"../../sdk/go/README.md", "go", "handlers/orders/main.go", map[string]string{"handlers/orders/go.mod": goModule + strconv.Quote(sdk("go")) + "\n"}, "createOrder listOrders"},
-		{"../../sdk/rust/README.md", "rust", "handlers/orders/src/lib.rs", map[string]string{
-			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../../sdk/rust/README.md", "toml"), "../../sdk/rust", sdk("rust")),
+		{"../../sdk/typescript/README.md", "ts", 0, "handlers/orders.ts", nil, "createOrder listOrders"},
+		{"../../README.md", "ts", 0, "handlers/orders.ts", nil, "listOrders"},
+		{"../../sdk/go/README.md", "go", 0, "handlers/orders/main.go", map[string]string{"handlers/orders/go.mod": goModule + strconv.Quote(sdk("go")) + "\n"}, "createOrder listOrders"},
+		{"../../sdk/rust/README.md", "rust", 0, "handlers/orders/src/lib.rs", map[string]string{
+			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../../sdk/rust/README.md", "toml", 0), "../../sdk/rust", sdk("rust")),
 		}, "createOrder listOrders"},
+		{"../../sdk/go/README.md", "go", 1, "handlers/countdown/main.go", map[string]string{"handlers/countdown/go.mod": goModule + strconv.Quote(sdk("go")) + "\n"}, "countdown"},
+		{"../../sdk/rust/README.md", "rust", 1, "handlers/orders/src/lib.rs", map[string]string{
+			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../../sdk/rust/README.md", "toml", 0), "../../sdk/rust", sdk("rust")),
+		}, "countdown"},
+		{"../../sdk/c/README.md", "c", 1, "handlers/countdown/countdown.c", nil, "countdown"},
+		{"../../sdk/c/README.md", "cpp", 1, "handlers/report/report.cc", nil, "report"},
 	} {
-		t.Run(strings.TrimPrefix(filepath.Dir(row.readme), "..")+"/"+row.language, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%s/%d", strings.TrimPrefix(filepath.Dir(row.readme), ".."), row.language, row.block), func(t *testing.T) {
 			if row.language == "rust" {
 				rusttest.Setenv(t)
 			}
-			source := shown(t, row.readme, row.language)
+			source := shown(t, row.readme, row.language, row.block)
 			files := map[string]string{row.file: source}
 			for name, text := range row.more {
 				files[name] = text
@@ -71,16 +79,16 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 	}
 }
 
-// shown returns the first code block of a language on a page.
-func shown(t *testing.T, page, language string) string {
+// shown returns a code block of a language on a page, by its number.
+func shown(t *testing.T, page, language string, block int) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindSubmatch(text)
-	if m == nil {
-		t.Fatalf("%s shows nothing in %s", page, language)
+	m := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1)
+	if block >= len(m) {
+		t.Fatalf("%s shows %d blocks in %s", page, len(m), language)
 	}
-	return string(m[1])
+	return string(m[block][1])
 }

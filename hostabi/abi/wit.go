@@ -13,12 +13,12 @@ const (
 	WITVersion = "1.0.0"
 )
 
-// witInterfaces are the interfaces of operations whose names have no family, such as that of apiKeys.create.
+// witInterfaces are the interfaces of operations that have none for their family, as apiKeys.create does.
 var witInterfaces = map[string]string{
 	"query": "rows", "get": "rows", "count": "rows", "aggregate": "rows", "insert": "rows", "update": "rows", "delete": "rows",
 	"secret": "config", "var": "config",
 	"digest": "crypto", "hmac": "crypto", "timingSafeEqual": "crypto",
-	"fetch": "outbound", "domainToASCII": "outbound",
+	"fetch": "outbound", "fetch.read": "outbound", "fetch.close": "outbound", "domainToASCII": "outbound",
 	"sleep": "time", "timeZone": "time",
 	"problem":   "answers",
 	"collation": "text",
@@ -27,13 +27,13 @@ var witInterfaces = map[string]string{
 // WIT returns the interface of WITPackage that has the operation, and the name of the function. It is an error if
 // witInterfaces does not have the operation.
 func (o Op) WIT() (in, name string, err error) {
+	if in = witInterfaces[o.Name]; in != "" {
+		return in, kebab(o.Name), nil
+	}
 	if family, name, ok := strings.Cut(o.Name, "."); ok {
 		return kebab(family), kebab(name), nil
 	}
-	if in = witInterfaces[o.Name]; in == "" {
-		return "", "", fmt.Errorf("operation %s has no interface of WIT: add it to witInterfaces", o.Name)
-	}
-	return in, kebab(o.Name), nil
+	return "", "", fmt.Errorf("operation %s has no interface of WIT: add it to witInterfaces", o.Name)
 }
 
 // Answers reports whether the caller may see the error of an operation: one of rows and keys is, one of a secret or
@@ -46,11 +46,11 @@ func (o Op) Answers() bool {
 	return false
 }
 
-// kebab is a name in camelCase as WIT has it. Letters that follow each other in upper case are one word.
+// kebab is a name in camelCase, perhaps of a family, as WIT has it. Letters that follow each other in upper case are one word.
 func kebab(name string) string {
 	var b strings.Builder
 	lower := false
-	for _, r := range strings.ReplaceAll(name, "_", "-") {
+	for _, r := range strings.NewReplacer("_", "-", ".", "-").Replace(name) {
 		if unicode.IsUpper(r) && lower {
 			b.WriteByte('-')
 		}

@@ -3,12 +3,9 @@ package outbound
 import (
 	"context"
 	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"runner.example/internal/fairqueue"
@@ -26,6 +23,8 @@ type Options struct {
 	Roots *x509.CertPool
 	// Resolve finds the addresses of a name; nil: the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Answer answers requests in place of the network; nil: they are sent. Any goroutine may call it.
+	Answer http.RoundTripper
 	// MaxBody limits the body of an answer to an outbound request.
 	MaxBody int `toml:"outbound.answer" unit:"size" default:"5mb" min:"1kb" max:"1gb"`
 	// Connections is how many connections are open at a time, in use or idle; further
@@ -107,6 +106,9 @@ func (c *Client) newSide(allowPrivate bool) *side {
 // PublicRate returns Options.PublicRate, or its default.
 func (c *Client) PublicRate() int { return c.options.PublicRate }
 
+// MaxBody returns Options.MaxBody, or its default.
+func (c *Client) MaxBody() int { return c.options.MaxBody }
+
 // Close closes idle connections. Requests in progress end with their contexts.
 func (c *Client) Close() {
 	c.declared.transport.CloseIdleConnections()
@@ -122,38 +124,63 @@ type Response struct {
 	Body    []byte
 }
 
-// Do sends a request, follows redirects, and reads the response. The connection counts for
-// a handler and its caller. admit is called with the number of bytes of body that have arrived, before more
-// are read, and may refuse them; nil: all are read. When ctx ends the error is that of ctx.
-// Otherwise it is an *Error: Denied, TooLarge or Unavailable, the last also if no
-// connection was free before the deadline of ctx.
+// Do sends a request, follows redirects, and reads the response. admit is called with the number of bytes of body that
+// have arrived, before more are read, and may refuse them; nil: all are read. The rest is as with Open.
 func (c *Client) Do(ctx context.Context, by fairqueue.Parties, r *Request,
 	admit func(bytes int) bool) (*Response, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // also dials for it that are still in progress
-	sent := r
-	for range maxRedirects + 1 {
-		response, next, err := c.once(ctx, by, r, admit)
-		if next == nil {
-			if response != nil && sent != r {
-				response.URL = r.url.String()
-			}
-			return response, err
-		}
-		r = next
+	response, body, err := c.Open(ctx, by, r)
+	if err != nil {
+		return nil, err
 	}
-	return nil, refuse(Unavailable, "the answer redirects more than %d times", maxRedirects)
+	defer body.Close()
+	response.Body, err = body.readAll(admit)
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
-// once sends one request. It returns the response, or the request of a redirect.
-func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request,
-	admit func(int) bool) (*Response, *Request, error) {
+// Open sends a request, follows redirects, and returns the head of the response, and the body. The connection counts for
+// a handler and its caller, until the Body is closed. When ctx ends, also while the body is read, the error is the cause
+// of that. Otherwise it is an *Error: Denied, TooLarge or Unavailable, the last also if no
+// connection was free before the deadline of ctx.
+func (c *Client) Open(ctx context.Context, by fairqueue.Parties, r *Request) (*Response, *Body, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	sent := r
+	for range maxRedirects + 1 {
+		body, next, err := c.once(ctx, by, r)
+		switch {
+		case next != nil:
+			r = next
+			continue
+		case err != nil:
+			cancel() // also dials for it that are still in progress
+			return nil, nil, err
+		}
+		body.cancel = cancel
+		response := body.head()
+		if sent != r {
+			response.URL = r.url.String()
+		}
+		return response, body, nil
+	}
+	cancel()
+	return nil, nil, refuse(Unavailable, "the answer redirects more than %d times", maxRedirects)
+}
+
+// once sends one request. It returns the body of the response, or the request of a redirect.
+func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request) (_ *Body, _ *Request, err error) {
 	origin, _ := originOf(r.url)
 	slot, err := c.slots.acquire(ctx, origin, by)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer slot.release()
+	kept := false
+	defer func() {
+		if !kept {
+			slot.release()
+		}
+	}()
 	h, err := r.http(context.WithValue(ctx, fetchKey{}, ctx))
 	if err != nil {
 		return nil, nil, refuse(Invalid, "the url cannot be read")
@@ -162,67 +189,35 @@ func (c *Client) once(ctx context.Context, by fairqueue.Parties, r *Request,
 	if r.public {
 		side = c.public
 	}
-	answer, err := side.transport.RoundTrip(h)
+	var transport http.RoundTripper = side.transport
+	if c.options.Answer != nil {
+		transport = c.options.Answer
+	}
+	answer, err := transport.RoundTrip(h)
 	if err != nil {
 		return nil, nil, c.failed(ctx, r, err)
 	}
 	next, err := r.redirected(answer.StatusCode, answer.Header.Get("Location"))
+	if next == nil && err == nil && answer.StatusCode < 200 {
+		err = refuse(Unavailable, "%s changes the protocol", r.url.Host)
+	}
 	if next == nil && err == nil {
-		response, err := c.read(ctx, r, answer, admit)
-		return response, nil, err
+		kept = true
+		return &Body{client: c, ctx: ctx, request: r, answer: answer, slot: slot}, nil, nil
 	}
 	_ = answer.Body.Close() // the rest of the body is not read
 	return nil, next, err
 }
 
-// read reads a whole response.
-func (c *Client) read(ctx context.Context, r *Request, answer *http.Response, admit func(int) bool) (*Response, error) {
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode < 200 {
-		return nil, refuse(Unavailable, "%s changes the protocol", r.url.Host)
-	}
-	out := &Response{Status: answer.StatusCode}
-	for name, values := range answer.Header {
-		for _, value := range values {
-			out.Headers = append(out.Headers, Header{strings.ToLower(name), value})
-		}
-	}
-	slices.SortStableFunc(out.Headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
-	if answer.ContentLength > int64(c.options.MaxBody) && r.method != "HEAD" {
-		return nil, c.tooLarge()
-	}
-	if answer.ContentLength > 0 && r.method != "HEAD" {
-		out.Body = make([]byte, 0, min(answer.ContentLength+1, firstBytes))
-	}
-	for {
-		if len(out.Body) == cap(out.Body) { // all of which were admitted
-			out.Body = slices.Grow(out.Body, max(512, len(out.Body)/2))
-		}
-		n, err := answer.Body.Read(out.Body[len(out.Body):cap(out.Body)])
-		out.Body = out.Body[:len(out.Body)+n]
-		switch {
-		case len(out.Body) > c.options.MaxBody:
-			return nil, c.tooLarge()
-		case n > 0 && admit != nil && !admit(n):
-			return nil, refuse(TooLarge, "the answers have more bytes together than a request may get")
-		case ctx.Err() != nil: // the end of the body may be the result of it
-			return nil, ctx.Err()
-		case err == io.EOF:
-			return out, nil
-		case err != nil:
-			return nil, c.failed(ctx, r, err)
-		}
-	}
-}
-
-func (c *Client) tooLarge() error {
+// TooLarge is the error of a body that is over MaxBody.
+func (c *Client) TooLarge() error {
 	return refuse(TooLarge, "the answer has more than %d bytes", c.options.MaxBody)
 }
 
 // failed returns the error for a request without a response.
 func (c *Client) failed(ctx context.Context, r *Request, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	host, kind := r.url.Host, kindOf(err)
 	switch kind {

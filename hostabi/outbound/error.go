@@ -86,6 +86,9 @@ type Error struct {
 	Kind Kind
 }
 
+// ErrRefused is the error of a response whose bytes were not admitted.
+var ErrRefused = refuse(TooLarge, "the answers have more bytes together than a request may get")
+
 // Error returns the text for logs.
 func (e *Error) Error() string {
 	if e.Kind == "" {

@@ -3,6 +3,8 @@ package outbound
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -41,6 +43,28 @@ const (
 func (r *Request) String() string {
 	u := url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}
 	return r.method + " " + u.String()
+}
+
+// Text returns the URL, the headers without traceparent, and the body, as JSON for a person.
+func (r *Request) Text() []byte {
+	var headers [][2]string
+	for _, name := range slices.Sorted(maps.Keys(r.headers)) {
+		if name == "Traceparent" { // it differs in each run
+			continue
+		}
+		for _, value := range r.headers[name] {
+			headers = append(headers, [2]string{strings.ToLower(name), value})
+		}
+	}
+	text, err := json.Marshal(struct {
+		URL     string      `json:"url"`
+		Headers [][2]string `json:"headers"`
+		Body    string      `json:"body,omitempty"`
+	}{r.url.String(), headers, string(r.body)})
+	if err != nil {
+		return nil // strings are always JSON
+	}
+	return text
 }
 
 // PublicHost returns the host of a request to a public host, with the port if it is not the default of the scheme. It

@@ -35,7 +35,10 @@ func newConnectionSlots(count int) *connectionSlots {
 // acquire takes a slot, and waits for it as long as ctx lasts. The claim is for release.
 func (s *connectionSlots) acquire(ctx context.Context, origin string, by fairqueue.Parties) (claim, error) {
 	c := claim{s, origin, by}
-	err := s.pool.Acquire(ctx, c, fairqueue.NoLimit)
+	if s.pool.Acquire(ctx, c, fairqueue.NoLimit) == nil {
+		return c, nil
+	}
+	err := context.Cause(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return c, refuse(Unavailable, "no connection is free; try again")
 	}

@@ -12,31 +12,27 @@ import (
 var started = clock.Mark()
 
 // monotonic is the time of the monotonic clock in nanoseconds.
-func monotonic() uint64 {
-	return uint64((time.Since(started) + time.Second).Truncate(hostabi.ClockGrain))
-}
+func (r *run) monotonic() uint64 { return r.call.Monotonic(started) }
 
 var monotonicFunctions = map[string]function{
-	"now":                constant64(monotonic),
+	"now":                func(r *run, _ []any) any { return r.monotonic() },
 	"resolution":         constant(uint64(hostabi.ClockGrain)),
 	"subscribe-duration": func(r *run, a []any) any { return r.timer(a[0].(uint64)) },
 	"subscribe-instant": func(r *run, a []any) any {
 		when := a[0].(uint64)
-		return r.timer(when - min(when, monotonic()))
+		return r.timer(when - min(when, r.monotonic()))
 	},
 }
 
-func constant64(read func() uint64) function { return func(*run, []any) any { return read() } }
-
 // timer adds a pollable that is ready after some nanoseconds.
 func (r *run) timer(after uint64) any {
-	return r.add(&pollable{at: timeAfter(after)}, 0)
+	return r.add(&pollable{at: r.timeAfter(after)}, 0)
 }
 
 // timeAfter is the time after some nanoseconds.
-func timeAfter(n uint64) time.Time {
+func (r *run) timeAfter(n uint64) time.Time {
 	const longest = 100 * 365 * 24 * time.Hour
-	return clock.Mark().Add(time.Duration(min(n, uint64(longest), math.MaxInt64)))
+	return r.call.Mark().Add(time.Duration(min(n, uint64(longest), math.MaxInt64)))
 }
 
 var wallClockFunctions = map[string]function{

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"runner.example/internal/clock"
 	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
 )
@@ -152,7 +151,7 @@ func (r *run) connect(p *pipe, to consumer) {
 // drain reads what the host has written. It does not wait for more.
 func (r *run) drain(p *pipe) {
 	for more := true; more; {
-		if more, _ = p.producer.ready(clock.Mark()); more {
+		if more, _ = p.producer.ready(r.call.Mark()); more {
 			elements := p.producer.read(r, maxRead)
 			r.call.CountMoved(int(lengthOf(elements)))
 			more = lengthOf(elements) > 0 && p.consumer.accept(r, elements) && !p.of.future()
@@ -226,7 +225,7 @@ func (r *run) advance(e *end) (bool, time.Duration) {
 	case e.writable && p.unread:
 		e.finish(copyDropped)
 	case !e.writable && p.producer != nil:
-		return p.producer.ready(clock.Mark()) // the guest gets it when it asks for the result
+		return p.producer.ready(r.call.Mark()) // the guest gets it when it asks for the result
 	case !e.writable && p.ended:
 		e.finish(copyDropped)
 	case p.reader != nil && p.writer != nil && p.reader.busy && p.writer.busy:

@@ -3,8 +3,6 @@ package wasi
 import (
 	"math"
 	"time"
-
-	"runner.example/internal/clock"
 )
 
 // pollable is ready at a time, or when a response to a request is there, or always.
@@ -37,7 +35,7 @@ const (
 
 var pollFunctions = map[string]function{
 	"[method]pollable.ready": func(r *run, a []any) any {
-		is, _ := use[*pollable](r, a[0]).ready(clock.Mark())
+		is, _ := use[*pollable](r, a[0]).ready(r.call.Mark())
 		return is
 	},
 	"[method]pollable.block": func(r *run, a []any) any {
@@ -53,7 +51,7 @@ func (r *run) wait(handles []any) (ready []any) {
 		r.call.Trap("poll without pollables")
 	}
 	for {
-		now, first := clock.Mark(), never
+		now, first := r.call.Mark(), never
 		for i, h := range handles {
 			is, after := use[*pollable](r, h).ready(now)
 			if is {

@@ -24,12 +24,12 @@ func (pause) value(*run) any { return nil }
 func (pause) drop()          {}
 
 var asyncClockFunctions = map[string]function{
-	"now":            constant64(monotonic),
+	"now":            func(r *run, _ []any) any { return r.monotonic() },
 	"get-resolution": constant(uint64(hostabi.ClockGrain)),
-	"wait-for":       func(_ *run, a []any) any { return pause{timeAfter(a[0].(uint64))} },
-	"wait-until": func(_ *run, a []any) any {
+	"wait-for":       func(r *run, a []any) any { return pause{r.timeAfter(a[0].(uint64))} },
+	"wait-until": func(r *run, a []any) any {
 		when := a[0].(uint64)
-		return pause{timeAfter(when - min(when, monotonic()))}
+		return pause{r.timeAfter(when - min(when, r.monotonic()))}
 	},
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"runner.example/hostabi"
-	"runner.example/internal/clock"
 	"runner.example/internal/component"
 	"runner.example/internal/component/canon"
 )
@@ -112,7 +111,7 @@ func (r *run) block(all []waitable) int {
 
 // first returns the index of the first waitable that is ready, or -1 and the time after which one may be ready.
 func (r *run) first(all []waitable) (int, time.Duration) {
-	now, first := clock.Mark(), never
+	now, first := r.call.Mark(), never
 	for i, w := range all {
 		ready, after := w.ready(r, now)
 		if ready {
@@ -197,8 +196,8 @@ func (s *subtask) event(r *run) (code, number uint32) {
 	return eventSubtask, subtaskReturned
 }
 
-func (s *subtask) isReady() bool {
-	ready, _ := s.later.ready(clock.Mark())
+func (s *subtask) isReady(r *run) bool {
+	ready, _ := s.later.ready(r.call.Mark())
 	return ready
 }
 

@@ -233,7 +233,7 @@ func (f *boundFunction) start(c *hostabi.Call, m api.Memory, core []uint64) {
 		s.write(r, result)
 		core[0] = subtaskReturned
 		return
-	case s.isReady():
+	case s.isReady(r):
 		s.event(r)
 		core[0] = subtaskReturned
 		return

@@ -15,10 +15,60 @@ const (
 	algEd25519 = "Ed25519"
 	algPSS     = "RSA-PSS"
 	algPKCS1   = "RSASSA-PKCS1-v1_5"
+	algOAEP    = "RSA-OAEP"
+	algECDH    = "ECDH"
+	algX25519  = "X25519"
+	algCBC     = "AES-CBC"
+	algCTR     = "AES-CTR"
 	algGCM     = "AES-GCM"
+	algKW      = "AES-KW"
 	algPBKDF2  = "PBKDF2"
 	algHKDF    = "HKDF"
 )
+
+// family describes the keys of an algorithm.
+type family struct {
+	pair bool
+	// secret, public and private are the usages that these keys may have.
+	secret, public, private []string
+	use                     string // the member use of a JWK
+}
+
+var (
+	ciphers  = []string{"encrypt", "decrypt", "wrapKey", "unwrapKey"}
+	derivers = []string{"deriveKey", "deriveBits"}
+
+	signers    = family{pair: true, public: []string{"verify"}, private: []string{"sign"}, use: "sig"}
+	agreements = family{pair: true, private: derivers, use: "enc"}
+	symmetric  = family{secret: ciphers, use: "enc"}
+)
+
+// families has the algorithms that have keys.
+var families = map[string]family{
+	algHMAC:    {secret: []string{"sign", "verify"}, use: "sig"},
+	algCBC:     symmetric,
+	algCTR:     symmetric,
+	algGCM:     symmetric,
+	algKW:      {secret: []string{"wrapKey", "unwrapKey"}, use: "enc"},
+	algPBKDF2:  {secret: derivers},
+	algHKDF:    {secret: derivers},
+	algECDSA:   signers,
+	algEd25519: signers,
+	algPSS:     signers,
+	algPKCS1:   signers,
+	algOAEP:    {pair: true, public: []string{"encrypt", "wrapKey"}, private: []string{"decrypt", "unwrapKey"}, use: "enc"},
+	algECDH:    agreements,
+	algX25519:  agreements,
+}
+
+// Groups of algorithms.
+func isRSA(name string) bool { return name == algPSS || name == algPKCS1 || name == algOAEP }
+func isEC(name string) bool  { return name == algECDSA || name == algECDH }
+func isAES(name string) bool {
+	return name == algCBC || name == algCTR || name == algGCM || name == algKW
+}
+func derives(name string) bool { return name == algPBKDF2 || name == algHKDF }
+func isAESBits(bits int) bool  { return bits == 128 || bits == 192 || bits == 256 }
 
 // algorithm is the algorithm of an operation or of a key. Which members it has depends on
 // its name; others are ignored.
@@ -26,8 +76,8 @@ type algorithm struct {
 	Name string `json:"name"`
 	// Hash is required for HMAC, RSA, PBKDF2 and HKDF, and to sign and verify with ECDSA.
 	Hash       string `json:"hash,omitempty"`
-	NamedCurve string `json:"namedCurve,omitempty"` // of ECDSA
-	// Length is that of a key of AES or HMAC, in bits.
+	NamedCurve string `json:"namedCurve,omitempty"` // of ECDSA and ECDH
+	// Length is the length of a key of AES or HMAC, or of the counter of AES-CTR, in bits.
 	Length         *int          `json:"length,omitempty"`
 	ModulusLength  *int          `json:"modulusLength,omitempty"` // of RSA, in bits
 	PublicExponent *octets.Bytes `json:"publicExponent,omitempty"`
@@ -35,6 +85,9 @@ type algorithm struct {
 	IV             *octets.Bytes `json:"iv,omitempty"`
 	AdditionalData *octets.Bytes `json:"additionalData,omitempty"`
 	TagLength      *int          `json:"tagLength,omitempty"` // in bits
+	Counter        *octets.Bytes `json:"counter,omitempty"`   // of AES-CTR: the first block
+	Label          *octets.Bytes `json:"label,omitempty"`     // of RSA-OAEP
+	Public         *key          `json:"public,omitempty"`    // of ECDH and X25519: the key of the other side
 	Salt           *octets.Bytes `json:"salt,omitempty"`
 	Info           *octets.Bytes `json:"info,omitempty"`
 	Iterations     *int          `json:"iterations,omitempty"`
@@ -52,8 +105,19 @@ func (a *algorithm) hash() (crypto.Hash, error) {
 	return h, nil
 }
 
-// isOf reports an algorithm that is not among those of an operation.
-func (a *algorithm) isOf(what string, names ...string) error {
+// checkHasKeys returns an error for an algorithm that has no keys.
+func (a *algorithm) checkHasKeys() error {
+	if a == nil || a.Name == "" {
+		return missing("algorithm.name")
+	}
+	if _, ok := families[a.Name]; !ok {
+		return fail(notSupported, "%s is not an algorithm with keys", shorten(a.Name))
+	}
+	return nil
+}
+
+// checkOneOf returns an error for an algorithm that is not among the given ones.
+func (a *algorithm) checkOneOf(what string, names ...string) error {
 	switch {
 	case a == nil || a.Name == "":
 		return missing("algorithm.name")
@@ -63,10 +127,10 @@ func (a *algorithm) isOf(what string, names ...string) error {
 	return nil
 }
 
-// curve is one of ECDSA's.
+// curve is a curve of ECDSA and ECDH.
 type curve struct {
 	elliptic.Curve
-	alg   string // of a JWK
+	alg   string // the member alg of a JWK
 	bytes int    // of a coordinate
 }
 

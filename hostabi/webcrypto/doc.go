@@ -1,6 +1,7 @@
 // Package webcrypto computes what SubtleCrypto of the W3C's Web Cryptography API offers, for
 // the SDKs that implement its objects: digests, HMAC, ECDSA, Ed25519, RSA-PSS,
-// RSASSA-PKCS1-v1_5, AES-GCM, PBKDF2 and HKDF, by Go's standard library.
+// RSASSA-PKCS1-v1_5, RSA-OAEP, AES-CBC, AES-CTR, AES-GCM, AES-KW, ECDH, X25519, PBKDF2 and HKDF, by Go's
+// standard library.
 //
 // It keeps no keys. A key is a JSON object that the guest stores and passes back:
 //

@@ -2,10 +2,12 @@ package webcrypto
 
 import (
 	"bytes"
+	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -18,8 +20,9 @@ type Generation struct {
 	Long bool
 
 	algorithm *algorithm
-	usages    []string
-	make      func() (any, error) // a private key, or the bytes of a secret one
+	family
+	usages []string
+	make   func() (any, error) // a private key, or the bytes of a secret one
 }
 
 type generateArgs struct {
@@ -40,59 +43,52 @@ func Generate(args []byte, m *cost.Meter) (*Generation, error) {
 		return nil, err
 	}
 	a := in.Algorithm
-	if err := a.isOf("to make keys of", algHMAC, algGCM, algECDSA, algEd25519, algPSS, algPKCS1); err != nil {
+	if err := a.checkHasKeys(); err != nil {
 		return nil, err
 	}
-	g := &Generation{algorithm: a}
-	allowed := []string{"sign", "verify"}
-	if a.Name == algGCM {
-		allowed = secretUsages[algGCM]
+	if derives(a.Name) {
+		return nil, fail(notSupported, "%s is not an algorithm to make keys of", a.Name)
 	}
-	if g.usages, err = usages(a.Name, in.Usages, allowed...); err != nil {
+	g := &Generation{algorithm: a, family: families[a.Name]}
+	if g.usages, err = usages(a.Name, in.Usages, slices.Concat(g.secret, g.public, g.private)...); err != nil {
 		return nil, err
 	}
-	switch a.Name {
-	case algGCM, algHMAC:
-		err = g.secret()
-	case algECDSA:
+	switch {
+	case !g.pair:
+		err = g.makesSecret()
+	case isEC(a.Name):
 		var c curve
 		if c, err = a.curve(); err == nil {
 			g.make = func() (any, error) { return ecdsa.GenerateKey(c.Curve, rand.Reader) }
 		}
-	case algEd25519:
+	case a.Name == algEd25519:
 		g.make = func() (any, error) {
 			_, private, err := ed25519.GenerateKey(rand.Reader)
 			return private, err
 		}
+	case a.Name == algX25519:
+		g.make = func() (any, error) { return ecdh.X25519().GenerateKey(rand.Reader) }
 	default:
 		err = g.rsa()
 	}
 	if err != nil {
 		return nil, err
 	}
-	private := secretKey
-	missing := len(g.usages) == 0
-	if a.Name != algGCM && a.Name != algHMAC {
-		private = privateKey
-		missing = len(only(g.usages, "sign")) == 0
-	}
-	if missing {
-		return nil, fail(syntaxError, "a %s key must have a usage", private)
+	if kind := g.kind(); len(among(g.usages, slices.Concat(g.secret, g.private))) == 0 {
+		return nil, fail(syntaxError, "a %s key must have a usage", kind)
 	}
 	return g, nil
 }
 
-// only returns the usage if it is there.
-func only(usages []string, usage string) []string {
-	for _, u := range usages {
-		if u == usage {
-			return []string{u}
-		}
+// kind is the type of the key, of a pair that of the private one.
+func (g *Generation) kind() string {
+	if g.pair {
+		return privateKey
 	}
-	return nil
+	return secretKey
 }
 
-func (g *Generation) secret() error {
+func (g *Generation) makesSecret() error {
 	a, bits := g.algorithm, 0
 	if a.Name == algHMAC {
 		h, err := a.hash()
@@ -108,14 +104,16 @@ func (g *Generation) secret() error {
 		bits = *a.Length
 	}
 	switch {
-	case a.Name == algGCM && bits != 128 && bits != 192 && bits != 256:
+	case isAES(a.Name) && !isAESBits(bits):
 		return fail(operation, "a key of AES must have 128, 192 or 256 bits, not %d", bits)
-	case bits <= 0 || bits > most || bits%8 != 0:
-		return fail(operation, "a key of HMAC must have a multiple of 8 bits, at most %d", most)
+	case bits <= 0 || bits > most:
+		return fail(operation, "a key of HMAC must have 1 to %d bits, not %d", most, bits)
 	}
+	a.Length = &bits
 	g.make = func() (any, error) {
-		secret := make([]byte, bits/8)
+		secret := make([]byte, (bits+7)/8)
 		rand.Read(secret) // never fails
+		clearBitsAfter(secret, bits)
 		return secret, nil
 	}
 	return nil
@@ -148,13 +146,12 @@ func (g *Generation) Make() ([]byte, error) {
 		return nil, err
 	}
 	if secret, ok := made.([]byte); ok {
-		bits := 8 * len(secret)
 		k := &key{
-			Type: secretKey, Algorithm: algorithm{Name: g.algorithm.Name, Hash: g.algorithm.Hash, Length: &bits},
+			Type: secretKey, Algorithm: algorithm{Name: g.algorithm.Name, Length: g.algorithm.Length},
 			Usages: g.usages, Data: secret,
 		}
-		if g.algorithm.Name == algGCM {
-			k.Algorithm.Hash = ""
+		if g.algorithm.Name == algHMAC {
+			k.Algorithm.Hash = g.algorithm.Hash
 		}
 		return json.Marshal(map[string]*key{"key": k})
 	}
@@ -170,7 +167,7 @@ func (g *Generation) Make() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	private.Usages, public.Usages = only(g.usages, "sign"), only(g.usages, "verify")
+	private.Usages, public.Usages = among(g.usages, g.private), among(g.usages, g.public)
 	return json.Marshal(struct {
 		PublicKey  *key `json:"publicKey"`
 		PrivateKey *key `json:"privateKey"`

@@ -1,6 +1,7 @@
 package webcrypto
 
 import (
+	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -32,24 +33,31 @@ type jwk struct {
 	K      *string  `json:"k,omitempty"`
 }
 
-func aesAlg(bits int) string { return "A" + strconv.Itoa(bits) + "GCM" }
+func aesAlg(name string, bits int) string {
+	return "A" + strconv.Itoa(bits) + strings.TrimPrefix(name, "AES-")
+}
 
-// hmacAlg, pssAlg and pkcs1Alg return the name of an algorithm with a hash (RFC 7518). SHA-1 has
+// aesAlg, hmacAlg and rsaAlg return the name of an algorithm with a hash (RFC 7518). SHA-1 has
 // one for HMAC and PKCS #1 in the standard of this API, and none for RSA-PSS.
 func hmacAlg(hash string) string { return "HS" + strings.TrimPrefix(hash, "SHA-") }
 func rsaAlg(name, hash string) string {
-	if name == algPSS {
+	switch {
+	case name == algPSS:
 		return "PS" + strings.TrimPrefix(hash, "SHA-")
+	case name == algOAEP && hash == "SHA-1":
+		return algOAEP
+	case name == algOAEP:
+		return algOAEP + strings.TrimPrefix(hash, "SHA")
 	}
 	return "RS" + strings.TrimPrefix(hash, "SHA-")
 }
 
 // check compares what a JWK says about its use with how it is imported.
-func (j *jwk) check(kty, use string, args *importArgs) error {
+func (j *jwk) check(kty string, args *importArgs) error {
 	if j.Kty != kty {
 		return fail(dataError, "kty must be %q", kty)
 	}
-	if j.Use != nil && len(args.Usages) > 0 && *j.Use != use {
+	if use := families[args.Algorithm.Name].use; j.Use != nil && len(args.Usages) > 0 && *j.Use != use {
 		return fail(dataError, "use must be %q", use)
 	}
 	if j.KeyOps != nil {
@@ -99,10 +107,6 @@ func encoded(b []byte) *string {
 
 // secret returns the bytes of a secret key. Its alg depends on their length.
 func (j *jwk) secret(args *importArgs) ([]byte, error) {
-	use := "sig"
-	if args.Algorithm.Name == algGCM {
-		use = "enc"
-	}
 	if j.Kty != "oct" {
 		return nil, fail(dataError, "kty must be %q", "oct")
 	}
@@ -110,27 +114,30 @@ func (j *jwk) secret(args *importArgs) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return data, j.check("oct", use, args)
+	return data, j.check("oct", args)
 }
 
 // pair returns a public or private key.
 func (j *jwk) pair(args *importArgs) (any, error) {
-	switch args.Algorithm.Name {
-	case algECDSA:
-		if err := j.check("EC", "sig", args); err != nil {
-			return nil, err
-		}
-		return j.ec(args.Algorithm)
-	case algEd25519:
-		if err := j.check("OKP", "sig", args); err != nil {
-			return nil, err
-		}
-		return j.ed25519()
+	a, kty := args.Algorithm, "OKP"
+	switch {
+	case isEC(a.Name):
+		kty = "EC"
+	case isRSA(a.Name):
+		kty = "RSA"
 	}
-	if err := j.check("RSA", "sig", args); err != nil {
+	if err := j.check(kty, args); err != nil {
 		return nil, err
 	}
-	if err := j.hasAlg(rsaAlg(args.Algorithm.Name, args.Algorithm.Hash)); err != nil {
+	switch {
+	case isEC(a.Name):
+		return j.ec(a)
+	case a.Name == algEd25519:
+		return j.ed25519()
+	case a.Name == algX25519:
+		return j.x25519()
+	}
+	if err := j.hasAlg(rsaAlg(a.Name, a.Hash)); err != nil {
 		return nil, err
 	}
 	return j.rsa()
@@ -144,8 +151,10 @@ func (j *jwk) ec(a *algorithm) (any, error) {
 	if j.Crv == nil || *j.Crv != a.NamedCurve {
 		return nil, fail(dataError, "crv must be %q", a.NamedCurve)
 	}
-	if err := j.hasAlg(c.alg); err != nil {
-		return nil, err
+	if a.Name == algECDSA { // the standard compares none of ECDH
+		if err := j.hasAlg(c.alg); err != nil {
+			return nil, err
+		}
 	}
 	x, err := member("x", j.X)
 	if err != nil {
@@ -176,32 +185,54 @@ func (j *jwk) ec(a *algorithm) (any, error) {
 	return private, nil
 }
 
-func (j *jwk) ed25519() (any, error) {
-	if j.Crv == nil || *j.Crv != algEd25519 {
-		return nil, fail(dataError, "crv must be %q", algEd25519)
+// okp returns x and d of a key of a curve with 32 bytes (RFC 8037). d is nil if it is not there.
+func (j *jwk) okp(crv string) (x, d []byte, err error) {
+	if j.Crv == nil || *j.Crv != crv {
+		return nil, nil, fail(dataError, "crv must be %q", crv)
 	}
+	if x, err = member("x", j.X); err != nil {
+		return nil, nil, err
+	}
+	if j.D != nil {
+		if d, err = member("d", j.D); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(x) != 32 || d != nil && len(d) != 32 {
+		return nil, nil, fail(dataError, "x and d must have 32 bytes")
+	}
+	return x, d, nil
+}
+
+func (j *jwk) ed25519() (any, error) {
 	if err := j.hasAlg("EdDSA", algEd25519); err != nil {
 		return nil, err
 	}
-	x, err := member("x", j.X)
+	x, d, err := j.okp(algEd25519)
 	if err != nil {
 		return nil, err
 	}
-	if len(x) != ed25519.PublicKeySize {
-		return nil, fail(dataError, "x must have %d bytes", ed25519.PublicKeySize)
-	}
-	if j.D == nil {
+	if d == nil {
 		return ed25519.PublicKey(x), nil
-	}
-	d, err := member("d", j.D)
-	if err != nil {
-		return nil, err
-	}
-	if len(d) != ed25519.SeedSize {
-		return nil, fail(dataError, "d must have %d bytes", ed25519.SeedSize)
 	}
 	private := ed25519.NewKeyFromSeed(d)
 	if !private.Public().(ed25519.PublicKey).Equal(ed25519.PublicKey(x)) {
+		return nil, fail(dataError, "d is not the private key of x")
+	}
+	return private, nil
+}
+
+func (j *jwk) x25519() (any, error) {
+	x, d, err := j.okp(algX25519)
+	if err != nil {
+		return nil, err
+	}
+	public, err := ecdh.X25519().NewPublicKey(x)
+	if err != nil || d == nil {
+		return public, err
+	}
+	private, err := ecdh.X25519().NewPrivateKey(d)
+	if err != nil || !private.PublicKey().Equal(public) {
 		return nil, fail(dataError, "d is not the private key of x")
 	}
 	return private, nil
@@ -256,8 +287,8 @@ func number(name string, text *string) (*big.Int, error) {
 
 func secretJWK(k *key) *jwk {
 	alg := hmacAlg(k.Algorithm.Hash)
-	if k.Algorithm.Name == algGCM {
-		alg = aesAlg(8 * len(k.Data))
+	if isAES(k.Algorithm.Name) {
+		alg = aesAlg(k.Algorithm.Name, 8*len(k.Data))
 	}
 	return &jwk{Kty: "oct", Alg: &alg, K: encoded(k.Data)}
 }
@@ -273,11 +304,13 @@ func pairJWK(a *algorithm, pair any) *jwk {
 		j.D = encoded(d)
 		return j
 	case ed25519.PublicKey:
-		return ed25519JWK(k)
+		return okpJWK(a, k, nil)
 	case ed25519.PrivateKey:
-		j := ed25519JWK(k.Public().(ed25519.PublicKey))
-		j.D = encoded(k.Seed())
-		return j
+		return okpJWK(a, k.Public().(ed25519.PublicKey), k.Seed())
+	case *ecdh.PublicKey:
+		return okpJWK(a, k.Bytes(), nil)
+	case *ecdh.PrivateKey:
+		return okpJWK(a, k.PublicKey().Bytes(), k.Bytes())
 	case *rsa.PublicKey:
 		return rsaJWK(a, k)
 	}
@@ -294,9 +327,16 @@ func ecJWK(a *algorithm, k *ecdsa.PublicKey) *jwk {
 	return &jwk{Kty: "EC", Crv: &a.NamedCurve, X: encoded(point[1 : 1+half]), Y: encoded(point[1+half:])}
 }
 
-func ed25519JWK(k ed25519.PublicKey) *jwk {
-	name := algEd25519
-	return &jwk{Kty: "OKP", Crv: &name, X: encoded(k)}
+func okpJWK(a *algorithm, x, d []byte) *jwk {
+	name := a.Name
+	j := &jwk{Kty: "OKP", Crv: &name, X: encoded(x)}
+	if d != nil {
+		j.D = encoded(d)
+	}
+	if name == algEd25519 {
+		j.Alg = &name
+	}
+	return j
 }
 
 func rsaJWK(a *algorithm, k *rsa.PublicKey) *jwk {

@@ -22,7 +22,7 @@ type signArgs struct {
 
 // check returns an error unless the arguments are there, and of an algorithm that signs.
 func (args *signArgs) check(verifies bool) error {
-	if err := args.Algorithm.isOf("of signatures", algHMAC, algECDSA, algEd25519, algPSS, algPKCS1); err != nil {
+	if err := args.Algorithm.checkOneOf("of signatures", algHMAC, algECDSA, algEd25519, algPSS, algPKCS1); err != nil {
 		return err
 	}
 	switch {
@@ -99,6 +99,9 @@ func (a *algorithm) signRSA(private *rsa.PrivateKey, h crypto.Hash, digest []byt
 		if bad != nil {
 			return nil, bad
 		}
+		if options.SaltLength == 0 {
+			return signUnsalted(private, h, digest)
+		}
 		out, err = rsa.SignPSS(rand.Reader, private, h, digest, options)
 	}
 	if err != nil {
@@ -124,16 +127,18 @@ func (args *signArgs) mac(m *cost.Meter) ([]byte, error) {
 	return HMAC(h.New, secret, *args.Data, m)
 }
 
+// tooMuchSalt fits into no key: it is as long as the longest one.
+const tooMuchSalt = maxRSA / 8
+
 func (a *algorithm) pss() (*rsa.PSSOptions, error) {
 	switch {
 	case a.SaltLength == nil:
 		return nil, missing("algorithm.saltLength")
 	case *a.SaltLength < 0:
 		return nil, fail(typeError, "member %q must not be negative", "algorithm.saltLength")
-	case *a.SaltLength == 0: // which means any length to Go's standard library
-		return nil, fail(notSupported, "a salt of RSA-PSS must have a byte or more")
 	}
-	return &rsa.PSSOptions{SaltLength: *a.SaltLength}, nil
+	// SignPSS draws the salt before it looks whether it fits into the key.
+	return &rsa.PSSOptions{SaltLength: min(*a.SaltLength, tooMuchSalt)}, nil
 }
 
 func verify(args *signArgs, m *cost.Meter) (any, error) {
@@ -160,6 +165,9 @@ func verified(args *signArgs, m *cost.Meter) (bool, error) {
 	if public, ok := pair.(ed25519.PublicKey); ok {
 		if err := m.Spend(hashUnits * len(*args.Data)); err != nil {
 			return false, err
+		}
+		if hasSmallOrder(public) || len(sig) == ed25519.SignatureSize && hasSmallOrder(sig[:ed25519.PublicKeySize]) {
+			return false, nil
 		}
 		return ed25519.Verify(public, *args.Data, sig), nil
 	}
@@ -189,6 +197,9 @@ func verified(args *signArgs, m *cost.Meter) (bool, error) {
 		options, err := a.pss()
 		if err != nil {
 			return false, err
+		}
+		if options.SaltLength == 0 {
+			return verifyUnsalted(public, h, digest, sig), nil
 		}
 		return rsa.VerifyPSS(public, h, digest, sig, options) == nil, nil
 	}

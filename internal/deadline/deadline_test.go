@@ -75,3 +75,28 @@ func TestADeadlineThatIsStoppedHasEnded(t *testing.T) {
 	d.Stop()
 	<-d.Done() // Done was not called before
 }
+
+func TestADeadlineMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		d := deadline.New(context.Background(), start.Add(time.Second))
+		defer d.Stop()
+		derived, cancel := context.WithCancel(d)
+		defer cancel()
+		d.Move(start.Add(time.Minute))
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		if d.Err() != nil || derived.Err() != nil {
+			t.Errorf("it ends at its first time: %v, derived %v", d.Err(), derived.Err())
+		}
+		d.Move(start.Add(time.Minute + time.Second))
+		d.Move(start.Add(time.Minute + time.Millisecond)) // earlier again
+		<-derived.Done()
+		if took := time.Since(start); took != time.Minute+time.Millisecond {
+			t.Errorf("it ends after %v", took)
+		}
+		if d.Move(time.Now().Add(time.Hour)); d.Err() == nil {
+			t.Error("a context that has ended begins again")
+		}
+	})
+}

@@ -19,7 +19,7 @@
 // that is zero has the same default as a setting that is not in the file. A field with a
 // default and without a key is no setting, and is filled in the same way. The comment of
 // the field is the comment of the key in the generated runner.toml. Fields are strings,
-// bools, integers, durations, lists of strings or networks, or implement
+// bools, integers, shares (a float64 from 0 to 1), durations, lists of strings or networks, or implement
 // encoding.TextUnmarshaler. Two fields may have the same key: both are set.
 //
 // Errors are diagnostics with the place in the file or the name of the variable, all at

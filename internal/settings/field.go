@@ -116,7 +116,7 @@ func (f *field) mayBeZero() bool {
 		return false
 	}
 	switch f.kind() {
-	case "bool":
+	case "bool", "share":
 		return true
 	case "count":
 		return f.limit("min", 0, parseCount) <= 0
@@ -171,6 +171,15 @@ func (f *field) setTOML(in any) error {
 			return wrongType("a whole number", in)
 		}
 		return f.setCount(n)
+	case "share":
+		if n, ok := in.(int64); ok {
+			return f.setShare(float64(n))
+		}
+		n, ok := in.(float64)
+		if !ok {
+			return wrongType("a number from 0 to 1, such as 0.001", in)
+		}
+		return f.setShare(n)
 	}
 	text, ok := in.(string)
 	if !ok {
@@ -209,6 +218,12 @@ func (f *field) setText(text string) error {
 			return fmt.Errorf("%q is not a whole number", text)
 		}
 		return f.setCount(n)
+	case "share":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number from 0 to 1, such as 0.001", text)
+		}
+		return f.setShare(n)
 	case "duration":
 		return f.setDuration(text)
 	case "size":
@@ -217,9 +232,11 @@ func (f *field) setText(text string) error {
 	return f.setString(text)
 }
 
-// kind is "text", "bool", "count", "size", "duration" or "list".
+// kind is "text", "bool", "count", "share", "size", "duration" or "list".
 func (f *field) kind() string {
 	switch {
+	case f.value.Kind() == reflect.Float64:
+		return "share"
 	case f.value.Type() == durationType:
 		return "duration"
 	case f.value.Kind() == reflect.Slice:
@@ -309,6 +326,14 @@ func (f *field) setCount(n int64) error {
 		return fmt.Errorf("%d is outside %d..%d", n, low, high)
 	}
 	f.value.SetInt(n)
+	return nil
+}
+
+func (f *field) setShare(n float64) error {
+	if !(n >= 0 && n <= 1) { // NaN too
+		return fmt.Errorf("%v is outside 0..1", n)
+	}
+	f.value.SetFloat(n)
 	return nil
 }
 

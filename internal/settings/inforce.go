@@ -106,6 +106,8 @@ func (f *field) inForce() json.RawMessage {
 		return encode(f.value.Bool() != f.not)
 	case "count":
 		return encode(f.value.Int())
+	case "share":
+		return encode(f.value.Float())
 	case "size":
 		return encode(FormatSize(f.value.Int()))
 	case "duration":

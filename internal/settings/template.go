@@ -44,7 +44,7 @@ func (f *field) literal() string {
 		return "[]"
 	case "bool":
 		return strconv.FormatBool(text == "true")
-	case "count":
+	case "count", "share":
 		if text == "" {
 			return "0"
 		}

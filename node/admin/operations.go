@@ -77,6 +77,12 @@ var (
 	OpCancelJobs = commits[CancelJobs, CancelledJobs]("jobs.cancelAll", keystore.RoleAdmin)
 	OpEnqueueJob = commits[EnqueueJob, jobs.Enqueued]("jobs.enqueue", keystore.RoleAdmin)
 
+	OpListRecorded   = plain[ListRecorded, []RecordedRun]("recorded.list", keystore.RoleAdmin)
+	OpShowRecorded   = plain[RecordedID, json.RawMessage]("recorded.show", keystore.RoleAdmin)
+	OpExportRecorded = plain[RecordedID, json.RawMessage]("recorded.export", keystore.RoleAdmin)
+	OpDeleteRecorded = plain[DeleteRecorded, DeletedRecorded]("recorded.delete", keystore.RoleAdmin)
+	OpReplay         = plain[Replay, json.RawMessage]("recorded.replay", keystore.RoleAdmin)
+
 	OpListAudit   = plain[ListAudit, []audit.Entry]("audit.list", keystore.RoleAdmin)
 	OpVerifyAudit = plain[VerifyAudit, AuditHead]("audit.verify", keystore.RoleAdmin)
 

@@ -126,8 +126,13 @@ func (a *App) Check() (*schema.Schema, []diag.Source, diag.List, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	s, found := compileSources(sources, a.SchemaOptions())
+	s, found := a.CheckSources(sources)
 	return s, sources, found, nil
+}
+
+// CheckSources checks a schema as Check does, whose files may not have been written.
+func (a *App) CheckSources(sources []diag.Source) (*schema.Schema, diag.List) {
+	return compileSources(sources, a.SchemaOptions())
 }
 
 func compileSources(sources []diag.Source, opt compiler.Options) (*schema.Schema, diag.List) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ func TypeFiles(language string, s *schema.Schema) ([]File, error) {
 
 func typeScriptTypes(s *schema.Schema) (files []File, err error) {
 	files = append(files, File{"types/schema.d.ts", generate.TypeScript(s)})
-	for _, name := range []string{"sdk", "globals"} {
+	for _, name := range []string{"sdk", "globals", "test"} {
 		text, err := typescript.Declarations.ReadFile(strings.Replace(name, "sdk", "index", 1) + ".d.ts")
 		if err != nil {
 			return nil, err
@@ -110,4 +111,21 @@ func RefreshTypes(dir string, s *schema.Schema) error {
 		}
 	}
 	return nil
+}
+
+// TypesAreCurrent reports whether the types in TypeScript of an app are those that RefreshTypes would write, or the app has none.
+func TypesAreCurrent(dir string, s *schema.Schema) (bool, error) {
+	if !slices.Contains(LanguagesOfTypes(dir), "ts") {
+		return true, nil
+	}
+	files, err := typeScriptTypes(s)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil || !bytes.Equal(text, f.Text) {
+			return false, nil
+		}
+	}
+	return true, nil
 }

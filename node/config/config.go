@@ -152,7 +152,7 @@ func (c *Config) check(values *settings.Values) {
 // sections are the sections of the file in their order.
 var sections = []string{
 	"front", "runtime", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release",
-	"outbound", "telemetry", "metrics", "admin", "cluster",
+	"outbound", "telemetry", "metrics", "record", "admin", "cluster",
 }
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its

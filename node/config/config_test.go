@@ -208,6 +208,10 @@ func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
 
 // changed has a value for each setting that is not its default.
 var changed = map[string]string{
+	"RUNNER_RECORD_FAILURES":              "9",
+	"RUNNER_RECORD_SAMPLE":                "0.5",
+	"RUNNER_RECORD_KEEP":                  "9d",
+	"RUNNER_RECORD_SIZE":                  "9mb",
 	"RUNNER_FRONT_LISTEN":                 "127.0.0.1:1",
 	"RUNNER_FRONT_HOSTS":                  "a.example",
 	"RUNNER_FRONT_TRUSTED_PROXIES":        "10.0.0.0/8",
@@ -228,6 +232,8 @@ var changed = map[string]string{
 	"RUNNER_FRONT_MAX_CONNECTIONS_PER_IP": "9",
 	"RUNNER_RUNTIME_TIMEOUT":              "11s",
 	"RUNNER_RUNTIME_MAX_TIMEOUT":          "61s",
+	"RUNNER_RUNTIME_MAX_STREAM":           "61m",
+	"RUNNER_RUNTIME_STREAMS":              "11",
 	"RUNNER_RUNTIME_DRAIN":                "9s",
 	"RUNNER_JOBS_SLOTS":                   "9",
 	"RUNNER_JOBS_MAX_WAITING":             "9",

@@ -85,7 +85,8 @@ type keySource struct {
 	client *http.Client
 	logger *slog.Logger
 
-	set atomic.Pointer[keySet]
+	set   atomic.Pointer[keySet]
+	fixed *keySet // of TokenOptions.Keys; nil: they are fetched
 
 	ended    context.Context // run has ended: no attempt may begin
 	end      context.CancelFunc
@@ -138,6 +139,9 @@ func (s *keySource) stop() {
 
 // current returns the last valid set, nil if it is too old.
 func (s *keySource) current(now time.Time) *keySet {
+	if s.fixed != nil {
+		return s.fixed
+	}
 	set := s.set.Load()
 	if set == nil || now.Sub(set.fetched) > keepKeys {
 		return nil
@@ -149,6 +153,9 @@ func (s *keySource) current(now time.Time) *keySet {
 // limit. The fetch continues when the caller goes away. An attempt that is not periodic is
 // for a token whose key is not in the set. refresh reports whether the set is now up to date.
 func (s *keySource) refresh(ctx context.Context, now time.Time, limit time.Duration, periodic bool) bool {
+	if s.fixed != nil {
+		return true
+	}
 	s.mu.Lock()
 	if s.pending == nil && s.retryIn(now) <= 0 && s.ended.Err() == nil {
 		done := make(chan struct{})

@@ -61,6 +61,10 @@ type TokenOptions struct {
 	Client *http.Client
 	// Logger logs failed refreshes.
 	Logger *slog.Logger
+	// Keys is a JWKS (RFC 7517) that takes the place of the provider's, which is not asked; nil: there is none.
+	Keys []byte
+	// Calendar is the time that tokens are compared with; nil: the machine's.
+	Calendar clock.Calendar
 	// Before are the Tokens of the previous release, nil if there are none: keys of the
 	// same source are reused.
 	Before *Tokens
@@ -82,7 +86,13 @@ func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 	}
 	source := newKeySource(session.JWKS, cmp.Or(opt.Client, http.DefaultClient),
 		cmp.Or(opt.Logger, slog.New(slog.DiscardHandler)))
-	if source.isFile() {
+	if opt.Keys != nil {
+		keys, err := readKeys(opt.Keys)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "session jwt: %v", err)
+		}
+		source.fixed = &keySet{keys: keys}
+	} else if source.isFile() {
 		if err := source.fetch(context.Background(), clock.Mark()); err != nil {
 			return nil, fault.New(fault.Invalid, "session jwt: jwks %q: %v", session.JWKS, err)
 		}
@@ -100,6 +110,7 @@ func NewTokens(s *schema.Schema, opt TokenOptions) (*Tokens, error) {
 		parser: jwt.NewParser(
 			jwt.WithValidMethods(allowed), jwt.WithIssuer(session.Issuer), jwt.WithAudience(session.Audience),
 			jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithStrictDecoding(),
+			jwt.WithTimeFunc(opt.Calendar.Or()),
 		),
 	}, nil
 }

@@ -60,6 +60,8 @@ type conn struct {
 	begun bool
 	// answer is a large answer to write.
 	answer largeAnswer
+	// discards: the answer was streamed, and what fasthttp writes in its place is discarded.
+	discards bool
 
 	linger atomic.Bool // Close must expect more from the client
 	closed atomic.Bool
@@ -71,6 +73,7 @@ type conn struct {
 // answers of its own for others.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.begun {
+		c.discards = false
 		if c.wait() != nil {
 			return 0, io.EOF
 		}
@@ -234,6 +237,14 @@ func readFault(err error, part string) *fault.Fault {
 // closed. fasthttp writes the answer then.
 func (c *conn) finish(x *Exchange) {
 	_ = c.SetWriteDeadline(clock.In(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
+	if x.stream != nil {
+		c.discards = true
+		if !x.stream.keepAlive {
+			c.linger.Store(true)
+			x.ctx.Response.SetConnectionClose()
+		}
+		return
+	}
 	whole := x.framing.known && c.skipBody(x)
 	if whole && x.framing.keepAlive && !x.srv.drains.Load() {
 		if x.framing.minor == 0 {

@@ -63,7 +63,8 @@ type Exchange struct {
 	// status is that of the answer; 0: not answered yet.
 	status  int
 	scratch []byte
-	memory  []byte // outside the heap, for the body of the answer
+	stream  *stream // of an answer in parts; nil: it has none
+	memory  []byte  // outside the heap, for the body of the answer
 }
 
 // begin starts a new request, which has an id even if its head cannot be read.

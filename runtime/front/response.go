@@ -32,6 +32,28 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 // dropped. r is copied, except a Body of more than 16 KiB: the exchange owns that from then
 // on, and r has none.
 func (x *Exchange) Send(r *abi.Response) {
+	h := x.head(r)
+	if r.Code != "" {
+		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors, r.Members)
+		return
+	}
+	if bodyless(r.Status) {
+		h.SetContentType("")
+		return
+	}
+	if len(r.Body) > 0 && len(h.ContentType()) == 0 {
+		h.SetContentType("application/json")
+	}
+	if len(r.Body) > keptBodyBytes {
+		x.conn.sendBody(x, r.Body)
+		r.Body = nil
+		return
+	}
+	x.ctx.Response.SetBody(r.Body)
+}
+
+// head begins the answer r with its headers, and those of the host.
+func (x *Exchange) head(r *abi.Response) *fasthttp.ResponseHeader {
 	h := x.answer(r.Status)
 	challenged := false
 	private, never := x.Private, x.NoStore || noStore(r.Status)
@@ -54,23 +76,7 @@ func (x *Exchange) Send(r *abi.Response) {
 	if r.Status == fasthttp.StatusUnauthorized && !challenged {
 		x.challenge("", "")
 	}
-	if r.Code != "" {
-		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors, r.Members)
-		return
-	}
-	if bodyless(r.Status) {
-		h.SetContentType("")
-		return
-	}
-	if len(r.Body) > 0 && len(h.ContentType()) == 0 {
-		h.SetContentType("application/json")
-	}
-	if len(r.Body) > keptBodyBytes {
-		x.conn.sendBody(x, r.Body)
-		r.Body = nil
-		return
-	}
-	x.ctx.Response.SetBody(r.Body)
+	return h
 }
 
 // answer begins the answer. An exchange has one.

@@ -160,6 +160,10 @@ func (s *Server) run(x *Exchange) {
 		if cause := recover(); cause != nil {
 			s.opt.Logger.Error("panic while serving a request", x.Request.LogID(),
 				slog.String("cause", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
+			if x.stream != nil {
+				x.EndStream(false, nil)
+				return
+			}
 			x.startOver()
 			x.Refuse(errPanic, Extra{})
 		}

@@ -82,7 +82,10 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 // Write writes fasthttp's bytes, and after a head the body of its answer.
 func (c *conn) Write(p []byte) (int, error) {
 	a := &c.answer
-	if a.body == nil {
+	switch {
+	case c.discards:
+		return len(p), nil
+	case a.body == nil:
 		return c.send(p)
 	}
 	switch {

@@ -47,6 +47,9 @@ type Options struct {
 	// time, do not count; up to eight times as many may wait, with half of the total memory.
 	// One handler alone, or one caller alone, can have three quarters of that.
 	Instances int `toml:"sandbox.instances" max:"100000"`
+	// Streams limits the answers that are sent while their handlers run. They have places and memory of their own: a
+	// quarter of the total memory. One caller alone can have three quarters of the places.
+	Streams int `toml:"runtime.streams" default:"1000" min:"1" max:"100000"`
 	// QueueWait limits the time that a request waits for a free sandbox; beyond that the
 	// answer is 503. Soon after such an answer, requests to the same handler wait at most a
 	// hundredth as long, if the handler already had its share of the instances.
@@ -205,7 +208,7 @@ func New(ctx context.Context, options Options) (_ *Engine, err error) {
 	e := &Engine{
 		options: options,
 		pages:   pages.Open(options.MemoryBackend),
-		slots: newInstanceSlots(options.Instances,
+		slots: newInstanceSlots(options.Instances, options.Streams,
 			max(options.TotalMemoryBytes/parkedMemory, options.MemoryBytes), options.Now),
 		stop:    make(chan struct{}),
 		metrics: newMetrics(options.Metrics),

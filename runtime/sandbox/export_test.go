@@ -179,6 +179,8 @@ func (m *Module) KeptFunctions() (n int) {
 
 // Trim gives back what all idle sandboxes can do without.
 func (m *Module) Trim() error {
+	m.pool.mu.Lock() // the engine looks for idle sandboxes too
+	defer m.pool.mu.Unlock()
 	var all error
 	for _, s := range m.pool.idle {
 		all = errors.Join(all, s.trim())
@@ -219,7 +221,7 @@ func (h *Handler) By(address string) *Handler {
 // NewSlots creates slots for guests that may park with so much memory together.
 func NewSlots(count int, parkedBytes int64) Slots {
 	started := time.Now()
-	return Slots{newInstanceSlots(count, parkedBytes, func() time.Duration { return time.Since(started) })}
+	return Slots{newInstanceSlots(count, 1000, parkedBytes, func() time.Duration { return time.Since(started) })}
 }
 
 // MaxBackground is how many background guests may run at once.
@@ -389,4 +391,30 @@ func (e *Engine) HasHostModule(name string) bool { return e.compiler.Runtime.Mod
 func (e *Engine) IsPrepared(wasm []byte) bool {
 	p, code := e.prepared(wasm, sha256.Sum256(wasm), false, nil)
 	return p != nil && e.compiler.Release(context.Background(), code) == nil
+}
+
+// WaitingStreams are slots for streamed answers that wait with so much memory.
+type WaitingStreams struct {
+	slots  *instanceSlots
+	claim  claim
+	caller map[string]*callerState
+}
+
+func NewWaitingStreams(memory int64) *WaitingStreams {
+	s := newInstanceSlots(1, 1000, 2*memory, func() time.Duration { return 0 })
+	return &WaitingStreams{s, claim{handlerState: &handlerState{in: s}, call: new(hostabi.Call), streams: true}, map[string]*callerState{}}
+}
+
+// Begin reports whether an answer of a caller may wait with so much memory.
+func (w *WaitingStreams) Begin(caller string, memory int64) bool {
+	if w.caller[caller] == nil {
+		w.caller[caller] = new(callerState)
+	}
+	return w.slots.takeParking(w.claim, w.caller[caller], memory)
+}
+
+// End ends a wait.
+func (w *WaitingStreams) End(caller string, memory int64) {
+	w.slots.unpark(context.Background(), w.claim, w.caller[caller], memory, true)
+	w.slots.Release(w.claim)
 }

@@ -64,7 +64,12 @@ func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	if exited && exit.Status == 0 && call.Response.Status != 0 {
 		err, exited = nil, false // exit(0) after an answer counts as a return
 	}
+	if uncommitted, ok := errors.AsType[*hostabi.NotCommitted](err); ok {
+		return failure{}, uncommitted.Cause
+	}
 	switch {
+	case errors.Is(err, errNoStream):
+		return failure{}, errNoStream
 	case errors.Is(err, hostabi.ErrTimeOver):
 		return failure{kind: kindTime, limit: true}, timedOut(hostabi.ErrTimeOver)
 	case errors.Is(err, hostabi.ErrCPUSpent):

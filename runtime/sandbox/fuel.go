@@ -334,11 +334,27 @@ func (a *account) releaseCPU() {
 // takes long, too, if many pages were written.
 func (a *account) finish() {
 	a.releaseCPU()
+	if a.slot.streams {
+		a.engine.slots.endStream(a.by)
+	}
 	if a.by != nil {
 		a.engine.slots.forget(a.by)
 		a.by = nil
 	}
 	a.slot = slot{}
+}
+
+// BeginStream takes a place among the guests whose answers are streamed.
+func (s *sandbox) BeginStream() error {
+	if s.slot.handlerState == nil || s.slot.streams {
+		return nil
+	}
+	if !s.engine.slots.beginStream(s.caller()) {
+		s.engine.metrics.overload.With("streams").Inc()
+		return errNoStream
+	}
+	s.slot.streams = true
+	return nil
 }
 
 // Wait is called when the guest begins to wait for something, and when it ends. Meanwhile other
@@ -350,7 +366,7 @@ func (s *sandbox) Wait(begins bool) error {
 		s.leaveThread()
 		s.releaseCPU()
 		p.began, p.waits = now, true
-		if h := p.handlerState; h != nil {
+		if h := p.handlerState; h != nil && !p.streams {
 			h.expect(true)
 			s.memory.chargeWritten()
 			h.expectMemory(s.memory.charged)

@@ -18,6 +18,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"runner.example/hostabi"
+	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
 	"runner.example/internal/fault"
 	"runner.example/runtime/sandbox"
@@ -165,6 +166,38 @@ func testADeepRecursionIsPaidForWithMemory(t *testing.T, as kind) {
 		}
 		if after := e.GuestMemory(); after != before {
 			t.Errorf("with %d MiB for guests %d bytes are in use, and %d were before", row.total>>20, after, before)
+		}
+	}
+}
+
+// What the host keeps for a stream that decompresses brotli counts as memory of guests until the request ends. The
+// stream is left open by a run that may have kept its thread.
+func TestCompressedStreamsCountAsGuestMemory(t *testing.T) {
+	const open = "compression.open"
+	args := `{"format":"brotli","decompress":true}`
+	wasm := assembleText(t, fmt.Sprintf(`(module
+		(import "runner" "call" (func $call (param i32 i32 i32 i32) (result i32)))
+		(import "runner" "response_send" (func $send (param i32 i32 i32) (result i32)))
+		(memory (export "memory") 1)
+		(data (i32.const 0) %q) (data (i32.const 100) %q)
+		(func (export "open")
+			(i32.store (i32.const 200) (call $call (i32.const 0) (i32.const %d) (i32.const 100) (i32.const %d)))
+			(drop (call $send (i32.const 200) (i32.const 200) (i32.const 4)))))`, open, args, len(open), len(args)))
+	for total, fits := range map[int64]bool{64 << 20: true, 16 << 20: false} {
+		e := newEngine(t, sandbox.Options{MemoryBytes: 1 << 20, TotalMemoryBytes: total})
+		m := load(t, e, wasm)
+		before := e.GuestMemory()
+		for range 3 {
+			call := newCall(context.Background(), new(bytes.Buffer))
+			if err := m.Run(call, "open"); err != nil {
+				t.Fatal(err)
+			}
+			if n := int32(binary.LittleEndian.Uint32(call.Response.Body)); (n > 0) != fits || !fits && n != int32(abi.Unavailable) {
+				t.Errorf("with %d MiB for guests, a stream that takes 17 MiB: %d", total>>20, n)
+			}
+		}
+		if after := e.GuestMemory(); after != before {
+			t.Errorf("%d bytes are in use, and %d were before", after, before)
 		}
 	}
 }

@@ -157,3 +157,12 @@ func (m *memory) chargeAll() {
 		m.charge(int64(m.Size()))
 	}
 }
+
+// Hold takes memory of the budget for what the host keeps for the guest. It leaves the reserve to small guests.
+func (s *sandbox) Hold(bytes int) bool {
+	b := &s.engine.memory
+	return b.take(int64(bytes), b.limit)
+}
+
+// Release gives it back.
+func (s *sandbox) Release(bytes int) { s.engine.memory.give(int64(bytes)) }

@@ -16,6 +16,6 @@ func newMetrics(m *telemetry.Metrics) metrics {
 			telemetry.Buckets(1e-6, 2.5, 12)).With(),
 		pages: m.Histograms("sandbox_restored_pages", "Pages of memory that were restored after a request.",
 			telemetry.Buckets(1, 2, 12)).With(),
-		overload: m.Overload("breaker", "cpu", "instances", "memory", "waits"),
+		overload: m.Overload("breaker", "cpu", "instances", "memory", "streams", "waits"),
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/files"
+	"runner.example/hostabi/recording"
 	"runner.example/hostabi/wasi"
 	"runner.example/internal/fault"
 	"runner.example/runtime/compile"
@@ -53,6 +54,9 @@ type Module struct {
 	// start is what a command finds when it starts, and fileBytes the size of its files that are in memory.
 	start     *hostabi.Program
 	fileBytes atomic.Int64
+	// repeats is what the initialization or the start draws; nil: anything. drawn is what it has drawn.
+	repeats *recording.Drawn
+	drawn   recording.Drawn
 
 	golang  goTables
 	pool    pool
@@ -69,6 +73,9 @@ type Settings struct {
 	// Program: the module is a program, which is started to find out whether it waits for requests. Without
 	// it only a program that imports request_next is.
 	Program *Program
+	// Draws are what the initialization or the start draws, as Module.Drawn returned it for equal bytes and settings: the
+	// image is the same then. nil: new random bytes, and the time.
+	Draws *recording.Drawn
 }
 
 // Program is what a program finds when it starts. The zero value is a program with nothing.
@@ -86,10 +93,14 @@ type Program struct {
 
 // key differs for settings with which a module does something else.
 func (s *Settings) key() string {
-	if s.Program == nil {
-		return fmt.Sprintf("%v %q", s.Fresh, s.Stub)
+	key := fmt.Sprintf("%v %q", s.Fresh, s.Stub)
+	if s.Program != nil {
+		key = fmt.Sprintf("%v %q %q %q %q %s", s.Fresh, s.Stub, s.Program.Args, s.Program.Env, s.Program.Tree, s.Program.Timeout)
 	}
-	return fmt.Sprintf("%v %q %q %q %q %s", s.Fresh, s.Stub, s.Program.Args, s.Program.Env, s.Program.Tree, s.Program.Timeout)
+	if s.Draws != nil { // never one that serves requests
+		key += fmt.Sprintf(" %x %v", s.Draws.Seed, s.Draws.Readings)
+	}
+	return key
 }
 
 // Load is LoadAs for a module that the schema does not mention.
@@ -192,7 +203,7 @@ func (e *Engine) open(
 	if fresh {                  // its image is taken before the initialization, so runner_prepare has no use
 		p.First = slices.DeleteFunc(p.First, func(name string) bool { return name == exportPrepare })
 	}
-	m := &Module{name: name, fresh: fresh, sum: sum, stub: settings.Stub, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers}
+	m := &Module{name: name, fresh: fresh, sum: sum, stub: settings.Stub, uses: 1, engine: e, program: p, code: code, handlers: p.Handlers, repeats: settings.Draws}
 	if err = m.useStubs(ctx); err != nil {
 		return nil, errors.Join(err, m.free(ctx))
 	}
@@ -228,8 +239,11 @@ func (m *Module) initialize(load context.Context) error {
 	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: hostabi.NewHost(hostabi.Host{
 		Logger: slog.New(last),
 		Limits: hostabi.Limits{CPU: e.options.InitTime},
-	})}}
+	}), Draws: &recording.Draws{}}}
 	call.Begin()
+	if m.repeats != nil {
+		call.Draws = recording.Repeat(m.repeats)
+	}
 	s, err := m.boot(call)
 	if err == nil {
 		s.begin(claim{call: call}, &m.initializing)
@@ -244,6 +258,9 @@ func (m *Module) initialize(load context.Context) error {
 	}
 	crash, crashed := call.Crash()
 	call.End()
+	if m.drawn = call.Draws.Drawn(); m.repeats != nil {
+		m.drawn = *m.repeats
+	}
 	switch {
 	case errors.Is(err, errNoMemory):
 		return noMemory()
@@ -353,6 +370,12 @@ func (m *Module) SetBackground(handler string) {
 
 // Name is the module's file as it was given to Load.
 func (m *Module) Name() string { return m.name }
+
+// Sum is the SHA-256 of the module's file.
+func (m *Module) Sum() [sha256.Size]byte { return m.sum }
+
+// Drawn is what the module's initialization or start has drawn. The caller must not change it.
+func (m *Module) Drawn() recording.Drawn { return m.drawn }
 
 // Features are the parts of WebAssembly that the module uses and that its first version did not have. The caller must not
 // change the slice.

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"runner.example/hostabi/recording"
 )
 
 // Limits of the table of runner_random. Every request pays for its bytes.
@@ -44,8 +46,12 @@ func newRandom(regions []region) random {
 
 // renewRandom writes new random bytes to the regions. It is called when a request begins, before any
 // code of the guest runs.
-func (s *sandbox) renewRandom() {
+func (s *sandbox) renewRandom(draws *recording.Draws) {
 	for _, r := range s.random.regions {
+		if draws != nil {
+			draws.Random(s.memory.Bytes()[r.from:r.to])
+			continue
+		}
 		_, _ = s.random.source.Read(s.memory.Bytes()[r.from:r.to]) // it returns no error
 	}
 }

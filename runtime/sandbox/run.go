@@ -52,7 +52,10 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	h := &m.states[index]
 	c := m.claim(call, index)
 	breaker := &h.breaker
-	probe, err := breaker.admit(&m.engine.strikes, call)
+	probe, err := noProbe, error(nil)
+	if call.Player == nil {
+		probe, err = breaker.admit(&m.engine.strikes, call)
+	}
 	if err != nil {
 		m.engine.metrics.overload.With("breaker").Inc()
 		return err
@@ -63,9 +66,12 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 	var all time.Duration    // that the run took
 	began, spent := m.engine.options.Now(), call.CPU()
 	defer func() {
+		if call.Player != nil { // what a replay does is not counted
+			return
+		}
 		own := call.CPU() - spent + call.Waited() - queued
 		breaker.verdict(&m.engine.strikes, call, probe, ran,
-			!m.engine.options.NoBreaker && struck(call.Context, outcome, own, all))
+			!m.engine.options.NoBreaker && !endedStream(call, outcome) && struck(call.Context, outcome, own, all))
 	}()
 	call.Handler = h.name
 	metrics, measured := &m.engine.metrics, m.engine.options.Metrics != nil
@@ -130,7 +136,7 @@ func (m *Module) runIn(call *hostabi.Call, handler string, usage *usage, f *fail
 		all = m.engine.options.Now() - began
 		m.engine.cpu.Done(&s.task, errors.Is(outcome, cpuqueue.ErrFull), outcome == nil)
 		most := func(waited time.Duration) bool { return waited > 0 && waited >= all/2 }
-		stood = errors.Is(outcome, hostabi.ErrTimeOver) &&
+		stood = errors.Is(outcome, hostabi.ErrTimeOver) && !call.Streaming() &&
 			(most(s.task.Waited()) || most(queued) || c.turn != nil && most(c.turn.task.Waited()))
 	}
 	ran = true
@@ -205,6 +211,11 @@ func struck(ctx context.Context, err error, own, all time.Duration) bool {
 		return true
 	}
 	return false
+}
+
+// endedStream reports whether a streamed answer has ended because its time was over. The breaker does not count that.
+func endedStream(call *hostabi.Call, err error) bool {
+	return call.Streaming() && errors.Is(err, hostabi.ErrTimeOver)
 }
 
 // usedUp adds the limit of the CPU time to cause.

@@ -258,7 +258,7 @@ func (s *sandbox) runHandler(call *hostabi.Call, handler int) error {
 	} else if s.module.program.Component {
 		wasi.Begin(call, s.module.start, s.module.handles)
 	}
-	s.renewRandom()
+	s.renewRandom(call.Draws)
 	if s.reseed != nil {
 		call.Initializing(true)
 		err := s.invoke(s.reseed)

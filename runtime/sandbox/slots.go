@@ -79,6 +79,10 @@ type callerState struct {
 	cpu    cpuqueue.Caller
 	turns  turns
 	parked parked
+	// streams counts guests whose answers are streamed, and streamBytes is the memory with which these wait; guarded by
+	// instanceSlots.mu.
+	streams     int
+	streamBytes int64
 }
 
 // claim is what a guest asks an instance slot for.
@@ -87,6 +91,7 @@ type claim struct {
 	call    *hostabi.Call
 	caller  uint64 // callerOf the call
 	returns bool   // it had one before
+	streams bool   // its answer has begun
 	turn    *turn  // of a background guest; nil: it serves a request
 }
 
@@ -202,14 +207,21 @@ type instanceSlots struct {
 	// parkBytes is the memory with which they may still park; below 0 when one alone has parked with more, or
 	// background guests have.
 	parkBytes int64
-	callers   map[string]*callerState
-	freed     chan struct{} // closed when a guest leaves and others may park; nil: no background guest waits for that
+	// streamsFree is how many more guests may stream their answers, and streamBytes the memory with which these may
+	// still wait, of streamMax; below 0 when one alone waits with more. They are apart from the other guests, because
+	// they may wait for minutes.
+	streamsFree int
+	streamMax   int64
+	streamBytes int64
+	callers     map[string]*callerState
+	freed       chan struct{} // closed when a guest leaves and others may park; nil: no background guest waits for that
 }
 
-func newInstanceSlots(count int, parkedBytes int64, now func() time.Duration) *instanceSlots {
+func newInstanceSlots(count, streams int, parkedBytes int64, now func() time.Duration) *instanceSlots {
 	s := &instanceSlots{
 		Pool: fairqueue.New[claim](count), now: now,
 		parkMax: parkedPerSlot * count, parkFree: parkedPerSlot * count, parkBytes: parkedBytes,
+		streamsFree: streams, streamMax: parkedBytes / 2, streamBytes: parkedBytes / 2,
 		callers: map[string]*callerState{},
 	}
 	b := &s.background
@@ -241,6 +253,7 @@ func (s *instanceSlots) enter(ctx context.Context, c claim, limit time.Duration)
 
 var (
 	errNoSlot     = fault.New(fault.Overloaded, "all sandboxes are busy; try again")
+	errNoStream   = fault.New(fault.Overloaded, "too many answers are streamed; try again")
 	errCannotPark = fault.New(fault.Overloaded, "too many requests wait; try again")
 )
 
@@ -270,20 +283,36 @@ func (s *instanceSlots) forget(by *callerState) {
 // park releases the slot of a guest that holds so much memory, until unpark. false: the guest may
 // not park, and keeps its slot.
 func (s *instanceSlots) park(c claim, by *callerState, memory int64) bool {
-	if !s.takeParking(c.handlerState, by, memory) {
+	if !s.takeParking(c, by, memory) {
 		return false
 	}
 	s.Release(c)
 	return true
 }
 
-func (s *instanceSlots) takeParking(h *handlerState, by *callerState, memory int64) bool {
+func (s *instanceSlots) takeParking(c claim, by *callerState, memory int64) bool {
+	h := c.handlerState
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.streams {
+		return s.takeStreamBytes(by, memory)
+	}
 	if !h.background && !s.mayParkLocked(by.parked, h.parked, 0, 0, memory) {
 		return false
 	}
 	s.countParked(h, by, 1, memory)
+	return true
+}
+
+// takeStreamBytes takes memory with which a guest whose answer is streamed waits. A caller has at most a share of it, but
+// the only one that waits may have more than there is.
+func (s *instanceSlots) takeStreamBytes(by *callerState, memory int64) bool {
+	fits := memory <= s.streamBytes && (by.streamBytes == 0 || fairqueue.ShareOf(by.streamBytes, s.streamBytes, memory))
+	if !fits && s.streamBytes != s.streamMax {
+		return false
+	}
+	s.streamBytes -= memory
+	by.streamBytes += memory
 	return true
 }
 
@@ -311,7 +340,31 @@ func (s *instanceSlots) unpark(ctx context.Context, c claim, by *callerState, me
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.streams {
+		s.streamBytes += memory
+		by.streamBytes -= memory
+		return
+	}
 	s.countParked(c.handlerState, by, -1, -memory)
+}
+
+// beginStream takes a place for a guest whose answer is streamed, until endStream. A caller has at most a share of them.
+func (s *instanceSlots) beginStream(by *callerState) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !fairqueue.Share(by.streams, s.streamsFree) {
+		return false
+	}
+	by.streams++
+	s.streamsFree--
+	return true
+}
+
+func (s *instanceSlots) endStream(by *callerState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by.streams--
+	s.streamsFree++
 }
 
 func (s *instanceSlots) countParked(h *handlerState, by *callerState, guests int, bytes int64) {

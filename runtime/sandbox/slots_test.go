@@ -395,3 +395,30 @@ func TestRequestsThatDoNotFitAreRefusedSoon(t *testing.T) {
 		waits(busy, time.Second)
 	})
 }
+
+func TestAStreamThatWaitsAloneMayHaveAnyMemoryAndManyHaveShares(t *testing.T) {
+	w := sandbox.NewWaitingStreams(100)
+	for range 2 { // what was taken is given back
+		if !w.Begin("ada", 300) {
+			t.Fatal("an answer that waits alone has not enough memory")
+		}
+		if w.Begin("bob", 1) {
+			t.Error("beside one that has all memory another one waits")
+		}
+		w.End("ada", 300)
+		held := 0
+		for w.Begin("ada", 5) {
+			held++
+		}
+		if held != 15 {
+			t.Errorf("one caller waits with %d of 100, want three quarters", 5*held)
+		}
+		if !w.Begin("bob", 5) {
+			t.Error("another caller finds no memory")
+		}
+		w.End("bob", 5)
+		for range held {
+			w.End("ada", 5)
+		}
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/recording"
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
 	"runner.example/internal/wasm"
@@ -53,6 +54,7 @@ type started struct {
 	waiting *hostabi.Waiting
 	call    *capture.Capture
 	depth   uint64
+	drawn   recording.Drawn
 }
 
 // startProgram starts the program twice, and keeps the state in which it waits. It returns false if the program is a
@@ -90,6 +92,7 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 	case !slices.Equal(first.waiting.Handlers, second.waiting.Handlers), first.depth != second.depth:
 		return false, refuse("waits for requests, and cannot be continued: two starts of it did not do the same")
 	}
+	m.drawn = first.drawn
 	m.waiting = &waiting{first.waiting, state, first.depth}
 	if m.handlers = first.waiting.Handlers; m.handlers == nil {
 		m.handlers = []string{commandName(m.name)}
@@ -110,6 +113,9 @@ func (m *Module) startProgram(load context.Context, with *Program) (waits bool, 
 // program is a CGI program and may be one.
 func (m *Module) startTwice(load context.Context, timeout time.Duration, must bool) (first, second *started, err error) {
 	input := newStartInput()
+	if m.repeats != nil && m.repeats.Program != nil {
+		input = hostabi.RepeatedStart(m.repeats)
+	}
 	ctx, cancel := context.WithCancel(load)
 	defer cancel()
 	var secondErr error
@@ -131,6 +137,9 @@ func (m *Module) startTwice(load context.Context, timeout time.Duration, must bo
 		startSecond()
 	}
 	other.Wait()
+	if first != nil {
+		first.drawn = input.Drawn()
+	}
 	switch {
 	case err != nil && second != nil && secondErr == nil:
 		second.sandbox.discard()

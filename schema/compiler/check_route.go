@@ -82,6 +82,7 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	}
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
+	c.checkStreamed(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
 	if ok && !in.broken {
@@ -334,12 +335,28 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	c.schema.Functions = append(c.schema.Functions, f)
 }
 
+// checkStreamed refuses what needs a whole answer on a route with stream:.
+func (c *routeChecker) checkStreamed(d *syntax.RouteDecl, set routeSettings) {
+	switch {
+	case set.stream == nil:
+	case set.verify != nil:
+		c.Errorf("E431", set.verify.Name.Loc,
+			"verify: not allowed with stream: a delivery is recorded together with the whole answer of its handler")
+	case d.Result != nil:
+		c.Errorf("E431", d.Handler.Loc,
+			"%s has a result type and stream: the type is checked in the whole answer (omit the type, or stream:)", d.Handler.Name)
+	}
+}
+
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{
 		Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc,
 	}
 	route.BodyBytes, route.Timeout = boundsOf(set)
+	if set.stream != nil && set.stream.Amount != nil {
+		route.Stream = set.stream.Amount.Duration
+	}
 	if hasBody(d.Method.Name) && d.Method.Name != anyMethod {
 		route.Input = refOf(set.input)
 	}

@@ -20,14 +20,14 @@ type settingsChecker struct {
 // routeSettings are the effective settings of a route, a group or a function, inherited ones
 // included.
 type routeSettings struct {
-	auth, rate, as, body, timeout, input, query, verify, csrf, mints, cors *syntax.RouteSetting
-	retries, backoff, concurrency, schedule                                *syntax.RouteSetting // of jobs
+	auth, rate, as, body, timeout, stream, input, query, verify, csrf, mints, cors *syntax.RouteSetting
+	retries, backoff, concurrency, schedule                                        *syntax.RouteSetting // of jobs
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
 func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
-	s.as, s.mints, s.query, s.concurrency, s.schedule = nil, nil, nil, nil, nil
+	s.as, s.mints, s.query, s.stream, s.concurrency, s.schedule = nil, nil, nil, nil, nil, nil
 	if list == nil {
 		return s
 	}
@@ -43,6 +43,8 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.body = set
 		case "timeout":
 			s.timeout = set
+		case "stream":
+			s.stream = set
 		case "input":
 			s.input = set
 		case "query":
@@ -138,6 +140,8 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkBody(s.Amount)
 	case "timeout":
 		c.checkTimeout(s.Amount)
+	case "stream":
+		c.checkStream(s, on)
 	case "input", "query":
 		if s.Name.Name == "query" && group {
 			c.Errorf("E103", s.Name.Loc, "setting \"query\" is not inherited: write it on the route that reads the query")
@@ -284,6 +288,20 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 		c.Errorf("E424", t.Loc, "timeout %s is above %s", t.Raw, durationText(c.opt.MaxTimeout))
 	case t.Duration < time.Millisecond:
 		c.Errorf("E424", t.Loc, "timeout %s is below 1ms", t.Raw)
+	}
+}
+
+func (c *settingsChecker) checkStream(s *syntax.RouteSetting, on settingsOwner) {
+	switch t := s.Amount; {
+	case on == onGroup:
+		c.Errorf("E103", s.Name.Loc, "setting \"stream\" is not inherited: write it on each route that streams its answer")
+	case on == onFunction || on == onFunctions:
+		c.Errorf("E431", s.Name.Loc, "stream: not allowed on functions: their answers have a type, so they are checked as a whole")
+	case t == nil:
+	case t.Duration > c.opt.MaxStream:
+		c.Errorf("E424", t.Loc, "stream %s is above %s", t.Raw, durationText(c.opt.MaxStream))
+	case t.Duration < time.Millisecond:
+		c.Errorf("E424", t.Loc, "stream %s is below 1ms", t.Raw)
 	}
 }
 

@@ -21,6 +21,8 @@ type Options struct {
 	MaxBody int64 `toml:"front.max_body" unit:"size" default:"64mb" min:"1b" max:"1gb"`
 	// MaxTimeout limits `timeout:` of a route.
 	MaxTimeout time.Duration `toml:"runtime.max_timeout" default:"60s" min:"1ms" max:"1h"`
+	// MaxStream limits `stream:` of a route.
+	MaxStream time.Duration `toml:"runtime.max_stream" default:"1h" min:"1ms" max:"24h"`
 	// AllowPrivate permits outbound origins with private addresses, and plain HTTP to them.
 	AllowPrivate bool `toml:"outbound.allow_private"`
 	// InsecureCookies permits session cookies without the __Host- prefix, on loopback only.
@@ -43,7 +45,7 @@ type Options struct {
 // here: nothing is refused because of a limit, and where a variable is used its name is the value.
 func Checked() Options {
 	return Options{
-		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
+		MaxBody: math.MaxInt64, MaxTimeout: time.Duration(math.MaxInt64), MaxStream: time.Duration(math.MaxInt64), AllowPrivate: true, InsecureCookies: true,
 		Unset: Ignored, Accepted: true,
 	}
 }

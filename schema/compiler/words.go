@@ -36,3 +36,22 @@ var types = diag.Vocabulary{
 }
 
 const listRemedy = "a list is written with its elements' type: string[]"
+
+// Words are the words that the compiler knows, by their place.
+type Words struct {
+	// Actions are those of grants; PolicyActions those of @@allow and @@deny.
+	Actions, PolicyActions []string
+	// AuthValues are the names after `auth.` in a rule.
+	AuthValues []string
+	// Partitions are the words after `by` in a rate limit.
+	Partitions []string
+	// Schemes are the signatures of webhooks.
+	Schemes []string
+}
+
+// AllWords returns all of them. The caller must not change them.
+func AllWords() Words {
+	return Words{
+		Actions: grantActions, PolicyActions: policyActions, AuthValues: authValues, Partitions: partitions, Schemes: webhookSchemes,
+	}
+}

@@ -407,6 +407,28 @@ func (c *cursor) list(closer string, starts, elem func() bool) diag.Span {
 	return c.prev.span
 }
 
+// lacksBody reports that a line that is not more indented than start begins where "{" should be: the
+// block of the item that begins at start is being typed above that line.
+func (c *cursor) lacksBody(start diag.Span) bool {
+	if c.is("{") || c.is("}") || !c.tok.first || c.tok.kind == tokEOF || c.tok.span.Start.Col > start.Start.Col {
+		return false
+	}
+	c.expected(`"{"`)
+	return true
+}
+
+// opensAlone reports that the current "(" is the last token of its line, and the next line begins a function. It
+// reads the bracket: what is in it is being typed above that function.
+func (c *cursor) opensAlone() bool {
+	after := c.peek(2)
+	if !after[0].first || after[0].kind != tokIdent || !after[1].is("(") {
+		return false
+	}
+	c.next()
+	c.expected(`")"`)
+	return true
+}
+
 func (c *cursor) atIdent() bool { return c.tok.kind == tokIdent }
 
 // names reads a list of names in parentheses, at least one.

@@ -14,6 +14,9 @@ const (
 	// maxDepth is the maximum nesting of brackets and `not`. Code that walks the tree is
 	// recursive, and a stack overflow cannot be recovered from.
 	maxDepth = 64
+	// bytesPerToken is what a token takes with the blanks after it, at least in most files: the tokens are copied
+	// if there are more.
+	bytesPerToken = 6
 )
 
 // Parse reads one file. It always returns a tree of what it could read, and all lexical and
@@ -25,6 +28,7 @@ func Parse(src diag.Source) (*File, diag.List) {
 		p.file.Lost = true
 		return p.file, p.errs
 	}
+	p.file.Tokens = make([]Token, 0, len(src.Text)/bytesPerToken)
 	p.next()
 	before := p.tok.span
 	for p.tok.kind != tokEOF {
@@ -167,6 +171,16 @@ func (p *parser) declName(what string) (Ident, bool) {
 			p.expected(what)
 			return Ident{}, false
 		}
+	}
+	return p.ident(what)
+}
+
+// blockName reads the name of a declaration with a body. The next declaration is not a name: this
+// one is being typed above it.
+func (p *parser) blockName(what string) (Ident, bool) {
+	if p.atDecl() {
+		p.expected(what)
+		return Ident{}, false
 	}
 	return p.ident(what)
 }

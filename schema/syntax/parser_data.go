@@ -9,7 +9,7 @@ import (
 )
 
 func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
-	name, ok := p.ident("the enum's name")
+	name, ok := p.blockName("the enum's name")
 	if !ok {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (p *parser) enumDecl(keyword diag.Span, doc string) Decl {
 }
 
 func (p *parser) typeDecl(keyword diag.Span, doc string) Decl {
-	name, ok := p.ident("the type's name")
+	name, ok := p.blockName("the type's name")
 	if !ok {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (p *parser) typeDecl(keyword diag.Span, doc string) Decl {
 }
 
 func (p *parser) entityDecl(keyword diag.Span, doc string) Decl {
-	name, ok := p.ident("the entity's name")
+	name, ok := p.blockName("the entity's name")
 	if !ok {
 		return nil
 	}

@@ -339,6 +339,9 @@ func (p *parser) scopesBlock() *ScopesBlock {
 	b := &ScopesBlock{Name: Ident{Node{start}, "scopes"}}
 	p.next()
 	p.expect(":")
+	if p.lacksBody(start) {
+		return b
+	}
 	p.block(false, func() bool {
 		if len(b.Scopes) > 0 && !p.prev.is(",") {
 			p.expected(`"," or "}"`)
@@ -376,7 +379,9 @@ func (p *parser) scope() (*ScopeDecl, bool) {
 			p.skip()
 		}
 	}
-	p.block(false, func() bool { return p.scopeItem(s) })
+	if !p.lacksBody(start) {
+		p.block(false, func() bool { return p.scopeItem(s) })
+	}
 	s.Loc = p.from(start)
 	p.accept(",")
 	return s, true

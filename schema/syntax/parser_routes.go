@@ -9,7 +9,7 @@ import (
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ANY"}
 	settingWords = []string{
-		"auth", "rateLimit", "as", "body", "timeout", "input", "query", "verify", "csrf", "mints", "cors",
+		"auth", "rateLimit", "as", "body", "timeout", "stream", "input", "query", "verify", "csrf", "mints", "cors",
 	}
 	jobSettings = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
 	authModes   = []string{"none", "session", "apiKey", "anyOf"}
@@ -73,6 +73,10 @@ func (p *parser) function(job bool) (*FunctionDecl, bool) {
 		p.expected(`"("`)
 		return nil, false
 	}
+	if p.opensAlone() {
+		f.Loc = p.from(start)
+		return f, true
+	}
 	p.list(")", func() bool { return p.tok.kind == tokIdent && p.peek(1)[0].is(":") }, func() bool {
 		param, ok := p.field(true)
 		if param != nil {
@@ -112,6 +116,10 @@ func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
 		p.groupSettings(d)
 	} else {
 		p.expected(`"(" and the prefix of the group`)
+	}
+	if p.lacksBody(keyword) {
+		d.Loc = p.from(keyword)
+		return d
 	}
 	outer := p.inside
 	p.inside = "routes"
@@ -235,6 +243,10 @@ func (p *parser) atSetting() bool { return p.tok.kind == tokIdent && p.peek(1)[0
 func (p *parser) settings(known []string) *RouteSettings {
 	s := &RouteSettings{}
 	start, errs := p.tok.span, len(p.errs)
+	if p.opensAlone() {
+		s.Loc = p.from(start)
+		return s
+	}
 	closer := p.list(")", p.atSetting, func() bool { return p.setting(s, known) })
 	s.Loc = p.from(start)
 	if len(s.List) == 0 {
@@ -283,7 +295,7 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		}
 	case "body":
 		s.Amount, ok = p.literalOf(SizeLit, "a size such as 64kb")
-	case "timeout", "backoff":
+	case "timeout", "stream", "backoff":
 		s.Amount, ok = p.literalOf(DurationLit, "a duration such as 2s")
 	case "retries":
 		s.Amount, ok = p.literalOf(IntLit, "a number such as 8")

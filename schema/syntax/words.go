@@ -77,3 +77,25 @@ var entityAttrs = diag.Vocabulary{
 	},
 	Remedies: map[string]string{"id": idRemedy, "was": wasRemedy, "removed": removedRemedy},
 }
+
+// Words are the words of the grammar by their place, in the order in which messages list them.
+type Words struct {
+	Declarations, Methods []string
+	// FieldAttrs and EntityAttrs have no @. EntityAttrs are those with @@.
+	FieldAttrs, EntityAttrs, ScopeAttrs, OnDelete, Callers []string
+	// RouteSettings are also those of groups and functions, JobSettings those of jobs.
+	RouteSettings, JobSettings, AuthModes []string
+	// The names of settings in blocks.
+	Auth, Cookie, JWT, APIKeys, Outbound, Module, Python []string
+}
+
+// AllWords returns all words of the grammar. The caller must not change them.
+func AllWords() Words {
+	return Words{
+		Declarations: declWords, Methods: methods,
+		FieldAttrs: fieldAttrs.Known, EntityAttrs: entityAttrs.Known, ScopeAttrs: scopeAttrs, OnDelete: onDeletes, Callers: kindWords,
+		RouteSettings: settingWords, JobSettings: jobSettings, AuthModes: authModes,
+		Auth: authSettings, Cookie: cookieSettings, JWT: jwtSettings, APIKeys: keySettings, Outbound: outboundSettings,
+		Module: moduleSettings, Python: pythonSettings,
+	}
+}

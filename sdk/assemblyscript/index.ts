@@ -23,5 +23,6 @@ export {
   Response, badRequest, created, error, forbidden, noContent, notFound, ok, redirect, unauthorized,
 } from "./assembly/response";
 export { LiveSession, Session, SessionFilter, SessionOptions, SessionPage, Sessions } from "./assembly/sessions";
+export { Event, Stream, events, stream } from "./assembly/stream";
 export { Delivery, Webhooks } from "./assembly/webhooks";
 export { bare, serve } from "./assembly/serve";

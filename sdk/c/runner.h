@@ -80,6 +80,8 @@ RUNNER_IMPORT("response_header") extern int32_t runner_host_response_header(cons
 RUNNER_IMPORT("response_send") extern int32_t runner_host_response_send(uint32_t status, const void *body, uint32_t body_len);
 RUNNER_IMPORT("response_error") extern int32_t runner_host_response_error(uint32_t status, const char *code, uint32_t code_len, const char *message, uint32_t message_len);
 RUNNER_IMPORT("response_send_result") extern int32_t runner_host_response_send_result(uint32_t status, uint32_t part);
+RUNNER_IMPORT("response_begin") extern int32_t runner_host_response_begin(uint32_t status);
+RUNNER_IMPORT("response_write") extern int32_t runner_host_response_write(const void *body, uint32_t body_len);
 RUNNER_IMPORT("call") extern int32_t runner_host_call(const char *op, uint32_t op_len, const void *args, uint32_t args_len);
 RUNNER_IMPORT("call_result") extern int32_t runner_host_call_result(uint32_t offset, void *buf, uint32_t cap);
 RUNNER_IMPORT("call_start") extern int32_t runner_host_call_start(const char *op, uint32_t op_len, const void *args, uint32_t args_len);
@@ -322,6 +324,48 @@ runner_response runner_fail(const char *format, ...) RUNNER_FORMAT(1, 2);
 /* The answer with one more header line. One that the host does not let pass makes
  * the answer 500, and the log says which. */
 runner_response runner_with_header(runner_response r, const char *name, const char *value);
+
+/* ---- Answers in parts --------------------------------------------------------------
+ *
+ *     RUNNER_HANDLER(report) {
+ *         runner_add_header("content-type", "text/csv");
+ *         runner_begin(200);
+ *         for (int i = 0; i < 3; i++) {
+ *             const char *line = runner_format("%d\n", i);
+ *             if (!runner_write(line, strlen(line))) break;
+ *         }
+ *         return runner_end();
+ *     }
+ *
+ * runner_begin commits the transaction of the request and sends the head. If the transaction
+ * conflicts, runner_begin does not return, and the handler runs again. After it each
+ * operation is a transaction of its own. If something fails then, or the handler returns a
+ * failure, the answer is broken off, and the client can see that: it gets no end of the body,
+ * and of events one of type error before, with the code. */
+
+/* Adds a header line to the answer that runner_begin begins. */
+bool runner_add_header(const char *name, const char *value);
+/* Begins the answer. If it returns false, the request has failed. */
+bool runner_begin(int status);
+/* Begins an answer of server-sent events, with status 200. */
+bool runner_begin_events(void);
+/* Sends bytes at once, and waits for a slow client. It returns false if the client takes no
+ * more, which is not a failure, or if something has failed. The handler has about a second
+ * to end then. */
+bool runner_write(const void *bytes, size_t len);
+/* A server-sent event. What is not set is left out. */
+typedef struct runner_event {
+  const char *event; /* its type; browsers call an event without one "message" */
+  const char *id;    /* what the client sends in the header last-event-id when it connects again */
+  int64_t retry;     /* how many milliseconds the client waits before it connects again */
+  runner_text data;  /* may have several lines */
+} runner_event;
+/* Sends an event as runner_write does. A line end in its type or its id is a failure.
+ *
+ *     runner_write_event((runner_event){.event = "tick", .data = runner_t("1")}); */
+bool runner_write_event(runner_event e);
+/* What a handler returns whose answer has begun. */
+runner_response runner_end(void);
 
 /* ---- Operations on rows ----------------------------------------------------------- */
 
@@ -1253,7 +1297,7 @@ static inline void runner_write_plain(runner_buffer *b, runner_text t) {
   b->len += t.len;
 }
 
-RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) {
+RUNNER_API void runner_write_json(runner_buffer *b, const runner_json *v, int depth) {
   if (depth > 2 * RUNNER_DEPTH) runner_panic("a JSON value that holds itself, or is too deep");
   switch (v ? v->kind : RUNNER_NULL) {
     case RUNNER_NULL:
@@ -1274,14 +1318,14 @@ RUNNER_API void runner_write(runner_buffer *b, const runner_json *v, int depth) 
       runner_write_string(b, item->name);
       runner_append_byte(b, ':');
     }
-    runner_write(b, item, depth + 1);
+    runner_write_json(b, item, depth + 1);
   }
   runner_append_byte(b, object ? '}' : ']');
 }
 
 RUNNER_API runner_text runner_print(const runner_json *value) {
   runner_buffer b = {NULL, 0, 0, false};
-  runner_write(&b, value, 0);
+  runner_write_json(&b, value, 0);
   return runner_finish(&b);
 }
 
@@ -1525,7 +1569,7 @@ RUNNER_API bool runner_done(const char *operation, int32_t n) {
 RUNNER_API bool runner_write_arguments(const char *operation, const runner_json *arguments, runner_text *text) {
   runner_buffer b = {NULL, 0, 0, false}, path = {NULL, 0, 0, false};
   if (runner_now.failure) return false;
-  runner_write(&b, arguments ? arguments : runner_make(RUNNER_OBJECT), 0);
+  runner_write_json(&b, arguments ? arguments : runner_make(RUNNER_OBJECT), 0);
   *text = runner_finish(&b);
   if (!b.replaced) return true;
   const char *odd = runner_odd(arguments, &path);
@@ -2017,6 +2061,76 @@ RUNNER_API runner_response runner_hand_on(runner_op *op, int part) {
 RUNNER_API runner_response runner_ok_rows(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ROWS); }
 RUNNER_API runner_response runner_ok_row(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ROW); }
 RUNNER_API runner_response runner_ok_page(runner_op *op) { return runner_hand_on(op, RUNNER_PART_ALL); }
+
+/* ---- Answers in parts ---- */
+
+/* Looks at what a function of the host gave for an answer; a failure becomes the request's. */
+RUNNER_API bool runner_accepted(const char *act, int32_t n) {
+  if (n >= 0) return true;
+  if (!runner_now.failure) {
+    runner_note(runner_errno_name(n), runner_t(act));
+    runner_now.inner = true;
+  }
+  return false;
+}
+
+RUNNER_API bool runner_add_header(const char *name, const char *value) {
+  if (runner_now.failure) return false;
+  return runner_accepted(runner_format("set header \"%s\"", name),
+      runner_host_response_header(name, (uint32_t)strlen(name), value, (uint32_t)strlen(value)));
+}
+
+RUNNER_API bool runner_begin(int status) {
+  if (runner_now.failure) return false;
+  return runner_accepted(runner_format("begin an answer with status %d", status), runner_host_response_begin((uint32_t)status));
+}
+
+RUNNER_API bool runner_begin_events(void) { return runner_add_header("content-type", "text/event-stream") && runner_begin(200); }
+
+RUNNER_API bool runner_write(const void *bytes, size_t len) {
+  if (runner_now.failure) return false;
+  int32_t n = runner_host_response_write(bytes, (uint32_t)len);
+  if (n < 0 && strcmp(runner_errno_name(n), "unavailable") == 0) return false;
+  return runner_accepted("write a part of the answer", n);
+}
+
+RUNNER_API void runner_append_field(runner_buffer *b, const char *name, const char *value, size_t len) {
+  runner_append(b, name, strlen(name));
+  runner_append(b, value, len);
+  runner_append_byte(b, '\n');
+}
+
+RUNNER_API bool runner_write_event(runner_event e) {
+  const char *event = e.event ? e.event : "", *id = e.id ? e.id : "";
+  if (strpbrk(event, "\r\n") || strpbrk(id, "\r\n")) {
+    runner_note("invalid", runner_t("the type or the id of an event has a line end"));
+    return false;
+  }
+  runner_buffer b = {NULL, 0, 0, false};
+  if (*event) runner_append_field(&b, "event: ", event, strlen(event));
+  if (*id) runner_append_field(&b, "id: ", id, strlen(id));
+  if (e.retry > 0) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)e.retry);
+    runner_append_field(&b, "retry: ", digits, strlen(digits));
+  }
+  if (e.data.len || *event) { /* else the client would see an empty message */
+    const char *at = e.data.data, *end = at ? at + e.data.len : at;
+    for (;;) {
+      const char *from = at;
+      while (at < end && *at != '\r' && *at != '\n') at++;
+      runner_append_field(&b, "data: ", from, (size_t)(at - from));
+      if (at == end) break;
+      at += *at == '\r' && at + 1 < end && at[1] == '\n' ? 2 : 1;
+    }
+  }
+  runner_append_byte(&b, '\n');
+  bool sent = runner_write(b.data, b.len);
+  free(b.data); /* an answer may have many events */
+  return sent;
+}
+
+RUNNER_API runner_response runner_end(void) { return runner_answer(0, runner_t(NULL)); }
 
 /* ---- From a request to its answer ---- */
 

@@ -537,6 +537,37 @@ inline std::vector<FetchResponse> fetch_all(const std::vector<FetchRequest> &req
   return all;
 }
 
+/* A server-sent event; see runner_event. */
+struct Event {
+  std::string_view data = {}, event = {}, id = {};
+  std::int64_t retry = 0; /* milliseconds */
+};
+
+/* An answer in parts, which begins here; see "Answers in parts" in runner.h.
+ *
+ *     runner::Stream out(200, {{"content-type", "text/csv"}});
+ *     for (auto row : rows) {
+ *       if (!out.write(row["item"].text_or("") + "\n")) break;
+ *     }
+ *     return out.end();
+ */
+class Stream {
+ public:
+  explicit Stream(int status = 200, std::initializer_list<std::pair<std::string_view, std::string_view>> headers = {}) {
+    for (auto &h : headers) runner_add_header(c_string(h.first), c_string(h.second));
+    runner_begin(status);
+  }
+  /* An answer of server-sent events. */
+  static Stream events() { return Stream(200, {{"content-type", "text/event-stream"}}); }
+  /* Sends a part at once. False: the client takes no more, or something has failed. */
+  bool write(std::string_view part) { return runner_write(part.data(), part.size()); }
+  bool event(const Event &e) {
+    return runner_write_event({c_string(e.event), c_string(e.id), e.retry, {e.data.data(), e.data.size()}});
+  }
+  /* What the handler returns. */
+  Response end() const { return runner_end(); }
+};
+
 /* 200. An operation is run, and the host sends its result without handing it on. */
 inline Response ok(Json body = {}) { return runner_ok(body.raw()); }
 inline Response ok(const Selection &rows) { return runner_ok_rows(rows.raw()); }

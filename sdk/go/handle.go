@@ -46,6 +46,9 @@ func send(h host.Host, r Response) error {
 		}
 		set = append(set, host.Pair(header))
 	}
+	if r.stream != nil {
+		return sendStream(h, r)
+	}
 	if r.failure && (r.code != "" || r.members != nil) {
 		args, err := r.problem()
 		if err == nil {

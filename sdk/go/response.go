@@ -18,6 +18,7 @@ type Response struct {
 	failure bool
 	code    string
 	members map[string]any
+	stream  func(*Writer) error
 }
 
 // Part is what an operation gave, as the body of an answer: the runner sends it

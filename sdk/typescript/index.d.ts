@@ -75,7 +75,7 @@ declare module "@runner/sdk" {
   /**
    * A function over a request. It returns a response, or a promise of one; another
    * value is that of {@link ok}. A `Response` of the Fetch Standard is sent with its status, its
-   * headers and its body; of one that `fetch` gave, only the content type of the headers. What it throws becomes an answer too: an answer is that itself, a
+   * headers and its body, of which a stream is read to its end before; of one that `fetch` gave, only the content type of the headers. What it throws becomes an answer too: an answer is that itself, a
    * failed operation on rows, keys, sessions or webhooks has its own status (`not_found`
    * 404, `denied` 403, `conflict` 409, `unavailable` 503), and anything else is 500, with
    * the place in the server's log.
@@ -96,6 +96,23 @@ declare module "@runner/sdk" {
   export function text(body: string, status?: number): Response;
   /** Answers with a page: `text/html; charset=utf-8`. Escape the values that callers have sent. */
   export function html(body: string, status?: number): Response;
+
+  /** An event of `events`. `data` that is not text is sent as JSON. `retry` is in milliseconds. */
+  export interface ServerEvent {
+    event?: string;
+    data?: unknown;
+    id?: string | number;
+    retry?: number;
+  }
+  /** What `stream` and `events` take: a generator function, or what `for await` can iterate. */
+  export type Source<T> = Iterable<T> | AsyncIterable<T> | (() => Iterable<T> | AsyncIterable<T>);
+  /**
+   * An answer whose chunks are sent as they come. What the handler has written is committed before the first one, and
+   * each later operation commits by itself. Give the route `stream: 5m` to let it take longer than a handler may.
+   */
+  export function stream(source: Source<string | Uint8Array>, options?: { type?: string; status?: number }): Response;
+  /** `stream` of server-sent events: `events(async function* () { yield { data: await next() } })`. */
+  export function events(source: Source<ServerEvent | string>): Response;
   /**
    * A handler of a function from a `Request` to a `Response`, as frameworks for workers have
    * them. With Hono: `export const app = fetchHandler(hono.fetch)`, behind a route that ends in

@@ -1,6 +1,7 @@
 package typescript_test
 
 import (
+	"io/fs"
 	"os"
 	"regexp"
 	"slices"
@@ -31,8 +32,18 @@ func names(pattern, text string) (all []string) {
 }
 
 func TestTheTypesDeclareExactlyTheExports(t *testing.T) {
-	there := names(`(?m)^export \{ (.*) \} from`, read(t, typescript.Sources.ReadFile, "src/index.ts"))
-	declared := names(`(?m)^  export (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "index.d.ts"))
+	for source, types := range map[string]string{"src/index.ts": "index.d.ts", "test/index.ts": "test.d.ts"} {
+		there := names(`(?m)^export \{ (.*) \} from`, read(t, typescript.Sources.ReadFile, source))
+		declared := names(`(?m)^  export (?:function|class|const|\{) (\w+(?: as \w+)?)`, read(t, typescript.Declarations.ReadFile, types))
+		if len(there) < 15 || !slices.Equal(there, declared) {
+			t.Errorf("%s has\n%v\nand the declarations have\n%v", source, there, declared)
+		}
+	}
+}
+
+func TestTheTypesDeclareExactlyTheMatchers(t *testing.T) {
+	there := names(`(?m)^  (to[A-Z]\w+)[:(]`, read(t, typescript.Sources.ReadFile, "test/expect.ts"))
+	declared := names(`(?m)^    (to[A-Z]\w+)\(`, read(t, typescript.Declarations.ReadFile, "test.d.ts"))
 	if len(there) < 20 || !slices.Equal(there, declared) {
 		t.Errorf("there is\n%v\nand the declarations have\n%v", there, declared)
 	}
@@ -40,12 +51,18 @@ func TestTheTypesDeclareExactlyTheExports(t *testing.T) {
 
 func TestTheTypesDeclareEveryGlobal(t *testing.T) {
 	var all string
-	for _, name := range []string{"console", "encoding", "clone", "crypto", "events", "fetch", "runtime", "timers", "url"} {
-		all += read(t, typescript.Sources.ReadFile, "src/"+name+".ts")
+	for _, pattern := range []string{"src/runtime.ts", "src/web/*.ts", "src/web/*/*.ts"} {
+		files, err := fs.Glob(typescript.Sources, pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(files, err)
+		}
+		for _, file := range files {
+			all += read(t, typescript.Sources.ReadFile, file)
+		}
 	}
-	there := names(`\bdefine\("(\w+)",`, all)
+	there := names(`\b(?:define|expose)\("(\w+)",`, all)
 	declared := names(`(?m)^declare (?:function|class|const) (\w+)`, read(t, typescript.Declarations.ReadFile, "globals.d.ts"))
-	there = append(there, "atob", "btoa", "performance", "queueMicrotask") // the engine's own
+	there = append(there, "atob", "btoa", "queueMicrotask") // the engine's own
 	slices.Sort(there)
 	if !slices.Equal(there, declared) {
 		t.Errorf("there is\n%v\nand the declarations have\n%v", there, declared)

@@ -33,6 +33,8 @@ type Access struct {
 	// Part, if it is not 0, makes a delete of a caller of kind system one part of a longer one: see
 	// deletePart.
 	Part int
+	// Observe is told of the rules that decide; nil: nobody is.
+	Observe schema.Observer
 	// Context is checked at every row: when it has ended, operations fail with Deadline.
 	// Nil never ends.
 	Context context.Context
@@ -172,7 +174,7 @@ type operation struct {
 
 // ruleInput returns what rules can use beside rows.
 func (a *Access) ruleInput() schema.RuleInput {
-	return schema.RuleInput{Caller: a.Caller, Now: a.Tx.Now(), Related: a.related, Exists: a.exists}
+	return schema.RuleInput{Caller: a.Caller, Now: a.Tx.Now(), Related: a.related, Exists: a.exists, Observe: a.Observe}
 }
 
 // check compares the generation of the model with the store's, once in a transaction. After

@@ -13,10 +13,10 @@ import (
 	"runner.example/state/store/datadir"
 )
 
-// machine turns entries of the log into the state in Badger. It is for the goroutine that
+// machine turns entries of the log into the content of the store. It is for the goroutine that
 // applies.
 type machine struct {
-	db       *badger.DB
+	content  content
 	mark     *datadir.Mark
 	applied  Seq
 	revision uint64 // of the newest entry, as the log counts
@@ -26,18 +26,16 @@ type machine struct {
 	buf      []byte         // for encoding entries
 }
 
-// newMachine continues after the newest of the records, which checkRecords has found. Its window is not
-// restored.
-func newMachine(db *badger.DB, mark *datadir.Mark, windowEntries int, records []logRecord) *machine {
-	newest := newestOf(records)
+// newMachine continues after the entry with the record newest. Its window is not restored.
+func newMachine(c content, mark *datadir.Mark, windowEntries int, newest logRecord, split map[string]int) *machine {
 	return &machine{
-		db:       db,
+		content:  c,
 		mark:     mark,
 		applied:  newest.Seq,
 		revision: newest.revision,
 		chain:    newest.chain,
 		window:   commitlog.NewWindow(windowEntries, newest.windowFloor()),
-		split:    loadSplit(db, newest.Seq),
+		split:    split,
 	}
 }
 
@@ -53,11 +51,12 @@ func (s *Store) restoreWindow(ctx context.Context, records []logRecord) (err err
 	if len(records) == 0 {
 		return nil
 	}
-	tx := &Tx{store: s, ctx: ctx, txn: s.db.NewTransactionAt(uint64(records[0].Seq), false)}
-	defer tx.end()
+	txn := s.db.NewTransactionAt(uint64(records[0].Seq), false)
+	defer txn.Discard()
+	tx := &Tx{store: s, ctx: ctx}
 	reading := tx.reading()
 	defer reading.done(&err)
-	it := tx.txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceData}, AllVersions: true, SinceTs: uint64(floor)})
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{spaceData}, AllVersions: true, SinceTs: uint64(floor)})
 	defer it.Close()
 	keys := make([][]string, len(records)) // of entry floor+1, and so on
 	it.Rewind()
@@ -154,22 +153,9 @@ func (m *machine) commit(revision uint64, e *commitlog.Entry) (Seq, error) {
 	}
 	r := logRecord{
 		Record: m.window.Add(seq, e), floor: m.window.Floor(), revision: revision, digest: digest,
-		chain: commitlog.Link(m.chain, digest),
+		chain: commitlog.Link(m.chain, digest), marked: m.mark.Exists(),
 	}
-
-	txn := m.db.NewTransactionAt(uint64(m.applied), true)
-	defer txn.Discard()
-	for p := range e.Committed {
-		for i := range p.Writes {
-			if err := stage(txn, &p.Writes[i], m.split); err != nil {
-				return seq, err
-			}
-		}
-	}
-	if err := txn.SetEntry(badger.NewEntry(logKey, r.encode()).WithMeta(m.meta())); err != nil {
-		return seq, err
-	}
-	if err := txn.CommitAt(uint64(seq), nil); err != nil {
+	if err := m.content.commit(e, &r, m.split); err != nil {
 		return seq, err
 	}
 	if err := m.mark.Advance(r.position()); err != nil {
@@ -181,11 +167,3 @@ func (m *machine) commit(revision uint64, e *commitlog.Entry) (Seq, error) {
 
 // position returns the newest entry.
 func (m *machine) position() (Seq, uint64, commitlog.Digest) { return m.applied, m.revision, m.chain }
-
-// meta returns the user byte of the log's record, which says whether commits write the mark.
-func (m *machine) meta() byte {
-	if !m.mark.Exists() {
-		return 0
-	}
-	return metaMarked
-}

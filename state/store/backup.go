@@ -29,8 +29,14 @@ const (
 // Backup writes the store as of one commit, with all blobs, and returns that
 // commit's number. Commits continue meanwhile. What is written is as secret as
 // the store: nothing in it is encrypted. The backup begins with the line that head
-// returns from a transaction on that commit; nil: an empty line.
+// returns from a transaction on that commit; nil: an empty line. A store in memory has no backups.
 func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error)) (Seq, error) {
+	switch {
+	case s.isClosed():
+		return 0, errClosed
+	case s.db == nil:
+		return 0, errors.New("back up store: it is in memory: only a data directory can be backed up")
+	}
 	defer s.blobs.KeepAll()() // before the snapshot, whose keys name blobs
 	// The audit of the restored store needs the log's records of the window too.
 	seq, kept, ok := s.snapshots.acquireKept(s.appliedSeq)
@@ -83,7 +89,7 @@ func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte,
 	if head == nil {
 		return nil, nil
 	}
-	tx := &Tx{store: s, ctx: ctx, snap: seq, txn: s.db.NewTransactionAt(uint64(seq), false)}
+	tx := &Tx{store: s, ctx: ctx, snap: seq, snapshot: s.content.at(seq)}
 	defer tx.end()
 	line, err = head(tx)
 	return line, tx.result(err)
@@ -91,13 +97,14 @@ func (s *Store) backupHead(ctx context.Context, seq Seq, head func(*Tx) ([]byte,
 
 // backupKeys writes the keys as of seq, in their order.
 func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) error {
-	tx := &Tx{store: s, ctx: ctx, snap: seq, txn: s.db.NewTransactionAt(uint64(seq), false)}
-	defer tx.end()
-	floor, err := logFloor(tx)
+	txn := s.db.NewTransactionAt(uint64(seq), false)
+	defer txn.Discard()
+	tx := &Tx{store: s, ctx: ctx}
+	floor, err := logFloor(tx, txn)
 	if err != nil {
 		return err
 	}
-	it := tx.txn.NewIterator(badger.IteratorOptions{AllVersions: true})
+	it := txn.NewIterator(badger.IteratorOptions{AllVersions: true})
 	defer it.Close()
 	it.Rewind()
 	keys := backupReader{tx: tx, it: it, floor: floor}
@@ -119,11 +126,11 @@ func (s *Store) backupKeys(ctx context.Context, seq Seq, out *frame.Writer) erro
 	return s.scrubber.first() // damage that the reads above do not detect
 }
 
-// logFloor returns the floor of the window as of the snapshot of tx.
-func logFloor(tx *Tx) (_ Seq, err error) {
+// logFloor returns the floor of the window as of the snapshot of txn, which tx reads.
+func logFloor(tx *Tx, txn *badger.Txn) (_ Seq, err error) {
 	r := tx.reading()
 	defer r.done(&err)
-	item, err := tx.txn.Get(logKey)
+	item, err := txn.Get(logKey)
 	if err != nil {
 		return 0, err
 	}
@@ -331,12 +338,12 @@ func (s *Store) restore(in *frame.Reader) error {
 		records, _, err = checkRecords(s.db, 0)
 	}
 	if err == nil {
-		s.resume(s.machine.window.Size(), records)
+		s.resume(s.machine.window.Size(), newestOf(records))
 		err = errors.Join(s.restoreWindow(context.Background(), records), s.openLevel(true))
 	}
 	if err != nil {
 		err = errors.Join(err, s.db.DropAll(), s.space.Attach())
-		s.resume(s.machine.window.Size(), nil)
+		s.resume(s.machine.window.Size(), logRecord{})
 		err = errors.Join(err, s.openLevel(true))
 	}
 	return errors.Join(err, mark.Set(datadir.Position{Seq: uint64(s.machine.applied), Chain: s.machine.chain}))

@@ -43,7 +43,7 @@ const memTableBytes = 32 << 20
 // badgerName is the directory of the database in the data directory.
 const badgerName = "badger"
 
-// openBadger opens the database in dir, in memory if dir is "".
+// openBadger opens the database in dir.
 //
 // A compaction calls reading each time that it has read the content of a table. It calls
 // compacted when it has read all its tables, before it replaces them.
@@ -62,7 +62,6 @@ func openBadger(dir string, log *slog.Logger, reading, compacted func()) (*badge
 // the defaults reserve 2 GB and reach 0.7 GB of memory.
 func badgerOptions(dir string) badger.Options {
 	o := badger.DefaultOptions(dir)
-	o.InMemory = dir == ""
 	o.BypassLockGuard = true // the data directory is locked
 	o.SyncWrites = true
 	o.DetectConflicts = false // machine.decide does it, with the window

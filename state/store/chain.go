@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/dgraph-io/badger/v4"
 )
 
 // Position returns the newest entry that can be read: its number, its revision in the log of the
@@ -38,17 +35,8 @@ func (s *Store) ChainAt(ctx context.Context, seq Seq) (chain [32]byte, known boo
 func (t *Tx) chainAt(seq Seq) (chain [32]byte, known bool, err error) {
 	r := t.reading()
 	defer r.done(&err)
-	txn := t.store.db.NewTransactionAt(uint64(seq), false)
-	defer txn.Discard()
-	item, err := txn.Get(logKey)
-	if errors.Is(err, badger.ErrKeyNotFound) || err == nil && Seq(item.Version()) != seq {
-		return chain, false, nil
-	}
-	var record logRecord
-	if err == nil {
-		err = item.Value(record.decode)
-	}
-	return record.chain, err == nil, err
+	record, known, err := t.store.content.recordAt(seq)
+	return record.chain, known, err
 }
 
 // StopDiverged stops the store because its content differs from that of another one of its cluster,

@@ -21,6 +21,15 @@
 // transactions. A log that several stores share may have an entry twice; the second one changes
 // nothing.
 //
+// # Stores in memory, and forks
+//
+// A store without a directory has its content in a tree in memory. Each commit makes a new tree, which shares
+// what it does not change with the one before, so a snapshot is a tree. Store.Fork returns a store in memory that
+// begins with the content of another one at a commit: it copies that one's tree in constant time, and of a store on
+// disk it reads what its own tree lacks from Badger as of that commit. Forks, and forks of forks, share this
+// snapshot until the last of them is closed. All else is the same code: the sequencer, the window, followers
+// and the chain. A store in memory syncs nothing, and has no files to check, to back up or to restore into.
+//
 // # Invariants
 //
 //   - Transactions are serializable, including phantoms. A commit aborts if a key or

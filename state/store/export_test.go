@@ -21,12 +21,25 @@ func (s *Store) WaitRestored() { <-s.sequencer.restored }
 
 // Pieces returns how many pieces of values can be read now.
 func (s *Store) Pieces() int {
+	if s.db == nil {
+		return 0
+	}
 	n := 0
 	for _, k := range loadSplit(s.db, s.appliedSeq()) {
 		n += k
 	}
 	return n
 }
+
+// Readers returns at how many commits there are readers.
+func (s *Store) Readers() int {
+	s.snapshots.mu.Lock()
+	defer s.snapshots.mu.Unlock()
+	return len(s.snapshots.open)
+}
+
+// KeysInMemory returns how many keys and marks of deletions the newest tree has.
+func (s *Store) KeysInMemory() int { return s.content.(*memory).treeAt(s.appliedSeq()).Len() }
 
 // Versions returns how many versions of user keys Badger holds after it has
 // compacted all that is in tables.

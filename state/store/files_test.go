@@ -273,47 +273,45 @@ func restore(t *testing.T, s *store.Store, backup io.Reader) error {
 }
 
 func TestABackupRestoresEverythingWithItsVersions(t *testing.T) {
-	each(t, func(t *testing.T, open opener) {
-		s := open(store.Options{}, 5)
-		fill(t, s)
-		saved := backup(t, s)
-		dir := t.TempDir()
-		restored := mustOpen(t, store.Options{Dir: dir}, 5)
-		if err := restore(t, restored, bytes.NewReader(saved)); err != nil {
-			t.Fatal(err)
+	s := mustOpen(t, store.Options{Dir: t.TempDir()}, 5)
+	fill(t, s)
+	saved := backup(t, s)
+	dir := t.TempDir()
+	restored := mustOpen(t, store.Options{Dir: dir}, 5)
+	if err := restore(t, restored, bytes.NewReader(saved)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(r *store.Store) {
+		t.Helper()
+		if got, want := dump(t, r), dump(t, s); got != want {
+			t.Errorf("restored\n%swant\n%s", got, want)
 		}
-		check := func(r *store.Store) {
-			t.Helper()
-			if got, want := dump(t, r), dump(t, s); got != want {
-				t.Errorf("restored\n%swant\n%s", got, want)
-			}
-			if got, want := r.Health().Applied, s.Health().Applied; got != want {
-				t.Errorf("restored up to commit %d, want %d", got, want)
-			}
+		if got, want := r.Health().Applied, s.Health().Applied; got != want {
+			t.Errorf("restored up to commit %d, want %d", got, want)
 		}
-		check(restored)
-		if got := readBlob(t, restored, sha256.Sum256([]byte("module"))); got != "module" {
-			t.Errorf("blob reads %q", got)
-		}
-		if got := readBlob(t, restored, sha256.Sum256([]byte(strings.Repeat("module", 100_000)))); len(got) != 600_000 {
-			t.Errorf("long blob reads %d bytes", len(got))
-		}
-		if a, b := put(t, s, "long", "after"), put(t, restored, "long", "after"); a != b {
-			t.Errorf("the next commits are %d and %d", a, b)
-		}
-		check(restored)
-		if n := restored.Pieces(); n != 0 {
-			t.Errorf("%d pieces left of the long value that was replaced", n)
-		}
-		if err := restored.Close(); err != nil {
-			t.Fatal(err)
-		}
-		check(mustOpen(t, store.Options{Dir: dir}))
-	})
+	}
+	check(restored)
+	if got := readBlob(t, restored, sha256.Sum256([]byte("module"))); got != "module" {
+		t.Errorf("blob reads %q", got)
+	}
+	if got := readBlob(t, restored, sha256.Sum256([]byte(strings.Repeat("module", 100_000)))); len(got) != 600_000 {
+		t.Errorf("long blob reads %d bytes", len(got))
+	}
+	if a, b := put(t, s, "long", "after"), put(t, restored, "long", "after"); a != b {
+		t.Errorf("the next commits are %d and %d", a, b)
+	}
+	check(restored)
+	if n := restored.Pieces(); n != 0 {
+		t.Errorf("%d pieces left of the long value that was replaced", n)
+	}
+	if err := restored.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(mustOpen(t, store.Options{Dir: dir}))
 }
 
 func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
-	saved := backup(t, mustOpen(t, store.Options{}))
+	saved := backup(t, mustOpen(t, store.Options{Dir: t.TempDir()}))
 	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	if err := restore(t, s, bytes.NewReader(saved)); err != nil {
 		t.Fatal(err)
@@ -324,7 +322,7 @@ func TestABackupOfAnEmptyStoreRestores(t *testing.T) {
 }
 
 func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
-	s := mustOpen(t, store.Options{}, 3)
+	s := mustOpen(t, store.Options{Dir: t.TempDir()}, 3)
 	put(t, s, "a", "0", "z", "0")
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -394,7 +392,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	s := mustOpen(t, store.Options{})
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	fill(t, s)
 	saved := backup(t, s)
 	r := newRandom(t)()
@@ -432,7 +430,7 @@ func TestADamagedBackupRestoresNothing(t *testing.T) {
 }
 
 func TestABackupOfAnotherVersionIsRefused(t *testing.T) {
-	saved := backup(t, mustOpen(t, store.Options{}))
+	saved := backup(t, mustOpen(t, store.Options{Dir: t.TempDir()}))
 	other := bytes.Replace(saved, []byte("backup 2"), []byte("backup 1"), 1)
 	if _, _, err := frame.NewReader(t.Context(), bytes.NewReader(other)); !errors.Is(err, frame.ErrNotBackup) {
 		t.Error(err)
@@ -488,7 +486,7 @@ func TestABackupWithImpossibleKeysIsRefused(t *testing.T) {
 // A backup has no versions that only open transactions need, and of the deletions it has those in
 // the window.
 func TestABackupHasTheNewestVersionOfEachKey(t *testing.T) {
-	s := mustOpen(t, store.Options{}, 5)
+	s := mustOpen(t, store.Options{Dir: t.TempDir()}, 5)
 	put(t, s, "before", "")
 	update(t, s, deleter("before"))
 	fill(t, s)
@@ -559,7 +557,7 @@ func TestOnlyAnEmptyStoreOnDiskWithoutFollowersIsRestored(t *testing.T) {
 }
 
 func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
-	s := mustOpen(t, store.Options{})
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	fill(t, s)
 	for _, room := range []int{0, 1000, 100_000} {
 		if _, err := s.Backup(t.Context(), &full{room}, nil); !errors.Is(err, errFull) {

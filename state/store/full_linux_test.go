@@ -262,7 +262,7 @@ func TestAStoreFillsItsDiskAndKeepsAcknowledgedCommits(t *testing.T) {
 
 func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 	sequential(t)
-	from := mustOpen(t, store.Options{})
+	from := mustOpen(t, store.Options{Dir: t.TempDir()})
 	for i := range 100 {
 		put(t, from, fmt.Sprintf("row/%03d", i), strings.Repeat(string(rune('a'+i%26)), 1<<20))
 	}

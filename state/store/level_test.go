@@ -178,7 +178,7 @@ func TestANewStoreHasTheNewestLevel(t *testing.T) {
 	}
 	defer again.Close()
 	// A restored backup keeps its level.
-	one, err := store.OpenKnowing(store.Options{}, firstLevel)
+	one, err := store.OpenKnowing(store.Options{Dir: t.TempDir()}, firstLevel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -219,7 +219,7 @@ func TestAnInterruptedRestoreIsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds: left out by -short")
 	}
-	s := mustOpen(t, store.Options{})
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	fill(t, s)
 	backup := backup(t, s)
 	dir := t.TempDir()

@@ -14,7 +14,8 @@ import (
 )
 
 // TestRandomTransactionsMatchAMap runs random transactions, one at a time,
-// on a store and on a map, and sometimes reopens the store on disk.
+// on a store and on a map, and sometimes reopens the store on disk. It continues on forks, and on forks
+// of forks; what they are of must not change meanwhile.
 func TestRandomTransactionsMatchAMap(t *testing.T) {
 	for kind, dir := range map[string]string{"disk": t.TempDir(), "memory": ""} {
 		t.Run(kind, func(t *testing.T) {
@@ -27,10 +28,18 @@ func TestRandomTransactionsMatchAMap(t *testing.T) {
 				}
 				for range rapid.IntRange(1, 12).Draw(rt, "transactions") {
 					p.transaction()
-					if dir != "" && rapid.IntRange(0, 99).Draw(rt, "reopen") == 50 {
+					switch step := rapid.IntRange(0, 99).Draw(rt, "reopen or fork"); {
+					case dir != "" && step == 50 && len(p.below) == 0:
 						p.close()
 						p.open()
+					case step > 80:
+						p.fork()
+					case step < 8 && len(p.below) > 0:
+						p.closeFork()
 					}
+				}
+				for len(p.below) > 0 {
+					p.closeFork()
 				}
 			})
 			p.fatal = t.Fatal
@@ -45,6 +54,13 @@ type program struct {
 	options store.Options
 	store   *store.Store
 	model   map[string]string
+	below   []held // what store is a fork of, and so on
+}
+
+// held is a store, and what it must have.
+type held struct {
+	store *store.Store
+	model map[string]string
 }
 
 func (p *program) open() {
@@ -53,6 +69,37 @@ func (p *program) open() {
 		p.fatal(err)
 	}
 	p.store = s
+}
+
+// fork continues on a fork of the store.
+func (p *program) fork() {
+	f, err := p.store.Fork(store.ForkOptions{})
+	if err != nil {
+		p.fatal(err)
+	}
+	p.below = append(p.below, held{p.store, p.model})
+	p.store, p.model = f, maps.Clone(p.model)
+}
+
+// closeFork closes the fork and continues on the store that it is of, or closes another fork below it.
+func (p *program) closeFork() {
+	last := len(p.below) - 1
+	if at := rapid.IntRange(0, last).Draw(p.t, "close"); at > 0 && at < last {
+		if err := p.below[at].store.Close(); err != nil {
+			p.fatal(err)
+		}
+		p.below = slices.Delete(p.below, at, at+1)
+		return
+	}
+	p.close()
+	p.store, p.model = p.below[last].store, p.below[last].model
+	p.below = p.below[:last]
+	if _, err := p.store.Update(context.Background(), func(tx *store.Tx) error {
+		p.scanAll(tx)
+		return nil
+	}); err != nil {
+		p.fatal(err)
+	}
 }
 
 func (p *program) close() {
@@ -142,7 +189,21 @@ func (p *program) scan(tx *store.Tx, model map[string]string) {
 	if back {
 		slices.Reverse(want)
 	}
-	var got []string
+	got := p.scanned(tx, model, prefix, from, back)
+	if !slices.Equal(got, want) {
+		p.t.Fatalf("scan(%q, %q, %v) yields %q, want %q", prefix, from, back, got, want)
+	}
+}
+
+// scanAll compares all keys and values.
+func (p *program) scanAll(tx *store.Tx) {
+	if got, want := p.scanned(tx, p.model, "", "", false), slices.Sorted(maps.Keys(p.model)); !slices.Equal(got, want) {
+		p.t.Fatalf("it has %q, want %q", got, want)
+	}
+}
+
+// scanned scans, compares the values, and returns the keys.
+func (p *program) scanned(tx *store.Tx, model map[string]string, prefix, from string, back bool) (got []string) {
 	within := prefix[:rapid.IntRange(0, len(prefix)).Draw(p.t, "within")]
 	for item, err := range tx.ScanWithin([]byte(within), []byte(prefix), []byte(from), back) {
 		if err != nil {
@@ -153,7 +214,5 @@ func (p *program) scan(tx *store.Tx, model map[string]string) {
 			p.t.Fatalf("scan: %q is %.20q, want %.20q", item.Key, item.Value, v)
 		}
 	}
-	if !slices.Equal(got, want) {
-		p.t.Fatalf("scan(%q, %q, %v) yields %q, want %q", prefix, from, back, got, want)
-	}
+	return got
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Badger moves values of 1 MiB and more to its value log, which needs separate garbage
-// collection, does not exist in memory, and returns an empty value for an unreadable one.
+// collection, and returns an empty value for an unreadable one.
 // So longer values are split: the value under the key is then the number of pieces, and
 // the key's user byte says so.
 const (
@@ -60,7 +60,7 @@ func stage(txn *badger.Txn, w *commitlog.Write, split map[string]int) error {
 			return err
 		}
 	}
-	delete(split, w.Key)
+	countPieces(w, split)
 	key := dataKey(make([]byte, 0, 1+len(w.Key)), w.Key)
 	switch {
 	case w.Deleted:
@@ -68,7 +68,6 @@ func stage(txn *badger.Txn, w *commitlog.Write, split map[string]int) error {
 	case n == 0:
 		return txn.Set(key, w.Value)
 	}
-	split[w.Key] = n
 	for i := range n {
 		piece := w.Value[i*pieceBytes : min((i+1)*pieceBytes, len(w.Value))]
 		if err := txn.Set(pieceKey(nil, w.Key, i), piece); err != nil {
@@ -76,6 +75,14 @@ func stage(txn *badger.Txn, w *commitlog.Write, split map[string]int) error {
 		}
 	}
 	return txn.SetEntry(badger.NewEntry(key, binary.BigEndian.AppendUint16(nil, uint16(n))).WithMeta(metaPieces))
+}
+
+// countPieces sets how many pieces stage makes of the value of w in split.
+func countPieces(w *commitlog.Write, split map[string]int) {
+	delete(split, w.Key)
+	if n := pieces(w.Value); n > 0 {
+		split[w.Key] = n
+	}
 }
 
 // stagedKeys returns how many keys of Badger stage writes or deletes, at most.

@@ -86,6 +86,9 @@ var errBlock = errors.New("a table cannot be read: the checksum of a block is wr
 // damaged records that something cannot be read, and returns the error for the reader. The
 // first cause is logged, and is that of Health until the file is known.
 func (s *Store) damaged(cause error) error {
+	if s.base != nil {
+		_ = s.base.store.damaged(cause)
+	}
 	cause = fmt.Errorf("%w: %w", ErrDamaged, cause)
 	if s.damage.CompareAndSwap(nil, &cause) {
 		s.log.Error("store damaged", "cause", cause)

@@ -73,6 +73,14 @@ func (r *logRecord) decode(b []byte) error {
 	return nil
 }
 
+// meta returns the user byte of the record.
+func (r *logRecord) meta() byte {
+	if !r.marked {
+		return 0
+	}
+	return metaMarked
+}
+
 // newestOf returns the first record, zero in an empty store.
 func newestOf(records []logRecord) (newest logRecord) {
 	if len(records) > 0 {

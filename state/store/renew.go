@@ -1,10 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-
-	"github.com/dgraph-io/badger/v4"
 
 	"runner.example/state/store/commitlog"
 )
@@ -19,11 +16,11 @@ const maxRenewals = 5
 // range that p read was written in between. If one was, the verdict of the returned
 // proposal is a conflict.
 //
-// This is looked up in Badger, which keeps every version after an open snapshot, including
+// This is looked up in the content, which keeps what was written after an open snapshot, including
 // deletions. Deciding the renewed proposal still depends on the log alone. The goroutine of
 // the transaction does all of it.
 func (t *Tx) renew(p *proposal) (*proposal, error) {
-	renewed := &proposal{Proposal: p.Proposal, bytes: p.bytes, try: t.attempt + maxTries}
+	renewed := &proposal{Proposal: p.Proposal, bytes: p.bytes, try: int(t.attempt) + maxTries}
 	renewed.Verdict = commitlog.Verdict{}
 	if !t.holds { // it read nothing
 		return renewed, nil
@@ -51,15 +48,14 @@ func (t *Tx) renew(p *proposal) (*proposal, error) {
 func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 	r := t.reading()
 	defer r.done(&err)
-	txn := t.store.db.NewTransactionAt(uint64(last), false)
-	defer txn.Discard()
-	o := badger.IteratorOptions{SinceTs: uint64(p.Snapshot), AllVersions: true}
+	newest := t.store.content.at(last)
+	defer newest.discard()
 	for i, key := range p.Reads {
 		if i%ctxEvery == 0 && t.ctx.Err() != nil {
 			return nil, unavailable(context.Cause(t.ctx))
 		}
 		t.key = dataKey(t.key[:0], key)
-		if wroteKey(txn, t.key, o) {
+		if newest.wroteKey(t.key, p.Snapshot) {
 			return []byte(key), nil
 		}
 	}
@@ -67,30 +63,10 @@ func (t *Tx) writtenUpTo(p *proposal, last Seq) (clash []byte, err error) {
 		if i%ctxEvery == 0 && t.ctx.Err() != nil {
 			return nil, unavailable(context.Cause(t.ctx))
 		}
-		if key := wroteIn(txn, r, o); key != nil {
+		from, to := dataKeys(r)
+		if key := newest.wroteIn(from, to, p.Snapshot); key != nil {
 			return key, nil
 		}
 	}
 	return nil, nil
-}
-
-// wroteKey reports whether the key has a version that o selects.
-func wroteKey(txn *badger.Txn, key []byte, o badger.IteratorOptions) bool {
-	it := txn.NewKeyIterator(key, o)
-	defer it.Close()
-	it.Seek(key)
-	return it.Valid()
-}
-
-// wroteIn returns the first key in r with a version that o selects, nil if there is none.
-func wroteIn(txn *badger.Txn, r commitlog.Span, o badger.IteratorOptions) []byte {
-	from, to := dataKeys(r)
-	o.Prefix = commonPrefix(from, to)
-	it := txn.NewIterator(o)
-	defer it.Close()
-	it.Seek(from)
-	if !it.Valid() || bytes.Compare(it.Item().Key(), to) >= 0 {
-		return nil
-	}
-	return it.Item().KeyCopy(nil)[1:]
 }

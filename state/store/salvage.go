@@ -140,7 +140,7 @@ func (v *salvage) run(ctx context.Context, o SalvageOptions) (_ *Salvaged, err e
 		return nil, err
 	}
 	newest := v.newest + 1 // dropPieces writes there
-	s.machine = &machine{db: s.db, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
+	s.machine = &machine{content: s.content, mark: s.mark, applied: newest, window: commitlog.NewWindow(1, newest)}
 	s.applied.set(s.machine.position())
 	if err := s.openLevel(false); fault.CodeOf(err) == fault.Invalid { // else its record is damaged
 		return nil, err

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"runner.example/state/store/commitlog"
 )
 
@@ -79,11 +77,11 @@ func (t *Tx) scan(within, lo, hi []byte, reverse bool, yield func(Item, error) b
 	}
 }
 
-// cursor walks over a range, merging Badger's keys with the transaction's own
+// cursor walks over a range, merging the keys of the snapshot with the transaction's own
 // writes.
 type cursor struct {
 	tx      *Tx
-	it      *badger.Iterator
+	it      iterator
 	within  []byte // the prefix of it, which tx.idle gets; nil: it is closed with the cursor
 	reverse bool
 	all     commitlog.Span // the range asked for
@@ -116,7 +114,7 @@ func (t *Tx) newCursor(within, lo, hi []byte, reverse bool) (*cursor, error) {
 		}
 	}
 	if c.it == nil {
-		c.it = t.txn.NewIterator(badger.IteratorOptions{Prefix: prefix, Reverse: reverse})
+		c.it = t.snapshot.newIterator(prefix, reverse)
 		t.iters = append(t.iters, c.it)
 	}
 	if reverse {
@@ -127,7 +125,7 @@ func (t *Tx) newCursor(within, lo, hi []byte, reverse bool) (*cursor, error) {
 	return c, nil
 }
 
-// dataKeys returns the bounds of r as keys of Badger.
+// dataKeys returns the bounds of r as dataKey does.
 func dataKeys(r commitlog.Span) (from, to []byte) {
 	if r.Hi == nil {
 		return dataKey(nil, r.Lo), []byte{spaceData + 1}
@@ -179,21 +177,15 @@ func (c *cursor) next() (Item, bool, error) {
 			return Item{}, false, nil
 		}
 		c.passed(key)
-		item := c.it.Item()
-		value, err := readValue(c.tx.txn, item)
-		return Item{Key: key, Value: value, Version: Seq(item.Version())}, err == nil, err
+		value, version, err := c.tx.snapshot.read(c.it)
+		return Item{Key: key, Value: value, Version: version}, err == nil, err
 	}
 }
 
-// peek returns the key in Badger that comes next in what is left of the range,
+// peek returns the key of the snapshot that comes next in what is left of the range,
 // nil if there is none.
 func (c *cursor) peek() []byte {
-	for ; c.it.Valid(); c.it.Next() {
-		key := c.it.Item().Key()
-		if key[0] != spaceData {
-			return nil
-		}
-		key = key[1:]
+	for key := c.it.UserKey(); key != nil; key = c.it.UserKey() {
 		low := bytes.Compare(key, c.lo) < 0
 		high := c.hi != nil && bytes.Compare(key, c.hi) >= 0
 		switch {
@@ -202,12 +194,13 @@ func (c *cursor) peek() []byte {
 		case low == c.reverse: // beyond the far end
 			return nil
 		}
+		c.it.Next()
 	}
 	return nil
 }
 
-// own returns the transaction's write that comes before the next key of Badger or replaces
-// it; nil if there is none. A nil key means that Badger has no next key.
+// own returns the transaction's write that comes before the next key of the snapshot or replaces
+// it; nil if there is none. A nil key means that there is no next key.
 func (c *cursor) own(key []byte) *commitlog.Write {
 	if c.reverse {
 		w := c.tx.writes.Last(c.lo, c.hi)

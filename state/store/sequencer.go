@@ -67,7 +67,11 @@ func startSequencer(s *Store, open openLog, records []logRecord) {
 	_, _ = rand.Read(random[:]) // it never fails
 	q.newest.Proposer = binary.BigEndian.Uint64(random[:])
 	s.sequencer = q
-	go q.restore(records)
+	if len(records) == 0 {
+		close(q.restored)
+	} else {
+		go q.restore(records)
+	}
 	if open == nil {
 		q.log = localLog{q}
 	} else {

@@ -39,6 +39,18 @@ func (s *snapshots) acquire(now func() Seq) (Seq, bool) {
 	return seq, true
 }
 
+// acquireAt registers a reader at a number below that of a registered one; false if a version that is visible there may have
+// been discarded.
+func (s *snapshots) acquireAt(seq Seq) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || seq < s.kept {
+		return false
+	}
+	s.add(seq)
+	return true
+}
+
 // acquireKept registers a reader that needs all versions up to seq: at the oldest number
 // above which no version was discarded. It must be released at kept.
 func (s *snapshots) acquireKept(now func() Seq) (seq, kept Seq, ok bool) {
@@ -116,6 +128,6 @@ func (s *snapshots) close(limit time.Duration) error {
 	case <-s.idle:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("transactions are still open after %v: end them first", limit)
+		return fmt.Errorf("transactions or forks are still open after %v: end them first", limit)
 	}
 }

@@ -69,8 +69,10 @@ type Store struct {
 	log       *slog.Logger
 	metrics   metrics
 	lock      *datadir.Lock // nil in memory
-	db        *badger.DB
-	scrubber  *scrubber // nil in memory
+	content   content
+	db        *badger.DB // of content; nil in memory
+	base      *base      // of a fork; nil: there is none
+	scrubber  *scrubber  // nil in memory
 	mark      *datadir.Mark
 	machine   *machine
 	sequencer *sequencer
@@ -109,15 +111,7 @@ func Open(o Options) (*Store, error) {
 }
 
 func open(o Options, with setup) (_ *Store, err error) {
-	s := &Store{dir: o.Dir, clock: o.Clock, log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New()}
-	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
-	s.levels = cmp.Or(with.levels, level.Known())
-	if s.clock == nil {
-		s.clock = clock.System
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := newStore(o, cmp.Or(with.levels, level.Known()))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.release())
@@ -126,22 +120,9 @@ func open(o Options, with setup) (_ *Store, err error) {
 	if err := s.openFiles(o.Node || with.openLog != nil); err != nil {
 		return nil, err
 	}
-	before := mismatches.Load()
-	records, marked, err := checkRecords(s.db, Seq(s.mark.Seq()))
-	if err == nil {
-		err = s.checkMark(newestOf(records), marked)
-	}
-	if err == nil {
-		s.resume(with.windowEntries, records)
-	}
-	if s.scrubber != nil && mismatches.Load() != before { // in a table that files.Inspect did not read in whole
-		err = cmp.Or(s.scrubber.first(), err)
-	}
-	if errors.Is(err, commitlog.ErrFormat) {
-		return nil, err
-	}
+	records, err := s.begin(with.windowEntries)
 	if err != nil {
-		return nil, files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
+		return nil, err
 	}
 	if with.openLog != nil && s.dir != "" { // from now on there may be commits of other nodes
 		if err := s.SetNode(true); err != nil {
@@ -155,19 +136,58 @@ func open(o Options, with setup) (_ *Store, err error) {
 	return s, nil
 }
 
-// resume continues the log after the newest of the records.
-func (s *Store) resume(windowEntries int, records []logRecord) {
-	s.machine = newMachine(s.db, s.mark, windowEntries, records)
+// begin audits the log and continues it. It returns the records, as checkRecords does.
+func (s *Store) begin(windowEntries int) ([]logRecord, error) {
+	if s.db == nil {
+		s.resume(windowEntries, logRecord{})
+		return nil, nil
+	}
+	before := mismatches.Load()
+	records, marked, err := checkRecords(s.db, Seq(s.mark.Seq()))
+	if err == nil {
+		err = s.checkMark(newestOf(records), marked)
+	}
+	if err == nil {
+		s.resume(windowEntries, newestOf(records))
+	}
+	if mismatches.Load() != before { // in a table that files.Inspect did not read in whole
+		err = cmp.Or(s.scrubber.first(), err)
+	}
+	if err != nil && !errors.Is(err, commitlog.ErrFormat) {
+		err = files.InFile(filepath.Join(s.dir, badgerName), fmt.Errorf("audit: %w", err))
+	}
+	return records, err
+}
+
+// newStore returns a store without content.
+func newStore(o Options, levels level.Range) *Store {
+	s := &Store{
+		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
+		levels: levels,
+	}
+	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// resume continues the log after the entry with that record.
+func (s *Store) resume(windowEntries int, newest logRecord) {
+	split := make(map[string]int)
+	if s.db != nil {
+		split = loadSplit(s.db, newest.Seq)
+	}
+	s.machine = newMachine(s.content, s.mark, windowEntries, newest, split)
 	s.applied.set(s.machine.position())
 	s.discard()
 }
 
 // openFiles creates the data directory, locks it and opens the files in it.
 func (s *Store) openFiles(node bool) (err error) {
-	s.mark = &datadir.Mark{}
 	if s.dir == "" {
-		s.db, err = openBadger("", s.log, func() {}, func() {})
-		return err
+		s.content = newMemory(nil, new(tree), logRecord{})
+		return nil
 	}
 	if err := datadir.Make(s.dir); err != nil {
 		return err
@@ -224,16 +244,13 @@ func (s *Store) openTables(dir string) error {
 	if err != nil {
 		return err
 	}
-	s.db, s.scrubber = db, scrubber
+	s.content, s.db, s.scrubber = tables{db}, db, scrubber
 	scrubber.start(db)
 	return s.space.Attach()
 }
 
 // checkMark compares the newest entry of the log with the mark, and sets the mark to it.
 func (s *Store) checkMark(newest, marked logRecord) error {
-	if s.dir == "" {
-		return nil
-	}
 	if !s.mark.Exists() {
 		if newest.marked {
 			return files.Damaged(filepath.Join(s.dir, datadir.MarkName), "it is missing: it names the newest commit")
@@ -270,6 +287,7 @@ func (s *Store) release() (err error) {
 			return err
 		}
 	}
+	s.base.release()
 	s.space.Close()
 	if s.mark != nil {
 		err = s.mark.Close()
@@ -290,9 +308,6 @@ const (
 // then closeBadger returns an error, and the data directory stays locked until the process
 // ends.
 func (s *Store) closeBadger() error {
-	if s.dir == "" {
-		return s.db.Close()
-	}
 	s.scrubber.stop()
 	closed := make(chan error, 1)
 	go func() { closed <- s.db.Close() }()
@@ -394,10 +409,10 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 	if s.isClosed() {
 		return 0, errClosed
 	}
-	var held retry.Turn
-	defer held.Release()
+	var held *retry.Turn // made at the first conflict
+	defer func() { held.Release() }()
 	for attempt := 1; ; attempt++ {
-		p, err := s.propose(ctx, fn, attempt)
+		p, err := s.propose(ctx, fn, attempt, held)
 		if p == nil || err != nil {
 			return 0, err
 		}
@@ -410,20 +425,38 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 		if attempt == maxTries {
 			return 0, ErrConflict
 		}
-		s.turns.Take(ctx, &held, p.Verdict.Clash)
+		if held == nil {
+			held = new(retry.Turn)
+		}
+		s.turns.Take(ctx, held, p.Verdict.Clash)
 	}
 }
 
 // propose runs fn once and has the log decide its writes; the proposal is nil if it wrote
 // nothing.
-func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_ *proposal, failed error) {
-	tx := &Tx{store: s, ctx: ctx, attempt: attempt}
+func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int, turn *retry.Turn) (*proposal, error) {
+	tx := &Tx{store: s, ctx: ctx, attempt: int32(attempt), turn: turn}
 	defer tx.end()
-	if err := tx.result(fn(tx)); err != nil {
+	err := tx.result(fn(tx))
+	switch early := tx.early; {
+	case early == nil && err != nil:
 		return nil, err
+	case early == nil:
+		return tx.propose()
+	case early.err != nil:
+		return nil, early.err
+	case early.proposal != nil && early.proposal.outcome() != commitlog.Committed:
+		return early.proposal, nil
+	default:
+		return early.proposal, err
 	}
-	tx.stop()
-	if tx.writes.Len() == 0 {
+}
+
+// propose ends the transaction and has the log decide its writes; the proposal is nil if it wrote nothing.
+func (t *Tx) propose() (_ *proposal, failed error) {
+	s, ctx := t.store, t.ctx
+	t.stop()
+	if t.writes.Len() == 0 {
 		return nil, nil
 	}
 	if ctx.Err() != nil {
@@ -432,11 +465,11 @@ func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int) (_
 	if cause := s.failure.Load(); cause != nil {
 		return nil, unavailable(*cause)
 	}
-	p := tx.proposal()
+	p := t.proposal()
 	defer func(began time.Time) { s.metrics.proposed(p, failed, time.Since(began)) }(clock.Mark())
 	err := s.sequencer.propose(ctx, p)
 	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {
-		if p, err = tx.renew(p); err == nil && p.outcome() == commitlog.Committed {
+		if p, err = t.renew(p); err == nil && p.outcome() == commitlog.Committed {
 			err = s.sequencer.propose(ctx, p)
 		}
 	}
@@ -449,11 +482,8 @@ func (s *Store) publish(seq Seq, e *commitlog.Entry) {
 	s.discard()
 }
 
-// discard lets Badger drop the versions that neither the window nor an open transaction
-// needs.
-func (s *Store) discard() {
-	s.db.SetDiscardTs(uint64(s.snapshots.oldest(s.machine.window.Floor())))
-}
+// discard drops the versions that neither the window nor an open transaction needs.
+func (s *Store) discard() { s.content.discard(s.machine.window.Floor(), &s.snapshots) }
 
 func (s *Store) appliedSeq() Seq { return s.applied.get() }
 

@@ -19,18 +19,31 @@ import (
 // opener opens a store as mustOpen does.
 type opener func(o store.Options, window ...int) *store.Store
 
-// each runs test on a store on disk and on one in memory.
+// each runs test on a store on disk, on one in memory, and on forks of both.
 func each(t *testing.T, test func(t *testing.T, open opener)) {
 	for _, kind := range []string{"disk", "memory"} {
-		t.Run(kind, func(t *testing.T) {
-			test(t, func(o store.Options, window ...int) *store.Store {
-				if kind == "disk" {
-					o.Dir = t.TempDir()
-				}
-				return mustOpen(t, o, window...)
+		for forks, name := range []string{kind, "fork of " + kind, "fork of a fork of " + kind} {
+			t.Run(name, func(t *testing.T) {
+				test(t, func(o store.Options, window ...int) *store.Store {
+					if kind == "disk" {
+						o.Dir = t.TempDir()
+					}
+					s := mustOpen(t, o, window...)
+					for range forks {
+						s = mustFork(t, s)
+					}
+					return s
+				})
 			})
-		})
+		}
 	}
+}
+
+// mustFork forks s, and closes the fork when the test ends.
+func mustFork(t testing.TB, s *store.Store) *store.Store {
+	t.Helper()
+	f, err := s.Fork(store.ForkOptions{})
+	return opened(t, f, err)
 }
 
 // eachLog is each, and runs test on a store with a simulated log with faults, too: in a

@@ -2,13 +2,11 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/dgraph-io/badger/v4"
-
 	"runner.example/state/store/commitlog"
+	"runner.example/state/store/retry"
 )
 
 // Tx is a transaction: one snapshot of the store and, in an Update, the transaction's
@@ -18,19 +16,22 @@ import (
 // It is lazy: the snapshot is taken at the first read. A transaction that neither reads nor
 // writes opens nothing.
 type Tx struct {
-	store   *Store
-	ctx     context.Context
-	attempt int // 0 in a View
-	now     time.Time
+	store *Store
+	ctx   context.Context
+	now   time.Time
 
-	txn    *badger.Txn // nil before the first read
-	snap   Seq
-	holds  bool // snap is registered with the store
-	ended  bool
-	broken error  // the first read that failed
-	key    []byte // scratch for Badger keys
-	iters  []*badger.Iterator
-	idle   []*cursor // of ScanRange; their iterators are in iters
+	attempt int32       // 0 in a View
+	turn    *retry.Turn // that the Update may hold
+	early   *early      // nil: neither Commit nor Drop was called
+	holds   bool        // snap is registered with the store
+	ended   bool
+
+	snapshot snapshot // nil before the first read
+	snap     Seq
+	broken   error  // the first read that failed
+	key      []byte // scratch for dataKey
+	iters    []iterator
+	idle     []*cursor // of ScanRange; their iterators are in iters
 
 	writes commitlog.WriteSet
 	reads  []string
@@ -58,19 +59,12 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 	return t.read(key)
 }
 
-// read gets the value of key from Badger.
+// read gets the value of key from the snapshot.
 func (t *Tx) read(key []byte) (value []byte, err error) {
 	r := t.reading()
 	defer r.done(&err)
 	t.key = dataKey(t.key[:0], key)
-	item, err := t.txn.Get(t.key)
-	if errors.Is(err, badger.ErrKeyNotFound) {
-		return nil, ErrNotFound
-	}
-	if err != nil {
-		return nil, err
-	}
-	return readValue(t.txn, item) // Badger has copied the bytes into the item, which is used only here
+	return t.snapshot.get(t.key)
 }
 
 // Set sets the value of key when the transaction commits; the value may be empty. Both are
@@ -114,10 +108,52 @@ func (t *Tx) Snapshot() (Seq, error) {
 }
 
 // Attempt returns the number of this run of an Update's function, from 1; 0 in a View.
-func (t *Tx) Attempt() int { return t.attempt }
+func (t *Tx) Attempt() int { return int(t.attempt) }
 
 // Writes reports whether the transaction has written or deleted a key.
 func (t *Tx) Writes() bool { return t.writes.Len() > 0 }
+
+// early is how a transaction ended before the function of its Update.
+type early struct {
+	proposal *proposal // nil: there were no writes
+	err      error
+}
+
+// Commit commits the transaction before the function of Update returns. From then on the transaction is ended, and
+// Update does not run the function again: it returns its error. If another transaction has changed what this one has
+// read, the error is ErrConflict: the function must return, and may run again. With any other error nothing was
+// committed, except as ErrUnknown says, and Update returns that error.
+func (t *Tx) Commit() error {
+	switch {
+	case t.ended:
+		return errEnded
+	case t.attempt == 0:
+		return ErrReadOnly
+	case t.broken != nil:
+		return t.broken
+	}
+	p, err := t.propose()
+	t.end()
+	t.early = &early{p, err}
+	switch {
+	case err != nil:
+		return err
+	case p == nil || p.outcome() == commitlog.Committed:
+		t.turn.Release()
+		return nil
+	case p.outcome() == commitlog.TooLarge:
+		return ErrTooLarge
+	}
+	return ErrConflict
+}
+
+// Drop ends the transaction before the function of Update returns, and discards its writes. Update returns the
+// function's error.
+func (t *Tx) Drop() {
+	t.end()
+	t.early = &early{}
+	t.turn.Release()
+}
 
 func (t *Tx) put(key []byte, w commitlog.Write) error {
 	if err := t.check(key); err != nil {
@@ -147,7 +183,7 @@ func (t *Tx) check(key []byte) error {
 
 // begin takes the snapshot if needed.
 func (t *Tx) begin() error {
-	if t.txn != nil {
+	if t.snapshot != nil {
 		return nil
 	}
 	if t.ctx.Err() != nil {
@@ -158,7 +194,7 @@ func (t *Tx) begin() error {
 		return errClosed
 	}
 	t.snap, t.holds = snap, true
-	t.txn = t.store.db.NewTransactionAt(uint64(snap), false)
+	t.snapshot = t.store.content.at(snap)
 	return nil
 }
 
@@ -178,19 +214,19 @@ func (t *Tx) stop() {
 		return
 	}
 	t.ended = true
-	if t.txn == nil {
+	if t.snapshot == nil {
 		return
 	}
 	for _, it := range t.iters {
 		it.Close()
 	}
 	t.iters = nil
-	t.txn.Discard()
+	t.snapshot.discard()
 }
 
 // proposal returns the proposal of the ended transaction.
 func (t *Tx) proposal() *proposal {
-	p := &proposal{bytes: t.writes.Bytes(), try: t.attempt}
+	p := &proposal{bytes: t.writes.Bytes(), try: int(t.attempt)}
 	p.Snapshot, p.Reads, p.Writes = t.snap, t.reads, t.writes.Sorted()
 	for _, s := range t.spans {
 		p.Spans = append(p.Spans, *s)

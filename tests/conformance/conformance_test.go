@@ -34,6 +34,7 @@ import (
 	"runner.example/hostabi/longwork"
 	"runner.example/hostabi/outbound"
 	"runner.example/hostabi/password"
+	"runner.example/hostabi/recording"
 	"runner.example/internal/caller"
 	"runner.example/internal/diag"
 	"runner.example/internal/fault"
@@ -115,6 +116,7 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 			t.Run("large row", g.handlesALargeRow)
 			t.Run("result past a budget", g.tellsTheBudgetOfAResult)
 			t.Run("list without a limit", g.listsEveryKey)
+			t.Run("streams", g.streamsAnswers)
 		})
 	}
 }
@@ -280,6 +282,21 @@ func newGuest(t testing.TB, language string) *guest {
 	return g
 }
 
+// moduleFiles are the guest's modules; that of Python has the files of its app.
+func (g *guest) moduleFiles(t testing.TB) []runtime.ModuleFile {
+	t.Helper()
+	files, err := runtime.ReadModules(g.dir)
+	for i := range files {
+		if err == nil && files[i].ShortName() == schema.PythonModule {
+			files[i].Files, err = tree.OpenDir(g.dir, schema.PythonFiles)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
 // load creates an engine, whose context may have a listener, and loads the guest.
 func (g *guest) load(t testing.TB, ctx context.Context) {
 	t.Helper()
@@ -292,16 +309,7 @@ func (g *guest) load(t testing.TB, ctx context.Context) {
 			t.Error(err)
 		}
 	})
-	files, err := runtime.ReadModules(g.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		if file.ShortName() == schema.PythonModule {
-			if file.Files, err = tree.OpenDir(g.dir, schema.PythonFiles); err != nil {
-				t.Fatal(err)
-			}
-		}
+	for _, file := range g.moduleFiles(t) {
 		m, err := engine.LoadAs(t.Context(), file.Name, file.Wasm, runtime.ModuleSettings(g.schema, file))
 		if err != nil {
 			t.Fatal(err)
@@ -528,7 +536,11 @@ func (w *world) serve(t testing.TB, text string) []string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w.signInMany(t, r.sessions)
-	call := &hostabi.Call{Input: hostabi.Input{Context: ctx, Host: w.host, Request: &r.Request, Caller: r.caller}}
+	var recorder recording.Recorder
+	var draws recording.Draws
+	call := &hostabi.Call{Input: hostabi.Input{
+		Context: ctx, Host: w.host, Request: &r.Request, Caller: r.caller, Recorder: &recorder, Draws: &draws,
+	}}
 	failed := false
 	dropped := errors.New("dropped")
 	_, err := w.store.Update(ctx, func(tx *store.Tx) error {
@@ -554,10 +566,64 @@ func (w *world) serve(t testing.TB, text string) []string {
 		fmt.Fprintf(&w.log, "%s: %s %v\n", f.Kind, f.Message, f.Frames)
 	}
 	lines := w.trace.take(failed)
+	w.replays(t, &r, call, &recorder, &draws, lines)
 	if r := &call.Response; r.Code == string(fault.InvalidInput) { // which the host has made of a failure
 		lines[len(lines)-1] = fmt.Sprintf("error %d %s %s", r.Status, r.Code, r.Detail)
 	}
 	return lines
+}
+
+// replays runs the handler again on what was recorded of its run: without the store it makes the same calls, and ends
+// in the same way.
+func (w *world) replays(t testing.TB, r *request, call *hostabi.Call, recorder *recording.Recorder, draws *recording.Draws, want []string) {
+	t.Helper()
+	made := &recording.Recording{
+		Format: recording.Format, ID: r.ID, Request: recording.RequestOf(&r.Request, r.Body), Caller: recording.CallerOf(&call.Caller, call.Address),
+		Run: draws.Drawn(),
+	}
+	made.Deadline, _ = call.Context.Deadline()
+	recorder.Take(made)
+	if made.Truncated {
+		return
+	}
+	values := map[string]string{}
+	for _, name := range w.schema.Secrets {
+		value, _ := w.secrets.Get(name)
+		values[name] = value.Reveal()
+	}
+	made.Hide(values)
+	text, err := json.Marshal(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range values {
+		if strings.Contains(string(text), value) {
+			t.Errorf("%s: the recording has the secret %s:\n%s", r.handler, name, text)
+		}
+	}
+	player, err := recording.NewPlayer(made, func(name string) (string, bool) { return values[name], true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, sent := player.Recording.Request.Request(r.ID)
+	host := *w.host
+	host.Logger = slog.New(slog.DiscardHandler)
+	again := &hostabi.Call{Input: hostabi.Input{
+		Context: call.Context, Host: &host, Request: request, SentBody: sent, Caller: call.Caller, Attempt: call.Attempt,
+		CreatesSession: call.CreatesSession, Draws: player.Draws, Player: player,
+	}}
+	failed := w.modules[r.handler].Run(again, r.handler) != nil
+	again.Failures()
+	lines := w.trace.take(failed)
+	if d := player.Divergence(); d != nil || player.Left() > 0 {
+		t.Errorf("%s: the replay diverges, with %d calls left: %v\nthe recording: %s", r.handler, player.Left(), d, text)
+	}
+	if diff := cmp.Diff(want, lines); diff != "" && len(made.Credentials) == 0 { // else the guest has read others
+		t.Errorf("%s: the replay has another trace (-recorded +replayed):\n%s", r.handler, diff)
+	}
+	if got, was := &again.Response, &call.Response; !failed && (got.Status != was.Status || got.Code != was.Code) {
+		t.Errorf("%s: the replay answers %d %s, recorded was %d %s", r.handler, got.Status, got.Code, was.Status, was.Code)
+	}
 }
 
 // signInMany creates n sessions of the user "many".

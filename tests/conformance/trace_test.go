@@ -144,6 +144,10 @@ func (r *recorder) call(name string, numbers []int, texts []string) {
 		line = strings.TrimSpace("send " + strconv.Itoa(numbers[0]) + " " + r.body(texts[0]))
 	case "response_send_result":
 		line = fmt.Sprintf("result %d %s", numbers[0], []string{"all", "rows", "row"}[numbers[1]])
+	case "response_begin":
+		line = fmt.Sprintf("begin %d", numbers[0])
+	case "response_write":
+		line = "write " + strconv.QuoteToASCII(texts[0])
 	case "response_error":
 		line = fmt.Sprintf("error %d %s %s", numbers[0], cmpOr(texts[0], "-"), r.plain(texts[1]))
 	}
@@ -257,6 +261,7 @@ func (r *recorder) fetch(text string) string {
 		delete(args, "headers")
 	}
 	delete(args, "headerBytes") // only TypeScript has headers by byte
+	delete(args, "stream")      // and bodies that it hands on as they come
 	if body, ok := args["body"].(map[string]any); ok {
 		encoded, _ := body["base64"].(string)
 		if decoded, err := base64.StdEncoding.DecodeString(encoded); err == nil && utf8.Valid(decoded) {

@@ -184,6 +184,10 @@ func TestTheStepsOfThePageAboutDeploymentsWithHTTPWork(t *testing.T) {
 // TestTheDrillOfTheOperatorsWorks is what make drill runs.
 func TestTheDrillOfTheOperatorsWorks(t *testing.T) { follow(t, 31, "docs/operate.md") }
 
+func TestTheStepsOfTheTestingPageWork(t *testing.T) { follow(t, 3, "docs/testing.md") }
+
+func TestTheStepsOfTheRecordingsPageWork(t *testing.T) { follow(t, 5, "docs/recordings.md") }
+
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
 func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, 12, "docs/schema/tutorial.md") }

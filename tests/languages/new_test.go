@@ -25,16 +25,16 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 	for _, row := range []struct {
 		lang string
 		// before and own are commands of the README: before runs before the first build, own
-		// runs the app's tests.
+		// runs the tests of the language beside runner test.
 		before, own string
 		module      string
 	}{
-		{"ts", "", "node --test test/", "build/my_app.wasm"},
-		{"python", "", "python3 -m unittest discover test", "build/python.wasm"},
+		{"ts", "", "", "build/my_app.wasm"},
+		{"python", "", "", "build/python.wasm"},
 		{"go", "", "cd handlers/greetings && go test", "build/greetings.wasm"},
 		{"rust", "", "", "build/greetings.wasm"}, // its tests need a whole build; the long form runs them
 		{"c", "", "cc -o build/greeting_test handlers/greetings/greeting_test.c && build/greeting_test", "build/greetings.wasm"},
-		{"as", "npm install --prefix handlers/greetings", "node --test test/", "build/greetings.wasm"},
+		{"as", "npm install --prefix handlers/greetings", "", "build/greetings.wasm"},
 		{"nim", "", "", "build/greetings.wasm"},
 	} {
 		t.Run(row.lang, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 			}
 			parent := &harness.App{T: t, Dir: t.TempDir()}
 			parent.Must("new", "my-app", "--lang", row.lang)
-			a := &harness.App{T: t, Dir: parent.Path("my-app"), Env: append([]string{"npm_config_prefer_offline=true", "TMPDIR=" + t.TempDir(), "RUNNER_BIN=" + harness.Binary, "RUNNER=" + t.TempDir()}, cargo...)}
+			a := &harness.App{T: t, Dir: parent.Path("my-app"), Env: append([]string{"npm_config_prefer_offline=true", "TMPDIR=" + t.TempDir(), "RUNNER=" + t.TempDir()}, cargo...)}
 			readme, err := os.ReadFile(a.Path("README.md"))
 			if err != nil {
 				t.Fatal(err)
@@ -64,6 +64,9 @@ func TestANewAppIsCompleteInEachLanguage(t *testing.T) {
 			a.Must("check", "--strict", "--modules")
 			a.Must("fmt", "--check")
 			greets(t, a)
+			if out := a.Must("test"); !strings.Contains(out, "5 passed") {
+				t.Errorf("runner test:\n%s", out)
+			}
 			runInShell(a, row.own)
 		})
 	}

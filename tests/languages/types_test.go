@@ -2,8 +2,10 @@ package languages_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,8 +37,14 @@ func typed(t *testing.T, directory string) *harness.App {
 		}
 		a.Write(filepath.Base(file), string(text))
 	}
-	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(directory, "handlers"))); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"handlers", "test"} {
+		from := filepath.Join(directory, folder)
+		if _, err := os.Stat(from); folder == "test" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.CopyFS(a.Path(folder), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.Must("generate", "types")
 	return a
@@ -45,22 +53,20 @@ func typed(t *testing.T, directory string) *harness.App {
 func TestTheTypesOfASchemaReportExactlyTheErrors(t *testing.T) {
 	a := typed(t, harness.Testdata("types"))
 	said := harness.CheckTypes(t, a)
-	wrong, err := os.ReadFile(harness.Testdata("types/handlers/wrong.ts"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	expected := 0
-	for i, line := range strings.Split(string(wrong), "\n") {
-		_, want, ok := strings.Cut(line, " //! ")
-		if !ok {
-			continue
+	for _, file := range []string{"handlers/wrong.ts", "test/wrong.test.ts"} {
+		for i, line := range strings.Split(harness.MustRead(t, harness.Testdata("types/"+file)), "\n") {
+			_, want, ok := strings.Cut(line, " //! ")
+			if !ok {
+				continue
+			}
+			expected++
+			at := file + ":" + strconv.Itoa(i+1)
+			if !strings.Contains(said[at], want) {
+				t.Errorf("%s: the type checker reports %q, want %s", at, said[at], want)
+			}
+			delete(said, at)
 		}
-		expected++
-		at := "handlers/wrong.ts:" + strconv.Itoa(i+1)
-		if !strings.Contains(said[at], want) {
-			t.Errorf("%s: the type checker reports %q, want %s", at, said[at], want)
-		}
-		delete(said, at)
 	}
 	for at, text := range said {
 		t.Errorf("%s: unexpected error of the type checker: %s", at, text)
@@ -84,9 +90,7 @@ func TestAnAppWithFunctionsMaySetTheTenantOfNewRows(t *testing.T) {
 	a := typed(t, harness.Testdata("types"))
 	a.Write("functions.schema", "functions {\n  move(order: string(26)) -> int\n}\n")
 	a.Must("generate", "types")
-	if err := os.RemoveAll(a.Path("handlers")); err != nil {
-		t.Fatal(err)
-	}
+	a.Remove("handlers", "test")
 	a.Write("handlers/move.ts", `import { insert, type Insert } from "@runner/sdk";
 
 const values: Insert<"Line"> = { shop: "s1", order: "o1", sku: "a" };
@@ -149,8 +153,14 @@ func typedExample(t *testing.T, directory string) *harness.App {
 			a.Write(filepath.Base(file), harness.MustRead(t, file))
 		}
 	}
-	if err := os.CopyFS(a.Path("handlers"), os.DirFS(filepath.Join(directory, "handlers"))); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"handlers", "test"} {
+		from := filepath.Join(directory, folder)
+		if _, err := os.Stat(from); folder == "test" && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.CopyFS(a.Path(folder), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	a.Must("generate", "types")
 	return a
@@ -170,9 +180,7 @@ routes("/", auth: apiKey(all), rateLimit: none) { GET /free -> free }
 				t.Fatal(err)
 			}
 		}
-		if err := os.RemoveAll(a.Path("handlers")); err != nil {
-			t.Fatal(err)
-		}
+		a.Remove("handlers", "test")
 		a.Write("handlers/free.ts", `import { get, getContext, insert, ok, query, select, update, type RouteRequest } from "@runner/sdk";
 
 interface Order { id: string; item: string; qty?: number }
@@ -221,5 +229,22 @@ func TestASavedSchemaUpdatesItsTypes(t *testing.T) {
 	s.WaitForBody("/v1/more", "one")
 	if !strings.Contains(types(), `scope: "tell";`) {
 		t.Errorf("the types are still\n%s", types())
+	}
+}
+
+// The examples of the page have apps of their own, so the names of a schema are not checked.
+func TestTheExamplesOfTestsPassTheTypeChecker(t *testing.T) {
+	a := typed(t, harness.Testdata("types"))
+	a.Remove("handlers", "test", "types/schema.d.ts")
+	a.Write("handlers/orders.ts", "export const total = (of: number[]) => of.length;\n")
+	blocks := regexp.MustCompile("(?s)```ts\n(.*?)```").FindAllStringSubmatch(harness.MustRead(t, harness.RepoFile("docs/typescript/testing.md")), -1)
+	for i, block := range blocks {
+		a.Write("test/example"+strconv.Itoa(i)+".test.ts", block[1])
+	}
+	for at, text := range harness.CheckTypes(t, a) {
+		t.Errorf("%s: %s", at, text)
+	}
+	if len(blocks) < 5 {
+		t.Errorf("docs/typescript/testing.md has %d examples", len(blocks))
 	}
 }

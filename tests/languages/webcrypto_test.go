@@ -14,12 +14,13 @@ import (
 
 // standard are the errors that the standard says where Node.js 20 has others.
 var standard = map[string]string{
-	"no algorithm":                   "TypeError",
 	"an HMAC key as spki":            "NotSupportedError",
 	"bytes as a JWK":                 "TypeError",
 	"export what is not extractable": "InvalidAccessError",
 	"export HKDF":                    "NotSupportedError",
 	"export HMAC as pkcs8":           "NotSupportedError",
+	"wrap what is not extractable":   "InvalidAccessError",
+	"wrap HKDF":                      "NotSupportedError",
 }
 
 // crypto.subtle in a handler and in Node.js give the same, with the same names of errors, and each

@@ -118,9 +118,7 @@ func TestADeletedHandlerIsReportedAndTheOldVersionServed(t *testing.T) {
 	}
 	s.WaitForOutput(`error\[E419\]: no handler named "hello": export a function of that name from handlers/`)
 	s.WantBody("/v1/hello", "one")
-	if err := os.RemoveAll(s.App.Path("handlers")); err != nil {
-		t.Fatal(err)
-	}
+	s.App.Remove("handlers")
 	s.WaitForOutput(`no module in build/`)
 	s.WantBody("/v1/hello", "one")
 	s.App.Write("handlers/again.ts", harness.HelloSource("again"))
@@ -399,9 +397,7 @@ func TestOnlyTheChangedDirectoryIsBuilt(t *testing.T) {
 	a.Write("handlers/gopher/main.go", strings.Replace(source, `OK("go")`, `OK(gone)`, 1))
 	s.WaitForOutput(`handlers/gopher/main\.go:7:\d+: error: undefined: gone`)
 	s.WantBody("/go/hello", "going")
-	if err := os.RemoveAll(a.Path("handlers/gopher")); err != nil {
-		t.Fatal(err)
-	}
+	a.Remove("handlers/gopher")
 	s.WaitForOutput(`removed build/gopher\.wasm`)
 	s.WantBody("/go/hello", "going")
 	a.Write("app.schema", harness.DevSchema)

@@ -98,9 +98,7 @@ func TestABackupOfManyRowsLeavesTimeForRequests(t *testing.T) {
 	copied, restored := alternately(5, func() float64 {
 		return seconds("sh", "-c", "rm -f copy; cp b copy && sync copy")
 	}, func() float64 {
-		if err := os.RemoveAll(a.Path("restored")); err != nil {
-			t.Fatal(err)
-		}
+		a.Remove("restored")
 		return seconds(harness.Binary, "restore", "b", "--data", "restored", "--pepper", "data/pepper")
 	})
 	info, err := os.Stat(a.Path("b"))

@@ -262,9 +262,7 @@ func TestContentsAreDeletedWithTheLastReleaseThatListsThem(t *testing.T) {
 
 func TestADirectoryThatCannotBeReadIsReportedByEachCommand(t *testing.T) {
 	a := treeApp(t, 1)
-	if err := os.RemoveAll(a.Path("lib")); err != nil {
-		t.Fatal(err)
-	}
+	a.Remove("lib")
 	const want = "error[E559]: files of module echo: directory lib does not exist: create it, or name another directory"
 	built := harness.NewApp(t, "app echo\nmodule echo { files: \"lib\" }\nroutes(\"/\", auth: none) { GET /hello -> hello }\n", "")
 	built.Write("handlers/hello.ts", harness.HelloSource("hello"))
@@ -313,9 +311,7 @@ func TestDevServesTheFilesOfAModuleAfterASave(t *testing.T) {
 	s.WaitForOutput(`lib/sub/a\.txt changed: serving 3 routes`)
 	a.Write("lib/new.txt", "c")
 	s.WaitForOutput(`lib/new\.txt changed: serving 3 routes`)
-	if err := os.RemoveAll(a.Path("lib")); err != nil {
-		t.Fatal(err)
-	}
+	a.Remove("lib")
 	s.WaitForOutput(`error\[E559\]: files of module little: directory lib does not exist`)
 	a.Write("lib/b.txt", "d")
 	s.WaitForOutput(`lib/b\.txt changed: serving 3 routes`)

@@ -46,7 +46,23 @@ type Module struct {
 // Build builds the module of the files and what they import. The list has errors and warnings;
 // if it has an error, the module is nil.
 func Build(ctx context.Context, o Options) (*Module, diag.List, error) {
-	bundled, found, err := bundleHandlers(o.Dir, o.Files)
+	return build(ctx, o, handlersEntry(o.Files), false)
+}
+
+// TestHandler is the handler of a module with tests.
+const TestHandler = "test"
+
+// BuildTests builds one module of the test files and what they import, which may be @runner/test and the files of
+// handlers. Its handler TestHandler runs the tests of one file. It needs a host with hostabi.Host.Test, which says
+// what file that is; sdk/typescript/test/PROTOCOL.md has the arguments and results. Files are the test files;
+// Handlers is not used.
+func BuildTests(ctx context.Context, o Options) (*Module, diag.List, error) {
+	o.Handlers = nil
+	return build(ctx, o, testsEntry(o.Files), true)
+}
+
+func build(ctx context.Context, o Options, entry string, tests bool) (*Module, diag.List, error) {
+	bundled, found, err := bundleFiles(o.Dir, entry, tests)
 	if err != nil || found.HasErrors() {
 		return nil, found, err
 	}
@@ -73,17 +89,9 @@ type export struct {
 
 // evaluate runs the scripts once and builds a module from the resulting memory.
 func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, handlers []string, err error) {
-	scripts := [][2]string{{runtimeFile, "runtime.ts"}}
-	if bundled.usesCollation() {
-		scripts = append(scripts, [2]string{collationFile, "collation.ts"})
-	}
-	if bundled.usesIntl() {
-		scripts = append(scripts, [2]string{intlFile, "intl.ts"})
-	}
-	for i, script := range scripts {
-		if scripts[i][1], err = bundleSDK(script[1]); err != nil {
-			return nil, nil, err
-		}
+	scripts, err := bundled.scripts()
+	if err != nil {
+		return nil, nil, err
 	}
 	e, err := startEngine(ctx, b.options.CacheDir, func(text string) { b.options.Log(escaped(text)) })
 	if err != nil {
@@ -92,7 +100,7 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 	defer func() { err = errors.Join(err, e.close()) }()
 	runner := e.newRunner(bundled)
 	for _, script := range scripts {
-		if _, err := e.run(script[0], script[1]); err != nil {
+		if _, err := e.run(script.name, script.text); err != nil {
 			return nil, nil, fmt.Errorf("evaluate the SDK: %w", err)
 		}
 	}
@@ -123,7 +131,7 @@ func (b *builder) evaluate(ctx context.Context, bundled *bundle) (_ []byte, hand
 	if e.failed != nil || b.found.HasErrors() {
 		return nil, nil, e.failed
 	}
-	wasm, err := e.link(runner, exports, chosen)
+	wasm, err := e.link(runner, exports, chosen, bundled.flow)
 	return wasm, chosen, err
 }
 
@@ -175,8 +183,8 @@ func (e *engine) newRunner(bundled *bundle) uint64 {
 }
 
 // link ends the evaluation and builds the module.
-func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byte, error) {
-	p := &program{scratch: e.scratch, context: uint32(e.do("qjs_get_context_ptr"))}
+func (e *engine) link(runner uint64, exports []export, handlers []string, flow bool) ([]byte, error) {
+	p := &program{scratch: e.scratch, context: uint32(e.do("qjs_get_context_ptr")), flow: flow, entries: e.parsed.Tables()[0].Min}
 	for _, x := range exports { // dispatch counts all of them
 		name := x.Name
 		if !slices.Contains(handlers, name) {
@@ -192,11 +200,18 @@ func (e *engine) link(runner uint64, exports []export, handlers []string) ([]byt
 	for _, name := range []string{"dispatch", "finish", "rejected", "interrupted", "stopped", "threw"} {
 		functions = binary.LittleEndian.AppendUint64(functions, e.value(e.property(runner, name)))
 	}
+	var state uint64
+	if flow {
+		state = e.value(e.property(runner, "flow"))
+	}
 	content, stackPointer, err := e.memory()
 	if err != nil {
 		return nil, err
 	}
 	copy(content[e.scratch+functionsAt:], functions)
+	if flow {
+		binary.LittleEndian.PutUint32(content[e.scratch+flowAt:], uint32(state))
+	}
 	l, err := p.link()
 	if err != nil {
 		return nil, err
@@ -310,17 +325,27 @@ var frame = regexp.MustCompile(`(?m)^ +at (?:.* \()?(.+):(\d+):(\d+)\)?$`)
 // addThrown adds an exception to the list, with the innermost place in a file of the app.
 func (b *builder) addThrown(bundled *bundle, t *thrown, severity diag.Severity) {
 	span := diag.Span{File: bundled.files[0]}
+	placed, native := false, ""
 	for _, at := range frame.FindAllStringSubmatch(t.stack, -1) {
 		line, _ := strconv.Atoi(at[2])
 		col, _ := strconv.Atoi(at[3])
-		if slices.Contains(bundled.files, at[1]) {
-			span = diag.At(at[1], line, col, 1)
-			break
+		if !slices.Contains(bundled.files, at[1]) {
+			continue
+		}
+		if !placed {
+			span, placed = diag.At(at[1], line, col, 1), true
+		}
+		if native == "" {
+			native = nativePackage(filepath.Join(b.options.Dir, at[1]))
 		}
 	}
 	text := t.message
 	if t.name != "" && t.name != "Error" {
 		text = t.Error()
+	}
+	if native != "" {
+		first, _, _ := strings.Cut(text, "\n")
+		text = fmt.Sprintf("the package %q has native code, which handlers cannot run: %s", native, first)
 	}
 	if severity == diag.Error {
 		b.found.Errorf("", span, "%s", text)

@@ -2,6 +2,7 @@ package typescript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,17 +22,16 @@ import (
 
 // The names of the scripts in stack traces, and of the entry script in source maps.
 const (
-	runtimeFile   = "runtime.js"
-	collationFile = "collation.js"
-	intlFile      = "intl.js"
-	bundleFile    = "handlers.js"
-	entryFile     = "runner-entry.js"
+	runtimeFile = "runtime.js"
+	bundleFile  = "handlers.js"
+	entryFile   = "runner-entry.js"
 )
 
-// sdkName is the module that handlers import. sdkDirectory is the directory of its files in
-// source maps; it does not exist in the app.
+// sdkName is the module that handlers import, and testName the one of test files. sdkDirectory is
+// the directory of their files in source maps; it does not exist in the app.
 const (
 	sdkName      = "@runner/sdk"
+	testName     = "@runner/test"
 	sdkDirectory = "runner-sdk"
 )
 
@@ -42,16 +42,17 @@ type bundle struct {
 	sourceMap sourcemap.Map
 	// calls names what the script calls: see callSites.
 	calls string
+	// flow is true if the script has AsyncLocalStorage.
+	flow bool
 	// files are the app's own files in the bundle, relative to the app directory.
 	files []string
 }
 
-// bundleSDK builds a script that is evaluated before the handlers: runtime.ts adds the usual
-// JavaScript globals to the engine, intl.ts adds Intl.
+// bundleSDK builds a script that is evaluated before the handlers from a file of the SDK.
 func bundleSDK(file string) (string, error) {
 	result := api.Build(options(api.BuildOptions{
 		EntryPointsAdvanced: []api.EntryPoint{{InputPath: sdkName + "/" + file, OutputPath: "script.js"}},
-		Plugins:             []api.Plugin{sdkPlugin()},
+		Plugins:             []api.Plugin{sdkPlugin(false)},
 		MinifyIdentifiers:   true, // parses faster, and no stack trace refers to it
 		MinifySyntax:        true,
 		MinifyWhitespace:    true,
@@ -62,14 +63,8 @@ func bundleSDK(file string) (string, error) {
 	return string(result.OutputFiles[0].Contents), nil
 }
 
-// bundleHandlers bundles the files, relative to dir, and everything that they import into
-// one script. The list has errors and warnings with their places; with an error in it the
-// bundle is nil.
-func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
-	root, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, nil, err
-	}
+// handlersEntry returns the script that serves what the files export.
+func handlersEntry(files []string) string {
 	var entry strings.Builder
 	fmt.Fprintf(&entry, "import { serve } from %q;\n", sdkName+"/serve.ts")
 	for i, file := range files {
@@ -80,16 +75,39 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 		fmt.Fprintf(&entry, "  [%s, file%d],\n", quoted(file), i)
 	}
 	entry.WriteString("]);\n")
+	return entry.String()
+}
+
+// testsEntry returns the script whose handler runs the tests of one of the files. Each file is evaluated on its
+// own, so that what registers a test is known to belong to it.
+func testsEntry(files []string) string {
+	var entry strings.Builder
+	fmt.Fprintf(&entry, "import { serve } from %q;\nimport { load, run } from %q;\nload([\n", sdkName+"/serve.ts", testName+"/run.ts")
+	for _, file := range files {
+		fmt.Fprintf(&entry, "  [%s, () => require(%s)],\n", quoted(file), quoted("./"+file))
+	}
+	fmt.Fprintf(&entry, "]);\nserve([[%q, { %s: run }]]);\n", entryFile, TestHandler)
+	return entry.String()
+}
+
+// bundleFiles bundles an entry script and everything that it imports into one script. Its imports are
+// relative to dir. The list has errors and warnings with their places; with an error in it the bundle is nil.
+func bundleFiles(dir, entry string, tests bool) (*bundle, diag.List, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, nil, err
+	}
 	result := api.Build(options(api.BuildOptions{
 		AbsWorkingDir: root,
-		Stdin:         &api.StdinOptions{Contents: entry.String(), ResolveDir: root, Sourcefile: entryFile},
+		Stdin:         &api.StdinOptions{Contents: entry, ResolveDir: root, Sourcefile: entryFile},
 		Outfile:       filepath.Join(root, bundleFile),
 		Sourcemap:     api.SourceMapExternal,
 		// Sources are read again when their content is needed.
 		SourcesContent: api.SourcesContentExclude,
 		Metafile:       true,
 		Define:         missingIntl(),
-		Plugins:        []api.Plugin{sdkPlugin(), textPlugin(root)},
+		Inject:         []string{nodeInject},
+		Plugins:        []api.Plugin{nodePlugin(), sdkPlugin(tests), textPlugin(root)},
 	}))
 	var found diag.List
 	note(&found, result.Errors, diag.Error)
@@ -109,6 +127,7 @@ func bundleHandlers(dir string, files []string) (*bundle, diag.List, error) {
 	}
 	b.calls = callSites(root, b.script, &b.sourceMap)
 	b.checkIntl(&found)
+	b.flow = strings.Contains(result.Metafile, flowFile)
 	if b.files, err = inputs(result.Metafile); err != nil || found.HasErrors() {
 		return nil, found, err
 	}
@@ -129,6 +148,9 @@ func options(o api.BuildOptions) api.BuildOptions {
 		o.Define = map[string]string{}
 	}
 	o.Define["process.env.NODE_ENV"] = `"production"`
+	o.Define["global"] = "globalThis"
+	// Packages make paths of files with these, which they may never read.
+	o.Define["__dirname"], o.Define["__filename"], o.Define["import.meta.url"] = `"/"`, `"/index.js"`, `"file:///index.js"`
 	o.Charset = api.CharsetUTF8
 	o.LogLevel = api.LogLevelSilent
 	// To find a place in a line, a stack trace reads the line's part of the source map.
@@ -153,29 +175,42 @@ const dynamicImport = "unsupported-dynamic-import"
 // textFiles are imported as strings. The SDK's globals.d.ts declares them.
 var textFiles = []string{".txt", ".md", ".html", ".sql", ".csv", ".xml", ".svg", ".graphql"}
 
-// sdkPlugin provides the SDK's files, which are embedded in this program.
-func sdkPlugin() api.Plugin {
+// sdkPlugin provides the SDK's files, which are embedded in this program. Only tests may import those of testName.
+func sdkPlugin(tests bool) api.Plugin {
 	const namespace = sdkDirectory
 	return api.Plugin{Name: sdkDirectory, Setup: func(b api.PluginBuild) {
-		b.OnResolve(api.OnResolveOptions{Filter: `^@runner/sdk(/|$)`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-			file := strings.TrimPrefix(strings.TrimPrefix(args.Path, sdkName), "/")
-			if file == "" {
-				file = "index.ts"
+		b.OnResolve(api.OnResolveOptions{Filter: `^@runner/(sdk|test)(/|$)`}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			folder := "src"
+			name, file, _ := strings.Cut(strings.TrimPrefix(args.Path, "@runner/"), "/")
+			if name == "test" {
+				folder = "test"
+				if !tests {
+					return api.OnResolveResult{Errors: []api.Message{{Text: testName + " is for the files of tests, test/*.test.ts: a handler cannot import it"}}}, nil
+				}
 			}
-			return api.OnResolveResult{Path: file, Namespace: namespace}, nil
+			return sdkFile(path.Join(folder, cmp.Or(file, "index.ts"))), nil
 		})
-		b.OnResolve(api.OnResolveOptions{Filter: `^\./`, Namespace: namespace}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-			return api.OnResolveResult{Path: path.Clean(args.Path), Namespace: namespace}, nil
+		b.OnResolve(api.OnResolveOptions{Filter: `^\.\.?/`, Namespace: namespace}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+			return sdkFile(path.Join(path.Dir(args.Importer), args.Path)), nil
 		})
 		b.OnLoad(api.OnLoadOptions{Filter: `.*`, Namespace: namespace}, func(args api.OnLoadArgs) (api.OnLoadResult, error) {
-			text, err := sdk.Sources.ReadFile("src/" + args.Path)
+			text, err := sdk.Sources.ReadFile(args.Path)
 			if err != nil {
-				return api.OnLoadResult{}, fmt.Errorf("%s has no %s", sdkName, args.Path)
+				return api.OnLoadResult{}, fmt.Errorf("the SDK has no %s", args.Path)
 			}
 			content := string(text)
 			return api.OnLoadResult{Contents: &content, Loader: api.LoaderTS}, nil
 		})
 	}}
+}
+
+// sdkFile returns the path of a file of the SDK for esbuild, which leaves out unused files of src/node.
+func sdkFile(file string) api.OnResolveResult {
+	result := api.OnResolveResult{Path: file, Namespace: sdkDirectory}
+	if strings.HasPrefix(file, nodeFolder) {
+		result.SideEffects = api.SideEffectsFalse
+	}
+	return result
 }
 
 // textPlugin refuses files of the app that are not UTF-8, because esbuild would change
@@ -260,18 +295,14 @@ func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 	}
 }
 
-// nodeModules are modules of Node.js that packages import without the prefix node:.
-var nodeModules = []string{
-	"assert", "async_hooks", "buffer", "child_process", "cluster", "crypto", "dgram", "dns", "events", "fs", "fs/promises", "http",
-	"http2", "https", "module", "net", "os", "path", "perf_hooks", "process", "querystring", "readline", "stream", "string_decoder",
-	"timers", "tls", "tty", "url", "util", "v8", "vm", "worker_threads", "zlib",
-}
-
 var exposeMark = regexp.MustCompile(`^@expose\b`)
+
+// sdkNames replaces the files of the SDK in a message by what the app imports.
+var sdkNames = strings.NewReplacer(sdkDirectory+":src/index.ts", sdkName, sdkDirectory+":test/index.ts", testName)
 
 // message rewrites a message of esbuild's: one line, in lower case.
 func message(m api.Message) string {
-	text := strings.ReplaceAll(m.Text, "\n", " ")
+	text := sdkNames.Replace(strings.ReplaceAll(m.Text, "\n", " "))
 	switch {
 	case strings.HasPrefix(text, "Top-level await"):
 		return "await outside a function: handlers' files are evaluated once, at build time, and cannot wait; await inside a handler"
@@ -280,8 +311,8 @@ func message(m api.Message) string {
 		if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") {
 			return fmt.Sprintf("file %q does not exist", name)
 		}
-		if strings.HasPrefix(name, "node:") || slices.Contains(nodeModules, name) {
-			return fmt.Sprintf("%q is a part of Node.js, and handlers run without Node.js: use what the SDK and the language have, or another package", name)
+		if instead := insteadOf(name); instead != "" {
+			return fmt.Sprintf("%q is a part of Node.js that handlers do not have: %s", name, instead)
 		}
 		if rest, ok := strings.CutPrefix(name, "@runner/"); ok {
 			if rest == "client" {

@@ -9,8 +9,12 @@
 //	           guest ABI, and has one export for each exported function
 //
 // So a request begins with everything evaluated, and the server does not know that the module
-// is JavaScript. The code contains nothing of the handlers, so all TypeScript modules share
-// their compiled code.
+// is JavaScript. The code contains nothing of the handlers, so TypeScript modules share
+// their compiled code. Those with AsyncLocalStorage have more functions (functions/flow.c), and
+// share their code with each other only.
+//
+// The scripts that are evaluated before the handlers come from sdk/typescript/src: runtime.ts, and those of
+// parts.go whose names the handlers' script contains. nodemodules.go resolves imports of modules of Node.js.
 //
 // The functions of JSON are written in C (functions/json.c) and compiled ahead. One makes values
 // from the host's bytes: a body, or the result of an operation. One writes a value for the

@@ -20,6 +20,8 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"runner.example/hostabi/abi"
+	"runner.example/hostabi/octets"
+	"runner.example/internal/charset"
 	"runner.example/internal/idn"
 	"runner.example/internal/timezone"
 	"runner.example/internal/wasm"
@@ -48,6 +50,8 @@ var engineFunctions = map[string]uint32{
 	"js_for_of_start":                167,
 	"js_free":                        82,
 	"js_free_rt":                     22,
+	"JS_EnqueueJob":                  60,
+	"JS_ExecutePendingJob":           631,
 	"JS_FreeValue":                   39,
 	"JS_FreeValueRT":                 40,
 	"JS_GetPropertyValue":            142,
@@ -129,7 +133,10 @@ func Notices() string {
 const javascriptStack = 610_000
 
 // Flags of qjs_compile.
-const stripSource = 16
+const (
+	stripSource = 16
+	stripDebug  = 32 // places and the names of variables
+)
 
 // engine is the JavaScript engine during a build. Values in it are handles: addresses in
 // its memory. One goroutine uses it.
@@ -329,8 +336,10 @@ func (e *engine) hostCall(stack []uint64) {
 // operation runs an operation that needs no request, and returns what call does.
 func (e *engine) operation(name, args string) int {
 	var in struct {
-		Domain, Zone string
-		At           int64
+		Domain, Zone, Encoding, State string
+		At                            int64
+		Data                          octets.Bytes
+		More, Fatal                   bool
 	}
 	if json.Unmarshal([]byte(args), &in) != nil {
 		return int(abi.Invalid)
@@ -344,6 +353,8 @@ func (e *engine) operation(name, args string) int {
 		answer = map[string]string{"ascii": ascii}
 	case "timeZone":
 		answer, err = timezone.At(in.Zone, in.At)
+	case "encoding.decode":
+		answer, err = charset.DecodeLabel(in.Encoding, in.Data, in.State, in.More, in.Fatal)
 	default:
 		return int(abi.Unavailable)
 	}
@@ -456,12 +467,16 @@ type thrown struct{ name, message, stack string }
 
 func (t *thrown) Error() string { return t.name + ": " + t.message }
 
-// run evaluates a script and its pending jobs. The stack trace of an exception names places
-// in the file.
+// run evaluates a script and its pending jobs. Only the handlers' script has places for stack
+// traces. For the others they would make each module larger.
 func (e *engine) run(file, script string) (uint64, error) {
 	code, name := e.place([]byte(script)), e.place([]byte(file))
 	length := e.place(make([]byte, 4))
-	compiled := e.do("qjs_compile", code, uint64(len(script)), name, 0, stripSource, length)
+	flags := uint64(stripSource)
+	if file != bundleFile {
+		flags |= stripDebug
+	}
+	compiled := e.do("qjs_compile", code, uint64(len(script)), name, 0, flags, length)
 	e.discard(code, len(script))
 	e.discard(name, len(file))
 	if e.failed != nil {
@@ -581,7 +596,8 @@ func (e *engine) memory() (content []byte, stackPointer uint32, err error) {
 
 // fillHoles allocates all free memory between used blocks, so that later allocations are
 // contiguous at the end: each page that a request writes, even to count a reference, must
-// be restored after it. Large holes come first, because small blocks fit into them.
+// be restored after it. Large holes come first, because small blocks fit into them. It clears
+// the blocks, so that the module does not contain their old data.
 func (e *engine) fillHoles() {
 	const most, least, header = 64 << 10, 8, 64
 	var large []uint64 // until the memory grows: then no hole of this size is left
@@ -590,6 +606,9 @@ func (e *engine) fillHoles() {
 	}
 	if e.failed != nil {
 		return
+	}
+	for _, hole := range large {
+		e.clear(hole, most)
 	}
 	end := large[len(large)-1] // the start of the new memory
 	for i := len(large) - 1; i >= 0 && large[i] <= end && end-large[i] <= most+header; i-- {
@@ -603,6 +622,7 @@ func (e *engine) fillHoles() {
 				e.do("wasm_free", at)
 				break
 			}
+			e.clear(at, size)
 		}
 	}
 	// JavaScript allocates blocks of less than blockMost bytes from pools, one per size.
@@ -610,8 +630,19 @@ func (e *engine) fillHoles() {
 	runtime := e.do("qjs_get_runtime_ptr")
 	for size := uint64(blockMost); size >= least && e.failed == nil; size -= 8 {
 		for at := uint64(1); at != 0 && at < end; {
-			at = e.do("js_malloc_rt", runtime, size)
+			if at = e.do("js_malloc_rt", runtime, size); at != 0 && at < end {
+				e.clear(at, size)
+			}
 		}
+	}
+}
+
+// clear fills memory with zeros.
+func (e *engine) clear(at, size uint64) {
+	if block, ok := e.module.Memory().Read(uint32(at), uint32(size)); ok {
+		clear(block)
+	} else if e.failed == nil {
+		e.failed = errors.New("clear the JavaScript engine's free memory: a block is out of bounds")
 	}
 }
 

@@ -218,3 +218,39 @@ func TestAStackIsAsInNodeWithThePlacesOfTheSource(t *testing.T) {
 		t.Errorf("prepared: %s\n%s", got.Body, got.Log)
 	}
 }
+
+const streamFailures = `const text = () => new ReadableStream({ start(c) { c.enqueue("text"); c.close(); } });
+const brace = () => new ReadableStream({ start(c) { c.enqueue(Uint8Array.of(123)); c.close(); } });
+const wrong = () => ReadableStream.from([Uint8Array.of(255)]);
+const form = { headers: { "content-type": "multipart/form-data; boundary=x" } };
+export const chunk = async () => await new Response(text()).text();
+export const json = async () => await new Response(brace()).json();
+export const formData = async () => await new Response(brace(), form).formData();
+export const read = async () => await wrong().pipeThrough(new TextDecoderStream("utf-8", { fatal: true })).getReader().read();
+export const loop = async () => { for await (const _ of wrong().pipeThrough(new TextDecoderStream("utf-8", { fatal: true }))); };
+export const noBytes = async () => await text().pipeThrough(new TextDecoderStream() as any).getReader().read();
+export const gunzip = async () => await wrong().pipeThrough(new DecompressionStream("gzip")).getReader().read();
+export const gunzipEnd = async () => await ReadableStream.from([]).pipeThrough(new DecompressionStream("gzip")).getReader().read();
+export const clone = async () => { const from = ReadableStream.from([() => 1]); await structuredClone(from, { transfer: [from as any] }).getReader().read(); };
+export const fetched = async () => await fetch("http://localhost", { method: "POST", body: text(), duplex: "half" } as any);
+export const timeout = async () => { const signal = AbortSignal.timeout(1); await new Promise((_, failed) => signal.addEventListener("abort", () => failed(signal.reason))); };
+export const now = () => structuredClone([{ deep: () => 1 }]);
+export const deeper = () => structuredClone([[[[[[[[[[[[[[[[() => 1]]]]]]]]]]]]]]]]);
+export const own = async () => { const error = new Error("mine"); await ReadableStream.from([1]).pipeThrough(new TransformStream({ transform() { throw error; } })).getReader().read().catch((same) => { throw same === error ? error : "another"; }); };
+`
+
+// What fails in a job of the runtime has no frame of a handler. Its place is that of the await, and not a place of the SDK.
+func TestWhatFailsInAStreamHasThePlaceWhereItIsAwaited(t *testing.T) {
+	m := toolchaintest.Module(t, map[string]string{"handlers/failures.ts": streamFailures})
+	for i, text := range strings.Split(streamFailures, "\n") {
+		name, isHandler := strings.CutPrefix(text, "export const ")
+		if !isHandler {
+			continue
+		}
+		name, _, _ = strings.Cut(name, " ")
+		got := toolchaintest.Ask(t, m, name, abi.Request{})
+		if place := fmt.Sprintf("(handlers/failures.ts:%d:", i+1); !strings.HasPrefix(got.Log, "failed: exception: ") || !strings.Contains(got.Log, "at "+name+" "+place) {
+			t.Errorf("%s: the log is\n%s", name, got.Log)
+		}
+	}
+}

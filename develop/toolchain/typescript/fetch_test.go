@@ -72,15 +72,39 @@ export async function aborted() {
   said.push(await fetch("ORIGIN/never", { signal: AbortSignal.abort("why") }).catch((e) => e));
   said.push(await fetch("ORIGIN/never", { signal: AbortSignal.any([new AbortController().signal, controller.signal]) }).catch((e) => e.name));
   said.push(await fetch("ORIGIN/never", { signal: {} as any }).catch((e) => e.name));
-  said.push((await fetch("ORIGIN/echo", { signal: new AbortController().signal })).status);
+  const late = new AbortController();
+  const answer = await fetch("ORIGIN/echo", { signal: late.signal });
+  late.abort("late");
+  said.push(answer.status, await answer.clone().text().catch((e) => e));
   return ok(said);
 }
-export async function others() {
+export async function others() { // options that do not matter to a server are checked, and unknown ones ignored
   const said = [];
-  for (const init of [{ credentials: "include" }, { cache: "no-store" }, { keepalive: undefined }]) {
-    said.push(await fetch("ORIGIN/echo", init as any).then((a) => a.status, (e) => e.name + ": " + e.message));
+  for (const init of [{ credentials: "include" }, { cache: "no-store", duplex: "half" }, { retries: 3 }, { mode: "none" }, { method: "TRACE" }, { window: {} }]) {
+    said.push(await fetch("ORIGIN/echo", init as any).then((a) => a.status, (e) => e.name));
   }
   return ok(said);
+}
+export async function failed() { // a failure is a TypeError, and has the code of the host
+  const error = await fetch("https://elsewhere.example/").catch((e) => e);
+  return ok([error instanceof TypeError, error instanceof HostError, error.name, error.code, error.op, error.message.startsWith("fetch: "), new TypeError() instanceof HostError]);
+}
+export async function data() {
+  const answer = await fetch("data:text/plain;charset=utf-8;base64,w6k%3D#x");
+  const other = await fetch("data:,a%20b");
+  return ok([answer.status, answer.url, answer.headers.get("content-type"), await answer.text(), other.headers.get("content-type"), await other.text(),
+    await fetch("data:;base64,?").catch((e) => e.name), await fetch("data:text/html").catch((e) => e.name)]);
+}
+export async function bodiless() {
+  const head = await fetch("ORIGIN/echo", { method: "HEAD" }), none = await fetch("ORIGIN/none");
+  return ok([head.body, await head.text(), none.status, none.body, head.bodyUsed]);
+}
+export async function immutable() {
+  const answer = await fetch("ORIGIN/echo#part");
+  const refused = (() => { try { answer.headers.set("x-a", "1"); } catch (e) { return (e as Error).name; } })();
+  const copy = new Response(answer.body, answer);
+  copy.headers.set("x-a", "1");
+  return ok([refused, copy.headers.get("x-a"), copy.status, answer.url === "ORIGIN/echo"]);
 }
 export async function many() {
   const all = await Promise.allSettled(Array.from({ length: 100 }, (_, i) => fetch("ORIGIN/echo?" + i).then((a) => a.status)));
@@ -92,6 +116,77 @@ export async function queued() { // what waits for the others is not sent after 
   stop.abort();
   const all = await Promise.allSettled(Array.from({ length: 34 }, (_, i) => fetch("ORIGIN/echo?" + i)));
   return ok([all.filter((a) => a.status === "fulfilled").length, [...new Set(await Promise.all(stopped))]]);
+}
+// The server sends "one", and " two" for "ORIGIN/more".
+const more = () => fetch("ORIGIN/more");
+export async function parts() {
+  const answer = await fetch("ORIGIN/parts");
+  const reader = answer.body!.getReader();
+  const text = ({ value }: { value?: Uint8Array }) => new TextDecoder().decode(value);
+  const said: unknown[] = [answer.status, text(await reader.read())];
+  await more();
+  return ok([...said, text(await reader.read()), (await reader.read()).done, answer.bodyUsed]);
+}
+export async function wholes() {
+  const said = [];
+  for (const how of ["text", "json", "bytes", "blob", "clone"] as const) {
+    const answer = await fetch(how === "json" ? "ORIGIN/parts?json" : "ORIGIN/parts");
+    const again = how === "clone" ? answer.clone() : undefined;
+    const read = how === "clone" ? answer.text() : answer[how]();
+    await more();
+    const whole = await read;
+    said.push(whole instanceof Blob ? [whole.type, await whole.text()] : whole instanceof Uint8Array ? whole.length : whole, answer.bodyUsed);
+    if (again) said.push(await again.text());
+  }
+  return ok(said);
+}
+export async function cutOff() {
+  const said = [];
+  for (const how of ["text", "stream"]) {
+    const answer = await fetch("ORIGIN/parts?cut");
+    const read = how === "text" ? answer.text() : Array.fromAsync(answer.body!);
+    await more();
+    const error = await read.catch((e) => e);
+    said.push(error instanceof TypeError, error instanceof HostError, error.code, error.message.endsWith("gave no answer"));
+  }
+  return ok(said);
+}
+export async function paused() {
+  const answer = await fetch("ORIGIN/parts", { timeout: 0.2 } as any);
+  const said = await answer.text().catch((e) => [e.name, e.code]);
+  await fetch("ORIGIN/left");
+  return ok(said);
+}
+export async function partsAborted() {
+  const said = [];
+  for (const how of ["read", "reading", "text"]) {
+    const stop = new AbortController();
+    const answer = await fetch("ORIGIN/parts", { signal: stop.signal });
+    const reader = how === "text" ? undefined : answer.body!.getReader();
+    if (how === "reading") await reader!.read();
+    const read = reader ? (how === "read" ? undefined : reader.read()) : answer.text();
+    setTimeout(() => stop.abort("why"), 1);
+    said.push(await (read ?? new Promise((done) => setTimeout(done, 2)).then(() => reader!.read())).catch((e) => e));
+    await fetch("ORIGIN/left");
+  }
+  return ok(said);
+}
+export async function partsCancelled() {
+  const answer = await fetch("ORIGIN/parts");
+  for await (const chunk of answer.body!) {
+    await (chunk.length === 3 && answer.bodyUsed);
+    break;
+  }
+  await fetch("ORIGIN/left");
+  const other = await fetch("ORIGIN/parts");
+  await other.body!.cancel();
+  await fetch("ORIGIN/left");
+  return ok([answer.bodyUsed, await answer.text().catch((e) => e.name)]);
+}
+export async function partsPassedOn() {
+  const answer = await fetch("ORIGIN/parts");
+  setTimeout(more, 1);
+  return new Response(answer.body, { status: 201, headers: { "content-type": "text/event-stream" } });
 }
 export async function uncaught() { await fetch("https://elsewhere.example/"); }
 export const passedOn = () => fetch("ORIGIN/echo", { method: "POST", body: "a" });
@@ -108,7 +203,7 @@ export const fetchedDeep = async () => ok({ answer: await fetch("ORIGIN/echo") }
 func TestHandlersFetch(t *testing.T) {
 	var meeting sync.WaitGroup
 	meeting.Add(3)
-	released := make(chan struct{})
+	released, more, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch body, _ := io.ReadAll(r.Body); {
 		case strings.HasPrefix(r.URL.Path, "/meet/"): // answers only after all requests have arrived
@@ -121,12 +216,34 @@ func TestHandlersFetch(t *testing.T) {
 				fmt.Fprint(w, "held")
 			case <-r.Context().Done():
 			}
+		case r.URL.Path == "/parts":
+			one, two := "one", " two"
+			if r.URL.RawQuery == "json" {
+				one, two = `[1,`, `2]`
+			}
+			fmt.Fprint(w, one)
+			w.(http.Flusher).Flush()
+			select {
+			case <-more:
+				if r.URL.RawQuery == "cut" {
+					panic(http.ErrAbortHandler)
+				}
+				fmt.Fprint(w, two)
+			case <-r.Context().Done():
+				left <- struct{}{}
+			}
+		case r.URL.Path == "/more":
+			more <- struct{}{}
+		case r.URL.Path == "/left": // its client has left "/parts"
+			<-left
 		case r.URL.Path == "/never":
 			<-r.Context().Done()
 		case r.URL.Path == "/away":
 			http.Redirect(w, r, "/echo", http.StatusFound)
 		case r.URL.Path == "/release":
 			close(released)
+		case r.URL.Path == "/none":
+			w.WriteHeader(http.StatusNoContent)
 		case r.URL.Path == "/binary":
 			_, _ = w.Write(append([]byte{0xff, 0, 1}, body...))
 		default:
@@ -162,9 +279,18 @@ func TestHandlersFetch(t *testing.T) {
 		{"refused", `["denied","deadline","denied","TypeError","TypeError"]`},
 		{"timed", `["timer","held"]`},
 		{"redirected", `[302,"/echo",false,418,true,true,"unavailable","TypeError"]`},
-		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418]`},
-		{"others", `["TypeError: fetch: unknown option credentials: the options are method, headers, body, redirect, signal, timeout, publicOnly",` +
-			`"TypeError: fetch: unknown option cache: the options are method, headers, body, redirect, signal, timeout, publicOnly",418]`},
+		{"aborted", `["abort","AbortError",true,"TimeoutError","why","AbortError","TypeError",418,"late"]`},
+		{"others", `[418,418,418,"TypeError","TypeError","TypeError"]`},
+		{"failed", `[true,true,"TypeError","denied","fetch",true,false]`},
+		{"data", `[200,"data:text/plain;charset=utf-8;base64,w6k%3D","text/plain;charset=utf-8","é","text/plain;charset=US-ASCII","a b","TypeError","TypeError"]`},
+		{"bodiless", `[null,"",204,null,false]`},
+		{"immutable", `["TypeError","1",418,true]`},
+		{"parts", `[200,"one"," two",true,true]`},
+		{"wholes", `["one two",true,[1,2],true,7,true,["text/plain;charset=utf-8","one two"],true,"one two",true,"one two"]`},
+		{"cutOff", `[true,true,"unavailable",true,true,true,"unavailable",true]`},
+		{"paused", `["TypeError","deadline"]`},
+		{"partsAborted", `["why","why","why"]`},
+		{"partsCancelled", `[true,"TypeError"]`},
 		{"queued", `[34,["AbortError"]]`},
 		{"many", `[50,[null,"fetch: a request may fetch at most 50 times"]]`},
 	} {
@@ -179,11 +305,12 @@ func TestHandlersFetch(t *testing.T) {
 	// the client.
 	for _, row := range []struct{ handler, want, log string }{
 		{"passedOn", `418 content-type: text/plain; charset=utf-8 ["a","text/plain;charset=UTF-8"]`, ""},
+		{"partsPassedOn", "201 content-type: text/event-stream one two", ""},
 		{"passedOnBytes", "200 content-type: application/octet-stream \xff\x00\x01", ""},
 		{"passedOnRead", "500 handler_failed", "TypeError: the body was read before"},
 		{"fetchedInside", "500 handler_failed", "TypeError: a Response cannot be a body: return it as it is, or its text() or json()"},
 		{"fetchedDeep", "500 handler_failed", "TypeError: a Response cannot be part of a body: return it as it is, or its text() or json()"},
-		{"uncaught", "500 handler_failed", " at uncaught (handlers/f.ts:"},
+		{"uncaught", "500 handler_failed", "exception: denied: fetch: https://elsewhere.example is not declared (add it to `outbound { allow: […] }` in the schema)\n    at uncaught (handlers/f.ts:"},
 	} {
 		t.Run(row.handler, func(t *testing.T) {
 			response, reported := run(t, row.handler)

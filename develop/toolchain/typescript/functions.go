@@ -8,12 +8,18 @@ import (
 )
 
 //go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/functions.wasm functions/iterate.c functions/json.c functions/maps.c functions/matches.c functions/memory.c functions/numbers.c functions/operators.c functions/regexp.c functions/shapes.c functions/sort.c functions/strings.c functions/text.c functions/values.c
+//go:generate clang-22 --target=wasm32-unknown-unknown -std=c17 -O2 -mbulk-memory -msign-ext -mnontrapping-fptoint -nostdlib -Wall -Wextra -Werror -Wno-parentheses -Wl,--no-entry -Wl,--strip-all -o functions/flow.wasm functions/flow.c
 
 // functionsModule is the C files of functions, compiled. It is part of the source, so that
 // building a runner needs no C compiler.
 //
 //go:embed functions/functions.wasm
 var functionsModule []byte
+
+// flowModule is functions/flow.c, compiled. Only modules with AsyncLocalStorage have its functions.
+//
+//go:embed functions/flow.wasm
+var flowModule []byte
 
 // replacements has the functions of the engine that functions of functionsModule replace, by
 // the names of the latter. A function may call the one that it replaces.
@@ -33,6 +39,10 @@ var replacements = map[string]string{
 	"regexp_search":    "js_regexp_Symbol_search",
 	"regexp_test":      "js_regexp_test",
 	"string_match":     "js_string_match",
+
+	"flow_job":  "JS_EnqueueJob",
+	"flow_run":  "JS_ExecutePendingJob",
+	"flow_then": "perform_promise_then",
 
 	"array_next": "js_array_iterator_next",
 	"close":      "JS_IteratorClose",
@@ -87,15 +97,16 @@ const (
 	equalStrings   = 361
 )
 
-// linkedFunctions returns the functions of functionsModule, for the glue.
-func linkedFunctions() ([]wasm.Function, error) {
-	parsed, err := wasm.Parse(functionsModule, wasm.DefaultLimits())
+// linkedFunctions returns the functions of functionsModule or flowModule, for the glue. Those without a name get
+// one with the prefix.
+func linkedFunctions(module []byte, prefix string) ([]wasm.Function, error) {
+	parsed, err := wasm.Parse(module, wasm.DefaultLimits())
 	if err != nil {
-		return nil, fmt.Errorf("functions.wasm %w", err)
+		return nil, fmt.Errorf("the module of %sfunctions %w", prefix, err)
 	}
-	all, err := parsed.Parts("linked ")
+	all, err := parsed.Parts(prefix)
 	if err != nil {
-		return nil, fmt.Errorf("functions.wasm %w", err)
+		return nil, fmt.Errorf("the module of %sfunctions %w", prefix, err)
 	}
 	for i := range all {
 		all[i].Replaces = replacements[all[i].Name]

@@ -2,6 +2,7 @@ package typescript
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"runner.example/hostabi/abi"
@@ -27,7 +28,8 @@ import (
 //	a match of an expression    ->  regexp_execute
 //	replace, match and split    ->  regexp_replace, regexp_match, regexp_split
 //
-// The last three lines are compiled from functions/json.c and functions/regexp.c.
+// The last three lines are compiled from functions/json.c and functions/regexp.c. With AsyncLocalStorage there are
+// also the functions of functions/flow.c.
 //
 // The code contains nothing of the handlers. Modules with the same number of handlers,
 // rounded up to a multiple of handlersStep, have the same code; they differ in their data
@@ -116,6 +118,7 @@ func bindings() []binding {
 //	104  the functions dispatch, finish, rejected, interrupted, stopped and threw, which are
 //	     values
 //	152  u32: 1 if memory was refused
+//	156  u32: the address of the object with the state of AsyncLocalStorage, see functions/flow.c
 //	160  words of the linked functions: see functions/shapes.c
 //	424  the cache of regular expressions: see functions/matches.c
 //	552  the buffer for the host's output and for JSON, and a byte after it
@@ -126,6 +129,7 @@ const (
 	rejectedAt   = 80
 	functionsAt  = 104
 	exhaustedAt  = 152
+	flowAt       = 156
 	stepsAt      = 160
 	cacheAt      = 424
 	outputAt     = 552
@@ -145,6 +149,8 @@ type program struct {
 	handlers []string // in the order in which dispatch counts them; empty: no export
 	scratch  uint32
 	context  uint32 // the engine's context
+	flow     bool   // the script has AsyncLocalStorage
+	entries  uint32 // how many entries the engine's table of functions has
 }
 
 // link returns the functions that make a module of the program.
@@ -174,11 +180,23 @@ func (p *program) link() (wasm.Link, error) {
 		})
 		l.Table = append(l.Table, b.local())
 	}
-	linked, err := linkedFunctions()
+	linked, err := linkedFunctions(functionsModule, "linked ")
 	if err != nil {
 		return wasm.Link{}, err
 	}
 	l.Functions = append(l.Functions, linked...)
+	if p.flow {
+		if linked, err = linkedFunctions(flowModule, "flow "); err != nil {
+			return wasm.Link{}, err
+		}
+		l.Functions = append(l.Functions, linked...)
+		entry := p.entries + uint32(len(l.Table))
+		l.Table = append(l.Table, "flow_call")
+		l.Functions = append(l.Functions,
+			wasm.Function{Name: "flow", Type: typeOf(0, 1), Code: assemble(func(a *assembler) { a.i32(p.scratch + flowAt) })},
+			wasm.Function{Name: "flow_entry", Type: typeOf(0, 1), Code: assemble(func(a *assembler) { a.i32(entry) })},
+		)
+	}
 	l.Functions = append(l.Functions, wasm.Function{Export: "runner_stopped", Type: unit, Code: assemble(p.stopped)})
 	for i := range (len(p.handlers) + handlersStep - 1) / handlersStep * handlersStep {
 		name := unusedPrefix + strconv.Itoa(i)
@@ -301,8 +319,15 @@ func (p *program) interrupt(a *assembler) {
 	a.i32(1)
 }
 
-// stopped is runner_stopped.
-func (p *program) stopped(a *assembler) { p.callFunction(a, stoppedAt) }
+// contextInterrupt is the offset of the count of loops and calls until the next interrupt in the engine's context.
+const contextInterrupt = 292
+
+// stopped is runner_stopped. An interrupt would end it at once, because the run is over. So it sets the count to
+// the maximum, and only fuel limits the function.
+func (p *program) stopped(a *assembler) {
+	a.i32(p.context, math.MaxInt32).store(contextInterrupt)
+	p.callFunction(a, stoppedAt)
+}
 
 // callFunction calls a function without arguments, and ignores its result.
 func (p *program) callFunction(a *assembler, function uint32) {

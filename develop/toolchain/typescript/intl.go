@@ -34,18 +34,6 @@ func missingIntl() map[string]string {
 	return define
 }
 
-// usesIntl reports whether the script mentions Intl or a method that needs it.
-func (b *bundle) usesIntl() bool {
-	return slices.ContainsFunc([]string{"Intl", "toLocaleString", "toLocaleDateString", "toLocaleTimeString"}, func(name string) bool {
-		return strings.Contains(b.script, name)
-	})
-}
-
-// usesCollation reports whether the script mentions what orders texts.
-func (b *bundle) usesCollation() bool {
-	return strings.Contains(b.script, "localeCompare") || strings.Contains(b.script, "Collator")
-}
-
 var (
 	// absentUse matches an absent part of Intl, and whether it is called.
 	absentUse = regexp.MustCompile(regexp.QuoteMeta(absentMark) + `(\w+)((?:\.\w+)?\()?`)
@@ -59,7 +47,7 @@ var (
 // locales that do not exist. A file or package that tests whether the part exists may call
 // it, because it has a fallback.
 func (b *bundle) checkIntl(found *diag.List) {
-	if !b.usesIntl() && !b.usesCollation() {
+	if !b.mentions(intlPart) && !b.mentions(collationPart) {
 		return
 	}
 	lines := lineStarts(b.script)

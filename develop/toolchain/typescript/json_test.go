@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -722,25 +723,28 @@ func TestTheLinkedFunctionsAreBuiltFromTheirSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, command, found := strings.Cut(string(source), "//go:generate ")
-	command, _, _ = strings.Cut(command, "\n")
-	made := filepath.Join(t.TempDir(), "functions.wasm")
-	args := strings.Fields(strings.Replace(command, "-o functions/functions.wasm", "-o "+made, 1))
-	if !found || len(args) == 0 {
-		t.Fatal("functions.go does not say how functions.wasm is made")
+	commands := strings.Split(string(source), "//go:generate ")[1:]
+	if len(commands) != 2 {
+		t.Fatalf("functions.go says %d times how a module is made", len(commands))
 	}
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	have, err := os.ReadFile("functions/functions.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, want) {
-		t.Error("functions/functions.wasm is not made of the C files beside it: run go generate ./develop/toolchain/typescript")
+	for _, command := range commands {
+		args := strings.Fields(strings.SplitN(command, "\n", 2)[0])
+		to := slices.Index(args, "-o") + 1
+		name, made := args[to], filepath.Join(t.TempDir(), "made.wasm")
+		args[to] = made
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		have, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, want) {
+			t.Errorf("%s is not made of the C files beside it: run go generate ./develop/toolchain/typescript", name)
+		}
 	}
 }

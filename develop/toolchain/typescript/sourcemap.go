@@ -62,5 +62,5 @@ func (b *bundle) standing() string {
 
 // isOurs reports whether a source belongs to the SDK or is the generated entry script.
 func isOurs(source string) bool {
-	return strings.HasPrefix(source, sdkDirectory+":") || source == entryFile
+	return strings.HasPrefix(source, sdkDirectory+":") || strings.HasPrefix(source, sdkDirectory+"-") || source == entryFile
 }

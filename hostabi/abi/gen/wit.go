@@ -21,6 +21,8 @@ var witAbout = [][2]string{
 	{"config", "Secrets and variables of the schema: docs/abi/operations.md."},
 	{"outbound", "Requests to other services: docs/abi/fetch.md."},
 	{"text", "The order of texts: docs/abi/operations.md."},
+	{"encoding", "Text in legacy encodings: docs/abi/operations.md."},
+	{"compression", "Compressed data: docs/abi/operations.md."},
 	{"time", "Time zones and timers: docs/abi/operations.md. wasi:clocks has the clocks."},
 	{"answers", "Errors with a code of the handler's own: docs/abi/operations.md. What the handler returns then is not sent."},
 	{"password", "Hashes of passwords: docs/abi/cryptography.md."},
@@ -33,7 +35,7 @@ var witFunctions = map[string]string{
 	"request_query": "types.request", "request_header": "types.request", "request_pairs": "types.request",
 	"request_body": "types.request", "context": "current-request.context", "keep_writes": "current-request.keep-writes",
 	"response_header": "types.response", "response_send": "types.body", "response_error": "types.body",
-	"response_send_result": "types.body", "call": "operations.call", "call_result": "operations.last-result",
+	"response_send_result": "types.body", "response_begin": "", "response_write": "", "call": "operations.call", "call_result": "operations.last-result",
 	"call_start": "operations.start", "call_wait": "operations.wait", "call_take": "operations.take",
 	"request_next": "", // of programs
 	"log":          "logging.log",

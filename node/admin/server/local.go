@@ -20,6 +20,7 @@ import (
 	"runner.example/node/cluster"
 	"runner.example/node/release"
 	"runner.example/runtime"
+	"runner.example/runtime/recorded"
 	"runner.example/schema"
 	"runner.example/state/entity"
 	"runner.example/state/jobs"
@@ -34,6 +35,11 @@ type Local struct {
 	Releases *release.Releases
 	// Data is the data directory.
 	Data string
+	// Recorded are the recordings of the node.
+	Recorded *recorded.Keeper
+	// Bundle returns the bundle of a stored release, of the app directory for "", with the settings of this node; nil: the
+	// node has no runtime.
+	Bundle func(ctx context.Context, release string) (*runtime.Bundle, error)
 	// KeepJobs is how long cancelled jobs are kept.
 	KeepJobs jobs.Keep
 	// Schema returns the active schema, or nil. Without a schema, keys and sessions can be

@@ -36,6 +36,12 @@ export declare function response_error(status: i32, code: usize, codeLength: i32
 @external("runner", "response_send_result")
 export declare function response_send_result(status: i32, part: i32): i32;
 
+@external("runner", "response_begin")
+export declare function response_begin(status: i32): i32;
+
+@external("runner", "response_write")
+export declare function response_write(body: usize, bodyLength: i32): i32;
+
 @external("runner", "call")
 export declare function call(op: usize, opLength: i32, args: usize, argsLength: i32): i32;
 

@@ -187,7 +187,7 @@ export function failed(why: string, kind: string = "error", place: string = ""):
   end(500, "handler_failed", "");
 }
 
-/** Answers with a failure and ends the request. */
+/** Answers with a failure, or breaks off the answer that has begun, and ends the request. */
 export function end(status: i32, code: string, message: string): void {
   const c = String.UTF8.encode(code);
   const m = String.UTF8.encode(message);

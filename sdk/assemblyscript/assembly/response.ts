@@ -11,6 +11,8 @@ export class Response {
   bytes: Uint8Array | null = null;
   operation: Operation | null = null;
   failure: bool = false;
+  // A Stream has sent it.
+  parts: bool = false;
   code: string = "";
   // Of a problem: each member as JSON, with its name.
   members: string[] = [];

@@ -24,14 +24,8 @@ export function bare(handler: () => void): void {
 
 function send(response: Response): void {
   const status = response.status;
-  for (let i = 0; i < response.names.length; i++) {
-    const name = String.UTF8.encode(response.names[i]);
-    const value = String.UTF8.encode(response.values[i]);
-    accepted(
-      response_header(changetype<usize>(name), name.byteLength, changetype<usize>(value), value.byteLength),
-      "set header " + encode<string>(response.names[i]),
-    );
-  }
+  if (response.parts) return;
+  for (let i = 0; i < response.names.length; i++) setHeader(response.names[i], response.values[i]);
   if (response.failure && (response.code.length > 0 || response.members.length > 0)) {
     const refused = tryCall("problem", response.problem()).error;
     if (refused !== null) failed("answer with an error of status " + status.toString() + ": " + refused.toString());
@@ -75,7 +69,14 @@ function handOn(status: i32, operation: Operation): void {
   accepted(n, "answer with status " + status.toString() + " and the last result");
 }
 
+/** Adds a header line to the answer. */
+export function setHeader(name: string, value: string): void {
+  const n = String.UTF8.encode(name);
+  const v = String.UTF8.encode(value);
+  accepted(response_header(changetype<usize>(n), n.byteLength, changetype<usize>(v), v.byteLength), "set header " + encode<string>(name));
+}
+
 /** A refused answer is an error of the handler, with any code. */
-function accepted(n: i32, act: string): void {
+export function accepted(n: i32, act: string): void {
   if (n < 0) failed(act + ": " + errnoName(n));
 }

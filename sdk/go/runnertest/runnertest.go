@@ -65,6 +65,9 @@ type Result struct {
 	// Members are those of WithMember, in JSON.
 	Members map[string]json.RawMessage
 	Logs    []string
+	// BrokenOff reports that an answer in parts ended with an error, of which Code and Message are. Body has the parts
+	// before.
+	BrokenOff bool
 	// KeptWrites reports a call of KeepWrites.
 	KeptWrites bool
 }
@@ -112,6 +115,7 @@ type fake struct {
 	path, rawQuery string
 	headers        []host.Pair
 	result         Result
+	streams        bool   // the answer has begun
 	called         []byte // the result of the last operation
 	started        []*outcome
 }
@@ -236,7 +240,7 @@ var codes = map[int]string{
 }
 
 func (f *fake) SendError(status int, code, message string) error {
-	if f.result.Status != 0 {
+	if f.result.Status != 0 && !f.streams {
 		return &host.Error{Code: "invalid"}
 	}
 	if err := answer.Failure(status, message); err != nil {
@@ -247,6 +251,10 @@ func (f *fake) SendError(status int, code, message string) error {
 	}
 	if code == "" {
 		code = "error"
+	}
+	if f.streams {
+		f.result.BrokenOff, f.result.Code, f.result.Message = true, code, message
+		return nil
 	}
 	f.headers = slices.DeleteFunc(f.headers, func(h host.Pair) bool { return strings.EqualFold(h.Name, "content-type") })
 	f.answer(status)
@@ -358,6 +366,26 @@ func (f *fake) call(op string, args []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(result)
+}
+
+func (f *fake) Begin(status int) error {
+	if f.result.Status != 0 {
+		return &host.Error{Code: "invalid"}
+	}
+	if err := answer.Body(status, 1); err != nil {
+		return err
+	}
+	f.answer(status)
+	f.streams = true
+	if f.result.Header("content-type") == "" {
+		f.result.Headers = append(f.result.Headers, runner.Pair{Name: "content-type", Value: "application/octet-stream"})
+	}
+	return nil
+}
+
+func (f *fake) Write(part []byte) error {
+	f.result.Body = append(f.result.Body, part...)
+	return nil
 }
 
 func (f *fake) KeepWrites() { f.result.KeptWrites = true }

@@ -19,6 +19,7 @@ when the handler answers below 400; when another request got in between, the han
 """
 
 from ._context import Auth, Context, Job, context, keep_writes, secret
+from ._events import events
 from ._fetch import FetchResponse, fetch
 from ._handlers import warm
 from ._host import HostError
@@ -27,7 +28,7 @@ from ._query import (
 )
 from ._request import BodyError, File, Form, Request
 from ._response import (
-    Response, abort, bad_request, created, error, forbidden, html, no_content, not_found, ok, redirect, text, unauthorized,
+    Response, abort, bad_request, created, error, forbidden, html, no_content, not_found, ok, redirect, stream, text, unauthorized,
 )
 from ._services import (
     ApiKey, ApiKeyPage, Delivery, EnqueuedJob, LiveSession, OpenedSession, PasswordCheck, SessionPage, api_keys, hmac_digest, password,
@@ -41,7 +42,7 @@ __all__ = [
     "NULL", "Aggregation", "ApiKey", "ApiKeyPage", "Auth", "BodyError", "Change", "Condition", "Context", "Counts", "Delivery", "EnqueuedJob",
     "FetchResponse", "File", "Form", "HostError", "Job", "LimitedChange", "LimitedRemoval", "LiveSession", "Lookup", "OpenedSession", "Operation", "Page",
     "PasswordCheck", "Removal", "Request", "Response", "Selection", "SessionPage", "abort", "aggregate", "and_", "api_keys", "asgi",
-    "bad_request", "call", "context", "created", "error", "fetch", "field", "forbidden", "get", "handler", "hmac_digest", "html",
+    "bad_request", "call", "context", "created", "error", "events", "fetch", "field", "forbidden", "get", "handler", "hmac_digest", "html",
     "insert", "jobs", "keep_writes", "no_content", "not_", "not_found", "ok", "or_", "password", "query", "redirect", "remove",
-    "secret", "sessions", "text", "unauthorized", "update", "var", "warm", "webhooks", "wsgi",
+    "secret", "sessions", "stream", "text", "unauthorized", "update", "var", "warm", "webhooks", "wsgi",
 ]

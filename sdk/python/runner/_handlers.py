@@ -37,14 +37,12 @@ def _add(name: str, function: F) -> F:
 
 
 def _check(name: str, function: Any) -> None:
-    """Refuses a function that cannot be called with a request, or that yields."""
+    """Refuses a function that cannot be called with a request."""
     code = getattr(function, "__code__", None)
     if code is None:
         return
     if code.co_argcount == 0 and not code.co_flags & 0x04:  # CO_VARARGS of the module inspect
         raise TypeError(f"handler {name} in {_place(function)} takes no parameter: it is called with the request, as in def {name}(req)")
-    if code.co_flags & 0x220:  # CO_GENERATOR and CO_ASYNC_GENERATOR
-        raise TypeError(f"handler {name} in {_place(function)} has yield: a handler returns its whole answer")
 
 
 def _place(function: Any) -> str:

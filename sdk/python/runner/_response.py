@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, overload
 
 from . import _handlers, _host, _values
@@ -165,14 +166,135 @@ def send_error(status: int, code: str, message: str) -> None:
         _refused(refused, f"answer with an error of status {status}{allowed}")
 
 
-def send(given: Any, handler: Callable[..., Any] | None = None) -> None:
-    """Answers with what a handler returned. Errors name the handler."""
+class Gone(BrokenPipeError):
+    """The client takes no more of an answer in parts."""
+
+
+class Parts:
+    """A body that is sent in parts, while the handler makes them."""
+
+    def __init__(self, items: Iterable[Any] | AsyncIterable[Any], encode: Callable[[Any], bytes], at_once: bool) -> None:
+        self.items = items
+        self.encode = encode
+        self.at_once = at_once  # the answer begins before the first part is made, else with it
+
+
+def stream(
+    parts: Iterable[str | bytes] | AsyncIterable[str | bytes], *, type: str = "text/plain; charset=utf-8", status: int = 200,
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None,
+) -> Response[Never]:
+    """Answers in parts: each part is sent when the iterator has made it. The writes before are committed first, and each later
+    operation is a transaction of its own. When the client is gone, the iterator is closed."""
+    return in_parts(Parts(parts, _part, True), type, status, headers)
+
+
+def in_parts(
+    parts: Parts, type: str, status: int = 200, headers: Mapping[str, str] | Iterable[tuple[str, str]] | None = None
+) -> Response[Never]:
+    lines: list[tuple[str, str]] = list(headers.items() if isinstance(headers, Mapping) else headers or ())  # type: ignore[arg-type]
+    if not any(name.lower() == "content-type" for name, _ in lines):
+        lines.append(("content-type", type))
+    return Response(status, parts, lines)
+
+
+def _part(item: Any) -> bytes:
+    if isinstance(item, str):
+        return item.encode()
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        return bytes(item)
+    raise TypeError(f"a part of the answer is a {type(item).__qualname__}: yield text or bytes, or answer with events(…)")
+
+
+# Whether an answer in parts has begun. Then only an error can be sent, which cuts it off.
+begun = False
+
+
+def begin(status: int) -> None:
+    """Commits what the request has written, and sends the head of an answer in parts."""
+    global begun
+    refused, _ = _host.message("response_begin", status)
+    if refused != "ok":
+        _refused(refused, f"answer in parts with status {status}")
+    begun = True
+
+
+# How many bytes a message has at most.
+_MOST = 1 << 20
+
+
+def write(part: bytes) -> None:
+    """Sends a part of the answer, and waits for a slow client."""
+    for at in range(0, len(part), _MOST):
+        refused, _ = _host.message("response_write", data=part[at : at + _MOST])
+        if refused == "unavailable":
+            raise Gone("the client takes no more of the answer")
+        if refused != "ok":
+            _refused(refused, f"send a part of {len(part)} bytes")
+
+
+def is_async(given: Any) -> bool:
+    """Whether a handler has returned parts that an event loop must make."""
+    body = given.body if isinstance(given, Response) else given
+    return hasattr(body.items if isinstance(body, Parts) else body, "__aiter__")
+
+
+def _begin(response: Response[Any]) -> None:
+    for name, value in response.headers:
+        set_header(name, value)
+    begin(response.status)
+
+
+def _send_parts(response: Response[Any], parts: Parts) -> None:
+    if parts.at_once:
+        _begin(response)
+    items = iter(parts.items)  # type: ignore[arg-type]
+    try:
+        for item in items:
+            part = parts.encode(item)
+            if not begun:
+                _begin(response)
+            write(part)
+        if not begun:
+            _begin(response)
+    except Gone:
+        pass
+    finally:
+        if hasattr(items, "close"):
+            items.close()  # type: ignore[union-attr]
+
+
+async def _send_async(response: Response[Any], parts: Parts) -> None:
+    if parts.at_once:
+        _begin(response)
+    items = parts.items.__aiter__()  # type: ignore[union-attr]
+    try:
+        async for item in items:
+            part = parts.encode(item)
+            if not begun:
+                _begin(response)
+            write(part)
+        if not begun:
+            _begin(response)
+    except Gone:
+        pass
+    finally:
+        if hasattr(items, "aclose"):
+            await items.aclose()  # type: ignore[union-attr]
+
+
+def send(given: Any, handler: Callable[..., Any] | None = None) -> Coroutine[Any, Any, None] | None:
+    """Answers with what a handler returned, or returns the coroutine that does. Errors name the handler."""
     response = given if isinstance(given, Response) else _plain(given, handler)
     body = response.body
     # Before the headers: the answer to a body that cannot be sent, or to an operation that fails, must not have them.
     if isinstance(body, Operation):
         body._run()
     elif response.message is None and not isinstance(body, (bytes, bytearray, memoryview)):
+        if isinstance(body, (GeneratorType, AsyncGeneratorType)):
+            response = in_parts(Parts(body, _part, False), "text/plain; charset=utf-8", response.status, response.headers)
+            body = response.body
+        if isinstance(body, Parts):
+            return _send_async(response, body) if is_async(response) else _send_parts(response, body)
         body = b"" if body is None and (response.status == 204 or response.status >= 300) else _values.encode(body, lambda path, wrong: _unfit(handler, path, wrong))
     for name, value in response.headers:
         set_header(name, value)
@@ -186,6 +308,7 @@ def send(given: Any, handler: Callable[..., Any] | None = None) -> None:
             _refused(refused, f"answer with status {response.status} and the last result")
     else:
         deliver(response.status, bytes(body))
+    return None
 
 
 def _plain(given: Any, handler: Callable[..., Any] | None) -> Response[Any]:

@@ -153,7 +153,7 @@ def _modules(directory: str) -> list[str]:
 
 def _is_async(function: Callable[..., Any]) -> bool:
     code = getattr(function, "__code__", None)
-    return code is not None and code.co_flags & 0x80 != 0  # CO_COROUTINE of the module inspect
+    return code is not None and code.co_flags & 0x280 != 0  # CO_COROUTINE and CO_ASYNC_GENERATOR of the module inspect
 
 
 async def _nothing() -> None:
@@ -165,9 +165,9 @@ def _serve(function: Callable[..., Any]) -> None:
     try:
         given = function() if getattr(function, "_runner_plain", False) else function(Request())
         if isinstance(given, CoroutineType):
-            given = _web.run(given)
+            given = _web.run(_awaited(given))
         if given is not _web.ANSWERED:
-            _response.send(given, function)
+            _send(given, function)
     except BaseException as error:
         _query.waiting.clear()
         answer = answer_to(error)
@@ -178,6 +178,23 @@ def _serve(function: Callable[..., Any]) -> None:
             answer()
         except BaseException as failure:
             _fail(failure)
+
+
+def _send(given: Any, function: Callable[..., Any] | None = None) -> None:
+    later = _response.send(given, function)
+    if later is not None:
+        _web.run(later)
+
+
+async def _awaited(coroutine: CoroutineType[Any, Any, Any]) -> Any:
+    """What a handler answers. The tasks that it leaves go on while it sends parts."""
+    given = await coroutine
+    if _response.is_async(given):
+        later = _response.send(given)
+        if later is not None:
+            await later
+            return _web.ANSWERED
+    return given
 
 
 # The answer to an error of an operation on rows or keys that the handler did not catch: it
@@ -197,7 +214,7 @@ def answer_to(error: BaseException) -> Callable[[], None] | None:
         error = error.exceptions[0]
     if isinstance(error, _response.Abort):
         response = error.response
-        return lambda: _response.send(response)
+        return lambda: _send(response)
     if isinstance(error, BodyError):
         status, code, message = 400, error.code, str(error)
     elif isinstance(error, _host.HostError) and error.code in _ANSWERS and (error.op is None or _of_caller(error.op)):

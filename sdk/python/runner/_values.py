@@ -103,7 +103,7 @@ def _form(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         raise _NoForm("is a set: write sorted(…) or list(…)")
     if hasattr(value, "__next__"):
-        raise _NoForm("is an iterator: write list(…)")
+        raise _NoForm("is an iterator: write list(…), or answer with stream(…)")
     if callable(value):
         raise _NoForm("is a function: call it")
     if hasattr(value, "__await__"):

@@ -17,6 +17,9 @@ _HOSTS = {
     "connection", "transfer-encoding", "content-length", "date", "server", "trailer", "upgrade", "te", "keep-alive", "x-request-id",
 }
 
+# Statuses of answers without a body.
+_BODILESS = (204, 205, 304)
+
 
 class Application:
     """An application of a framework, as a handler."""
@@ -72,7 +75,26 @@ def _raise_refusal() -> None:
         raise error
 
 
+def _is_in_parts(status: int, headers: list[tuple[str, str]]) -> bool:
+    """Whether an answer, whose application makes it in parts, is sent in parts."""
+    return not _host.starting and status not in _BODILESS and not any(name.lower() == "content-length" for name, _ in headers)
+
+
+def _begin(status: int, headers: list[tuple[str, str]]) -> None:
+    """Begins an answer in parts."""
+    _set_headers(status, headers)
+    _response.begin(status)
+
+
 def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    typed = _set_headers(status, headers)
+    if body and not typed:
+        _response.set_header("content-type", "application/octet-stream")
+    _response.deliver(status, b"" if status in _BODILESS else body)
+
+
+def _set_headers(status: int, headers: list[tuple[str, str]]) -> bool:
+    """Sets the headers, and returns whether there is a content-type."""
     if status == 500:
         _raise_refusal()
     typed = False
@@ -85,9 +107,7 @@ def _send(status: int, headers: list[tuple[str, str]], body: bytes) -> None:
             continue
         typed = typed or lower == "content-type"
         _response.set_header(name, value.strip(" \t"))
-    if body and not typed:
-        _response.set_header("content-type", "application/octet-stream")
-    _response.deliver(status, b"" if status in (204, 205, 304) else body)
+    return typed
 
 
 def _warm(paths: tuple[str, ...], get: Callable[[str, str], int]) -> None:
@@ -132,12 +152,32 @@ class WSGI(Application):
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
             if answer and exc_info is None:
                 raise AssertionError("start_response was called twice")
+            if _response.begun:
+                raise exc_info[1].with_traceback(exc_info[2])
             answer[:] = [status, headers]
-            return parts.append
+            return write
 
-        result = self.app(environ, start_response)
+        def write(part: bytes) -> None:
+            if part and not parts and not _response.begun and answer:
+                status, headers = _head(*answer)
+                if _is_in_parts(status, headers):
+                    _begin(status, headers)
+            if _response.begun:
+                _response.write(part)
+            elif part:
+                parts.append(part)
+
+        result: Any = None
         try:
-            parts.extend(result)
+            result = self.app(environ, start_response)
+            # A response of Django says whether it is streamed.
+            if not _response.begun and (hasattr(result, "__len__") or not getattr(result, "streaming", True)):
+                parts.extend(result)
+            else:
+                for part in result:
+                    write(part)
+        except _response.Gone:
+            pass
         finally:
             if hasattr(result, "close"):
                 result.close()
@@ -155,9 +195,15 @@ class WSGI(Application):
         if auth.kind != "anonymous":
             environ["REMOTE_USER"] = auth.user_id or auth.key_id or "system"
             environ["AUTH_TYPE"] = auth.kind
-        status, lines, body = self._run(environ)
-        _send(int(status.split(None, 1)[0]), [(name, _unwrapped(value)) for name, value in lines], body)
+        status, headers, body = self._run(environ)
+        if not _response.begun:
+            _send(*_head(status, headers), body)
         return ANSWERED
+
+
+def _head(status: str, headers: list[tuple[str, str]]) -> tuple[int, list[tuple[str, str]]]:
+    """The status and the headers of WSGI."""
+    return int(status.split(None, 1)[0]), [(name, _unwrapped(value)) for name, value in headers]
 
 
 def _unwrapped(value: str) -> str:
@@ -268,6 +314,7 @@ class ASGI(Application):
         headers: list[tuple[str, str]] = []
         parts: list[bytes] = []
         ended = asyncio.Event()
+        gone: _response.Gone | None = None
 
         async def receive() -> dict[str, Any]:
             nonlocal asked
@@ -278,7 +325,9 @@ class ASGI(Application):
             return {"type": "http.disconnect"}
 
         async def send(event: dict[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, gone
+            if gone:
+                raise gone
             if event["type"] == ("http.response.body" if status == 0 else "http.response.start") or ended.is_set():
                 raise RuntimeError(f"the event {event['type']} is not expected: the response " + (
                     "has ended" if ended.is_set() else "has not started" if status == 0 else "has started"))
@@ -286,8 +335,16 @@ class ASGI(Application):
                 status = event["status"]
                 headers.extend((bytes(n).decode("latin-1"), bytes(v).decode("utf-8", "replace")) for n, v in event.get("headers", ()))
             elif event["type"] == "http.response.body":
-                parts.append(bytes(event.get("body", b"")))
-                if not event.get("more_body", False):
+                part, more = bytes(event.get("body", b"")), event.get("more_body", False)
+                if more and not parts and not _response.begun and _is_in_parts(status, headers):
+                    _begin(status, headers)
+                try:
+                    (_response.write if _response.begun else parts.append)(part)
+                except _response.Gone as error:
+                    gone = error
+                    ended.set()
+                    raise
+                if not more:
                     ended.set()
             else:
                 raise ValueError(f"the event {event['type']} is not one of an HTTP response")
@@ -297,9 +354,10 @@ class ASGI(Application):
         except Exception as error:
             from ._serve import answer_to, report
 
-            if not ended.is_set() or status < 400 or answer_to(error):  # below 400 the request would commit
-                raise
-            _host.log(_host.REPORT, report(error))  # of Starlette, which raises it again after its page
+            if not gone:
+                if not ended.is_set() or status < 400 or answer_to(error):  # below 400 the request would commit
+                    raise
+                _host.log(_host.REPORT, report(error))  # of Starlette, which raises it again after its page
         if not ended.is_set():
             raise AssertionError("the application has not ended its response" if status else "the application has sent no response")
         return status, headers, b"".join(parts)
@@ -310,7 +368,9 @@ class ASGI(Application):
         prefix, path = _split(request)
         scope = self._scope(request.method, prefix, path, request.raw_query, headers, _origin(headers))
         scope["raw_path"] = request.path.encode()
-        _send(*run(self._run(scope, request.body)))
+        answer = run(self._run(scope, request.body))
+        if not _response.begun:
+            _send(*answer)
         return ANSWERED
 
 

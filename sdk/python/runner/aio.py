@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import time
 from asyncio import base_events
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from . import _fetch, _host, _standard, _values
@@ -96,8 +96,9 @@ _CANCEL_SECONDS = 1.0
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine to its end. Tasks that it leaves are cancelled."""
+    """Runs a coroutine to its end. Tasks that it leaves are cancelled, and generators that it leaves are closed."""
     asyncio.set_event_loop(_loop)
+    generators = set(_loop._asyncgens)  # type: ignore[attr-defined]
     try:
         return _loop.run_until_complete(coroutine)
     finally:
@@ -106,6 +107,14 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             task.cancel()
         if left:
             _loop.run_until_complete(_ended(left))
+        if not _host.starting and (opened := set(_loop._asyncgens) - generators):  # type: ignore[attr-defined]
+            _loop.run_until_complete(_closed(opened))
+
+
+async def _closed(generators: set[AsyncGenerator[Any, Any]]) -> None:
+    for error in await asyncio.gather(*(generator.aclose() for generator in generators), return_exceptions=True):
+        if error is not None:
+            _host.log(_host.WARN, f"an async generator that the handler left did not end: {error!r}")
 
 
 async def _ended(tasks: set[asyncio.Task[Any]]) -> None:

@@ -90,6 +90,8 @@ pub(crate) mod imports {
         pub(crate) fn response_send(status: u32, body: *const u8, body_len: usize) -> i32;
         pub(crate) fn response_error(status: u32, code: *const u8, code_len: usize, message: *const u8, message_len: usize) -> i32;
         pub(crate) fn response_send_result(status: u32, part: u32) -> i32;
+        pub(crate) fn response_begin(status: u32) -> i32;
+        pub(crate) fn response_write(body: *const u8, body_len: usize) -> i32;
         pub(crate) fn call(op: *const u8, op_len: usize, args: *const u8, args_len: usize) -> i32;
         pub(crate) fn call_result(offset: u32, buf: *mut u8, cap: usize) -> i32;
         pub(crate) fn call_start(op: *const u8, op_len: usize, args: *const u8, args_len: usize) -> i32;

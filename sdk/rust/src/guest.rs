@@ -88,6 +88,12 @@ impl Host for Guest {
     fn result(&self) -> Outcome<Vec<u8>> {
         result().or_else(|n| self.called(n).map(|_| Vec::new()))
     }
+    fn begin(&self, status: u16) -> Done {
+        done(unsafe { imports::response_begin(status.into()) })
+    }
+    fn write(&self, part: &[u8]) -> Done {
+        done(unsafe { imports::response_write(part.as_ptr(), part.len()) })
+    }
     fn keep_writes(&self) {
         unsafe { imports::keep_writes() }
     }

@@ -52,6 +52,7 @@ pub(crate) trait Host {
     fn context(&self) -> Vec<u8>;
     fn set_header(&self, name: &str, value: &str) -> Done;
     fn send(&self, status: u16, body: &[u8]) -> Done;
+    /// Answers with an error, or breaks off the answer that has begun.
     fn send_error(&self, status: u16, code: &str, message: &str) -> Done;
     /// Answers with a part of the last operation's result, without reading it.
     fn send_result(&self, status: u16, part: Part) -> Done;
@@ -63,6 +64,9 @@ pub(crate) trait Host {
     fn take(&self, ticket: u32) -> Done;
     /// The JSON result of the last call, if it did not fail.
     fn result(&self) -> Outcome<Vec<u8>>;
+    /// Begins an answer in parts, which `write` sends. Its error is `Unavailable` if the client is gone.
+    fn begin(&self, status: u16) -> Done;
+    fn write(&self, part: &[u8]) -> Done;
     fn keep_writes(&self);
     fn log(&self, level: Level, text: &str);
     fn random(&self, into: &mut [u8]);
@@ -115,6 +119,13 @@ impl Host for Blank {
     }
     fn result(&self) -> Outcome<Vec<u8>> {
         Ok(Vec::new())
+    }
+    fn begin(&self, _: u16) -> Done {
+        Ok(())
+    }
+    /// The client is gone, so that a handler ends that would write for ever.
+    fn write(&self, _: &[u8]) -> Done {
+        Err(HostError::new(Code::Unavailable, ""))
     }
     fn keep_writes(&self) {}
     fn log(&self, _: Level, _: &str) {}

@@ -85,6 +85,7 @@ mod response;
 mod rows;
 mod serve;
 mod sessions;
+mod stream;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 mod time;
@@ -114,6 +115,7 @@ pub use response::{
 pub use rows::{insert, remove, update, Change, Insertion, LimitedChange, LimitedRemoval, Removal};
 pub use serve::Handler;
 pub use sessions::{LiveSession, RevokeOptions, Session, SessionFilter, SessionOptions, SessionPage, Sessions, UserSessions, CURRENT_SESSION};
+pub use stream::{events, stream, stream_with, Event, Writer};
 pub use time::{format_time, parse_time};
 pub use webhooks::{Delivery, Scheme, Webhooks};
 

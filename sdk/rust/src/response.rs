@@ -1,7 +1,10 @@
 //! Answers, made by nine helpers.
 
+use crate::host::Host;
 use crate::operation::Operation;
 use serde::Serialize;
+use std::error::Error as StdError;
+use std::fmt;
 
 /// A handler's answer, made by one of the helpers.
 #[derive(Debug)]
@@ -22,8 +25,20 @@ pub enum Content {
     Message(String),
     /// A failure with a code or members of the handler's own.
     Problem { code: String, message: String, members: serde_json::Map<String, serde_json::Value> },
+    /// What writes it in parts.
+    Parts(Parts),
     /// Why the body cannot be written as JSON.
     Unwritable(serde_json::Error),
+}
+
+/// What writes an answer in parts.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct Parts(pub(crate) Box<dyn WriteParts>);
+
+/// Writes an answer in parts, which has begun.
+pub(crate) trait WriteParts: fmt::Debug {
+    fn write(self: Box<Self>, host: &dyn Host) -> Result<(), Box<dyn StdError>>;
 }
 
 /// What can be the body of an answer: a value that serde writes, which goes out as

@@ -66,7 +66,7 @@ pub(crate) fn serve(host: &dyn Host, handler: Handler) {
 }
 
 /// Sends an answer, or returns why it could not be sent.
-fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn StdError>> {
+pub(crate) fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn StdError>> {
     let status = response.status;
     // Before the headers, so that a failed operation leaves none.
     let part = match &response.content {
@@ -92,6 +92,10 @@ fn send(host: &dyn Host, response: Response) -> std::result::Result<(), Box<dyn 
             Err(none) if part == Part::Row && none.code == Code::NotFound => Err(none.into()),
             sent => accepted(sent, || format!("answer with status {} and the last result", status)),
         },
+        Content::Parts(parts) => {
+            accepted(host.begin(status), || format!("begin an answer with status {}", status))?;
+            parts.0.write(host)
+        }
         Content::Unwritable(why) => Err(format!("write the answer's body as JSON: {}", why).into()),
     }
 }

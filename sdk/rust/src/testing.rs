@@ -54,6 +54,7 @@ pub struct Test {
     services: BTreeMap<String, Service>,
     secrets: BTreeMap<String, String>,
     vars: BTreeMap<String, Value>,
+    gone: bool,
 }
 
 /// What a handler answered and did.
@@ -76,6 +77,8 @@ pub struct Answer {
     pub logs: Vec<String>,
     /// The operations that were run, with their arguments.
     pub calls: Vec<(String, Value)>,
+    /// An answer in parts ended with an error, of which `code` and `message` are. The body has the parts before.
+    pub broken_off: bool,
     /// The handler called [`Context::keep_writes`](crate::Context::keep_writes).
     pub kept_writes: bool,
 }
@@ -132,6 +135,7 @@ impl Test {
             services: BTreeMap::new(),
             secrets: BTreeMap::new(),
             vars: BTreeMap::new(),
+            gone: false,
         }
     }
 
@@ -203,6 +207,12 @@ impl Test {
         self
     }
 
+    /// Makes the client of an answer in parts take no part of it.
+    pub fn gone(mut self) -> Test {
+        self.gone = true;
+        self
+    }
+
     /// Runs the handler.
     pub fn run(self, handler: Handler) -> Answer {
         let fake = Fake {
@@ -227,6 +237,7 @@ impl Test {
             members: sent.members,
             logs: fake.logs.into_inner(),
             calls: fake.calls.into_inner(),
+            broken_off: sent.broken_off,
             kept_writes: fake.kept.get(),
         }
     }
@@ -259,6 +270,8 @@ struct Sent {
     code: String,
     message: String,
     members: serde_json::Map<String, Value>,
+    streams: bool,
+    broken_off: bool,
 }
 
 struct Fake {
@@ -323,7 +336,10 @@ impl Host for Fake {
         Ok(())
     }
     fn send_error(&self, status: u16, code: &str, message: &str) -> Done {
-        self.open()?;
+        let mut sent = self.sent.borrow_mut();
+        if sent.as_ref().map_or(false, |sent| !sent.streams) {
+            return Err(HostError::new(Code::Invalid, ""));
+        }
         rules::failure(status, message)?;
         let code = match (code, status) {
             ("", 400) => "bad_request",
@@ -340,10 +356,16 @@ impl Host for Fake {
             ("", _) => "error",
             _ => code,
         };
+        let (code, message) = (code.into(), message.into());
+        if let Some(sent) = sent.as_mut() {
+            sent.broken_off = true;
+            sent.code = code;
+            sent.message = message;
+            return Ok(());
+        }
         let mut headers = self.headers.take();
         headers.retain(|pair| !pair.0.eq_ignore_ascii_case("content-type"));
-        let (code, message) = (code.into(), message.into());
-        *self.sent.borrow_mut() = Some(Sent { status, headers, code, message, ..Sent::default() });
+        *sent = Some(Sent { status, headers, code, message, ..Sent::default() });
         Ok(())
     }
     fn send_result(&self, status: u16, part: Part) -> Done {
@@ -408,6 +430,25 @@ impl Host for Fake {
     }
     fn result(&self) -> Outcome<Vec<u8>> {
         Ok(self.called.borrow().to_string().into_bytes())
+    }
+    fn begin(&self, status: u16) -> Done {
+        self.open()?;
+        rules::body(status, 1)?;
+        let mut headers = self.headers.take();
+        if !headers.iter().any(|pair| pair.0.eq_ignore_ascii_case("content-type")) {
+            headers.push(("content-type".into(), "application/octet-stream".into()));
+        }
+        *self.sent.borrow_mut() = Some(Sent { status, headers, streams: true, ..Sent::default() });
+        Ok(())
+    }
+    fn write(&self, part: &[u8]) -> Done {
+        if self.test.gone {
+            return Err(HostError::new(Code::Unavailable, ""));
+        }
+        if let Some(sent) = self.sent.borrow_mut().as_mut() {
+            sent.body.extend_from_slice(part);
+        }
+        Ok(())
     }
     fn keep_writes(&self) {
         self.kept.set(true);

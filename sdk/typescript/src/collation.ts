@@ -5,7 +5,7 @@
 import { latin, punctuationRank, zeroRank } from "./collationlatin.ts";
 import { failure, result, runner } from "./host.ts";
 import { canonicalLocales, localeOf, named, Options } from "./intloptions.ts";
-import { standardize } from "./names.ts";
+import { standardize } from "./web/define.ts";
 
 /** What a character, or a contraction, adds to each level of a key. */
 interface Weights {

@@ -1,6 +1,6 @@
 // Signatures with declared secrets, and comparisons of what is secret.
 
-import { bytesOf, toBase64 } from "./encoding.ts";
+import { bytesOf, toBase64 } from "./web/encoding.ts";
 import { type Operation, result, run, Whole } from "./host.ts";
 
 type Bytes = ArrayBuffer | ArrayBufferView;

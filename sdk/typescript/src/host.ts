@@ -10,6 +10,8 @@ export interface Runner {
     readonly entity?: string;
     readonly field?: string;
   };
+  /** A fetch that got no answer. */
+  NetworkError: new (error: HostError) => HostError;
   /** The functions of the guest ABI; one that writes gives what it wrote, a negative number is an errno. */
   host: Host;
   /** The names of the errnos, by number. */
@@ -58,8 +60,51 @@ export interface Runner {
   timer(): Error | undefined;
   /** What the handler waits for, as an error with its place. */
   waiting(): Error | undefined;
+  /** How many timers run and operations are under way. */
+  busy(): number;
+  /** The rejected promises without a handler, and their reasons. */
+  rejections: Map<object, unknown>;
+  /** Set by web/errors.ts. handled tells listeners of an uncaught error, and returns whether one has handled it; notify tells them of rejections, and returns whether there were some. */
+  handled?: (error: unknown) => boolean;
+  notify?: () => boolean;
+  /** Runs a function when the jobs are done and that many milliseconds have passed. If the handler answers before, it is discarded. */
+  later(name: string, does: () => unknown, after: number): void;
+  /** Dispatches a trusted event to a target, or to the global; returns false if it was canceled. */
+  fire(target: object, event: object): boolean;
+  /** The function of an event handler attribute such as onmessage, and how it is set. */
+  handlerOf(target: object, type: string): ((event: any) => unknown) | null;
+  setHandler(target: object, type: string, does: unknown): void;
+  /** The prototypes of interfaces: see expose in web/define.ts. */
+  interfaces: Set<object>;
+  /** The lengths of functions by their paths, where they are not what define.ts finds. */
+  lengths: Record<string, number>;
+  /** Copies a value (structuredClone), and transfers objects: gives the copy, and what was received for each of them. */
+  clone(value: unknown, transfer: Iterable<object>): [copy: any, received: object[]];
+  /**
+   * How objects of interfaces are cloned. A class with [Serializable] adds a function that copies its objects, and
+   * returns undefined for all others. It copies the values in them with clone.
+   */
+  clones: ((value: object, clone: (value: any) => any) => object | undefined)[];
+  /**
+   * How objects are transferred. A class with [Transferable] adds a function. It returns undefined for other objects
+   * and for those that cannot be transferred now, else a new object, and a function that moves the state to it. This
+   * is called after all other values were cloned, and may throw a DataCloneError.
+   */
+  transfers: ((value: object) => { receiver: object; move(): void } | undefined)[];
+  /** Discards timers, the results of operations that are under way, and rejected promises. */
+  abandon(): void;
+  /** Called when nothing but these can go on; true says that it has found something to do. */
+  idle?: () => boolean;
   /** The body of a Response of the Fetch Standard, once. */
-  take(response: object): string | Uint8Array | { base64: string } | null;
+  take(response: object): string | Uint8Array | { base64: string };
+  /** The headers of a Response of the Fetch Standard, in order. */
+  headers(response: object): readonly (readonly [name: string, value: string])[];
+  /** Reads the stream of its body to the end, for take; undefined if there is nothing to wait for. */
+  gather(response: object): Promise<void> | undefined;
+  /** The stream of its body; undefined if the body is there as a whole. */
+  stream(response: object): ReadableStream | undefined;
+  /** The Request of the Fetch Standard that a client has sent. Its URL and headers are not parsed, and the bytes are not copied. */
+  received(url: string, method: string, headers: [name: string, value: string][], bytes: Uint8Array | null): object;
   /** Begins an operation that goes on beside the handler. */
   begin(op: string, args: unknown): Promise<any>;
   /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */
@@ -77,6 +122,8 @@ export interface Runner {
   /** Logs where the run was when it was stopped. */
   stopped(): void;
   seal(): void;
+  /** Set by node/async_hooks.ts: the object with the state of AsyncLocalStorage. */
+  flow?: object;
   /** Set by the script collation.ts: the class of Intl. */
   Collator?: unknown;
 }
@@ -122,12 +169,17 @@ export interface Host {
 
 export const runner = (globalThis as unknown as { __runner: Runner }).__runner;
 
+const isOf = Function.prototype[Symbol.hasInstance];
+
 /** A failed host call. Both scripts have this file, and one class. */
 export const HostError: Runner["HostError"] = (runner.HostError ??= class HostError extends Error {
   readonly code: string;
   declare readonly op?: string;
   declare readonly entity?: string;
   declare readonly field?: string;
+  static [Symbol.hasInstance](value: unknown): boolean {
+    return isOf.call(this, value) || (this === HostError && isOf.call(NetworkError, value));
+  }
   constructor(code: string, message = "", op?: string, entity?: string, field?: string) {
     super(message);
     this.name = "HostError";
@@ -138,6 +190,17 @@ export const HostError: Runner["HostError"] = (runner.HostError ??= class HostEr
   }
 });
 export type HostError = InstanceType<typeof HostError>;
+
+/** A fetch that got no answer: a TypeError, as the Fetch Standard has it, which counts as a HostError too. */
+export const NetworkError: Runner["NetworkError"] = (runner.NetworkError ??= class NetworkError extends TypeError {
+  readonly code: string;
+  readonly op: string;
+  constructor({ code, message, op = "fetch" }: HostError) {
+    super(message);
+    this.code = code;
+    this.op = op;
+  }
+});
 
 export function errno(n: number): string {
   return runner.errnos[n] ?? "internal";
@@ -178,18 +241,34 @@ export function failure(n: number, op?: string): HostError {
 }
 
 /**
- * The error without a stack, in which there would be none of the handlers' files: it
+ * Makes an error without a stack, in which there would be none of the handlers' files: it
  * gets one where it is thrown next, and that is where it is awaited.
  */
-export function placeless(error: HostError): HostError {
+export function withoutPlace<E>(make: () => E): E {
   const made = Error as { prepareStackTrace?: unknown };
   const kept = made.prepareStackTrace;
   made.prepareStackTrace = () => undefined;
   try {
-    return new HostError(error.code, error.message, error.op, error.entity, error.field);
+    return make();
   } finally {
     made.prepareStackTrace = kept;
   }
+}
+
+/** The error of an operation, so made. */
+export const placeless = ({ code, message, op, entity, field }: HostError): HostError => withoutPlace(() => new HostError(code, message, op, entity, field));
+
+/**
+ * An error that code of the runtime has thrown in a job, for the promise that it rejects: the same without a place,
+ * if it has none of the handlers' files.
+ */
+export function unplaced(error: unknown): unknown {
+  if (!(error instanceof Error) || runner.located(runner.raw(error)).length > 0) return error;
+  if (error instanceof HostError) return placeless(error);
+  const { constructor: made, message, name, cause } = error;
+  if (made === DOMException) return withoutPlace(() => new DOMException(message, name));
+  if (made !== TypeError && made !== RangeError && made !== SyntaxError) return error;
+  return withoutPlace(() => new (made as ErrorConstructor)(message, cause === undefined ? undefined : { cause }));
 }
 
 /** The result of the operation that was run last. */

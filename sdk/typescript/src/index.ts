@@ -8,6 +8,6 @@ export { jobs } from "./jobs.ts";
 export { password } from "./password.ts";
 export { aggregate, and, field, get, insert, not, or, query, remove, select, update } from "./query.ts";
 export { BodyError } from "./request.ts";
-export { badRequest, created, error, forbidden, html, noContent, notFound, ok, redirect, text, unauthorized } from "./response.ts";
+export { badRequest, created, error, events, forbidden, html, noContent, notFound, ok, redirect, stream, text, unauthorized } from "./response.ts";
 export { vars } from "./vars.ts";
-export { fetchHandler } from "./web.ts";
+export { fetchHandler } from "./fetchhandler.ts";

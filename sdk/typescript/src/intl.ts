@@ -1,7 +1,7 @@
 // The script that is evaluated after runtime.ts if the handlers' sources mention Intl or
 // toLocaleString. It is a script of its own, so that other modules do not have it.
 
-import { define } from "./console.ts";
+import { define } from "./web/define.ts";
 import { runner } from "./host.ts";
 import { installDates } from "./intldate.ts";
 import { installNumbers } from "./intlnumber.ts";

@@ -1,7 +1,7 @@
 // What takes a language or options and would need Intl for them. The build adds Intl to a
 // module whose sources mention it or toLocaleString; here is what others can reach.
 
-import { standardize } from "./names.ts";
+import { standardize } from "./web/define.ts";
 
 export function installLocale(): void {
   for (const prototype of [Number.prototype, BigInt.prototype, Date.prototype]) {

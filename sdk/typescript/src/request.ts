@@ -1,7 +1,7 @@
 // The request at hand. What it is made of is fetched from the host when it is
 // asked for, and kept.
 
-import { toBase64 } from "./encoding.ts";
+import { toBase64 } from "./web/encoding.ts";
 import { refusal, runner } from "./host.ts";
 import { badRequest } from "./response.ts";
 

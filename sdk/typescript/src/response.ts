@@ -76,6 +76,63 @@ export const forms = [0, 1, 2, 3].map((n) => {
   return form;
 });
 
+/** The body of an answer that is sent while it is made. */
+export class Chunks {
+  declare readonly source: Iterable<unknown> | AsyncIterable<unknown>;
+
+  constructor(source: Iterable<unknown> | AsyncIterable<unknown>) {
+    this.source = source;
+  }
+}
+
+type Source<T> = Iterable<T> | AsyncIterable<T> | (() => Iterable<T> | AsyncIterable<T>);
+
+function chunksOf<T>(name: string, source: Source<T>): Iterable<T> | AsyncIterable<T> {
+  const chunks = typeof source === "function" ? source() : source;
+  if (typeof chunks !== "object" || chunks === null || !(Symbol.asyncIterator in chunks || Symbol.iterator in chunks)) {
+    throw new TypeError(`${name}: it takes a generator function, or what for await can iterate`);
+  }
+  return chunks;
+}
+
+export function stream(source: Source<string | Uint8Array>, { type = "application/octet-stream", status = 200 } = {}): Response {
+  return new Response(status, new Chunks(chunksOf("stream", source)), undefined, [["content-type", String(type)]]);
+}
+
+interface Event {
+  event?: string;
+  data?: unknown;
+  id?: string | number;
+  retry?: number;
+}
+
+export function events(source: Source<Event | string>): Response {
+  return new Response(200, new Chunks(eventTexts(chunksOf("events", source))), undefined, [["content-type", "text/event-stream"]]);
+}
+
+async function* eventTexts(source: Iterable<Event | string> | AsyncIterable<Event | string>): AsyncGenerator<string> {
+  for await (const event of source) yield eventText(typeof event === "string" ? { data: event } : event);
+}
+
+/** An event as the HTML Standard, 9.2.5, has it. */
+function eventText({ event, data, id, retry }: Event): string {
+  let text = "";
+  for (const [name, value] of [["event", event], ["id", id]] as const) {
+    if (value === undefined) continue;
+    if (/[\r\n\0]/.test(String(value))) throw new TypeError(`events: ${name} cannot have a line end or a zero character`);
+    text += `${name}: ${value}\n`;
+  }
+  if (retry !== undefined) {
+    if (!Number.isInteger(retry) || retry < 0) throw new RangeError("events: retry is in milliseconds, a whole number");
+    text += `retry: ${retry}\n`;
+  }
+  if (data !== undefined) {
+    const lines = typeof data === "string" ? data : JSON.stringify(data);
+    for (const line of lines.split(/\r\n|\r|\n/)) text += `data: ${line}\n`;
+  }
+  return `${text}\n`;
+}
+
 export const badRequest = (message = "") => error(400, message);
 export const unauthorized = (message = "") => error(401, message);
 export const forbidden = (message = "") => error(403, message);

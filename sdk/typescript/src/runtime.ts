@@ -3,18 +3,24 @@
 // the host, for the SDK, which is part of the handlers' script. That is taken
 // away before the first request.
 
-import { define, installConsole } from "./console.ts";
-import { installCrypto } from "./crypto.ts";
-import { installEncoding } from "./encoding.ts";
-import { installEvents } from "./events.ts";
-import { installFetch } from "./fetch.ts";
+import "./web/lengths.ts"; // before define.ts
+import { installAbort } from "./web/abort.ts";
+import { installConsole } from "./web/console.ts";
+import { define } from "./web/define.ts";
+import { installCrypto } from "./web/crypto.ts";
+import { installEncoding } from "./web/encoding.ts";
+import { installEvents } from "./web/events.ts";
+import { installException } from "./web/exception.ts";
+import { installFetch } from "./web/fetch/fetch.ts";
 import { type Runner } from "./host.ts";
-import { installClone } from "./clone.ts";
+import { installClone } from "./web/clone.ts";
 import { installLocale } from "./locale.ts";
+import { installStreams } from "./web/streams/install.ts";
 import { installTickets } from "./tickets.ts";
-import { installTimers } from "./timers.ts";
+import { installTimers } from "./web/timers.ts";
 import { installTraces } from "./trace.ts";
-import { installURL } from "./url.ts";
+import { installPerformance } from "./web/performance.ts";
+import { installURL } from "./web/url.ts";
 
 declare const globalThis: { __runner: Runner };
 
@@ -44,25 +50,33 @@ runner.freeze = (what) => {
   if (runner.frozen.length < 100 && !runner.frozen.some((e) => e.stack === error.stack)) runner.frozen.push(error);
 };
 
-const rejections = new Map<object, unknown>();
+const rejections = (runner.rejections = new Map());
 runner.rejected = (promise, reason, handled) => {
   if (handled) rejections.delete(promise);
   else rejections.set(promise, reason);
   runner.unseen = rejections.size;
 };
 runner.lost = () => [...rejections.values()];
+runner.abandon = () => {
+  rejections.clear();
+  runner.unseen = 0;
+};
 
 define("self", globalThis);
+installException();
 installConsole(runner);
 installEncoding(runner);
-installClone();
 installURL();
 installLocale();
 installCrypto(runner);
 installTimers(runner);
 installEvents(runner);
+installAbort();
+installPerformance();
+installStreams();
 installTickets(runner);
 installFetch(runner);
+installClone(runner);
 
 // Much of the language is made when it is first looked at. What most handlers use is
 // looked at now, so that it is there in every request.

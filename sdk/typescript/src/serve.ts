@@ -2,11 +2,11 @@
 // dispatch(n), does the jobs that are pending, and then calls finish(). That may say
 // that there is something to wait for; then dispatch(-1) goes on.
 
-import { bytesOf, fromBase64 } from "./encoding.ts";
+import { bytesOf, fromBase64 } from "./web/encoding.ts";
 import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, run, runner, starts } from "./host.ts";
 import { isThenable, noJSON } from "./plain.ts";
 import { BodyError, RouteRequest } from "./request.ts";
-import { forms, Response } from "./response.ts";
+import { Chunks, forms, Response } from "./response.ts";
 
 type Handler = (request: RouteRequest) => unknown;
 
@@ -24,6 +24,7 @@ const { host } = runner;
 var current = 0;
 var done = false;
 var trap = false;
+var endless = "the promise that the handler returned can never settle";
 // The report of the failure of the handler. It is the last report of the run.
 var failure: string | undefined;
 var position: string | undefined; // the stack of the run when it was interrupted
@@ -49,7 +50,9 @@ export function serve(files: [file: string, module: Record<string, unknown>][]):
   runner.names = stringify(found);
   runner.dispatch = dispatch;
   runner.finish = finish;
-  runner.threw = fail;
+  runner.threw = (error) => {
+    if (!runner.handled?.(error)) fail(error);
+  };
   runner.interrupted = interrupted;
   runner.stopped = stopped;
   runner.seal = () => {
@@ -112,9 +115,11 @@ function settle(given: unknown): void {
 function answer(given: any): void {
   // The most common cases first: what follows takes longer to tell.
   if (given?.constructor === Response && given.body?.then === undefined) {
-    if (given.message !== undefined || given.headers !== undefined) send(given);
-    else sendBody(given.status, given.body);
-    done = true;
+    if (given.message !== undefined || given.headers !== undefined) done = send(given);
+    else {
+      sendBody(given.status, given.body);
+      done = true;
+    }
     return;
   }
   if (given?.constructor === Promise) {
@@ -126,8 +131,14 @@ function answer(given: any): void {
     return;
   }
   if (given instanceof globalThis.Response) {
-    pass(given);
-    done = true;
+    const stream = runner.stream(given);
+    if (stream === undefined) {
+      pass(given);
+      done = true;
+      return;
+    }
+    passHeaders(given, true);
+    flow(given.status, stream);
     return;
   }
   const response = given instanceof Response ? given : plain(given);
@@ -135,8 +146,31 @@ function answer(given: any): void {
     response.body.then((body) => settle(new Response(response.status, body, undefined, response.headers)), fail);
     return;
   }
-  send(response);
-  done = true;
+  done = send(response);
+}
+
+/** Begins the answer, and sends it chunk by chunk. */
+function flow(status: number, chunks: Iterable<unknown> | AsyncIterable<unknown>): void {
+  const n = host.response_begin(status);
+  if (n < 0) refused(n, `begin an answer with status ${status}`);
+  endless = "the stream of the answer never ends";
+  sendChunks(chunks).then(() => {
+    done = true;
+  }, fail);
+}
+
+async function sendChunks(chunks: Iterable<unknown> | AsyncIterable<unknown>): Promise<void> {
+  const isBody = chunks instanceof ReadableStream;
+  for await (const chunk of chunks) {
+    if (isBody && !(chunk instanceof Uint8Array)) {
+      throw new TypeError("a body's stream must give Uint8Arrays: pipe text through a TextEncoderStream");
+    }
+    const bytes = typeof chunk === "string" ? chunk.toWellFormed() : chunk;
+    if (typeof bytes !== "string" && !(bytes instanceof Uint8Array)) {
+      throw new TypeError(`a chunk of the answer must be text or a Uint8Array, not ${bytes === null ? "null" : typeof bytes}`);
+    }
+    if (bytes.length > 0 && host.response_write(bytes) < 0) return; // the client is gone: the iterator ends
+  }
 }
 
 // The headers that only the host sets.
@@ -145,16 +179,22 @@ const hostsOwn =
 
 /** Answers with a Response of the Fetch Standard. Of what fetch gave only the content type is passed. */
 function pass(response: globalThis.Response): void {
-  const content = runner.take(response) ?? "";
+  const content = runner.take(response);
   const body = typeof content === "string" || content instanceof Uint8Array ? content : fromBase64(content.base64);
+  passHeaders(response, body.length > 0);
+  deliver(response.status, body.length > 0 ? body : "");
+}
+
+function passHeaders(response: globalThis.Response, hasBody: boolean): void {
   const made = response.url === "";
-  for (const [name, value] of response.headers) {
+  var typed = false;
+  for (const [name, value] of runner.headers(response)) {
+    typed ||= name === "content-type";
     // Only on routes without credentials that the host checks.
     if (made && name === "www-authenticate") host.response_header(name, inBytes(value));
     else if (made ? !hostsOwn.test(name) : name === "content-type") setHeader(name, inBytes(value));
   }
-  if (made && body.length > 0 && !response.headers.has("content-type")) setHeader("content-type", "application/octet-stream");
-  deliver(response.status, body.length > 0 ? body : "");
+  if (made && hasBody && !typed) setHeader("content-type", "application/octet-stream");
 }
 
 /** A value that is not an answer becomes the body of ok. */
@@ -173,7 +213,8 @@ function setHeader(name: string, value: string | Uint8Array): void {
   if (n < 0) refused(n, `set header ${stringify(name)}`);
 }
 
-function send(response: Response): void {
+/** False: the answer has only begun. */
+function send(response: Response): boolean {
   const { status, body, message, headers } = response;
   if (headers !== undefined) {
     for (const [name, value] of headers) setHeader(name, value);
@@ -181,20 +222,25 @@ function send(response: Response): void {
   if (typeof message === "object") {
     const { code, detail, ...members } = message as { code?: string; detail?: string };
     run("problem", { status, code, detail, members });
-    return;
+    return true;
   }
   if (message !== undefined) {
     const n = host.response_error(status, "", message);
     if (n < 0 && !(status >= 400 && status <= 599)) throw new AnswerError(`the status of an error must be from 400 to 599, not ${status}`);
     if (n < 0) refused(n, `answer with an error of status ${status}`);
-    return;
+    return true;
   }
   if (body instanceof Operation) {
     handOn(status, body);
-    return;
+    return true;
+  }
+  if (body instanceof Chunks) {
+    flow(status, body.source);
+    return false;
   }
   if (typeof body === "string" && hasTextType(headers)) deliver(status, body.toWellFormed());
   else sendBody(status, body);
+  return true;
 }
 
 /** Whether the content type is one whose text is not JSON. */
@@ -355,6 +401,8 @@ function isOutOfMemory(error: unknown): boolean {
 /** -1: trap. 0: it is over. n: wait n-1 milliseconds and go on. */
 function finish(): number {
   if (done && failure === undefined && runner.unseen === 0 && runner.timers === 0 && !hasForgotten()) return 0;
+  if (runner.unseen > 0 && runner.notify?.()) return 1;
+  if (!done && runner.idle?.()) return 1;
   const pause = done ? undefined : runner.pause();
   if (!done && runner.await(pause)) return 1;
   if (pause !== undefined) return pause + 1;
@@ -365,7 +413,7 @@ function finish(): number {
   if (runner.timers > 0) host.log(2, `handler ${names[current]}: ${runner.trace(runner.timer())}`);
   if (!done) {
     done = true;
-    failure = runner.report("exception", undefined, "the promise that the handler returned can never settle");
+    failure = runner.report("exception", undefined, endless);
     host.response_error(500, "handler_failed", "");
   }
   if (trap) return -1; // stopped reports it

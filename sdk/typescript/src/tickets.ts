@@ -2,7 +2,7 @@
 // serve waits for one of them.
 
 import { failure, placeless, result, type Runner, written } from "./host.ts";
-import { waitingFor } from "./timers.ts";
+import { waitingFor } from "./web/timers.ts";
 
 interface Waiting {
   op: string;
@@ -24,6 +24,13 @@ export function installTickets(runner: Runner): void {
       if (ticket < 0) throw failure(ticket, op);
       open.set(ticket, { op, began, done, failed });
     });
+  };
+
+  const { abandon, busy } = runner;
+  runner.busy = () => busy() + open.size;
+  runner.abandon = () => {
+    abandon();
+    open.clear();
   };
 
   const timed = runner.waiting;

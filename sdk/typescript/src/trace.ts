@@ -1,10 +1,7 @@
 // Stack traces and reports. The engine gives places in the bundled script. The source map maps them
 // to the handlers' own files.
 
-import { type Runner } from "./host.ts";
-
-// What libraries that stream responses use.
-const noStream = /^ReferenceError: '?(Readable|Writable|Transform|Compression|Decompression)Stream'? is not defined$/;
+import { NetworkError, type Runner } from "./host.ts";
 
 // The limits of the frames of a report, and of the causes and errors within an error.
 const mostFrames = 32;
@@ -44,7 +41,7 @@ export function installTraces(runner: Runner, script: string): void {
       }
       let where: string | undefined = `${at[2] ?? at[5]}:${at[3] ?? at[6]}:${at[4] ?? at[7]}`;
       if (where.startsWith(`${script}:`)) where = place(Number(at[3] ?? at[6]), Number(at[4] ?? at[7]))?.join(":");
-      else if (/^(runtime|intl)\.js:|^<input>:/.test(where)) where = undefined;
+      else if (/^<(null|input)>:/.test(where)) where = undefined; // a script of the SDK, or of eval
       if (where === undefined) continue;
       const name = Object.hasOwn(renamed, at[1]) ? renamed[at[1]] : at[1];
       all.push(name && name !== "<anonymous>" && name !== "<eval>" ? `    at ${name} (${where})` : `    at ${where}`);
@@ -170,10 +167,9 @@ export function installTraces(runner: Runner, script: string): void {
     const { name, message } = error;
     const code = (error as { code?: unknown }).code;
     let text = heading(error);
-    if (name === "HostError" && code) text = message ? `${code}: ${message}` : `${code}`;
+    if ((name === "HostError" || error instanceof NetworkError) && code) text = message ? `${code}: ${message}` : `${code}`;
     const full = inFull(error);
     if (full !== undefined) text = `${name}: ${full}`;
-    if (noStream.test(text)) text += ": a response is sent as a whole, so handlers have no streams of their own; make the body first";
     return text;
   }
 

@@ -9,12 +9,14 @@ import (
 
 // Right is which rows an action reaches, and which of their fields.
 type Right struct {
-	// never: no row passes, because a @@deny has no condition.
-	never bool
-	// always: every row passes the allows, because an allow or a grant has no condition.
-	always bool
-	denies []*schema.Rule // all must be false
-	allows []*schema.Rule // one must be true, unless always is set
+	// never: no row passes, because a @@deny has no condition. neverBy are these.
+	never   bool
+	neverBy []any
+	// always: every row passes the allows, because an allow or a grant has no condition. alwaysBy are these.
+	always   bool
+	alwaysBy []any
+	denies   []clause // all must be false
+	allows   []clause // one must be true, unless always is set
 	// readsNew: a rule of both reads the new row of an update.
 	readsNew bool
 
@@ -25,6 +27,12 @@ type Right struct {
 	Only []string
 }
 
+// clause is a condition, and the *schema.Policy or the *schema.Grant that has it.
+type clause struct {
+	*schema.Rule
+	by any
+}
+
 // granted returns the right of the scope's grant of the action on the entity.
 func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
 	for i := range scope.Grants {
@@ -33,7 +41,7 @@ func (r *Rights) granted(scope *schema.Scope, action schema.ActionSet) *Right {
 			continue
 		}
 		got := &Right{}
-		got.allow(g.Rule(r.entity))
+		got.allow(g, g.Rule(r.entity))
 		switch {
 		case g.Fields == nil:
 		case r.entity == nil:
@@ -59,17 +67,17 @@ func (r *Rights) permitted(action schema.ActionSet, who *caller.Caller) *Right {
 		if got == nil {
 			got = &Right{}
 		}
-		got.allow(p.When)
+		got.allow(p, p.When)
 	}
 	return got
 }
 
-func (g *Right) allow(when *schema.Rule) {
+func (g *Right) allow(by any, when *schema.Rule) {
 	if when == nil {
-		g.always = true
+		g.always, g.alwaysBy = true, append(g.alwaysBy, by)
 		return
 	}
-	g.allows = append(g.allows, when)
+	g.allows = append(g.allows, clause{when, by})
 	g.readsNew = g.readsNew || when.ReadsNew()
 }
 
@@ -81,9 +89,9 @@ func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
 		switch {
 		case !p.Deny || !p.Actions.Has(action) || !p.Concerns(who):
 		case p.When == nil:
-			got.never = true
+			got.never, got.neverBy = true, append(got.neverBy, p)
 		default:
-			got.denies = append(got.denies, p.When)
+			got.denies = append(got.denies, clause{p.When, p})
 			got.readsNew = got.readsNew || p.When.ReadsNew()
 		}
 	}
@@ -91,23 +99,46 @@ func (r *Rights) deny(got *Right, action schema.ActionSet, who *caller.Caller) {
 
 // passes evaluates the right for the input.
 func (a *Authority) passes(r *Right) (bool, error) {
-	if r == nil || r.never || !a.inTenant(a.Input.Row) {
+	if r == nil || !a.inTenant(a.Input.Row) {
+		return false, nil
+	}
+	if r.never {
+		a.observe(false, r.neverBy...)
 		return false, nil
 	}
 	for _, rule := range r.denies {
-		if truth, err := a.eval(rule, schema.False); err != nil || truth != schema.False {
+		truth, err := a.eval(rule.Rule, schema.False)
+		if err != nil {
 			return false, err
+		}
+		if a.observe(truth == schema.False, rule.by); truth != schema.False {
+			return false, nil
 		}
 	}
 	if r.always {
+		a.observe(true, r.alwaysBy...)
 		return true, nil
 	}
 	for _, rule := range r.allows {
-		if truth, err := a.eval(rule, schema.True); err != nil || truth == schema.True {
-			return err == nil, err
+		truth, err := a.eval(rule.Rule, schema.True)
+		if err != nil {
+			return false, err
+		}
+		if a.observe(truth == schema.True, rule.by); truth == schema.True {
+			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// observe tells the observer, if there is one, what rules have decided.
+func (a *Authority) observe(allowed bool, rules ...any) {
+	if a.Input.Observe == nil {
+		return
+	}
+	for _, rule := range rules {
+		a.Input.Observe(rule, a.name, allowed)
+	}
 }
 
 // eval evaluates a rule for the input. While the new row of an update is not known, a rule that reads it does

@@ -658,8 +658,12 @@ func (a *Authority) MayUpdateUntyped(old, new UntypedRow) (finds, makes bool, er
 
 // passesUntyped evaluates a grant's rules; each reads its own members.
 func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, error) {
-	if r == nil || r.always {
-		return r != nil, nil
+	if r == nil {
+		return false, nil
+	}
+	if r.always {
+		a.observe(true, r.alwaysBy...)
+		return true, nil
 	}
 	for _, rule := range r.allows {
 		of := func(row *UntypedRow) []schema.Value {
@@ -672,8 +676,12 @@ func (a *Authority) passesUntyped(r *Right, row, old, new *UntypedRow) (bool, er
 		if err := a.Work.Err(); err != nil {
 			return false, TimeOver(err)
 		}
-		if truth, err := a.eval(rule, schema.True); err != nil || truth == schema.True {
-			return err == nil, err
+		truth, err := a.eval(rule.Rule, schema.True)
+		if err != nil {
+			return false, err
+		}
+		if a.observe(truth == schema.True, rule.by); truth == schema.True {
+			return true, nil
 		}
 	}
 	return false, nil

@@ -55,6 +55,8 @@ type Blobs struct {
 	dir string
 	mu  sync.Mutex
 	mem map[Digest]memBlob // without a directory
+	// Base has more blobs, of which no method changes any; nil: there are none. With it there is no directory.
+	Base *Blobs
 	// Fetch gets a blob from another place; see FetchOnce.
 	Fetch    func(context.Context, Digest) (io.ReadCloser, error)
 	fetching map[Digest]*fetch
@@ -201,7 +203,10 @@ func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	blob, ok := b.mem[d]
-	if !ok {
+	switch {
+	case !ok && b.Base != nil:
+		return b.Base.Read(ctx, d)
+	case !ok:
 		return nil, fs.ErrNotExist
 	}
 	return io.NopCloser(bytes.NewReader(blob.data)), nil
@@ -242,7 +247,10 @@ func (b *Blobs) Info(d Digest) (BlobInfo, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	blob, ok := b.mem[d]
-	if !ok {
+	switch {
+	case !ok && b.Base != nil:
+		return b.Base.Info(d)
+	case !ok:
 		return BlobInfo{}, fs.ErrNotExist
 	}
 	return BlobInfo{d, int64(len(blob.data)), blob.stored}, nil
@@ -254,7 +262,7 @@ func (b *Blobs) KeepAll() (end func()) {
 	return b.kept.RUnlock
 }
 
-// Remove removes a blob. The error matches fs.ErrNotExist if there is no such blob.
+// Remove removes a blob, but none of Base. The error matches fs.ErrNotExist if there is no such blob.
 func (b *Blobs) Remove(d Digest) error {
 	if !b.kept.TryLock() {
 		return ErrKept
@@ -275,9 +283,7 @@ func (b *Blobs) Remove(d Digest) error {
 // List returns the digests of all blobs, in order.
 func (b *Blobs) List() ([]Digest, error) {
 	if b.dir == "" {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return slices.SortedFunc(maps.Keys(b.mem), func(x, y Digest) int { return bytes.Compare(x[:], y[:]) }), nil
+		return b.listMemory()
 	}
 	entries, err := os.ReadDir(b.dir)
 	if err != nil {
@@ -290,6 +296,19 @@ func (b *Blobs) List() ([]Digest, error) {
 		}
 	}
 	return all, nil
+}
+
+func (b *Blobs) listMemory() (all []Digest, err error) {
+	if b.Base != nil {
+		if all, err = b.Base.List(); err != nil {
+			return nil, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all = slices.AppendSeq(all, maps.Keys(b.mem))
+	slices.SortFunc(all, func(x, y Digest) int { return bytes.Compare(x[:], y[:]) })
+	return slices.Compact(all), nil
 }
 
 // ctxReader reads until its context ends; then its error is the cause.

@@ -26,12 +26,12 @@ func New() *Turns {
 	return t
 }
 
-// Turn is held by a transaction; the zero value is not held.
+// Turn is held by a transaction; the zero value is not held, and nil neither.
 type Turn struct{ queue chan struct{} }
 
 // Release ends the turn, if it is held.
 func (t *Turn) Release() {
-	if t.queue != nil {
+	if t != nil && t.queue != nil {
 		<-t.queue
 		t.queue = nil
 	}

@@ -28,15 +28,40 @@ const pairs = [
   [{ name: "RSASSA-PKCS1-v1_5", hash: "SHA-1", ...rsa }, "RSASSA-PKCS1-v1_5"],
   [{ name: "RSA-PSS", hash: "SHA-256", ...rsa }, { name: "RSA-PSS", saltLength: 32 }],
   [{ name: "RSA-PSS", hash: "SHA-512", ...rsa }, { name: "RSA-PSS", saltLength: 20 }],
+  [{ name: "RSA-PSS", hash: "SHA-1", ...rsa }, { name: "RSA-PSS", saltLength: 0 }],
+];
+const agreements = [
+  { name: "ECDH", namedCurve: "P-256" }, { name: "ECDH", namedCurve: "P-384" }, { name: "ECDH", namedCurve: "P-521" }, { name: "X25519" },
 ];
 const secrets = [
   { name: "HMAC", hash: "SHA-1" }, { name: "HMAC", hash: "SHA-256" }, { name: "hmac", hash: { name: "sha-512" } },
   { name: "HMAC", hash: "SHA-384", length: 160 }, { name: "AES-GCM", length: 128 }, { name: "AES-GCM", length: 256 },
 ];
+/** The other algorithms that encrypt or wrap, with a key of 16 bytes. */
+const ciphers = [
+  { name: "AES-CBC", iv: bytes(16, 1) }, { name: "AES-CTR", counter: bytes(16, 250), length: 64 }, { name: "AES-GCM", iv: bytes(15), tagLength: 64 }, { name: "AES-KW" },
+];
 const usagesOf = (algorithm) => (algorithm.name === "AES-GCM" ? ["decrypt", "encrypt"] : ["verify", "sign"]);
 
 async function make() {
-  const made = { pairs: [], secrets: [] };
+  const made = { pairs: [], secrets: [], agreements: [], sealed: [] };
+  for (const algorithm of agreements) {
+    const [one, other] = [await subtle.generateKey(algorithm, true, ["deriveBits", "deriveKey"]), await subtle.generateKey(algorithm, true, ["deriveBits"])];
+    const shared = hex(await subtle.deriveBits({ name: algorithm.name, public: other.publicKey }, one.privateKey, null));
+    const public_ = {}, private_ = {};
+    for (const format of ["spki", "jwk", "raw"]) public_[format] = await shown(format, other.publicKey);
+    for (const format of ["pkcs8", "jwk"]) private_[format] = await shown(format, one.privateKey);
+    made.agreements.push({ algorithm, public: public_, private: private_, shared, described: [describe(one.publicKey), describe(one.privateKey)] });
+  }
+  for (const hash of ["SHA-1", "SHA-256", "SHA-512"]) {
+    for (const label of [undefined, "6c6162656c"]) {
+      const { publicKey, privateKey } = await subtle.generateKey({ name: "RSA-OAEP", hash, ...rsa }, true, ["encrypt", "decrypt", "wrapKey"]);
+      const algorithm = label ? { name: "RSA-OAEP", label: unhex(label) } : { name: "RSA-OAEP" };
+      made.sealed.push({
+        hash, label, jwk: await shown("jwk", privateKey), sealed: hex(await subtle.encrypt(algorithm, publicKey, text)), described: [describe(publicKey), describe(privateKey)],
+      });
+    }
+  }
   for (const [algorithm, signs] of pairs) {
     const { publicKey, privateKey } = await subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const formats = algorithm.name.startsWith("RSA") ? ["spki", "jwk"] : ["spki", "jwk", "raw"];
@@ -63,6 +88,22 @@ async function make() {
 /** What the other side has made, imported in each format and exported again. */
 async function check(made) {
   const out = [];
+  for (const { algorithm, public: publics, private: privates, shared } of made.agreements) {
+    for (const [format, data] of Object.entries(publics)) {
+      const other = await subtle.importKey(format, format === "jwk" ? data : unhex(data), algorithm, true, []);
+      for (const [form, mine] of Object.entries(privates)) {
+        const own = await subtle.importKey(form, form === "jwk" ? mine : unhex(mine), algorithm, true, ["deriveBits"]);
+        const whole = await subtle.deriveBits({ name: algorithm.name, public: other }, own, null);
+        const part = await subtle.deriveBits({ name: algorithm.name, public: other }, own, 128);
+        out.push([format, form, describe(other), describe(own), hex(whole) === shared, shared.startsWith(hex(part))]);
+      }
+    }
+  }
+  for (const { hash, label, jwk, sealed } of made.sealed) {
+    const algorithm = label ? { name: "RSA-OAEP", label: unhex(label) } : { name: "RSA-OAEP" };
+    const key = await subtle.importKey("jwk", jwk, { name: "RSA-OAEP", hash }, true, ["decrypt"]);
+    out.push([describe(key), hex(await subtle.decrypt(algorithm, key, unhex(sealed)))]);
+  }
   for (const { algorithm, signs, public: publics, private: privates, signature } of made.pairs) {
     let verifier;
     for (const [format, data] of Object.entries(publics)) {
@@ -107,12 +148,14 @@ async function fixed() {
     }
   }
   const info = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(0), info: new Uint8Array(0) };
-  for (const derived of [{ name: "AES-GCM", length: 256 }, { name: "HMAC", hash: "SHA-256" }, { name: "HMAC", hash: "SHA-384" }, { name: "HMAC", hash: "SHA-512", length: 256 }]) {
+  for (const derived of [
+    { name: "AES-CBC", length: 128 }, { name: "AES-CTR", length: 192 }, { name: "AES-KW", length: 256 }, { name: "AES-GCM", length: 256 }, { name: "HMAC", hash: "SHA-256" }, { name: "HMAC", hash: "SHA-384" }, { name: "HMAC", hash: "SHA-512", length: 256 },
+  ]) {
     const key = await subtle.deriveKey(info, shared, derived, true, derived.name === "HMAC" ? ["sign"] : ["wrapKey", "unwrapKey"]);
     out[`deriveKey ${JSON.stringify(derived)}`] = [describe(key), hex(await subtle.exportKey("raw", key))];
   }
   const sealing = await subtle.importKey("raw", bytes(32), "AES-GCM", false, ["encrypt", "decrypt", "wrapKey", "unwrapKey"]);
-  for (const [ivBytes, tagLength] of [[12, undefined], [12, 128], [12, 120], [12, 104], [16, 128], [13, undefined], [60, 128]]) {
+  for (const [ivBytes, tagLength] of [[12, undefined], [12, 128], [12, 120], [12, 104], [12, 96], [12, 64], [12, 32], [16, 32], [20, 112], [16, 128], [13, undefined], [60, 128]]) {
     for (const additionalData of [undefined, bytes(40)]) {
       const algorithm = { name: "AES-GCM", iv: bytes(ivBytes, 3) };
       if (tagLength) algorithm.tagLength = tagLength;
@@ -122,6 +165,32 @@ async function fixed() {
         const opened = await subtle.decrypt(algorithm, sealing, sealed);
         out[`gcm ${ivBytes} ${tagLength} ${!!additionalData} ${data.byteLength}`] = [hex(sealed), hex(opened)];
       }
+    }
+  }
+  for (const algorithm of ciphers.slice(0, 3)) {
+    const key = await subtle.importKey("raw", bytes(32, 5), algorithm.name, false, ["encrypt", "decrypt"]);
+    for (const data of [new Uint8Array(0), text, bytes(16), bytes(1000)]) {
+      const sealed = await subtle.encrypt(algorithm, key, data);
+      out[`${algorithm.name} ${data.byteLength}`] = [hex(sealed), hex(await subtle.decrypt(algorithm, key, sealed))];
+    }
+  }
+  const counting = await subtle.importKey("raw", bytes(24), "AES-CTR", false, ["encrypt"]);
+  for (const length of [1, 3, 8, 31, 32, 33, 63, 64, 65, 127, 128]) { // each begins again at 0 after its second block
+    const counter = new Uint8Array(16);
+    for (let bit = 1; bit < length; bit++) counter[15 - (bit >> 3)] |= 1 << (bit & 7);
+    out[`counter ${length}`] = hex(await subtle.encrypt({ name: "AES-CTR", counter, length }, counting, bytes(length === 1 ? 32 : 60)));
+  }
+  const inner = [
+    ["raw", await subtle.importKey("raw", bytes(32), "AES-CBC", true, ["encrypt"]), "AES-CBC", ["encrypt"]],
+    ["jwk", await subtle.importKey("raw", bytes(64), { name: "HMAC", hash: "SHA-512" }, true, ["sign"]), { name: "HMAC", hash: "SHA-512" }, ["sign"]],
+  ];
+  for (const algorithm of ciphers) {
+    const wrapper = await subtle.importKey("raw", bytes(16), algorithm.name, false, ["wrapKey", "unwrapKey"]);
+    for (const [format, key, imported, usages] of inner) {
+      if (format === "jwk" && algorithm.name === "AES-KW") continue; // it is not a multiple of 8 bytes
+      const wrapped = await subtle.wrapKey(format, key, wrapper, algorithm);
+      const again = await subtle.unwrapKey(format, wrapped, wrapper, algorithm, imported, true, usages);
+      out[`wrap ${format} ${algorithm.name}`] = [format === "raw" && hex(wrapped), describe(again), hex(await subtle.exportKey("raw", again))];
     }
   }
   const hmac = await subtle.importKey("raw", bytes(200), { name: "HMAC", hash: "SHA-256" }, true, ["sign"]);
@@ -147,6 +216,15 @@ async function failures(made) {
   const edPrivate = await subtle.importKey("jwk", ed.private.jwk, "Ed25519", false, ["sign"]);
   const ecPrivate = await subtle.importKey("jwk", p256.private.jwk, ec, true, ["sign"]);
   const iv = bytes(12);
+  const cbc = () => subtle.importKey("raw", bytes(16), "AES-CBC", false, ["encrypt", "decrypt"]);
+  const ctr = () => subtle.importKey("raw", bytes(16), "AES-CTR", false, ["encrypt", "decrypt"]);
+  const kw = () => subtle.importKey("raw", bytes(16), "AES-KW", false, ["wrapKey", "unwrapKey"]);
+  const pair = (namedCurve) => subtle.generateKey({ name: "ECDH", namedCurve }, false, ["deriveBits"]);
+  const oaep = (usages) => {
+    const { d, p, q, dp, dq, qi, key_ops, ...open } = made.sealed[0].jwk;
+    const jwk = usages[0] === "encrypt" ? open : { d, p, q, dp, dq, qi, ...open };
+    return subtle.importKey("jwk", jwk, { name: "RSA-OAEP", hash: "SHA-1" }, false, usages);
+  };
   const sha256 = { name: "HMAC", hash: "SHA-256" };
   const rsa256 = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
   const derive = { name: "HKDF", hash: "SHA-256", salt: iv, info: iv };
@@ -200,6 +278,24 @@ async function failures(made) {
     "sign with something else": () => subtle.sign("HMAC", {}, text),
     "sign text": () => subtle.sign("HMAC", hmac, "text"),
     "encrypt with a signature": () => subtle.encrypt("HMAC", hmac, text),
+    "encrypt with a short iv of CBC": async () => subtle.encrypt({ name: "AES-CBC", iv }, await cbc(), text),
+    "decrypt half a block of CBC": async () => subtle.decrypt({ name: "AES-CBC", iv: bytes(16) }, await cbc(), bytes(8)),
+    "decrypt a wrong padding of CBC": async () => subtle.decrypt({ name: "AES-CBC", iv: bytes(16) }, await cbc(), bytes(32)),
+    "encrypt with a short counter": async () => subtle.encrypt({ name: "AES-CTR", counter: iv, length: 64 }, await ctr(), text),
+    "encrypt with a counter of no bits": async () => subtle.encrypt({ name: "AES-CTR", counter: bytes(16), length: 0 }, await ctr(), text),
+    "encrypt more than a counter counts": async () => subtle.encrypt({ name: "AES-CTR", counter: bytes(16), length: 1 }, await ctr(), bytes(33)),
+    "encrypt with AES-KW": () => subtle.encrypt("AES-KW", gcm, text),
+    "wrap without the usage": () => subtle.wrapKey("raw", open, gcm, { name: "AES-GCM", iv }),
+    "wrap what is not extractable": async () => subtle.wrapKey("raw", hmac, await kw(), "AES-KW"),
+    "wrap HKDF": async () => subtle.wrapKey("raw", hkdf, await kw(), "AES-KW"),
+    "unwrap what was not wrapped": async () => subtle.unwrapKey("raw", bytes(24), await kw(), "AES-KW", sha256, true, ["sign"]),
+    "agree with another curve": async () => subtle.deriveBits({ name: "ECDH", public: (await pair("P-384")).publicKey }, (await pair("P-256")).privateKey, 128),
+    "agree with a private key": async () => subtle.deriveBits({ name: "ECDH", public: (await pair("P-256")).privateKey }, (await pair("P-256")).privateKey, 128),
+    "agree on too much": async () => subtle.deriveBits({ name: "ECDH", public: (await pair("P-256")).publicKey }, (await pair("P-256")).privateKey, 264),
+    "agree without another side": async () => subtle.deriveBits({ name: "ECDH" }, (await pair("P-256")).privateKey, 128),
+    "a public key of ECDH with a usage": () => subtle.importKey("spki", unhex(made.agreements[0].public.spki), { name: "ECDH", namedCurve: "P-256" }, true, ["deriveBits"]),
+    "encrypt too much with RSA-OAEP": async () => subtle.encrypt("RSA-OAEP", await oaep(["encrypt"]), bytes(300)),
+    "decrypt what RSA-OAEP did not encrypt": async () => subtle.decrypt("RSA-OAEP", await oaep(["decrypt"]), bytes(256)),
     "encrypt without iv": () => subtle.encrypt({ name: "AES-GCM" }, gcm, text),
     "encrypt with a tag of 100 bits": () => subtle.encrypt({ name: "AES-GCM", iv, tagLength: 100 }, gcm, text),
     "decrypt without the usage": () => subtle.decrypt({ name: "AES-GCM", iv }, gcm, text),
@@ -230,6 +326,6 @@ async function failures(made) {
 
 export async function run(other) {
   const made = await make();
-  const described = [...made.pairs, ...made.secrets].map((one) => one.described);
+  const described = [...made.pairs, ...made.secrets, ...made.agreements, ...made.sealed].map((one) => one.described);
   return { made, same: { fixed: await fixed(), described, failures: await failures(other ?? made), checked: other && (await check(other)) } };
 }

@@ -49,6 +49,12 @@ func (Blank) Result() ([]byte, error) { return nil, nil }
 // SendResult implements Host.
 func (Blank) SendResult(int, Part) error { return nil }
 
+// Begin implements Host.
+func (Blank) Begin(int) error { return nil }
+
+// Write implements Host. The client is gone, so that a handler ends that would write for ever.
+func (Blank) Write([]byte) error { return &Error{Code: "unavailable"} }
+
 // KeepWrites implements Host.
 func (Blank) KeepWrites() {}
 

@@ -106,6 +106,14 @@ func (Guest) SendResult(status int, part Part) error {
 	return errnoError(responseSendResult(uint32(status), uint32(part)))
 }
 
+// Begin implements Host.
+func (Guest) Begin(status int) error { return errnoError(responseBegin(uint32(status))) }
+
+// Write implements Host.
+func (Guest) Write(part []byte) error {
+	return errnoError(responseWrite(unsafe.Pointer(unsafe.SliceData(part)), uint32(len(part))))
+}
+
 // KeepWrites implements Host.
 func (Guest) KeepWrites() { keepWrites() }
 

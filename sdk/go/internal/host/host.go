@@ -47,6 +47,7 @@ type Host interface {
 	Context() []byte
 	SetHeader(name, value string) error
 	Send(status int, body []byte) error
+	// SendError answers with an error, or breaks off the answer that has begun.
 	SendError(status int, code, message string) error
 	// Call runs one service operation: JSON in. A failure is an *Error.
 	Call(op string, args []byte) error
@@ -58,6 +59,9 @@ type Host interface {
 	Result() ([]byte, error)
 	// SendResult answers with a part of that, without reading it.
 	SendResult(status int, part Part) error
+	// Begin begins an answer in parts, which Write sends. If the client is gone, the error of Write is unavailable.
+	Begin(status int) error
+	Write(part []byte) error
 	KeepWrites()
 	Log(level int, text string)
 }

@@ -42,6 +42,12 @@ func responseError(status uint32, code string, message string) int32
 //go:wasmimport runner response_send_result
 func responseSendResult(status uint32, part uint32) int32
 
+//go:wasmimport runner response_begin
+func responseBegin(status uint32) int32
+
+//go:wasmimport runner response_write
+func responseWrite(body unsafe.Pointer, length uint32) int32
+
 //go:wasmimport runner call
 func call(op string, args unsafe.Pointer, length uint32) int32
 

@@ -145,8 +145,8 @@ const all: [attempt: () => unknown, message: string][] = [
   [() => getContext().client.sessions.create({ userId: missing }), 'sessions.create: member "userId" is missing'],
   [() => getContext().client.webhooks.verify({ scheme: "github", secret: missing }), 'webhooks.verify: member "secret" is missing'],
   [() => getContext().secret(missing), 'secret: member "name" is missing'],
-  [() => hmac("SHA-256", "HOOK", missing), "bytes are an ArrayBuffer or a view of one"],
-  [() => timingSafeEqual(missing, missing), "bytes are an ArrayBuffer or a view of one"],
+  [() => hmac("SHA-256", "HOOK", missing), "the bytes must be an ArrayBuffer or a view of one"],
+  [() => timingSafeEqual(missing, missing), "the bytes must be an ArrayBuffer or a view of one"],
   [() => password.hash(missing), "password.hash: a password is a string"],
   [() => fetch("https://example.com/", { timeout: nan }), `fetch: timeout is NaN: ${before}`],
   // Answers that would have the text "undefined".

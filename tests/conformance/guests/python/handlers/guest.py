@@ -6,12 +6,13 @@ import hashlib
 import hmac as hmacs
 import logging
 import math
+import time
 
 import runner
 from runner import (
-    NULL, HostError, Request, aggregate, aio, and_, api_keys, bad_request, created, error, fetch, field, forbidden, get, handler,
+    NULL, HostError, Request, aggregate, aio, and_, api_keys, bad_request, created, error, events, fetch, field, forbidden, get, handler,
     hmac_digest, insert, jobs, keep_writes, no_content, not_, not_found, ok, or_, password, query, redirect, remove, sessions,
-    unauthorized, update, var, webhooks,
+    stream, unauthorized, update, var, webhooks,
 )
 from runner.schema import OrderInsert
 
@@ -487,3 +488,34 @@ def job(req: Request):
 @handler
 def mail(req: Request):
     return no_content()
+
+
+@handler
+def streams(req: Request):
+    what = req.params["what"]
+    match what:
+        case "events":
+            return events([
+                {"event": "tick", "id": 1, "data": f"last {req.headers.get('last-event-id', 'none')}"}, "a\r\nb\rc\n\nd",
+                {"id": "2", "retry": 1500}, {"event": "bye", "data": ""},
+            ])
+        case "refused":
+            return events([{"event": "a\nb", "data": "x"}])
+        case "forever":
+            return stream(bytes(64 << 10) for _ in iter(int, 1))
+        case "parts" | "fails":
+            insert("Order", {"item": "before"})
+    return stream(parts(what), type="text/plain")
+
+
+def parts(what: str):
+    yield "one\n"
+    if what == "fails":
+        raise ValueError("boom")
+    if what == "uncaught":
+        get("Order", "none").row()
+    while not query("Order").where("item", "=", "go").count():
+        time.sleep(0.01)
+    insert("Order", {"item": "after"})
+    yield "two\n"
+    yield "three\n"

@@ -1,7 +1,7 @@
 // The TypeScript SDK's guest of the conformance suite. tests/conformance/README.md describes its handlers.
 import {
-  aggregate, and, badRequest, call, created, error, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
-  ok, or, password, query, redirect, remove, type RouteRequest, select, unauthorized, update,
+  aggregate, and, badRequest, call, created, error, events, field, forbidden, get, getContext, hmac, HostError, insert, jobs, noContent, not, notFound,
+  ok, or, password, query, redirect, remove, type RouteRequest, select, stream, unauthorized, update,
   vars,
 } from "@runner/sdk";
 
@@ -377,3 +377,37 @@ export function job() {
 }
 
 export const mail = () => noContent();
+
+export function streams(req: RouteRequest) {
+  const { what } = req.params;
+  if (what === "events") {
+    return events([
+      { event: "tick", id: 1, data: `last ${req.headers["last-event-id"] ?? "none"}` },
+      "a\r\nb\rc\n\nd",
+      { id: "2", retry: 1500 },
+      { event: "bye", data: "" },
+    ]);
+  }
+  if (what === "refused") return events([{ event: "a\nb", data: "x" }]);
+  if (what === "forever") {
+    return stream(function* () {
+      for (const part = new Uint8Array(64 << 10); ; ) yield part;
+    });
+  }
+  return streamParts(what);
+}
+
+async function streamParts(what: string) {
+  if (what !== "uncaught") await insert("Order", { item: "before" });
+  return stream(parts(what), { type: "text/plain" });
+}
+
+async function* parts(what: string) {
+  yield "one\n";
+  if (what === "fails") throw new Error("boom");
+  if (what === "uncaught") await get("Order", "none");
+  while ((await query("Order").where("item", "=", "go").count()) === 0) await new Promise((done) => setTimeout(done, 10));
+  await insert("Order", { item: "after" });
+  yield "two\n";
+  yield "three\n";
+}

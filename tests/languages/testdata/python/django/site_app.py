@@ -32,7 +32,7 @@ django.setup()
 from django import forms
 from django.contrib import messages
 from django.core.wsgi import get_wsgi_application
-from django.http import JsonResponse
+from django.http import JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import path, reverse
 from django.utils import timezone
@@ -68,11 +68,15 @@ def upload(request):
     return JsonResponse({"size": request.FILES["file"].size})
 
 
+def parts(request):
+    return StreamingHttpResponse(iter(["a", "b"]))
+
+
 def protected(request):
     return JsonResponse({})
 
 
 urlpatterns = [
-    path("", index), path("greet", greet), path("page", page, name="page"), path("upload", upload), path("protected", protected),
+    path("", index), path("greet", greet), path("page", page, name="page"), path("upload", upload), path("protected", protected), path("parts", parts),
 ]
 site = wsgi(get_wsgi_application(), warm="/page")

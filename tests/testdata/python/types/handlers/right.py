@@ -5,14 +5,14 @@ import datetime
 import decimal
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, Literal, assert_type
 
 from runner import (
     NULL, ApiKey, Condition, Counts, FetchResponse, HostError, Operation, Page, Request, Response, Selection, abort, aggregate, aio, and_, api_keys,
-    bad_request, context, created, error, fetch, field, forbidden, get, handler, hmac_digest, html, insert, jobs, keep_writes,
-    no_content, not_, not_found, ok, or_, password, query, redirect, remove, secret, sessions, text, unauthorized, update, var, warm,
-    webhooks, wsgi,
+    bad_request, context, created, error, events, fetch, field, forbidden, get, handler, hmac_digest, html, insert, jobs, keep_writes,
+    no_content, not_, not_found, ok, or_, password, query, redirect, remove, secret, sessions, stream, text, unauthorized, update, var,
+    warm, webhooks, wsgi,
 )
 from runner.schema import (
     Bill, EntityName, JobName, Link, MergeParams, NewTicket, Note, RemindArgs, RemindParams, RoleName, ScopeName, SecretName, Stage,
@@ -240,6 +240,26 @@ job: JobName = "remind"
 scope: ScopeName = "desk"
 hook_secret: SecretName = "HOOK"
 arguments: RemindArgs = {"ticket": "t1", "at": datetime.datetime.now(datetime.timezone.utc), "line": {"text": "x", "price": decimal.Decimal(1)}}
+
+
+@handler
+def parts(req: Request) -> Iterator[str]:
+    yield "a"
+
+
+@handler
+async def async_parts(req: Request) -> AsyncIterator[bytes]:
+    yield b"a"
+
+
+@handler
+def stream_of_parts(req: Request):
+    return stream(parts(req), type="text/csv", status=201, headers={"x-a": "b"})
+
+
+@handler
+async def stream_of_events(req: Request):
+    return events([{"event": "a", "data": 1}, "x"]) if req.query else events(async_parts(req))
 
 
 def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:

@@ -307,6 +307,3 @@ export function sortsEmptyForever() {
     for (;;);
   }));
 }
-export function streams() {
-  return ok(new TransformStream());
-}

@@ -1,9 +1,9 @@
 // The AssemblyScript SDK's guest of the conformance suite. tests/conformance/README.md
 // describes its handlers.
 import {
-  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, fetch, fetchAll, FetchResponse,
+  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, Event, events, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation, Outcome,
-  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionFilter, SessionOptions, timingSafeEqual, tryCall, unauthorized, update,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionFilter, SessionOptions, stream, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
 
@@ -519,4 +519,42 @@ export function job(): Response {
 
 export function mail(): Response {
   return noContent();
+}
+
+function insertOrder(item: string): void {
+  insert("Order", fields().set("item", item)).run();
+}
+
+export function streams(req: RouteRequest): Response {
+  const what = req.params["what"];
+  if (what == "parts" || what == "fails") insertOrder("before");
+  if (what == "events") {
+    const last = orNull(req.headers, "last-event-id");
+    const out = events().begin();
+    out.event(new Event("last " + (last === null ? "none" : last)).event("tick").id("1"));
+    out.event(new Event("a\r\nb\rc\n\nd"));
+    out.event(new Event().id("2").retry(1500));
+    out.event(new Event().event("bye"));
+    return out.end();
+  }
+  if (what == "refused") {
+    const out = events().begin();
+    out.event(new Event("x").event("a\nb"));
+    return out.end();
+  }
+  if (what == "forever") {
+    const out = stream().begin();
+    const zeros = new Uint8Array(64 << 10);
+    while (out.write(zeros)) {}
+    return out.end();
+  }
+  const out = stream().withHeader("content-type", "text/plain").begin();
+  out.write("one\n");
+  if (what == "fails") throw new Error("boom");
+  if (what == "uncaught") get("Order", "none").row<Order>();
+  while (query("Order").where("item", "=", "go").count() == 0) call("sleep", '{"seconds":0.01}');
+  insertOrder("after");
+  out.write("two\n");
+  out.write("three\n");
+  return out.end();
 }

@@ -400,3 +400,43 @@ RUNNER_HANDLER(job) {
 }
 
 RUNNER_HANDLER(mail) { return runner::no_content(); }
+
+RUNNER_HANDLER(streams) {
+  runner::Request req;
+  std::string what = req.param("what");
+  auto insert_order = [](const char *item) { runner::insert("Order", object({{"item", item}})).row(); };
+  if (what == "parts" || what == "fails") insert_order("before");
+  if (what == "events") {
+    std::string last = "last " + req.header("last-event-id").value_or("none");
+    auto out = runner::Stream::events();
+    out.event({last, "tick", "1"});
+    out.event({"a\r\nb\rc\n\nd"});
+    out.event({"", "", "2", 1500});
+    out.event({"", "bye"});
+    return out.end();
+  }
+  if (what == "refused") {
+    auto out = runner::Stream::events();
+    out.event({"x", "a\nb"});
+    return out.end();
+  }
+  if (what == "forever") {
+    runner::Stream out;
+    while (out.write(std::string(64 << 10, '\0'))) {
+    }
+    return out.end();
+  }
+  runner::Stream out(200, {{"content-type", "text/plain"}});
+  out.write("one\n");
+  if (what == "fails") return runner::fail("boom");
+  if (what == "uncaught") {
+    runner::get("Order", "none").row();
+    return out.end();
+  }
+  while (runner::query("Order").where("item", "=", "go").count() == 0 && !runner::failed())
+    runner::call("sleep", object({{"seconds", 0.01}}));
+  insert_order("after");
+  out.write("two\n");
+  out.write("three\n");
+  return out.end();
+}

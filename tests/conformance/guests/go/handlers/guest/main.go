@@ -807,3 +807,65 @@ func job(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 func exportMail() { runner.Handle(mail) }
 
 func mail(*runner.Context, *runner.Request) (runner.Response, error) { return runner.NoContent(), nil }
+
+//go:wasmexport streams
+func exportStreams() { runner.Handle(streams) }
+
+func streams(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	what := req.Param("what")
+	if what == "parts" || what == "fails" {
+		if err := runner.Insert("Order", map[string]string{"item": "before"}).Row(ctx, nil); err != nil {
+			return runner.Response{}, err
+		}
+	}
+	switch what {
+	case "events":
+		last := "none"
+		if id := req.Header("last-event-id"); id != "" {
+			last = id
+		}
+		return runner.Events(func(w *runner.Writer) error {
+			return errors.Join(
+				w.Event(runner.Event{Event: "tick", ID: "1", Data: "last " + last}),
+				w.Event(runner.Event{Data: "a\r\nb\rc\n\nd"}),
+				w.Event(runner.Event{ID: "2", Retry: 1500 * time.Millisecond}),
+				w.Event(runner.Event{Event: "bye"}),
+			)
+		}), nil
+	case "refused":
+		return runner.Events(func(w *runner.Writer) error { return w.Event(runner.Event{Event: "a\nb", Data: "x"}) }), nil
+	case "forever":
+		return runner.Stream(func(w *runner.Writer) error {
+			for {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return err
+				}
+			}
+		}), nil
+	}
+	return runner.Stream(func(w *runner.Writer) error {
+		if _, err := w.WriteString("one\n"); err != nil {
+			return err
+		}
+		switch what {
+		case "fails":
+			return errors.New("boom")
+		case "uncaught":
+			return runner.Get("Order", "none").Row(ctx, nil)
+		}
+		for {
+			if n, err := runner.Query("Order").Where("item", "=", "go").Count(ctx); err != nil {
+				return err
+			} else if n > 0 {
+				break
+			}
+			if err := ctx.Call("sleep", map[string]float64{"seconds": 0.01}, nil); err != nil {
+				return err
+			}
+		}
+		err1 := runner.Insert("Order", map[string]string{"item": "after"}).Row(ctx, nil)
+		_, err2 := w.WriteString("two\n")
+		_, err3 := w.WriteString("three\n")
+		return errors.Join(err1, err2, err3)
+	}).WithHeader("content-type", "text/plain"), nil
+}

@@ -3,6 +3,7 @@
 use runner_sdk::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -473,3 +474,41 @@ handler!(job, |ctx, _| Ok(match ctx.job() {
 }));
 
 handler!(mail, |_, _| Ok(no_content()));
+
+handler!(streams, |ctx, req| {
+    let what = req.param("what");
+    let order = |item: &str| insert("Order", json!({ "item": item }));
+    if what == "parts" || what == "fails" {
+        order("before").run(ctx)?;
+    }
+    Ok(match what.as_str() {
+        "events" => {
+            let last = req.header("last-event-id").unwrap_or_else(|| "none".into());
+            events(move |_, out| {
+                out.event(Event::new(format!("last {}", last)).event("tick").id(1))?;
+                out.event(Event::new("a\r\nb\rc\n\nd"))?;
+                out.event(Event::default().id(2).retry(Duration::from_millis(1500)))?;
+                Ok(out.event(Event::default().event("bye"))?)
+            })
+        }
+        "refused" => events(|_, out| Ok(out.event(Event::new("x").event("a\nb"))?)),
+        "forever" => stream(|_, out| loop {
+            out.write_all(&[0; 64 << 10])?;
+        }),
+        _ => stream(move |ctx, out| {
+            writeln!(out, "one")?;
+            match what.as_str() {
+                "fails" => return Err(Error::new("boom")),
+                "uncaught" => get("Order", "none").row::<Value>(ctx).map(drop)?,
+                _ => {}
+            }
+            while query("Order").filter("item", "=", "go").count(ctx)? == 0 {
+                call("sleep", json!({ "seconds": 0.01 })).run(ctx)?;
+            }
+            insert("Order", json!({ "item": "after" })).run(ctx)?;
+            writeln!(out, "two")?;
+            Ok(writeln!(out, "three")?)
+        })
+        .with_header("content-type", "text/plain"),
+    })
+});

@@ -1,0 +1,9 @@
+package recorded_test
+
+import (
+	"testing"
+
+	"runner.example/tests/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
