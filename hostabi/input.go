@@ -39,7 +39,7 @@ type Input struct {
 	Tx *store.Tx
 	// Stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
 	Stream AnswerStream
-	// StreamsOutput sends the output of a command as it comes.
+	// StreamsOutput sends the output of a command, and the body of a component, as it comes.
 	StreamsOutput bool
 	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users
 	// that it names. ClientSession is the session of the client's cookie, whatever Caller is; it ends
