@@ -182,6 +182,7 @@ func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
 
 // run runs an operation in another goroutine.
 func (ops *pendingOperations) run(t *pendingOperation, do work) {
+	ctx := ops.ctx // it is another one when the client of a streamed answer has left
 	ops.running.Go(func() {
 		defer ops.finish(t)
 		defer func() {
@@ -189,7 +190,7 @@ func (ops *pendingOperations) run(t *pendingOperation, do work) {
 				t.err = fmt.Errorf("BUG: %s: %v", t.op, p)
 			}
 		}()
-		t.answer, t.err = do(ops.ctx)
+		t.answer, t.err = do(ctx)
 	})
 }
 
@@ -271,6 +272,9 @@ func (c *Call) take(t *pendingOperation) int32 {
 	result, err := t.result, t.err
 	if err == nil && t.answer != nil {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
+	}
+	if err == context.Canceled && c.gone {
+		err = errLeft
 	}
 	if err != nil {
 		c.logFailed(err)

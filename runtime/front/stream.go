@@ -195,6 +195,10 @@ func (s *stream) sendComment() {
 	s.comment.Reset(next)
 }
 
+// HungUp reports whether the client has hung up, as far as the system can tell without a write. Any goroutine may call it,
+// until handle returns.
+func (x *Exchange) HungUp() bool { return socket.HungUp(x.conn.Conn) }
+
 // Interrupt ends the connection of an answer that has begun. Any goroutine may call it, until handle returns.
 func (x *Exchange) Interrupt() { x.conn.reset() }
 
