@@ -54,9 +54,9 @@ func (c *Call) open(f flight) work {
 			if in == nil {
 				return appendResponse(out, response, f.byByte, m)
 			}
-			c.pending.incoming = append(c.pending.incoming, in)
+			number := c.pending.receives(in)
 			out, err := appendHead(out, response, f.byByte)
-			out = strconv.AppendInt(append(out, `,"stream":`...), int64(len(c.pending.incoming)), 10)
+			out = strconv.AppendInt(append(out, `,"stream":`...), int64(number), 10)
 			return append(out, '}'), err
 		}, nil
 	}
@@ -186,16 +186,26 @@ func (in *incoming) gather(most int, late <-chan time.Time) (whole bool, err err
 	return false, nil
 }
 
+// receives gives a body a number.
+func (ops *pendingOperations) receives(in *incoming) (number int) {
+	if ops.incoming == nil {
+		ops.incoming = map[int]*incoming{}
+	}
+	ops.received++
+	ops.incoming[ops.received] = in
+	return ops.received
+}
+
 // incomingBody returns the body that a guest knows by a number.
 func (c *Call) incomingBody(args *arguments) (in *incoming, number int) {
 	n, ok := args.optionalWhole("stream")
 	if !ok {
 		args.wrong("member %q is missing", "stream")
 	}
-	if c.pending == nil || n < 1 || n > int64(len(c.pending.incoming)) {
+	if c.pending == nil {
 		return nil, 0
 	}
-	return c.pending.incoming[n-1], int(n)
+	return c.pending.incoming[int(n)], int(n)
 }
 
 // readBody returns the next part of a body, or all of the rest.
@@ -296,4 +306,4 @@ func closeBody(c *Call, args *arguments) (any, error) {
 	return struct{}{}, nil
 }
 
-func (c *Call) closeIncoming(number int) { c.pending.incoming[number-1] = nil }
+func (c *Call) closeIncoming(number int) { delete(c.pending.incoming, number) }

@@ -56,11 +56,12 @@ type pendingOperations struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
-	inFlight   chan struct{} // holds a value for each outbound request in flight
-	bytesLeft  atomic.Int64  // that fetches may still receive
-	sleepers   []*sleeper    // whose time has not come
-	incoming   []*incoming   // by number, from 1; nil when closed
-	computed   atomic.Int64  // nanoseconds that long work has computed, and that are not charged
+	inFlight   chan struct{}     // holds a value for each outbound request in flight
+	bytesLeft  atomic.Int64      // that fetches may still receive
+	sleepers   []*sleeper        // whose time has not come
+	incoming   map[int]*incoming // that are open, by number
+	received   int               // the number of the last one
+	computed   atomic.Int64      // nanoseconds that long work has computed, and that are not charged
 
 	mu    sync.Mutex
 	done  []*pendingOperation // that call_wait may report, in the order of completion
