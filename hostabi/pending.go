@@ -61,6 +61,7 @@ type pendingOperations struct {
 	sleepers   []*sleeper        // whose time has not come
 	incoming   map[int]*incoming // that are open, by number
 	received   int               // the number of the last one
+	holds      Sandbox           // what their memory is taken from; nil: none
 	computed   atomic.Int64      // nanoseconds that long work has computed, and that are not charged
 
 	mu    sync.Mutex
@@ -89,6 +90,9 @@ func (c *Call) endPending() {
 	c.pending.cancel()
 	c.pending.running.Wait()
 	c.AddCPU(c.takeComputed())
+	for number := range c.pending.incoming {
+		c.closeIncoming(number)
+	}
 	for _, t := range c.pending.all {
 		c.logFailed(t.err)
 	}
