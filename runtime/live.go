@@ -41,7 +41,7 @@ var (
 	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
 	errNotText    = fault.New(fault.HandlerFailed, "the answer of a live route must be UTF-8 text")
 	errLargeValue = fault.New(fault.HandlerFailed, "the answer of a live route may have %d KiB", maxLiveValue>>10)
-	errLiveMemory = fault.New(fault.Overloaded, "no memory for a value of this size at the moment: see [live] memory")
+	errLiveMemory = fault.New(fault.Overloaded, "no memory for a value of this size at the moment: see [live] value_memory")
 	methodGet     = []byte("GET")
 )
 

@@ -18,8 +18,8 @@ type Options struct {
 	// Ranges is how many keys and ranges of the store a query may watch. One that has read more watches whole entities:
 	// it runs more often, and misses nothing.
 	Ranges int `toml:"live.ranges" default:"1000" min:"1" max:"1000000"`
-	// Memory limits the bytes of all values. A value beyond it is refused with a problem.
-	Memory int64 `toml:"live.memory" unit:"size" default:"256mb" min:"1mb" max:"1024gb"`
+	// ValueMemory limits the bytes of all values. A value beyond it is refused with a problem.
+	ValueMemory int64 `toml:"live.value_memory" unit:"size" default:"256mb" min:"1mb" max:"1024gb"`
 }
 
 const (
@@ -223,7 +223,7 @@ func (h *Hub[Q]) put(q *query[Q], e Event) {
 		return
 	}
 	h.held -= q.event.size()
-	if h.held+e.size() > h.opt.Memory {
+	if h.held+e.size() > h.opt.ValueMemory {
 		e = h.host.TooLarge(len(e.Data))
 	}
 	h.held += e.size()
