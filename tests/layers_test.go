@@ -68,7 +68,7 @@ var subjects = []subject{
 		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth capture cpuqueue draws front guard limit recorded router",
+		"auth capture cpuqueue draws front guard limit live recorded router",
 		"compile pages",
 		"sandbox",
 		".",
