@@ -207,7 +207,7 @@ func (c *client) define(routes, functions []operation) {
 			c.line(1, "const watch = watcher(transport);")
 		}
 	} else {
-		c.line(1, "connect(options);")
+		c.line(1, "sender(connect(options), options);")
 	}
 	c.line(1, "return {")
 	for _, o := range routes {
