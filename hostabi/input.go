@@ -39,6 +39,11 @@ type Input struct {
 	Tx *store.Tx
 	// Stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
 	Stream AnswerStream
+	// ReadOnly denies operations that write or send something.
+	ReadOnly bool
+	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for
+	// this run.
+	Background bool
 	// StreamsOutput sends the output of a command, and the body of a component, as it comes.
 	StreamsOutput bool
 	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users

@@ -47,6 +47,8 @@ type input struct {
 	session       string
 	// stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
 	stream hostabi.AnswerStream
+	// readOnly: it is a run of a live route, which changes nothing and for which no client waits.
+	readOnly bool
 	// hostCORS forbids the handler to set Access-Control-* headers.
 	hostCORS bool
 	// ownChallenge lets the handler set WWW-Authenticate.
@@ -151,6 +153,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.Context, call.Host, call.Request = inv.deadline, a.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.ReadOnly, call.Background = in.readOnly, in.readOnly
 	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
 	call.Used = in.used + used
 	return nil

@@ -41,6 +41,7 @@ type judged struct {
 	left  chan struct{} // closed when the client has hung up, as far as judge has seen
 	mu    sync.Mutex    // guards what follows, and the use of the answer by judge
 	ended bool
+	looks int
 	alone bool // left is closed
 }
 
@@ -121,18 +122,21 @@ func errorEvent(err error, id string) []byte {
 	return append(append([]byte("event: error\ndata: "), data...), "\n\n"...)
 }
 
-// streams are the streamed answers that have begun. While there are any, a goroutine judges their callers.
+// held is an answer that goes on for long: judge asks whether its caller still has its authority.
+type held interface{ judge() }
+
+// streams are the streamed answers and the watches that have begun. While there are any, a goroutine judges their callers.
 type streams struct {
 	mu      sync.Mutex
-	all     map[*judged]struct{}
+	all     map[held]struct{}
 	judging bool
 }
 
-func (s *streams) add(st *judged) {
+func (s *streams) add(st held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[*judged]struct{}{}
+		s.all = map[held]struct{}{}
 	}
 	s.all[st] = struct{}{}
 	if !s.judging {
@@ -141,20 +145,18 @@ func (s *streams) add(st *judged) {
 	}
 }
 
-func (s *streams) remove(st *judged) {
+func (s *streams) remove(st held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, st)
 }
 
-// judge ends the answers whose callers have lost their authority, and looks for clients that have hung up. It returns when
-// all answers have ended.
+// judge ends the answers whose callers have lost their authority. It returns when all answers have ended.
 func (s *streams) judge() {
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()
-	var all []*judged
-	for n := 1; ; n++ {
-		<-tick.C
+	var all []held
+	for range tick.C {
 		all = all[:0]
 		s.mu.Lock()
 		for st := range s.all {
@@ -168,7 +170,7 @@ func (s *streams) judge() {
 			return
 		}
 		for _, st := range all {
-			st.judge(n%lookEvery == 0)
+			st.judge()
 		}
 		clear(all)
 	}
@@ -181,15 +183,15 @@ func (st *judged) end() {
 	st.ended = true
 }
 
-// judge ends the answer if its caller would be refused now. looks: it also looks whether the client is there.
-func (st *judged) judge(looks bool) {
+// judge ends the answer if its caller would be refused now. From time to time it also looks whether the client is there.
+func (st *judged) judge() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.ended {
 		return
 	}
 	r, s := st.runtime, st.request
-	if looks && !st.alone && st.exchange.HungUp() {
+	if st.looks++; st.looks%lookEvery == 0 && !st.alone && st.exchange.HungUp() {
 		st.alone = true
 		s.hurry()
 		close(st.left)
