@@ -2,9 +2,11 @@ package runtime
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -39,8 +41,8 @@ const maxLiveValue = 1 << 20
 
 var (
 	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
-	errNotText    = fault.New(fault.HandlerFailed, "the answer of a live route must be UTF-8 text")
-	errLargeValue = fault.New(fault.HandlerFailed, "the answer of a live route may have %d KiB", maxLiveValue>>10)
+	errNotText    = errors.New("the answer of a live route must be UTF-8 text")
+	errLargeValue = fmt.Errorf("the answer of a live route may have %d KiB", maxLiveValue>>10)
 	errLiveMemory = fault.New(fault.Overloaded, "no memory for a value of this size at the moment: see [live] value_memory")
 	methodGet     = []byte("GET")
 )
@@ -159,7 +161,7 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 		answer.Reads, err = r.opt.Store.ViewReads(inv.deadline, func(tx *store.Tx) error {
 			call.Tx = tx
 			call.Attempt++
-			return rt.runOnce(call, &inv.work)
+			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
 		})
 		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow()
 		if errors.Is(err, entity.ErrOutdated) {
@@ -177,6 +179,19 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 	return answer, nil
 }
 
+// checkValue refuses an answer that cannot be the data of an event.
+func checkValue(got *abi.Response) error {
+	switch {
+	case got.Status >= 400:
+		return nil
+	case len(got.Body) > maxLiveValue:
+		return fault.Wrap(errLargeValue, fault.HandlerFailed, "")
+	case !utf8.Valid(got.Body):
+		return fault.Wrap(errNotText, fault.HandlerFailed, "")
+	}
+	return nil
+}
+
 // liveEvent is the event of a run that has ended with err, whose answer is got. It has no kind if the server could not
 // run the handler now.
 func liveEvent(got *abi.Response, err error, id string) live.Event {
@@ -191,10 +206,6 @@ func liveEvent(got *abi.Response, err error, id string) live.Event {
 		return encodeProblem(eventProblem, front.ProblemOfResponse(got, ""), id)
 	case got.Status >= 400:
 		return encodeProblem(eventProblem, front.Problem{Status: got.Status, Code: string(fault.OfStatus(got.Status))}, id)
-	case len(got.Body) > maxLiveValue:
-		return problemEvent(eventProblem, errLargeValue, id)
-	case !utf8.Valid(got.Body):
-		return problemEvent(eventProblem, errNotText, id)
 	}
 	return newEvent(eventValue, appendData(make([]byte, 0, len(got.Body)+16), got.Body), nil)
 }

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -250,4 +253,96 @@ func TestReadsAreReturnedWithTheErrorOfTheFunction(t *testing.T) {
 	_, changed := watch(t, s, r)
 	put(t, s, "k", "1")
 	<-changed
+}
+
+func TestAClosedStoreIsNotWatched(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	r := reads(t, s, func(tx *store.Tx) { get(tx, "k") })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	release := hold(s)
+	if w, fresh, err := s.Watch(ended, r, nil); w != nil || fresh || !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the context has ended: %v, %v, %v", w, fresh, err)
+	}
+	release()
+	w, changed := watch(t, s, r)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w, fresh, err := s.Watch(t.Context(), r, nil); w != nil || fresh || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("watched %v, %v, %v", w, fresh, err)
+	}
+	if r, err := s.ViewReads(t.Context(), func(*store.Tx) error { return nil }); r != nil || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("read %v, %v", r, err)
+	}
+	if !w.Stop() || len(changed) > 0 {
+		t.Error("the watch was called")
+	}
+}
+
+// hold keeps entries from being applied until release is called.
+func hold(s *store.Store) (release func()) {
+	held, end, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.BetweenEntries(func() { close(held); <-end })
+	}()
+	<-held
+	return func() { close(end); <-ended }
+}
+
+// While the function of a watch blocks, commits continue. Then more keys are written than the store keeps for the
+// watches, so all are called.
+func TestAllWatchesAreCalledAfterABurstOfCommits(t *testing.T) {
+	s := mustOpen(t, store.Options{})
+	key := func(k string) func(*store.Tx) { return func(tx *store.Tx) { get(tx, k) } }
+	begun, end := make(chan struct{}), make(chan struct{})
+	if _, fresh, err := s.Watch(t.Context(), reads(t, s, key("block")), func(store.Seq) { close(begun); <-end }); !fresh || err != nil {
+		t.Fatal(fresh, err)
+	}
+	put(t, s, "block", "")
+	<-begun
+	var calls []<-chan store.Seq
+	for i := range 50 {
+		_, changed := watch(t, s, reads(t, s, key(fmt.Sprint("idle", i))))
+		calls = append(calls, changed)
+	}
+	var last store.Seq
+	for n := range 5 {
+		last = update(t, s, func(tx *store.Tx) error {
+			for i := range 42_000 {
+				if err := tx.Set(fmt.Appendf(nil, "%d/%05d", n, i), nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	_, later := watch(t, s, reads(t, s, key("later")))
+	close(end)
+	for i, changed := range calls {
+		if seq := <-changed; seq != last {
+			t.Errorf("watch %d is called for %d, want %d", i, seq, last)
+		}
+	}
+	passed(t, s)
+	if got := received(later); got != nil {
+		t.Errorf("a watch of what was read afterwards is called for %v", got)
+	}
+	if want, got := put(t, s, "later", ""), <-later; got != want {
+		t.Errorf("called for %d, want %d", got, want)
+	}
+}
+
+func TestARestoreChangesWhatIsWatched(t *testing.T) {
+	from := mustOpen(t, store.Options{Dir: t.TempDir()})
+	want := put(t, from, "k", "1")
+	s := mustOpen(t, store.Options{Dir: t.TempDir()})
+	_, changed := watch(t, s, reads(t, s, func(tx *store.Tx) { get(tx, "k") }))
+	if err := restore(t, s, bytes.NewReader(backup(t, from))); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-changed; got != want || read(t, s, "k") != "1" {
+		t.Errorf("called for %d, want %d", got, want)
+	}
 }

@@ -20,7 +20,7 @@ type Watch struct {
 
 // The stages of a watch, in this order.
 const (
-	watchBegins int32 = iota // Watch has not returned
+	watchBegins int32 = iota // it is not known whether the reads are fresh
 	watchWaits
 	watchEnded // stopped, or changed was or is being called
 )
@@ -42,14 +42,13 @@ func (s *Store) Watch(ctx context.Context, r *Reads, changed func(Seq)) (w *Watc
 		return nil, false, errClosed
 	}
 	// From here on later commits find the watch. The window knows the ones before.
-	wrote := false
-	err = s.sequencer.between(ctx, func() { wrote = s.machine.window.Wrote(w.since, r.keys, r.spans) })
-	if err != nil || wrote {
+	err = s.sequencer.between(ctx, func() {
+		wrote := s.machine.window.Wrote(w.since, r.keys, r.spans)
+		fresh = !wrote && w.stage.CompareAndSwap(watchBegins, watchWaits)
+	})
+	if !fresh {
 		w.Stop()
 		return nil, false, err
-	}
-	if !w.stage.CompareAndSwap(watchBegins, watchWaits) { // a commit came meanwhile
-		return nil, false, nil
 	}
 	return w, true, nil
 }
