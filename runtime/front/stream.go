@@ -195,6 +195,20 @@ func (s *stream) sendComment() {
 	s.comment.Reset(next)
 }
 
+// Gone reports whether the client of a stream that has begun takes no more of it: a write has failed, or the client has
+// closed its direction of the connection. It does not wait. Any goroutine may call it, until EndStream.
+func (x *Exchange) Gone() bool {
+	s := x.stream
+	if socket.HungUp(s.conn.Conn) {
+		return true
+	}
+	if !s.mu.TryLock() { // a write is under way, and sees it
+		return false
+	}
+	defer s.mu.Unlock()
+	return s.gone
+}
+
 // Interrupt ends the connection of an answer that has begun. Any goroutine may call it, until handle returns.
 func (x *Exchange) Interrupt() { x.conn.reset() }
 

@@ -742,7 +742,7 @@ func (c *checker) holds(e *seen, share string, part, n int) bool {
 		if t.After(e.event.at) {
 			continue
 		}
-		if c.share(e, part, n, t.Add(-time.Millisecond)) == share {
+		if c.share(e, part, n, t.Add(-time.Microsecond)) == share { // times are whole milliseconds
 			return true
 		}
 		if e.event.at.Sub(t) > runTime {

@@ -129,6 +129,19 @@ func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
 	return 0, os.NewSyscallError("writev", err)
 }
 
+func hungUp(conn net.Conn) (over bool) {
+	raw := rawOf(conn)
+	if raw == nil {
+		return true
+	}
+	failed := raw.Control(func(fd uintptr) {
+		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} // and always POLLHUP and POLLERR
+		n, _ := unix.Poll(one, 0)
+		over = n == 1
+	})
+	return over || failed != nil
+}
+
 func acked(conn net.Conn) (n uint64) {
 	raw := rawOf(conn)
 	if raw == nil {
