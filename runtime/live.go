@@ -109,6 +109,7 @@ func (r *Runtime) newLive() *live.Hub[liveQuery] {
 
 // runLive runs the handler of a query on the active bundle.
 func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer) {
+	r.metrics.liveRuns.Inc()
 	inv := r.jobs.runs.Get().(*invocation)
 	defer r.jobs.runs.Put(inv)
 	id := ids.New(clock.System())
@@ -170,6 +171,7 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 		err = r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
 	}
 	answer.Event = liveEvent(&call.Response, err, inv.input.request.ID)
+	answer.Failed = failed(&call.Response, err)
 	if answer.Reads != nil {
 		answer.Event.Commit = answer.Reads.Snapshot
 		if answer.Reads.Len() > r.opt.Live.Ranges {
@@ -190,6 +192,14 @@ func checkValue(got *abi.Response) error {
 		return fault.Wrap(errNotText, fault.HandlerFailed, "")
 	}
 	return nil
+}
+
+// failed reports whether a run that has ended with err, whose answer is got, has the status of a failure of the server.
+func failed(got *abi.Response, err error) bool {
+	if err != nil && err != errWritesDiscarded {
+		return front.ProblemOf(err, "").Status >= 500
+	}
+	return got.Status >= 500
 }
 
 // liveEvent is the event of a run that has ended with err, whose answer is got. It has no kind if the server could not

@@ -98,7 +98,7 @@ type watcher struct {
 	longest   time.Duration
 
 	mu      sync.Mutex // guards what follows, and the use of the exchange by other goroutines
-	ended   bool
+	ended   bool       // it is over, or the client has hung up
 	watches map[string]*watch
 	epoch   uint64        // of the keystore, at the last check
 	bundle  *activeBundle // of the last check; only compared
@@ -334,6 +334,11 @@ func (w *watcher) judge() {
 	if epoch == w.epoch && a == w.bundle && now.Sub(w.checked) < recheckEvery {
 		return
 	}
+	if w.exchange.HungUp() { // a client that gets no event is not missed otherwise
+		w.ended = true
+		w.listener.Alert()
+		return
+	}
 	w.epoch, w.bundle, w.checked = epoch, a, now
 	for name, one := range w.watches {
 		if err := w.recheck(a, one); err != nil {
@@ -374,11 +379,11 @@ func (w *watcher) serve() {
 	x.Private = x.Private || w.token != ""
 	head := abi.Response{Status: 200}
 	head.AddHeader([]byte("content-type"), []byte("text/event-stream"))
-	w.runtime.streams.add(w)
 	waits, err := x.BeginStream(&head)
 	if err == nil && waits {
 		err = x.Flush()
 	}
+	w.runtime.streams.add(w)
 	if err == nil && w.token != "" {
 		w.runtime.watchers.mu.Lock()
 		w.runtime.watchers.byToken[w.token] = w
@@ -387,7 +392,7 @@ func (w *watcher) serve() {
 	}
 	over := time.NewTimer(w.longest)
 	defer over.Stop()
-	for err == nil {
+	for err == nil && !w.over() {
 		var last bool
 		if last, err = w.send(); last || err != nil {
 			break
@@ -404,6 +409,13 @@ func (w *watcher) serve() {
 	w.ended = true // nobody else uses the exchange any more
 	w.mu.Unlock()
 	x.EndStream(err == nil, nil)
+}
+
+// over reports whether the client has hung up.
+func (w *watcher) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
 }
 
 // send sends the events that there are; last: the connection has ended with one.
@@ -424,6 +436,7 @@ func (w *watcher) send() (last bool, err error) {
 			out = append(out, ": unchanged\n\n"...)
 			continue
 		}
+		w.runtime.metrics.liveEvents[e.Kind].Inc()
 		out = append(append(append(out, "event: "...), e.Kind...), '\n')
 		if sub.Name != "" {
 			out = append(append(append(out, "watch: "...), sub.Name...), '\n')
