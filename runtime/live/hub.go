@@ -100,21 +100,6 @@ func (h *Hub[Q]) Close() {
 	h.work.Wait()
 }
 
-// RunAll runs every query again, spread over a time, because something else has changed than the store.
-func (h *Hub[Q]) RunAll(over time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n, all := time.Duration(0), time.Duration(max(1, len(h.queries)))
-	now := clock.Mark()
-	for _, q := range h.queries {
-		if next := now.Add(over * n / all); next.After(q.next) {
-			q.next = next
-		}
-		h.want(q)
-		n++
-	}
-}
-
 // Stats are numbers of a Hub: its queries, the runs since New, and the events that listeners have taken.
 type Stats struct {
 	Queries, Subscriptions int
@@ -188,13 +173,10 @@ func (h *Hub[Q]) run(q *query[Q]) {
 		return
 	}
 	switch {
-	case answer.Event.Kind == "" || err != nil:
+	case answer.Event.Kind == "" || !h.put(q, answer.Event) || err != nil:
 		q.dirty, q.next = true, began.Add(failedPause)
 	case answer.Reads != nil && !fresh:
 		q.dirty = true
-	}
-	if answer.Event.Kind != "" {
-		h.put(q, answer.Event)
 	}
 	if q.dirty {
 		h.want(q)
@@ -217,13 +199,13 @@ func (h *Hub[Q]) begin(q *query[Q]) bool {
 	return true
 }
 
-// put makes e the value of q, if it is another one.
-func (h *Hub[Q]) put(q *query[Q], e Event) {
+// put makes e the value of q, if it is another one. false: there is no memory for it now.
+func (h *Hub[Q]) put(q *query[Q], e Event) (fits bool) {
 	if q.event.Kind != "" && q.event.Hash == e.Hash {
-		return
+		return true
 	}
 	h.held -= q.event.size()
-	if h.held+e.size() > h.opt.ValueMemory {
+	if fits = h.held+e.size() <= h.opt.ValueMemory; !fits {
 		e = h.host.TooLarge(len(e.Data))
 	}
 	h.held += e.size()
@@ -231,6 +213,7 @@ func (h *Hub[Q]) put(q *query[Q], e Event) {
 	for s := range q.subs {
 		s.offer()
 	}
+	return fits
 }
 
 // end stops what would make q run again.
