@@ -112,7 +112,11 @@ func requestBody(c *Call, g guest) int32 {
 	if !ok {
 		return int32(abi.Invalid)
 	}
-	return c.copyPiece(room, c.Request.Body, g.number(0))
+	body, ok := c.WholeBody()
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	return c.copyPiece(room, body, g.number(0))
 }
 
 // contextJSON is the result of context: everything that a handler may know of its caller,

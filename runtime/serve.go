@@ -16,6 +16,7 @@ import (
 type requestState struct {
 	invocation
 	stream streamedAnswer
+	flows  bool // its body has not arrived when the handler begins
 
 	match  router.Match
 	body   []byte        // as it was sent
@@ -81,10 +82,9 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 		if answered, err := r.admit(a, s, x, now, n == 1); answered || err != nil {
 			return err
 		}
-		if err := x.ReadBody(s.route.bodyBytes); err != nil {
+		if err := s.readBody(x); err != nil {
 			return err
 		}
-		s.body = x.Request.Body
 		return r.respond(a, s, x)
 	})
 }
@@ -109,6 +109,9 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 	if rt.result == nil && rt.Verify == nil {
 		s.stream = streamedAnswer{runtime: r, bundle: a, request: s, exchange: x}
 		s.input.stream = &s.stream
+	}
+	if s.flows {
+		s.input.bodyStream = streamedBody{&s.stream}
 	}
 	err := r.invoke(r.serving, a, rt, &s.invocation)
 	if x.IsStreaming() {

@@ -65,6 +65,8 @@ func Functions() []Function {
 		{"request_pairs", []Param{{"kind", Number}, buffer}, true,
 			"all of kind 0 params, 1 query, 2 headers, 3 the query as received, as the value of one pair without a name, 4 headers by byte, in whose values each character is one byte: per pair `u32 nameLen, u32 valueLen, name, value`, little endian, in order of arrival"},
 		{"request_body", []Param{{"offset", Number}, buffer}, true, "the exact bytes; returns how many remain from `offset`"},
+		{"request_read", []Param{buffer}, true,
+			"reads the next bytes of the body, at most `cap`, and returns how many; 0 at its end. On a route with `stream:` it waits until some arrive"},
 		{"context", []Param{buffer}, true,
 			"JSON: `requestId`, `route`, `scheme` (`http` or `https`, [as the client used it](../proxy.md)), `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},

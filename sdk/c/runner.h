@@ -75,6 +75,7 @@ RUNNER_IMPORT("request_query") extern int32_t runner_host_request_query(const ch
 RUNNER_IMPORT("request_header") extern int32_t runner_host_request_header(const char *name, uint32_t name_len, void *buf, uint32_t cap);
 RUNNER_IMPORT("request_pairs") extern int32_t runner_host_request_pairs(uint32_t kind, void *buf, uint32_t cap);
 RUNNER_IMPORT("request_body") extern int32_t runner_host_request_body(uint32_t offset, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_read") extern int32_t runner_host_request_read(void *buf, uint32_t cap);
 RUNNER_IMPORT("context") extern int32_t runner_host_context(void *buf, uint32_t cap);
 RUNNER_IMPORT("response_header") extern int32_t runner_host_response_header(const char *name, uint32_t name_len, const char *value, uint32_t value_len);
 RUNNER_IMPORT("response_send") extern int32_t runner_host_response_send(uint32_t status, const void *body, uint32_t body_len);
