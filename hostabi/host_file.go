@@ -143,6 +143,9 @@ func (h *hostMessages) next(c *Call, text []byte) int {
 	if c.streaming && words[0] == "response_write" {
 		moved -= len(whole) // no more than it counts for other guests
 	}
+	if words[0] == "request_read" {
+		moved -= len(whole) + len(h.out) - before
+	}
 	if c.moved <= c.limits.MovedBytes && c.second == second {
 		c.moved = moved // the answer is counted when it is read
 	}

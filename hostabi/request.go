@@ -128,6 +128,8 @@ type contextJSON struct {
 	Auth      authJSON `json:"auth"`
 	Deadline  string   `json:"deadline,omitempty"`
 	Job       *abi.Job `json:"job,omitempty"`
+	// StreamedBody: the body has not arrived yet.
+	StreamedBody bool `json:"streamedBody,omitempty"`
 }
 
 type authJSON struct {
@@ -171,6 +173,7 @@ func (c *Call) describe() contextJSON {
 			Claims:     c.Caller.Claims,
 		},
 	}
+	d.StreamedBody = c.flows()
 	if c.Request.Secure {
 		d.Scheme = "https"
 	}

@@ -72,11 +72,11 @@ func (b streamedBody) Check(body []byte, m *cost.Meter) error {
 // bodyFault returns the fault of the body if the handler has failed because of it, else nil.
 func (inv *invocation) bodyFault(err error) error {
 	f := inv.call.BodyFault()
-	if f == nil || err != nil && err != errWritesDiscarded && !isFailure(fault.CodeOf(err)) {
+	if f == nil || err == nil {
 		return nil
 	}
-	if r := &inv.call.Response; err == nil || err == errWritesDiscarded && r.Code != string(fault.HandlerFailed) {
-		return nil
+	if isFailure(fault.CodeOf(err)) || err == errWritesDiscarded && inv.call.Response.Status >= 500 {
+		return f
 	}
-	return f
+	return nil
 }

@@ -68,7 +68,7 @@ func Functions() []Function {
 		{"request_read", []Param{buffer}, true,
 			"reads the next bytes of the body, at most `cap`, and returns how many; 0 at its end. On a route with `stream:` it waits until some arrive"},
 		{"context", []Param{buffer}, true,
-			"JSON: `requestId`, `route`, `scheme` (`http` or `https`, [as the client used it](../proxy.md)), `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}"},
+			"JSON: `requestId`, `route`, `scheme` (`http` or `https`, [as the client used it](../proxy.md)), `auth` {`kind`, `userId`, `tenant`, `roles`, `keyId`, `scope`, `capability`, `metadata`, `claims`; only what this caller has}, `deadline`, in a job's run `job` {`id`, `attempt`, `scheduledFor`}, `streamedBody` if the body had not arrived when the handler began"},
 		{"response_header", []Param{name, {"value", Text}}, true, "adds one header"},
 		{"response_send", []Param{{"status", Number}, {"body", Bytes}}, true,
 			"the answer, status 200–599; a second one is `invalid`"},
