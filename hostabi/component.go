@@ -102,6 +102,7 @@ func (c *Call) ResponseBytes() int { return c.limits.ResponseBytes }
 
 // Now is the time that the guest sees, in steps of ClockGrain.
 func (c *Call) Now() time.Time {
+	c.readsClock = true
 	now := c.now().Truncate(ClockGrain)
 	if c.Draws == nil {
 		return now

@@ -42,6 +42,11 @@ type Input struct {
 	// BodyStream is the body of the request, if it has not arrived yet; nil: it is Request.Body. A run that needs all of it
 	// sets Request.Body, and BodyStream to nil.
 	BodyStream BodyStream
+	// ReadOnly denies operations that write or send something.
+	ReadOnly bool
+	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for
+	// this run.
+	Background bool
 	// StreamsOutput sends the output of a command as it comes.
 	StreamsOutput bool
 	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users

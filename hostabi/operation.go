@@ -18,6 +18,10 @@ import (
 type operation struct {
 	// countsAsStoreOp: it counts as a store operation of the run.
 	countsAsStoreOp bool
+	// changes: it writes rows or sends something, which a run that only reads may not.
+	changes bool
+	// readsClock: what it answers depends on the time.
+	readsClock bool
 	// maxArguments is the limit of its arguments in bytes; 0 means maxArgumentBytes.
 	maxArguments int
 	// run appends the result to out.JSON[:0]. The arguments are guest memory, valid until
@@ -33,25 +37,25 @@ var operationTable = map[string]operation{
 	"get":       {countsAsStoreOp: true, run: runRowOperation},
 	"count":     {countsAsStoreOp: true, run: runRowOperation},
 	"aggregate": {countsAsStoreOp: true, run: runRowOperation},
-	"insert":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"update":    {countsAsStoreOp: true, run: runRowOperation, maxArguments: maxRowBytes},
-	"delete":    {countsAsStoreOp: true, run: runRowOperation},
+	"insert":    {countsAsStoreOp: true, changes: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"update":    {countsAsStoreOp: true, changes: true, run: runRowOperation, maxArguments: maxRowBytes},
+	"delete":    {countsAsStoreOp: true, changes: true, run: runRowOperation},
 
-	"apiKeys.create": {countsAsStoreOp: true, run: withArguments(createAPIKey)},
-	"apiKeys.get":    {countsAsStoreOp: true, run: withArguments(getAPIKey)},
-	"apiKeys.list":   {countsAsStoreOp: true, run: withArguments(listAPIKeys)},
-	"apiKeys.rotate": {countsAsStoreOp: true, run: withArguments(rotateAPIKey)},
-	"apiKeys.revoke": {countsAsStoreOp: true, run: withArguments(revokeAPIKey)},
+	"apiKeys.create": {countsAsStoreOp: true, changes: true, run: withArguments(createAPIKey)},
+	"apiKeys.get":    {countsAsStoreOp: true, readsClock: true, run: withArguments(getAPIKey)},
+	"apiKeys.list":   {countsAsStoreOp: true, readsClock: true, run: withArguments(listAPIKeys)},
+	"apiKeys.rotate": {countsAsStoreOp: true, changes: true, run: withArguments(rotateAPIKey)},
+	"apiKeys.revoke": {countsAsStoreOp: true, changes: true, run: withArguments(revokeAPIKey)},
 
-	"sessions.create":    {countsAsStoreOp: true, run: withArguments(createSession)},
-	"sessions.list":      {countsAsStoreOp: true, run: withArguments(listSessions)},
-	"sessions.revoke":    {countsAsStoreOp: true, run: withArguments(revokeSession)},
-	"sessions.revokeAll": {countsAsStoreOp: true, run: withArguments(revokeSessions)},
+	"sessions.create":    {countsAsStoreOp: true, changes: true, run: withArguments(createSession)},
+	"sessions.list":      {countsAsStoreOp: true, readsClock: true, run: withArguments(listSessions)},
+	"sessions.revoke":    {countsAsStoreOp: true, changes: true, run: withArguments(revokeSession)},
+	"sessions.revokeAll": {countsAsStoreOp: true, changes: true, run: withArguments(revokeSessions)},
 
-	"jobs.enqueue": {countsAsStoreOp: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
-	"jobs.cancel":  {countsAsStoreOp: true, run: withArguments(cancelJob)},
+	"jobs.enqueue": {countsAsStoreOp: true, changes: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
+	"jobs.cancel":  {countsAsStoreOp: true, changes: true, run: withArguments(cancelJob)},
 
-	"webhooks.verify": {run: withArguments(verifyWebhook)},
+	"webhooks.verify": {readsClock: true, run: withArguments(verifyWebhook)},
 
 	"secret":             {run: withArguments(readSecret)},
 	"var":                {run: withArguments(readVar)},
@@ -77,7 +81,7 @@ var operationTable = map[string]operation{
 	"compression.close":  {run: withArguments(closeStream)},
 	"timeZone":           {run: withArguments(timeZone)},
 	"problem":            {run: withArguments(answerProblem)},
-	"fetch":              {begin: fetch, maxArguments: maxDataBytes},
+	"fetch":              {changes: true, begin: fetch, maxArguments: maxDataBytes},
 	"fetch.read":         {begin: readBody},
 	"fetch.close":        {run: withArguments(closeBody)},
 	"sleep":              {begin: sleep},
@@ -157,10 +161,13 @@ func (c *Call) readOperation(g guest) (string, operation, []byte, error) {
 			name, (len(args)+1023)>>10, cmp.Or(op.maxArguments, maxArgumentBytes)>>10)
 	case !c.countMoved(len(name) + len(args)):
 		return "", op, nil, errMoved
+	case c.ReadOnly && op.changes:
+		return "", op, nil, fault.New(fault.Denied, "%s: a live route only reads: it writes nothing, enqueues no job and sends no request", name)
 	case !known:
 		return "", op, nil, fault.New(fault.Invalid, "unknown operation %q%s",
 			name, diag.DidYouMean(string(name), operationNames()))
 	}
+	c.readsClock = c.readsClock || op.readsClock
 	return string(name), op, args, nil
 }
 

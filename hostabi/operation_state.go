@@ -9,6 +9,7 @@ import (
 type operationState struct {
 	rows        entity.Access
 	rowsReady   bool           // rows is set up for this run
+	readsClock  bool           // the guest has read the time, or what depends on it
 	outdated    bool           // the schema of the rows has changed meanwhile
 	sent        []string       // outbound requests that runs for this request have sent
 	contextText []byte         // the JSON of the function context, made at its first call
@@ -26,7 +27,7 @@ type operationState struct {
 
 // reset prepares for a run, which may be the first one for a request.
 func (o *operationState) reset(firstRun bool) {
-	o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, 0
+	o.readsClock, o.rowsReady, o.outdated, o.called, o.succeeded, o.refused, o.unread = false, false, false, false, false, false, 0
 	o.lastError, o.blamed, o.blamedAs = operationError{}, operationError{}, ""
 	if firstRun {
 		o.sent = o.sent[:0]

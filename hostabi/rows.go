@@ -21,6 +21,10 @@ func runRowOperation(c *Call, op string, args []byte, out *entity.Result) error 
 	return err
 }
 
+// ReadsClock reports whether the run has read the calendar's time, or had an answer from rules that did. Without a
+// commit, the handler may answer something else a moment later.
+func (c *Call) ReadsClock() bool { return c.readsClock || c.rowsReady && c.rows.ReadsNow() }
+
 // Outdated reports whether another schema was activated while the handler ran. Then its
 // writes must be discarded, and the request runs again on the active release.
 func (c *Call) Outdated() bool { return c.outdated }

@@ -101,6 +101,7 @@ func (r *Runtime) replace(a *activeBundle, sources []diag.Source) {
 	r.limiter.Retain(a.limits())
 	r.startBackground(a, sources)
 	r.startJobs(a.schema)
+	r.live.RunAll(activationSpread)
 }
 
 // bindWithLimits is bind, and creates the rate limits of the routes. After an error no limit was created.
@@ -186,6 +187,7 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 			result: declared.Result,
 		})
 	}
+	a.addLivePaths()
 	a.addFunctions(true)
 	templates := make([]router.Route, len(a.routes))
 	a.addFunctions(false)

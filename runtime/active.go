@@ -55,6 +55,7 @@ type route struct {
 	verify    *webhook.Verifier  // of the body's signature; nil: none
 	limits    []*limit.Limit
 	policy    []byte // of the undivided limits, for RateLimit-Policy
+	shared    bool   // it is the path of the live routes of a prefix
 	bodyBytes int64
 	timeout   time.Duration
 	metrics   *routeMetrics

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"net/netip"
 	"time"
 
 	"runner.example/internal/caller"
@@ -21,6 +22,9 @@ func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now
 		return false, r.authenticate(a, s, x, now)
 	}
 	s.route.allowOrigin(x)
+	if s.route.shared { // each of its watches is admitted
+		return false, nil
+	}
 	epoch := r.opt.Keystore.Epoch()
 	if err := r.authenticate(a, s, x, now); err != nil {
 		return false, err
@@ -65,22 +69,13 @@ func (a *activeBundle) findRoute(s *requestState, x *front.Exchange) (answered b
 // authenticate checks the credential against the route's auth mode and sets the caller.
 func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchange, now time.Time) (err error) {
 	rt := s.route
-	credentials := x.Credentials()
-	presented := auth.Presented{
-		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
-		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
-		Address: x.Address(), Request: &x.Request,
-	}
+	presented := a.present(x)
 	if rt.Auth.ChecksCredentials() {
 		x.Varies, x.Private = true, !rt.Auth.None
 		x.StripCredentials(a.cookie)
 	}
-	if (rt.Auth.Session || rt.CreatesSession) && a.cookie != "" {
-		presented.Cookie, presented.Cookies = x.Cookie(a.cookie)
-		presented.Method = x.Request.Method
-		presented.Host, _ = x.Header("host")
-		presented.Origin, presented.OriginLines = x.Header("origin")
-		presented.FetchSite, presented.FetchSiteLines = x.Header("sec-fetch-site")
+	if rt.Auth.Session || rt.CreatesSession {
+		a.presentCookie(&presented, x)
 	}
 	s.presented = presented
 	s.caller, err = r.auth.Check(r.serving, a.schema, a.tokens, rt.Route, presented, now)
@@ -102,6 +97,28 @@ func (r *Runtime) authenticate(a *activeBundle, s *requestState, x *front.Exchan
 	return nil
 }
 
+// present returns what the request says about its sender, without its cookie.
+func (a *activeBundle) present(x *front.Exchange) auth.Presented {
+	credentials := x.Credentials()
+	return auth.Presented{
+		Authorization: credentials.Authorization, AuthorizationLines: credentials.AuthorizationLines,
+		APIKey: credentials.APIKey, APIKeyLines: credentials.APIKeyLines,
+		Address: x.Address(), Request: &x.Request,
+	}
+}
+
+// presentCookie adds the cookie of a session, and what says which page has sent it.
+func (a *activeBundle) presentCookie(p *auth.Presented, x *front.Exchange) {
+	if a.cookie == "" {
+		return
+	}
+	p.Cookie, p.Cookies = x.Cookie(a.cookie)
+	p.Method = x.Request.Method
+	p.Host, _ = x.Header("host")
+	p.Origin, p.OriginLines = x.Header("origin")
+	p.FetchSite, p.FetchSiteLines = x.Header("sec-fetch-site")
+}
+
 // count counts the request against the route's limits, and adds the headers that say what
 // remains.
 func (r *Runtime) count(a *activeBundle, s *requestState, x *front.Exchange) error {
@@ -109,19 +126,7 @@ func (r *Runtime) count(a *activeBundle, s *requestState, x *front.Exchange) err
 	if len(rt.limits) == 0 {
 		return nil
 	}
-	s.uses, s.names = s.uses[:0], s.names[:0]
-	address := x.Address()
-	for _, l := range rt.limits {
-		start := len(s.names)
-		s.names = l.AppendCaller(s.names, &s.caller, address)
-		s.uses = append(s.uses, limit.Use{Limit: l, Caller: s.names[start:]})
-	}
-	allowed := r.limiter.Take(r.opt.Calendar(), s.uses)
-	if observe := a.host.Observe; observe != nil {
-		for i := range s.uses {
-			observe(ObservedLimit, rt.Limits[i].ID, !s.uses[i].Refused)
-		}
-	}
+	allowed := r.takeLimits(a, s, x.Address())
 	s.remaining = limit.AppendState(s.remaining[:0], s.uses)
 	policy := rt.policy
 	if r.limiter.IsDivided() {
@@ -134,4 +139,24 @@ func (r *Runtime) count(a *activeBundle, s *requestState, x *front.Exchange) err
 		return errRateLimited
 	}
 	return nil
+}
+
+// takeLimits counts a request from the address against the limits of its route, and reports whether all of them admit it.
+func (r *Runtime) takeLimits(a *activeBundle, s *requestState, address netip.Addr) (allowed bool) {
+	if len(s.route.limits) == 0 {
+		return true
+	}
+	s.uses, s.names = s.uses[:0], s.names[:0]
+	for _, l := range s.route.limits {
+		start := len(s.names)
+		s.names = l.AppendCaller(s.names, &s.caller, address)
+		s.uses = append(s.uses, limit.Use{Limit: l, Caller: s.names[start:]})
+	}
+	allowed = r.limiter.Take(r.opt.Calendar(), s.uses)
+	if observe := a.host.Observe; observe != nil {
+		for i := range s.uses {
+			observe(ObservedLimit, s.route.Limits[i].ID, !s.uses[i].Refused)
+		}
+	}
+	return allowed
 }

@@ -49,6 +49,8 @@ type input struct {
 	stream hostabi.AnswerStream
 	// bodyStream is the body, if it has not arrived yet; nil: it is body.
 	bodyStream hostabi.BodyStream
+	// readOnly: it is a run of a live route, which changes nothing and for which no client waits.
+	readOnly bool
 	// hostCORS forbids the handler to set Access-Control-* headers.
 	hostCORS bool
 	// ownChallenge lets the handler set WWW-Authenticate.
@@ -156,6 +158,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.Context, call.Host, call.Request = inv.deadline, a.host, in.request
 	call.SentBody, call.Bodies = nonNil(in.body), in.answerMemory
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
+	call.ReadOnly, call.Background = in.readOnly, in.readOnly
 	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
 	call.BodyStream = in.bodyStream
 	call.Used = in.used + used

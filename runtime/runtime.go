@@ -23,6 +23,7 @@ import (
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
+	"runner.example/runtime/live"
 	"runner.example/runtime/recorded"
 	"runner.example/runtime/sandbox"
 	"runner.example/schema"
@@ -46,6 +47,7 @@ type Options struct {
 	Calendar clock.Calendar
 
 	Front   front.Options
+	Live    live.Options
 	Auth    auth.Options
 	Sandbox sandbox.Options
 	Limits  hostabi.Limits
@@ -98,6 +100,8 @@ type Runtime struct {
 	longWork *longwork.Slots
 	requests sync.Pool // of *requestState
 	streams  streams
+	live     *live.Hub[liveQuery]
+	watchers *watchers
 
 	jobs       jobRunner
 	active     atomic.Pointer[activeBundle]
@@ -160,6 +164,7 @@ func newRuntime(opt Options, engine *sandbox.Engine, longWork *longwork.Slots) (
 	r.jobs.runs.New = func() any { return new(invocation) }
 	opt.Front.BeforeRefusal, opt.Front.AnyHost = r.allowRefusal, healthPath
 	r.front = front.New(opt.Front, r.serve)
+	r.live, r.watchers = r.newLive(), newWatchers(r.front.ConnLimit()/8*7)
 	r.serving, r.stopHandlers = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -211,6 +216,7 @@ func (r *Runtime) Entities() (*entity.Model, error) {
 // have begun. If ctx ends first, it stops their handlers and returns the error of ctx.
 func (r *Runtime) Shutdown(ctx context.Context) error {
 	r.jobs.stop()
+	r.watchers.end()
 	err := cmp.Or(r.front.Shutdown(ctx), r.jobs.wait(ctx))
 	if err != nil {
 		r.stopHandlers()
@@ -223,6 +229,8 @@ func (r *Runtime) Shutdown(ctx context.Context) error {
 func (r *Runtime) Close() error {
 	r.jobs.stop()
 	r.stopHandlers()
+	r.watchers.end()
+	r.live.Close()
 	r.background.Wait()
 	r.jobs.queue.Close()
 	if a := r.active.Swap(nil); a != nil && r.fork == nil {

@@ -78,8 +78,17 @@ func (s *requestState) begin() {
 // meanwhile, the handler runs again on the next active bundle: without counting the request
 // again, but with the authority that the caller has there.
 func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) error {
-	return r.onActive(func(a *activeBundle, n int) error {
-		if answered, err := r.admit(a, s, x, now, n == 1); answered || err != nil {
+	var w *watcher
+	err := r.onActive(func(a *activeBundle, n int) error {
+		answered, err := r.admit(a, s, x, now, n == 1)
+		switch {
+		case answered || err != nil:
+			return err
+		case s.route.shared:
+			w, err = r.watchMany(a, s, x)
+			return err
+		case s.wantsEvents(x):
+			w, err = r.watchOne(a, s, x)
 			return err
 		}
 		if err := s.readBody(x); err != nil {
@@ -87,6 +96,10 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 		}
 		return r.respond(a, s, x)
 	})
+	if w != nil && err == nil { // it holds no bundle, so that the next one is active at once
+		w.serve()
+	}
+	return err
 }
 
 // respond checks the signature and the body, runs the handler, and sends its answer after the

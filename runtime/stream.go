@@ -116,18 +116,21 @@ func errorEvent(err error, id string) []byte {
 	return append(append([]byte("event: error\ndata: "), data...), "\n\n"...)
 }
 
-// streams are the streamed answers that have begun. While there are any, a goroutine judges their callers.
+// held is an answer that goes on for long: judge asks whether its caller still has its authority.
+type held interface{ judge() }
+
+// streams are the streamed answers and the watches that have begun. While there are any, a goroutine judges their callers.
 type streams struct {
 	mu      sync.Mutex
-	all     map[*judged]struct{}
+	all     map[held]struct{}
 	judging bool
 }
 
-func (s *streams) add(st *judged) {
+func (s *streams) add(st held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[*judged]struct{}{}
+		s.all = map[held]struct{}{}
 	}
 	s.all[st] = struct{}{}
 	if !s.judging {
@@ -136,7 +139,7 @@ func (s *streams) add(st *judged) {
 	}
 }
 
-func (s *streams) remove(st *judged) {
+func (s *streams) remove(st held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, st)
@@ -146,7 +149,7 @@ func (s *streams) remove(st *judged) {
 func (s *streams) judge() {
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()
-	var all []*judged
+	var all []held
 	for range tick.C {
 		all = all[:0]
 		s.mu.Lock()

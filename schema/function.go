@@ -40,16 +40,22 @@ func (t *ObjectType) Fill(dst, body []byte, now time.Time, m *cost.Meter) ([]byt
 }
 
 // HasDefaults reports whether Fill may add something to a body.
-func (t *ObjectType) HasDefaults() bool { return t.hasDefaults(map[*ObjectType]bool{}) }
+func (t *ObjectType) HasDefaults() bool {
+	return t.hasField(map[*ObjectType]bool{}, func(f *Field) bool { return f.HasDefault || f.DefaultNow })
+}
 
-func (t *ObjectType) hasDefaults(seen map[*ObjectType]bool) bool {
+// HasDefaultNow reports whether Fill may add the time.
+func (t *ObjectType) HasDefaultNow() bool {
+	return t.hasField(map[*ObjectType]bool{}, func(f *Field) bool { return f.DefaultNow })
+}
+
+// hasField reports whether a field of the type, or of one inside of it, is such a field.
+func (t *ObjectType) hasField(seen map[*ObjectType]bool, is func(*Field) bool) bool {
 	if t == nil || seen[t] {
 		return false
 	}
 	seen[t] = true
-	return slices.ContainsFunc(t.Fields, func(f *Field) bool {
-		return f.HasDefault || f.DefaultNow || f.Type.Object.hasDefaults(seen)
-	})
+	return slices.ContainsFunc(t.Fields, func(f *Field) bool { return is(f) || f.Type.Object.hasField(seen, is) })
 }
 
 type filler struct {

@@ -185,6 +185,9 @@ type Route struct {
 	Method string
 	// Path is the whole template with its prefixes: "/v1/orders/:id".
 	Path string
+	// Prefix is the part of Path that the outermost group gives, up to the first parameter: "/v1". It is empty if the
+	// group adds nothing, and for a function.
+	Prefix string
 	// Params are the names of the path's parameters in order, the rest parameter
 	// included.
 	Params  []string
@@ -198,6 +201,9 @@ type Route struct {
 	// Stream (stream: 5m) is the longest time of an answer that is sent while its handler runs; zero: that
 	// of the handler.
 	Stream time.Duration
+	// Live (live: 30m) is the longest time of one watch of the route: its handler runs again when what it read has
+	// changed. Zero: the route cannot be watched. Only GET routes have it, without Stream, Verify and CreatesSession.
+	Live time.Duration
 	// As is the scope whose grants an anonymous caller has; empty without one.
 	As string
 	// Input is the type that the body must match; empty without one.
@@ -220,6 +226,12 @@ type Route struct {
 	// Span is the span of the route's declaration.
 	Span diag.Span
 }
+
+// LiveSegment is the last segment of the paths where the runner itself answers: no route has it.
+const LiveSegment = "_live"
+
+// LivePath is the path where a client watches any number of live routes of the same prefix over one connection: "/v1/_live".
+func (r *Route) LivePath() string { return r.Prefix + "/" + LiveSegment }
 
 // Function is a function with its effective settings.
 type Function struct {

@@ -46,8 +46,9 @@ func (t Truth) value() Value {
 type RuleInput struct {
 	// Caller is the caller of the request; nil if unknown.
 	Caller *caller.Caller
-	// Now is the time of the request; zero if unknown.
-	Now time.Time
+	// Now is the time of the request; zero if unknown. A rule that reads it sets ReadsNow, if that is not nil.
+	Now      time.Time
+	ReadsNow *bool
 	// Row is the current row, its values by Field.Pos. Old and New are the rows of an
 	// update. Inside exists, Outer is the row that the rule is about. A row that does not
 	// exist is nil. In untyped mode the values are in the order of Rule.Names.
@@ -276,6 +277,9 @@ func (e *evaluation) value(n *Term) Value {
 	case nowTerm:
 		if e.input.Now.IsZero() {
 			return absent
+		}
+		if e.input.ReadsNow != nil {
+			*e.input.ReadsNow = true
 		}
 		return Now(e.input.Now)
 	case authTerm:

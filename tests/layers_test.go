@@ -50,6 +50,7 @@ var subjects = []subject{
 	}},
 	{"state", []string{ // what is stored, in one transaction
 		"entity/query store/commitlog store/datadir store/files store/frame store/lag store/retry store/space",
+		"store/watch",
 		"store store/etcdlog",
 		"audit entity/layout jobs store/storetest webhook",
 		"entity/catalog",
@@ -67,7 +68,7 @@ var subjects = []subject{
 		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth capture cpuqueue draws front guard limit recorded router",
+		"auth capture cpuqueue draws front guard limit live recorded router",
 		"compile pages",
 		"sandbox",
 		".",

@@ -461,6 +461,8 @@ func (c *completer) settingValue(name string) {
 		value("64kb", "1mb", "10mb")
 	case "timeout", "stream", "backoff":
 		value("2s", "10s", "30s")
+	case "live":
+		value("30m", "5m", "1h")
 	case "retries":
 		value("8", "0")
 	case "concurrency":

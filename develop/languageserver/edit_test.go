@@ -58,6 +58,7 @@ func TestCompletionKnowsWhatMayStandAtAPlace(t *testing.T) {
 		{"GET  /orders     -> listOrders", "GET  /orders -> ¦", []string{"listOrders", "stripeHook", "createOrder"}, nil},
 		{"GET  /orders     -> listOrders", "¦", []string{"GET", "DELETE", "routes"}, []string{"auth"}},
 		{"GET  /orders     -> listOrders", "GET /orders -> listOrders (¦)", []string{"auth", "rateLimit", "query"}, []string{"retries"}},
+		{"GET  /orders     -> listOrders", "GET /orders -> listOrders (live: ¦)", []string{"30m"}, []string{"2s"}},
 		{"GET  /orders     -> listOrders", "GET /orders -> listOrders (auth: none, ¦)", []string{"rateLimit", "timeout"}, []string{"session"}},
 		{"GET  /orders     -> listOrders", "GET /orders -> listOrders: ¦", []string{"Order", "OrderInput", "int"}, nil},
 		{"auth: apiKey(orders_read), rate", "auth: ¦, rate", []string{"none", "session", "apiKey(erp)", "session(admin)", "anyOf"}, []string{"Order"}},

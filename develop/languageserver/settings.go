@@ -19,6 +19,7 @@ var routeSettings = map[string]explained{
 	"body":      {"the maximum size of the body", "[front] body in runner.toml, 1mb"},
 	"timeout":   {"the maximum time of the handler", "[runtime] timeout in runner.toml, 10s"},
 	"stream":    {"the maximum time of an answer that is sent while its handler runs", "the time of the handler"},
+	"live":      {"how long a client may watch the answer: it gets each new one, when rows that the handler read have changed", "the route cannot be watched"},
 	"input":     {"the type that the body must match", "any body"},
 	"query":     {"the type that the query must match", "any query"},
 	"verify":    {"the signature of a webhook: webhook(scheme, SECRET, tolerance: 5m)", "no check"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
@@ -159,7 +160,7 @@ func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 		if f.Exposed {
 			v.addRoute("function", f.Name, f.Route())
 		} else {
-			v.add("function", f.Name, "timeout", duration(f.Route()))
+			v.add("function", f.Name, "timeout", duration(f.Route().Timeout))
 		}
 	}
 	for i := range s.Jobs {
@@ -309,7 +310,8 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 	}
 	for _, p := range []Property{
 		{Name: "handler", After: handler}, {Name: "auth", After: r.Auth.String()}, {Name: "rateLimit", After: strings.Join(limits, ", ")},
-		{Name: "body", After: body}, {Name: "timeout", After: duration(r)}, {Name: "as", After: r.As},
+		{Name: "body", After: body}, {Name: "timeout", After: duration(r.Timeout)}, {Name: "stream", After: duration(r.Stream)},
+		{Name: "live", After: duration(r.Live)}, {Name: "as", After: r.As},
 		{Name: "input", After: r.Input}, {Name: "query", After: r.Query}, {Name: "result", After: result},
 		{Name: "verify", After: verify}, {Name: "csrf", After: textIf(r.CSRFOff, "off")}, {Name: "mints", After: textIf(r.CreatesSession, "session")},
 		{Name: "cors", After: strings.Join(r.CORS, ", ")},
@@ -331,17 +333,17 @@ func (v inventory) addJob(j *schema.Job) {
 	}
 	for _, p := range []Property{
 		{Name: "as", After: j.As}, {Name: "retries", After: strconv.Itoa(j.Retries)}, {Name: "backoff", After: settings.FormatDuration(j.Backoff)},
-		{Name: "timeout", After: duration(j.Route())}, {Name: "concurrency", After: concurrency}, {Name: "schedule", After: schedule},
+		{Name: "timeout", After: duration(j.Route().Timeout)}, {Name: "concurrency", After: concurrency}, {Name: "schedule", After: schedule},
 	} {
 		v.add("job", j.Name, p.Name, p.After)
 	}
 }
 
-func duration(r *schema.Route) string {
-	if r.Timeout == 0 {
+func duration(d time.Duration) string {
+	if d == 0 {
 		return ""
 	}
-	return settings.FormatDuration(r.Timeout)
+	return settings.FormatDuration(d)
 }
 
 func textIf(is bool, text string) string {

@@ -101,6 +101,11 @@ func TestADifferenceNamesEachChange(t *testing.T) {
 		{"a limit", route("rateLimit: 1/minute"), route("rateLimit: [1/minute, 9/hour by ip]"), `changed route POST /v1/b: rateLimit: "1/minute" → "1/minute, 9/hour by ip"`},
 		{"a body", route("body: 1kb"), route("body: 2mb"), `changed route POST /v1/b: body: "1kb" → "2mb"`},
 		{"a timeout", route("timeout: 1s"), route("timeout: 1500ms"), `changed route POST /v1/b: timeout: "1s" → "1500ms"`},
+		{"a stream", route("auth: none"), route("stream: 1m"), `changed route POST /v1/b: stream: "" → "1m"`},
+		{
+			"a live route", "routes(\"/\", auth: none) { GET /a -> a (live: 30m) }\n", "routes(\"/\", auth: none) { GET /a -> a (live: 90s) }\n",
+			`changed route GET /a: live: "30m" → "90s"`,
+		},
 		{"a default timeout", route("timeout: 1s"), route("auth: none"), `changed route POST /v1/b: timeout: "1s" → ""`},
 		{"cors", route("auth: none"), route("cors: [\"https://a.example\"]"), `changed route POST /v1/b: cors: "" → "https://a.example"`},
 		{"as", route("auth: none"), route("as: reader"), `changed route POST /v1/b: as: "" → "reader"`},

@@ -1,11 +1,13 @@
 package front
 
 import (
+	"cmp"
 	"log/slog"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
 
+	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
 )
 
@@ -50,11 +52,9 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 	if extra.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(extra.RetryAfter))
 	}
-	detail := f.Detail
-	if detail == "" || outcome.Uniform {
-		detail = outcome.Detail
-	}
-	x.problem(string(f.Code), detail, extra.Errors, nil)
+	p := ProblemOf(f, x.Request.ID)
+	p.Errors = extra.Errors
+	x.sendProblem(p)
 }
 
 func (x *Exchange) logCause(f *fault.Fault, status int) {
@@ -69,30 +69,65 @@ func (x *Exchange) logCause(f *fault.Fault, status int) {
 		slog.String("cause", f.Cause.Error()))
 }
 
-// problem makes the body of a refusal (RFC 9457). Its type is always about:blank, so the
-// title is the phrase of the status; code distinguishes the kinds. Its instance is the
-// request's id, because the path may contain secrets. members are those of the handler.
-func (x *Exchange) problem(code, detail string, errors, members []byte) {
-	b := append(x.scratch[:0], `{"type":"about:blank","title":`...)
-	b = appendJSON(b, title(x.status))
+// Problem is the body of a refusal (RFC 9457).
+type Problem struct {
+	Status int
+	// Code and Detail say what is wrong. An empty detail is that of the code.
+	Code, Detail string
+	// RequestID is that of the request; empty: the problem names none.
+	RequestID string
+	// Errors and Members are JSON: the member "errors", and further members of the handler. Nil: none.
+	Errors, Members []byte
+}
+
+// ProblemOf returns the body of Exchange.Refuse with the error.
+func ProblemOf(err error, id string) Problem {
+	f := fault.Of(err)
+	outcome, _ := fault.OutcomeOf(f.Code)
+	p := Problem{Status: outcome.HTTP, Code: string(f.Code), Detail: f.Detail, RequestID: id}
+	if p.Detail == "" || outcome.Uniform {
+		p.Detail = outcome.Detail
+	}
+	return p
+}
+
+// ProblemOfResponse returns the body of Exchange.Send with r, whose Code is not empty.
+func ProblemOfResponse(r *abi.Response, id string) Problem {
+	return Problem{
+		Status: r.Status, Code: r.Code, Detail: cmp.Or(r.Public, r.Detail, detailOf(r.Code)), RequestID: id,
+		Errors: r.Errors, Members: r.Members,
+	}
+}
+
+// Append appends the problem as JSON. Its type is always about:blank, so the title is the phrase of the status; code
+// distinguishes the kinds. Its instance is the request's id, because the path may contain secrets.
+func (p *Problem) Append(b []byte) []byte {
+	b = append(b, `{"type":"about:blank","title":`...)
+	b = appendJSON(b, title(p.Status))
 	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(x.status), 10)
+	b = strconv.AppendInt(b, int64(p.Status), 10)
 	b = append(b, `,"detail":`...)
-	b = appendJSON(b, detail)
-	b = append(b, `,"instance":"urn:ulid:`...)
-	b = append(b, x.id[:]...)
-	b = append(b, `","code":`...)
-	b = appendJSON(b, code)
-	b = append(b, `,"requestId":"`...)
-	b = append(b, x.id[:]...)
-	b = append(b, '"')
-	if len(errors) > 0 {
-		b = append(append(b, `,"errors":`...), errors...)
+	b = appendJSON(b, p.Detail)
+	if p.RequestID != "" {
+		b = append(append(append(b, `,"instance":"urn:ulid:`...), p.RequestID...), '"')
 	}
-	if len(members) > 0 {
-		b = append(append(b, ','), members...)
+	b = append(b, `,"code":`...)
+	b = appendJSON(b, p.Code)
+	if p.RequestID != "" {
+		b = append(append(append(b, `,"requestId":"`...), p.RequestID...), '"')
 	}
-	x.scratch = append(b, '}')
+	if len(p.Errors) > 0 {
+		b = append(append(b, `,"errors":`...), p.Errors...)
+	}
+	if len(p.Members) > 0 {
+		b = append(append(b, ','), p.Members...)
+	}
+	return append(b, '}')
+}
+
+// sendProblem makes p the body of the answer.
+func (x *Exchange) sendProblem(p Problem) {
+	x.scratch = p.Append(x.scratch[:0])
 	x.ctx.Response.Header.SetContentType("application/problem+json")
 	if len(x.scratch) > keptBodyBytes {
 		x.conn.sendBody(x, x.scratch)

@@ -19,31 +19,47 @@ var (
 
 // parseQuery fills Request.Query. More than 100 pairs, or one that cannot be decoded, are
 // fault.InvalidRequest.
-func (x *Exchange) parseQuery() *fault.Fault {
-	x.Request.Query = x.Request.Query[:0]
-	for rest := x.Request.RawQuery; len(rest) > 0; {
+func (x *Exchange) parseQuery() (f *fault.Fault) {
+	x.Request.Query, f = appendQuery(x.Request.Query[:0], x.Request.RawQuery, &x.headers.arena)
+	return f
+}
+
+// ParseQuery returns the decoded pairs of a query, as those of a request. The error is a fault.
+func ParseQuery(raw []byte) ([]abi.Pair, error) {
+	var arena []byte
+	pairs, f := appendQuery(nil, raw, &arena)
+	if f != nil {
+		return nil, f
+	}
+	return pairs, nil
+}
+
+// appendQuery appends the pairs of a query. Their bytes are in the arena.
+func appendQuery(pairs []abi.Pair, raw []byte, arena *[]byte) ([]abi.Pair, *fault.Fault) {
+	first := len(pairs)
+	for rest := raw; len(rest) > 0; {
 		var pair []byte
 		pair, rest, _ = bytes.Cut(rest, []byte{'&'})
 		if len(pair) == 0 {
 			continue
 		}
-		if len(x.Request.Query) == maxQueryPairs {
-			return errQueryPairs
+		if len(pairs)-first == maxQueryPairs {
+			return pairs, errQueryPairs
 		}
 		name, value, _ := bytes.Cut(pair, []byte{'='})
-		name, ok := x.decode(name)
-		value, ok2 := x.decode(value)
+		name, ok := decode(name, arena)
+		value, ok2 := decode(value, arena)
 		if !ok || !ok2 {
-			return errQuery
+			return pairs, errQuery
 		}
-		x.Request.Query = append(x.Request.Query, abi.Pair{Name: name, Value: value})
+		pairs = append(pairs, abi.Pair{Name: name, Value: value})
 	}
-	return nil
+	return pairs, nil
 }
 
 // decode appends the decoded b to the arena: %xx is a byte, + is a space.
-func (x *Exchange) decode(b []byte) (out []byte, ok bool) {
-	start := len(x.headers.arena)
+func decode(b []byte, arena *[]byte) (out []byte, ok bool) {
+	start := len(*arena)
 	for i := 0; i < len(b); i++ {
 		c := b[i]
 		switch c {
@@ -61,8 +77,8 @@ func (x *Exchange) decode(b []byte) (out []byte, ok bool) {
 			c = high<<4 | low
 			i += 2
 		}
-		x.headers.arena = append(x.headers.arena, c)
+		*arena = append(*arena, c)
 	}
-	out = x.headers.arena[start:len(x.headers.arena):len(x.headers.arena)]
+	out = (*arena)[start:len(*arena):len(*arena)]
 	return out, utf8.Valid(out)
 }

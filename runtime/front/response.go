@@ -2,7 +2,6 @@ package front
 
 import (
 	"bytes"
-	"cmp"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -34,7 +33,7 @@ func (x *Exchange) AddHeader(name string, value []byte) {
 func (x *Exchange) Send(r *abi.Response) {
 	h := x.head(r)
 	if r.Code != "" {
-		x.problem(r.Code, cmp.Or(r.Public, r.Detail, detailOf(r.Code)), r.Errors, r.Members)
+		x.sendProblem(ProblemOfResponse(r, x.Request.ID))
 		return
 	}
 	if bodyless(r.Status) {

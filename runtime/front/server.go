@@ -129,6 +129,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return cmp.Or(s.http.ShutdownWithContext(ctx), err, closed)
 }
 
+// ConnLimit returns how many connections may be open.
+func (s *Server) ConnLimit() int { return s.opt.MaxConns }
+
 // Connections returns the number of open connections.
 func (s *Server) Connections() int {
 	if g := s.gate.Load(); g != nil {

@@ -276,7 +276,7 @@ func (s Slots) Enter(ctx context.Context, h *Handler, limit time.Duration) error
 }
 
 func (h *Handler) claim() claim {
-	return claim{handlerState: h.handlerState, call: &h.call, caller: callerOf(&h.call)}
+	return claim{handlerState: h.handlerState, call: &h.call, caller: callerOf(&h.call), background: h.background}
 }
 
 // Expect has the handler learn that its guests wait with so much memory.

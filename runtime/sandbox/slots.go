@@ -93,11 +93,14 @@ type claim struct {
 	returns bool   // it had one before
 	streams bool   // its answer has begun
 	turn    *turn  // of a background guest; nil: it serves a request
+	// background: it runs beside requests, because its handler or its call does.
+	background bool
 }
 
 // claim returns that of a call of a handler.
 func (m *Module) claim(call *hostabi.Call, handler int) claim {
 	c := claim{handlerState: &m.states[handler], call: call, caller: callerOf(call)}
+	c.background = call.Background || c.handlerState.background
 	if c.background {
 		c.turn = new(turn)
 	}
@@ -107,7 +110,7 @@ func (m *Module) claim(call *hostabi.Call, handler int) claim {
 // MayTake, Taken, Returned and Parties implement fairqueue.Claim.
 func (c claim) MayTake(free int) bool {
 	h := c.handlerState
-	if h.background && !h.in.background.mayTake() || !fairqueue.Share(len(h.running), free) {
+	if c.background && !h.in.background.mayTake() || !fairqueue.Share(len(h.running), free) {
 		return false
 	}
 	return c.returns || !h.tooLong() && !c.cannotPark(free)
@@ -128,7 +131,7 @@ func (h *handlerState) countQueued(n int32) {
 // all that run and have so many slots free do.
 func (c claim) cannotPark(free int) bool {
 	h := c.handlerState
-	if h.waits.Load() == 0 && h.queued.Load() == 0 || h.background {
+	if h.waits.Load() == 0 && h.queued.Load() == 0 || c.background {
 		return false
 	}
 	var buf [64]byte
@@ -297,7 +300,7 @@ func (s *instanceSlots) takeParking(c claim, by *callerState, memory int64) bool
 	if c.streams {
 		return s.takeStreamBytes(by, memory)
 	}
-	if !h.background && !s.mayParkLocked(by.parked, h.parked, 0, 0, memory) {
+	if !c.background && !s.mayParkLocked(by.parked, h.parked, 0, 0, memory) {
 		return false
 	}
 	s.countParked(h, by, 1, memory)

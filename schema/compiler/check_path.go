@@ -78,6 +78,17 @@ func joinPath(prefix, own []segment) (path string, params []string) {
 	return pathText(whole), params
 }
 
+// staticPrefix is the path up to the first parameter, empty without a segment before it.
+func staticPrefix(segments []segment) string {
+	if n := slices.IndexFunc(segments, func(s segment) bool { return s.kind != static }); n >= 0 {
+		segments = segments[:n]
+	}
+	if len(segments) == 0 {
+		return ""
+	}
+	return pathText(segments)
+}
+
 // shapeOf is the path without the names of its parameters.
 func shapeOf(path string) string {
 	segments := splitPath(path)

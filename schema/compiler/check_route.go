@@ -41,6 +41,9 @@ type group struct {
 	// not valid.
 	prefix []segment
 	broken bool
+	// inner reports that there is an outer group, and outermost is the Prefix of all routes in it.
+	inner     bool
+	outermost string
 }
 
 // checkRoutes checks all groups and routes and builds the model's routes.
@@ -63,6 +66,9 @@ func (c *routeChecker) checkGroup(d *syntax.RoutesDecl, in group) {
 		in.prefix = append(slices.Clip(in.prefix), segments...)
 		in.broken = in.broken || !ok
 	}
+	if !in.inner {
+		in.inner, in.outermost = true, staticPrefix(in.prefix)
+	}
 	for _, item := range d.Items {
 		switch item := item.(type) {
 		case *syntax.RoutesDecl:
@@ -83,8 +89,10 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
 	c.checkStreamed(d, set)
+	c.checkWatched(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
+	route.Prefix = in.outermost
 	if ok && !in.broken {
 		c.checkFullPath(d, route)
 	}
@@ -125,6 +133,9 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 		if route.Path == reserved || strings.HasPrefix(route.Path, reserved+"/") {
 			c.Errorf("E426", d.Path.Loc, "the path is under the reserved prefix %q", reserved)
 		}
+	}
+	if strings.HasSuffix(route.Path, "/"+schema.LiveSegment) {
+		c.errorIfNew("E426", d.Path.Loc, "the path ends with %q, where the runner answers watches of live routes", schema.LiveSegment)
 	}
 	shape := route.Method + " " + shapeOf(route.Path)
 	if first, taken := c.shapes[shape]; taken {
@@ -360,6 +371,29 @@ func (c *routeChecker) mostWhole() int64 {
 	return c.opt.MaxBody
 }
 
+// checkWatched refuses what a route with live: cannot have: its handler runs again at any time, and only reads.
+func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
+	if set.live == nil {
+		return
+	}
+	if d.Method.Name != "GET" {
+		c.Errorf("E432", set.live.Name.Loc,
+			"live: only on GET routes: a watch runs the handler again when rows change, and the handler may only read (watch a GET route, and change rows with this one)")
+	}
+	if set.verify != nil {
+		c.Errorf("E432", set.verify.Name.Loc,
+			"verify: not allowed with live: a delivery is handled once, and a watch runs the handler again (remove one of them)")
+	}
+	if set.stream != nil {
+		c.Errorf("E432", set.stream.Name.Loc,
+			"stream: not allowed with live: each value of a watch is a whole answer, and live: already says how long it may take (remove one of them)")
+	}
+	if set.mints != nil {
+		c.Errorf("E432", set.mints.Name.Loc,
+			"mints: not allowed with live: a watch only reads, and cannot open sessions (write it on another route)")
+	}
+}
+
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{
@@ -368,6 +402,9 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route.BodyBytes, route.Timeout = boundsOf(set)
 	if set.stream != nil && set.stream.Amount != nil {
 		route.Stream = set.stream.Amount.Duration
+	}
+	if set.live != nil && set.live.Amount != nil {
+		route.Live = set.live.Amount.Duration
 	}
 	if hasBody(d.Method.Name) && d.Method.Name != anyMethod {
 		route.Input = refOf(set.input)

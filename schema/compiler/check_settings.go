@@ -20,14 +20,14 @@ type settingsChecker struct {
 // routeSettings are the effective settings of a route, a group or a function, inherited ones
 // included.
 type routeSettings struct {
-	auth, rate, as, body, timeout, stream, input, query, verify, csrf, mints, cors *syntax.RouteSetting
-	retries, backoff, concurrency, schedule                                        *syntax.RouteSetting // of jobs
+	auth, rate, as, body, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
+	retries, backoff, concurrency, schedule                                              *syntax.RouteSetting // of jobs
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
 func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
-	s.as, s.mints, s.query, s.stream, s.concurrency, s.schedule = nil, nil, nil, nil, nil, nil
+	s.as, s.mints, s.query, s.stream, s.live, s.concurrency, s.schedule = nil, nil, nil, nil, nil, nil, nil
 	if list == nil {
 		return s
 	}
@@ -45,6 +45,8 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.timeout = set
 		case "stream":
 			s.stream = set
+		case "live":
+			s.live = set
 		case "input":
 			s.input = set
 		case "query":
@@ -144,6 +146,8 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		c.checkTimeout(s.Amount)
 	case "stream":
 		c.checkStream(s, on)
+	case "live":
+		c.checkLive(s, on)
 	case "input", "query":
 		if s.Name.Name == "query" && group {
 			c.Errorf("E103", s.Name.Loc, "setting \"query\" is not inherited: write it on the route that reads the query")
@@ -296,16 +300,35 @@ func (c *settingsChecker) checkTimeout(t *syntax.Literal) {
 }
 
 func (c *settingsChecker) checkStream(s *syntax.RouteSetting, on settingsOwner) {
-	switch t := s.Amount; {
+	switch {
 	case on == onGroup:
 		c.Errorf("E103", s.Name.Loc, "setting \"stream\" is not inherited: write it on each route that streams its answer")
 	case on == onFunction || on == onFunctions:
 		c.Errorf("E431", s.Name.Loc, "stream: not allowed on functions: their answers have a type, so they are checked as a whole")
+	default:
+		c.checkOpenTime(s)
+	}
+}
+
+func (c *settingsChecker) checkLive(s *syntax.RouteSetting, on settingsOwner) {
+	switch {
+	case on == onGroup:
+		c.Errorf("E103", s.Name.Loc, "setting \"live\" is not inherited: write it on each route that clients may watch")
+	case on == onFunction || on == onFunctions:
+		c.Errorf("E432", s.Name.Loc, "live: not allowed on functions: only GET routes can be watched")
+	default:
+		c.checkOpenTime(s)
+	}
+}
+
+// checkOpenTime checks how long stream: or live: keeps a connection open.
+func (c *settingsChecker) checkOpenTime(s *syntax.RouteSetting) {
+	switch t := s.Amount; {
 	case t == nil:
 	case t.Duration > c.opt.MaxStream:
-		c.Errorf("E424", t.Loc, "stream %s is above %s", t.Raw, durationText(c.opt.MaxStream))
+		c.Errorf("E424", t.Loc, "%s %s is above %s", s.Name.Name, t.Raw, durationText(c.opt.MaxStream))
 	case t.Duration < time.Millisecond:
-		c.Errorf("E424", t.Loc, "stream %s is below 1ms", t.Raw)
+		c.Errorf("E424", t.Loc, "%s %s is below 1ms", s.Name.Name, t.Raw)
 	}
 }
 

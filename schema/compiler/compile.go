@@ -21,7 +21,7 @@ type Options struct {
 	MaxBody int64 `toml:"front.max_body" unit:"size" default:"64mb" min:"1b" max:"1gb"`
 	// MaxTimeout limits `timeout:` of a route.
 	MaxTimeout time.Duration `toml:"runtime.max_timeout" default:"60s" min:"1ms" max:"1h"`
-	// MaxStream limits `stream:` of a route.
+	// MaxStream limits `stream:` and `live:` of a route.
 	MaxStream time.Duration `toml:"runtime.max_stream" default:"1h" min:"1ms" max:"24h"`
 	// AllowPrivate permits outbound origins with private addresses, and plain HTTP to them.
 	AllowPrivate bool `toml:"outbound.allow_private"`

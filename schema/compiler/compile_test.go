@@ -104,11 +104,11 @@ func TestUntypedSchemaCompilesWithWarnings(t *testing.T) {
 func TestRoutesHaveTheirEffectiveSettings(t *testing.T) {
 	perMinute := []schema.RateLimit{{ID: "app.schema:13:53", Count: 600, Per: time.Minute}}
 	want := []schema.Route{
-		{Method: "GET", Path: "/v1/orders", Handler: "listOrders", Auth: schema.Auth{Scopes: []string{"orders_read"}}, Limits: perMinute},
-		{Method: "POST", Path: "/v1/orders", Handler: "createOrder", Auth: schema.Auth{Scopes: []string{"partner_sync"}}, Limits: perMinute},
-		{Method: "GET", Path: "/v1/me/profile", Handler: "myProfile", Auth: schema.Auth{Session: true}, Limits: perMinute},
-		{Method: "GET", Path: "/v1/me/ping", Handler: "ping", Auth: schema.Auth{None: true}, Limits: perMinute},
-		{Method: "POST", Path: "/webhooks/stripe", Handler: "stripeWebhook", Auth: schema.Auth{None: true}},
+		{Method: "GET", Path: "/v1/orders", Prefix: "/v1", Handler: "listOrders", Auth: schema.Auth{Scopes: []string{"orders_read"}}, Limits: perMinute},
+		{Method: "POST", Path: "/v1/orders", Prefix: "/v1", Handler: "createOrder", Auth: schema.Auth{Scopes: []string{"partner_sync"}}, Limits: perMinute},
+		{Method: "GET", Path: "/v1/me/profile", Prefix: "/v1", Handler: "myProfile", Auth: schema.Auth{Session: true}, Limits: perMinute},
+		{Method: "GET", Path: "/v1/me/ping", Prefix: "/v1", Handler: "ping", Auth: schema.Auth{None: true}, Limits: perMinute},
+		{Method: "POST", Path: "/webhooks/stripe", Prefix: "/webhooks", Handler: "stripeWebhook", Auth: schema.Auth{None: true}},
 	}
 	s := mustCompile(t, seedForm)
 	if diff := cmp.Diff(want, s.Routes, cmpopts.IgnoreFields(schema.Route{}, "Span")); diff != "" {
@@ -116,6 +116,33 @@ func TestRoutesHaveTheirEffectiveSettings(t *testing.T) {
 	}
 	if got := s.Routes[0].Span; got.Start.Line != 14 || got.Start.Col != 3 || got.File != "app.schema" {
 		t.Errorf("span of the first route = %v", got)
+	}
+}
+
+func TestARouteHasThePrefixOfItsOutermostGroup(t *testing.T) {
+	s := mustCompile(t, `
+routes("/", auth: none, rateLimit: none) {
+  GET /board -> board (live: 90s)
+  routes("/deep") { GET /board -> deep }
+}
+routes("/v1/all", auth: none, rateLimit: none) {
+  GET /board -> v1
+  routes("/deep/:id") { GET /board -> v1Deep (live: 1h) }
+}
+routes("/of/:tenant/v2", auth: none, rateLimit: none) { GET /board -> ofTenant }
+routes("/:tenant", auth: none, rateLimit: none) { GET /board -> anyTenant }
+functions(auth: none, rateLimit: none) { @expose f() -> int }
+`)
+	var got []string
+	for _, r := range append(s.Routes, *s.Functions[0].Route()) {
+		got = append(got, fmt.Sprintf("%s %q %s", r.Handler, r.Prefix, r.Live))
+	}
+	want := []string{`board "" 1m30s`, `deep "" 0s`, `v1 "/v1/all" 0s`, `v1Deep "/v1/all" 1h0m0s`, `ofTenant "/of" 0s`, `anyTenant "" 0s`, `f "" 0s`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("prefixes (-want +got):\n%s", diff)
+	}
+	if first, inner := s.Routes[0].LivePath(), s.Routes[3].LivePath(); first != "/_live" || inner != "/v1/all/_live" {
+		t.Errorf("the paths of shared connections are %s and %s", first, inner)
 	}
 }
 

@@ -99,7 +99,7 @@ var formatCases = []string{
 	"auth { session cookie { idle: 5m, }, session jwt { roles: claim(\"x\") algorithms: [\nA, // a\nB ] } roles: [a, b], origins: [] }",
 	"apiKeys { prefix: \"x\" scopes: { a: @system(\"a\") {}, b: @system(\"b\") { @grant read on A, B fields (x) where x > 1.5 @issue when now < now @manage when now < now @allTenants }, }, }",
 	"apiKeys { scopes: {} // none\n }",
-	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e (cors: none)\n\nPATCH /a -> b\nroutes(\"/x\") {} }",
+	"routes(\"/\", auth: anyOf(session(a), apiKey(b)), rateLimit: [\n1/second,\n2/minute by ip]) { GET //x->y\nDELETE /:id -> d (timeout: 5s, csrf: on, mints: session, cors: [\"a\"], as: b, input: C, verify: webhook(s, S, tolerance: 5m))\n// here\nPUT /*rest -> e (cors: none)\n\nPATCH /a -> b\nGET /l -> l (live:30m , query: C)\nroutes(\"/x\") {} }",
 	"functions { @expose f() -> string(1..3)[]? (auth: none) /** x\n y */ g(a: int = -1, b: S = now,) }",
 	"type T { a: int(-5 .. 10) b: float( - 10..-5) = -7 } functions { f() -> int(-5..-1)[] g() -> int (auth: none) }",
 	"outbound { allow: [\"https://a\",] }\ntype T { a: decimal(12 , 2) b: text, }",

@@ -9,7 +9,7 @@ import (
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ANY"}
 	settingWords = []string{
-		"auth", "rateLimit", "as", "body", "timeout", "stream", "input", "query", "verify", "csrf", "mints", "cors",
+		"auth", "rateLimit", "as", "body", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
 	}
 	jobSettings = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
 	authModes   = []string{"none", "session", "apiKey", "anyOf"}
@@ -295,7 +295,7 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		}
 	case "body":
 		s.Amount, ok = p.literalOf(SizeLit, "a size such as 64kb")
-	case "timeout", "stream", "backoff":
+	case "timeout", "stream", "live", "backoff":
 		s.Amount, ok = p.literalOf(DurationLit, "a duration such as 2s")
 	case "retries":
 		s.Amount, ok = p.literalOf(IntLit, "a number such as 8")

@@ -481,7 +481,7 @@ type RouteSettings struct {
 // the other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
-	// Name is one of auth, rateLimit, as, body, timeout, input, query, verify,
+	// Name is one of auth, rateLimit, as, body, timeout, stream, live, input, query, verify,
 	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule.
 	Name Ident
 	// Auth: auth.
@@ -490,7 +490,7 @@ type RouteSetting struct {
 	Rate *RateValue
 	// Ref: as (a scope), input and query (a type).
 	Ref *Ident
-	// Amount: body (a size), timeout and backoff (a duration), retries (a number).
+	// Amount: body (a size), timeout, stream, live and backoff (a duration), retries (a number).
 	Amount *Literal
 	// Verify: verify.
 	Verify *VerifyValue

@@ -42,6 +42,7 @@ type Access struct {
 	// transaction must not be committed. Nil never fails.
 	Work *cost.Meter
 
+	readsNow  bool // a rule has read the time
 	touched   int
 	checked   bool                // the generation was compared
 	snapshot  uint64              // once checked: the last visible commit
@@ -68,10 +69,13 @@ type Result struct {
 // Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Part, a.Context, a.Work = m, tx, who, maxRows, false, 0, nil, nil
-	a.touched, a.checked, a.inserted, a.ids = 0, false, nil, ids.Sequence{}
+	a.readsNow, a.touched, a.checked, a.inserted, a.ids = false, 0, false, nil, ids.Sequence{}
 	a.lookedUp.clear()
 	a.pending = pendingRows{}
 }
+
+// ReadsNow reports whether a rule has read the time since Reset. The rows may then differ later without a commit.
+func (a *Access) ReadsNow() bool { return a.readsNow }
 
 // Touched returns the number of rows touched since Reset.
 func (a *Access) Touched() int { return a.touched }
@@ -174,7 +178,7 @@ type operation struct {
 
 // ruleInput returns what rules can use beside rows.
 func (a *Access) ruleInput() schema.RuleInput {
-	return schema.RuleInput{Caller: a.Caller, Now: a.Tx.Now(), Related: a.related, Exists: a.exists, Observe: a.Observe}
+	return schema.RuleInput{Caller: a.Caller, Now: a.Tx.Now(), ReadsNow: &a.readsNow, Related: a.related, Exists: a.exists, Observe: a.Observe}
 }
 
 // check compares the generation of the model with the store's, once in a transaction. After

@@ -346,6 +346,7 @@ func (s *Store) restore(in *frame.Reader) error {
 		s.resume(s.machine.window.Size(), logRecord{})
 		err = errors.Join(err, s.openLevel(true))
 	}
+	s.watches.lose(s.machine.applied)
 	return errors.Join(err, mark.Set(datadir.Position{Seq: uint64(s.machine.applied), Chain: s.machine.chain}))
 }
 

@@ -170,24 +170,11 @@ func BenchmarkMark(b *testing.B) {
 			}
 			stores[1].LeaveMark()
 			var ratios []float64
-			round := func(s *store.Store, n int) time.Duration {
-				began := time.Now()
-				var all sync.WaitGroup
-				for w := range writers {
-					all.Go(func() {
-						for i := range perRound {
-							put(b, s, fmt.Sprintf("%d/%d/%d", n, w, i), strings.Repeat("v", 200))
-						}
-					})
-				}
-				all.Wait()
-				return time.Since(began)
-			}
 			for n := 0; b.Loop(); n++ {
 				var took [2]time.Duration
 				for i := range stores { // alternate which is first
 					i = (i + n) % 2
-					took[i] = round(stores[i], n)
+					took[i] = commitRound(b, stores[i], n, writers, perRound)
 				}
 				ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
 			}
@@ -195,4 +182,59 @@ func BenchmarkMark(b *testing.B) {
 			b.ReportMetric(ratios[len(ratios)/2], "of-rate-without")
 		})
 	}
+}
+
+// BenchmarkWatched compares commits in a store with 8,000 watches of 20 keys and 2 ranges each with those in one
+// without, alternately. No commit writes what is watched.
+func BenchmarkWatched(b *testing.B) {
+	const perRound = 64
+	for _, kind := range []string{"disk", "memory"} {
+		for _, writers := range []int{1, 16, 64} {
+			b.Run(fmt.Sprintf("%s/writers=%d", kind, writers), func(b *testing.B) {
+				var stores [2]*store.Store
+				for i := range stores {
+					o := store.Options{}
+					if kind == "disk" {
+						o.Dir = b.TempDir()
+					}
+					stores[i] = mustOpen(b, o)
+				}
+				for i := range 8000 {
+					watch(b, stores[1], reads(b, stores[1], func(tx *store.Tx) {
+						for k := range 20 {
+							get(tx, fmt.Sprintf("watched/%d/%d", i, k))
+						}
+						scan(tx, fmt.Sprintf("list/%d/", i), "", false)
+						scan(tx, fmt.Sprintf("page/%d/", i), "", true)
+					}))
+				}
+				var ratios []float64
+				for n := 0; b.Loop(); n++ {
+					var took [2]time.Duration
+					for i := range stores { // alternate which is first
+						i = (i + n) % 2
+						took[i] = commitRound(b, stores[i], n, writers, max(1, perRound/writers))
+					}
+					ratios = append(ratios, took[0].Seconds()/took[1].Seconds())
+				}
+				slices.Sort(ratios)
+				b.ReportMetric(ratios[len(ratios)/2], "of-rate-without")
+			})
+		}
+	}
+}
+
+// commitRound returns how long it takes each writer to commit n keys, one after the other.
+func commitRound(b *testing.B, s *store.Store, round, writers, n int) time.Duration {
+	began := time.Now()
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range n {
+				put(b, s, fmt.Sprintf("%d/%d/%d", round, w, i), strings.Repeat("v", 200))
+			}
+		})
+	}
+	all.Wait()
+	return time.Since(began)
 }

@@ -21,6 +21,15 @@
 // transactions. A log that several stores share may have an entry twice; the second one changes
 // nothing.
 //
+// # Watches
+//
+// ViewReads returns what a View has read, and Watch calls a function once a later commit has written some of it. A
+// commit only appends its keys to a queue, when it is readable. One goroutine of the store, the matcher, looks them up
+// in an index of all watches (package watch), so that no commit waits for a watch. The window knows the commits between
+// a View and its Watch. If keys are not known, because the window does not reach back so far, the queue was too long or
+// a backup was restored, the watches count as changed: a watch may be called without a reason, and none is missed. Each
+// node of a cluster applies all entries, so a watch sees the commits of all.
+//
 // # Stores in memory, and forks
 //
 // A store without a directory has its content in a tree in memory. Each commit makes a new tree, which shares

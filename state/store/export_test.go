@@ -95,10 +95,10 @@ func (s *Store) commitAt(seq Seq, key, value []byte) error {
 func (s *Store) Chain() string { return hex.EncodeToString(s.machine.chain[:]) }
 
 // LeaveMark makes later commits write no mark, as versions without marks do.
-func (s *Store) LeaveMark() { s.betweenEntries(func() { s.machine.mark = &datadir.Mark{} }) }
+func (s *Store) LeaveMark() { s.BetweenEntries(func() { s.machine.mark = &datadir.Mark{} }) }
 
-// betweenEntries runs fn on the goroutine that uses the machine.
-func (s *Store) betweenEntries(fn func()) {
+// BetweenEntries runs fn on the goroutine that uses the machine.
+func (s *Store) BetweenEntries(fn func()) {
 	if err := s.sequencer.between(context.Background(), fn); err != nil {
 		panic(err)
 	}
@@ -106,7 +106,7 @@ func (s *Store) betweenEntries(fn func()) {
 
 // MarkNext writes the mark of a next entry that never comes.
 func (s *Store) MarkNext() (err error) {
-	s.betweenEntries(func() {
+	s.BetweenEntries(func() {
 		m := s.machine
 		err = m.mark.Advance(datadir.Position{Seq: uint64(m.applied) + 1, Chain: commitlog.Digest{1}})
 	})
@@ -133,7 +133,7 @@ func InChecksum(path string, at int64) (bool, error) {
 
 // UseLargeMemtable makes memtables as large as those of earlier versions.
 func (s *Store) UseLargeMemtable() {
-	s.betweenEntries(func() { setMemTableBytes(s.db, files.MemTableBytes) })
+	s.BetweenEntries(func() { setMemTableBytes(s.db, files.MemTableBytes) })
 }
 
 // OpenWindow is Open with another size of the window.

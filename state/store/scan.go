@@ -241,7 +241,7 @@ func (c *cursor) begun() {
 	}
 	r := c.all
 	c.read = &r
-	if c.tx.attempt > 0 {
+	if c.tx.records {
 		c.tx.spans = append(c.tx.spans, c.read)
 	}
 }

@@ -133,7 +133,11 @@ func (q *sequencer) propose(ctx context.Context, p *proposal) error {
 
 // between runs fn while no entry is being applied.
 func (q *sequencer) between(ctx context.Context, fn func()) error {
-	<-q.restored
+	select {
+	case <-q.restored:
+	case <-ctx.Done():
+		return unavailable(context.Cause(ctx))
+	}
 	if q.store.isClosed() {
 		return errClosed
 	}

@@ -79,6 +79,7 @@ type Store struct {
 	space     space.Reserver
 	snapshots snapshots
 	followers followers
+	watches   watches
 	turns     *retry.Turns
 	blobs     datadir.Blobs
 	owner     owner
@@ -365,6 +366,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.sequencer.close()
+	s.watches.close()
 	err := s.snapshots.close(closeWait)
 	if err == nil {
 		s.closing.released = true
@@ -435,7 +437,7 @@ func (s *Store) Update(ctx context.Context, fn func(*Tx) error) (Seq, error) {
 // propose runs fn once and has the log decide its writes; the proposal is nil if it wrote
 // nothing.
 func (s *Store) propose(ctx context.Context, fn func(*Tx) error, attempt int, turn *retry.Turn) (*proposal, error) {
-	tx := &Tx{store: s, ctx: ctx, attempt: int32(attempt), turn: turn}
+	tx := &Tx{store: s, ctx: ctx, attempt: int32(attempt), records: true, turn: turn}
 	defer tx.end()
 	err := tx.result(fn(tx))
 	switch early := tx.early; {
@@ -476,9 +478,10 @@ func (t *Tx) propose() (_ *proposal, failed error) {
 	return p, err
 }
 
-// publish notifies followers of the entry committed as seq, then makes it readable.
+// publish notifies followers of the entry committed as seq, makes it readable, and has its watches called.
 func (s *Store) publish(seq Seq, e *commitlog.Entry) {
 	s.followers.notify(seq, e, func() { s.applied.set(s.machine.position()) })
+	s.watches.wrote(seq, e)
 	s.discard()
 }
 

@@ -21,6 +21,7 @@ type Tx struct {
 	now   time.Time
 
 	attempt int32       // 0 in a View
+	records bool        // what is read becomes part of reads and spans
 	turn    *retry.Turn // that the Update may hold
 	early   *early      // nil: neither Commit nor Drop was called
 	holds   bool        // snap is registered with the store
@@ -53,7 +54,7 @@ func (t *Tx) Get(key []byte) ([]byte, error) {
 	if err := t.begin(); err != nil {
 		return nil, err
 	}
-	if t.attempt > 0 {
+	if t.records {
 		t.reads = append(t.reads, string(key))
 	}
 	return t.read(key)

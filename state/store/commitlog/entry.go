@@ -76,6 +76,22 @@ func successor(prefix []byte) []byte {
 // below reports whether key is before the end of the span.
 func (r Span) below(key string) bool { return r.Hi == nil || key < string(r.Hi) }
 
+// Has reports whether the span has key.
+func (r Span) Has(key string) bool { return key >= string(r.Lo) && r.below(key) }
+
+// CompareEnds orders the ends of spans; nil is the greatest.
+func CompareEnds(a, b []byte) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	}
+	return bytes.Compare(a, b)
+}
+
 // at returns the index of p's first write at or after key.
 func (p *Proposal) at(key string) int {
 	return sort.Search(len(p.Writes), func(i int) bool { return p.Writes[i].Key >= key })

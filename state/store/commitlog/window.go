@@ -205,6 +205,12 @@ func (w *Window) judge(p *Proposal, before []*Proposal) Verdict {
 	return Verdict{}
 }
 
+// Wrote reports whether an entry after that one wrote one of the keys, or a key in one of the spans. It is true also if
+// the window does not reach back so far.
+func (w *Window) Wrote(after Seq, keys []string, spans []Span) bool {
+	return w.judge(&Proposal{Snapshot: after, Reads: keys, Spans: spans}, nil).Outcome != Committed
+}
+
 // wroteKey reports whether an entry after snap wrote key.
 func (w *Window) wroteKey(key string, snap Seq) bool {
 	seq := w.last[w.hash(key)]

@@ -1,0 +1,281 @@
+package runtime
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
+	"runner.example/internal/clock"
+	"runner.example/internal/fault"
+	"runner.example/internal/ids"
+	"runner.example/runtime/front"
+	"runner.example/runtime/live"
+	"runner.example/runtime/router"
+	"runner.example/schema"
+	"runner.example/state/entity"
+	"runner.example/state/store"
+)
+
+// The kinds of events of live routes.
+const (
+	eventValue   = "value"   // the handler has answered with a status below 400
+	eventProblem = "problem" // an answer of 400 or above, or a refusal
+	eventEnd     = "end"     // why no event follows
+)
+
+// activationSpread is the time over which all queries run again after an activation.
+const activationSpread = time.Second
+
+// maxLiveValue is the size limit of a value, in bytes.
+const maxLiveValue = 1 << 20
+
+var (
+	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
+	errNotText    = errors.New("the answer of a live route must be UTF-8 text")
+	errLargeValue = fmt.Errorf("the answer of a live route may have %d KiB", maxLiveValue>>10)
+	errLiveMemory = fault.New(fault.Overloaded, "no memory for a value of this size at the moment: see [live] value_memory")
+	methodGet     = []byte("GET")
+)
+
+// liveQuery is what a live value is computed from. A handler that is watched sees no other header and no address, so
+// callers with the same authority share its runs.
+type liveQuery struct {
+	path   []byte
+	raw    []byte // the query as received; nil if there is none
+	pairs  []abi.Pair
+	caller caller.Caller
+}
+
+// newLiveQuery returns the query of a path with a query string, both of which are copied.
+func newLiveQuery(path, raw []byte, who caller.Caller) (q liveQuery, err error) {
+	q = liveQuery{path: bytes.Clone(path), raw: bytes.Clone(raw), caller: who}
+	q.pairs, err = front.ParseQuery(q.raw)
+	return q, err
+}
+
+// key is equal for queries that have equal answers.
+func (q *liveQuery) key() string {
+	who := q.caller
+	who.Claimed = nil // it is made of Claims
+	text, err := json.Marshal(who)
+	if err != nil {
+		panic("BUG: marshal a caller: " + err.Error())
+	}
+	key := make([]byte, 0, len(q.path)+len(q.raw)+len(text)+2)
+	key = append(append(key, q.path...), ' ')
+	key = append(append(key, q.raw...), ' ')
+	return string(append(key, text...))
+}
+
+// sameCaller reports whether two callers have the same authority.
+func sameCaller(a, b *caller.Caller) bool {
+	return a.Kind == b.Kind && a.UserID == b.UserID && a.Tenant == b.Tenant && slices.Equal(a.Roles, b.Roles) &&
+		a.SessionID == b.SessionID && a.KeyID == b.KeyID && a.Scope == b.Scope && a.Capability == b.Capability &&
+		a.As == b.As && bytes.Equal(a.Metadata, b.Metadata) && bytes.Equal(a.Claims, b.Claims)
+}
+
+// liveRoute returns the live route of a path, which m matches.
+func (a *activeBundle) liveRoute(path []byte, m *router.Match) (*route, error) {
+	switch a.router.Match(methodGet, path, m) {
+	case router.Found:
+	case router.BadPath:
+		return nil, errBadPath
+	default:
+		return nil, errRouteNotFound
+	}
+	if rt := &a.routes[m.Route]; rt.Live > 0 {
+		return rt, nil
+	}
+	return nil, errNotLive
+}
+
+// newLive returns the hub of the live routes.
+func (r *Runtime) newLive() *live.Hub[liveQuery] {
+	return live.New(r.opt.Live, live.Host[liveQuery]{
+		Run: r.runLive, Watch: r.opt.Store.Watch,
+		TooLarge: func(int) live.Event { return problemEvent(eventProblem, errLiveMemory, "") },
+	})
+}
+
+// runLive runs the handler of a query on the active bundle.
+func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer) {
+	inv := r.jobs.runs.Get().(*invocation)
+	defer r.jobs.runs.Put(inv)
+	id := ids.New(clock.System())
+	err := r.onActive(func(a *activeBundle, _ int) (err error) {
+		var m router.Match
+		rt, err := a.liveRoute(q.path, &m)
+		if err != nil {
+			answer = live.Answer{Event: problemEvent(eventEnd, err, id)}
+			return nil
+		}
+		inv.begin()
+		defer inv.end()
+		inv.input = q.input(rt, m.Params, id)
+		answer, err = r.readLive(ctx, a, rt, inv)
+		return err
+	})
+	if err != nil { // nothing is active, or it changes too often: later
+		return live.Answer{}
+	}
+	return answer
+}
+
+// input is what the handler of a query is called with.
+func (q *liveQuery) input(rt *route, params []abi.Pair, id string) input {
+	return input{
+		request: &abi.Request{
+			ID: id, Method: methodGet, Path: q.path, Route: rt.Path, Params: params, RawQuery: q.raw, Query: q.pairs,
+		},
+		caller: &q.caller, readOnly: true,
+		hostCORS: true, open: q.caller.Kind == caller.Anonymous,
+	}
+}
+
+// checkLive refuses a query that does not match the type of the route.
+func (q *liveQuery) check(r *Runtime, a *activeBundle, rt *route, m *router.Match) error {
+	inv := r.jobs.runs.Get().(*invocation)
+	defer r.jobs.runs.Put(inv)
+	inv.begin()
+	defer inv.end()
+	inv.input = q.input(rt, m.Params, "")
+	inv.startDeadline(r.serving, rt.timeout)
+	return rt.prepare(a, inv)
+}
+
+// readLive runs the handler on one snapshot. The error matches entity.ErrOutdated.
+func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv *invocation) (answer live.Answer, err error) {
+	inv.startDeadline(ctx, rt.timeout)
+	call := &inv.call
+	if err = rt.prepare(a, inv); err == nil {
+		answer.Reads, err = r.opt.Store.ViewReads(inv.deadline, func(tx *store.Tx) error {
+			call.Tx = tx
+			call.Attempt++
+			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
+		})
+		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow()
+		if errors.Is(err, entity.ErrOutdated) {
+			return answer, err
+		}
+		err = r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
+	}
+	answer.Event = liveEvent(&call.Response, err, inv.input.request.ID)
+	if answer.Reads != nil {
+		answer.Event.Commit = answer.Reads.Snapshot
+		if answer.Reads.Len() > r.opt.Live.Ranges {
+			entity.WidenReads(answer.Reads)
+		}
+	}
+	return answer, nil
+}
+
+// checkValue refuses an answer that cannot be the data of an event.
+func checkValue(got *abi.Response) error {
+	switch {
+	case got.Status >= 400:
+		return nil
+	case len(got.Body) > maxLiveValue:
+		return fault.Wrap(errLargeValue, fault.HandlerFailed, "")
+	case !utf8.Valid(got.Body):
+		return fault.Wrap(errNotText, fault.HandlerFailed, "")
+	}
+	return nil
+}
+
+// liveEvent is the event of a run that has ended with err, whose answer is got. It has no kind if the server could not
+// run the handler now.
+func liveEvent(got *abi.Response, err error, id string) live.Event {
+	switch {
+	case err != nil && err != errWritesDiscarded:
+		switch fault.CodeOf(err) {
+		case fault.Unavailable, fault.Overloaded, fault.NotReady:
+			return live.Event{}
+		}
+		return problemEvent(eventProblem, err, id)
+	case got.Code != "":
+		return encodeProblem(eventProblem, front.ProblemOfResponse(got, ""), id)
+	case got.Status >= 400:
+		return encodeProblem(eventProblem, front.Problem{Status: got.Status, Code: string(fault.OfStatus(got.Status))}, id)
+	}
+	return newEvent(eventValue, appendData(make([]byte, 0, len(got.Body)+16), got.Body), nil)
+}
+
+// problemEvent is the event of a refusal, with the request's id if there is one.
+func problemEvent(kind string, err error, id string) live.Event {
+	p := front.ProblemOf(err, "")
+	if invalid, ok := errors.AsType[*inputError](err); ok {
+		p.Errors = invalid.errors
+	}
+	return encodeProblem(kind, p, id)
+}
+
+// encodeProblem is the event of a problem. Problems that differ in their ids are equal.
+func encodeProblem(kind string, p front.Problem, id string) live.Event {
+	anonymous := appendData(nil, p.Append(nil))
+	p.RequestID = id
+	e := newEvent(kind, appendData(nil, p.Append(nil)), anonymous)
+	e.Last = kind == eventEnd
+	return e
+}
+
+// newEvent returns the event with the data, whose hash is of what, if that is not nil.
+func newEvent(kind string, data, what []byte) live.Event {
+	if what == nil {
+		what = data
+	}
+	var h xxhash.Digest
+	_, _ = h.WriteString(kind)
+	_, _ = h.Write(what)
+	return live.Event{Kind: kind, Hash: h.Sum64(), Data: data}
+}
+
+// appendData appends text as the data of an event: a line for each line of it, and the empty line after them (HTML
+// Standard, 9.2.6).
+func appendData(dst, text []byte) []byte {
+	for {
+		end := bytes.IndexAny(text, "\r\n")
+		line := text
+		if end >= 0 {
+			line = text[:end]
+		}
+		dst = append(append(append(dst, "data: "...), line...), '\n')
+		if end < 0 {
+			return append(dst, '\n')
+		}
+		if text[end] == '\r' && end+1 < len(text) && text[end+1] == '\n' {
+			end++
+		}
+		text = text[end+1:]
+	}
+}
+
+// addLivePaths adds the routes under which one connection watches any number of live routes of a prefix.
+func (a *activeBundle) addLivePaths() {
+	shared := map[string]int{}
+	for i := range a.schema.Routes {
+		declared := &a.schema.Routes[i]
+		if declared.Live == 0 {
+			continue
+		}
+		at, known := shared[declared.Prefix]
+		if !known {
+			at = len(a.routes)
+			shared[declared.Prefix] = at
+			a.routes = append(a.routes, route{
+				Route:  &schema.Route{Method: "POST", Path: declared.LivePath(), Prefix: declared.Prefix, CORS: declared.CORS},
+				shared: true,
+			})
+		}
+		a.routes[at].Live = max(a.routes[at].Live, declared.Live)
+	}
+}
