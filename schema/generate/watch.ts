@@ -173,14 +173,13 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
   function watch(path: string, listener: Listener): () => void {
     const one: Watched = watched.get(path) ?? { name: String(++names), path, listeners: new Set() };
     watched.set(path, one);
-    const own: Listener = { ...listener }; // the same one may be given twice
-    one.listeners.add(own);
+    one.listeners.add(listener);
     if (one.last) {
-      tell(one, own, one.last);
+      tell(one, listener, one.last);
     }
     schedule();
     return () => {
-      if (one.listeners.delete(own) && one.listeners.size === 0 && watched.get(path) === one) {
+      if (one.listeners.delete(listener) && one.listeners.size === 0 && watched.get(path) === one) {
         watched.delete(path);
         schedule();
       }

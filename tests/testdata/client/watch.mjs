@@ -216,6 +216,7 @@ test("the connection is closed with the last watch, and another one is opened fo
   stop();
   await first.closed;
   client.watch.texts({}, a.onValue);
+  client.watch.texts({}, a.onValue)(); // another watch with the same callback
   const second = await s.next();
   assert.deepEqual(names(second), [["1", "/v1/texts", undefined]]);
   second.open("t2");
