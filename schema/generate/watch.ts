@@ -249,6 +249,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
   async function run() {
     for (let failures = 0; !closed.signal.aborted; failures++) {
       const at = (attempt = new AbortController());
+      const before = failures;
       let wait = 0;
       let silence: ReturnType<typeof setTimeout> | undefined;
       const heard = () => {
@@ -270,6 +271,9 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
               token = JSON.parse(event.data).connection;
               failures = 0;
               schedule();
+            } else if (event.event === "end" && eventProblem(event.data).status >= 500) {
+              failures = before; // the server cannot answer now: this is no better than a refused connection
+              break;
             } else {
               receive(event, at);
             }
