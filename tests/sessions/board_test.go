@@ -60,3 +60,40 @@ func TestTwoBrowsersSeeEachOthersVotes(t *testing.T) {
 		t.Error("a board that does not exist has no problem")
 	}
 }
+
+// A browser opens six connections to a server. Eight watches that share one leave the others to requests.
+func TestEightWatchesOfAPageDoNotBlockItsRequests(t *testing.T) {
+	t.Parallel()
+	s := harness.ExampleApp(t, "board").Serve()
+	b := browser(t)
+	b.open(s.URL + "/")
+	in(b, chromedp.Evaluate[bool](`void (async () => {
+  const json = { "content-type": "application/json" };
+  const post = async (path, body) => (await fetch(path, { method: "POST", headers: json, body: JSON.stringify(body) }));
+  const boards = [];
+  for (let n = 0; n < 8; n++) {
+    boards.push(await (await post("/v1/boards", { title: "board " + n, options: ["tea"] })).json());
+  }
+  const stream = await post("/v1/_live", { watches: boards.map(({ id }, n) => ({ name: "w" + n, path: "/v1/boards/" + id })) });
+  const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const until = async (done) => {
+    while (!done(text)) {
+      const { value, done: over } = await reader.read();
+      if (over) throw new Error("the connection has ended after " + text);
+      text += value;
+    }
+  };
+  await until((all) => all.split("event: value").length === 9);
+  const first = JSON.parse(text.split("watch: w0\n")[1].split("data: ")[1].split("\n")[0]);
+  const voted = await post("/v1/boards/" + first.id + "/votes", { option: first.options[0].id });
+  await until((all) => all.split("watch: w0\n").length === 3);
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = voted.status + " " + text.split("watch: w0\n")[2].includes('"votes":1');
+  document.body.append(result);
+})().catch((e) => document.body.append(Object.assign(document.createElement("pre"), { id: "result", textContent: String(e) }))) || true`))
+	if got := b.text("#result"); got != "204 true" {
+		t.Errorf("a vote beside eight watches: %s", got)
+	}
+}
