@@ -320,7 +320,7 @@ func (c *Call) answerHead(out []byte) (status int, body []byte, err error) {
 func (c *Call) streamOutput() {
 	p := &c.program
 	switch {
-	case !c.StreamsOutput || c.Stream == nil || c.Player != nil || !p.running:
+	case !p.running || !c.streamsOutput():
 		return
 	case c.streaming:
 	case !headEnded(p.out):
@@ -336,6 +336,9 @@ func (c *Call) streamOutput() {
 	_ = c.sendParts(p.out) // if the client is gone the program goes on, for a moment
 	p.out = p.out[:0]
 }
+
+// streamsOutput reports whether what a guest writes is sent at once: on a route with stream: and to a client.
+func (c *Call) streamsOutput() bool { return c.StreamsOutput && c.Stream != nil && c.Player == nil }
 
 // headEnded reports whether the header lines are complete.
 func headEnded(out []byte) bool {

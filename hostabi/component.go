@@ -64,6 +64,9 @@ func bind(free, timed bool, run func(c *Call, memory api.Memory, stack []uint64)
 		if !free && !c.initializing {
 			c.hostCalls++
 		}
+		if !free && c.streaming {
+			c.refill()
+		}
 		switch {
 		case c.stopping:
 			c.Trap("the run is over")
@@ -206,6 +209,24 @@ func (c *Call) Answer(status int, body []byte) error {
 		return fmt.Errorf("an answer cannot have status %d: it must be from 200 to 599", status)
 	}
 	return nil
+}
+
+// BeginAnswer begins an answer whose body follows with SendPart while the handler runs: on a route with stream: and to a
+// client. Otherwise it reports false, and the answer is that of Answer.
+func (c *Call) BeginAnswer(status int) bool {
+	return c.streamsOutput() && c.beginAnswer(int32(status)) == 0
+}
+
+// partCalls is how many host calls a component makes to write a part: check-write, write, flush, subscribe and poll.
+const partCalls = 5
+
+// SendPart sends a part of the body of an answer that has begun. It takes the part, which CountMoved has counted, and the
+// calls for it from the budgets again: the speed of the client limits them. It reports false if the client takes no more.
+// It may wait, and end the run.
+func (c *Call) SendPart(part []byte) bool {
+	c.hostCalls = max(0, c.hostCalls-partCalls)
+	c.moved -= len(part)
+	return c.sendParts(part) == 0
 }
 
 // AnswerError answers with a status from 500 on, instead of Answer, and reports why the handler failed.

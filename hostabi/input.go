@@ -47,7 +47,7 @@ type Input struct {
 	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for
 	// this run.
 	Background bool
-	// StreamsOutput sends the output of a command as it comes.
+	// StreamsOutput sends the output of a command, and the body of a component, as it comes.
 	StreamsOutput bool
 	// CreatesSession lets the handler create sessions, and list and revoke the sessions of users
 	// that it names. ClientSession is the session of the client's cookie, whatever Caller is; it ends

@@ -33,8 +33,11 @@ const busyTime = 200 * time.Millisecond
 // returnMemory frees what loading and a replaced bundle have left: the collector unmaps the code of
 // modules that are closed. The free memory is returned to the system in the first second in which the
 // process is not busy: a busy one needs it again at once, and each page costs it a fault. One call at a
-// time waits for that.
+// time waits for that. A runtime that closes does not wait for the collector: the process ends.
 func (r *Runtime) returnMemory() {
+	if r.serving.Err() != nil {
+		return
+	}
 	goruntime.GC()
 	if !r.returning.CompareAndSwap(false, true) {
 		return

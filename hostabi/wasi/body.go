@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"runner.example/hostabi"
 	"runner.example/internal/component/canon"
 )
 
@@ -36,6 +37,8 @@ type message struct {
 // content is the body of an outgoing message. It outlives the resource of the body.
 type content struct {
 	bytes    []byte
+	sent     *hostabi.Call // sends what is written, and bytes are empty; nil: the body is sent when it is complete
+	written  int
 	limit    int
 	length   int64 // that the header Content-Length says; -1: it is not there
 	taken    bool  // the guest has the body
@@ -118,8 +121,25 @@ func (r *run) takeBody(m *message) any {
 	return ok(r.add(&outgoingBody{content: m.content}, 0))
 }
 
+// stream sends what was written, and what will be, as parts of the answer that has begun.
+func (b *content) stream(c *hostabi.Call) {
+	b.sent = c
+	written := b.bytes
+	b.bytes, b.written = nil, 0
+	_ = b.write(written) // the next write fails too
+}
+
 func (b *content) write(p []byte) *ioError {
-	if len(b.bytes)+len(p) > b.limit {
+	switch {
+	case b.sent != nil && len(p) == 0:
+		return nil
+	case b.sent != nil && !b.sent.SendPart(p):
+		b.failed = &ioError{text: "the client takes no more of the answer", http: canon.Case{Index: httpCodes()["connection-terminated"]}}
+		return b.failed
+	case b.sent != nil:
+		b.written += len(p)
+		return nil
+	case len(b.bytes)+len(p) > b.limit:
 		b.failed = &ioError{
 			text: fmt.Sprintf("a body may have %d bytes", b.limit),
 			http: canon.Case{Index: httpCodes()[b.sizeCode], Value: none},
@@ -127,6 +147,7 @@ func (b *content) write(p []byte) *ioError {
 		return b.failed
 	}
 	b.bytes = append(b.bytes, p...)
+	b.written += len(p)
 	return nil
 }
 
@@ -144,7 +165,7 @@ func finishBody(r *run, a []any) any {
 
 // finish completes a body, and returns the error-code if it is wrong, or nil.
 func (b *content) finish() (code any) {
-	written := uint64(len(b.bytes))
+	written := uint64(b.written)
 	switch {
 	case b.failed != nil:
 		code = b.failed.http

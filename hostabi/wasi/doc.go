@@ -16,10 +16,14 @@
 // to another. A borrowed handle gets a number of its own for the time of the call. Until the call ends, the
 // owner cannot drop its handle.
 //
-// Requests and answers are not streamed. The body of an incoming request or response is complete when the
-// guest gets it. An outgoing request is sent when its body is complete, while the guest continues. end_http
-// makes the answer from what response-outparam.set got, or end_request from what task.return got. Trailers
-// are not sent, as RFC 9110, section 6.5.1, permits, and none arrive.
+// Requests are not streamed. The body of an incoming request or response is complete when the guest gets
+// it. An outgoing request is sent when its body is complete, while the guest continues. end_http makes the
+// answer from what response-outparam.set got, or end_request from what task.return got. Trailers are not
+// sent, as RFC 9110, section 6.5.1, permits, and none arrive.
+//
+// On a route with stream: response-outparam.set and task.return begin the answer, unless its body is
+// complete. Then what the guest writes to the body is sent at once. If the kernel does not take it at once,
+// the write waits, also one that should not block.
 //
 // The guest waits in calls of the host: pollables of clocks, and of requests to other services, block the
 // call. A wait for something that cannot happen ends the run. In WASI 0.3 a run is one task, which waits for

@@ -139,7 +139,8 @@ func setOutcome(r *run, a []any) any {
 	return nil
 }
 
-// beginAnswer begins the answer: its status and headers are final.
+// beginAnswer begins the answer: its status and headers are final. A body that is not complete follows in parts, if the
+// answer can be streamed.
 func (r *run) beginAnswer(response *outgoingResponse) {
 	for _, h := range response.headers {
 		if err := r.call.AddHeader(h.name, h.value); err != nil {
@@ -150,6 +151,9 @@ func (r *run) beginAnswer(response *outgoingResponse) {
 		response.content.length = -1 // it says what the body of another answer would have
 	}
 	r.http.outcome = response
+	if c := response.content; c.taken && !c.finished && !c.dropped && c.failed == nil && r.call.BeginAnswer(response.status) {
+		c.stream(r.call)
+	}
 }
 
 // setStatus sets the status of an answer. RFC 9110, section 15, has those that there are.
@@ -198,10 +202,14 @@ func (r *run) answer() {
 	}
 	body := response.content
 	switch {
+	case body.sent != nil && r.call.Gone():
+		return
 	case body.failed != nil:
 		r.call.Trap("the body of the answer is incomplete: %s", body.failed.text)
 	case body.taken && !body.finished:
 		r.call.Trap("the body of the answer is incomplete: it was not finished")
+	case body.sent != nil:
+		return
 	}
 	if err := r.call.Answer(response.status, body.bytes); err != nil {
 		r.call.Trap("%v", err)

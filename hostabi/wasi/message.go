@@ -349,6 +349,7 @@ func (r *run) returned(v any) {
 	}
 	p := take[*response](r, result.Value)
 	answer := &outgoingResponse{p.status, newMessage(p.headers, r.call.ResponseBytes(), "HTTP-response-body-size")}
+	answer.content.taken = p.body != nil
 	r.beginAnswer(answer)
 	answer.content.complete = func() {
 		if c := answer.content; p.sent != nil && c.failed != nil {

@@ -241,8 +241,7 @@ func (s *sandbox) call(c claim, handler int) error {
 	s.begin(c, &c.cpu)
 	defer s.guest.Bind(nil)
 	err := s.checkStack(s.runHandler(call, handler))
-	// After a cancellation the caller has gone.
-	if s.module.program.Reports && s.stopped(err) && !errors.Is(call.Context.Err(), context.Canceled) {
+	if s.module.program.Reports && s.stopped(err) && !cancelled(call) {
 		s.report(call, err)
 	}
 	return err

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -34,12 +35,15 @@ func (s *sandbox) charge(call *hostabi.Call, spent, now time.Duration) {
 	if err == nil {
 		return
 	}
-	if !s.module.program.Reports {
+	if !s.module.program.Reports || cancelled(call) {
 		panic(err)
 	}
 	call.Stopping(false)
 	s.stopAfter(lastTime, err, now, call)
 }
+
+// cancelled reports whether nobody waits for what the run says: its client has gone, or the server stops.
+func cancelled(call *hostabi.Call) bool { return errors.Is(call.Context.Err(), context.Canceled) }
 
 // stopAfter stops the guest after so much more CPU time. Until then it keeps its thread: if it changed
 // threads, the time that has passed would count.

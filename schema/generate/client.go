@@ -14,8 +14,13 @@ import (
 //go:embed client.ts
 var clientText string
 
+// watchText is the further part of a client of an app with live routes.
+//
+//go:embed watch.ts
+var watchText string
+
 // Client returns a TypeScript client of the app: one file without imports. Its createClient
-// returns an object with a method for each route and, under call, for each exposed function.
+// returns an object with a method for each route, for each exposed function under call, and for each live route under watch.
 // The schema's types are in a namespace of their own, so their names cannot conflict. Hidden
 // fields are omitted. The caller chooses the type of a response that is not
 // declared.
@@ -42,14 +47,23 @@ func Client(s *schema.Schema) []byte {
 		}
 	}
 	rename(routes, "call", "then")
+	if slices.ContainsFunc(routes, isLive) {
+		rename(routes, "watch")
+	}
 	rename(functions, "then")
 	c.declare(routes, functions)
 	c.line(0, "")
 	c.define(routes, functions)
 	c.line(0, "")
 	c.text.WriteString(clientText)
+	if slices.ContainsFunc(routes, isLive) {
+		c.line(0, "")
+		c.text.WriteString(watchText)
+	}
 	return []byte(c.text.String())
 }
+
+func isLive(o operation) bool { return o.Live > 0 }
 
 func appName(s *schema.Schema) string {
 	if s.App == "" {
@@ -74,26 +88,24 @@ func (c *client) declare(routes, functions []operation) {
 		c.function(&o)
 	}
 	c.line(1, "};")
+	if slices.ContainsFunc(routes, isLive) {
+		c.begin()
+		c.doc(1, "The app's live routes. A watch gives the answer now and each new one: to a callback, in which case it is stopped by what the call returns, or as an iteration, which skips to the newest one. It connects again by itself, and equal watches share one. All watches below a prefix share a connection.")
+		c.line(1, "readonly watch: {")
+		for _, o := range routes {
+			if isLive(o) {
+				c.watch(&o)
+			}
+		}
+		c.line(1, "};")
+	}
 	c.line(0, "}")
 }
 
 func (c *client) route(o *operation) {
 	c.begin()
 	c.doc(1, joinDoc("\n\n", o.Doc, "`"+o.Method+" "+o.Path+"`, "+o.access()))
-	parts, optional := []string{"RouteOptions"}, "?"
-	if query := o.query(c.schema); query != nil {
-		parts = []string{"CallOptions", "{ query?: schema." + typeName(query.Name) + " | undefined }"}
-		if needsBody(query) {
-			parts[1], optional = "{ query: schema."+typeName(query.Name)+" }", ""
-		}
-	}
-	if len(o.Params) > 0 {
-		var params []string
-		for _, name := range o.Params {
-			params = append(params, name+": Param")
-		}
-		parts, optional = append(parts, "{ params: { "+strings.Join(params, "; ")+" } }"), ""
-	}
+	parts, optional := c.addressed(o, "CallOptions")
 	switch input := o.input(c.schema); {
 	case input != nil && needsBody(input):
 		parts, optional = append(parts, "{ body: schema."+typeName(input.Name)+" }"), ""
@@ -106,10 +118,41 @@ func (c *client) route(o *operation) {
 	c.line(1, "%s%s(request%s: %s): Promise<%s>;", memberName(o), of, optional, strings.Join(parts, " & "), result)
 }
 
-func (c *client) function(o *operation) {
-	if !strings.HasSuffix(c.text.String(), "{\n") {
-		c.line(0, "")
+// addressed are the types of a request without its body, which together are the type of its argument, and "?" if that
+// may be omitted.
+func (c *client) addressed(o *operation, options string) (parts []string, optional string) {
+	parts, optional = []string{options, "{ query?: Query | undefined }"}, "?"
+	if query := o.query(c.schema); query != nil {
+		parts[1] = "{ query?: schema." + typeName(query.Name) + " | undefined }"
+		if needsBody(query) {
+			parts[1], optional = "{ query: schema."+typeName(query.Name)+" }", ""
+		}
+	} else if options == "CallOptions" {
+		parts = []string{"RouteOptions"}
 	}
+	if len(o.Params) > 0 {
+		var params []string
+		for _, name := range o.Params {
+			params = append(params, name+": Param")
+		}
+		parts, optional = append(parts, "{ params: { "+strings.Join(params, "; ")+" } }"), ""
+	}
+	return parts, optional
+}
+
+// watch writes the two forms of a live route's watch.
+func (c *client) watch(o *operation) {
+	c.begin()
+	c.doc(2, joinDoc("\n\n", o.Doc, "`"+o.Method+" "+o.Path+"`, "+o.access()))
+	parts, optional := c.addressed(o, "WatchOptions")
+	request := strings.Join(parts, " & ")
+	result, of := c.resultOf(o)
+	c.line(2, "%s%s(request%s: %s): AsyncIterable<%s>;", memberName(o), of, optional, request, result)
+	c.line(2, "%s%s(request: %s, onValue: (value: %s) => void): () => void;", memberName(o), of, request, result)
+}
+
+func (c *client) function(o *operation) {
+	c.begin()
 	c.doc(2, joinDoc("\n\n", o.Doc, o.access()))
 	result, of := c.resultOf(o)
 	input := o.input(c.schema)
@@ -158,9 +201,13 @@ func (c *client) define(routes, functions []operation) {
 	c.line(0, "/** Creates a client. It can send any number of requests at once. */")
 	c.line(0, "export function createClient(options: ClientOptions = {}): Client {")
 	if len(routes)+len(functions) > 0 {
-		c.line(1, "const send = connect(options);")
+		c.line(1, "const transport = connect(options);")
+		c.line(1, "const send = sender(transport, options);")
+		if slices.ContainsFunc(routes, isLive) {
+			c.line(1, "const watch = watcher(transport);")
+		}
 	} else {
-		c.line(1, "connect(options);")
+		c.line(1, "sender(connect(options), options);")
 	}
 	c.line(1, "return {")
 	for _, o := range routes {
@@ -172,6 +219,15 @@ func (c *client) define(routes, functions []operation) {
 			memberName(&o), strconv.Quote(o.Method), strconv.Quote(o.Path))
 	}
 	c.line(2, "},")
+	if slices.ContainsFunc(routes, isLive) {
+		c.line(2, "watch: {")
+		for _, o := range routes {
+			if isLive(o) {
+				c.line(3, "%s: watch(%s, %s),", memberName(&o), strconv.Quote(o.LivePath()), strconv.Quote(o.Path))
+			}
+		}
+		c.line(2, "},")
+	}
 	c.line(1, "};")
 	c.line(0, "}")
 }

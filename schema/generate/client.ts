@@ -96,28 +96,41 @@ interface Sent extends CallOptions {
 // Client declares the types of each request.
 type Send = (method: string, path: string, request?: Sent) => Promise<any>;
 
-function connect(options: ClientOptions): Send {
-  const { apiKey, bearer, cookies = false, retries = 0, maxWait = 30 } = options;
+interface Sending {
+  /** Whether the body is JSON text. */
+  json?: boolean;
+  body?: BodyInit | undefined;
+  headers?: Record<string, string> | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+interface Transport {
+  /** Returns the credential for the next request, undefined without one. */
+  credential(): Promise<string | undefined>;
+  /** Sends one request to a path with its query. */
+  send(method: string, url: string, request: Sending, credential: string | undefined): Promise<Response>;
+}
+
+function connect(options: ClientOptions): Transport {
+  const { apiKey, bearer, cookies = false } = options;
   if ([apiKey !== undefined, bearer !== undefined, cookies].filter((given) => given).length > 1) {
     throw new TypeError("create a client: give one of apiKey, bearer and cookies");
   }
   const base = (options.baseUrl ?? "").replace(/\/+$/, "");
   const send = options.fetch ?? globalThis.fetch;
-  const credential = apiKey ?? bearer;
+  const given = apiKey ?? bearer;
 
-  return async (method, path, request = {}) => {
-    const url = base + target(path, request.params ?? {}, request.query ?? {});
-    const json = request.body !== undefined && !isRaw(request.body);
-    const body = json ? exactJSON(path, request.body) : (request.body as BodyInit | undefined);
-    for (let left = retries; ; left--) {
+  return {
+    credential: async () => (typeof given === "function" ? given() : given),
+    send(method, url, { json, body, headers: own, signal }, credential) {
       const headers = new Headers(options.headers);
       if (credential !== undefined) {
-        headers.set("authorization", "Bearer " + (typeof credential === "string" ? credential : await credential()));
+        headers.set("authorization", "Bearer " + credential);
       }
       if (json) {
         headers.set("content-type", "application/json");
       }
-      for (const [name, value] of Object.entries(request.headers ?? {})) {
+      for (const [name, value] of Object.entries(own ?? {})) {
         headers.set(name, value);
       }
       const init: RequestInit & { duplex?: "half" } = { method, headers, credentials: cookies ? "include" : "omit" };
@@ -127,10 +140,22 @@ function connect(options: ClientOptions): Send {
       if (isStream(body)) {
         init.duplex = "half";
       }
-      if (request.signal) {
-        init.signal = request.signal;
+      if (signal) {
+        init.signal = signal;
       }
-      const response = await send(url, init);
+      return send(base + url, init);
+    },
+  };
+}
+
+function sender(transport: Transport, { retries = 0, maxWait = 30 }: ClientOptions): Send {
+  return async (method, path, request = {}) => {
+    const { headers, signal } = request;
+    const url = target(path, request.params ?? {}, request.query ?? {});
+    const json = request.body !== undefined && !isRaw(request.body);
+    const body = json ? exactJSON(path, request.body) : (request.body as BodyInit | undefined);
+    for (let left = retries; ; left--) {
+      const response = await transport.send(method, url, { json, body, headers, signal }, await transport.credential());
       request.onResponse?.(response);
       if (response.ok) {
         return read(response);
@@ -140,7 +165,7 @@ function connect(options: ClientOptions): Send {
         throw await problem(response);
       }
       await response.body?.cancel();
-      await pause(wait, request.signal);
+      await pause(wait, signal);
     }
   };
 }

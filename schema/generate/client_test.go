@@ -14,10 +14,18 @@ func TestAClientHasAMethodForEachRouteAndExposedFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	watch, err := os.ReadFile("watch.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := string(generate.Client(compile(t, everything(t))))
-	made, ok := strings.CutSuffix(got, "\n"+string(always))
+	made, ok := strings.CutSuffix(got, "\n"+string(always)+"\n"+string(watch))
 	if !ok {
-		t.Error("the client does not end with client.ts")
+		t.Error("the client does not end with client.ts and watch.ts")
+	}
+	if plain := string(generate.Client(compile(t, "routes(\"/\", auth: none, rateLimit: none) { GET /a -> watch }"))); !strings.HasSuffix(plain, "\n"+string(always)) ||
+		!strings.Contains(plain, "\n  watch<Result = unknown>(") {
+		t.Error("the client of an app without live routes has what watches them")
 	}
 	golden(t, "testdata/everything.client", made)
 	if again := string(generate.Client(compile(t, everything(t)))); again != got {

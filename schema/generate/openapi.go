@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"runner.example/internal/settings"
 	"runner.example/schema"
 )
 
@@ -29,9 +30,11 @@ func OpenAPI(s *schema.Schema, opt OpenAPIOptions) []byte {
 		slices.ContainsFunc(s.Enums, func(e *schema.Enum) bool { return e.Name == d.problem }) {
 		d.problem += "_"
 	}
-	for _, o := range operations(s) {
+	all := operations(s)
+	for _, o := range all {
 		d.operation(&o)
 	}
+	d.sharedWatches(all)
 	return d.document(opt).text()
 }
 
@@ -212,6 +215,13 @@ func (d *openAPI) parameters(o *operation) list {
 		d.query = true
 		out = append(out, componentRef("parameters", "query"))
 	}
+	if o.Live > 0 {
+		out = append(out, object{
+			{"name", "Last-Event-ID"}, {"in", "header"}, {"required", false},
+			{"description", "With `Accept: text/event-stream`: the `id` of the last event that the client has received. An event that would be the same is not sent."},
+			{"schema", object{{"type", "string"}}},
+		})
+	}
 	if o.Verify != nil {
 		for _, name := range signed[o.Verify.Scheme] {
 			out = append(out, object{
@@ -308,7 +318,14 @@ func (d *openAPI) responsesOf(o *operation) object {
 			if result := o.result(); result != nil && a.status != "202" {
 				content = d.body.result(result)
 			}
-			response.add("content", object{{"application/json", object{{"schema", content}}}})
+			types := object{{"application/json", object{{"schema", content}}}}
+			if o.Live > 0 && a.status == "200" {
+				types.add("text/event-stream", eventStream(
+					"With `Accept: text/event-stream`: server-sent events for at most "+settings.FormatDuration(o.Live)+". `value` has the response of the handler, and comes again when it has changed; "+
+						"`problem` has an error in its place, in JSON, and the watch goes on; `end` has the error that ended it. "+
+						"Connect again with `Last-Event-ID`, unless an `end` came."))
+			}
+			response.add("content", types)
 		}
 		out.add(a.status, response)
 	}

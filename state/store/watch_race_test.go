@@ -203,13 +203,14 @@ func (w *watcher) set(waits bool, last string) {
 }
 
 func (w *watcher) setLocked(waits bool, last string) {
+	was := w.waits
+	w.waits, w.last = waits, last
 	switch {
-	case waits && !w.waits:
+	case waits && !was:
 		close(w.settled)
-	case !waits && w.waits:
+	case !waits && was:
 		w.settled = make(chan struct{})
 	}
-	w.waits, w.last = waits, last
 }
 
 // wait returns when the watcher waits. Nothing is written meanwhile.

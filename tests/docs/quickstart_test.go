@@ -188,6 +188,8 @@ func TestTheStepsOfTheTestingPageWork(t *testing.T) { follow(t, 3, "docs/testing
 
 func TestTheStepsOfTheRecordingsPageWork(t *testing.T) { follow(t, 5, "docs/recordings.md") }
 
+func TestTheStepsOfTheLivePageWork(t *testing.T) { follow(t, 5, "docs/live.md") }
+
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
 func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, 12, "docs/schema/tutorial.md") }

@@ -1,6 +1,7 @@
 package languages_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -29,6 +30,25 @@ func TestAGeneratedClientReachesTheServer(t *testing.T) {
 	cmd := exec.Command("node", a.Path("web/out/use.js"))
 	cmd.Env = append(os.Environ(), "URL="+s.URL, "KEY="+a.Token("desk"), "OTHER="+a.Token("other"), "COOKIE="+session.Cookie)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The script is the server too: it has all tests of the connection, of reading its events and of opening it again.
+func TestAGeneratedClientWatchesLiveRoutes(t *testing.T) {
+	t.Parallel()
+	a := harness.NewApp(t, harness.MustRead(t, harness.Testdata("client/watch.schema")), "")
+	a.Write("tsconfig.json", harness.ClientConfig)
+	a.Write("package.json", `{"type": "module"}`)
+	a.Must("generate", "client", "--out", "client.ts")
+	if wrong := harness.CompileTypeScript(t, a.Dir); wrong != "" {
+		t.Fatal(wrong)
+	}
+	a.Write("watch.mjs", harness.MustRead(t, harness.Testdata("client/watch.mjs")))
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Timeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap", a.Path("watch.mjs")).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "\n# pass 0\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -78,10 +98,10 @@ func TestClientsOfAllSchemasAreValidTypeScript(t *testing.T) {
 	}
 	clash := regexp.MustCompile(`string\d+`).ReplaceAllString(text.String(), "string")
 	functions := "functions(auth: none, rateLimit: none) {\n@expose new() -> Result?\n"
-	for _, name := range strings.Fields("createClient connect send fetch then then_ constructor toString delete function class default async get set") {
+	for _, name := range strings.Fields("createClient connect sender watcher watch send fetch then then_ constructor toString delete function class default async get set") {
 		functions += "@expose " + name + "(args: Promise, " + name + ": int?) -> Response[]?\n"
 	}
-	clashing := harness.NewApp(t, clash+functions+"}\nroutes(\"/\", auth: none, rateLimit: none) { POST /:new/:class -> connect (input: Promise) GET /a -> then GET /b -> call GET /d -> call_ GET /e -> call__ GET /c -> new GET /*default -> constructor }", "")
+	clashing := harness.NewApp(t, clash+functions+"}\nroutes(\"/\", auth: none, rateLimit: none) { POST /:new/:class -> connect (input: Promise) GET /a -> then GET /b -> call GET /d -> call_ GET /e -> call__ GET /c -> new (live: 1m) GET /*default -> constructor }", "")
 	empty := harness.NewApp(t, "type Nothing { a: int? }", "")
 	schemas = append(schemas, harness.RepoFile("schema/generate/testdata/everything.schema"), harness.Testdata("types/shop.schema"), harness.Testdata("typescript/shop.schema"), clashing.Path("app.schema"), empty.Path("app.schema"))
 

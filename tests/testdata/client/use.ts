@@ -125,6 +125,25 @@ for (const two of [{ apiKey: "a", bearer: "b" }, { apiKey: "a", cookies: true }]
   same((await thrown(async () => createClient(two))) instanceof TypeError, true);
 }
 
+place = "watching";
+const counts: number[] = [];
+const errors: unknown[] = [];
+for await (const { mood, count } of client.watch.countMood({ params: { mood: "bad" } })) {
+  counts.push(count);
+  if (counts.length > 2) {
+    break;
+  }
+  await client.createNote({ body: { text: "watched", mood } });
+}
+same(counts, [1, 2, 3]);
+const heard = new Promise<unknown>((resolve) => {
+  const stop = client.watch.countMood({ params: { mood: "bad" }, onError: (e, ended) => errors.push(e, ended) }, (value) => (stop(), resolve(value)));
+});
+same([await heard, errors], [{ mood: "bad", count: 3 }, []]);
+const unknown = createClient({ baseUrl, apiKey: process.env["OTHER"]! }).watch.countMood({ params: { mood: "bad" } });
+const forbidden = await refused(unknown[Symbol.asyncIterator]().next());
+same([forbidden.status, forbidden.code], [403, "insufficient_scope"]);
+
 place = "sending again";
 let sent = 0;
 function busy(times: number, answer: () => Response): typeof fetch {
@@ -134,11 +153,11 @@ function busy(times: number, answer: () => Response): typeof fetch {
 const full = (seconds: string) => () => new Response("", { status: 503, headers: { "retry-after": seconds } });
 same((await refused(createClient({ baseUrl, apiKey, fetch: busy(1, full("0")) }).call.count())).retryAfter, 0);
 same(sent, 1);
-same([await createClient({ baseUrl, apiKey, retries: 2, fetch: busy(2, full("0")) }).call.count(), sent], [1, 3]);
+same([await createClient({ baseUrl, apiKey, retries: 2, fetch: busy(2, full("0")) }).call.count(), sent], [3, 3]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, full("0")) }).call.count())).status, sent], [503, 3]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, full("31")) }).call.count())).status, sent], [503, 1]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, full(new Date(Date.now() + 3600e3).toUTCString())) }).call.count())).status, sent], [503, 1]);
-same([await createClient({ baseUrl, apiKey, retries: 2, fetch: busy(1, full("Thu, 01 Jan 1970 00:00:00 GMT")) }).call.count(), sent], [1, 2]);
+same([await createClient({ baseUrl, apiKey, retries: 2, fetch: busy(1, full("Thu, 01 Jan 1970 00:00:00 GMT")) }).call.count(), sent], [3, 2]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, () => new Response("", { status: 503 })) }).call.count())).status, sent], [503, 1]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, () => new Response("", { status: 500, headers: { "retry-after": "0" } })) }).call.count())).status, sent], [500, 1]);
 same([(await refused(createClient({ baseUrl, apiKey, retries: 2, fetch: busy(9, full("0")) }).keep({ params: { path: "a" }, body: new Blob(["x"]).stream() }))).status, sent], [503, 1]);

@@ -18,6 +18,12 @@ export async function right() {
   const all: schema.Note[] = await client.call.notes();
   const n: number = await client.call.count();
   await client.call.free({});
+  const stop: () => void = client.watch.countMood({ params: { mood: "good" }, onError: (e, ended) => [e.status, !ended] }, (value) => value.count.toFixed());
+  stop();
+  for await (const { mood } of client.watch.countMood({ params: { mood: "bad" }, query: { a: 1 }, signal: AbortSignal.timeout(1000) })) {
+    const its: "good" | "bad" = mood;
+    if (its === "good") break;
+  }
   const mine: string | null = await client.call.mine();
   return [good, mood, total, parts, found, all, n, mine];
 }
@@ -43,6 +49,13 @@ export async function wrong() {
   await client.call.sum({ parts: [{ amount: 1 }] }); //! 'name' is missing
   await client.call.notes({ mood: "ugly" }); //! not assignable
   await client.call.count({ a: 1 }); //! not assignable
+  client.watch.inMood({ query: { moods: ["good"] } }); //! 'inMood' does not exist
+  client.watch.countMood(); //! Expected 1-2 arguments
+  client.watch.countMood({}, () => {}); //! 'params' is missing
+  client.watch.countMood({ params: { mood: "good" }, headers: {} }); //! 'headers' does not exist
+  client.watch.countMood({ params: { mood: "good" } }, (value: string) => value); //! not assignable
+  client.watch.countMood({ params: { mood: "good" } }, (value) => value.total); //! 'total' does not exist
+  for (const value of client.watch.countMood({ params: { mood: "good" } })) value; //! Symbol.iterator
   (await client.call.note({ id: "x" })).text; //! possibly 'null'
   (await client.call.notes())[0]!.secret; //! 'secret' does not exist
   (await client.call.count()).length; //! 'length' does not exist

@@ -1,7 +1,7 @@
 // Makes components from modules in the text format, with the WIT files and tools of @bytecodealliance/jco 1.35:
-// counter.wasm and command.wasm of WASI 0.2, flow.wasm of WASI 0.3; instances.wasm, which is in the text format of components; and from
-// handlers.wat handlers.wasm, mistyped.wasm, whose handler late has another type, and other-wit.wasm, which imports
-// digest with another type.
+// counter.wasm, streams.wasm and command.wasm of WASI 0.2, flow.wasm of WASI 0.3; instances.wasm, which is in the text
+// format of components; and from handlers.wat handlers.wasm, mistyped.wasm, whose handler late has another type, and
+// other-wit.wasm, which imports digest with another type.
 //   npm install --prefix /tmp/jco @bytecodealliance/jco@1.35.0
 //   node make.mjs /tmp/jco
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,6 +25,7 @@ async function make(name, version, items) {
 }
 
 await make('counter', '0.2.12', ['import wasi:http/types', 'export wasi:http/incoming-handler']);
+await make('streams', '0.2.12', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'import wasi:cli/stderr', 'export wasi:http/incoming-handler']);
 await make('command', '0.2.12', ['import wasi:cli/environment', 'import wasi:cli/stdin', 'import wasi:cli/stdout', 'import wasi:cli/exit', 'export wasi:cli/run']);
 await make('flow', '0.3.0', ['import wasi:http/types', 'import wasi:clocks/monotonic-clock', 'export wasi:http/handler']);
 writeFileSync(join(here, 'instances.wasm'), await parse(readFileSync(join(here, 'instances.wat'), 'utf8')));

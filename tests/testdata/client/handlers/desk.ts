@@ -16,6 +16,11 @@ export function inMood(req: RouteRequest) {
   return ok(query("Note").select("text").where("mood", "in", moods).limit(limit ?? 0));
 }
 
+export async function countMood(req: RouteRequest) {
+  const mood = req.params.mood as Mood;
+  return ok({ mood, count: (await query("Note").where("mood", "=", mood)).length });
+}
+
 export async function createNote(req: RouteRequest) {
   const note = await insert("Note", req.body<NoteInput>());
   return created(note, "/v1/notes/" + note.id);
