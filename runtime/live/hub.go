@@ -25,8 +25,10 @@ type Options struct {
 const (
 	// timedEvery is the pause between two runs of a query whose answer depends on the time.
 	timedEvery = time.Second
-	// failedPause is the pause after a run that had no answer.
-	failedPause = time.Second
+	// failedPause is the pause after a run that had no answer. After one that failed it is doubled each time, up to
+	// longestPause.
+	failedPause  = time.Second
+	longestPause = time.Minute
 	// maxRuns is how many queries run at the same time. The sandbox decides how many of these compute.
 	maxRuns = 64
 )
@@ -39,6 +41,8 @@ type Answer struct {
 	Reads *store.Reads
 	// Timed: the answer may change without a commit, because it depends on the time.
 	Timed bool
+	// Failed: the event says that the server or the handler has failed. The next run may succeed without a commit.
+	Failed bool
 }
 
 // Host is what a Hub needs of its owner. Any goroutine calls its functions.
@@ -77,6 +81,7 @@ type query[Q any] struct {
 	dirty   bool                          // it must run after the run that is under way, or planned
 	pending bool                          // a run is planned or under way
 	next    time.Time                     // no run begins before
+	failed  int                           // how many runs have failed since one that has not
 	watch   *store.Watch
 	timer   *time.Timer // of the next run without a commit
 }
@@ -98,21 +103,6 @@ func (h *Hub[Q]) Close() {
 	}
 	h.mu.Unlock()
 	h.work.Wait()
-}
-
-// RunAll runs every query again, spread over a time, because something else has changed than the store.
-func (h *Hub[Q]) RunAll(over time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n, all := time.Duration(0), time.Duration(max(1, len(h.queries)))
-	now := clock.Mark()
-	for _, q := range h.queries {
-		if next := now.Add(over * n / all); next.After(q.next) {
-			q.next = next
-		}
-		h.want(q)
-		n++
-	}
 }
 
 // Stats are numbers of a Hub: its queries, the runs since New, and the events that listeners have taken.
@@ -193,14 +183,24 @@ func (h *Hub[Q]) run(q *query[Q]) {
 	case answer.Reads != nil && !fresh:
 		q.dirty = true
 	}
-	if answer.Event.Kind != "" {
-		h.put(q, answer.Event)
-	}
-	if q.dirty {
+	fits := answer.Event.Kind == "" || h.put(q, answer.Event)
+	switch {
+	case q.dirty:
 		h.want(q)
-	} else if answer.Timed {
-		q.timer = time.AfterFunc(time.Until(began.Add(timedEvery)), func() { h.changed(q) })
+	case answer.Failed || !fits:
+		pause := min(failedPause<<min(q.failed, 10), longestPause)
+		q.failed++
+		h.runAfter(q, began.Add(pause))
+		return
+	case answer.Timed:
+		h.runAfter(q, began.Add(timedEvery))
 	}
+	q.failed = 0
+}
+
+// runAfter runs q again without a commit.
+func (h *Hub[Q]) runAfter(q *query[Q], next time.Time) {
+	q.timer = time.AfterFunc(time.Until(next), func() { h.changed(q) })
 }
 
 // begin says that q runs now; false: nobody watches it any more.
@@ -217,20 +217,25 @@ func (h *Hub[Q]) begin(q *query[Q]) bool {
 	return true
 }
 
-// put makes e the value of q, if it is another one.
-func (h *Hub[Q]) put(q *query[Q], e Event) {
+// put makes e the value of q, if it is another one. fits is false if there is no memory for it now.
+func (h *Hub[Q]) put(q *query[Q], e Event) (fits bool) {
 	if q.event.Kind != "" && q.event.Hash == e.Hash {
-		return
+		return true
+	}
+	if fits = h.held-q.event.size()+e.size() <= h.opt.ValueMemory; !fits {
+		commit := e.Commit
+		if e = h.host.TooLarge(len(e.Data)); q.event.Hash == e.Hash {
+			return false
+		}
+		e.Commit = commit
 	}
 	h.held -= q.event.size()
-	if h.held+e.size() > h.opt.ValueMemory {
-		e = h.host.TooLarge(len(e.Data))
-	}
 	h.held += e.size()
 	q.event = e
 	for s := range q.subs {
 		s.offer()
 	}
+	return fits
 }
 
 // end stops what would make q run again.
