@@ -41,6 +41,7 @@ type judged struct {
 	left  chan struct{} // closed when the client has hung up, as far as judge has seen
 	mu    sync.Mutex    // guards what follows, and the use of the answer by judge
 	ended bool
+	begun bool // the answer: a client may close its side when its body is sent
 	looks int
 	alone bool // left is closed
 }
@@ -50,6 +51,7 @@ func (st *streamedAnswer) Begin(r *abi.Response) (waits bool, err error) {
 	s, x := st.request, st.exchange
 	s.addCookie(st.bundle, x, s.call.SetCookie())
 	st.start()
+	st.judged.begin()
 	waits, err = x.BeginStream(r)
 	return waits, st.sent(err)
 }
@@ -185,6 +187,13 @@ func (s *streams) judge() {
 	}
 }
 
+// begin says that the answer begins.
+func (st *judged) begin() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.begun = true
+}
+
 // end says that the answer has ended.
 func (st *judged) end() {
 	st.mu.Lock()
@@ -200,7 +209,7 @@ func (st *judged) judge() {
 		return
 	}
 	r, s := st.runtime, st.request
-	if st.looks++; st.looks%lookEvery == 0 && !st.alone && st.exchange.HungUp() {
+	if st.looks++; st.looks%lookEvery == 0 && st.begun && !st.alone && st.exchange.HungUp() {
 		st.alone = true
 		s.hurry()
 		close(st.left)

@@ -59,6 +59,7 @@ func (c *Config) options() []any {
 func Default() *Config {
 	c := &Config{values: settings.None()}
 	settings.SetDefaults(c.options()...)
+	c.Runtime.WholeBodyBytes = c.Schema.MaxBody
 	return c
 }
 
