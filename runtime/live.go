@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
@@ -34,6 +35,14 @@ const (
 
 // maxLiveValue is the size limit of a value, in bytes.
 const maxLiveValue = 1 << 20
+
+const (
+	// timedEvery is the pause between two runs of a handler whose answer depends on the time.
+	timedEvery = time.Second
+	// timeoutPause is that after a run which took too long, perhaps because the server was busy. So few of them leave the
+	// circuit breaker of the handler closed to others.
+	timeoutPause = 20 * time.Second
+)
 
 var (
 	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
@@ -162,7 +171,12 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 			call.Attempt++
 			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
 		})
-		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow() || fault.CodeOf(err) == fault.HandlerTimeout
+		switch {
+		case fault.CodeOf(err) == fault.HandlerTimeout:
+			answer.Again = timeoutPause
+		case call.ReadsClock() || rt.query.HasDefaultNow():
+			answer.Again = timedEvery
+		}
 		if errors.Is(err, entity.ErrOutdated) {
 			return answer, err
 		}

@@ -23,8 +23,6 @@ type Options struct {
 }
 
 const (
-	// timedEvery is the pause between two runs of a query whose answer depends on the time.
-	timedEvery = time.Second
 	// failedPause is the pause after a run that had no answer.
 	failedPause = time.Second
 	// maxRuns is how many queries run at the same time. The sandbox decides how many of these compute.
@@ -37,8 +35,8 @@ type Answer struct {
 	Event Event
 	// Reads is what the run has read; nil: it was not known, and nothing is watched.
 	Reads *store.Reads
-	// Timed: the answer may change without a commit, because it depends on the time.
-	Timed bool
+	// Again is the time after the beginning of the run when the query runs again, also without a commit; 0: it does not.
+	Again time.Duration
 }
 
 // Host is what a Hub needs of its owner. Any goroutine calls its functions.
@@ -180,8 +178,8 @@ func (h *Hub[Q]) run(q *query[Q]) {
 	}
 	if q.dirty {
 		h.want(q)
-	} else if answer.Timed {
-		q.timer = time.AfterFunc(time.Until(began.Add(timedEvery)), func() { h.changed(q) })
+	} else if answer.Again > 0 {
+		q.timer = time.AfterFunc(time.Until(began.Add(answer.Again)), func() { h.changed(q) })
 	}
 }
 
