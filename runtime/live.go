@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 	"unicode/utf8"
 
 	"runner.example/hostabi/abi"
@@ -35,14 +34,6 @@ const (
 
 // maxLiveValue is the size limit of a value, in bytes.
 const maxLiveValue = 1 << 20
-
-const (
-	// timedEvery is the pause between two runs of a handler whose answer depends on the time.
-	timedEvery = time.Second
-	// timeoutPause is that after a run which took too long, perhaps because the server was busy. So few of them leave the
-	// circuit breaker of the handler closed to others.
-	timeoutPause = 20 * time.Second
-)
 
 var (
 	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
@@ -118,6 +109,7 @@ func (r *Runtime) newLive() *live.Hub[liveQuery] {
 
 // runLive runs the handler of a query on the active bundle.
 func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer) {
+	r.metrics.liveRuns.Inc()
 	inv := r.jobs.runs.Get().(*invocation)
 	defer r.jobs.runs.Put(inv)
 	id := ids.New(clock.System())
@@ -171,18 +163,14 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 			call.Attempt++
 			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
 		})
-		switch {
-		case fault.CodeOf(err) == fault.HandlerTimeout:
-			answer.Again = timeoutPause
-		case call.ReadsClock() || rt.query.HasDefaultNow():
-			answer.Again = timedEvery
-		}
+		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow() || fault.CodeOf(err) == fault.HandlerTimeout
 		if errors.Is(err, entity.ErrOutdated) {
 			return answer, err
 		}
 		err = r.recordFailure(ctx, a, rt, inv, rt.invokeFault(ctx, err))
 	}
 	answer.Event = liveEvent(&call.Response, err, inv.input.request.ID)
+	answer.Failed = failed(&call.Response, err)
 	if answer.Reads != nil {
 		answer.Event.Commit = answer.Reads.Snapshot
 		if answer.Reads.Len() > r.opt.Live.Ranges {
@@ -203,6 +191,14 @@ func checkValue(got *abi.Response) error {
 		return fault.Wrap(errNotText, fault.HandlerFailed, "")
 	}
 	return nil
+}
+
+// failed reports whether a run that has ended with err, whose answer is got, has the status of a failure of the server.
+func failed(got *abi.Response, err error) bool {
+	if err != nil && err != errWritesDiscarded {
+		return front.ProblemOf(err, "").Status >= 500
+	}
+	return got.Status >= 500
 }
 
 // liveEvent is the event of a run that has ended with err, whose answer is got. It has no kind if the server could not

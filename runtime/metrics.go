@@ -47,6 +47,8 @@ type metrics struct {
 	shown               shownRoutes
 	jobRuns             telemetry.Counters   // by job and outcome
 	jobDuration         telemetry.Histograms // by job
+	liveRuns            telemetry.Counter
+	liveEvents          map[string]telemetry.Counter // by kind
 }
 
 func newMetrics(m *telemetry.Metrics) *metrics {
@@ -65,6 +67,12 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 			"job_name", "outcome"),
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
 			telemetry.Buckets(1e-3, 4, 10), "job_name"), // to 4 minutes
+	}
+	all.liveRuns = m.Counters("live_runs_total", "Runs of handlers for watched routes.").With()
+	events := m.Counters("live_events_total", "Events sent to those who watch routes, by kind: value, problem or end.", "kind")
+	all.liveEvents = map[string]telemetry.Counter{}
+	for _, kind := range []string{eventValue, eventProblem, eventEnd} {
+		all.liveEvents[kind] = events.With(kind)
 	}
 	all.unmatched.name = unmatchedRoute
 	all.shown.names = map[string]bool{unmatchedRoute: true}
@@ -170,6 +178,12 @@ func (r *Runtime) addGauges() {
 		set("used", float64(used))
 		set("limit", float64(limit))
 	})
+	m.Gauge("live_watches", "Watches of routes that are open.", "",
+		one(func() float64 { return float64(r.live.Stats().Subscriptions) }))
+	m.Gauge("live_queries", "Different answers that are watched.", "",
+		one(func() float64 { return float64(r.live.Stats().Queries) }))
+	m.Gauge("live_value_bytes", "Memory of the answers that are watched.", "",
+		one(func() float64 { return float64(r.live.Stats().Bytes) }))
 	m.Gauge("store_writable", "1 if the store accepts writes.", "",
 		one(func() float64 { return truth(st.Health().Writable) }))
 	m.Gauge("store_sequence", "Number of the newest commit.", "",

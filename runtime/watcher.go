@@ -105,7 +105,7 @@ type watcher struct {
 	longest   time.Duration
 
 	mu      sync.Mutex // guards what follows, and the use of the exchange by other goroutines
-	ended   bool
+	ended   bool       // it is over, or the client has hung up
 	watches map[string]*watch
 	// Of the last check: the epoch of the keystore, the activation and the time.
 	epoch, activation uint64
@@ -442,6 +442,11 @@ func (w *watcher) judge() {
 	if epoch == w.epoch && a.activation == w.activation && now.Sub(w.checked) < recheckEvery {
 		return
 	}
+	if w.exchange.HungUp() { // a client that gets no event is not missed otherwise
+		w.ended = true
+		w.listener.Alert()
+		return
+	}
 	w.epoch, w.activation, w.checked = epoch, a.activation, now
 	seen := verdicts{}
 	for _, one := range w.watches {
@@ -484,11 +489,11 @@ func (w *watcher) serve() {
 	x.Private = x.Private || w.token != ""
 	head := abi.Response{Status: 200}
 	head.AddHeader([]byte("content-type"), []byte("text/event-stream"))
-	w.runtime.streams.add(w)
 	waits, err := x.BeginStream(&head)
 	if err == nil && waits {
 		err = x.Flush()
 	}
+	w.runtime.streams.add(w)
 	if err == nil && w.token != "" {
 		w.runtime.watchers.mu.Lock()
 		w.runtime.watchers.byToken[w.token] = w
@@ -497,7 +502,7 @@ func (w *watcher) serve() {
 	}
 	over := time.NewTimer(w.longest)
 	defer over.Stop()
-	for err == nil {
+	for err == nil && !w.over() {
 		var last bool
 		if last, err = w.send(); last || err != nil {
 			break
@@ -514,6 +519,13 @@ func (w *watcher) serve() {
 	w.ended = true // nobody else uses the exchange any more
 	w.mu.Unlock()
 	x.EndStream(err == nil, nil)
+}
+
+// over reports whether the client has hung up.
+func (w *watcher) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended
 }
 
 // send sends the events that there are; last: the connection has ended with one.
@@ -534,6 +546,7 @@ func (w *watcher) send() (last bool, err error) {
 			out = append(out, ": unchanged\n\n"...)
 			continue
 		}
+		w.runtime.metrics.liveEvents[e.Kind].Inc()
 		out = append(append(append(out, "event: "...), e.Kind...), '\n')
 		if sub.Name != "" {
 			out = append(append(append(out, "watch: "...), sub.Name...), '\n')

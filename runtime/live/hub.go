@@ -23,8 +23,12 @@ type Options struct {
 }
 
 const (
-	// failedPause is the pause after a run that had no answer.
-	failedPause = time.Second
+	// timedEvery is the pause between two runs of a query whose answer depends on the time.
+	timedEvery = time.Second
+	// failedPause is the pause after a run that had no answer. After one that failed it is doubled each time, up to
+	// longestPause.
+	failedPause  = time.Second
+	longestPause = time.Minute
 	// maxRuns is how many queries run at the same time. The sandbox decides how many of these compute.
 	maxRuns = 64
 )
@@ -35,8 +39,10 @@ type Answer struct {
 	Event Event
 	// Reads is what the run has read; nil: it was not known, and nothing is watched.
 	Reads *store.Reads
-	// Again is the time after the beginning of the run when the query runs again, also without a commit; 0: it does not.
-	Again time.Duration
+	// Timed: the answer may change without a commit, because it depends on the time.
+	Timed bool
+	// Failed: the event says that the server or the handler has failed. The next run may succeed without a commit.
+	Failed bool
 }
 
 // Host is what a Hub needs of its owner. Any goroutine calls its functions.
@@ -75,6 +81,7 @@ type query[Q any] struct {
 	dirty   bool                          // it must run after the run that is under way, or planned
 	pending bool                          // a run is planned or under way
 	next    time.Time                     // no run begins before
+	failed  int                           // how many runs have failed since one that has not
 	watch   *store.Watch
 	timer   *time.Timer // of the next run without a commit
 }
@@ -171,16 +178,29 @@ func (h *Hub[Q]) run(q *query[Q]) {
 		return
 	}
 	switch {
-	case answer.Event.Kind == "" || !h.put(q, answer.Event) || err != nil:
+	case answer.Event.Kind == "" || err != nil:
 		q.dirty, q.next = true, began.Add(failedPause)
 	case answer.Reads != nil && !fresh:
 		q.dirty = true
 	}
-	if q.dirty {
+	fits := answer.Event.Kind == "" || h.put(q, answer.Event)
+	switch {
+	case q.dirty:
 		h.want(q)
-	} else if answer.Again > 0 {
-		q.timer = time.AfterFunc(time.Until(began.Add(answer.Again)), func() { h.changed(q) })
+	case answer.Failed || !fits:
+		pause := min(failedPause<<min(q.failed, 10), longestPause)
+		q.failed++
+		h.runAfter(q, began.Add(pause))
+		return
+	case answer.Timed:
+		h.runAfter(q, began.Add(timedEvery))
 	}
+	q.failed = 0
+}
+
+// runAfter runs q again without a commit.
+func (h *Hub[Q]) runAfter(q *query[Q], next time.Time) {
+	q.timer = time.AfterFunc(time.Until(next), func() { h.changed(q) })
 }
 
 // begin says that q runs now; false: nobody watches it any more.
@@ -197,15 +217,19 @@ func (h *Hub[Q]) begin(q *query[Q]) bool {
 	return true
 }
 
-// put makes e the value of q, if it is another one. false: there is no memory for it now.
+// put makes e the value of q, if it is another one. fits is false if there is no memory for it now.
 func (h *Hub[Q]) put(q *query[Q], e Event) (fits bool) {
 	if q.event.Kind != "" && q.event.Hash == e.Hash {
 		return true
 	}
-	h.held -= q.event.size()
-	if fits = h.held+e.size() <= h.opt.ValueMemory; !fits {
-		e = h.host.TooLarge(len(e.Data))
+	if fits = h.held-q.event.size()+e.size() <= h.opt.ValueMemory; !fits {
+		commit := e.Commit
+		if e = h.host.TooLarge(len(e.Data)); q.event.Hash == e.Hash {
+			return false
+		}
+		e.Commit = commit
 	}
+	h.held -= q.event.size()
 	h.held += e.size()
 	q.event = e
 	for s := range q.subs {

@@ -18,7 +18,7 @@ type world struct {
 	mu      sync.Mutex // guards what the hub's goroutines use
 	runs    map[string]int
 	values  map[string]string
-	again   time.Duration
+	timed   bool
 	fails   bool          // the next run gives no answer
 	waits   chan struct{} // nil: runs do not wait
 	changed []func(store.Seq)
@@ -40,7 +40,7 @@ func newWorld(t *testing.T, opt live.Options) *world {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return live.Answer{Event: w.event(*q), Reads: new(store.Reads), Again: w.again}
+			return live.Answer{Event: w.event(*q), Reads: new(store.Reads), Timed: w.timed}
 		},
 		Watch: func(_ context.Context, _ *store.Reads, changed func(store.Seq)) (*store.Watch, bool, error) {
 			w.mu.Lock()
@@ -200,10 +200,10 @@ func TestEqualValuesAreSentOnce(t *testing.T) {
 	})
 }
 
-func TestAQueryRunsAgainWithoutACommit(t *testing.T) {
+func TestWhatDependsOnTheTimeRunsEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, live.Options{})
-		w.again = time.Second
+		w.timed = true
 		l := w.Listen()
 		s := l.Subscribe("x", "a", "a", 0, false)
 		time.Sleep(10*time.Second + time.Millisecond)

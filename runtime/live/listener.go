@@ -90,9 +90,10 @@ func (h *Hub[Q]) join(s *Subscription[Q], key string, q Q) {
 		h.queries[key] = have
 	}
 	have.subs[s], s.query = struct{}{}, have
-	if have.event.Kind != "" {
+	switch {
+	case have.event.Kind != "":
 		s.offer()
-	} else {
+	case !have.pending: // else the run that is planned or under way gives the value
 		h.want(have)
 	}
 }
@@ -118,6 +119,11 @@ func (s *Subscription[Q]) offer() {
 		s.ready = true
 		l.ready = append(l.ready, s)
 	}
+	l.Alert()
+}
+
+// Alert gives Wake a value.
+func (l *Listener[Q]) Alert() {
 	select {
 	case l.Wake <- struct{}{}:
 	default:

@@ -142,6 +142,19 @@ func acked(conn net.Conn) (n uint64) {
 	return n
 }
 
+func hungUp(conn net.Conn) (is bool) {
+	raw := rawOf(conn)
+	if raw == nil {
+		return false
+	}
+	err := raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		is = err == nil && n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return is || err != nil
+}
+
 // rawOf returns nil if conn is closed, or no connection of the system.
 func rawOf(conn net.Conn) syscall.RawConn {
 	c, ok := conn.(syscall.Conn)

@@ -8,19 +8,18 @@ const { now: date } = Date;
 
 // Outside of requests, both times are 0.
 let began: number | undefined;
-let timeOrigin = 0;
+let timeOrigin: number | undefined;
+
+function begun(): boolean {
+  if (runner.live) began ??= clock() - 0.001; // so that now never returns 0 in a request
+  return began !== undefined;
+}
 
 /** The time of the time origin, in milliseconds since 1970. */
-export function origin(): number {
-  if (began === undefined && runner.live) {
-    began = clock() - 0.001; // so that now never returns 0 in a request
-    timeOrigin = date();
-  }
-  return timeOrigin;
-}
+export const origin = (): number => (begun() ? (timeOrigin ??= date() - now()) : 0);
 
-/** Milliseconds since the time origin. */
-export function now(): number {
-  if (began === undefined && origin() === 0) return 0;
-  return clock() - began!;
-}
+/**
+ * Milliseconds since the time origin. It does not read the date: a live route whose handler does that runs again every
+ * second, and each operation on rows reads this clock.
+ */
+export const now = (): number => (begun() ? clock() - began! : 0);
