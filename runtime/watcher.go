@@ -260,14 +260,11 @@ func (w *watcher) isOf(presented *auth.Presented) bool {
 // unless the server ends, nothing has changed then.
 func (w *watcher) change(a *activeBundle, remove []string, specs []watchSpec) error {
 	for _, spec := range specs {
-		switch {
-		case !watchName.MatchString(spec.Name):
+		if !watchName.MatchString(spec.Name) {
 			return errWatchName
-		case !strings.HasPrefix(spec.Path, w.route.Prefix+"/"):
-			return errSharedPath
 		}
-		if err := w.runtime.front.CheckTarget([]byte(spec.Path)); err != nil {
-			return err
+		if !strings.HasPrefix(spec.Path, w.route.Prefix+"/") {
+			return errSharedPath
 		}
 	}
 	if len(specs) > maxWatches {
@@ -343,6 +340,9 @@ func (w *watcher) check(a *activeBundle, rt *route, seen verdicts) (caller.Calle
 // admit returns the query of a watch of a shared connection, which is admitted as a request for its path is.
 func (w *watcher) admit(a *activeBundle, target string, seen verdicts) (q liveQuery, err error) {
 	r := w.runtime
+	if err := r.front.CheckTarget([]byte(target)); err != nil {
+		return q, err
+	}
 	path, raw, has := strings.Cut(target, "?")
 	s := r.requests.Get().(*requestState)
 	defer r.requests.Put(s)
