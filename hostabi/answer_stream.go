@@ -1,6 +1,7 @@
 package hostabi
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -23,6 +24,8 @@ type AnswerStream interface {
 	Write(part []byte) (waits bool, err error)
 	// Flush waits until the rest is sent. With an error the client is gone.
 	Flush() error
+	// Left returns a channel that is closed when the client is seen to be gone between parts. It is called after Begin.
+	Left() <-chan struct{}
 }
 
 // StreamPart is the most bytes that an AnswerStream takes at once.
@@ -67,8 +70,30 @@ func (c *Call) breakOff(status int32, code, message []byte) {
 	}
 }
 
-// Gone reports whether the client took no more of a streamed answer when the handler wrote the last part.
+// Gone reports whether the client took no more of a streamed answer when the handler wrote the last part, or has hung up
+// while the handler waited.
 func (c *Call) Gone() bool { return c.gone }
+
+// clientLeft is closed when the client of a streamed answer hangs up, and nil when the run knows that, or has no such client.
+func (c *Call) clientLeft() <-chan struct{} {
+	if !c.streaming || c.gone {
+		return nil
+	}
+	return c.Stream.Left()
+}
+
+// leave ends what the handler waits for, because the client is gone. What it starts then goes on: it has a little time
+// to end.
+func (c *Call) leave() {
+	c.gone = true
+	if ops := c.pending; ops != nil {
+		ops.cancel()
+		ops.ctx, ops.cancel = context.WithCancel(c.Context)
+	}
+}
+
+// errLeft is the error of an operation that has ended with its client.
+var errLeft = fault.New(fault.Unavailable, "the client of the answer has hung up")
 
 func responseBegin(c *Call, g guest) int32 { return int32(c.beginAnswer(g.number(0))) }
 

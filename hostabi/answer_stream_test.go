@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"runner.example/hostabi"
@@ -22,7 +23,10 @@ type client struct {
 	gone   bool
 	unsent bool // the next part waits
 	waited int
+	left   chan struct{}
 }
+
+func (c *client) Left() <-chan struct{} { return c.left }
 
 func (c *client) Begin(r *abi.Response) (waits bool, err error) {
 	c.head = r.Status
@@ -44,6 +48,44 @@ func (c *client) result() error {
 		return errors.New("gone")
 	}
 	return nil
+}
+
+// A client that hangs up while its handler waits ends what the handler waits for, and nothing that it starts later.
+func TestAWaitEndsWhenTheClientHangsUp(t *testing.T) {
+	for _, waits := range []string{"call", "call_take", "poll_oneoff"} {
+		synctest.Test(t, func(t *testing.T) {
+			g, c, _ := newStreamingGuest(t, hostabi.Limits{})
+			c.left = make(chan struct{})
+			g.do("response_begin", 200)
+			began := time.Now()
+			time.AfterFunc(time.Second, func() { close(c.left) })
+			switch waits {
+			case "call":
+				if _, errno := g.op("sleep", `{"seconds":50}`); errno != int32(abi.Unavailable) {
+					t.Errorf("the sleep returns %d", errno)
+				}
+			case "call_take":
+				if errno := g.do("call_take", int(g.do("call_start", "sleep", `{"seconds":50}`))); errno != int32(abi.Unavailable) {
+					t.Errorf("the pending sleep returns %d", errno)
+				}
+			default:
+				g.subscribe([4]uint64{0, 1, uint64(50 * time.Second), 0})
+				if errno := g.system("poll_oneoff", 1024, 4096, 1, 8); errno != wasiOK {
+					t.Errorf("the poll returns %d", errno)
+				}
+			}
+			if took := time.Since(began); took != time.Second || !g.call.Gone() {
+				t.Errorf("%s ends after %s, gone %v", waits, took, g.call.Gone())
+			}
+			if errno := g.do("response_write", ""); errno != int32(abi.Unavailable) {
+				t.Errorf("a part is accepted: %d", errno)
+			}
+			if _, errno := g.op("sleep", `{"seconds":0.5}`); errno < 0 || time.Since(began) != 1500*time.Millisecond {
+				t.Errorf("a later sleep returns %d after %s", errno, time.Since(began))
+			}
+			g.call.End()
+		})
+	}
 }
 
 // newStreamingGuest is a guest whose answer can be streamed to the client, with a clock that the test moves.

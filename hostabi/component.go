@@ -248,8 +248,11 @@ type Fetch struct {
 	response  *outbound.Response // when the operation is done
 }
 
-// OutboundRequest checks a request to another service. The error is that of outbound.NewRequest.
+// OutboundRequest checks a request to another service. The error is an *outbound.Error.
 func (c *Call) OutboundRequest(method, url string, headers []outbound.Header, body []byte) (*outbound.Request, error) {
+	if c.ReadOnly {
+		return nil, &outbound.Error{Reason: outbound.Denied, Detail: "a live route only reads: it sends no request"}
+	}
 	return outbound.NewRequest(c.Host.Origins, method, url, c.traced(headers), body)
 }
 

@@ -20,6 +20,8 @@ import (
 const (
 	// incomingPart is the most bytes that fetch.read returns.
 	incomingPart = 64 << 10
+	// incomingBytes is what an open body takes: a part that waits for the guest, and the buffer of the next one.
+	incomingBytes = 2 * incomingPart
 	// wholeTime is how long after its head a body may arrive to be part of the result of the fetch.
 	wholeTime = 10 * time.Millisecond
 	// readCalls is how many host calls a guest makes to read a part: three of pending operations, and call_result.
@@ -54,9 +56,12 @@ func (c *Call) open(f flight) work {
 			if in == nil {
 				return appendResponse(out, response, f.byByte, m)
 			}
-			c.pending.incoming = append(c.pending.incoming, in)
-			out, err := appendHead(out, response, f.byByte)
-			out = strconv.AppendInt(append(out, `,"stream":`...), int64(len(c.pending.incoming)), 10)
+			number, err := c.openIncoming(in)
+			if err != nil {
+				return nil, err
+			}
+			out, err = appendHead(out, response, f.byByte)
+			out = strconv.AppendInt(append(out, `,"stream":`...), int64(number), 10)
 			return append(out, '}'), err
 		}, nil
 	}
@@ -186,16 +191,31 @@ func (in *incoming) gather(most int, late <-chan time.Time) (whole bool, err err
 	return false, nil
 }
 
+// openIncoming gives a body a number, if there is memory for it.
+func (c *Call) openIncoming(in *incoming) (number int, err error) {
+	ops := c.pending
+	if c.sandbox != nil && !c.sandbox.Hold(incomingBytes) {
+		in.cancel(errBodyClosed)
+		return 0, fault.New(fault.Unavailable, "the memory of all handlers is used up: a body that is read as it comes needs %d KiB", incomingBytes>>10)
+	}
+	if ops.incoming == nil {
+		ops.incoming, ops.holds = map[int]*incoming{}, c.sandbox
+	}
+	ops.received++
+	ops.incoming[ops.received] = in
+	return ops.received, nil
+}
+
 // incomingBody returns the body that a guest knows by a number.
 func (c *Call) incomingBody(args *arguments) (in *incoming, number int) {
 	n, ok := args.optionalWhole("stream")
 	if !ok {
 		args.wrong("member %q is missing", "stream")
 	}
-	if c.pending == nil || n < 1 || n > int64(len(c.pending.incoming)) {
+	if c.pending == nil {
 		return nil, 0
 	}
-	return c.pending.incoming[n-1], int(n)
+	return c.pending.incoming[int(n)], int(n)
 }
 
 // readBody returns the next part of a body, or all of the rest.
@@ -296,4 +316,9 @@ func closeBody(c *Call, args *arguments) (any, error) {
 	return struct{}{}, nil
 }
 
-func (c *Call) closeIncoming(number int) { c.pending.incoming[number-1] = nil }
+func (c *Call) closeIncoming(number int) {
+	delete(c.pending.incoming, number)
+	if c.pending.holds != nil {
+		c.pending.holds.Release(incomingBytes)
+	}
+}

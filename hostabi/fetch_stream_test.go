@@ -172,6 +172,39 @@ func TestTheRestOfABodyIsReadAsAWhole(t *testing.T) {
 }
 
 // With one connection, another fetch needs the end of the first body.
+// An open body counts as memory of the handlers. Without any there is no body to read, and its connection is closed.
+func TestABodyHoldsMemoryUntilItsEnd(t *testing.T) {
+	for name, end := range map[string]func(g *guest){
+		"it is read to its end": func(g *guest) { g.op("fetch.read", `{"stream":1,"whole":true}`) },
+		"it is closed":          func(g *guest) { g.op("fetch.close", `{"stream":1}`) },
+		"the run ends":          func(g *guest) { g.call.End() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, sandbox := newGuest(t, hostabi.Limits{}), &recordingSandbox{most: 200 << 10}
+				g.sandbox = sandbox
+				service := &slowService{parts: []slowPart{{0, "a"}, {time.Second, "b"}}}
+				g.fetches(service, outbound.Options{})
+				fetch := `{"url":"` + slowOrigin + `","stream":true}`
+				if g.op("fetch", fetch); sandbox.held != 128<<10 {
+					t.Errorf("an open body holds %d bytes", sandbox.held)
+				}
+				if got, _ := g.op("fetch", fetch); got["code"] != "unavailable" || sandbox.held != 128<<10 {
+					t.Errorf("another one without memory: %v, %d bytes are held", got, sandbox.held)
+				}
+				synctest.Wait()
+				if n := service.open.Load(); n != 1 {
+					t.Errorf("%d bodies are open", n)
+				}
+				if end(g); sandbox.held != 0 {
+					t.Errorf("after that %d bytes are held", sandbox.held)
+				}
+				g.call.End()
+			})
+		})
+	}
+}
+
 func TestABodyHoldsItsConnectionUntilItsEnd(t *testing.T) {
 	for name, end := range map[string]func(g *guest){
 		"it is read to its end": func(g *guest) { g.op("fetch.read", `{"stream":1,"whole":true}`) },

@@ -180,7 +180,8 @@ func (c *Call) checkWork() {
 	}
 }
 
-// sleep waits for d, and ends the run if the request's time is over before.
+// sleep waits for d, and ends the run if the request's time is over before. It returns early when the client of a
+// streamed answer hangs up.
 func (c *Call) sleep(d time.Duration) {
 	if d <= 0 || c.Player != nil {
 		return
@@ -191,18 +192,35 @@ func (c *Call) sleep(d time.Duration) {
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	await(c, timer.C)
+	left := c.clientLeft()
+	c.pause(func() {
+		select {
+		case <-timer.C:
+		case <-left:
+			c.leave()
+		case <-c.Context.Done():
+		}
+	})
 }
 
 // await waits until ready has a value or is closed, and ends the run if the request's time
-// is over before.
+// is over before. If the client of a streamed answer hangs up, the pending operations end.
 func await[T any](c *Call, ready <-chan T) {
 	select {
 	case <-ready:
 		return
 	default:
 	}
+	left := c.clientLeft()
 	c.pause(func() {
+		select {
+		case <-ready:
+			return
+		case <-c.Context.Done():
+			return
+		case <-left:
+			c.leave()
+		}
 		select {
 		case <-ready:
 		case <-c.Context.Done():

@@ -56,11 +56,13 @@ type pendingOperations struct {
 	ctx        context.Context
 	cancel     context.CancelFunc
 	running    sync.WaitGroup
-	inFlight   chan struct{} // holds a value for each outbound request in flight
-	bytesLeft  atomic.Int64  // that fetches may still receive
-	sleepers   []*sleeper    // whose time has not come
-	incoming   []*incoming   // by number, from 1; nil when closed
-	computed   atomic.Int64  // nanoseconds that long work has computed, and that are not charged
+	inFlight   chan struct{}     // holds a value for each outbound request in flight
+	bytesLeft  atomic.Int64      // that fetches may still receive
+	sleepers   []*sleeper        // whose time has not come
+	incoming   map[int]*incoming // that are open, by number
+	received   int               // the number of the last one
+	holds      Sandbox           // what their memory is taken from; nil: none
+	computed   atomic.Int64      // nanoseconds that long work has computed, and that are not charged
 
 	mu    sync.Mutex
 	done  []*pendingOperation // that call_wait may report, in the order of completion
@@ -88,6 +90,9 @@ func (c *Call) endPending() {
 	c.pending.cancel()
 	c.pending.running.Wait()
 	c.AddCPU(c.takeComputed())
+	for number := range c.pending.incoming {
+		c.closeIncoming(number)
+	}
 	for _, t := range c.pending.all {
 		c.logFailed(t.err)
 	}
@@ -182,6 +187,7 @@ func (c *Call) begin(t *pendingOperation, op operation, args []byte) {
 
 // run runs an operation in another goroutine.
 func (ops *pendingOperations) run(t *pendingOperation, do work) {
+	ctx := ops.ctx // it is another one when the client of a streamed answer has left
 	ops.running.Go(func() {
 		defer ops.finish(t)
 		defer func() {
@@ -189,7 +195,7 @@ func (ops *pendingOperations) run(t *pendingOperation, do work) {
 				t.err = fmt.Errorf("BUG: %s: %v", t.op, p)
 			}
 		}()
-		t.answer, t.err = do(ops.ctx)
+		t.answer, t.err = do(ctx)
 	})
 }
 
@@ -271,6 +277,9 @@ func (c *Call) take(t *pendingOperation) int32 {
 	result, err := t.result, t.err
 	if err == nil && t.answer != nil {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
+	}
+	if err == context.Canceled && c.gone {
+		err = errLeft
 	}
 	if err != nil {
 		c.logFailed(err)

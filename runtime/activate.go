@@ -88,6 +88,9 @@ func (r *Runtime) Prepare(ctx context.Context, bundle *Bundle) (discard func() e
 // replace makes a the active bundle, retires the previous one, and starts the background tasks and jobs of a.
 func (r *Runtime) replace(a *activeBundle, sources []diag.Source) {
 	r.attachMetrics(a)
+	if old := r.active.Load(); old != nil {
+		a.activation = old.activation + 1
+	}
 	old := r.active.Swap(a)
 	r.engine.DiscardSymbols()
 	if old != nil {
@@ -101,7 +104,6 @@ func (r *Runtime) replace(a *activeBundle, sources []diag.Source) {
 	r.limiter.Retain(a.limits())
 	r.startBackground(a, sources)
 	r.startJobs(a.schema)
-	r.live.RunAll(activationSpread)
 }
 
 // bindWithLimits is bind, and creates the rate limits of the routes. After an error no limit was created.

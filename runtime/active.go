@@ -20,9 +20,10 @@ import (
 // activeBundle is a bundle with its routes bound to their handlers. It serves requests until another bundle replaces
 // it, and is closed after its last request. Once it serves, only its reference count and what retires it change.
 type activeBundle struct {
-	release string // see Bundle.Release
-	schema  *schema.Schema
-	router  *router.Router
+	release    string // see Bundle.Release
+	activation uint64 // counts the bundles that this process has activated
+	schema     *schema.Schema
+	router     *router.Router
 	// routes are those of the router, followed by the functions and jobs that have no URL.
 	routes          []route
 	functions, jobs map[string]int // indexes into routes

@@ -18,12 +18,14 @@ func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now
 	if answered, err := a.findRoute(s, x); answered || err != nil {
 		return answered, err
 	}
-	if !counts {
-		return false, r.authenticate(a, s, x, now)
+	if counts {
+		s.route.allowOrigin(x)
 	}
-	s.route.allowOrigin(x)
 	if s.route.shared { // each of its watches is admitted
 		return false, nil
+	}
+	if !counts {
+		return false, r.authenticate(a, s, x, now)
 	}
 	epoch := r.opt.Keystore.Epoch()
 	if err := r.authenticate(a, s, x, now); err != nil {

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 	"unicode/utf8"
-
-	"github.com/cespare/xxhash/v2"
 
 	"runner.example/hostabi/abi"
 	"runner.example/internal/caller"
@@ -33,9 +32,6 @@ const (
 	eventEnd     = "end"     // why no event follows
 )
 
-// activationSpread is the time over which all queries run again after an activation.
-const activationSpread = time.Second
-
 // maxLiveValue is the size limit of a value, in bytes.
 const maxLiveValue = 1 << 20
 
@@ -54,11 +50,14 @@ type liveQuery struct {
 	raw    []byte // the query as received; nil if there is none
 	pairs  []abi.Pair
 	caller caller.Caller
+	// activation is that of the bundle by whose rules the caller was admitted. The query runs on no other one: another
+	// release may require more of the caller.
+	activation uint64
 }
 
-// newLiveQuery returns the query of a path with a query string, both of which are copied.
-func newLiveQuery(path, raw []byte, who caller.Caller) (q liveQuery, err error) {
-	q = liveQuery{path: bytes.Clone(path), raw: bytes.Clone(raw), caller: who}
+// newLiveQuery returns the query of a path with a query string, both of which are copied, of a caller whom a has admitted.
+func newLiveQuery(a *activeBundle, path, raw []byte, who caller.Caller) (q liveQuery, err error) {
+	q = liveQuery{path: bytes.Clone(path), raw: bytes.Clone(raw), caller: who, activation: a.activation}
 	q.pairs, err = front.ParseQuery(q.raw)
 	return q, err
 }
@@ -71,8 +70,9 @@ func (q *liveQuery) key() string {
 	if err != nil {
 		panic("BUG: marshal a caller: " + err.Error())
 	}
-	key := make([]byte, 0, len(q.path)+len(q.raw)+len(text)+2)
-	key = append(append(key, q.path...), ' ')
+	key := make([]byte, 0, len(q.path)+len(q.raw)+len(text)+12)
+	key = binary.BigEndian.AppendUint64(key, q.activation)
+	key = append(append(key, q.path...), ' ') // neither it nor the query has a space
 	key = append(append(key, q.raw...), ' ')
 	return string(append(key, text...))
 }
@@ -116,8 +116,7 @@ func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer
 	err := r.onActive(func(a *activeBundle, _ int) (err error) {
 		var m router.Match
 		rt, err := a.liveRoute(q.path, &m)
-		if err != nil {
-			answer = live.Answer{Event: problemEvent(eventEnd, err, id)}
+		if err != nil || a.activation != q.activation { // soon its subscriptions move to another query, or end
 			return nil
 		}
 		inv.begin()
@@ -164,7 +163,7 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 			call.Attempt++
 			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
 		})
-		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow()
+		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow() || fault.CodeOf(err) == fault.HandlerTimeout
 		if errors.Is(err, entity.ErrOutdated) {
 			return answer, err
 		}
@@ -238,15 +237,16 @@ func encodeProblem(kind string, p front.Problem, id string) live.Event {
 	return e
 }
 
-// newEvent returns the event with the data, whose hash is of what, if that is not nil.
+// newEvent returns the event with the data, whose hash is of what, if that is not nil. Nobody can easily make a value that
+// has the hash of another one, whose change the clients would miss.
 func newEvent(kind string, data, what []byte) live.Event {
 	if what == nil {
 		what = data
 	}
-	var h xxhash.Digest
-	_, _ = h.WriteString(kind)
+	h := sha256.New()
+	_, _ = h.Write([]byte(kind))
 	_, _ = h.Write(what)
-	return live.Event{Kind: kind, Hash: h.Sum64(), Data: data}
+	return live.Event{Kind: kind, Hash: binary.BigEndian.Uint64(h.Sum(nil)), Data: data}
 }
 
 // appendData appends text as the data of an event: a line for each line of it, and the empty line after them (HTML
@@ -269,7 +269,8 @@ func appendData(dst, text []byte) []byte {
 	}
 }
 
-// addLivePaths adds the routes under which one connection watches any number of live routes of a prefix.
+// addLivePaths adds the routes under which one connection watches any number of live routes of a prefix. Pages of other
+// origins may read a connection if they may read each of these routes.
 func (a *activeBundle) addLivePaths() {
 	shared := map[string]int{}
 	for i := range a.schema.Routes {
@@ -286,6 +287,11 @@ func (a *activeBundle) addLivePaths() {
 				shared: true,
 			})
 		}
-		a.routes[at].Live = max(a.routes[at].Live, declared.Live)
+		of := a.routes[at].Route
+		of.Live = max(of.Live, declared.Live)
+		of.Auth.Session = of.Auth.Session || declared.Auth.Session // their cookies may be sent
+		if !slices.Equal(of.CORS, declared.CORS) {
+			of.CORS = nil
+		}
 	}
 }

@@ -19,6 +19,8 @@ const (
 	goneTime = time.Second
 	// judgeEvery is the pause between two checks of whether the callers of streamed answers still have their authority.
 	judgeEvery = 250 * time.Millisecond
+	// lookEvery is how many checks of the callers come before one of whether the clients are there.
+	lookEvery = 4
 )
 
 // errStreamOver: the client of a streamed answer is gone, its caller may not have more of it, or its time is over.
@@ -36,8 +38,11 @@ type streamedAnswer struct {
 // judged is a streamed answer whose caller is judged. It is not reused, because a judge may see it after its end.
 type judged struct {
 	*streamedAnswer
-	mu    sync.Mutex // guards ended, and the use of the answer by judge
+	left  chan struct{} // closed when the client has hung up, as far as judge has seen
+	mu    sync.Mutex    // guards what follows, and the use of the answer by judge
 	ended bool
+	looks int
+	alone bool // left is closed
 }
 
 // Begin implements hostabi.AnswerStream.
@@ -47,7 +52,7 @@ func (st *streamedAnswer) Begin(r *abi.Response) (waits bool, err error) {
 	if longest := s.route.Stream; longest > 0 {
 		s.deadline.Move(clock.In(longest))
 	}
-	st.judged = &judged{streamedAnswer: st}
+	st.judged = &judged{streamedAnswer: st, left: make(chan struct{})}
 	st.runtime.streams.add(st.judged)
 	waits, err = x.BeginStream(r)
 	return waits, st.sent(err)
@@ -62,12 +67,22 @@ func (st *streamedAnswer) Write(part []byte) (waits bool, err error) {
 // Flush implements hostabi.AnswerStream.
 func (st *streamedAnswer) Flush() error { return st.sent(st.exchange.Flush()) }
 
+// Left implements hostabi.AnswerStream.
+func (st *streamedAnswer) Left() <-chan struct{} { return st.judged.left }
+
 // sent gives the handler a little time to end, if the client is gone.
 func (st *streamedAnswer) sent(err error) error {
-	if end, _ := st.request.deadline.Deadline(); err != nil && time.Until(end) > goneTime {
-		st.request.deadline.Move(clock.In(goneTime))
+	if err != nil {
+		st.request.hurry()
 	}
 	return err
+}
+
+// hurry gives the handler of a client that is gone a little time to end.
+func (s *requestState) hurry() {
+	if end, _ := s.deadline.Deadline(); time.Until(end) > goneTime {
+		s.deadline.Move(clock.In(goneTime))
+	}
 }
 
 // notJudged says that the answer has ended, or will not begin.
@@ -168,7 +183,7 @@ func (st *judged) end() {
 	st.ended = true
 }
 
-// judge ends the answer if its caller would be refused now.
+// judge ends the answer if its caller would be refused now. From time to time it also looks whether the client is there.
 func (st *judged) judge() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -176,6 +191,11 @@ func (st *judged) judge() {
 		return
 	}
 	r, s := st.runtime, st.request
+	if st.looks++; st.looks%lookEvery == 0 && !st.alone && st.exchange.HungUp() {
+		st.alone = true
+		s.hurry()
+		close(st.left)
+	}
 	now := r.opt.Calendar()
 	who, err := r.auth.Check(r.serving, st.bundle.schema, st.bundle.tokens, s.route.Route, s.presented, now)
 	if err == nil && (who.Kind == s.caller.Kind || s.caller.Kind == caller.Anonymous) { // with a session that has ended it may be anonymous

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/hostabi/abi"
+	"runner.example/internal/caller"
 	"runner.example/internal/clock"
 	"runner.example/internal/fairqueue"
 	"runner.example/internal/fault"
@@ -20,6 +22,7 @@ import (
 	"runner.example/runtime/front"
 	"runner.example/runtime/live"
 	"runner.example/runtime/router"
+	"runner.example/schema"
 )
 
 const (
@@ -66,16 +69,19 @@ func (ws *watchers) end() {
 	}
 }
 
-// take counts another watch of a caller; false: there are too many.
-func (ws *watchers) take(who string) bool {
+// take counts another watch of a caller. The error says why there may be none.
+func (ws *watchers) take(who string) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.ended || !fairqueue.Share(ws.held[who], ws.free) {
-		return false
+	switch {
+	case ws.ended:
+		return errDraining
+	case !fairqueue.Share(ws.held[who], ws.free):
+		return errWatches
 	}
 	ws.held[who]++
 	ws.free--
-	return true
+	return nil
 }
 
 func (ws *watchers) giveBack(who string) {
@@ -95,21 +101,38 @@ type watcher struct {
 	presented auth.Presented // for every route; see presentedTo
 	route     *route         // the shared one, or that of the only watch
 	token     string         // of a shared connection
+	party     string         // with whose watches a shared connection is counted
 	longest   time.Duration
 
 	mu      sync.Mutex // guards what follows, and the use of the exchange by other goroutines
 	ended   bool       // it is over, or the client has hung up
 	watches map[string]*watch
-	epoch   uint64        // of the keystore, at the last check
-	bundle  *activeBundle // of the last check; only compared
-	checked time.Time
+	// Of the last check: the epoch of the keystore, the activation and the time.
+	epoch, activation uint64
+	checked           time.Time
 }
 
-// watch is one watch of a connection.
+// watch is one watch of a connection. It keeps its name until its last event is taken, so that they are not many.
 type watch struct {
 	query liveQuery
 	sub   *live.Subscription[liveQuery]
-	party string // whose watches are counted together
+	party string // whose watches are counted together; "" if it has ended
+}
+
+// verdict is what authentication says about the client of a connection, for one route.
+type verdict struct {
+	caller caller.Caller
+	err    error
+}
+
+// verdicts are those that were found at a time, so that a credential that is refused counts once for a route.
+type verdicts map[*route]verdict
+
+// admitted is a watch that may begin, unless err says why not.
+type admitted struct {
+	watchSpec
+	query liveQuery
+	err   error
 }
 
 // watchRequest is the body of a request to a shared connection: one that opens it, or one that changes it.
@@ -145,7 +168,7 @@ func (s *requestState) wantsEvents(x *front.Exchange) bool {
 func (r *Runtime) newWatcher(a *activeBundle, s *requestState, x *front.Exchange) *watcher {
 	w := &watcher{
 		runtime: r, exchange: x, listener: r.live.Listen(), route: s.route, longest: s.route.Live, watches: map[string]*watch{},
-		epoch: r.opt.Keystore.Epoch(), bundle: a, checked: clock.Mark(),
+		epoch: r.opt.Keystore.Epoch(), activation: a.activation, checked: clock.Mark(),
 		presented: a.present(x),
 	}
 	a.presentCookie(&w.presented, x)
@@ -156,7 +179,7 @@ func (r *Runtime) newWatcher(a *activeBundle, s *requestState, x *front.Exchange
 // watchOne begins to watch the route of an admitted request.
 func (r *Runtime) watchOne(a *activeBundle, s *requestState, x *front.Exchange) (*watcher, error) {
 	w := r.newWatcher(a, s, x)
-	q, err := newLiveQuery(x.Request.Path, x.Request.RawQuery, s.caller)
+	q, err := newLiveQuery(a, x.Request.Path, x.Request.RawQuery, s.caller)
 	if err == nil {
 		err = q.check(r, a, s.route, &s.match)
 	}
@@ -172,16 +195,18 @@ func (r *Runtime) watchMany(a *activeBundle, s *requestState, x *front.Exchange)
 	if err := x.ReadBody(maxWatchBody); err != nil {
 		return nil, err
 	}
-	var request watchRequest
-	decoder := json.NewDecoder(bytes.NewReader(x.Request.Body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&request); err != nil {
-		return nil, fault.New(fault.InvalidJSON, `the body must be {"watches": [{"name", "path", "lastEventId"}]}, or {"connection", "add", "remove"}: %v`, err)
+	request, err := readWatchRequest(x.Request.Body)
+	if err != nil {
+		return nil, err
 	}
 	if request.Connection == "" {
 		w := r.newWatcher(a, s, x)
-		w.token = rand.Text()
-		if err := w.add(a, request.Watches); err != nil {
+		who := string(caller.AppendAddress(nil, w.presented.Address))
+		if err := r.watchers.take(who); err != nil {
+			return nil, err
+		}
+		w.token, w.party = rand.Text(), who
+		if err := w.change(a, nil, request.Watches); err != nil {
 			w.leave()
 			return nil, err
 		}
@@ -195,88 +220,160 @@ func (r *Runtime) watchMany(a *activeBundle, s *requestState, x *front.Exchange)
 	}
 	presented := a.present(x)
 	a.presentCookie(&presented, x)
-	if err := w.change(a, presented, &request); err != nil {
+	if !w.isOf(&presented) {
+		return nil, errNoConnection
+	}
+	if err := w.change(a, request.Remove, request.Add); err != nil {
 		return nil, err
 	}
 	x.Send(&noContent)
 	return nil, nil
 }
 
-// change adds and removes watches, for a sender who presents the same as that of the connection.
-func (w *watcher) change(a *activeBundle, presented auth.Presented, request *watchRequest) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended || !bytes.Equal(w.presented.Authorization, presented.Authorization) ||
-		!bytes.Equal(w.presented.APIKey, presented.APIKey) || !bytes.Equal(w.presented.Cookie, presented.Cookie) {
-		return errNoConnection
+// readWatchRequest reads the body of a request to a shared connection.
+func readWatchRequest(body []byte) (*watchRequest, error) {
+	var request watchRequest
+	err := schema.CheckJSON(body)
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(body))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&request)
 	}
-	for _, name := range request.Remove {
-		w.remove(name, nil)
+	if opens := request.Connection == ""; err == nil && (opens && (request.Add != nil || request.Remove != nil) || !opens && request.Watches != nil) {
+		err = errors.New("watches opens a connection, add and remove change the one that connection names")
 	}
-	return w.add(a, request.Add)
+	if err != nil {
+		return nil, fault.New(fault.InvalidJSON, `the body must be {"watches": [{"name", "path", "lastEventId"}]}, or {"connection", "add", "remove"}: %v`, err)
+	}
+	return &request, nil
 }
 
-// add adds watches. One that is refused gets an event that says so. The error is about the whole request.
-func (w *watcher) add(a *activeBundle, specs []watchSpec) error {
-	if len(w.watches)+len(specs) > maxWatches {
-		return errManyWatches
-	}
+// isOf reports whether w is open, and the sender presents what its client has presented.
+func (w *watcher) isOf(presented *auth.Presented) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ended && bytes.Equal(w.presented.Authorization, presented.Authorization) &&
+		bytes.Equal(w.presented.APIKey, presented.APIKey) && bytes.Equal(w.presented.Cookie, presented.Cookie)
+}
+
+// change removes and adds watches. One that is refused gets an event that says so. The error is about the whole request;
+// unless the server ends, nothing has changed then.
+func (w *watcher) change(a *activeBundle, remove []string, specs []watchSpec) error {
 	for _, spec := range specs {
-		if !watchName.MatchString(spec.Name) {
+		switch {
+		case !watchName.MatchString(spec.Name):
 			return errWatchName
-		}
-		if !strings.HasPrefix(spec.Path, w.route.Prefix+"/") {
+		case !strings.HasPrefix(spec.Path, w.route.Prefix+"/"):
 			return errSharedPath
 		}
+		if err := w.runtime.front.CheckTarget([]byte(spec.Path)); err != nil {
+			return err
+		}
 	}
-	for _, spec := range specs {
-		w.remove(spec.Name, nil)
-		if err := w.admit(a, spec); err != nil {
+	if len(specs) > maxWatches {
+		return errManyWatches
+	}
+	// This may wait, so the connection is not locked.
+	all, seen := make([]admitted, len(specs)), verdicts{}
+	for i, spec := range specs {
+		one := &all[i]
+		one.watchSpec = spec
+		if one.query, one.err = w.admit(a, spec.Path, seen); isTransient(one.err) {
+			return one.err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return errNoConnection
+	}
+	names := map[string]bool{}
+	for name := range w.watches {
+		names[name] = true
+	}
+	for _, name := range remove {
+		delete(names, name)
+	}
+	for i := range all {
+		names[all[i].Name] = true
+	}
+	if len(names) > maxWatches {
+		return errManyWatches
+	}
+	for _, name := range remove {
+		w.remove(name)
+	}
+	for i := range all {
+		one := &all[i]
+		w.remove(one.Name)
+		err := one.err
+		if err == nil {
+			err = w.join(one.Name, one.LastEventID, one.query)
+		}
+		switch {
+		case err == errDraining:
+			return err
+		case err != nil:
 			e := problemEvent(eventEnd, err, "")
-			w.listener.Refuse(spec.Name, &e)
+			w.watches[one.Name] = &watch{sub: w.listener.Refuse(one.Name, &e)}
 		}
 	}
 	return nil
 }
 
-// admit adds one watch of a shared connection, as a request for its path is admitted.
-func (w *watcher) admit(a *activeBundle, spec watchSpec) error {
+// isTransient reports whether the error says only that the server could not decide now.
+func isTransient(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Unavailable, fault.Overloaded, fault.KeyStoreStale, fault.NotReady:
+		return true
+	}
+	return false
+}
+
+// check authenticates the client of the connection for a route.
+func (w *watcher) check(a *activeBundle, rt *route, seen verdicts) (caller.Caller, error) {
+	v, ok := seen[rt]
+	if !ok {
+		v.caller, v.err = w.runtime.auth.Check(w.runtime.serving, a.schema, a.tokens, rt.Route, w.presentedTo(rt), w.runtime.opt.Calendar())
+		seen[rt] = v
+	}
+	return v.caller, v.err
+}
+
+// admit returns the query of a watch of a shared connection, which is admitted as a request for its path is.
+func (w *watcher) admit(a *activeBundle, target string, seen verdicts) (q liveQuery, err error) {
 	r := w.runtime
-	path, raw, has := strings.Cut(spec.Path, "?")
+	path, raw, has := strings.Cut(target, "?")
 	s := r.requests.Get().(*requestState)
 	defer r.requests.Put(s)
 	s.begin()
 	defer s.end()
 	rt, err := a.liveRoute([]byte(path), &s.match)
 	if err != nil {
-		return err
+		return q, err
 	}
 	s.route = rt
-	if s.caller, err = r.auth.Check(r.serving, a.schema, a.tokens, rt.Route, w.presentedTo(rt), r.opt.Calendar()); err != nil {
-		return err
+	if s.caller, err = w.check(a, rt, seen); err != nil {
+		return q, err
 	}
 	if !r.takeLimits(a, s, w.presented.Address) {
-		return errRateLimited
+		return q, errRateLimited
 	}
 	var query []byte
 	if has {
 		query = []byte(raw)
 	}
-	q, err := newLiveQuery([]byte(path), query, s.caller)
-	if err == nil {
+	if q, err = newLiveQuery(a, []byte(path), query, s.caller); err == nil {
 		err = q.check(r, a, rt, &s.match)
 	}
-	if err != nil {
-		return err
-	}
-	return w.join(spec.Name, spec.LastEventID, q)
+	return q, err
 }
 
 // join subscribes to a query, whose value the client has already if last has its hash.
 func (w *watcher) join(name, last string, q liveQuery) error {
 	one := &watch{query: q, party: string(q.caller.AppendIdentity(nil, w.presented.Address))}
-	if !w.runtime.watchers.take(one.party) {
-		return errWatches
+	if err := w.runtime.watchers.take(one.party); err != nil {
+		return err
 	}
 	_, text, _ := strings.Cut(last, "-")
 	hash, err := strconv.ParseUint(text, 16, 64)
@@ -285,12 +382,20 @@ func (w *watcher) join(name, last string, q liveQuery) error {
 	return nil
 }
 
-// remove ends a watch, if there is one of this name. If last is not nil, the client gets it.
-func (w *watcher) remove(name string, last *live.Event) {
+// remove ends a watch, if there is one of this name. The client gets no more of it.
+func (w *watcher) remove(name string) {
 	if one := w.watches[name]; one != nil {
 		delete(w.watches, name)
-		one.sub.End(last)
+		w.end(one, nil)
+	}
+}
+
+// end ends a watch. If last is not nil, the client gets it.
+func (w *watcher) end(one *watch, last *live.Event) {
+	one.sub.End(last)
+	if one.party != "" {
 		w.runtime.watchers.giveBack(one.party)
+		one.party = ""
 	}
 }
 
@@ -304,7 +409,10 @@ func (w *watcher) leave() {
 	defer w.mu.Unlock()
 	w.ended = true
 	for name := range w.watches {
-		w.remove(name, nil)
+		w.remove(name)
+	}
+	if w.party != "" {
+		w.runtime.watchers.giveBack(w.party)
 	}
 }
 
@@ -331,41 +439,43 @@ func (w *watcher) judge() {
 	}
 	defer a.unref()
 	epoch, now := r.opt.Keystore.Epoch(), clock.Mark()
-	if epoch == w.epoch && a == w.bundle && now.Sub(w.checked) < recheckEvery {
+	if epoch == w.epoch && a.activation == w.activation && now.Sub(w.checked) < recheckEvery {
 		return
 	}
-	if w.exchange.Gone() { // a client that gets no event is not missed otherwise
+	if w.exchange.HungUp() { // a client that gets no event is not missed otherwise
 		w.ended = true
 		w.listener.Alert()
 		return
 	}
-	w.epoch, w.bundle, w.checked = epoch, a, now
-	for name, one := range w.watches {
-		if err := w.recheck(a, one); err != nil {
+	w.epoch, w.activation, w.checked = epoch, a.activation, now
+	seen := verdicts{}
+	for _, one := range w.watches {
+		if one.party == "" { // it has ended
+			continue
+		}
+		if err := w.recheck(a, one, seen); err != nil {
 			e := problemEvent(eventEnd, err, "")
-			w.remove(name, &e)
+			w.end(one, &e)
 		}
 	}
 }
 
 // recheck moves a watch to the query of its caller, whose authority may have changed. The error says why it must end.
-func (w *watcher) recheck(a *activeBundle, one *watch) error {
-	r := w.runtime
+func (w *watcher) recheck(a *activeBundle, one *watch, seen verdicts) error {
 	var m router.Match
 	rt, err := a.liveRoute(one.query.path, &m)
 	if err != nil {
 		return err
 	}
-	who, err := r.auth.Check(r.serving, a.schema, a.tokens, rt.Route, w.presentedTo(rt), r.opt.Calendar())
-	switch fault.CodeOf(err) {
-	case fault.Unavailable, fault.Overloaded, fault.KeyStoreStale:
+	who, err := w.check(a, rt, seen)
+	if isTransient(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !sameCaller(&who, &one.query.caller) {
-		one.query.caller = who
+	if one.query.activation != a.activation || !sameCaller(&who, &one.query.caller) {
+		one.query.activation, one.query.caller = a.activation, who
 		one.sub.Move(one.query.key(), one.query)
 	}
 	return nil
@@ -444,13 +554,23 @@ func (w *watcher) send() (last bool, err error) {
 			out = append(append(append(out, "watch: "...), sub.Name...), '\n')
 		}
 		out = append(append(append(out, "id: "...), e.ID()...), '\n')
-		out = append(out, e.Data...)
+		if len(e.Data) < hostabi.StreamPart {
+			out = append(out, e.Data...)
+		} else { // a slow reader has no copy of it
+			if err = w.write(out); err == nil {
+				err = w.write(e.Data)
+			}
+			out = out[:0]
+			if err != nil {
+				return false, err
+			}
+		}
 		if !e.Last {
 			continue
 		}
 		w.mu.Lock()
-		if one := w.watches[sub.Name]; one != nil && one.sub == sub { // its query has ended
-			w.remove(sub.Name, nil)
+		if one := w.watches[sub.Name]; one != nil && one.sub == sub {
+			w.remove(sub.Name)
 		}
 		w.mu.Unlock()
 		if w.token == "" {

@@ -617,3 +617,13 @@ func TestNoRequestIsSentBeforeTheFirstRequest(t *testing.T) {
 	g.call.Initializing(true)
 	g.traps("may not send requests before its first request", outgoing+"handle", g.request(authority, "/"), none)
 }
+
+func TestALiveRouteSendsNoRequest(t *testing.T) {
+	g := newGuest(t, hostabi.Limits{})
+	authority := g.serve(func(http.ResponseWriter, *http.Request) { t.Error("the request was sent") })
+	g.call.ReadOnly = true
+	g.expect("#1 #15", outgoing+"handle", g.request(authority, "/"), none)
+	if !strings.Contains(g.log.String(), "a live route only reads") {
+		t.Errorf("the log has %s", g.log)
+	}
+}

@@ -119,11 +119,15 @@ func requestLineSize(line []byte, opt *Options) *fault.Fault {
 	target, _, _ := bytes.Cut(rest, []byte{' '})
 	switch {
 	case found && len(method) < requestLineExtra && len(target) > opt.MaxTargetBytes:
-		return fault.New(fault.URITooLong, "the target of a request may have %d bytes", opt.MaxTargetBytes)
+		return tooLongTarget(opt)
 	case len(line) > opt.MaxTargetBytes+requestLineExtra:
 		return errRequestLine
 	}
 	return nil
+}
+
+func tooLongTarget(opt *Options) *fault.Fault {
+	return fault.New(fault.URITooLong, "the target of a request may have %d bytes", opt.MaxTargetBytes)
 }
 
 // framing is what the head says about the message and its connection.
@@ -186,10 +190,8 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 	if !served(method) {
 		return errMethod
 	}
-	for _, c := range target {
-		if c < ' ' || c == 0x7f || c == '#' {
-			return errTarget
-		}
+	if !targetAllowed(target) {
+		return errTarget
 	}
 	path, query, _ := bytes.Cut(target, []byte{'?'})
 	if len(path) == 0 || path[0] != '/' {
@@ -198,6 +200,28 @@ func (x *Exchange) parseRequestLine(line []byte) *fault.Fault {
 		}
 	}
 	x.Request.Method, x.Request.Path, x.Request.RawQuery = method, path, query
+	return nil
+}
+
+// targetAllowed refuses the characters that no target has.
+func targetAllowed(target []byte) bool {
+	for _, c := range target {
+		if c <= ' ' || c == 0x7f || c == '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckTarget refuses a target from the body of a request, a path with a query, as a request with it is refused. The error
+// is a fault.
+func (s *Server) CheckTarget(target []byte) error {
+	switch {
+	case len(target) > s.opt.MaxTargetBytes:
+		return tooLongTarget(&s.opt)
+	case len(target) == 0 || target[0] != '/' || !targetAllowed(target):
+		return errTarget
+	}
 	return nil
 }
 

@@ -29,6 +29,7 @@ type Server struct {
 	drains atomic.Bool  // Drain was called
 	ended  atomic.Bool  // Shutdown was called
 	pool   sync.Pool    // of *Exchange
+	parts  sync.Pool    // of *[]byte, buffers for the parts of streamed answers
 	bodies atomic.Int64 // memory that large bodies have claimed
 	// backlog limits the memory of large answers that wait for their readers.
 	backlog *backlog
@@ -49,6 +50,7 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	s.metrics = newMetrics(s.opt.Metrics)
 	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
 	s.pool.New = func() any { return &Exchange{srv: s} }
+	s.parts.New = func() any { return new([]byte) }
 	s.http = fasthttp.Server{
 		// Its timeouts are not set: conn has deadlines of its own.
 		Handler: s.serve,

@@ -32,8 +32,9 @@ type stream struct {
 
 	limit   time.Duration // of each write
 	mu      sync.Mutex    // guards what follows, and writes to the connection: comments come from a timer
-	framed  []byte        // of the last part
+	framed  []byte        // of the last part; nil when it is sent
 	unsent  []byte        // the rest of it
+	buffer  *[]byte       // that framed is in, from Server.parts; nil: framed is in none
 	gone    bool
 	tail    [2]byte // the last bytes of the body
 	wrote   time.Time
@@ -110,13 +111,29 @@ func (x *Exchange) Flush() error {
 
 // frame makes a part the next bytes to send, after those that are not sent: a comment that the kernel has not taken.
 func (s *stream) frame(part []byte) {
-	s.framed = append(s.framed[:0], s.unsent...)
+	if s.buffer == nil {
+		s.buffer = s.conn.gate.srv.parts.Get().(*[]byte)
+	}
+	s.framed = append((*s.buffer)[:0], s.unsent...)
 	if s.chunked {
 		s.framed = append(strconv.AppendInt(s.framed, int64(len(part)), 16), '\r', '\n')
 	}
 	s.framed = append(s.framed, part...)
 	if s.chunked {
 		s.framed = append(s.framed, '\r', '\n')
+	}
+	*s.buffer = s.framed
+}
+
+// release gives the buffer back when all of it is sent: the stream may wait for minutes now.
+func (s *stream) release() {
+	if len(s.unsent) > 0 {
+		return
+	}
+	s.framed, s.unsent = nil, nil
+	if s.buffer != nil {
+		s.conn.gate.srv.parts.Put(s.buffer)
+		s.buffer = nil
 	}
 }
 
@@ -136,6 +153,7 @@ func (s *stream) send(all bool) error {
 	if all {
 		return s.flush()
 	}
+	s.release()
 	return nil
 }
 
@@ -154,9 +172,7 @@ func (s *stream) flush() error {
 	if s.gone {
 		return errGone
 	}
-	if cap(s.framed) > keptBodyBytes && len(s.unsent) == 0 { // it may wait for minutes now
-		s.framed = nil
-	}
+	s.release()
 	return nil
 }
 
@@ -171,6 +187,7 @@ func (s *stream) limitWrites(direct bool) error {
 
 func (s *stream) lost() error {
 	s.gone, s.unsent = true, nil
+	s.release()
 	return errGone
 }
 
@@ -195,19 +212,9 @@ func (s *stream) sendComment() {
 	s.comment.Reset(next)
 }
 
-// Gone reports whether the client of a stream that has begun takes no more of it: a write has failed, or the client has
-// closed its direction of the connection. It does not wait. Any goroutine may call it, until EndStream.
-func (x *Exchange) Gone() bool {
-	s := x.stream
-	if socket.HungUp(s.conn.Conn) {
-		return true
-	}
-	if !s.mu.TryLock() { // a write is under way, and sees it
-		return false
-	}
-	defer s.mu.Unlock()
-	return s.gone
-}
+// HungUp reports whether the client has hung up, as far as the system can tell without a write. Any goroutine may call it,
+// until handle returns.
+func (x *Exchange) HungUp() bool { return socket.HungUp(x.conn.Conn) }
 
 // Interrupt ends the connection of an answer that has begun. Any goroutine may call it, until handle returns.
 func (x *Exchange) Interrupt() { x.conn.reset() }

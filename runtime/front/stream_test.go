@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -156,6 +157,52 @@ func TestAClientThatReadsNothingIsGone(t *testing.T) {
 	write(t, nc, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 	if err := <-ended; err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("the stream ends with %v", err)
+	}
+}
+
+// A stream that waits after a large part keeps no buffer for it.
+func TestAStreamThatWaitsHasNoBuffer(t *testing.T) {
+	const streams, length = 100, 64 << 10
+	part, end := strings.Repeat("x", length), make(chan struct{})
+	s := serve(t, front.Options{}, func(x *front.Exchange) {
+		err := sendParts(x, part)
+		<-end
+		x.EndStream(err == nil, nil)
+	})
+	defer close(end)
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what a pool has is freed by the second one
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	var before int
+	for n := range streams + 1 {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer := bufio.NewReaderSize(conn, 1<<10)
+		for line := ""; line != "\r\n"; {
+			var err error
+			if line, err = answer.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := answer.Discard(len("10000\r\n") + length + len("\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			before = heap()
+		}
+	}
+	if each := (heap() - before) / streams; each > length/2 {
+		t.Errorf("a stream that waits keeps %d bytes", each)
 	}
 }
 

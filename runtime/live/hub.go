@@ -112,21 +112,6 @@ func (h *Hub[Q]) Close() {
 	h.work.Wait()
 }
 
-// RunAll runs every query again, spread over a time, because something else has changed than the store.
-func (h *Hub[Q]) RunAll(over time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n, all := time.Duration(0), time.Duration(max(1, len(h.queries)))
-	now := clock.Mark()
-	for _, q := range h.queries {
-		if next := now.Add(over * n / all); next.After(q.next) {
-			q.next = next
-		}
-		h.want(q)
-		n++
-	}
-}
-
 // Stats are numbers of a Hub: its queries, the runs since New, and the events that listeners have taken.
 type Stats struct {
 	Queries, Subscriptions int

@@ -62,27 +62,29 @@ func (s *Subscription[Q]) Move(key string, q Q) {
 	}
 }
 
-// End ends s. If last is not nil, the reader gets it; then Next returns s once more.
+// End ends s. If last is not nil, the reader gets it; then Next returns s once more. Without it Next does not return s any
+// more, also if s has ended with an event before.
 func (s *Subscription[Q]) End(last *Event) {
 	h := s.listener.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.ended, s.last = true, last
-	h.leave(s)
-	if last != nil {
+	if !s.ended {
+		s.ended, s.last = true, last
+		h.leave(s)
 		s.offer()
+	}
+	if last == nil {
+		s.withdraw()
 	}
 }
 
-// Refuse gives the reader an event of a subscription that was not made.
-func (l *Listener[Q]) Refuse(name string, last *Event) {
+// Refuse returns a subscription that has ended with an event, which the reader gets.
+func (l *Listener[Q]) Refuse(name string, last *Event) *Subscription[Q] {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
 	s := &Subscription[Q]{Name: name, listener: l, ended: true, last: last}
 	s.offer()
+	return s
 }
 
 // join adds s to the query with the key, which is made if there is none.
@@ -186,6 +188,17 @@ func (l *Listener[Q]) Alert() {
 	select {
 	case l.Wake <- struct{}{}:
 	default:
+	}
+}
+
+// withdraw is the opposite of offer. The hub's lock is held.
+func (s *Subscription[Q]) withdraw() {
+	l := s.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.ready {
+		s.ready = false
+		l.ready = slices.DeleteFunc(l.ready, func(r *Subscription[Q]) bool { return r == s })
 	}
 }
 

@@ -352,3 +352,154 @@ func TestAWatchLastsAsLongAsItsRouteSays(t *testing.T) {
 	watch.Want("value", "[]")
 	watch.WantEnd()
 }
+
+// A new release may answer callers whom it does not admit any more with what they may not see. Its handler does not run for
+// them, however soon their watch is judged.
+func TestANewReleaseRunsForNobodyWhomItDoesNotAdmit(t *testing.T) {
+	t.Parallel()
+	s, key := serveLive(t, "")
+	anonymous := s.Watch(t, "/v1/options", "")
+	anonymous.Want("value", "[]")
+	stays := s.Watch(t, "/keys/options", "", key)
+	stays.Want("value", "[]")
+	s.App.Write("handlers/live.ts", strings.Replace(liveHandlers, `query("Option").orderBy("id");`, `["secret"];`, 1))
+	s.App.Write("app.schema", strings.Replace(harness.MustRead(t, s.App.Path("app.schema")), `routes("/v1", auth: none,`, `routes("/v1", auth: apiKey(voter),`, 1))
+	s.App.Must("build")
+	s.App.Must("reload")
+	stays.Want("value", "secret")
+	anonymous.Want("end", `"status":401`)
+	anonymous.WantEnd()
+}
+
+// open opens a shared connection of /v1, and returns its token.
+func openShared(t *testing.T, s *harness.Server, body string, headers ...string) (*harness.Events, string) {
+	t.Helper()
+	shared := s.Watch(t, "/v1/_live", body, headers...)
+	var opened struct{ Connection string }
+	if err := json.Unmarshal([]byte(shared.Want("open", "connection").Data), &opened); err != nil {
+		t.Fatal(err)
+	}
+	return shared, opened.Connection
+}
+
+func TestBodiesThatAreNoRequestsToASharedConnection(t *testing.T) {
+	t.Parallel()
+	s, _ := serveLive(t, "")
+	_, token := openShared(t, s, `{"watches":[]}`)
+	one := func(path string) string { return fmt.Sprintf(`{"watches":[{"name":"a","path":%q}]}`, path) }
+	for body, want := range map[string]int{
+		one("/v1/options a"):                                     400,
+		one("/v1/page?limit=1 2"):                                400,
+		one("/v1/options#a"):                                     400,
+		one("/v1/options?\n"):                                    400,
+		one("/v1/options?" + strings.Repeat("x", 8<<10)):         414,
+		"{\"watches\":[{\"name\":\"a\",\"path\":\"/v1/\xff\"}]}": 400,
+		`{"watches":[]} and more`:                                400,
+		`{"watches":[],"watches":[]}`:                            400,
+		`{"add":[{"name":"a","path":"/v1/options"}]}`:            400,
+		fmt.Sprintf(`{"connection":%q,"watches":[]}`, token):     400,
+		fmt.Sprintf(`{"connection":%q,"add":[]}`, token):         204,
+		strings.Repeat("[", 300<<10):                             413,
+		strings.Repeat("[", 200<<10):                             400,
+	} {
+		s.Want(want, nil, "POST", "/v1/_live", body)
+	}
+	shared, _ := openShared(t, s, `{"watches":[{"name":"a","path":"/v1/%2e%2e/options"},{"name":"b","path":"/v1/_live"},{"name":"c","path":"/v1/page?%ff"},{"name":"d","path":"/v1/"}]}`)
+	for _, want := range []string{`"status":400`, `"status":404`, `"status":400`, `"status":404`} {
+		if got, err := shared.Next(); err != nil || got.Kind != "end" || !strings.Contains(got.Data, want) && !strings.Contains(got.Data, `"status":405`) {
+			t.Errorf("%+v %v, want an end with %s", got, err, want)
+		}
+	}
+}
+
+func TestANameOfAFullConnectionCanBeUsedAgain(t *testing.T) {
+	t.Parallel()
+	s, key := serveLive(t, "")
+	var watches []string
+	for i := range 100 {
+		watches = append(watches, fmt.Sprintf(`{"name":"w%d","path":"/v1/options?%d"}`, i, i))
+	}
+	shared, token := openShared(t, s, `{"watches":[`+strings.Join(watches, ",")+`]}`)
+	for range 100 {
+		shared.Want("value", "[]")
+	}
+	s.Want(400, nil, "POST", "/v1/_live", fmt.Sprintf(`{"connection":%q,"remove":["w8"],"add":[{"name":"x","path":"/v1/offers"},{"name":"y","path":"/v1/offers"}]}`, token))
+	s.Want(204, nil, "POST", "/v1/_live", fmt.Sprintf(`{"connection":%q,"add":[{"name":"w7","path":"/v1/offers"}]}`, token))
+	if got := shared.Want("value", "0"); got.Watch != "w7" {
+		t.Errorf("the other watch of the name is %+v", got)
+	}
+	addOption(t, s, key, "tea")
+	for range 99 { // with w8: the request that was refused has changed nothing
+		shared.Want("value", "tea")
+	}
+}
+
+// All watches of a connection end with the same refusal, and a credential that has ended is no guess for each of them.
+func TestAllWatchesOfARevokedKeyEnd(t *testing.T) {
+	t.Parallel()
+	s, _ := serveLive(t, "")
+	revoked := s.App.Key("create", "--scope", "voter", "--name", "revoked")
+	var watches []string
+	for i := range 40 {
+		watches = append(watches, fmt.Sprintf(`{"name":"w%d","path":"/keys/options?%d"}`, i, i))
+	}
+	body := `{"watches":[` + strings.Join(watches, ",") + `]}`
+	shared := s.Watch(t, "/keys/_live", body, "X-API-Key: "+revoked.Token)
+	shared.Want("open", "")
+	for range watches {
+		shared.Want("value", "[]")
+	}
+	s.App.Must("api-keys", "revoke", revoked.ID)
+	for range watches {
+		shared.Want("end", `"status":401`)
+	}
+	again := s.Watch(t, "/keys/_live", body, "X-API-Key: "+revoked.Token)
+	again.Want("open", "")
+	for range watches {
+		again.Want("end", `"status":401`)
+	}
+	if got := s.Do("GET", "/keys/options", "", "X-API-Key: "+revoked.Token); got.Status != 401 {
+		t.Errorf("then a request gets %+v", got)
+	}
+}
+
+func TestConnectionsWithoutWatchesAreCounted(t *testing.T) {
+	t.Parallel()
+	s, _ := serveLive(t, "[front]\nmax_connections = 16\nmax_connections_per_ip = 16\n")
+	for held := range 16 {
+		got := s.TryWatch(t, "/v1/_live", `{"watches":[]}`)
+		if got.StatusCode == 429 && held > 3 {
+			return
+		}
+		if got.StatusCode != 200 {
+			t.Fatalf("after %d connections: %d", held, got.StatusCode)
+		}
+	}
+	t.Error("one caller has all connections")
+}
+
+// A page of another origin may use a shared connection if it may read each of its routes.
+func TestPagesOfOtherOriginsReadASharedConnection(t *testing.T) {
+	t.Parallel()
+	const page = "https://page.example"
+	serve := func(second string) *harness.Server {
+		a := harness.NewApp(t, fmt.Sprintf(`
+auth { session cookie { } }
+routes("/v1", auth: none, rateLimit: none, cors: [%q]) { GET /open -> open (live: 30m) }
+routes("/v1", auth: session, rateLimit: none%s) { GET /own -> own (live: 30m) }
+`, page, second), "")
+		a.Write("handlers/own.ts", `export const own = () => "own"; export const open = () => "open";`)
+		a.Must("build")
+		return a.Serve()
+	}
+	for second, want := range map[string]string{"": "", fmt.Sprintf(", cors: [%q]", page): page} {
+		s := serve(second)
+		shared := s.Watch(t, "/v1/_live", `{"watches":[]}`, "Origin: "+page)
+		if got := shared.Header.Get("Access-Control-Allow-Origin"); got != want {
+			t.Errorf("with cors%q: the origin %q may read it, want %q", second, got, want)
+		}
+		if got := shared.Header.Get("Access-Control-Allow-Credentials"); (got == "true") != (want != "") {
+			t.Errorf("with cors%q: cookies: %q", second, got)
+		}
+	}
+}

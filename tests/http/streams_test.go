@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -266,6 +267,70 @@ func TestTheHandlerEndsWhenItsClientIsGone(t *testing.T) {
 	}
 	answer.Body.Close()
 	s.WaitForOutput("the generator has ended")
+	if log := s.Stderr.String(); strings.Contains(log, "handler failed") {
+		t.Errorf("a client that hangs up is logged as a failure:\n%s", log)
+	}
+}
+
+// A handler that waits for a timer or for another service learns within a moment that its client is gone.
+func TestAHandlerThatWaitsEndsWhenItsClientIsGone(t *testing.T) {
+	t.Parallel()
+	asked, ended := make(chan struct{}), make(chan struct{})
+	origin, certificate := harness.OtherService(t, func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	a := harness.NewApp(t, fmt.Sprintf(`
+outbound { allow: [%q] }
+routes("/", auth: none, rateLimit: none) {
+  GET /timer -> timer (stream: 1m)
+  GET /fetches -> fetches (stream: 1m)
+}
+`, origin), "[outbound]\nallow_private = true\n")
+	a.Write("handlers/streams.ts", fmt.Sprintf(`
+import { stream } from "@runner/sdk";
+const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
+export const timer = () => stream(async function* () {
+  try {
+    for (;;) {
+      yield "begun\n";
+      await pause(50_000);
+    }
+  } finally {
+    await pause(1);
+    console.log("the timer has ended");
+  }
+});
+export const fetches = () => stream(async function* () {
+  try {
+    yield "begun\n";
+    yield await (await fetch(%q)).text();
+  } finally {
+    console.log("the fetch has ended");
+  }
+});
+`, origin))
+	a.Write("roots.pem", certificate)
+	a.Env = []string{"SSL_CERT_FILE=" + a.Path("roots.pem")}
+	a.Must("build")
+	s := a.Serve()
+	for path, says := range map[string]string{"/timer": "the timer has ended", "/fetches": "the fetch has ended"} {
+		answer := open(t, s, "GET", path, "")
+		if _, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
+			t.Error(err)
+		}
+		if path == "/fetches" {
+			<-asked
+		}
+		left := time.Now()
+		answer.Body.Close()
+		s.WaitForOutput(says)
+		if took := time.Since(left); took > 20*time.Second { // the timer is longer
+			t.Errorf("%s ends after %s", path, took)
+		}
+	}
+	<-ended
 	if log := s.Stderr.String(); strings.Contains(log, "handler failed") {
 		t.Errorf("a client that hangs up is logged as a failure:\n%s", log)
 	}

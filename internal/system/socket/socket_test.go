@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
+	"time"
 
 	"runner.example/internal/system/socket"
 )
@@ -54,6 +56,33 @@ func TestErrorsOfTheSystemAreRecognized(t *testing.T) {
 	_ = server.Close()
 	if _, err := io.ReadAll(client); !socket.Broken(err) {
 		t.Errorf("the peer has reset the connection: %v", err)
+	}
+}
+
+func TestAPeerThatHangsUpIsNoticed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("not there")
+	}
+	for what, end := range map[string]func(client net.Conn){
+		"closes":       func(client net.Conn) { _ = client.Close() },
+		"resets":       func(client net.Conn) { _ = client.(*net.TCPConn).SetLinger(0); _ = client.Close() },
+		"half closes":  func(client net.Conn) { _ = client.(*net.TCPConn).CloseWrite() },
+		"says goodbye": func(client net.Conn) { _, _ = client.Write([]byte("bye")); _ = client.Close() },
+	} {
+		if what == "says goodbye" && runtime.GOOS != "linux" {
+			continue
+		}
+		server, client := pair(t)
+		fast := socket.Fast(server)
+		if socket.HungUp(fast) {
+			t.Errorf("a peer that is there has hung up")
+		}
+		end(client)
+		for deadline := time.Now().Add(10 * time.Second); !socket.HungUp(fast); runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatalf("a peer that %s has not hung up", what)
+			}
+		}
 	}
 }
 

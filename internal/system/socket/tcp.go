@@ -20,8 +20,9 @@ type Writer struct{ raw syscall.RawConn }
 // may be a part. If wait is true, it waits until at least one byte was written; otherwise n may be 0.
 func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) { return write(w.raw, a, b, wait) }
 
-// HungUp reports whether the peer of conn has closed it, or its own direction of it. It does not wait. On systems other than
-// Linux it is false.
+// HungUp reports whether the peer of conn has closed its side or reset the connection, or conn is closed. It neither
+// waits nor reads. Elsewhere than on Linux, a peer whose last bytes are not read yet has not hung up, and on Windows none
+// has.
 func HungUp(conn net.Conn) bool { return hungUp(conn) }
 
 // Acked returns how many bytes the peer of conn has acknowledged; 0: unknown.

@@ -129,19 +129,6 @@ func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
 	return 0, os.NewSyscallError("writev", err)
 }
 
-func hungUp(conn net.Conn) (over bool) {
-	raw := rawOf(conn)
-	if raw == nil {
-		return true
-	}
-	failed := raw.Control(func(fd uintptr) {
-		one := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} // and always POLLHUP and POLLERR
-		n, _ := unix.Poll(one, 0)
-		over = n == 1
-	})
-	return over || failed != nil
-}
-
 func acked(conn net.Conn) (n uint64) {
 	raw := rawOf(conn)
 	if raw == nil {
@@ -153,6 +140,19 @@ func acked(conn net.Conn) (n uint64) {
 		}
 	})
 	return n
+}
+
+func hungUp(conn net.Conn) (is bool) {
+	raw := rawOf(conn)
+	if raw == nil {
+		return false
+	}
+	err := raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		is = err == nil && n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return is || err != nil
 }
 
 // rawOf returns nil if conn is closed, or no connection of the system.

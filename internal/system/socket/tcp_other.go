@@ -15,6 +15,4 @@ func write(syscall.RawConn, []byte, []byte, bool) (int, error) {
 	panic("BUG: socket: no direct writes here")
 }
 
-func hungUp(net.Conn) bool { return false }
-
 func acked(net.Conn) uint64 { return 0 }

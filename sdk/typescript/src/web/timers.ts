@@ -4,6 +4,9 @@
 import { define } from "./define.ts";
 import { type Runner } from "../host.ts";
 
+/** The errno of the ABI for a client that is gone. */
+const unavailable = -7;
+
 interface Timer {
   id: number;
   due: number;
@@ -61,13 +64,15 @@ export function installTimers(runner: Runner): void {
     return first;
   };
 
+  /** Whether the client of a streamed answer has hung up. Timers end then, so that the handler finds out. */
+  const left = () => runner.host.response_write("") === unavailable;
   runner.pause = () => {
     const timer = next();
     return timer && Math.max(0, Math.ceil(timer.due - Date.now()));
   };
   runner.wake = () => {
     const timer = next();
-    if (!timer || timer.due > Date.now()) return; // the wait was cut short
+    if (!timer || (timer.due > Date.now() && !left())) return; // the wait was cut short
     if (timer.every === null) stop(timer.id);
     else timer.due = Date.now() + timer.every;
     timer.does();
