@@ -110,11 +110,7 @@ func (c *Call) beginAnswer(status int32) abi.Errno {
 		r.Status, r.Body, c.collecting = int(status), r.Body[:0], true
 		return 0
 	}
-	if c.sandbox != nil {
-		if err := c.sandbox.BeginStream(); err != nil {
-			c.unwind(err)
-		}
-	}
+	c.placeStream()
 	ended := c.commit(status)
 	r.Status, c.streaming, c.second = int(status), true, c.now()
 	waits, err := c.Stream.Begin(r)

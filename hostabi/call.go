@@ -98,6 +98,7 @@ type Call struct {
 	operationState
 	output
 	answerState
+	bodyState
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	guest        *Guest       // that the call is bound to
@@ -138,6 +139,7 @@ func (c *Call) Begin() {
 	c.operationState.reset(c.Attempt <= 1)
 	c.output.reset(c)
 	c.answerState = answerState{}
+	c.bodyState.reset(c.Attempt <= 1)
 	c.initializing, c.stopping, c.muted, c.inside = false, false, false, false
 	c.program.reset()
 	c.start, c.resumed, c.live = nil, false, false

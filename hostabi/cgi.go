@@ -20,7 +20,6 @@ import (
 // on standard output.
 type program struct {
 	running bool
-	read    int // bytes of the request's body
 	// out is standard output. A write that would make it longer than most fails; most is
 	// more than any answer has.
 	out  []byte
@@ -169,8 +168,12 @@ func (c *Call) describeRequest() {
 		p.set("PATH_INFO", []byte(info))
 	}
 	p.set("QUERY_STRING", r.RawQuery)
-	if len(r.Body) > 0 {
-		p.set("CONTENT_LENGTH", strconv.AppendInt(nil, int64(len(r.Body)), 10))
+	length := int64(len(r.Body))
+	if c.BodyStream != nil {
+		length = c.BodyStream.Length()
+	}
+	if length > 0 {
+		p.set("CONTENT_LENGTH", strconv.AppendInt(nil, length, 10))
 	}
 	switch c.Caller.Kind {
 	case caller.Session, caller.System:

@@ -141,7 +141,8 @@ func (c *Call) Stdin() []byte {
 	if !c.program.running {
 		return nil
 	}
-	return c.Request.Body
+	body, _ := c.WholeBody()
+	return body
 }
 
 // Variables calls add for each variable "NAME=value" of a command.

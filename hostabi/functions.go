@@ -38,6 +38,7 @@ var implementations = map[string]implementation{
 	"request_header":       requestHeader,
 	"request_pairs":        requestPairs,
 	"request_body":         requestBody,
+	"request_read":         requestRead,
 	"context":              requestContext,
 	"response_header":      responseHeader,
 	"response_send":        responseSend,
@@ -59,7 +60,7 @@ var implementations = map[string]implementation{
 // clock takes. The budgets limit the others.
 var timed = map[string]bool{
 	"call": true, "call_start": true, "call_take": true, "log": true, "context": true,
-	"response_header": true, "response_error": true, "response_write": true,
+	"response_header": true, "response_error": true, "response_write": true, "request_read": true,
 	"fd_write": true, "fd_read": true, "environ_get": true, "poll_oneoff": true, "random_get": true,
 }
 

@@ -143,6 +143,9 @@ func (h *hostMessages) next(c *Call, text []byte) int {
 	if c.streaming && words[0] == "response_write" {
 		moved -= len(whole) // no more than it counts for other guests
 	}
+	if words[0] == "request_read" {
+		moved -= len(whole) + len(h.out) - before
+	}
 	if c.moved <= c.limits.MovedBytes && c.second == second {
 		c.moved = moved // the answer is counted when it is read
 	}
@@ -193,9 +196,11 @@ func (h *hostMessages) call(c *Call, name string, numbers []int32, payload []byt
 		h.refuse("%s: %s", name, problem)
 		return
 	}
-	if f.Name == "request_body" && c.Request != nil && len(c.Request.Body) > len(memory)-buffer {
-		memory = slices.Grow(memory, len(c.Request.Body))[:buffer+len(c.Request.Body)]
-		words[len(words)-1] = uint64(len(c.Request.Body))
+	if f.Name == "request_body" && c.Request != nil {
+		if body, _ := c.WholeBody(); len(body) > len(memory)-buffer {
+			memory = slices.Grow(memory, len(body))[:buffer+len(body)]
+			words[len(words)-1] = uint64(len(body))
+		}
 	}
 	h.memory = memory
 	result := f.run(c.guest, c, guest{messageMemory(memory), words}, f.timed)

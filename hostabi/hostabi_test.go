@@ -191,9 +191,13 @@ type recordingSandbox struct {
 	working func() error
 	held    int
 	most    int // that it lets the host hold
+	streams int // calls of BeginStream
 }
 
-func (s *recordingSandbox) BeginStream() error { return nil }
+func (s *recordingSandbox) BeginStream() error {
+	s.streams++
+	return nil
+}
 
 func (s *recordingSandbox) Hold(bytes int) bool {
 	if s.held+bytes > s.most {

@@ -39,6 +39,9 @@ type Input struct {
 	Tx *store.Tx
 	// Stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
 	Stream AnswerStream
+	// BodyStream is the body of the request, if it has not arrived yet; nil: it is Request.Body. A run that needs all of it
+	// sets Request.Body, and BodyStream to nil.
+	BodyStream BodyStream
 	// ReadOnly denies operations that write or send something.
 	ReadOnly bool
 	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for

@@ -112,7 +112,11 @@ func requestBody(c *Call, g guest) int32 {
 	if !ok {
 		return int32(abi.Invalid)
 	}
-	return c.copyPiece(room, c.Request.Body, g.number(0))
+	body, ok := c.WholeBody()
+	if !ok {
+		return int32(abi.Invalid)
+	}
+	return c.copyPiece(room, body, g.number(0))
 }
 
 // contextJSON is the result of context: everything that a handler may know of its caller,
@@ -124,6 +128,8 @@ type contextJSON struct {
 	Auth      authJSON `json:"auth"`
 	Deadline  string   `json:"deadline,omitempty"`
 	Job       *abi.Job `json:"job,omitempty"`
+	// StreamedBody: the body has not arrived yet.
+	StreamedBody bool `json:"streamedBody,omitempty"`
 }
 
 type authJSON struct {
@@ -167,6 +173,7 @@ func (c *Call) describe() contextJSON {
 			Claims:     c.Caller.Claims,
 		},
 	}
+	d.StreamedBody = c.flows()
 	if c.Request.Secure {
 		d.Scheme = "https"
 	}

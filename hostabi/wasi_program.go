@@ -2,6 +2,7 @@ package hostabi
 
 import (
 	"bytes"
+	"io"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -51,16 +52,21 @@ func readInput(c *Call, g guest) uint32 {
 	if api.DecodeU32(g.words[0]) != 0 {
 		return wasiBadFD
 	}
-	p := &c.program
-	if !p.running {
+	if !c.program.running {
 		return errnoOf(g.put32(3, 0))
 	}
-	read, errno := c.fill(g, c.Request.Body[p.read:], maxPart)
+	part, err := c.nextPart()
+	if err != nil && err != io.EOF {
+		return wasiIO
+	}
+	read, errno := c.place(g, part, maxPart)
+	if errno == wasiOK && !c.flows() && !c.countMoved(read) {
+		errno = wasiIO
+	}
 	if errno != wasiOK {
 		return errno
 	}
-	p.read += read
-	return errnoOf(g.put32(3, uint32(read)))
+	return errnoOf(g.put32(3, uint32(c.tookPart(read))))
 }
 
 // fill copies bytes, at most so many, to the buffers of a read, and returns how many.
@@ -83,12 +89,4 @@ func (c *Call) place(g guest, from []byte, most int) (read int, errno uint32) {
 		read += len(room)
 	}
 	return read, wasiOK
-}
-
-// left returns how many bytes of the request's body standard input still has.
-func (c *Call) left() int {
-	if !c.program.running {
-		return 0
-	}
-	return len(c.Request.Body) - c.program.read
 }

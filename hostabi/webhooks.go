@@ -20,9 +20,13 @@ func verifyWebhook(c *Call, args *arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	whole, ok := c.WholeBody()
+	if !ok {
+		return nil, fault.New(fault.Invalid, "the body is read in parts: a signature covers all of it")
+	}
 	body := c.SentBody
 	if body == nil {
-		body = c.Request.Body
+		body = whole
 	}
 	d, err := v.Verify(c.Request.Header, body, c.now(), &c.work)
 	if err != nil {

@@ -18,6 +18,9 @@ func (r *Runtime) recordFailure(ctx context.Context, a *activeBundle, rt *route,
 	if errors.Is(err, entity.ErrOutdated) {
 		return err // the handler runs again
 	}
+	if body := inv.bodyFault(err); body != nil {
+		return body
+	}
 	for i := range others {
 		r.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "uncaught error", failureAttrs(a, rt, inv, &others[i])...)
 	}

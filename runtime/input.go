@@ -40,6 +40,9 @@ var errCheckTooLong = fault.New(fault.BodyTooLarge,
 // or openCheckCPU for open routes. It ends at the deadline.
 func (rt *route) checkBody(inv *invocation, host *hostabi.Host) (_ []byte, used time.Duration, err error) {
 	body := inv.input.body
+	if inv.input.bodyStream != nil { // it is checked when it has arrived
+		return nil, 0, nil
+	}
 	if rt.input == nil && rt.query == nil && !isJSON(inv.input.request.Headers) {
 		return body, 0, nil
 	}

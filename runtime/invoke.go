@@ -47,6 +47,8 @@ type input struct {
 	session       string
 	// stream sends an answer in parts; nil: its parts become the body of an ordinary answer.
 	stream hostabi.AnswerStream
+	// bodyStream is the body, if it has not arrived yet; nil: it is body.
+	bodyStream hostabi.BodyStream
 	// readOnly: it is a run of a live route, which changes nothing and for which no client waits.
 	readOnly bool
 	// hostCORS forbids the handler to set Access-Control-* headers.
@@ -104,8 +106,11 @@ func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *i
 	r.startRecording(inv)
 	ran := false // else the call is as its last run, perhaps of another request, left it
 	_, err := r.opt.Store.Update(inv.deadline, func(tx *store.Tx) error {
-		if call.Attempt > 0 && len(call.Sent()) > 0 {
+		switch {
+		case call.Attempt > 0 && len(call.Sent()) > 0:
 			return errSent
+		case call.Attempt > 0 && call.HasReadParts():
+			return errPartsRead
 		}
 		call.Tx = tx
 		call.Attempt++
@@ -155,6 +160,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.ReadOnly, call.Background = in.readOnly, in.readOnly
 	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
+	call.BodyStream = in.bodyStream
 	call.Used = in.used + used
 	return nil
 }

@@ -60,6 +60,7 @@ func (r *Runtime) keepRecording(a *activeBundle, rt *route, inv *invocation, err
 		Image: rt.module.Drawn(), Run: rec.draws.Drawn(),
 	}
 	kept.Deadline, _ = inv.deadline.Deadline()
+	kept.Request.InParts = call.HasReadParts()
 	kept.Request.CreatesSession, kept.Request.HostCORS, kept.Request.OwnChallenge = call.CreatesSession, call.HostCORS, call.OwnChallenge
 	if len(kept.Request.Body) > recording.MaxBytes || kept.Request.Sent != nil && len(*kept.Request.Sent) > recording.MaxBytes {
 		kept.Request.Body, kept.Request.Sent, kept.Truncated = nil, nil, true

@@ -22,6 +22,8 @@ var (
 		"other requests kept changing the data that this request read: retry after the time in Retry-After")
 	errSent = fault.New(fault.WriteConflict,
 		"other requests changed the data that this request read, and it cannot run again: it has sent an outbound request")
+	errPartsRead = fault.New(fault.WriteConflict,
+		"other requests changed the data that this request read, and it cannot run again: it has read parts of its body")
 	errAnswerMemory = fault.New(fault.Overloaded, "no memory for a response of this size at the moment")
 )
 

@@ -66,6 +66,8 @@ type Options struct {
 	Recorded *recorded.Keeper
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
+	// WholeBodyBytes limits a body that the handler of a route with `stream:` reads as a whole; 0: as the route does.
+	WholeBodyBytes int64
 	// Timeout limits the time of a handler on a route without `timeout:`; beyond that the
 	// answer is 504.
 	Timeout time.Duration `toml:"runtime.timeout" default:"10s" min:"1ms" max:"1h"`

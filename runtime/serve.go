@@ -16,6 +16,7 @@ import (
 type requestState struct {
 	invocation
 	stream streamedAnswer
+	flows  bool // its body has not arrived when the handler begins
 
 	match  router.Match
 	body   []byte        // as it was sent
@@ -90,10 +91,9 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 			w, err = r.watchOne(a, s, x)
 			return err
 		}
-		if err := x.ReadBody(s.route.bodyBytes); err != nil {
+		if err := s.readBody(x); err != nil {
 			return err
 		}
-		s.body = x.Request.Body
 		return r.respond(a, s, x)
 	})
 	if w != nil && err == nil { // it holds no bundle, so that the next one is active at once
@@ -122,6 +122,9 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 	if rt.result == nil && rt.Verify == nil {
 		s.stream = streamedAnswer{runtime: r, bundle: a, request: s, exchange: x}
 		s.input.stream = &s.stream
+	}
+	if s.flows {
+		s.input.bodyStream = streamedBody{&s.stream}
 	}
 	err := r.invoke(r.serving, a, rt, &s.invocation)
 	if x.IsStreaming() {

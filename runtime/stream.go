@@ -32,7 +32,7 @@ type streamedAnswer struct {
 	bundle   *activeBundle
 	request  *requestState
 	exchange *front.Exchange
-	judged   *judged // nil: it has not begun
+	judged   *judged // nil: neither it nor the reading of the body has begun
 }
 
 // judged is a streamed answer whose caller is judged. It is not reused, because a judge may see it after its end.
@@ -49,13 +49,22 @@ type judged struct {
 func (st *streamedAnswer) Begin(r *abi.Response) (waits bool, err error) {
 	s, x := st.request, st.exchange
 	s.addCookie(st.bundle, x, s.call.SetCookie())
-	if longest := s.route.Stream; longest > 0 {
-		s.deadline.Move(clock.In(longest))
+	st.start()
+	waits, err = x.BeginStream(r)
+	return waits, st.sent(err)
+}
+
+// start gives the handler the time of stream:, and has its caller judged. It is called when the answer begins, or the
+// first part of the body is read.
+func (st *streamedAnswer) start() {
+	if st.judged != nil {
+		return
+	}
+	if longest := st.request.route.Stream; longest > 0 {
+		st.request.deadline.Move(clock.In(longest))
 	}
 	st.judged = &judged{streamedAnswer: st, left: make(chan struct{})}
 	st.runtime.streams.add(st.judged)
-	waits, err = x.BeginStream(r)
-	return waits, st.sent(err)
 }
 
 // Write implements hostabi.AnswerStream.

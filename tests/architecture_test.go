@@ -185,6 +185,9 @@ func functionsIn(t *testing.T, path string) map[string]bool {
 			if pointer, ok := receiver.(*ast.StarExpr); ok {
 				receiver = pointer.X
 			}
+			if generic, ok := receiver.(*ast.IndexExpr); ok {
+				receiver = generic.X
+			}
 			if of, ok := receiver.(*ast.Ident); ok {
 				name = of.Name + "." + name
 			}

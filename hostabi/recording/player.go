@@ -200,6 +200,8 @@ func (e *Event) Request() string {
 		return fmt.Sprintf("%s of operation %d", e.Kind, e.Number)
 	case e.Kind == Wait:
 		return "wait for an operation"
+	case e.Kind == Read:
+		return "read the body"
 	}
 	text := e.Name
 	if text == "" {

@@ -112,9 +112,11 @@ type Request struct {
 	Headers  [][2]Text `json:"headers,omitempty"`
 	Body     Text      `json:"body"`
 	// Sent is the body as it was sent; nil: it is Body.
-	Sent        *Text    `json:"sent,omitempty"`
-	Traceparent Text     `json:"traceparent,omitempty"`
-	Job         *abi.Job `json:"job,omitempty"`
+	Sent        *Text `json:"sent,omitempty"`
+	Traceparent Text  `json:"traceparent,omitempty"`
+	// InParts: the handler has read the body as it came, and the events have it.
+	InParts bool     `json:"inParts,omitempty"`
+	Job     *abi.Job `json:"job,omitempty"`
 	// CreatesSession, HostCORS and OwnChallenge are what the route allows the handler: see hostabi.Input.
 	CreatesSession bool `json:"createsSession,omitempty"`
 	HostCORS       bool `json:"hostCors,omitempty"`
@@ -218,6 +220,8 @@ const (
 	// Fetch is a request of a component to another service, and Response its response.
 	Fetch    = "fetch"
 	Response = "response"
+	// Read is a part of the body of the request: see Request.InParts. No result is its end.
+	Read = "read"
 	// Log is a line of the log: Name is its level, Args its text.
 	Log = "log"
 )

@@ -171,7 +171,8 @@ func beginHTTP(c *hostabi.Call, m api.Memory, core []uint64) {
 	r := runOf(c)
 	r.enter(m)
 	r.begin()
-	core[0] = uint64(r.push(&incomingRequest{body: body{bytes: c.Request.Body}}, 0))
+	whole, _ := c.WholeBody()
+	core[0] = uint64(r.push(&incomingRequest{body: body{bytes: whole}}, 0))
 	r.push(&responseOutparam{}, 0)
 }
 

@@ -325,9 +325,10 @@ func (s *sending) value(r *run) any {
 // beginRequest returns the handle of the request.
 func beginRequest(r *run, core []uint64) {
 	r.begin()
+	whole, _ := r.call.WholeBody()
 	core[0] = uint64(r.add(&request{
 		method: r.method(), scheme: some(r.scheme()), path: r.pathWithQuery(), authority: r.authority(),
-		parts: received(r.requestHeaders(), r.call.Request.Body),
+		parts: received(r.requestHeaders(), whole),
 	}, 0))
 }
 

@@ -75,6 +75,7 @@ func Load(path string, optional bool, environ []string) (*Config, diag.List, err
 	c.Secrets, c.SecretPlaces, c.Vars = values.Secrets, values.SecretPlaces, values.Vars
 	c.values = values
 	c.check(values)
+	c.Runtime.WholeBodyBytes = c.Schema.MaxBody
 	return c, values.Problems, nil
 }
 

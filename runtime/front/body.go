@@ -2,6 +2,8 @@ package front
 
 import (
 	"bytes"
+	"io"
+	"time"
 
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
@@ -29,7 +31,27 @@ type requestBody struct {
 	begun, done     bool
 	expectsContinue bool  // the client waits for 100 Continue
 	claimed         int64 // bytes of the server's memory for large bodies
+	parts           parts // of a body that is read in parts
 }
+
+// parts is how far a body is read with ReadPart.
+type parts struct {
+	next   partState
+	left   int64 // bytes of the chunk, or of the body without chunks, that are not read
+	read   int64 // bytes of the body that are read
+	failed error // for the next ReadPart
+}
+
+// partState is what comes next on the connection.
+type partState uint8
+
+const (
+	partNone     partState = iota // nothing was read with ReadPart
+	partSize                      // the line with the size of a chunk
+	partBytes                     // bytes
+	partChunkEnd                  // the line end after a chunk
+	partTrailers                  // the lines after the last chunk
+)
 
 // ReadBody reads the body to its end into Request.Body: the exact bytes, never
 // decompressed. If it has more than limit bytes, the error is fault.BodyTooLarge, before
@@ -63,6 +85,112 @@ func (x *Exchange) ReadBody(limit int64) error {
 	x.body.done = true
 	x.Request.Body = x.body.bytes
 	return nil
+}
+
+// HasArrived reports whether all of the body has arrived with the head, so that ReadBody does not wait.
+func (x *Exchange) HasArrived() bool {
+	return x.body.done || !x.framing.chunked && x.framing.length <= int64(x.conn.w-x.conn.r)
+}
+
+// BodyLength returns the length of the body, -1 if the client has not announced it.
+func (x *Exchange) BodyLength() int64 {
+	if x.framing.chunked {
+		return -1
+	}
+	return x.framing.length
+}
+
+// IsInParts reports whether some of the body was read with ReadPart.
+func (x *Exchange) IsInParts() bool { return x.body.parts.next != partNone }
+
+// AwaitBody gives the client the read timeout for what is read next of the body, but not more than until end.
+func (x *Exchange) AwaitBody(end time.Time) {
+	limit := clock.In(x.srv.opt.ReadTimeout)
+	if end.Before(limit) {
+		limit = end
+	}
+	_ = x.conn.SetReadDeadline(limit) // fails if the connection is closed, as reads then do
+}
+
+// ReadPart reads the next bytes of the body into p, which must not be empty, and waits until there are some: for the
+// read timeout, but not longer than until end. It returns io.EOF at the end of the body. Other errors, and limit, which is
+// that of the whole body, are those of ReadBody. Nothing of the body is kept. ReadBody must not be called after ReadPart.
+func (x *Exchange) ReadPart(p []byte, limit int64, end time.Time) (n int, err error) {
+	b := &x.body.parts
+	switch {
+	case x.body.done:
+		return 0, io.EOF
+	case b.failed != nil:
+		return 0, b.failed
+	}
+	if b.next == partNone {
+		x.beginParts()
+	}
+	x.AwaitBody(end)
+	var f *fault.Fault
+	if !x.framing.chunked && x.framing.length > limit {
+		f = tooLarge(limit)
+	}
+	for f == nil && n < len(p) && !x.body.done && (n == 0 || x.nextArrived()) {
+		if b.next != partBytes {
+			f = x.readFraming(limit)
+			continue
+		}
+		var got int
+		got, f = x.readSome(p[n:][:min(int64(len(p)-n), b.left)])
+		n += got
+		b.left -= int64(got)
+		b.read += int64(got)
+		if b.left == 0 && x.framing.chunked {
+			b.next = partChunkEnd
+		} else if b.left == 0 {
+			x.body.done = true
+		}
+	}
+	switch {
+	case f != nil:
+		b.failed = f
+		if n == 0 {
+			return 0, f
+		}
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (x *Exchange) beginParts() {
+	b := &x.body.parts
+	x.body.begun = true
+	if b.next, b.left = partBytes, x.framing.length; x.framing.chunked {
+		b.next, b.left = partSize, 0
+	} else if b.left == 0 {
+		x.body.done = true
+	}
+}
+
+// nextArrived reports whether more of the body can be read without waiting.
+func (x *Exchange) nextArrived() bool {
+	c := x.conn
+	return c.r < c.w && (x.body.parts.next == partBytes || bytes.IndexByte(c.in[c.r:c.w], '\n') >= 0)
+}
+
+// readFraming reads the next line of the chunks, or the trailers.
+func (x *Exchange) readFraming(limit int64) (f *fault.Fault) {
+	b := &x.body.parts
+	switch b.next {
+	case partSize:
+		b.left, f = x.readChunkSize(limit, b.read)
+		if b.next = partBytes; b.left == 0 {
+			b.next = partTrailers
+		}
+	case partChunkEnd:
+		b.next, f = partSize, x.endChunk()
+	case partTrailers:
+		f = x.skipTrailers()
+		x.body.done = f == nil
+	}
+	return f
 }
 
 func tooLarge(limit int64) *fault.Fault {
@@ -124,28 +252,46 @@ func (x *Exchange) readSome(p []byte) (int, *fault.Fault) {
 
 func (x *Exchange) readChunks(limit int64) *fault.Fault {
 	for {
-		line, f := x.readLine(maxChunkDigits + maxChunkExtension)
-		if f != nil {
-			return f
-		}
-		size, ok := chunkSize(line)
+		size, f := x.readChunkSize(limit, int64(len(x.body.bytes)))
 		switch {
-		case !ok:
-			return errChunk
+		case f != nil:
+			return f
 		case size == 0:
 			return x.skipTrailers()
-		case size > limit-int64(len(x.body.bytes)):
-			return tooLarge(limit)
 		}
 		if f := x.readBytes(size); f != nil {
 			return f
 		}
-		if end, f := x.readLine(0); f != nil {
+		if f := x.endChunk(); f != nil {
 			return f
-		} else if len(end) > 0 {
-			return errChunk
 		}
 	}
+}
+
+// readChunkSize reads the line before a chunk of a body that may have limit bytes, and of which so many are read. The
+// size of the last one is 0.
+func (x *Exchange) readChunkSize(limit, read int64) (size int64, f *fault.Fault) {
+	line, f := x.readLine(maxChunkDigits + maxChunkExtension)
+	if f != nil {
+		return 0, f
+	}
+	size, ok := chunkSize(line)
+	switch {
+	case !ok:
+		return 0, errChunk
+	case size > limit-read:
+		return 0, tooLarge(limit)
+	}
+	return size, nil
+}
+
+// endChunk reads the line end after a chunk.
+func (x *Exchange) endChunk() *fault.Fault {
+	end, f := x.readLine(0)
+	if f == nil && len(end) > 0 {
+		f = errChunk
+	}
+	return f
 }
 
 // chunkSize parses the digits and the extension. Parsers disagree about a space between

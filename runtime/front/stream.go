@@ -46,6 +46,9 @@ type stream struct {
 func (x *Exchange) BeginStream(r *abi.Response) (waits bool, err error) {
 	h, c := x.head(r), x.conn
 	s := &stream{conn: c, chunked: x.framing.minor > 0, limit: x.srv.opt.WriteTimeout}
+	if r.Status < 400 && !x.body.begun { // the body may be read while the answer is sent
+		_ = x.sendContinue() // the head of the answer fails too
+	}
 	x.stream = s
 	s.events = bytes.HasPrefix(h.ContentType(), []byte("text/event-stream"))
 	s.bodyless = x.framing.headOnly || bodyless(r.Status)

@@ -67,6 +67,9 @@ func classify(call *hostabi.Call, refused, err error) (failure, error) {
 	if uncommitted, ok := errors.AsType[*hostabi.NotCommitted](err); ok {
 		return failure{}, uncommitted.Cause
 	}
+	if body, ok := errors.AsType[*hostabi.BodyRefused](err); ok {
+		return failure{}, body.Fault
+	}
 	switch {
 	case errors.Is(err, errNoStream):
 		return failure{}, errNoStream

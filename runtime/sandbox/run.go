@@ -213,9 +213,10 @@ func struck(ctx context.Context, err error, own, all time.Duration) bool {
 	return false
 }
 
-// endedStream reports whether a streamed answer has ended because its time was over. The breaker does not count that.
+// endedStream reports whether a streamed answer, or the reading of a body in parts, has ended because its time was over.
+// The breaker does not count that.
 func endedStream(call *hostabi.Call, err error) bool {
-	return call.Streaming() && errors.Is(err, hostabi.ErrTimeOver)
+	return (call.Streaming() || call.HasReadParts()) && errors.Is(err, hostabi.ErrTimeOver)
 }
 
 // usedUp adds the limit of the CPU time to cause.

@@ -356,7 +356,19 @@ func (c *routeChecker) checkStreamed(d *syntax.RouteDecl, set routeSettings) {
 	case d.Result != nil:
 		c.Errorf("E431", d.Handler.Loc,
 			"%s has a result type and stream: the type is checked in the whole answer (omit the type, or stream:)", d.Handler.Name)
+	case set.input != nil && set.body != nil && set.body.Amount != nil && set.body.Amount.Int > c.mostWhole():
+		c.Errorf("E431", set.body.Amount.Loc,
+			"body %s is above %s, and input: is checked in the whole body (omit input:, and the handler can read the body as it comes)",
+			set.body.Amount.Raw, sizeText(c.mostWhole()))
 	}
+}
+
+// mostWhole is the server's limit of a body that is in memory as a whole.
+func (c *routeChecker) mostWhole() int64 {
+	if c.opt.BodyMemory > 0 {
+		return min(c.opt.MaxBody, c.opt.BodyMemory)
+	}
+	return c.opt.MaxBody
 }
 
 // checkWatched refuses what a route with live: cannot have: its handler runs again at any time, and only reads.

@@ -102,12 +102,16 @@ func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on settingsO
 	if list == nil {
 		return
 	}
+	streamed := on == onRoute && slices.ContainsFunc(list.List, func(s *syntax.RouteSetting) bool { return s.Name.Name == "stream" })
 	taken := seenNames{}
 	for _, s := range list.List {
 		if _, twice := taken.add(s.Name); twice {
 			c.Errorf("E402", s.Name.Loc, "setting %q is given twice", s.Name.Name)
 		}
 		c.checkSetting(s, on)
+		if s.Name.Name == "body" {
+			c.checkBody(s.Amount, streamed)
+		}
 	}
 }
 
@@ -138,8 +142,6 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		if group {
 			c.Errorf("E103", s.Name.Loc, "setting \"mints\" is not inherited: write it on the route that creates sessions")
 		}
-	case "body":
-		c.checkBody(s.Amount)
 	case "timeout":
 		c.checkTimeout(s.Amount)
 	case "stream":
@@ -271,17 +273,19 @@ func (c *settingsChecker) checkRates(v *syntax.RateValue) {
 	}
 }
 
-func (c *settingsChecker) checkBody(size *syntax.Literal) {
+// checkBody checks the limit of a body, which is streamed or in memory as a whole.
+func (c *settingsChecker) checkBody(size *syntax.Literal, streamed bool) {
 	switch {
 	case size == nil:
+	case size.Int < 1:
+		c.Errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
+	case streamed:
 	case size.Int > c.opt.MaxBody:
 		c.Errorf("E424", size.Loc, "body %s is above the server's limit of %s", size.Raw, sizeText(c.opt.MaxBody))
 	case c.opt.BodyMemory > 0 && size.Int > c.opt.BodyMemory:
 		c.Errorf("E424", size.Loc,
 			"body %s is above [front] body_memory, which is %s: raise it, and give this process more memory if it has too little",
 			size.Raw, sizeText(c.opt.BodyMemory))
-	case size.Int < 1:
-		c.Errorf("E424", size.Loc, "body %s is below 1b", size.Raw)
 	}
 }
 
@@ -459,6 +463,8 @@ func verifyOf(set routeSettings) *schema.Verify {
 // sizeText is a size in schema syntax: "64mb".
 func sizeText(n int64) string {
 	switch {
+	case n%(1<<30) == 0:
+		return fmt.Sprintf("%dgb", n>>30)
 	case n%(1<<20) == 0:
 		return fmt.Sprintf("%dmb", n>>20)
 	case n%(1<<10) == 0:

@@ -173,14 +173,13 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
   function watch(path: string, listener: Listener): () => void {
     const one: Watched = watched.get(path) ?? { name: String(++names), path, listeners: new Set() };
     watched.set(path, one);
-    const own: Listener = { ...listener }; // the same one may be given twice
-    one.listeners.add(own);
+    one.listeners.add(listener);
     if (one.last) {
-      tell(one, own, one.last);
+      tell(one, listener, one.last);
     }
     schedule();
     return () => {
-      if (one.listeners.delete(own) && one.listeners.size === 0 && watched.get(path) === one) {
+      if (one.listeners.delete(listener) && one.listeners.size === 0 && watched.get(path) === one) {
         watched.delete(path);
         schedule();
       }
@@ -250,6 +249,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
   async function run() {
     for (let failures = 0; !closed.signal.aborted; failures++) {
       const at = (attempt = new AbortController());
+      const before = failures;
       let wait = 0;
       let silence: ReturnType<typeof setTimeout> | undefined;
       const heard = () => {
@@ -271,6 +271,9 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
               token = JSON.parse(event.data).connection;
               failures = 0;
               schedule();
+            } else if (event.event === "end" && eventProblem(event.data).status >= 500) {
+              failures = before; // the server cannot answer now: this is no better than a refused connection
+              break;
             } else {
               receive(event, at);
             }

@@ -333,7 +333,7 @@ var (
 		"ms": time.Millisecond, "s": time.Second, "m": time.Minute,
 		"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
 	}
-	sizeUnits = map[string]int64{"b": 1, "kb": 1 << 10, "mb": 1 << 20}
+	sizeUnits = map[string]int64{"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 )
 
 func (l *lexer) number() token {
@@ -366,7 +366,7 @@ func (l *lexer) number() token {
 		if meant := inUnits(digits, unit); meant != "" {
 			hint = " (did you mean " + meant + "?)"
 		}
-		return wrong("unknown unit %q: durations end in ms, s, m, h, d or w; sizes in b, kb or mb%s", unit, hint)
+		return wrong("unknown unit %q: durations end in ms, s, m, h, d or w; sizes in b, kb, mb or gb%s", unit, hint)
 	case unit != "" && decimal:
 		return wrong("%s: a duration or a size is a whole number", lit.Raw)
 	case decimal:
@@ -398,16 +398,12 @@ var unitWords = map[string]string{
 	"day": "d", "days": "d", "week": "w", "weeks": "w",
 	"byte": "b", "bytes": "b", "k": "kb", "kb": "kb", "kib": "kb", "kilobyte": "kb", "kilobytes": "kb",
 	"mb": "mb", "mib": "mb", "megabyte": "mb", "megabytes": "mb",
+	"gb": "gb", "gib": "gb", "gigabyte": "gb", "gigabytes": "gb",
 }
 
 // inUnits is the literal that digits and a word after them were meant to be, or "": 7d by 7 and days.
 func inUnits(digits, word string) string {
 	word = strings.ToLower(word)
-	if word == "gb" || word == "gib" {
-		if n, err := strconv.ParseInt(digits, 10, 32); err == nil {
-			return strconv.FormatInt(n<<10, 10) + "mb"
-		}
-	}
 	unit := unitWords[word]
 	if durationUnits[word] != 0 || sizeUnits[word] != 0 {
 		unit = word

@@ -103,7 +103,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 		{"routes(\"/\", auth: none) {\n  GET /a -> a (atuh: apikey(x), body: 5x, csrf: of, timeout: 5kb)\n  GET /b -> b (auth: apiKey, rateLimit: fast, verify: webhook(stripe), cors: [a])\n  GET /c -> c (auth: apiKey(), mints: x\n  GET /d -> d (auth: anyOf(none session), nope: 1)\n  GET /e -> e ()\n}", []string{
 			`2:16 E103 unknown setting "atuh" (did you mean "auth"?)`,
 			`2:22 E105 unknown auth mode "apikey": use none, session, apiKey(<scope>) or anyOf(…)`,
-			`2:39 E004 unknown unit "x": durations end in ms, s, m, h, d or w; sizes in b, kb or mb`,
+			`2:39 E004 unknown unit "x": durations end in ms, s, m, h, d or w; sizes in b, kb, mb or gb`,
 			`2:49 E100 expected "on" or "off", found "of" (did you mean "off"?)`,
 			`2:62 E100 expected a duration such as 2s, found 5kb`,
 			`3:22 E104 apiKey needs a scope: apiKey(<scope>)`,

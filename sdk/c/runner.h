@@ -75,6 +75,7 @@ RUNNER_IMPORT("request_query") extern int32_t runner_host_request_query(const ch
 RUNNER_IMPORT("request_header") extern int32_t runner_host_request_header(const char *name, uint32_t name_len, void *buf, uint32_t cap);
 RUNNER_IMPORT("request_pairs") extern int32_t runner_host_request_pairs(uint32_t kind, void *buf, uint32_t cap);
 RUNNER_IMPORT("request_body") extern int32_t runner_host_request_body(uint32_t offset, void *buf, uint32_t cap);
+RUNNER_IMPORT("request_read") extern int32_t runner_host_request_read(void *buf, uint32_t cap);
 RUNNER_IMPORT("context") extern int32_t runner_host_context(void *buf, uint32_t cap);
 RUNNER_IMPORT("response_header") extern int32_t runner_host_response_header(const char *name, uint32_t name_len, const char *value, uint32_t value_len);
 RUNNER_IMPORT("response_send") extern int32_t runner_host_response_send(uint32_t status, const void *body, uint32_t body_len);
@@ -228,6 +229,14 @@ runner_text runner_raw_body(void);
 /* The JSON body. An empty one and null give an object without members. One that is
  * no JSON fails the request with 400 invalid_json. */
 runner_json *runner_body(void);
+
+/* Reads the next bytes of the body, at most cap, and returns how many. On a route with stream:
+ * the handler runs before the body has arrived, and body: may be larger than memory: this waits
+ * for the next bytes. 0 is the end of the body, or a failure: the client is gone, sends too much or
+ * is too slow. It then gets 400, 413 or 408. What was read is gone, so the handler does not run
+ * again: if another request has changed what it has read from the store, the client gets
+ * 409. runner_raw_body and runner_body must not be called after the first part. */
+size_t runner_read_body(void *to, size_t cap);
 
 typedef struct runner_pair {
   runner_text name, value;
@@ -1416,6 +1425,15 @@ RUNNER_API void runner_note(const char *code, runner_text why) {
   runner_now.why = why;
   runner_now.operation = runner_now.entity = runner_now.field = runner_t(NULL);
   runner_now.inner = false;
+}
+
+RUNNER_API size_t runner_read_body(void *to, size_t cap) {
+  if (runner_now.failure || cap == 0) return 0;
+  int32_t n = runner_host_request_read(to, (uint32_t)(cap < INT32_MAX ? cap : INT32_MAX));
+  if (n >= 0) return (size_t)n;
+  runner_note(runner_errno_name(n), runner_t("read the body of the request"));
+  runner_now.inner = true;
+  return 0;
 }
 
 RUNNER_API runner_json *runner_body(void) {

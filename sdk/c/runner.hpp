@@ -169,6 +169,8 @@ class Request {
   std::optional<std::string> header(const char *name) const { return text_of(runner_header(name)); }
   /* The exact body, for signatures. */
   std::string raw_body() const { return text_of(runner_raw_body()).value_or(""); }
+  /* Reads the next bytes of the body: see runner_read_body. */
+  std::size_t read(void *to, std::size_t cap) const { return runner_read_body(to, cap); }
   /* The JSON body; an empty one and null are an object without members. */
   Json body() const { return runner_body(); }
 };

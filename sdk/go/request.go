@@ -2,9 +2,11 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -79,6 +81,40 @@ func (r *Request) RawBody() []byte {
 		r.body, r.read = r.host.Body(), true
 	}
 	return r.body
+}
+
+// Reader reads the body as it comes. On a route with `stream:` the function runs before the body has arrived, and `body:`
+// may be larger than memory. Read waits for the next bytes, and fails if the client is gone, sends too much or is too slow. If the
+// function returns that error, the client gets 400, 413 or 408.
+//
+// What was read is gone, so the function does not run again: if another request has changed what it has read from
+// the store, the client gets 409. RawBody and Body must not be called after the first Read. All readers of a request
+// read on where the last one has ended.
+func (r *Request) Reader() io.Reader { return &bodyReader{r.host} }
+
+type bodyReader struct{ host host.Host }
+
+func (b *bodyReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := b.host.Read(p)
+	var failure *host.Error
+	switch {
+	case errors.As(err, &failure):
+		return 0, fmt.Errorf("read the body of the request: %s", cmp.Or(bodyFailures[failure.Code], failure.Code))
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+var bodyFailures = map[string]string{
+	"too_large":   "it is larger than the route allows",
+	"deadline":    "it arrives too slowly",
+	"unavailable": "the client has ended the connection, or what it sends is not valid",
 }
 
 // Pair is one name with its value.

@@ -48,6 +48,13 @@ declare module "@runner/sdk" {
     /** The body as text. */
     text(): string;
     /**
+     * The body as it comes. On a route with `stream:` the handler runs before it has arrived, and
+     * `body:` of the route can be larger than memory. What was read is gone: if another request
+     * changes what the handler has read from the store, the caller gets 409, and the handler does
+     * not run again. While the stream waits for the caller, nothing else of the handler goes on.
+     */
+    stream(): ReadableStream<Uint8Array>;
+    /**
      * The body as a form, `multipart/form-data` or `application/x-www-form-urlencoded`. If the
      * body is not such a form, the promise is rejected; if the handler does not catch that, the
      * answer is 400 `bad_request`.

@@ -117,6 +117,7 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 			t.Run("result past a budget", g.tellsTheBudgetOfAResult)
 			t.Run("list without a limit", g.listsEveryKey)
 			t.Run("streams", g.streamsAnswers)
+			t.Run("bodies", g.streamsBodies)
 		})
 	}
 }

@@ -1,8 +1,10 @@
 package languages_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +52,62 @@ func TestAGeneratedClientWatchesLiveRoutes(t *testing.T) {
 	out, err := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap", a.Path("watch.mjs")).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "\n# pass 0\n") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The server is killed and started again, and the key of the watch is revoked at last.
+func TestAWatchOfAClientOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	a := harness.NewClientApp(t)
+	if wrong := harness.CompileTypeScript(t, a.Path("web")); wrong != "" {
+		t.Fatal(wrong)
+	}
+	a.Write("web/heal.mjs", harness.MustRead(t, harness.Testdata("client/heal.mjs")))
+	a.Must("build")
+	s := a.Serve()
+	key, watching := "X-API-Key: "+a.Token("desk"), a.Key("create", "--scope", "desk", "--name", "watching")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*harness.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", a.Path("web/heal.mjs"))
+	cmd.Env = append(os.Environ(), "URL="+s.URL, "KEY="+watching.Token)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	wants := func(want string) {
+		t.Helper()
+		if got, err := lines.ReadString('\n'); got != want+"\n" {
+			t.Fatalf("the watch prints %q, %v, want %s", got, err, want)
+		}
+	}
+	note := func() { t.Helper(); s.Want(201, nil, "POST", "/v1/notes", `{"text":"a note"}`, key) }
+	wants("good 0")
+	note()
+	wants("good 1")
+	s.Kill()
+	s = a.Serve("--listen", s.Addr)
+	note()
+	wants("good 2")
+	a.Must("api-keys", "revoke", watching.ID)
+	wants("401 true")
+	note()
+	if err := stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("after the end the watch prints %q, %v", rest, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -90,8 +90,11 @@ func bindings() []binding {
 	var all []binding
 	for _, f := range abi.Functions() {
 		b := binding{name: f.Name, function: f}
-		if f.Name == "request_pairs" {
+		switch f.Name {
+		case "request_pairs":
 			b.form = asPairs
+		case "request_read":
+			b.form = asBytes
 		}
 		all = append(all, b)
 		switch f.Name {

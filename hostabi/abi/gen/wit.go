@@ -33,7 +33,7 @@ var witAbout = [][2]string{
 var witFunctions = map[string]string{
 	"request_method": "types.request", "request_path": "types.request", "request_param": "types.request",
 	"request_query": "types.request", "request_header": "types.request", "request_pairs": "types.request",
-	"request_body": "types.request", "context": "current-request.context", "keep_writes": "current-request.keep-writes",
+	"request_body": "types.request", "request_read": "", "context": "current-request.context", "keep_writes": "current-request.keep-writes",
 	"response_header": "types.response", "response_send": "types.body", "response_error": "types.body",
 	"response_send_result": "types.body", "response_begin": "", "response_write": "", "call": "operations.call", "call_result": "operations.last-result",
 	"call_start": "operations.start", "call_wait": "operations.wait", "call_take": "operations.take",

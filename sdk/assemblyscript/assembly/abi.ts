@@ -21,6 +21,9 @@ export declare function request_pairs(kind: i32, buf: usize, capacity: i32): i32
 @external("runner", "request_body")
 export declare function request_body(offset: i32, buf: usize, capacity: i32): i32;
 
+@external("runner", "request_read")
+export declare function request_read(buf: usize, capacity: i32): i32;
+
 @external("runner", "context")
 export declare function context(buf: usize, capacity: i32): i32;
 

@@ -2,7 +2,8 @@
 // for, so a handler pays for what it reads.
 
 import { setParsing } from "./abort";
-import { end } from "./host";
+import { errnoName, request_read } from "./abi";
+import { end, failed } from "./host";
 import { __runnerUnfit, parseJSON, malformed, utf8 } from "./json";
 import { bytes, decode, pieces, Source, text } from "./memory";
 
@@ -80,6 +81,19 @@ export class RouteRequest {
     const read = pieces(Source.Body);
     this.raw = read;
     return read;
+  }
+
+  /**
+   * Reads the next bytes of the body into an array that is not empty, and returns how many; 0 at its end. On a route with
+   * `stream:` the handler runs before the body has arrived, and `body:` may be larger than memory: read waits for the next
+   * bytes. If the client is gone, sends too much or is too slow, it gets 400, 413 or 408, and the request ends. What was
+   * read is gone, so the handler does not run again: if another request has changed what it has read from the store,
+   * the client gets 409. Other members that read the body must not be used after the first part.
+   */
+  read(into: Uint8Array): i32 {
+    const n = request_read(into.dataStart, into.byteLength);
+    if (n < 0) failed("read the body of the request: " + errnoName(n));
+    return n;
   }
 
   /** The body as text. One that is not UTF-8 answers 400 `invalid_json` and ends the request. */

@@ -114,6 +114,7 @@ type fake struct {
 	request        Request
 	path, rawQuery string
 	headers        []host.Pair
+	read           int // bytes of the body
 	result         Result
 	streams        bool   // the answer has begun
 	called         []byte // the result of the last operation
@@ -178,6 +179,12 @@ func (f *fake) Pairs(kind host.Kind) []host.Pair {
 }
 
 func (f *fake) Body() []byte { return []byte(f.request.Body) }
+
+func (f *fake) Read(buf []byte) (int, error) {
+	n := copy(buf, f.request.Body[f.read:])
+	f.read += n
+	return n, nil
+}
 
 func (f *fake) Context() []byte {
 	auth := f.request.Auth

@@ -72,6 +72,11 @@ class Context:
         return datetime.datetime.fromisoformat(self._read["deadline"])
 
     @property
+    def streamed_body(self) -> bool:
+        """Whether the body of the request had not arrived when the handler began."""
+        return self._read.get("streamedBody", False)
+
+    @property
     def job(self) -> Job | None:
         """The job that the handler runs for; None for a request."""
         job = self._read.get("job")

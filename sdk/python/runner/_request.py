@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import struct
@@ -80,6 +81,41 @@ def _many(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
     return all
 
 
+class _Incoming(io.RawIOBase):
+    """The body as it comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._part = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._part or memoryview(read_part())
+        length = min(len(part), len(buffer))
+        buffer[:length] = part[:length]
+        self._part = part[length:]
+        return length
+
+
+_FAILURES = {
+    "too_large": "it is larger than the route allows",
+    "deadline": "it arrives too slowly",
+    "unavailable": "the client has ended the connection, or what it sends is not valid",
+}
+
+
+def read_part() -> bytes:
+    """The next part of the body, of at most 64 KiB, for which it waits; empty at the end."""
+    status, data = _host.message("request_read")
+    if status in _FAILURES:
+        raise OSError(f"read the body of the request: {_FAILURES[status]}")
+    if status != "ok":
+        raise _host.refusal(status, "request_read")
+    return data
+
+
 class Request(Generic[Body]):
     """A request. It reads from the host what the handler asks for. Body is the type of its JSON."""
 
@@ -124,6 +160,17 @@ class Request(Generic[Body]):
         if status != "ok":
             raise _host.refusal(status, "request_body")
         return data
+
+    @cached_property
+    def stream(self) -> io.BufferedReader:
+        """The body as it comes, as a file.
+
+        On a route with "stream:" the handler runs before the body has arrived, and "body:" may be larger than memory. A read
+        waits for the client, and raises OSError if that is gone, sends too much or is too slow. What was read is gone, so the
+        handler does not run again: if another request has changed what it has read from the store, the client gets 409.
+        "body" cannot be read after the first part.
+        """
+        return io.BufferedReader(_Incoming(), 65536)
 
     def text(self) -> str:
         """The body as text in UTF-8."""

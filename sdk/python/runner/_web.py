@@ -7,7 +7,7 @@ import sys
 from typing import Any, Callable
 
 from . import _context, _handlers, _host, _response
-from ._request import Request, _pairs
+from ._request import Request, _pairs, read_part
 
 #: What a handler returns that has answered.
 ANSWERED = object()
@@ -190,7 +190,14 @@ class WSGI(Application):
         headers = _pairs(4)  # each character is a byte
         prefix, path = _split(request)
         query = request.raw_query
-        environ = _environ(request.method, prefix, path, query, headers, request.body, _origin(headers))
+        streamed = _context.context().streamed_body
+        environ = _environ(request.method, prefix, path, query, headers, b"" if streamed else request.body, _origin(headers))
+        if streamed:
+            environ["wsgi.input"] = request.stream
+            del environ["CONTENT_LENGTH"]
+            for name, value in headers:
+                if name == "content-length":
+                    environ["CONTENT_LENGTH"] = value
         auth = _context.context().auth
         if auth.kind != "anonymous":
             environ["REMOTE_USER"] = auth.user_id or auth.key_id or "system"
@@ -306,10 +313,10 @@ class ASGI(Application):
             "client": None, "server": (origin[1], int(origin[2])), "state": dict(self.state), "extensions": {},
         }
 
-    async def _run(self, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    async def _run(self, scope: dict[str, Any], body: bytes | None) -> tuple[int, list[tuple[str, str]], bytes]:
         import asyncio
 
-        asked = 0
+        received = False
         status = 0
         headers: list[tuple[str, str]] = []
         parts: list[bytes] = []
@@ -317,10 +324,11 @@ class ASGI(Application):
         gone: _response.Gone | None = None
 
         async def receive() -> dict[str, Any]:
-            nonlocal asked
-            asked += 1
-            if asked == 1:
-                return {"type": "http.request", "body": body, "more_body": False}
+            nonlocal received
+            if not received:
+                part = read_part() if body is None else body
+                received = body is not None or not part
+                return {"type": "http.request", "body": part, "more_body": not received}
             await ended.wait()
             return {"type": "http.disconnect"}
 
@@ -368,7 +376,7 @@ class ASGI(Application):
         prefix, path = _split(request)
         scope = self._scope(request.method, prefix, path, request.raw_query, headers, _origin(headers))
         scope["raw_path"] = request.path.encode()
-        answer = run(self._run(scope, request.body))
+        answer = run(self._run(scope, None if _context.context().streamed_body else request.body))
         if not _response.begun:
             _send(*answer)
         return ANSWERED

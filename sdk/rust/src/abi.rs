@@ -85,6 +85,7 @@ pub(crate) mod imports {
         pub(crate) fn request_header(name: *const u8, name_len: usize, buf: *mut u8, cap: usize) -> i32;
         pub(crate) fn request_pairs(kind: u32, buf: *mut u8, cap: usize) -> i32;
         pub(crate) fn request_body(offset: u32, buf: *mut u8, cap: usize) -> i32;
+        pub(crate) fn request_read(buf: *mut u8, cap: usize) -> i32;
         pub(crate) fn context(buf: *mut u8, cap: usize) -> i32;
         pub(crate) fn response_header(name: *const u8, name_len: usize, value: *const u8, value_len: usize) -> i32;
         pub(crate) fn response_send(status: u32, body: *const u8, body_len: usize) -> i32;

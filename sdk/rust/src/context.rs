@@ -1,5 +1,6 @@
 //! The context of a request: the caller, services and the log.
 
+use crate::body_reader::BodyReader;
 use crate::client::Client;
 use crate::host::{Host, Level};
 use crate::host_error::Outcome;
@@ -89,6 +90,17 @@ impl<'a> Context<'a> {
     /// The template of the matched route: `/v1/orders/:id`.
     pub fn route(&self) -> &str {
         &self.facts().route
+    }
+
+    /// Reads the body as it comes. On a route with `stream:` the handler runs before the body has arrived, and
+    /// `body:` may be larger than memory. A read waits for the next bytes, and fails if the client is gone,
+    /// sends too much or is too slow. If the handler hands the error on, the client gets 400, 413 or 408.
+    ///
+    /// What was read is gone, so the handler does not run again: if another request has changed what it has
+    /// read from the store, the client gets 409. The members of [`Request`](crate::Request) that read the body must
+    /// not be called after the first part. All readers of a request read on where the last one has ended.
+    pub fn body_reader(&self) -> BodyReader<'a> {
+        BodyReader(self.host)
     }
 
     /// When the request's time is over.

@@ -58,6 +58,10 @@ impl Host for Guest {
     fn body(&self) -> Vec<u8> {
         pieces(|offset, buf, cap| unsafe { imports::request_body(offset, buf, cap) }).unwrap_or_default()
     }
+    fn read(&self, into: &mut [u8]) -> Result<usize, HostError> {
+        let n = unsafe { imports::request_read(into.as_mut_ptr(), into.len()) };
+        done(n).map(|_| n as usize)
+    }
     fn context(&self) -> Vec<u8> {
         whole(|buf, cap| unsafe { imports::context(buf, cap) }).unwrap_or_default()
     }

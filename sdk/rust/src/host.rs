@@ -48,6 +48,8 @@ pub(crate) trait Host {
     fn value(&self, kind: Kind, name: &str) -> Option<String>;
     fn pairs(&self, kind: Kind) -> Vec<(String, String)>;
     fn body(&self) -> Vec<u8>;
+    /// Reads the next bytes of the body, for which it waits. 0 is its end.
+    fn read(&self, into: &mut [u8]) -> std::result::Result<usize, HostError>;
     /// The request's context as JSON.
     fn context(&self) -> Vec<u8>;
     fn set_header(&self, name: &str, value: &str) -> Done;
@@ -92,6 +94,10 @@ impl Host for Blank {
     }
     fn body(&self) -> Vec<u8> {
         self.0.into()
+    }
+    /// The body is at its end: `body` has it.
+    fn read(&self, _: &mut [u8]) -> std::result::Result<usize, HostError> {
+        Ok(0)
     }
     fn context(&self) -> Vec<u8> {
         br#"{"requestId":"","route":"","deadline":"1970-01-01T00:00:00.000Z","auth":{"kind":"anonymous"}}"#.to_vec()

@@ -62,6 +62,7 @@
 mod abi;
 mod aggregate;
 mod apikeys;
+mod body_reader;
 mod client;
 mod context;
 mod crypto;
@@ -94,6 +95,7 @@ mod webhooks;
 pub use abi::Code;
 pub use aggregate::{aggregate, Aggregation};
 pub use apikeys::{ApiKey, ApiKeyFilter, ApiKeyOptions, ApiKeyPage, ApiKeys};
+pub use body_reader::BodyReader;
 pub use client::Client;
 pub use context::{Auth, AuthKind, Context};
 pub use crypto::{Algorithm, Digest, Key};

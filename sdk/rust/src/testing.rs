@@ -225,6 +225,7 @@ impl Test {
             called: RefCell::default(),
             started: RefCell::default(),
             kept: Cell::new(false),
+            read: Cell::new(0),
         };
         serve(&fake, handler);
         let sent = fake.sent.into_inner().expect("an answer was sent");
@@ -285,6 +286,8 @@ struct Fake {
     /// Outcomes of operations that were begun and not taken, by ticket.
     started: RefCell<Vec<Option<Outcome<Value>>>>,
     kept: Cell<bool>,
+    /// How much of the body was read in parts.
+    read: Cell<usize>,
     random: Cell<u64>,
 }
 
@@ -308,6 +311,13 @@ impl Host for Fake {
     }
     fn body(&self) -> Vec<u8> {
         self.test.body.clone()
+    }
+    fn read(&self, into: &mut [u8]) -> std::result::Result<usize, HostError> {
+        let rest = &self.test.body[self.read.get()..];
+        let length = rest.len().min(into.len());
+        into[..length].copy_from_slice(&rest[..length]);
+        self.read.set(self.read.get() + length);
+        Ok(length)
     }
     fn context(&self) -> Vec<u8> {
         let facts = json!({

@@ -46,6 +46,6 @@ function requestOf(req: RouteRequest): Request {
   }
   const query = rawQuery();
   const url = `${getContext().scheme}://${host}${path}${query === undefined ? "" : `?${query}`}`;
-  const body = method === "GET" || method === "HEAD" ? null : req.rawBody.slice();
+  const body = method === "GET" || method === "HEAD" ? null : () => req.rawBody.slice();
   return runner.received(url, method, headers, body) as Request; // the URL as it was sent: signatures are made of it
 }

@@ -103,8 +103,10 @@ export interface Runner {
   gather(response: object): Promise<void> | undefined;
   /** The stream of its body; undefined if the body is there as a whole. */
   stream(response: object): ReadableStream | undefined;
-  /** The Request of the Fetch Standard that a client has sent. Its URL and headers are not parsed, and the bytes are not copied. */
-  received(url: string, method: string, headers: [name: string, value: string][], bytes: Uint8Array | null): object;
+  /** The Request of the Fetch Standard that a client has sent. Its URL and headers are not parsed. The function returns its whole body, which the Request owns. */
+  received(url: string, method: string, headers: [name: string, value: string][], whole: (() => Uint8Array) | null): object;
+  /** The body of the request that a client has sent, as it comes. */
+  incoming(): ReadableStream<Uint8Array>;
   /** Begins an operation that goes on beside the handler. */
   begin(op: string, args: unknown): Promise<any>;
   /** Waits until one of those is done, or so many milliseconds; false says that none is under way. */
@@ -134,6 +136,8 @@ export interface Host {
   request_pairs(kind: number): string[] | number;
   request_body(offset: number): string | number;
   request_body_bytes(offset: number): Uint8Array | number;
+  /** The next bytes of the body, for which it waits; none at the end. */
+  request_read(): Uint8Array | number;
   /** The body, parsed as JSON, or an errno; undefined: that must be tried with its text. */
   request_body_value(offset: number): unknown;
   context(): string | number;

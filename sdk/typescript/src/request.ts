@@ -2,7 +2,7 @@
 // asked for, and kept.
 
 import { toBase64 } from "./web/encoding.ts";
-import { refusal, runner } from "./host.ts";
+import { errno, refusal, runner } from "./host.ts";
 import { badRequest } from "./response.ts";
 
 /** A body that is not JSON; it answers 400 invalid_json. */
@@ -26,6 +26,10 @@ const escapedHalf = /\\ud[89a-f]/i;
 const halves = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 type Values = Record<string, string>;
+
+/** The error of a body that cannot be read as a whole. */
+const notWhole = (n: number): Error =>
+  errno(n) === "invalid" ? new TypeError("the body is read as it comes: it cannot be read as a whole, too") : refusal(n);
 
 const text = (given: string | number): string => {
   if (typeof given === "number") throw refusal(given);
@@ -105,19 +109,24 @@ export class RouteRequest {
   get rawBody(): Uint8Array {
     if (this.#raw === undefined) {
       const bytes = host.request_body_bytes(0);
-      if (typeof bytes === "number") throw refusal(bytes);
+      if (typeof bytes === "number") throw notWhole(bytes);
       this.#raw = Object.setPrototypeOf(bytes, textual) as Uint8Array;
     }
     return this.#raw;
   }
   text(): string {
     if (this.#text === undefined) {
-      const read = text(host.request_body(0));
+      const read = host.request_body(0);
+      if (typeof read === "number") throw notWhole(read);
       // The engine puts U+FFFD in place of bytes that are not UTF-8, and reads surrogates.
       if ((read.includes("\ufffd") || !read.isWellFormed()) && !isUTF8(this.rawBody)) throw new BodyError("read the body as text: it must be valid UTF-8");
       this.#text = read;
     }
     return this.#text;
+  }
+  /** The body as it comes. */
+  stream(): ReadableStream<Uint8Array> {
+    return runner.incoming();
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {

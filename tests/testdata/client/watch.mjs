@@ -216,6 +216,7 @@ test("the connection is closed with the last watch, and another one is opened fo
   stop();
   await first.closed;
   client.watch.texts({}, a.onValue);
+  client.watch.texts({}, a.onValue)(); // another watch with the same callback
   const second = await s.next();
   assert.deepEqual(names(second), [["1", "/v1/texts", undefined]]);
   second.open("t2");
@@ -335,6 +336,12 @@ test("each failure doubles the time to the next attempt, up to 30 s, or what Ret
   open.open("t1");
   open.end();
   await again(375);
+  for (const delay of [750, 1500]) {
+    const unable = await s.next();
+    unable.open("t1");
+    unable.send("end", "1", "1-a", { status: 503, code: "key_store_stale" });
+    await again(delay);
+  }
 
   // A connection on which nothing is heard is replaced.
   const silent = await s.next();

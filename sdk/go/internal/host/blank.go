@@ -19,6 +19,9 @@ func (Blank) Pairs(Kind) []Pair { return nil }
 // Body implements Host.
 func (b Blank) Body() []byte { return []byte(b.Given) }
 
+// Read implements Host. The body is at its end: Body has it.
+func (Blank) Read([]byte) (int, error) { return 0, nil }
+
 // Context implements Host.
 func (Blank) Context() []byte {
 	return []byte(

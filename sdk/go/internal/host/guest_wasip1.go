@@ -52,6 +52,12 @@ func (Guest) Body() []byte {
 	return body
 }
 
+// Read implements Host.
+func (Guest) Read(buf []byte) (int, error) {
+	n := requestRead(unsafe.Pointer(unsafe.SliceData(buf)), uint32(len(buf)))
+	return int(n), errnoError(n)
+}
+
 // Context implements Host.
 func (Guest) Context() []byte { return whole(context) }
 

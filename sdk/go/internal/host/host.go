@@ -43,6 +43,8 @@ type Host interface {
 	Lookup(kind Kind, name string) (string, bool)
 	Pairs(kind Kind) []Pair
 	Body() []byte
+	// Read reads the next bytes of the body, at least one, and waits for them. 0 is its end.
+	Read(buf []byte) (int, error)
 	// Context gives the request's context as JSON.
 	Context() []byte
 	SetHeader(name, value string) error

@@ -27,6 +27,9 @@ func requestPairs(kind uint32, buf unsafe.Pointer, capacity uint32) int32
 //go:wasmimport runner request_body
 func requestBody(offset uint32, buf unsafe.Pointer, capacity uint32) int32
 
+//go:wasmimport runner request_read
+func requestRead(buf unsafe.Pointer, capacity uint32) int32
+
 //go:wasmimport runner context
 func context(buf unsafe.Pointer, capacity uint32) int32
 

@@ -87,7 +87,9 @@ async function mistakes(document) {
       }
       for (const [status, response] of Object.entries(operation.responses)) {
         if (response.content && !isBytes(response.content)) {
-          compile({ $ref: pointer("responses", status, "content", "application/json", "schema") }, `${where} ${status}`);
+          for (const type of Object.keys(response.content)) {
+            compile({ $ref: pointer("responses", status, "content", type, "schema") }, `${where} ${status} ${type}`);
+          }
         }
       }
     }

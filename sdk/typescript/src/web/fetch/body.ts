@@ -8,6 +8,7 @@ import { usv } from "../idl.ts";
 import { Blob, bytesOfBlob } from "./blob.ts";
 import { FormData } from "./formdata.ts";
 import { type Headers } from "./headers.ts";
+import { incoming } from "./incoming.ts";
 import { contentType, writeMIME } from "./mime.ts";
 import { multipart, readForm } from "./multipart.ts";
 import { decode, encode } from "./text.ts";
@@ -26,6 +27,8 @@ export class Body {
   used = false;
   /** Other objects share the bytes, so a reader must get a copy. */
   shared: boolean;
+  /** Returns the whole content of a body that the host has, until it is read. Its stream is read as it comes. */
+  whole: (() => Uint8Array) | null = null;
   /** The signal of the fetch that returned the body: once it is aborted, the body cannot be read. */
   signal: AbortSignal | null = null;
 
@@ -34,6 +37,20 @@ export class Body {
     this.shared = shared;
     this.stream = stream;
   }
+}
+
+/** The body of the request that a client has sent. */
+export function bodyOf(whole: () => Uint8Array): Body {
+  const body = new Body(null);
+  body.whole = whole;
+  return body;
+}
+
+/** Takes the content of a body that is in memory, or that the host has. */
+function takeContent(body: Body): Content | null {
+  const { content, whole } = body;
+  body.content = body.whole = null;
+  return whole ? whole() : content;
 }
 
 export const bytesIn = (content: Content): Uint8Array => {
@@ -78,7 +95,11 @@ export function usable(body: Body | null): void {
 /** The stream of a body. Bytes in memory are one chunk. */
 function streamIn(body: Body): ReadableStream {
   if (body.stream) return body.stream;
-  const { content, shared, used } = body;
+  const { content, shared, used, whole } = body;
+  if (whole) {
+    body.whole = null;
+    return (body.stream = incoming() as unknown as ReadableStream);
+  }
   const stream = streamOf(() => (used ? new Uint8Array(0) : ownBytes(content!, shared)));
   body.stream = stream;
   body.content = null;
@@ -95,16 +116,19 @@ export function take(body: Body | null): Content | Promise<Whole> {
   body.signal?.throwIfAborted();
   usable(body);
   if (body.stream) return takeBytes(body.stream) ?? readBytes(body.stream);
-  const { content } = body;
   body.used = true;
-  body.content = null;
-  return content!;
+  return takeContent(body)!;
 }
 
 /** Moves the content of a body to a new one. The old one is used then. */
 export function moved(body: Body): Body {
   usable(body);
-  const { stream, shared } = body;
+  const { stream, shared, whole } = body;
+  if (whole) {
+    body.used = true;
+    body.whole = null;
+    return bodyOf(whole);
+  }
   const bytes = stream && takeBytes(stream);
   if (!stream || bytes) return new Body(bytes ?? (take(body) as Content), shared && !stream);
   return new Body(null, false, stream.pipeThrough(new TransformStream()));
@@ -119,6 +143,7 @@ export function copy(body: Body | null): Body | null {
     body.stream = one;
     return new Body(null, false, two);
   }
+  if (body.whole) body.content = takeContent(body);
   body.shared = true;
   const again = new Body(body.content, true);
   again.signal = body.signal;

@@ -10,6 +10,7 @@ import { type Body, bytesIn, type Content, forHost, take } from "./body.ts";
 import { readDataURL } from "./dataurl.ts";
 import { FormData } from "./formdata.ts";
 import { checked, Headers, type Pair, pairsOf, seal } from "./headers.ts";
+import { incoming } from "./incoming.ts";
 import { partsOf, received, Request, type RequestInit } from "./request.ts";
 import { gatherBody, respond, Response, streamIn, takeBody } from "./response.ts";
 import { prepareText } from "./text.ts";
@@ -39,6 +40,7 @@ export function installFetch(runner: Runner): void {
   runner.stream = (response) => streamIn(response as Response);
   runner.gather = (response) => gatherBody(response as Response);
   runner.received = received;
+  runner.incoming = incoming;
   let inFlight = 0;
   const queue: (() => void)[] = [];
   const send = async (request: Request, { timeout, publicOnly }: Init): Promise<Response> => {

@@ -3,7 +3,7 @@
 
 import { AbortSignal } from "../abort.ts";
 import { byteString, dictionary, oneOf, takes, usv } from "../idl.ts";
-import { Body, copy, extract, includeBody, moved } from "./body.ts";
+import { type Body, bodyOf, copy, extract, includeBody, moved } from "./body.ts";
 import { checked, copyOf, Headers, type HeadersInit, type Pair } from "./headers.ts";
 
 export interface RequestInit {
@@ -53,14 +53,14 @@ const policies = " no-referrer no-referrer-when-downgrade same-origin origin str
 
 // Private members of Request for this folder: its state, and a Request for the request that a client has sent.
 export let partsOf: (request: Request) => Parts;
-export let received: (url: string, method: string, pairs: Pair[], bytes: Uint8Array | null) => Request;
+export let received: (url: string, method: string, pairs: Pair[], whole: (() => Uint8Array) | null) => Request;
 
 export class Request {
   #of: Parts;
 
   static {
     partsOf = (request) => request.#of;
-    received = (url, method, pairs, bytes) => Request.#made({ ...usual, url, method, headers: checked(pairs), body: bytes && new Body(bytes) });
+    received = (url, method, pairs, whole) => Request.#made({ ...usual, url, method, headers: checked(pairs), body: whole && bodyOf(whole) });
   }
 
   static #made(parts: Parts): Request {

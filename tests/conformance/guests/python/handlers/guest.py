@@ -491,6 +491,21 @@ def mail(req: Request):
 
 
 @handler
+def bodies(req: Request):
+    match req.params["what"]:
+        case "echo":
+            return stream(iter(lambda: req.stream.read1(), b""))
+        case "whole":
+            return {"bytes": len(req.body)}
+    insert("Order", {"item": "body"})
+    length = total = 0
+    while part := req.stream.read(10_000):
+        length += len(part)
+        total += sum(part)
+    return {"bytes": length, "sum": total}
+
+
+@handler
 def streams(req: Request):
     what = req.params["what"]
     match what:

@@ -378,6 +378,19 @@ export function job() {
 
 export const mail = () => noContent();
 
+export async function bodies(req: RouteRequest) {
+  const { what } = req.params;
+  if (what === "echo") return new Response(req.stream());
+  if (what === "whole") return ok({ bytes: req.rawBody.length });
+  await insert("Order", { item: "body" });
+  let bytes = 0, sum = 0;
+  for await (const part of req.stream()) {
+    bytes += part.length;
+    for (const byte of part) sum += byte;
+  }
+  return ok({ bytes, sum });
+}
+
 export function streams(req: RouteRequest) {
   const { what } = req.params;
   if (what === "events") {

@@ -525,6 +525,25 @@ function insertOrder(item: string): void {
   insert("Order", fields().set("item", item)).run();
 }
 
+export function bodies(req: RouteRequest): Response {
+  const what = req.params["what"];
+  const part = new Uint8Array(64 << 10);
+  if (what == "echo") {
+    const out = stream().begin();
+    for (let n = req.read(part); n > 0 && out.write(part.subarray(0, n)); ) n = req.read(part);
+    return out.end();
+  }
+  if (what == "whole") return ok(fields().set("bytes", req.rawBody.length));
+  insertOrder("body");
+  let bytes: i64 = 0;
+  let sum: i64 = 0;
+  for (let n = req.read(part); n > 0; n = req.read(part)) {
+    bytes += n;
+    for (let i = 0; i < n; i++) sum += part[i];
+  }
+  return ok(fields().set("bytes", bytes).set("sum", sum));
+}
+
 export function streams(req: RouteRequest): Response {
   const what = req.params["what"];
   if (what == "parts" || what == "fails") insertOrder("before");

@@ -22,6 +22,26 @@ static runner_response parts(runner_text what) {
   return runner_end();
 }
 
+RUNNER_HANDLER(bodies) {
+  static unsigned char part[64 << 10];
+  runner_text what = runner_param("what");
+  size_t n;
+  if (runner_is(what, "echo")) {
+    runner_begin(200);
+    while ((n = runner_read_body(part, sizeof part)) > 0 && runner_write(part, n)) {
+    }
+    return runner_end();
+  }
+  if (runner_is(what, "whole")) return runner_ok(runner_object("bytes", runner_int((int64_t)runner_raw_body().len), NULL));
+  insert_order("body");
+  int64_t bytes = 0, sum = 0;
+  while ((n = runner_read_body(part, sizeof part)) > 0) {
+    bytes += (int64_t)n;
+    for (size_t i = 0; i < n; i++) sum += part[i];
+  }
+  return runner_ok(runner_object("bytes", runner_int(bytes), "sum", runner_int(sum), NULL));
+}
+
 RUNNER_HANDLER(streams) {
   static const char zeros[64 << 10];
   runner_text what = runner_param("what"), last = runner_header("last-event-id");

@@ -401,6 +401,26 @@ RUNNER_HANDLER(job) {
 
 RUNNER_HANDLER(mail) { return runner::no_content(); }
 
+RUNNER_HANDLER(bodies) {
+  runner::Request req;
+  std::string what = req.param("what");
+  std::string part(64 << 10, '\0');
+  if (what == "echo") {
+    runner::Stream out;
+    while (std::size_t n = req.read(part.data(), part.size()))
+      if (!out.write(std::string_view(part).substr(0, n))) break;
+    return out.end();
+  }
+  if (what == "whole") return ok(object({{"bytes", std::int64_t(req.raw_body().size())}}));
+  runner::insert("Order", object({{"item", "body"}})).row();
+  std::int64_t bytes = 0, sum = 0;
+  while (std::size_t n = req.read(part.data(), part.size())) {
+    bytes += std::int64_t(n);
+    for (std::size_t i = 0; i < n; i++) sum += static_cast<unsigned char>(part[i]);
+  }
+  return ok(object({{"bytes", bytes}, {"sum", sum}}));
+}
+
 RUNNER_HANDLER(streams) {
   runner::Request req;
   std::string what = req.param("what");

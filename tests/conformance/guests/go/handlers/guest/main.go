@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -807,6 +808,37 @@ func job(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 func exportMail() { runner.Handle(mail) }
 
 func mail(*runner.Context, *runner.Request) (runner.Response, error) { return runner.NoContent(), nil }
+
+//go:wasmexport bodies
+func exportBodies() { runner.Handle(bodies) }
+
+func bodies(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
+	switch req.Param("what") {
+	case "echo":
+		return runner.Stream(func(w *runner.Writer) error {
+			_, err := io.Copy(w, req.Reader())
+			return err
+		}), nil
+	case "whole":
+		return runner.OK(map[string]int{"bytes": len(req.RawBody())}), nil
+	}
+	if err := runner.Insert("Order", map[string]string{"item": "body"}).Row(ctx, nil); err != nil {
+		return runner.Response{}, err
+	}
+	length, sum := 0, 0
+	for part := make([]byte, 10_000); ; {
+		n, err := req.Reader().Read(part)
+		length += n
+		for _, b := range part[:n] {
+			sum += int(b)
+		}
+		if err == io.EOF {
+			return runner.OK(map[string]int{"bytes": length, "sum": sum}), nil
+		} else if err != nil {
+			return runner.Response{}, err
+		}
+	}
+}
 
 //go:wasmexport streams
 func exportStreams() { runner.Handle(streams) }

@@ -3,7 +3,7 @@
 use runner_sdk::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{json, Value};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -474,6 +474,29 @@ handler!(job, |ctx, _| Ok(match ctx.job() {
 }));
 
 handler!(mail, |_, _| Ok(no_content()));
+
+handler!(bodies, |ctx, req| {
+    match req.param("what").as_str() {
+        "echo" => {
+            return Ok(stream(|ctx, out| {
+                std::io::copy(&mut ctx.body_reader(), out)?;
+                Ok(())
+            }))
+        }
+        "whole" => return Ok(ok(json!({ "bytes": req.raw_body().len() }))),
+        _ => {}
+    }
+    insert("Order", json!({ "item": "body" })).run(ctx)?;
+    let (mut bytes, mut sum, mut part) = (0, 0, [0; 10_000]);
+    loop {
+        let n = ctx.body_reader().read(&mut part)?;
+        if n == 0 {
+            return Ok(ok(json!({ "bytes": bytes, "sum": sum })));
+        }
+        bytes += n;
+        sum += part[..n].iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    }
+});
 
 handler!(streams, |ctx, req| {
     let what = req.param("what");
