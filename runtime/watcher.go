@@ -485,6 +485,7 @@ func (w *watcher) recheck(a *activeBundle, one *watch, seen verdicts) error {
 // the only one.
 func (w *watcher) serve() {
 	defer w.leave()
+	defer w.listener.Wait()
 	x := w.exchange
 	x.Private = x.Private || w.token != ""
 	head := abi.Response{Status: 200}
@@ -507,6 +508,7 @@ func (w *watcher) serve() {
 		if last, err = w.send(); last || err != nil {
 			break
 		}
+		w.listener.Rest()
 		select {
 		case <-w.listener.Wake:
 			continue
@@ -584,6 +586,7 @@ func (w *watcher) write(b []byte) error {
 		b = b[len(part):]
 		waits, err := w.exchange.WritePart(part)
 		if err == nil && waits {
+			w.listener.Wait()
 			err = w.exchange.Flush()
 		}
 		if err != nil {

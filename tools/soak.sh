@@ -132,6 +132,12 @@ part "ratios: metrics, backups and restores" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/operations -run 'TestMetricsCostFewRequests|TestABackupOfManyRows'
 part "ratios: jobs beside requests" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/jobs -run 'TestEnqueuing|TestManyJobs|TestRequestsStayFast|TestJobsThatWait|TestADueJob'
+part "live routes: random worlds against their model, kills, a cluster" \
+  tools/go.sh test -count=1 -v -timeout 120m ./tests/live -run 'MissNothing'
+part "live routes: 8,000 watches under writes, memory, clients that hang up" \
+  tools/go.sh test -count=1 -v -timeout 60m ./tests/live -run 'TestEachWatcher|TestWatchesTake|TestEqualWatches|TestWatchersThatHangUp'
+part "ratios: writes and requests beside 8,000 watches" \
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/live -run 'TestIdleWatches|TestRequestsAreAnswered'
 part "sandbox: isolation, a million requests" \
   tools/go.sh test -count=1 -v -timeout 60m ./runtime/sandbox -skip TestEachRequestOfAProgram
 part "sandbox: random programs that wait, against their model, 100,000 requests" \

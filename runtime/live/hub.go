@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -70,6 +71,11 @@ type Hub[Q any] struct {
 	held    int64 // bytes of values
 	started uint64
 	sent    uint64
+
+	// Listeners send in turn, see giveTurns.
+	queue    []*Listener[Q]
+	turns    int
+	maxTurns int
 }
 
 // query is what several subscriptions may watch. The lock of the Hub guards it.
@@ -90,6 +96,7 @@ type query[Q any] struct {
 func New[Q any](opt Options, host Host[Q]) *Hub[Q] {
 	settings.FillZero(&opt)
 	h := &Hub[Q]{opt: opt, host: host, queries: map[string]*query[Q]{}, runs: make(chan struct{}, maxRuns)}
+	h.maxTurns = max(1, runtime.GOMAXPROCS(0)/2) // the other processors are for requests
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -291,5 +292,56 @@ func TestTheReaderGetsNothingOfWhatIsRemoved(t *testing.T) {
 		}
 		l.Refuse("x", &last)
 		want(t, "the last one alone", taken(l), "x over")
+	})
+}
+
+// Each listener gets its turn, but thousands do not wake at once. One that waits for its reader holds none.
+func TestListenersSendInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, live.Options{})
+		atOnce := max(1, runtime.GOMAXPROCS(0)/2)
+		all := make([]*live.Listener[string], 10*atOnce)
+		for i := range all {
+			all[i] = w.Listen()
+			all[i].Subscribe("x", "a", "a", 0, false)
+			synctest.Wait()
+			taken(all[i])
+			all[i].Rest()
+		}
+		time.Sleep(time.Second)
+		w.commit()
+		for round := range 10 {
+			var awake []*live.Listener[string]
+			for _, l := range all {
+				select {
+				case <-l.Wake:
+					awake = append(awake, l)
+				default:
+				}
+			}
+			if len(awake) != atOnce {
+				t.Fatalf("%d listeners are awake in round %d, want %d", len(awake), round, atOnce)
+			}
+			for i, l := range awake {
+				want(t, "the value", taken(l), "x 2")
+				if (i+round)%2 == 0 {
+					l.Wait()
+				} else {
+					l.Rest()
+				}
+			}
+		}
+		for _, l := range all {
+			if len(l.Wake) > 0 {
+				t.Error("a listener without an event is awake")
+			}
+		}
+		// What came meanwhile is found after the wait.
+		time.Sleep(time.Second)
+		w.commit()
+		for _, l := range all {
+			taken(l)
+			l.Rest()
+		}
 	})
 }

@@ -9,11 +9,16 @@ import (
 // the newest. Next is for one goroutine; any goroutine may use the rest.
 type Listener[Q any] struct {
 	hub *Hub[Q]
-	// Wake has a value when Next may have an event.
+	// Wake has a value when Next may have an event, after Rest.
 	Wake chan struct{}
 
 	mu    sync.Mutex
 	ready []*Subscription[Q] // with something to send, in order
+
+	// The lock of the Hub guards these.
+	turn   bool // it is one of those that send
+	queued bool // it waits for its turn
+	waits  bool // it calls Rest before it waits for Wake
 }
 
 // Subscription is the interest of a listener in a query. The lock of its Hub guards it, except that of the listener ready.
@@ -33,7 +38,7 @@ type Subscription[Q any] struct {
 
 // Listen returns a listener without subscriptions.
 func (h *Hub[Q]) Listen() *Listener[Q] {
-	return &Listener[Q]{hub: h, Wake: make(chan struct{}, 1)}
+	return &Listener[Q]{hub: h, Wake: make(chan struct{}, 1), waits: true}
 }
 
 // Subscribe watches q for the listener, under a name that Next returns. Queries with the same key must be equal. If knows is
@@ -119,7 +124,63 @@ func (s *Subscription[Q]) offer() {
 		s.ready = true
 		l.ready = append(l.ready, s)
 	}
-	l.Alert()
+	l.wantTurn()
+}
+
+// wantTurn wakes l when it is its turn. The hub's lock is held.
+func (l *Listener[Q]) wantTurn() {
+	if !l.turn && !l.queued && !l.waits {
+		l.queued = true
+		l.hub.queue = append(l.hub.queue, l)
+		l.hub.giveTurns()
+	}
+}
+
+// giveTurns wakes listeners that wait for their turn. If all that have an event woke at once, requests would wait until
+// thousands of them have sent it. The hub's lock is held.
+func (h *Hub[Q]) giveTurns() {
+	for h.turns < h.maxTurns && len(h.queue) > 0 {
+		l := h.queue[0]
+		h.queue[0] = nil
+		h.queue = h.queue[1:]
+		if l.queued = false; !l.waits {
+			l.turn = true
+			h.turns++
+			l.Alert()
+		}
+	}
+}
+
+// endTurn lets another listener send. The hub's lock is held.
+func (l *Listener[Q]) endTurn() {
+	if l.turn {
+		l.turn = false
+		l.hub.turns--
+		l.hub.giveTurns()
+	}
+}
+
+// Rest must be called before a wait for Wake, when the events of Next are sent. From then on other listeners may send.
+func (l *Listener[Q]) Rest() {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	l.waits = false
+	l.endTurn()
+	l.mu.Lock()
+	more := len(l.ready) > 0
+	l.mu.Unlock()
+	if more {
+		l.wantTurn()
+	}
+}
+
+// Wait must be called before a wait for the reader, and at the end: other listeners may send. Wake gets no value before
+// Rest.
+func (l *Listener[Q]) Wait() {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	l.waits = true
+	l.endTurn()
 }
 
 // Alert gives Wake a value.
@@ -142,7 +203,7 @@ func (s *Subscription[Q]) withdraw() {
 }
 
 // Next returns the next subscription with an event that its reader does not have, and the event. If the reader had it before
-// it subscribed, unchanged is true, once. A nil subscription means that there is nothing until Wake has a value.
+// it subscribed, unchanged is true, once. A nil subscription means that there is nothing now.
 func (l *Listener[Q]) Next() (s *Subscription[Q], e Event, unchanged bool) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()

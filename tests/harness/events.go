@@ -56,6 +56,11 @@ func (s *Server) TryWatch(t testing.TB, path, body string, headers ...string) *E
 		t.Fatalf("watch %s: %v\n%s", path, err, s.Stderr.String())
 	}
 	t.Cleanup(func() { answer.Body.Close() })
+	return ReadEvents(t, answer)
+}
+
+// ReadEvents reads the events of an answer, whose body the caller closes.
+func ReadEvents(t testing.TB, answer *http.Response) *Events {
 	return &Events{answer, t, bufio.NewReader(answer.Body)}
 }
 

@@ -89,12 +89,12 @@ type boardWatch struct {
 	moved func(watch int, votes int64)
 }
 
-// eachAtOnce calls do for each number below n, in a few goroutines, and returns its first error.
+// eachAtOnce calls do for each number below n, in a few goroutines, and returns an error of it.
 func eachAtOnce(n int, do func(i int) error) (err error) {
 	var mu sync.Mutex
 	var next atomic.Int64
 	var work sync.WaitGroup
-	for range 8 {
+	for range 16 {
 		work.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				if failed := do(i); failed != nil {
@@ -520,7 +520,7 @@ func TestRequestsAreAnsweredWhileAllWatchersWake(t *testing.T) {
 
 func TestWatchersThatHangUpLeaveNothing(t *testing.T) {
 	t.Parallel()
-	n := 200
+	n := 100
 	if harness.Soak {
 		n = 1000
 	}

@@ -261,10 +261,10 @@ func (st *stage) goesOn(failed bool) bool {
 func (st *stage) watchAlone(random *rand.Rand, w *watched) {
 	for st.goesOn(false) {
 		var last string
-		if id := w.newest().id; id != "" && random.IntN(5) > 0 {
+		if id := w.newest().ID; id != "" && random.IntN(5) > 0 {
 			last = "Last-Event-ID: " + id
 		}
-		s, status, err := openStream(st.watching, "GET", st.server(w.node).URL+w.ask.path(w.who), "", w.who.header, last)
+		s, status, err := openStream(st.watching, st.t, "GET", st.server(w.node).URL+w.ask.path(w.who), "", w.who.header, last)
 		if err != nil {
 			if status != 0 && status != 503 && st.watching.Err() == nil {
 				st.t.Errorf("watch %s as %s: %v", w.ask.path(w.who), w.who.name, err)
@@ -292,9 +292,9 @@ func (st *stage) follow(s *stream, patience <-chan time.Time, settled <-chan str
 				return
 			}
 			switch {
-			case e.comment == "unchanged":
+			case e.Comment == "unchanged":
 				st.unchanged.Add(1)
-			case e.comment == "":
+			case e.Event != harness.Event{}: // else a comment of a silent connection
 				note(e)
 			}
 		case <-patience:
@@ -307,7 +307,7 @@ func (st *stage) follow(s *stream, patience <-chan time.Time, settled <-chan str
 
 // note keeps an event of a watch.
 func (st *stage) note(w *watched, e event) {
-	if e.kind != "value" && e.kind != "problem" {
+	if e.Kind != "value" && e.Kind != "problem" {
 		st.t.Errorf("%s as %s: event %+v", w.ask.path(w.who), w.who.name, e)
 		return
 	}
@@ -322,18 +322,18 @@ func (st *stage) note(w *watched, e event) {
 // watchVersion watches the version of a part.
 func (st *stage) watchVersion(part int) {
 	for st.goesOn(false) {
-		s, _, err := openStream(st.watching, "GET", fmt.Sprintf("%s/v1/version/%d", st.server(part%len(st.servers)).URL, part), "", st.writers[0].header)
+		s, _, err := openStream(st.watching, st.t, "GET", fmt.Sprintf("%s/v1/version/%d", st.server(part%len(st.servers)).URL, part), "", st.writers[0].header)
 		if err != nil {
 			st.goesOn(true)
 			continue
 		}
 		st.follow(s, nil, nil, func(e event) {
-			if e.kind == "problem" && e.status() == 404 { // before the first write
+			if e.Kind == "problem" && e.status() == 404 { // before the first write
 				return
 			}
 			commit, err := e.commit()
-			n, wrong := strconv.Atoi(e.data)
-			if e.kind != "value" || err != nil || wrong != nil {
+			n, wrong := strconv.Atoi(e.Data)
+			if e.Kind != "value" || err != nil || wrong != nil {
 				st.t.Errorf("the version of part %d: %+v", part, e)
 				return
 			}
@@ -377,7 +377,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 		for name, w := range watches {
 			s := spec{Name: name, Path: w.ask.path(c)}
 			if random.IntN(5) > 0 {
-				s.LastEventID = w.newest().id
+				s.LastEventID = w.newest().ID
 			}
 			request.Watches = append(request.Watches, s)
 		}
@@ -385,7 +385,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 		if err != nil {
 			panic(err)
 		}
-		s, status, err := openStream(st.watching, "POST", st.server(node).URL+prefix, string(body), c.header)
+		s, status, err := openStream(st.watching, st.t, "POST", st.server(node).URL+prefix, string(body), c.header)
 		if err != nil {
 			if status != 0 && status != 503 && st.watching.Err() == nil {
 				st.t.Errorf("%s as %s: %v", prefix, c.name, err)
@@ -451,14 +451,14 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 			if first {
 				first = false
 				var open struct{ Connection string }
-				if err := json.Unmarshal([]byte(e.data), &open); err != nil || e.kind != "open" {
+				if err := json.Unmarshal([]byte(e.Data), &open); err != nil || e.Kind != "open" {
 					st.t.Errorf("the first event is %+v", e)
 				}
 				opened <- open.Connection
 				return
 			}
 			mu.Lock()
-			w := watches[e.watch]
+			w := watches[e.Watch]
 			mu.Unlock()
 			if w == nil { // removed meanwhile
 				return
@@ -490,7 +490,7 @@ func (st *stage) settle() time.Duration {
 		for {
 			got = st.server(w.node).Do("GET", w.ask.path(w.who), "", w.who.header)
 			last = w.newest()
-			if got.Status == 200 && last.kind == "value" && last.data == got.Body || got.Status >= 400 && last.kind == "problem" && last.status() == got.Status {
+			if got.Status == 200 && last.Kind == "value" && last.Data == got.Body || got.Status >= 400 && last.Kind == "problem" && last.status() == got.Status {
 				break
 			}
 			if time.Now().After(end) {
@@ -504,7 +504,7 @@ func (st *stage) settle() time.Duration {
 		}
 		// What the request answers is true as well.
 		st.mu.Lock()
-		st.seen = append(st.seen, seen{w.ask, w.who, event{kind: last.kind, data: last.data, id: fmt.Sprintf("%d-", uint64(1)<<60), at: time.Now()}})
+		st.seen = append(st.seen, seen{w.ask, w.who, event{harness.Event{Kind: last.Kind, Data: last.Data, ID: fmt.Sprintf("%d-", uint64(1)<<60)}, time.Now()}})
 		st.mu.Unlock()
 	}
 	return time.Since(began)
@@ -597,7 +597,7 @@ func (st *stage) check(parts []history) {
 			c.anchor(anchors[commit])
 		}
 		end := i
-		for end < len(st.seen) && st.seen[end].id[:strings.Index(st.seen[end].id, "-")] == st.seen[i].id[:strings.Index(st.seen[i].id, "-")] {
+		for end < len(st.seen) && st.seen[end].ID[:strings.Index(st.seen[end].ID, "-")] == st.seen[i].ID[:strings.Index(st.seen[i].ID, "-")] {
 			end++
 		}
 		c.group(commit, st.seen[i:end], anchors[commit])
@@ -605,7 +605,7 @@ func (st *stage) check(parts []history) {
 	}
 	values := 0
 	for _, s := range st.seen {
-		if s.kind == "value" {
+		if s.Kind == "value" {
 			values++
 		}
 	}
@@ -673,19 +673,19 @@ func (c *checker) group(commit uint64, events []seen, known map[int]int) {
 	for i := range events {
 		e := &events[i]
 		if e.ask.refused(e.who) {
-			if e.kind != "problem" || e.status() != 403 {
+			if e.Kind != "problem" || e.status() != 403 {
 				c.stage.t.Errorf("%s as %s, who may not read that: %+v", e.ask.path(e.who), e.who.name, e.event)
 			}
 			continue
 		}
-		if e.kind == "problem" {
+		if e.Kind == "problem" {
 			if e.status() != 404 || e.ask.how != "must" {
 				c.stage.t.Errorf("%s as %s: %+v", e.ask.path(e.who), e.who.name, e.event)
 				continue
 			}
-			e.data = "null"
+			e.Data = "null"
 		}
-		shares, err := e.ask.divide(e.data, len(c.parts))
+		shares, err := e.ask.divide(e.Data, len(c.parts))
 		if err != nil {
 			c.stage.t.Errorf("%s as %s: %+v: %v", e.ask.path(e.who), e.who.name, e.event, err)
 			continue

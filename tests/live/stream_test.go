@@ -1,21 +1,22 @@
 package live_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"testing"
 	"time"
+
+	"runner.example/tests/harness"
 )
 
-// event is what a stream of events sends: an event, or a comment.
+// event is an event of a watch, or a comment, and when it was received.
 type event struct {
-	kind, watch, id, data string
-	comment               string
-	at                    time.Time // when it was received
+	harness.Event
+	at time.Time
 }
 
 // watching has no limits on connections or time: what a test watches ends with its context.
@@ -30,7 +31,7 @@ type stream struct {
 }
 
 // openStream sends a request that asks for events. If the answer is another one, it returns its status.
-func openStream(ctx context.Context, method, url, body string, headers ...string) (*stream, int, error) {
+func openStream(ctx context.Context, t testing.TB, method, url, body string, headers ...string) (*stream, int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -58,61 +59,38 @@ func openStream(ctx context.Context, method, url, body string, headers ...string
 		return nil, answer.StatusCode, fmt.Errorf("%d %s: %s", answer.StatusCode, answer.Header.Get("Content-Type"), text)
 	}
 	s := &stream{events: make(chan event, 100), answer: answer, stop: stop}
-	go s.read(ctx)
+	go s.read(ctx, t)
 	return s, 200, nil
 }
 
 // read reads events until the stream ends, or stop is called.
-func (s *stream) read(ctx context.Context) {
+func (s *stream) read(ctx context.Context, t testing.TB) {
 	defer close(s.events)
 	defer s.answer.Body.Close()
-	lines := bufio.NewReader(s.answer.Body)
-	var e event
-	var data []string
+	lines := harness.ReadEvents(t, s.answer)
 	for {
-		line, err := lines.ReadString('\n')
+		e, err := lines.Next()
 		if err != nil {
-			s.clean = err == io.EOF && line == "" && e == event{}
+			s.clean = err == io.EOF && e == harness.Event{}
 			return
 		}
-		line = strings.TrimSuffix(line, "\n")
-		name, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case line == "":
-			if e == (event{}) {
-				continue
-			}
-			e.data, e.at = strings.Join(data, "\n"), time.Now()
-			select {
-			case s.events <- e:
-			case <-ctx.Done():
-				return
-			}
-			e, data = event{}, nil
-		case name == "":
-			e.comment = value
-		case name == "event":
-			e.kind = value
-		case name == "watch":
-			e.watch = value
-		case name == "id":
-			e.id = value
-		case name == "data":
-			data = append(data, value)
+		select {
+		case s.events <- event{e, time.Now()}:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
 // commit is the number of the commit that the event names.
 func (e *event) commit() (n uint64, err error) {
-	_, err = fmt.Sscanf(e.id, "%d-", &n)
+	_, err = fmt.Sscanf(e.ID, "%d-", &n)
 	return n, err
 }
 
 // status is that of the problem in the event.
 func (e *event) status() (n int) {
 	var problem struct{ Status int }
-	_ = json.Unmarshal([]byte(e.data), &problem)
+	_ = json.Unmarshal([]byte(e.Data), &problem)
 	return problem.Status
 }

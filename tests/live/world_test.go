@@ -104,7 +104,7 @@ func (s *state) clone() *state {
 }
 
 const (
-	users       = 3
+	users       = 2
 	names       = 6 // of rows of an entity, a part and a tenant
 	categories  = 3 // values of k
 	maxUntil    = 2 * time.Second
