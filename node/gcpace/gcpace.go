@@ -59,7 +59,7 @@ type Pacer struct {
 func New() *Pacer {
 	p := &Pacer{
 		samples: [3]metrics.Sample{
-			{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+			{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/total:bytes"}, {Name: "/gc/heap/allocs:bytes"},
 		},
 	}
 	p.before = debug.SetGCPercent(100)
@@ -71,8 +71,8 @@ func New() *Pacer {
 func (p *Pacer) End() { debug.SetGCPercent(p.before) }
 
 // Adjust sets the growth of the heap to the garbage of one second, as measured since the last call:
-// at least minGrowth, at most busyGrowth, and never less than the part of the heap that the collector
-// must follow, or more than a doubling.
+// at least minGrowth, at most busyGrowth, and never less than what the collector must follow, in the heap and in
+// the stacks of goroutines, or more than a doubling.
 func (p *Pacer) Adjust(now time.Time) {
 	metrics.Read(p.samples[:])
 	live, scanned, allocated := p.samples[0].Value.Uint64(), p.samples[1].Value.Uint64(), p.samples[2].Value.Uint64()
