@@ -444,7 +444,7 @@ func (w *watcher) judge() {
 	}
 	if w.exchange.HungUp() { // a client that gets no event is not missed otherwise
 		w.ended = true
-		w.listener.Alert()
+		w.listener.Signal()
 		return
 	}
 	w.epoch, w.activation, w.checked = epoch, a.activation, now
@@ -485,7 +485,7 @@ func (w *watcher) recheck(a *activeBundle, one *watch, seen verdicts) error {
 // the only one.
 func (w *watcher) serve() {
 	defer w.leave()
-	defer w.listener.Wait()
+	defer w.listener.Disarm()
 	x := w.exchange
 	x.Private = x.Private || w.token != ""
 	head := abi.Response{Status: 200}
@@ -508,7 +508,7 @@ func (w *watcher) serve() {
 		if last, err = w.send(); last || err != nil {
 			break
 		}
-		w.listener.Rest()
+		w.listener.Arm()
 		select {
 		case <-w.listener.Wake:
 			continue
@@ -586,7 +586,7 @@ func (w *watcher) write(b []byte) error {
 		b = b[len(part):]
 		waits, err := w.exchange.WritePart(part)
 		if err == nil && waits {
-			w.listener.Wait()
+			w.listener.Disarm()
 			err = w.exchange.Flush()
 		}
 		if err != nil {

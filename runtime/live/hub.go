@@ -14,124 +14,125 @@ import (
 
 // Options configure a Hub. Zero fields have their defaults.
 type Options struct {
-	// Interval is the least time between the beginnings of two runs of a query.
+	// Interval is the minimum time between the starts of two runs of the handler for the same path, query and caller.
 	Interval time.Duration `toml:"live.interval" default:"100ms" min:"1ms" max:"1h"`
-	// Ranges is how many keys and ranges of the store a query may watch. One that has read more watches whole entities:
-	// it runs more often, and misses nothing.
+	// Ranges is how many keys and ranges of the store one run may watch. A run that has read more watches whole entities:
+	// its handler runs more often, and misses nothing.
 	Ranges int `toml:"live.ranges" default:"1000" min:"1" max:"1000000"`
-	// ValueMemory limits the bytes of all values. A value beyond it is refused with a problem.
+	// ValueMemory limits the memory of all watched answers. A client gets a problem in place of an answer beyond it, and the
+	// handler runs again later.
 	ValueMemory int64 `toml:"live.value_memory" unit:"size" default:"256mb" min:"1mb" max:"1024gb"`
 }
 
 const (
-	// timedEvery is the pause between two runs of a query whose answer depends on the time.
-	timedEvery = time.Second
-	// failedPause is the pause after a run that had no answer. After one that failed it is doubled each time, up to
-	// longestPause.
-	failedPause  = time.Second
-	longestPause = time.Minute
-	// maxRuns is how many queries run at the same time. The sandbox decides how many of these compute.
+	// timedInterval is the time between the starts of two runs of a query whose answer depends on the time.
+	timedInterval = time.Second
+	// minRetryInterval is the time between the start of a run without an event and that of the next run. After runs that
+	// failed it is doubled each time, up to maxRetryInterval.
+	minRetryInterval = time.Second
+	maxRetryInterval = time.Minute
+	// maxRuns is how many queries run at the same time. The sandbox limits how many of them use a processor.
 	maxRuns = 64
 )
 
-// Answer is what a run of a query gives.
+// Answer is the result of one run of a query.
 type Answer struct {
-	// Event is the value. Without a Kind there is none: the server could not run the query, and it runs again later.
+	// Event is the value. Without a Kind there is no event: the server could not run the query, and runs it again later.
 	Event Event
-	// Reads is what the run has read; nil: it was not known, and nothing is watched.
+	// Reads is what the run has read; nil if that is not known: then nothing is watched.
 	Reads *store.Reads
 	// Timed: the answer may change without a commit, because it depends on the time.
 	Timed bool
-	// Failed: the event says that the server or the handler has failed. The next run may succeed without a commit.
+	// Failed: the event reports a failure of the server or the handler. The next run may succeed without a commit.
 	Failed bool
 }
 
-// Host is what a Hub needs of its owner. Any goroutine calls its functions.
+// Host has the functions that the owner of a Hub provides. Any goroutine may call them, also several at the same time.
 type Host[Q any] struct {
 	// Run runs a query until ctx ends.
 	Run func(ctx context.Context, q *Q) Answer
-	// Watch calls changed when something of reads changes, as store.Store.Watch does.
+	// Watch calls changed when something in reads changes, as store.Store.Watch does.
 	Watch func(ctx context.Context, reads *store.Reads, changed func(store.Seq)) (w *store.Watch, fresh bool, err error)
-	// TooLarge is the event in place of a value for which there is no memory.
+	// TooLarge returns the event to send in place of a value of this size, for which there is no memory.
 	TooLarge func(bytes int) Event
 }
 
-// Hub runs queries that are watched. Subscriptions with the same key share a query: its runs, and the bytes of its value.
-// Any goroutine may use it.
+// Hub runs the queries that have subscriptions. Subscriptions with the same key share a query: its runs, and the bytes of
+// its value. Any goroutine may use it.
 type Hub[Q any] struct {
 	opt  Options
 	host Host[Q]
 	ctx  context.Context
 	stop context.CancelFunc
-	runs chan struct{} // holds a value for each query that runs
+	runs chan struct{} // a semaphore: holds a value for each query that runs
 	work sync.WaitGroup
 
-	mu      sync.Mutex
-	queries map[string]*query[Q]
-	held    int64 // bytes of values
-	started uint64
-	sent    uint64
+	mu         sync.Mutex // guards what follows
+	queries    map[string]*query[Q]
+	valueBytes int64  // of all values
+	started    uint64 // runs
+	sent       uint64 // events
 
-	// Listeners send in turn, see giveTurns.
-	queue    []*Listener[Q]
-	turns    int
-	maxTurns int
+	// Few listeners send at the same time, see grantSlots.
+	queue    []*Listener[Q] // those that wait for a slot
+	slots    int            // that are taken
+	maxSlots int
 }
 
-// query is what several subscriptions may watch. The lock of the Hub guards it.
+// query has the value that its subscriptions share. The lock of the Hub guards it.
 type query[Q any] struct {
 	key     string
 	q       Q
 	subs    map[*Subscription[Q]]struct{} // empty: it is not in the Hub any more
 	event   Event                         // the value; no Kind before the first run
-	dirty   bool                          // it must run after the run that is under way, or planned
-	pending bool                          // a run is planned or under way
-	next    time.Time                     // no run begins before
-	failed  int                           // how many runs have failed since one that has not
+	dirty   bool                          // it must run again after the current run
+	pending bool                          // a run is scheduled or under way
+	next    time.Time                     // the earliest start of the next run
+	failed  int                           // consecutive failed runs
 	watch   *store.Watch
-	timer   *time.Timer // of the next run without a commit
+	timer   *time.Timer // starts the next run without a commit
 }
 
-// New returns a hub without queries. Close must be called.
+// New returns a hub without queries, which the caller must close.
 func New[Q any](opt Options, host Host[Q]) *Hub[Q] {
 	settings.FillZero(&opt)
 	h := &Hub[Q]{opt: opt, host: host, queries: map[string]*query[Q]{}, runs: make(chan struct{}, maxRuns)}
-	h.maxTurns = max(1, runtime.GOMAXPROCS(0)/2) // the other processors are for requests
+	h.maxSlots = max(1, runtime.GOMAXPROCS(0)/2) // the other processors are for requests
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	return h
 }
 
-// Close ends all runs, and waits for them. Later subscriptions get no value.
+// Close cancels all runs and waits for them. Later subscriptions get no value.
 func (h *Hub[Q]) Close() {
 	h.stop()
 	h.mu.Lock()
 	for _, q := range h.queries {
-		q.end()
+		q.stop()
 	}
 	h.mu.Unlock()
 	h.work.Wait()
 }
 
-// Stats are numbers of a Hub: its queries, the runs since New, and the events that listeners have taken.
+// Stats has the counts of a Hub.
 type Stats struct {
 	Queries, Subscriptions int
-	Bytes                  int64
-	Runs, Events           uint64
+	Bytes                  int64  // of all values
+	Runs, Events           uint64 // since New: runs started, and events that Next has returned
 }
 
-// Stats returns the numbers of the hub.
+// Stats returns the current counts.
 func (h *Hub[Q]) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := Stats{Queries: len(h.queries), Bytes: h.held, Runs: h.started, Events: h.sent}
+	s := Stats{Queries: len(h.queries), Bytes: h.valueBytes, Runs: h.started, Events: h.sent}
 	for _, q := range h.queries {
 		s.Subscriptions += len(q.subs)
 	}
 	return s
 }
 
-// want plans a run of q: now, or when its interval is over.
-func (h *Hub[Q]) want(q *query[Q]) {
+// schedule makes q run: now, or when its interval is over. The hub's lock is held.
+func (h *Hub[Q]) schedule(q *query[Q]) {
 	q.dirty = true
 	if q.pending || len(q.subs) == 0 || h.ctx.Err() != nil {
 		return
@@ -151,14 +152,14 @@ func (h *Hub[Q]) want(q *query[Q]) {
 	})
 }
 
-// changed says that a commit has written what q has read.
+// changed schedules q after a commit that has written something that q has read.
 func (h *Hub[Q]) changed(q *query[Q]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.want(q)
+	h.schedule(q)
 }
 
-// run runs q once, and watches what it has read.
+// run runs q once, and watches what the run has read.
 func (h *Hub[Q]) run(q *query[Q]) {
 	select {
 	case h.runs <- struct{}{}:
@@ -181,36 +182,36 @@ func (h *Hub[Q]) run(q *query[Q]) {
 	defer h.mu.Unlock()
 	q.watch, q.pending, q.next = watch, false, began.Add(h.opt.Interval)
 	if len(q.subs) == 0 || h.ctx.Err() != nil {
-		q.end()
+		q.stop()
 		return
 	}
 	switch {
 	case answer.Event.Kind == "" || err != nil:
-		q.dirty, q.next = true, began.Add(failedPause)
+		q.dirty, q.next = true, began.Add(minRetryInterval)
 	case answer.Reads != nil && !fresh:
 		q.dirty = true
 	}
-	fits := answer.Event.Kind == "" || h.put(q, answer.Event)
+	fits := answer.Event.Kind == "" || h.setValue(q, answer.Event)
 	switch {
 	case q.dirty:
-		h.want(q)
+		h.schedule(q)
 	case answer.Failed || !fits:
-		pause := min(failedPause<<min(q.failed, 10), longestPause)
+		interval := min(minRetryInterval<<min(q.failed, 10), maxRetryInterval)
 		q.failed++
-		h.runAfter(q, began.Add(pause))
+		h.scheduleAt(q, began.Add(interval))
 		return
 	case answer.Timed:
-		h.runAfter(q, began.Add(timedEvery))
+		h.scheduleAt(q, began.Add(timedInterval))
 	}
 	q.failed = 0
 }
 
-// runAfter runs q again without a commit.
-func (h *Hub[Q]) runAfter(q *query[Q], next time.Time) {
-	q.timer = time.AfterFunc(time.Until(next), func() { h.changed(q) })
+// scheduleAt makes q run at a time without a commit. A commit before makes it run earlier.
+func (h *Hub[Q]) scheduleAt(q *query[Q], at time.Time) {
+	q.timer = time.AfterFunc(time.Until(at), func() { h.changed(q) })
 }
 
-// begin says that q runs now; false: nobody watches it any more.
+// begin prepares a run of q. It returns false if q has no subscriptions any more, or the hub is closed.
 func (h *Hub[Q]) begin(q *query[Q]) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,35 +219,34 @@ func (h *Hub[Q]) begin(q *query[Q]) bool {
 		q.pending = false
 		return false
 	}
-	q.end()
+	q.stop()
 	q.dirty = false
 	h.started++
 	return true
 }
 
-// put makes e the value of q, if it is another one. fits is false if there is no memory for it now.
-func (h *Hub[Q]) put(q *query[Q], e Event) (fits bool) {
+// setValue makes e the value of q, if it differs from the current one. fits is false if there is no memory for it now.
+func (h *Hub[Q]) setValue(q *query[Q], e Event) (fits bool) {
 	if q.event.Kind != "" && q.event.Hash == e.Hash {
 		return true
 	}
-	if fits = h.held-q.event.size()+e.size() <= h.opt.ValueMemory; !fits {
+	if fits = h.valueBytes-q.event.size()+e.size() <= h.opt.ValueMemory; !fits {
 		commit := e.Commit
 		if e = h.host.TooLarge(len(e.Data)); q.event.Hash == e.Hash {
 			return false
 		}
 		e.Commit = commit
 	}
-	h.held -= q.event.size()
-	h.held += e.size()
+	h.valueBytes += e.size() - q.event.size()
 	q.event = e
 	for s := range q.subs {
-		s.offer()
+		s.markReady()
 	}
 	return fits
 }
 
-// end stops what would make q run again.
-func (q *query[Q]) end() {
+// stop stops the watch and the timer, so that q does not run again.
+func (q *query[Q]) stop() {
 	if q.watch != nil {
 		q.watch.Stop()
 		q.watch = nil
@@ -257,21 +257,21 @@ func (q *query[Q]) end() {
 	}
 }
 
-// Event is a value, or why there is none.
+// Event is a value, or the reason why there is none.
 type Event struct {
-	// Kind is the name of the event; "" is no event.
+	// Kind is the name of the event; "" means that there is no event.
 	Kind string
-	// Commit is the commit that it reflects.
+	// Commit is the commit that the event reflects.
 	Commit store.Seq
-	// Hash is of the kind and the data: equal events are sent once.
+	// Hash is a hash of the kind and the data. An event with the hash of the one before is not sent.
 	Hash uint64
-	// Data is not changed.
+	// Data must not be changed: several subscriptions share it.
 	Data []byte
-	// Last: no other event follows for its subscription.
+	// Last: no other event of the subscription follows.
 	Last bool
 }
 
 func (e *Event) size() int64 { return int64(len(e.Data)) }
 
-// ID is the event's id: its commit and its hash.
+// ID returns the id of the event: its commit and its hash.
 func (e *Event) ID() string { return fmt.Sprintf("%d-%016x", e.Commit, e.Hash) }

@@ -201,7 +201,7 @@ func TestEqualValuesAreSentOnce(t *testing.T) {
 	})
 }
 
-func TestWhatDependsOnTheTimeRunsEverySecond(t *testing.T) {
+func TestATimedQueryRunsEverySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, live.Options{})
 		w.timed = true
@@ -275,8 +275,8 @@ func TestTheMemoryOfValuesIsLimited(t *testing.T) {
 	})
 }
 
-// Next passes over what has ended without an event, however often a name is used again before the reader comes.
-func TestTheReaderGetsNothingOfWhatIsRemoved(t *testing.T) {
+// Next skips subscriptions that have ended without an event, however often their name was used.
+func TestNextSkipsRemovedSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, live.Options{})
 		l := w.Listen()
@@ -291,12 +291,12 @@ func TestTheReaderGetsNothingOfWhatIsRemoved(t *testing.T) {
 			ended.End(nil)
 		}
 		l.Refuse("x", &last)
-		want(t, "the last one alone", taken(l), "x over")
+		want(t, "only the last one", taken(l), "x over")
 	})
 }
 
-// Each listener gets its turn, but thousands do not wake at once. One that waits for its reader holds none.
-func TestListenersSendInTurn(t *testing.T) {
+// Each listener gets a slot, but thousands do not wake at once. A listener that waits for its reader holds no slot.
+func TestFewListenersSendAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, live.Options{})
 		atOnce := max(1, runtime.GOMAXPROCS(0)/2)
@@ -306,7 +306,7 @@ func TestListenersSendInTurn(t *testing.T) {
 			all[i].Subscribe("x", "a", "a", 0, false)
 			synctest.Wait()
 			taken(all[i])
-			all[i].Rest()
+			all[i].Arm()
 		}
 		time.Sleep(time.Second)
 		w.commit()
@@ -325,9 +325,9 @@ func TestListenersSendInTurn(t *testing.T) {
 			for i, l := range awake {
 				want(t, "the value", taken(l), "x 2")
 				if (i+round)%2 == 0 {
-					l.Wait()
+					l.Disarm()
 				} else {
-					l.Rest()
+					l.Arm()
 				}
 			}
 		}
@@ -336,12 +336,12 @@ func TestListenersSendInTurn(t *testing.T) {
 				t.Error("a listener without an event is awake")
 			}
 		}
-		// What came meanwhile is found after the wait.
+		// A listener finds what came while it was disarmed.
 		time.Sleep(time.Second)
 		w.commit()
 		for _, l := range all {
 			taken(l)
-			l.Rest()
+			l.Arm()
 		}
 	})
 }
