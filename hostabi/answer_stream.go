@@ -24,8 +24,9 @@ type AnswerStream interface {
 	Write(part []byte) (waits bool, err error)
 	// Flush waits until the rest is sent. With an error the client is gone.
 	Flush() error
-	// Left returns a channel that is closed when the client is seen to be gone between parts. It is called after Begin.
-	Left() <-chan struct{}
+	// Gone returns a channel that is closed when the client hangs up while no part is written, as far as the system reports
+	// that. It is called after Begin.
+	Gone() <-chan struct{}
 }
 
 // StreamPart is the most bytes that an AnswerStream takes at once.
@@ -74,17 +75,18 @@ func (c *Call) breakOff(status int32, code, message []byte) {
 // while the handler waited.
 func (c *Call) Gone() bool { return c.gone }
 
-// clientLeft is closed when the client of a streamed answer hangs up, and nil when the run knows that, or has no such client.
-func (c *Call) clientLeft() <-chan struct{} {
+// clientGone returns a channel that is closed when the client of a streamed answer hangs up. It is nil if the run has no
+// such client, or knows already that it is gone.
+func (c *Call) clientGone() <-chan struct{} {
 	if !c.streaming || c.gone {
 		return nil
 	}
-	return c.Stream.Left()
+	return c.Stream.Gone()
 }
 
-// leave ends what the handler waits for, because the client is gone. What it starts then goes on: it has a little time
-// to end.
-func (c *Call) leave() {
+// cancelPending cancels the operations that are under way, because the client is gone. The handler may start others in the
+// short time that it has to end.
+func (c *Call) cancelPending() {
 	c.gone = true
 	if ops := c.pending; ops != nil {
 		ops.cancel()
@@ -92,8 +94,8 @@ func (c *Call) leave() {
 	}
 }
 
-// errLeft is the error of an operation that has ended with its client.
-var errLeft = fault.New(fault.Unavailable, "the client of the answer has hung up")
+// errClientGone is the error of an operation that was canceled because the client is gone.
+var errClientGone = fault.New(fault.Unavailable, "the client of the answer has hung up")
 
 func responseBegin(c *Call, g guest) int32 { return int32(c.beginAnswer(g.number(0))) }
 
@@ -110,7 +112,7 @@ func (c *Call) beginAnswer(status int32) abi.Errno {
 		r.Status, r.Body, c.collecting = int(status), r.Body[:0], true
 		return 0
 	}
-	c.placeStream()
+	c.takeStreamSlot()
 	ended := c.commit(status)
 	r.Status, c.streaming, c.second = int(status), true, c.now()
 	waits, err := c.Stream.Begin(r)

@@ -26,7 +26,7 @@ type client struct {
 	left   chan struct{}
 }
 
-func (c *client) Left() <-chan struct{} { return c.left }
+func (c *client) Gone() <-chan struct{} { return c.left }
 
 func (c *client) Begin(r *abi.Response) (waits bool, err error) {
 	c.head = r.Status

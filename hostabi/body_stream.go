@@ -9,37 +9,37 @@ import (
 	"runner.example/internal/fault"
 )
 
-// On a route with stream: the handler runs before the body of the request has arrived. request_read reads it in parts, of
-// which the host keeps one. For request_body, and for whatever else needs all of it, the host reads the body to its end
+// On a route with stream: the handler runs before the body of the request has arrived. request_read reads it in parts; the
+// host keeps one part. For request_body, and for other functions that need the whole body, the host reads it to its end
 // while the guest waits.
 
 // BodyStream is the body of a request that has not arrived yet. The goroutine that runs the guest calls its methods. The
 // errors of Read, Whole and Check are faults, which a client can see.
 type BodyStream interface {
-	// Length returns the length of the body; -1: it is not known.
+	// Length returns the length of the body in bytes; -1: it is not known.
 	Length() int64
-	// Read reads the next bytes into p, and waits for them. At the end it returns io.EOF. Whole must not be called after it.
+	// Read waits for the next bytes and reads them into p. At the end it returns io.EOF. After Read, Whole must not be called.
 	Read(p []byte) (int, error)
-	// Whole reads all of the body. The bytes are valid until the request is over.
+	// Whole reads the whole body. The bytes are valid until the request is over.
 	Whole() ([]byte, error)
-	// Check returns why the host refuses a body that Whole has returned; nil: it does not.
+	// Check returns the reason why the host refuses a body that Whole has returned; nil: it accepts the body.
 	Check(body []byte, m *cost.Meter) error
 }
 
-// bodyState is how far the body of the request is read.
+// bodyState is the state of reading the body of the request.
 type bodyState struct {
 	inParts bool // a run for this request has read a part of the BodyStream
 
 	read    int    // bytes of Request.Body that this run has read in parts
-	part    []byte // what it has not read of the last part of the stream
-	buffer  []byte // of parts
+	part    []byte // the rest of the last part, which the guest has not read
+	buffer  []byte // has the part
 	bodyErr error  // why there are no further parts: io.EOF, or a fault
-	waiting bool   // the guest has a place among those that stream
+	hasSlot bool   // the guest has one of the slots of streamed answers
 }
 
 func (b *bodyState) reset(firstRun bool) { *b = bodyState{inParts: b.inParts && !firstRun} }
 
-// BodyRefused ends a run: the host refuses the body of the request, which the handler wanted as a whole.
+// BodyRefused ends a run: the handler needed the whole body of the request, and the host refuses it.
 type BodyRefused struct{ Fault error }
 
 func (e *BodyRefused) Error() string { return e.Fault.Error() }
@@ -47,8 +47,8 @@ func (e *BodyRefused) Error() string { return e.Fault.Error() }
 // Unwrap returns the fault.
 func (e *BodyRefused) Unwrap() error { return e.Fault }
 
-// BodyFault returns why a part of the body could not be read; nil: all could that the run has asked for. The client gets
-// it if the handler fails.
+// BodyFault returns the fault with which reading the body has failed; nil: it has not. The client gets the fault if the
+// handler fails.
 func (c *Call) BodyFault() error {
 	if c.bodyErr == io.EOF {
 		return nil
@@ -56,11 +56,12 @@ func (c *Call) BodyFault() error {
 	return c.bodyErr
 }
 
-// HasReadParts reports whether a run for this request has read parts of its BodyStream. They are gone, so the handler must
-// not run again.
+// HasReadParts reports whether a run for this request has read parts of its BodyStream. They cannot be read again, so the
+// handler must not run again.
 func (c *Call) HasReadParts() bool { return c.inParts }
 
-// WholeBody returns all of the body. It ends the run if the body cannot be read; false: the handler reads it in parts.
+// WholeBody returns the whole body. ok is false if the handler has read parts of it. If the body cannot be read, or is
+// refused, WholeBody ends the run.
 func (c *Call) WholeBody() (_ []byte, ok bool) {
 	in := c.BodyStream
 	switch {
@@ -69,7 +70,7 @@ func (c *Call) WholeBody() (_ []byte, ok bool) {
 	case c.inParts:
 		return nil, false
 	}
-	c.placeStream()
+	c.takeStreamSlot()
 	var body []byte
 	var err error
 	c.pause(func() { body, err = in.Whole() })
@@ -84,7 +85,7 @@ func (c *Call) WholeBody() (_ []byte, ok bool) {
 	return body, true
 }
 
-// checkBody checks a whole body. The functions that need it are not timed.
+// checkBody checks a whole body. It measures the work itself if no host function does at the moment.
 func (c *Call) checkBody(in BodyStream, body []byte) error {
 	if c.guest.began.IsZero() {
 		c.guest.beginWork()
@@ -95,9 +96,9 @@ func (c *Call) checkBody(in BodyStream, body []byte) error {
 	return err
 }
 
-// placeStream gives the guest a place among those that stream, because it may wait for long.
-func (c *Call) placeStream() {
-	if c.waiting || c.streaming {
+// takeStreamSlot takes one of the slots of streamed answers for the guest, which may wait for a long time.
+func (c *Call) takeStreamSlot() {
+	if c.hasSlot || c.streaming {
 		return
 	}
 	if c.sandbox != nil {
@@ -105,24 +106,24 @@ func (c *Call) placeStream() {
 			c.unwind(err)
 		}
 	}
-	c.waiting = true
+	c.hasSlot = true
 }
 
 func requestRead(c *Call, g guest) int32 {
-	room, ok := g.bytes(0)
-	if !ok || len(room) == 0 {
+	dst, ok := g.bytes(0)
+	if !ok || len(dst) == 0 {
 		return int32(abi.Invalid)
 	}
-	c.hostCalls-- // the client's speed and the CPU time limit these
+	c.hostCalls-- // not counted: the speed of the client and the CPU time limit these calls
 	part, err := c.nextPart()
 	if err != nil && err != io.EOF {
 		return int32(bodyErrno(err))
 	}
-	c.copy(room, part)
-	return int32(c.tookPart(min(len(room), len(part))))
+	c.copy(dst, part)
+	return int32(c.consumePart(min(len(dst), len(part))))
 }
 
-// bodyErrno is what a guest sees of a body that cannot be read.
+// bodyErrno returns the errno for a body that cannot be read.
 func bodyErrno(err error) abi.Errno {
 	switch fault.CodeOf(err) {
 	case fault.BodyTooLarge:
@@ -133,22 +134,22 @@ func bodyErrno(err error) abi.Errno {
 	return abi.Unavailable
 }
 
-// flows reports whether the body is read in parts that are not in Request.Body.
-func (c *Call) flows() bool {
+// readsParts reports whether the body comes in parts from a BodyStream or a recording. Otherwise it is in Request.Body.
+func (c *Call) readsParts() bool {
 	return c.BodyStream != nil || c.Player != nil && c.Player.Recording.Request.InParts
 }
 
-// nextPart returns the next bytes of the body, for which it waits. They are valid until the next call. With them there is
-// no error; at the end it is io.EOF.
+// nextPart waits for the next bytes of the body and returns them, or an error: io.EOF at the end. The bytes are valid until
+// the next call.
 func (c *Call) nextPart() ([]byte, error) {
-	if !c.flows() {
+	if !c.readsParts() {
 		if c.read == len(c.Request.Body) {
 			return nil, io.EOF
 		}
 		return c.Request.Body[c.read:], nil
 	}
 	if len(c.part) == 0 && c.bodyErr == nil {
-		c.tapePart()
+		c.recordPart()
 	}
 	if len(c.part) > 0 {
 		return c.part, nil
@@ -156,9 +157,9 @@ func (c *Call) nextPart() ([]byte, error) {
 	return nil, c.bodyErr
 }
 
-// tookPart says that the guest has so many bytes of the part, and returns their number.
-func (c *Call) tookPart(n int) int {
-	if c.flows() {
+// consumePart records that the guest has read n bytes of the part, and returns n.
+func (c *Call) consumePart(n int) int {
+	if c.readsParts() {
 		c.part = c.part[n:]
 	} else {
 		c.read += n
@@ -175,18 +176,18 @@ func (c *Call) receivePart() {
 	if c.buffer == nil {
 		c.buffer = make([]byte, StreamPart)
 	}
-	c.placeStream()
+	c.takeStreamSlot()
 	c.inParts = true
 	n := 0
 	c.pause(func() { n, c.bodyErr = c.BodyStream.Read(c.buffer) })
 	c.part = c.buffer[:n]
 }
 
-// errNoBody: a replay has no more of a body that was read in parts.
-var errNoBody = fault.New(fault.Unavailable, "the recording has no more of the body")
+// errNoBody: the handler of a replay reads more parts of the body than the recorded run did.
+var errNoBody = fault.New(fault.Unavailable, "the recording has no further part of the body")
 
-// tapePart is receivePart for a run that may have a Recorder or a Player.
-func (c *Call) tapePart() {
+// recordPart is receivePart for a run that may have a Recorder or a Player.
+func (c *Call) recordPart() {
 	at := c.add(recording.Read, "", nil, 0)
 	played := c.playIf(recording.Read, 0)
 	switch {
@@ -209,9 +210,8 @@ func (c *Call) tapePart() {
 	c.Recorder.Answer(at, c.part)
 }
 
-// leftInput returns how many bytes of the body a command can read without waiting; 0: it is at the end. It waits for a part
-// before.
-func (c *Call) leftInput() int {
+// availableInput waits for a part of the body, and returns how many bytes of it a command can read; 0: the body has ended.
+func (c *Call) availableInput() int {
 	if !c.program.running {
 		return 0
 	}

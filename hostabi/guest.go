@@ -192,12 +192,12 @@ func (c *Call) sleep(d time.Duration) {
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	left := c.clientLeft()
+	gone := c.clientGone()
 	c.pause(func() {
 		select {
 		case <-timer.C:
-		case <-left:
-			c.leave()
+		case <-gone:
+			c.cancelPending()
 		case <-c.Context.Done():
 		}
 	})
@@ -211,15 +211,15 @@ func await[T any](c *Call, ready <-chan T) {
 		return
 	default:
 	}
-	left := c.clientLeft()
+	gone := c.clientGone()
 	c.pause(func() {
 		select {
 		case <-ready:
 			return
 		case <-c.Context.Done():
 			return
-		case <-left:
-			c.leave()
+		case <-gone:
+			c.cancelPending()
 		}
 		select {
 		case <-ready:

@@ -279,7 +279,7 @@ func (c *Call) take(t *pendingOperation) int32 {
 		result.JSON, err = t.answer(c.result.JSON[:0], &c.work)
 	}
 	if err == context.Canceled && c.gone {
-		err = errLeft
+		err = errClientGone
 	}
 	if err != nil {
 		c.logFailed(err)

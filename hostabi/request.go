@@ -173,7 +173,7 @@ func (c *Call) describe() contextJSON {
 			Claims:     c.Caller.Claims,
 		},
 	}
-	d.StreamedBody = c.flows()
+	d.StreamedBody = c.readsParts()
 	if c.Request.Secure {
 		d.Scheme = "https"
 	}

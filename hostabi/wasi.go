@@ -508,7 +508,7 @@ func (c *Call) writeEvent(out, subscription []byte) {
 		errno = wasiInval
 	case kind == eventClock:
 	case kind == eventRead && what == 0:
-		if n := c.leftInput(); n > 0 {
+		if n := c.availableInput(); n > 0 {
 			binary.LittleEndian.PutUint64(out[16:], uint64(n))
 		} else {
 			out[24] = hangUp

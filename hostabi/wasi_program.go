@@ -60,13 +60,13 @@ func readInput(c *Call, g guest) uint32 {
 		return wasiIO
 	}
 	read, errno := c.place(g, part, maxPart)
-	if errno == wasiOK && !c.flows() && !c.countMoved(read) {
+	if errno == wasiOK && !c.readsParts() && !c.countMoved(read) {
 		errno = wasiIO
 	}
 	if errno != wasiOK {
 		return errno
 	}
-	return errnoOf(g.put32(3, uint32(c.tookPart(read))))
+	return errnoOf(g.put32(3, uint32(c.consumePart(read))))
 }
 
 // fill copies bytes, at most so many, to the buffers of a read, and returns how many.

@@ -22,7 +22,7 @@ func verifyWebhook(c *Call, args *arguments) (any, error) {
 	}
 	whole, ok := c.WholeBody()
 	if !ok {
-		return nil, fault.New(fault.Invalid, "the body is read in parts: a signature covers all of it")
+		return nil, fault.New(fault.Invalid, "the handler has read parts of the body: a signature covers the whole body")
 	}
 	body := c.SentBody
 	if body == nil {

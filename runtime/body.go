@@ -17,11 +17,11 @@ func (rt *route) streamsBody() bool { return rt.Stream > 0 && rt.input == nil &&
 // is over the limit, is not left to the handler.
 func (s *requestState) readBody(x *front.Exchange) error {
 	rt := s.route
-	s.flows = rt.streamsBody() && !x.HasArrived() && x.BodyLength() <= rt.bodyBytes
+	s.streamsBody = rt.streamsBody() && !x.HasArrived() && x.BodyLength() <= rt.bodyBytes
 	switch {
 	case x.IsInParts():
 		return errPartsRead // by the handler of a bundle that was active before
-	case s.flows:
+	case s.streamsBody:
 		return nil
 	}
 	if err := x.ReadBody(rt.bodyBytes); err != nil {

@@ -27,9 +27,9 @@ import (
 
 // The kinds of events of live routes.
 const (
-	eventValue   = "value"   // the handler has answered with a status below 400
-	eventProblem = "problem" // an answer of 400 or above, or a refusal
-	eventEnd     = "end"     // why no event follows
+	eventValue   = "value"   // the body of an answer with a status below 400
+	eventProblem = "problem" // the error in place of a value; the watch goes on
+	eventEnd     = "end"     // the error that ends the watch
 )
 
 // maxLiveValue is the size limit of a value, in bytes.
@@ -38,34 +38,34 @@ const maxLiveValue = 1 << 20
 var (
 	errNotLive    = fault.New(fault.RouteNotFound, "the route of this path is not live: only GET routes with live: can be watched")
 	errNotText    = errors.New("the answer of a live route must be UTF-8 text")
-	errLargeValue = fmt.Errorf("the answer of a live route may have %d KiB", maxLiveValue>>10)
+	errLargeValue = fmt.Errorf("the answer of a live route may have at most %d KiB", maxLiveValue>>10)
 	errLiveMemory = fault.New(fault.Overloaded, "no memory for a value of this size at the moment: see [live] value_memory")
 	methodGet     = []byte("GET")
 )
 
-// liveQuery is what a live value is computed from. A handler that is watched sees no other header and no address, so
-// callers with the same authority share its runs.
+// liveQuery is what a live value is computed from. The handler sees no header and no address, so watches with equal
+// queries share its runs.
 type liveQuery struct {
 	path   []byte
-	raw    []byte // the query as received; nil if there is none
+	raw    []byte // the query string as received; nil if there is none
 	pairs  []abi.Pair
 	caller caller.Caller
-	// activation is that of the bundle by whose rules the caller was admitted. The query runs on no other one: another
-	// release may require more of the caller.
+	// activation is that of the bundle that has admitted the caller. The query runs on no other bundle, which may require
+	// more of the caller.
 	activation uint64
 }
 
-// newLiveQuery returns the query of a path with a query string, both of which are copied, of a caller whom a has admitted.
+// newLiveQuery returns the query of a caller whom a has admitted. It copies the path and the query string.
 func newLiveQuery(a *activeBundle, path, raw []byte, who caller.Caller) (q liveQuery, err error) {
 	q = liveQuery{path: bytes.Clone(path), raw: bytes.Clone(raw), caller: who, activation: a.activation}
 	q.pairs, err = front.ParseQuery(q.raw)
 	return q, err
 }
 
-// key is equal for queries that have equal answers.
+// key returns a key that only queries with equal fields share.
 func (q *liveQuery) key() string {
 	who := q.caller
-	who.Claimed = nil // it is made of Claims
+	who.Claimed = nil // it is computed from Claims
 	text, err := json.Marshal(who)
 	if err != nil {
 		panic("BUG: marshal a caller: " + err.Error())
@@ -84,7 +84,7 @@ func sameCaller(a, b *caller.Caller) bool {
 		a.As == b.As && bytes.Equal(a.Metadata, b.Metadata) && bytes.Equal(a.Claims, b.Claims)
 }
 
-// liveRoute returns the live route of a path, which m matches.
+// liveRoute returns the live route of a path, and sets m to the match.
 func (a *activeBundle) liveRoute(path []byte, m *router.Match) (*route, error) {
 	switch a.router.Match(methodGet, path, m) {
 	case router.Found:
@@ -116,7 +116,7 @@ func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer
 	err := r.onActive(func(a *activeBundle, _ int) (err error) {
 		var m router.Match
 		rt, err := a.liveRoute(q.path, &m)
-		if err != nil || a.activation != q.activation { // soon its subscriptions move to another query, or end
+		if err != nil || a.activation != q.activation { // the next check moves its subscriptions to another query, or ends them
 			return nil
 		}
 		inv.begin()
@@ -125,13 +125,13 @@ func (r *Runtime) runLive(ctx context.Context, q *liveQuery) (answer live.Answer
 		answer, err = r.readLive(ctx, a, rt, inv)
 		return err
 	})
-	if err != nil { // nothing is active, or it changes too often: later
+	if err != nil { // no release is active, or it changes too often: the hub runs the query later
 		return live.Answer{}
 	}
 	return answer
 }
 
-// input is what the handler of a query is called with.
+// input returns the input of the handler for a query.
 func (q *liveQuery) input(rt *route, params []abi.Pair, id string) input {
 	return input{
 		request: &abi.Request{
@@ -142,7 +142,7 @@ func (q *liveQuery) input(rt *route, params []abi.Pair, id string) input {
 	}
 }
 
-// checkLive refuses a query that does not match the type of the route.
+// check refuses a query string that does not match the type of the route.
 func (q *liveQuery) check(r *Runtime, a *activeBundle, rt *route, m *router.Match) error {
 	inv := r.jobs.runs.Get().(*invocation)
 	defer r.jobs.runs.Put(inv)
@@ -153,7 +153,8 @@ func (q *liveQuery) check(r *Runtime, a *activeBundle, rt *route, m *router.Matc
 	return rt.prepare(a, inv)
 }
 
-// readLive runs the handler on one snapshot. The error matches entity.ErrOutdated.
+// readLive runs the handler once, on one snapshot of the store. The error matches entity.ErrOutdated: the bundle has been
+// replaced.
 func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv *invocation) (answer live.Answer, err error) {
 	inv.startDeadline(ctx, rt.timeout)
 	call := &inv.call
@@ -163,7 +164,7 @@ func (r *Runtime) readLive(ctx context.Context, a *activeBundle, rt *route, inv 
 			call.Attempt++
 			return cmp.Or(rt.runOnce(call, &inv.work), checkValue(&call.Response))
 		})
-		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow() || fault.CodeOf(err) == fault.HandlerTimeout
+		answer.Timed = call.ReadsClock() || rt.query.HasDefaultNow()
 		if errors.Is(err, entity.ErrOutdated) {
 			return answer, err
 		}
@@ -193,7 +194,7 @@ func checkValue(got *abi.Response) error {
 	return nil
 }
 
-// failed reports whether a run that has ended with err, whose answer is got, has the status of a failure of the server.
+// failed reports whether a run that has returned got and err has a status of 500 or above.
 func failed(got *abi.Response, err error) bool {
 	if err != nil && err != errWritesDiscarded {
 		return front.ProblemOf(err, "").Status >= 500
@@ -201,8 +202,8 @@ func failed(got *abi.Response, err error) bool {
 	return got.Status >= 500
 }
 
-// liveEvent is the event of a run that has ended with err, whose answer is got. It has no kind if the server could not
-// run the handler now.
+// liveEvent returns the event of a run that has returned got and err. It has no kind if the server could not run the
+// handler at the moment.
 func liveEvent(got *abi.Response, err error, id string) live.Event {
 	switch {
 	case err != nil && err != errWritesDiscarded:
@@ -219,7 +220,7 @@ func liveEvent(got *abi.Response, err error, id string) live.Event {
 	return newEvent(eventValue, appendData(make([]byte, 0, len(got.Body)+16), got.Body), nil)
 }
 
-// problemEvent is the event of a refusal, with the request's id if there is one.
+// problemEvent returns the event of an error, with the id of the request if that is not empty.
 func problemEvent(kind string, err error, id string) live.Event {
 	p := front.ProblemOf(err, "")
 	if invalid, ok := errors.AsType[*inputError](err); ok {
@@ -228,7 +229,7 @@ func problemEvent(kind string, err error, id string) live.Event {
 	return encodeProblem(kind, p, id)
 }
 
-// encodeProblem is the event of a problem. Problems that differ in their ids are equal.
+// encodeProblem returns the event of a problem. Its hash does not cover the id of the request.
 func encodeProblem(kind string, p front.Problem, id string) live.Event {
 	anonymous := appendData(nil, p.Append(nil))
 	p.RequestID = id
@@ -237,15 +238,15 @@ func encodeProblem(kind string, p front.Problem, id string) live.Event {
 	return e
 }
 
-// newEvent returns the event with the data, whose hash is of what, if that is not nil. Nobody can easily make a value that
-// has the hash of another one, whose change the clients would miss.
-func newEvent(kind string, data, what []byte) live.Event {
-	if what == nil {
-		what = data
+// newEvent returns an event with the data. Its hash covers the kind and hashed, or data if hashed is nil. The hash is a
+// cryptographic one, so that it is hard to find two values with the same hash: clients would not get the second one.
+func newEvent(kind string, data, hashed []byte) live.Event {
+	if hashed == nil {
+		hashed = data
 	}
 	h := sha256.New()
 	_, _ = h.Write([]byte(kind))
-	_, _ = h.Write(what)
+	_, _ = h.Write(hashed)
 	return live.Event{Kind: kind, Hash: binary.BigEndian.Uint64(h.Sum(nil)), Data: data}
 }
 
@@ -269,8 +270,8 @@ func appendData(dst, text []byte) []byte {
 	}
 }
 
-// addLivePaths adds the routes under which one connection watches any number of live routes of a prefix. Pages of other
-// origins may read a connection if they may read each of these routes.
+// addLivePaths adds the route of shared connections for each prefix that has live routes. Pages of other origins may read a
+// connection if they may read each of these live routes.
 func (a *activeBundle) addLivePaths() {
 	shared := map[string]int{}
 	for i := range a.schema.Routes {
@@ -289,7 +290,7 @@ func (a *activeBundle) addLivePaths() {
 		}
 		of := a.routes[at].Route
 		of.Live = max(of.Live, declared.Live)
-		of.Auth.Session = of.Auth.Session || declared.Auth.Session // their cookies may be sent
+		of.Auth.Session = of.Auth.Session || declared.Auth.Session // a request to it may send the cookie
 		if !slices.Equal(of.CORS, declared.CORS) {
 			of.CORS = nil
 		}

@@ -15,8 +15,8 @@ import (
 // requestState is the state of one HTTP request beside its exchange. It is pooled.
 type requestState struct {
 	invocation
-	stream streamedAnswer
-	flows  bool // its body has not arrived when the handler begins
+	stream      streamedAnswer
+	streamsBody bool // its body has not arrived when the handler begins
 
 	match  router.Match
 	body   []byte        // as it was sent
@@ -63,7 +63,7 @@ func (r *Runtime) serve(x *front.Exchange) {
 
 // end drops what belongs to the request. After a panic its streamed answer may not have ended.
 func (s *requestState) end() {
-	s.stream.notJudged()
+	s.stream.stopChecks()
 	s.stream = streamedAnswer{}
 	s.invocation.end()
 }
@@ -123,7 +123,7 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		s.stream = streamedAnswer{runtime: r, bundle: a, request: s, exchange: x}
 		s.input.stream = &s.stream
 	}
-	if s.flows {
+	if s.streamsBody {
 		s.input.bodyStream = streamedBody{&s.stream}
 	}
 	err := r.invoke(r.serving, a, rt, &s.invocation)

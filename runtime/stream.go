@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// goneTime is what a handler gets to end after its client has gone.
-	goneTime = time.Second
-	// judgeEvery is the pause between two checks of whether the callers of streamed answers still have their authority.
-	judgeEvery = 250 * time.Millisecond
-	// lookEvery is how many checks of the callers come before one of whether the clients are there.
-	lookEvery = 4
+	// goneGrace is the time that a handler has to end after its client is gone.
+	goneGrace = time.Second
+	// checkInterval is the time between two checks of whether the callers of streamed answers still have their authority.
+	checkInterval = 250 * time.Millisecond
+	// hangUpChecks says that each fourth check is also one of whether the client has hung up.
+	hangUpChecks = 4
 )
 
 // errStreamOver: the client of a streamed answer is gone, its caller may not have more of it, or its time is over.
@@ -32,18 +32,19 @@ type streamedAnswer struct {
 	bundle   *activeBundle
 	request  *requestState
 	exchange *front.Exchange
-	judged   *judged // nil: neither it nor the reading of the body has begun
+	checked  *checkedAnswer // nil: neither it nor the reading of the body has begun
 }
 
-// judged is a streamed answer whose caller is judged. It is not reused, because a judge may see it after its end.
-type judged struct {
+// checkedAnswer is a streamed answer whose caller and client are checked. It is not reused, because a check may be under way
+// after its end.
+type checkedAnswer struct {
 	*streamedAnswer
-	left  chan struct{} // closed when the client has hung up, as far as judge has seen
-	mu    sync.Mutex    // guards what follows, and the use of the answer by judge
-	ended bool
-	begun bool // the answer: a client may close its side when its body is sent
-	looks int
-	alone bool // left is closed
+	gone   chan struct{} // closed when a check finds that the client has hung up
+	mu     sync.Mutex    // guards what follows, and the use of the answer by check
+	ended  bool
+	begun  bool // the answer has: before, a client may close its sending side after its body
+	checks int
+	hungUp bool // gone is closed
 }
 
 // Begin implements hostabi.AnswerStream.
@@ -51,22 +52,22 @@ func (st *streamedAnswer) Begin(r *abi.Response) (waits bool, err error) {
 	s, x := st.request, st.exchange
 	s.addCookie(st.bundle, x, s.call.SetCookie())
 	st.start()
-	st.judged.begin()
+	st.checked.begin()
 	waits, err = x.BeginStream(r)
 	return waits, st.sent(err)
 }
 
-// start gives the handler the time of stream:, and has its caller judged. It is called when the answer begins, or the
-// first part of the body is read.
+// start gives the handler the time of stream:, and starts the checks of its caller. It is called when the answer begins, or
+// when the handler reads the first part of the body.
 func (st *streamedAnswer) start() {
-	if st.judged != nil {
+	if st.checked != nil {
 		return
 	}
 	if longest := st.request.route.Stream; longest > 0 {
 		st.request.deadline.Move(clock.In(longest))
 	}
-	st.judged = &judged{streamedAnswer: st, left: make(chan struct{})}
-	st.runtime.streams.add(st.judged)
+	st.checked = &checkedAnswer{streamedAnswer: st, gone: make(chan struct{})}
+	st.runtime.streams.add(st.checked)
 }
 
 // Write implements hostabi.AnswerStream.
@@ -78,36 +79,36 @@ func (st *streamedAnswer) Write(part []byte) (waits bool, err error) {
 // Flush implements hostabi.AnswerStream.
 func (st *streamedAnswer) Flush() error { return st.sent(st.exchange.Flush()) }
 
-// Left implements hostabi.AnswerStream.
-func (st *streamedAnswer) Left() <-chan struct{} { return st.judged.left }
+// Gone implements hostabi.AnswerStream.
+func (st *streamedAnswer) Gone() <-chan struct{} { return st.checked.gone }
 
-// sent gives the handler a little time to end, if the client is gone.
+// sent returns err. If it says that the client is gone, the handler has goneGrace to end.
 func (st *streamedAnswer) sent(err error) error {
 	if err != nil {
-		st.request.hurry()
+		st.request.limitToGrace()
 	}
 	return err
 }
 
-// hurry gives the handler of a client that is gone a little time to end.
-func (s *requestState) hurry() {
-	if end, _ := s.deadline.Deadline(); time.Until(end) > goneTime {
-		s.deadline.Move(clock.In(goneTime))
+// limitToGrace gives the handler of a client that is gone goneGrace to end.
+func (s *requestState) limitToGrace() {
+	if end, _ := s.deadline.Deadline(); time.Until(end) > goneGrace {
+		s.deadline.Move(clock.In(goneGrace))
 	}
 }
 
-// notJudged says that the answer has ended, or will not begin.
-func (st *streamedAnswer) notJudged() {
-	if st.judged != nil {
-		st.runtime.streams.remove(st.judged)
-		st.judged.end()
-		st.judged = nil
+// stopChecks stops the checks: the answer has ended, or will not begin.
+func (st *streamedAnswer) stopChecks() {
+	if st.checked != nil {
+		st.runtime.streams.remove(st.checked)
+		st.checked.end()
+		st.checked = nil
 	}
 }
 
 // end ends the answer, whose handler has ended with err.
 func (st *streamedAnswer) end(err error) {
-	st.notJudged()
+	st.stopChecks()
 	if err == nil {
 		st.exchange.EndStream(true, nil)
 		return
@@ -133,40 +134,41 @@ func errorEvent(err error, id string) []byte {
 	return append(append([]byte("event: error\ndata: "), data...), "\n\n"...)
 }
 
-// held is an answer that goes on for long: judge asks whether its caller still has its authority.
-type held interface{ judge() }
+// longAnswer is a streamed answer, or a connection with watches. check ends it if its caller has lost its authority, or its
+// client has hung up.
+type longAnswer interface{ check() }
 
-// streams are the streamed answers and the watches that have begun. While there are any, a goroutine judges their callers.
+// streams are the long answers that have begun. While there are any, a goroutine checks them.
 type streams struct {
-	mu      sync.Mutex
-	all     map[held]struct{}
-	judging bool
+	mu       sync.Mutex
+	all      map[longAnswer]struct{}
+	checking bool
 }
 
-func (s *streams) add(st held) {
+func (s *streams) add(st longAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
-		s.all = map[held]struct{}{}
+		s.all = map[longAnswer]struct{}{}
 	}
 	s.all[st] = struct{}{}
-	if !s.judging {
-		s.judging = true
-		go s.judge()
+	if !s.checking {
+		s.checking = true
+		go s.check()
 	}
 }
 
-func (s *streams) remove(st held) {
+func (s *streams) remove(st longAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, st)
 }
 
-// judge ends the answers whose callers have lost their authority. It returns when all answers have ended.
-func (s *streams) judge() {
-	tick := time.NewTicker(judgeEvery)
+// check checks all answers at intervals. It returns when all of them have ended.
+func (s *streams) check() {
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	var all []held
+	var all []longAnswer
 	for range tick.C {
 		all = all[:0]
 		s.mu.Lock()
@@ -174,45 +176,46 @@ func (s *streams) judge() {
 			all = append(all, st)
 		}
 		if len(all) == 0 {
-			s.judging = false
+			s.checking = false
 		}
 		s.mu.Unlock()
 		if len(all) == 0 {
 			return
 		}
 		for _, st := range all {
-			st.judge()
+			st.check()
 		}
 		clear(all)
 	}
 }
 
-// begin says that the answer begins.
-func (st *judged) begin() {
+// begin records that the answer begins.
+func (st *checkedAnswer) begin() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.begun = true
 }
 
-// end says that the answer has ended.
-func (st *judged) end() {
+// end records that the answer has ended.
+func (st *checkedAnswer) end() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.ended = true
 }
 
-// judge ends the answer if its caller would be refused now. From time to time it also looks whether the client is there.
-func (st *judged) judge() {
+// check implements longAnswer: it ends the answer if its caller would be refused now. Each fourth call also checks whether
+// the client has hung up.
+func (st *checkedAnswer) check() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.ended {
 		return
 	}
 	r, s := st.runtime, st.request
-	if st.looks++; st.looks%lookEvery == 0 && st.begun && !st.alone && st.exchange.HungUp() {
-		st.alone = true
-		s.hurry()
-		close(st.left)
+	if st.checks++; st.checks%hangUpChecks == 0 && st.begun && !st.hungUp && st.exchange.HungUp() {
+		st.hungUp = true
+		s.limitToGrace()
+		close(st.gone)
 	}
 	now := r.opt.Calendar()
 	who, err := r.auth.Check(r.serving, st.bundle.schema, st.bundle.tokens, s.route.Route, s.presented, now)

@@ -30,33 +30,33 @@ const (
 	maxWatches = 100
 	// maxWatchBody limits the body of a request to a shared connection, in bytes.
 	maxWatchBody = 256 << 10
-	// recheckEvery is the pause after which a watch asks for its authority again even if no key and no session has changed:
+	// recheckInterval is the time after which the authority of watches is checked even if no key and no session has changed:
 	// a session may have expired.
-	recheckEvery = time.Second
+	recheckInterval = time.Second
 )
 
 var (
-	errNoConnection = fault.New(fault.NotFound, "this server has no such connection: open another one with all its watches")
-	errWatches      = fault.New(fault.RateLimited, "too many watches are open at the moment, or of this caller")
-	errManyWatches  = fault.New(fault.InvalidRequest, "a connection may have %d watches", maxWatches)
-	errWatchName    = fault.New(fault.InvalidRequest, "the name of a watch has 1 to 64 of these: A-Z a-z 0-9 . _ -")
-	errSharedPath   = fault.New(fault.InvalidRequest, "a path of a watch is on this server, and begins with the prefix of its connection")
+	errNoConnection = fault.New(fault.NotFound, "the connection is not open on this server, or was opened with another credential: open another one with all its watches")
+	errWatches      = fault.New(fault.RateLimited, "too many watches are open on this server, or by this caller: close some, or try again later")
+	errManyWatches  = fault.New(fault.InvalidRequest, "a connection may have at most %d watches", maxWatches)
+	errWatchName    = fault.New(fault.InvalidRequest, "the name of a watch must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
+	errSharedPath   = fault.New(fault.InvalidRequest, "the path of a watch must begin with the prefix of its connection, without scheme and host")
 )
 
 var watchName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// watchers are the connections that watch live routes. Any goroutine may use them.
+// watchers has the shared connections that are open, and limits the number of watches. Any goroutine may use it.
 type watchers struct {
-	mu      sync.Mutex
-	byToken map[string]*watcher // shared connections
-	held    map[string]int      // watches by caller
-	free    int                 // watches that may be added
-	over    chan struct{}       // closed when no connection may go on
-	ended   bool
+	mu       sync.Mutex
+	byToken  map[string]*watcher // shared connections
+	held     map[string]int      // the number of watches of each caller
+	free     int                 // the number of watches that may be added
+	draining chan struct{}       // closed when all connections must end
+	ended    bool                // draining is closed
 }
 
-func newWatchers(most int) *watchers {
-	return &watchers{byToken: map[string]*watcher{}, held: map[string]int{}, free: most, over: make(chan struct{})}
+func newWatchers(limit int) *watchers {
+	return &watchers{byToken: map[string]*watcher{}, held: map[string]int{}, free: limit, draining: make(chan struct{})}
 }
 
 // end ends all connections.
@@ -65,11 +65,11 @@ func (ws *watchers) end() {
 	defer ws.mu.Unlock()
 	if !ws.ended {
 		ws.ended = true
-		close(ws.over)
+		close(ws.draining)
 	}
 }
 
-// take counts another watch of a caller. The error says why there may be none.
+// take counts another watch of a caller, which release must return. The error says why the caller may not have it.
 func (ws *watchers) take(who string) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -84,7 +84,8 @@ func (ws *watchers) take(who string) error {
 	return nil
 }
 
-func (ws *watchers) giveBack(who string) {
+// release returns a watch of a caller that take has counted.
+func (ws *watchers) release(who string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.free++
@@ -93,40 +94,41 @@ func (ws *watchers) giveBack(who string) {
 	}
 }
 
-// watcher is a connection that watches live routes.
+// watcher is a connection with the watches of one client. A connection of GET has one watch, a shared one any number.
 type watcher struct {
 	runtime   *Runtime
 	exchange  *front.Exchange
 	listener  *live.Listener[liveQuery]
 	presented auth.Presented // for every route; see presentedTo
 	route     *route         // the shared one, or that of the only watch
-	token     string         // of a shared connection
-	party     string         // with whose watches a shared connection is counted
-	longest   time.Duration
+	token     string         // of a shared connection; else empty
+	party     string         // the caller whose watches a shared connection counts with, as one
+	longest   time.Duration  // from the first event to the end of the connection
 
 	mu      sync.Mutex // guards what follows, and the use of the exchange by other goroutines
-	ended   bool       // it is over, or the client has hung up
+	ended   bool       // serve has ended, or the client has hung up
 	watches map[string]*watch
 	// Of the last check: the epoch of the keystore, the activation and the time.
 	epoch, activation uint64
 	checked           time.Time
 }
 
-// watch is one watch of a connection. It keeps its name until its last event is taken, so that they are not many.
+// watch is one watch of a connection. A watch that has ended keeps its name until its last event is sent, so that it counts
+// for maxWatches.
 type watch struct {
 	query liveQuery
 	sub   *live.Subscription[liveQuery]
-	party string // whose watches are counted together; "" if it has ended
+	party string // the caller whose watches it counts with; empty if it has ended
 }
 
-// verdict is what authentication says about the client of a connection, for one route.
-type verdict struct {
+// authResult is the result of authentication of the client of a connection, for one route.
+type authResult struct {
 	caller caller.Caller
 	err    error
 }
 
-// verdicts are those that were found at a time, so that a credential that is refused counts once for a route.
-type verdicts map[*route]verdict
+// authResults are the results of one check by route, so that a refused credential counts once for a route.
+type authResults map[*route]authResult
 
 // admitted is a watch that may begin, unless err says why not.
 type admitted struct {
@@ -164,7 +166,7 @@ func (s *requestState) wantsEvents(x *front.Exchange) bool {
 	return false
 }
 
-// newWatcher returns the connection of a request.
+// newWatcher returns a connection without watches for a request.
 func (r *Runtime) newWatcher(a *activeBundle, s *requestState, x *front.Exchange) *watcher {
 	w := &watcher{
 		runtime: r, exchange: x, listener: r.live.Listen(), route: s.route, longest: s.route.Live, watches: map[string]*watch{},
@@ -176,7 +178,7 @@ func (r *Runtime) newWatcher(a *activeBundle, s *requestState, x *front.Exchange
 	return w
 }
 
-// watchOne begins to watch the route of an admitted request.
+// watchOne opens a connection with one watch, of the route of an admitted request.
 func (r *Runtime) watchOne(a *activeBundle, s *requestState, x *front.Exchange) (*watcher, error) {
 	w := r.newWatcher(a, s, x)
 	q, err := newLiveQuery(a, x.Request.Path, x.Request.RawQuery, s.caller)
@@ -190,7 +192,7 @@ func (r *Runtime) watchOne(a *activeBundle, s *requestState, x *front.Exchange) 
 	return w, w.join("", string(last), q)
 }
 
-// watchMany opens a shared connection, or changes one: then the watcher is nil, and the request is answered.
+// watchMany opens a shared connection, or changes one. If it has changed one, the watcher is nil and the request is answered.
 func (r *Runtime) watchMany(a *activeBundle, s *requestState, x *front.Exchange) (*watcher, error) {
 	if err := x.ReadBody(maxWatchBody); err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (r *Runtime) watchMany(a *activeBundle, s *requestState, x *front.Exchange)
 		}
 		w.token, w.party = rand.Text(), who
 		if err := w.change(a, nil, request.Watches); err != nil {
-			w.leave()
+			w.close()
 			return nil, err
 		}
 		return w, nil
@@ -240,7 +242,7 @@ func readWatchRequest(body []byte) (*watchRequest, error) {
 		err = decoder.Decode(&request)
 	}
 	if opens := request.Connection == ""; err == nil && (opens && (request.Add != nil || request.Remove != nil) || !opens && request.Watches != nil) {
-		err = errors.New("watches opens a connection, add and remove change the one that connection names")
+		err = errors.New("watches opens a connection; add and remove change the one whose token is in connection")
 	}
 	if err != nil {
 		return nil, fault.New(fault.InvalidJSON, `the body must be {"watches": [{"name", "path", "lastEventId"}]}, or {"connection", "add", "remove"}: %v`, err)
@@ -248,7 +250,7 @@ func readWatchRequest(body []byte) (*watchRequest, error) {
 	return &request, nil
 }
 
-// isOf reports whether w is open, and the sender presents what its client has presented.
+// isOf reports whether w is open and was opened with the same credentials.
 func (w *watcher) isOf(presented *auth.Presented) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,8 +258,8 @@ func (w *watcher) isOf(presented *auth.Presented) bool {
 		bytes.Equal(w.presented.APIKey, presented.APIKey) && bytes.Equal(w.presented.Cookie, presented.Cookie)
 }
 
-// change removes and adds watches. One that is refused gets an event that says so. The error is about the whole request;
-// unless the server ends, nothing has changed then.
+// change removes and adds watches. A watch that is refused gets an event with the reason. An error concerns the whole
+// request: then nothing has changed, unless the server is shutting down.
 func (w *watcher) change(a *activeBundle, remove []string, specs []watchSpec) error {
 	for _, spec := range specs {
 		if !watchName.MatchString(spec.Name) {
@@ -270,8 +272,8 @@ func (w *watcher) change(a *activeBundle, remove []string, specs []watchSpec) er
 	if len(specs) > maxWatches {
 		return errManyWatches
 	}
-	// This may wait, so the connection is not locked.
-	all, seen := make([]admitted, len(specs)), verdicts{}
+	// Authentication may wait for the store, so the connection is not locked.
+	all, seen := make([]admitted, len(specs)), authResults{}
 	for i, spec := range specs {
 		one := &all[i]
 		one.watchSpec = spec
@@ -318,7 +320,7 @@ func (w *watcher) change(a *activeBundle, remove []string, specs []watchSpec) er
 	return nil
 }
 
-// isTransient reports whether the error says only that the server could not decide now.
+// isTransient reports whether the error means that the server could not decide, and may decide otherwise later.
 func isTransient(err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.Unavailable, fault.Overloaded, fault.KeyStoreStale, fault.NotReady:
@@ -327,18 +329,19 @@ func isTransient(err error) bool {
 	return false
 }
 
-// check authenticates the client of the connection for a route.
-func (w *watcher) check(a *activeBundle, rt *route, seen verdicts) (caller.Caller, error) {
-	v, ok := seen[rt]
+// authenticate authenticates the client of the connection for a route.
+func (w *watcher) authenticate(a *activeBundle, rt *route, seen authResults) (caller.Caller, error) {
+	result, ok := seen[rt]
 	if !ok {
-		v.caller, v.err = w.runtime.auth.Check(w.runtime.serving, a.schema, a.tokens, rt.Route, w.presentedTo(rt), w.runtime.opt.Calendar())
-		seen[rt] = v
+		result.caller, result.err = w.runtime.auth.Check(w.runtime.serving, a.schema, a.tokens, rt.Route, w.presentedTo(rt), w.runtime.opt.Calendar())
+		seen[rt] = result
 	}
-	return v.caller, v.err
+	return result.caller, result.err
 }
 
-// admit returns the query of a watch of a shared connection, which is admitted as a request for its path is.
-func (w *watcher) admit(a *activeBundle, target string, seen verdicts) (q liveQuery, err error) {
+// admit returns the query of a watch of a shared connection. It admits the watch by the rules for a request for its path:
+// credentials, rate limits and the type of the query.
+func (w *watcher) admit(a *activeBundle, target string, seen authResults) (q liveQuery, err error) {
 	r := w.runtime
 	if err := r.front.CheckTarget([]byte(target)); err != nil {
 		return q, err
@@ -353,7 +356,7 @@ func (w *watcher) admit(a *activeBundle, target string, seen verdicts) (q liveQu
 		return q, err
 	}
 	s.route = rt
-	if s.caller, err = w.check(a, rt, seen); err != nil {
+	if s.caller, err = w.authenticate(a, rt, seen); err != nil {
 		return q, err
 	}
 	if !r.takeLimits(a, s, w.presented.Address) {
@@ -369,20 +372,20 @@ func (w *watcher) admit(a *activeBundle, target string, seen verdicts) (q liveQu
 	return q, err
 }
 
-// join subscribes to a query, whose value the client has already if last has its hash.
-func (w *watcher) join(name, last string, q liveQuery) error {
+// join adds a watch of a query. The client has the value already if its hash is in lastEventID.
+func (w *watcher) join(name, lastEventID string, q liveQuery) error {
 	one := &watch{query: q, party: string(q.caller.AppendIdentity(nil, w.presented.Address))}
 	if err := w.runtime.watchers.take(one.party); err != nil {
 		return err
 	}
-	_, text, _ := strings.Cut(last, "-")
+	_, text, _ := strings.Cut(lastEventID, "-")
 	hash, err := strconv.ParseUint(text, 16, 64)
 	one.sub = w.listener.Subscribe(name, q.key(), q, hash, err == nil)
 	w.watches[name] = one
 	return nil
 }
 
-// remove ends a watch, if there is one of this name. The client gets no more of it.
+// remove ends a watch, if there is one of this name. The client gets no further event of it.
 func (w *watcher) remove(name string) {
 	if one := w.watches[name]; one != nil {
 		delete(w.watches, name)
@@ -390,17 +393,17 @@ func (w *watcher) remove(name string) {
 	}
 }
 
-// end ends a watch. If last is not nil, the client gets it.
-func (w *watcher) end(one *watch, last *live.Event) {
-	one.sub.End(last)
+// end ends a watch. If final is not nil, the client gets it.
+func (w *watcher) end(one *watch, final *live.Event) {
+	one.sub.End(final)
 	if one.party != "" {
-		w.runtime.watchers.giveBack(one.party)
+		w.runtime.watchers.release(one.party)
 		one.party = ""
 	}
 }
 
-// leave ends all watches.
-func (w *watcher) leave() {
+// close ends all watches and removes the connection from those that are open.
+func (w *watcher) close() {
 	w.runtime.streams.remove(w)
 	w.runtime.watchers.mu.Lock()
 	delete(w.runtime.watchers.byToken, w.token)
@@ -412,11 +415,11 @@ func (w *watcher) leave() {
 		w.remove(name)
 	}
 	if w.party != "" {
-		w.runtime.watchers.giveBack(w.party)
+		w.runtime.watchers.release(w.party)
 	}
 }
 
-// presentedTo is what the client presents to a route: without its cookie, if the route does not read that.
+// presentedTo returns the credentials of the client for a route: without the cookie, if the route accepts no session.
 func (w *watcher) presentedTo(rt *route) auth.Presented {
 	p := w.presented
 	if !rt.Auth.Session {
@@ -425,8 +428,9 @@ func (w *watcher) presentedTo(rt *route) auth.Presented {
 	return p
 }
 
-// judge implements held: each watch asks for its authority again.
-func (w *watcher) judge() {
+// check implements longAnswer: it checks the authority of each watch after a change of keys, sessions or the release, and
+// after recheckInterval.
+func (w *watcher) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -439,35 +443,36 @@ func (w *watcher) judge() {
 	}
 	defer a.unref()
 	epoch, now := r.opt.Keystore.Epoch(), clock.Mark()
-	if epoch == w.epoch && a.activation == w.activation && now.Sub(w.checked) < recheckEvery {
+	if epoch == w.epoch && a.activation == w.activation && now.Sub(w.checked) < recheckInterval {
 		return
 	}
-	if w.exchange.HungUp() { // a client that gets no event is not missed otherwise
+	if w.exchange.HungUp() { // without events, no write would fail
 		w.ended = true
 		w.listener.Signal()
 		return
 	}
 	w.epoch, w.activation, w.checked = epoch, a.activation, now
-	seen := verdicts{}
+	seen := authResults{}
 	for _, one := range w.watches {
 		if one.party == "" { // it has ended
 			continue
 		}
-		if err := w.recheck(a, one, seen); err != nil {
+		if err := w.checkWatch(a, one, seen); err != nil {
 			e := problemEvent(eventEnd, err, "")
 			w.end(one, &e)
 		}
 	}
 }
 
-// recheck moves a watch to the query of its caller, whose authority may have changed. The error says why it must end.
-func (w *watcher) recheck(a *activeBundle, one *watch, seen verdicts) error {
+// checkWatch authenticates the caller of a watch again, and moves the watch to another query if the caller's authority or
+// the release has changed. The error says why the watch must end.
+func (w *watcher) checkWatch(a *activeBundle, one *watch, seen authResults) error {
 	var m router.Match
 	rt, err := a.liveRoute(one.query.path, &m)
 	if err != nil {
 		return err
 	}
-	who, err := w.check(a, rt, seen)
+	who, err := w.authenticate(a, rt, seen)
 	if isTransient(err) {
 		return nil
 	}
@@ -481,10 +486,10 @@ func (w *watcher) recheck(a *activeBundle, one *watch, seen verdicts) error {
 	return nil
 }
 
-// serve sends the events of the connection until it ends: its time is over, its client is gone, or no watch is left of
-// the only one.
+// serve sends the events of the connection until its time is over, its client is gone, its only watch has ended, or the
+// server shuts down.
 func (w *watcher) serve() {
-	defer w.leave()
+	defer w.close()
 	defer w.listener.Disarm()
 	x := w.exchange
 	x.Private = x.Private || w.token != ""
@@ -501,37 +506,37 @@ func (w *watcher) serve() {
 		w.runtime.watchers.mu.Unlock()
 		err = w.write(fmt.Appendf(nil, "event: open\ndata: {\"connection\":%q}\n\n", w.token))
 	}
-	over := time.NewTimer(w.longest)
-	defer over.Stop()
-	for err == nil && !w.over() {
-		var last bool
-		if last, err = w.send(); last || err != nil {
+	timeout := time.NewTimer(w.longest)
+	defer timeout.Stop()
+	for err == nil && !w.hasEnded() {
+		var final bool
+		if final, err = w.send(); final || err != nil {
 			break
 		}
 		w.listener.Arm()
 		select {
 		case <-w.listener.Wake:
 			continue
-		case <-over.C:
-		case <-w.runtime.watchers.over:
+		case <-timeout.C:
+		case <-w.runtime.watchers.draining:
 		}
 		break
 	}
 	w.mu.Lock()
-	w.ended = true // nobody else uses the exchange any more
+	w.ended = true // from here on check does not use the exchange
 	w.mu.Unlock()
 	x.EndStream(err == nil, nil)
 }
 
-// over reports whether the client has hung up.
-func (w *watcher) over() bool {
+// hasEnded reports whether check has found that the client has hung up.
+func (w *watcher) hasEnded() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ended
 }
 
-// send sends the events that there are; last: the connection has ended with one.
-func (w *watcher) send() (last bool, err error) {
+// send sends all events that the listener has. final means that the only watch of the connection has ended with one.
+func (w *watcher) send() (final bool, err error) {
 	var out []byte
 	for {
 		sub, e, unchanged := w.listener.Next()
@@ -556,7 +561,7 @@ func (w *watcher) send() (last bool, err error) {
 		out = append(append(append(out, "id: "...), e.ID()...), '\n')
 		if len(e.Data) < hostabi.StreamPart {
 			out = append(out, e.Data...)
-		} else { // a slow reader has no copy of it
+		} else { // no copy: several connections may send a large value
 			if err = w.write(out); err == nil {
 				err = w.write(e.Data)
 			}
@@ -579,7 +584,7 @@ func (w *watcher) send() (last bool, err error) {
 	}
 }
 
-// write writes bytes to the client, and waits until they are sent.
+// write writes bytes to the client, and waits until the kernel has them.
 func (w *watcher) write(b []byte) error {
 	for len(b) > 0 {
 		part := b[:min(len(b), hostabi.StreamPart)]

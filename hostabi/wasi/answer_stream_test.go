@@ -29,7 +29,7 @@ func (c *receiver) Write(part []byte) (bool, error) {
 	return c.waits, c.result()
 }
 
-func (c *receiver) Left() <-chan struct{} { return nil }
+func (c *receiver) Gone() <-chan struct{} { return nil }
 
 func (c *receiver) Flush() error {
 	c.waited++
