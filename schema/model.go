@@ -201,8 +201,8 @@ type Route struct {
 	// Stream (stream: 5m) is the longest time of an answer that is sent while its handler runs; zero: that
 	// of the handler.
 	Stream time.Duration
-	// Live (live: 30m) is the longest time of one watch of the route: its handler runs again when what it read has
-	// changed. Zero: the route cannot be watched. Only GET routes have it, without Stream, Verify and CreatesSession.
+	// Live (live: 30m) is the longest time of one watch of the route, whose handler runs again when something that it has
+	// read changes. Zero: the route cannot be watched. Only GET routes have it, without Stream, Verify and CreatesSession.
 	Live time.Duration
 	// As is the scope whose grants an anonymous caller has; empty without one.
 	As string
@@ -227,10 +227,11 @@ type Route struct {
 	Span diag.Span
 }
 
-// LiveSegment is the last segment of the paths where the runner itself answers: no route has it.
+// LiveSegment is the last segment of the paths of shared connections, which the runner itself serves. No declared path ends
+// with it.
 const LiveSegment = "_live"
 
-// LivePath is the path where a client watches any number of live routes of the same prefix over one connection: "/v1/_live".
+// LivePath returns the path where a client watches live routes of the same prefix over one connection: "/v1/_live".
 func (r *Route) LivePath() string { return r.Prefix + "/" + LiveSegment }
 
 // Function is a function with its effective settings.

@@ -135,7 +135,7 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 		}
 	}
 	if strings.HasSuffix(route.Path, "/"+schema.LiveSegment) {
-		c.errorIfNew("E426", d.Path.Loc, "the path ends with %q, where the runner answers watches of live routes", schema.LiveSegment)
+		c.errorIfNew("E426", d.Path.Loc, "the last segment %q is reserved: the runner itself serves the watches of live routes there", schema.LiveSegment)
 	}
 	shape := route.Method + " " + shapeOf(route.Path)
 	if first, taken := c.shapes[shape]; taken {
@@ -378,7 +378,7 @@ func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
 	}
 	if d.Method.Name != "GET" {
 		c.Errorf("E432", set.live.Name.Loc,
-			"live: only on GET routes: a watch runs the handler again when rows change, and the handler may only read (watch a GET route, and change rows with this one)")
+			"live: only on GET routes: a watch runs the handler again when rows change, and the handler may only read (write live: on a GET route, and change rows on this one)")
 	}
 	if set.verify != nil {
 		c.Errorf("E432", set.verify.Name.Loc,
@@ -386,7 +386,7 @@ func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
 	}
 	if set.stream != nil {
 		c.Errorf("E432", set.stream.Name.Loc,
-			"stream: not allowed with live: each value of a watch is a whole answer, and live: already says how long it may take (remove one of them)")
+			"stream: not allowed with live: each value of a watch is a whole answer, which is not streamed (remove one of them)")
 	}
 	if set.mints != nil {
 		c.Errorf("E432", set.mints.Name.Loc,

@@ -9,8 +9,8 @@ import (
 	"runner.example/state/store/commitlog"
 )
 
-// Reads are the keys and ranges of keys that a View has read, also those that it found absent, and the commit that it
-// saw. It is for one goroutine at a time; a watch of it does not change, and is not changed by Widen.
+// Reads has the keys and ranges of keys that a View has read, including absent keys, and the commit that the View saw. One
+// goroutine may use it at a time. A later Widen does not change a watch of it.
 type Reads struct {
 	// Snapshot is the newest commit that the View saw.
 	Snapshot Seq
@@ -19,7 +19,7 @@ type Reads struct {
 	spans []commitlog.Span // ascending; no two overlap or touch
 }
 
-// ViewReads is View, and returns what fn has read, for Watch. Reads are returned also with the error of fn. They are
+// ViewReads is View, and returns what fn has read, for Watch. It returns the Reads also if fn returns an error. They are
 // nil if fn did not run.
 func (s *Store) ViewReads(ctx context.Context, fn func(*Tx) error) (*Reads, error) {
 	if s.isClosed() {
@@ -31,7 +31,7 @@ func (s *Store) ViewReads(ctx context.Context, fn func(*Tx) error) (*Reads, erro
 	return tx.allReads(), err
 }
 
-// allReads returns what t has read. It copies the ranges.
+// allReads returns what t has read, with copies of the ranges.
 func (t *Tx) allReads() *Reads {
 	r := &Reads{Snapshot: t.snap, keys: t.reads}
 	if t.snapshot == nil { // nothing was read
@@ -47,12 +47,12 @@ func (t *Tx) allReads() *Reads {
 	return r
 }
 
-// Len returns the number of keys and ranges. What is read twice counts once, and ranges that overlap or touch are one.
+// Len returns the number of keys and ranges. A key that was read twice counts once, as do ranges that overlap or touch.
 func (r *Reads) Len() int { return len(r.keys) + len(r.spans) }
 
-// Widen makes r have more keys, in fewer ranges. prefix returns a prefix of the key that it gets. Each key in r is
-// replaced by all keys with its prefix, unless that is the key itself. So is each range within the prefix of its
-// start. A range that goes beyond this prefix begins with it then, unless it is empty.
+// Widen replaces keys and ranges of r by fewer and larger ranges. prefix must return a prefix of its argument. Each key
+// becomes the range of all keys with its prefix, unless the prefix is the key itself. Each range is extended to all keys
+// with the prefix of its start, unless that prefix is empty.
 func (r *Reads) Widen(prefix func(key string) string) {
 	wide := Reads{Snapshot: r.Snapshot}
 	last := ""
@@ -80,7 +80,7 @@ func (r *Reads) Widen(prefix func(key string) string) {
 	*r = wide
 }
 
-// normalize establishes the order of keys and spans.
+// normalize sorts keys and spans, merges spans that overlap or touch, and removes keys that are in a span.
 func (r *Reads) normalize() {
 	slices.SortFunc(r.spans, func(a, b commitlog.Span) int { return bytes.Compare(a.Lo, b.Lo) })
 	spans := r.spans[:0]
@@ -99,7 +99,7 @@ func (r *Reads) normalize() {
 	r.keys = slices.DeleteFunc(slices.Compact(r.keys), r.inSpan)
 }
 
-// inSpan reports whether a span has key.
+// inSpan reports whether key is in a span. The spans must be in order.
 func (r *Reads) inSpan(key string) bool {
 	i := sort.Search(len(r.spans), func(i int) bool { return string(r.spans[i].Lo) > key })
 	return i > 0 && r.spans[i-1].Has(key)

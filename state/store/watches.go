@@ -9,42 +9,42 @@ import (
 	"runner.example/state/store/watch"
 )
 
-// Watch waits for the first commit that writes something of a Reads.
+// Watch waits for the first commit that writes something in a Reads.
 type Watch struct {
 	watches *watches
-	since   Seq // later commits count
+	since   Seq // commits after this one end the watch
 	changed func(Seq)
-	stage   atomic.Int32         // watchBegins, …
+	state   atomic.Int32         // watchPending, …
 	entry   *watch.Entry[*Watch] // in the index
 }
 
-// The stages of a watch, in this order.
+// The states of a watch, in this order.
 const (
-	watchBegins int32 = iota // it is not known whether the reads are fresh
-	watchWaits
+	watchPending int32 = iota // the commits between the View and the Watch are not checked yet
+	watchActive
 	watchEnded // stopped, or changed was or is being called
 )
 
-// Watch calls changed when a commit after r.Snapshot has written something in r, also by deleting a key or writing the
-// value that it has. It does so once, when that commit can be read here, with its number. In rare cases, such as a
-// burst of commits, it calls changed after a commit that wrote nothing in r.
+// Watch calls changed when a commit after r.Snapshot has written something in r. Deleting a key, or writing the value that
+// it has, also counts. Watch calls changed once, with the number of the commit, when this node can read that commit. In
+// rare cases, such as a burst of commits, it calls changed after a commit that wrote nothing in r.
 //
-// If such a commit exists already, or r is too old to know, fresh is false and there is no watch: the caller reads
-// again. r is of this store; the watch keeps what it has. The error matches ErrUnavailable if ctx ends first or the
-// store is closed. After Watch has returned, ctx has no meaning.
+// If there is such a commit already, or r is too old to know, fresh is false and there is no watch: the caller must read
+// again. r must be of this store. A later Widen of r does not change the watch. The error matches ErrUnavailable if ctx ends
+// before Watch returns, or the store is closed. ctx does not end the watch.
 //
-// A goroutine of the store calls the functions of all watches, one after the other in the order of the commits, and
-// maybe before Watch returns. They must not block and may call Stop, but not Close. No commit waits for them. After
-// Close has returned none is called.
+// One goroutine of the store calls the functions of all watches, one after the other in the order of the commits, and
+// perhaps before Watch returns. They must not block, and may call Stop, but not Close. No commit waits for them. After
+// Close has returned, none is called.
 func (s *Store) Watch(ctx context.Context, r *Reads, changed func(Seq)) (w *Watch, fresh bool, err error) {
 	w = &Watch{watches: &s.watches, since: r.Snapshot, changed: changed}
 	if !s.watches.add(w, r) {
 		return nil, false, errClosed
 	}
-	// From here on later commits find the watch. The window knows the ones before.
+	// From here on commits find the watch in the index. The window knows the earlier ones.
 	err = s.sequencer.between(ctx, func() {
 		wrote := s.machine.window.Wrote(w.since, r.keys, r.spans)
-		fresh = !wrote && w.stage.CompareAndSwap(watchBegins, watchWaits)
+		fresh = !wrote && w.state.CompareAndSwap(watchPending, watchActive)
 	})
 	if !fresh {
 		w.Stop()
@@ -53,27 +53,27 @@ func (s *Store) Watch(ctx context.Context, r *Reads, changed func(Seq)) (w *Watc
 	return w, true, nil
 }
 
-// Stop ends the watch, and reports whether that prevents the call of changed. If not, changed was called, may be
-// running, or is about to be. Any goroutine may call Stop, and more than once.
+// Stop ends the watch, and reports whether this prevents the call of changed. If it returns false, changed was called, is
+// running or is about to run, or Stop was called before. Any goroutine may call Stop, also several times.
 func (w *Watch) Stop() bool {
-	was := w.stage.Swap(watchEnded)
+	was := w.state.Swap(watchEnded)
 	if was != watchEnded {
 		w.watches.remove(w)
 	}
 	return was != watchEnded
 }
 
-// watches are those of a store. Commits append the keys that they write to a queue. The matcher, a goroutine, looks
-// them up in the index.
+// watches has the watches of a store. Commits append the keys that they write to a queue. The matcher, a goroutine, looks
+// these keys up in the index.
 type watches struct {
 	mu      sync.Mutex
 	index   watch.Index[*Watch]
 	found   []*watch.Entry[*Watch] // scratch of the matcher
 	closed  bool
-	stopped chan struct{} // closed when the matcher has returned; nil: it was not started
-	wake    chan struct{} // the queue has grown, or is closed; made with stopped
+	stopped chan struct{} // closed when the matcher has returned; nil: the matcher was not started
+	wake    chan struct{} // has a value when the queue has grown, or is closed; made with stopped
 
-	waiting atomic.Int64 // watches in the index: without any, commits append nothing
+	waiting atomic.Int64 // the number of watches in the index; if it is 0, commits append nothing
 
 	queue struct {
 		sync.Mutex
@@ -82,27 +82,27 @@ type watches struct {
 	}
 }
 
-// written is what entries wrote, in their order.
+// written has the keys that entries of the log have written, in the order of the entries.
 type written struct {
-	lost    Seq // the newest entry whose keys are not known, which is before the others; 0: there is none
+	lost    Seq // the newest entry whose keys are not known, which is before all of entries; 0: there is none
 	entries []writtenEntry
 	keys    []string // of all entries
 }
 
-// writtenEntry is an entry whose keys are those up to end that are not of the entries before.
+// writtenEntry is an entry. Its keys are those from the end of the previous entry up to its own end.
 type writtenEntry struct {
 	seq Seq
 	end int
 }
 
 const (
-	// maxWrittenKeys is how many keys wait for the matcher. If there are more, all watches count as changed.
+	// maxWrittenKeys is how many keys may wait for the matcher. If there are more, all watches count as changed.
 	maxWrittenKeys = 200_000
-	// matchedKeys is for how many keys the matcher holds the lock of the index.
+	// matchedKeys is how many keys the matcher looks up while it holds the lock of the index.
 	matchedKeys = 128
 )
 
-// add adds w to the index; false after close.
+// add adds w to the index. It returns false after close.
 func (ws *watches) add(w *Watch, r *Reads) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -129,7 +129,8 @@ func (ws *watches) removeLocked(w *Watch) {
 	ws.waiting.Store(int64(ws.index.Len()))
 }
 
-// wrote appends the keys that entry seq wrote, which can be read, to the queue. The goroutine that applies calls it.
+// wrote appends the keys that entry seq has written to the queue. The goroutine that applies entries calls it, when the
+// entry can be read.
 func (ws *watches) wrote(seq Seq, e *commitlog.Entry) {
 	if ws.waiting.Load() == 0 {
 		return
@@ -149,8 +150,8 @@ func (ws *watches) wrote(seq Seq, e *commitlog.Entry) {
 	ws.signal()
 }
 
-// lose makes all watches count as changed by the entries up to seq, whose keys are not known. The caller prevents that
-// an entry is applied meanwhile.
+// lose makes all watches count as changed by the entries up to seq, whose keys are not known. The caller ensures that no
+// entry is applied meanwhile.
 func (ws *watches) lose(seq Seq) {
 	if ws.waiting.Load() == 0 {
 		return
@@ -164,11 +165,11 @@ func (ws *watches) lose(seq Seq) {
 func (ws *watches) signal() {
 	select {
 	case ws.wake <- struct{}{}:
-	default: // the matcher has not seen the signal before
+	default: // the matcher has not received the previous signal yet
 	}
 }
 
-// close ends all watches, and returns when no function of them runs any more.
+// close ends all watches. When it returns, none of their functions runs.
 func (ws *watches) close() {
 	ws.mu.Lock()
 	ws.closed = true
@@ -196,7 +197,7 @@ func (ws *watches) run() {
 	}
 }
 
-// take takes what is queued, and gives the queue the memory of what w had before. It returns false after close.
+// take moves the queue to w, and gives the previous memory of w to the queue. It returns false after close.
 func (ws *watches) take(w *written) bool {
 	clear(w.keys)
 	if cap(w.keys) > maxWrittenKeys/10 {
@@ -208,7 +209,7 @@ func (ws *watches) take(w *written) bool {
 	return !ws.queue.closed
 }
 
-// match ends the watches of what was written, and calls their functions.
+// match ends the watches that the written keys concern, and calls their functions.
 func (ws *watches) match(w *written) {
 	if w.lost > 0 {
 		ws.end(w.lost, func(end func(*watch.Entry[*Watch])) {
@@ -235,7 +236,7 @@ func (ws *watches) match(w *written) {
 	}
 }
 
-// end ends the watches that find yields, unless they saw entry seq, and calls their functions.
+// end ends the watches that find passes to its argument, unless they have seen entry seq, and calls their functions.
 func (ws *watches) end(seq Seq, find func(end func(*watch.Entry[*Watch]))) {
 	var ended []*Watch
 	ws.mu.Lock()
@@ -249,7 +250,7 @@ func (ws *watches) end(seq Seq, find func(end func(*watch.Entry[*Watch]))) {
 	}
 	ws.mu.Unlock()
 	for _, w := range ended {
-		if w.stage.Swap(watchEnded) == watchWaits {
+		if w.state.Swap(watchEnded) == watchActive {
 			w.changed(seq)
 		}
 	}

@@ -17,34 +17,34 @@ type Index[T any] struct {
 
 // Entry is an element of an index. Its keys and spans are those given to Add.
 type Entry[T any] struct {
-	Value  T
-	keys   []string
-	spans  []commitlog.Span
-	places []place[T] // of the keys, then of the spans
+	Value     T
+	keys      []string
+	spans     []commitlog.Span
+	positions []position[T] // of the keys, then of the spans
 }
 
-// place is where an entry is among the members of one key or range.
-type place[T any] struct {
+// position is the index of an entry among the members of one key or range.
+type position[T any] struct {
 	of *members[T]
 	at int
 }
 
-// members are the entries with one key or range.
+// members has the entries of one key or range.
 type members[T any] struct{ all []member[T] }
 
-// member is an entry, and which of its places this is.
+// member is an entry, with the index of this position in its positions.
 type member[T any] struct {
-	entry *Entry[T]
-	place int
+	entry    *Entry[T]
+	position int
 }
 
-// Add adds an entry with these keys and spans and returns it. The slices, and what they have, belong to the index
-// until the entry is removed: they must not be changed. A span with its end before its start has no keys.
+// Add adds an entry with these keys and spans and returns it. The slices and their elements belong to the index until
+// the entry is removed: the caller must not change them. A span whose end is before its start has no keys.
 func (x *Index[T]) Add(value T, keys []string, spans []commitlog.Span) *Entry[T] {
 	if x.entries == nil {
 		x.entries, x.keys = make(map[*Entry[T]]struct{}), make(map[string]*members[T])
 	}
-	e := &Entry[T]{Value: value, keys: keys, spans: spans, places: make([]place[T], 0, len(keys)+len(spans))}
+	e := &Entry[T]{Value: value, keys: keys, spans: spans, positions: make([]position[T], 0, len(keys)+len(spans))}
 	for _, key := range keys {
 		m := x.keys[key]
 		if m == nil {
@@ -60,27 +60,27 @@ func (x *Index[T]) Add(value T, keys []string, spans []commitlog.Span) *Entry[T]
 	return e
 }
 
-// Remove removes an entry of the index. One that was removed before is ignored.
+// Remove removes an entry. It does nothing if the entry was removed before.
 func (x *Index[T]) Remove(e *Entry[T]) {
 	if _, has := x.entries[e]; !has {
 		return
 	}
 	delete(x.entries, e)
 	for i, key := range e.keys {
-		if e.places[i].remove() {
+		if e.positions[i].remove() {
 			delete(x.keys, key)
 		}
 	}
 	for i, span := range e.spans {
-		if e.places[len(e.keys)+i].remove() {
+		if e.positions[len(e.keys)+i].remove() {
 			x.ranges.remove(span)
 		}
 	}
-	e.keys, e.spans, e.places = nil, nil, nil
+	e.keys, e.spans, e.positions = nil, nil, nil
 }
 
-// Match appends the entries with that key, or with a range that has it, to found and returns the extended slice. An
-// entry is appended once for each key and range that matches.
+// Match appends to found the entries that have the key, or a range with the key, and returns the extended slice. An entry
+// is appended once for each of its keys and ranges that match.
 func (x *Index[T]) Match(key string, found []*Entry[T]) []*Entry[T] {
 	if m := x.keys[key]; m != nil {
 		found = m.appendTo(found)
@@ -95,8 +95,8 @@ func (x *Index[T]) Len() int { return len(x.entries) }
 func (x *Index[T]) All() iter.Seq[*Entry[T]] { return maps.Keys(x.entries) }
 
 func (m *members[T]) add(e *Entry[T]) {
-	m.all = append(m.all, member[T]{e, len(e.places)})
-	e.places = append(e.places, place[T]{m, len(m.all) - 1})
+	m.all = append(m.all, member[T]{e, len(e.positions)})
+	e.positions = append(e.positions, position[T]{m, len(m.all) - 1})
 }
 
 func (m *members[T]) appendTo(found []*Entry[T]) []*Entry[T] {
@@ -106,8 +106,8 @@ func (m *members[T]) appendTo(found []*Entry[T]) []*Entry[T] {
 	return found
 }
 
-// remove removes the member at p, whose place the last one gets. It reports whether no member is left.
-func (p place[T]) remove() (empty bool) {
+// remove removes the member at p, and moves the last member there. It reports whether no member is left.
+func (p position[T]) remove() (empty bool) {
 	m := p.of
 	last := len(m.all) - 1
 	m.all[p.at] = m.all[last]
@@ -115,7 +115,7 @@ func (p place[T]) remove() (empty bool) {
 	m.all = m.all[:last]
 	if p.at < last {
 		moved := m.all[p.at]
-		moved.entry.places[moved.place].at = p.at
+		moved.entry.positions[moved.position].at = p.at
 	}
 	return last == 0
 }

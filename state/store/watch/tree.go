@@ -6,19 +6,19 @@ import (
 	"runner.example/state/store/commitlog"
 )
 
-// tree has the members of ranges, in the order of compareSpans. It is a treap: a search tree by the ranges, and a
-// heap by random priorities, so its depth is logarithmic whatever the order of insertions is.
+// tree is an interval tree: it has the members of ranges in the order of compareSpans, and each node has the greatest end
+// of its subtree. It is also a treap, a heap by random priorities, so its depth is logarithmic for any order of insertions.
 type tree[T any] struct{ root *node[T] }
 
 type node[T any] struct {
 	members[T]
 	span        commitlog.Span
-	end         []byte // the greatest end of this node and those below it; nil: one of them has no end
+	end         []byte // the greatest end in the subtree of this node; nil: a range in it has no end
 	priority    uint32
 	left, right *node[T]
 }
 
-// insert returns the members of span, which has none if it was not in the tree.
+// insert adds span if it is not in the tree, and returns its members.
 func (t *tree[T]) insert(span commitlog.Span) (m *members[T]) {
 	t.root, m = t.root.insert(span)
 	return m
@@ -67,7 +67,7 @@ func (n *node[T]) remove(span commitlog.Span) *node[T] {
 	return n
 }
 
-// merge returns the tree of two trees; all ranges of the first one come before those of the second one.
+// merge returns one tree of two. All ranges of the first one must come before those of the second one.
 func merge[T any](a, b *node[T]) *node[T] {
 	switch {
 	case a == nil:
@@ -85,7 +85,7 @@ func merge[T any](a, b *node[T]) *node[T] {
 	}
 }
 
-// update sets the end of n, whose children have theirs.
+// update computes the end of n from those of its children.
 func (n *node[T]) update() {
 	n.end = n.span.Hi
 	for _, below := range [...]*node[T]{n.left, n.right} {
