@@ -13,14 +13,14 @@ import (
 // streamsBody reports whether the handler of the route runs before the body of its request has arrived.
 func (rt *route) streamsBody() bool { return rt.Stream > 0 && rt.input == nil && rt.query == nil }
 
-// readBody reads the body, unless the handler reads it. A body that has arrived with the head, or whose announced length
-// is over the limit, is not left to the handler.
+// readBody reads the body, unless the handler reads it in parts. The handler does not if the body has arrived with the head,
+// or its announced length is over the limit.
 func (s *requestState) readBody(x *front.Exchange) error {
 	rt := s.route
 	s.streamsBody = rt.streamsBody() && !x.HasArrived() && x.BodyLength() <= rt.bodyBytes
 	switch {
 	case x.IsInParts():
-		return errPartsRead // by the handler of a bundle that was active before
+		return errPartsRead // the handler of the previous bundle has read parts
 	case s.streamsBody:
 		return nil
 	}
@@ -44,7 +44,7 @@ func (b streamedBody) Read(p []byte) (int, error) {
 	return b.exchange.ReadPart(p, b.request.route.bodyBytes, end)
 }
 
-// Whole implements hostabi.BodyStream. The time in which the body arrives is not the handler's.
+// Whole implements hostabi.BodyStream. The time until the body has arrived does not count as the handler's.
 func (b streamedBody) Whole() ([]byte, error) {
 	s, x := b.request, b.exchange
 	limit := min(s.route.bodyBytes, cmp.Or(b.runtime.opt.WholeBodyBytes, s.route.bodyBytes))

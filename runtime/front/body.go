@@ -31,24 +31,24 @@ type requestBody struct {
 	begun, done     bool
 	expectsContinue bool  // the client waits for 100 Continue
 	claimed         int64 // bytes of the server's memory for large bodies
-	parts           parts // of a body that is read in parts
+	parts           parts // the state of ReadPart
 }
 
-// parts is how far a body is read with ReadPart.
+// parts is the state of reading a body with ReadPart.
 type parts struct {
 	next   partState
-	left   int64 // bytes of the chunk, or of the body without chunks, that are not read
-	read   int64 // bytes of the body that are read
-	failed error // for the next ReadPart
+	left   int64 // bytes that are not read yet: of the chunk, or of a body without chunks
+	read   int64 // bytes of the body that were read
+	failed error // what further calls return
 }
 
-// partState is what comes next on the connection.
+// partState says what comes next on the connection.
 type partState uint8
 
 const (
-	partNone     partState = iota // nothing was read with ReadPart
+	partNone     partState = iota // ReadPart was not called
 	partSize                      // the line with the size of a chunk
-	partBytes                     // bytes
+	partBytes                     // bytes of the body
 	partChunkEnd                  // the line end after a chunk
 	partTrailers                  // the lines after the last chunk
 )
@@ -87,12 +87,12 @@ func (x *Exchange) ReadBody(limit int64) error {
 	return nil
 }
 
-// HasArrived reports whether all of the body has arrived with the head, so that ReadBody does not wait.
+// HasArrived reports whether the whole body is in the buffer of the connection, so that ReadBody does not wait.
 func (x *Exchange) HasArrived() bool {
 	return x.body.done || !x.framing.chunked && x.framing.length <= int64(x.conn.w-x.conn.r)
 }
 
-// BodyLength returns the length of the body, -1 if the client has not announced it.
+// BodyLength returns the length of the body in bytes; -1 if the client has not announced it.
 func (x *Exchange) BodyLength() int64 {
 	if x.framing.chunked {
 		return -1
@@ -100,10 +100,10 @@ func (x *Exchange) BodyLength() int64 {
 	return x.framing.length
 }
 
-// IsInParts reports whether some of the body was read with ReadPart.
+// IsInParts reports whether ReadPart was called.
 func (x *Exchange) IsInParts() bool { return x.body.parts.next != partNone }
 
-// AwaitBody gives the client the read timeout for what is read next of the body, but not more than until end.
+// AwaitBody sets the deadline of the next reads of the body: after the read timeout, but not later than end.
 func (x *Exchange) AwaitBody(end time.Time) {
 	limit := clock.In(x.srv.opt.ReadTimeout)
 	if end.Before(limit) {
@@ -112,9 +112,9 @@ func (x *Exchange) AwaitBody(end time.Time) {
 	_ = x.conn.SetReadDeadline(limit) // fails if the connection is closed, as reads then do
 }
 
-// ReadPart reads the next bytes of the body into p, which must not be empty, and waits until there are some: for the
-// read timeout, but not longer than until end. It returns io.EOF at the end of the body. Other errors, and limit, which is
-// that of the whole body, are those of ReadBody. Nothing of the body is kept. ReadBody must not be called after ReadPart.
+// ReadPart reads the next bytes of the body into p, which must not be empty. It waits until there are some: for the read
+// timeout, but not longer than until end. limit is that of the whole body, in bytes. At the end of the body it returns
+// io.EOF; other errors are those of ReadBody. It keeps no bytes of the body. ReadBody must not be called after ReadPart.
 func (x *Exchange) ReadPart(p []byte, limit int64, end time.Time) (n int, err error) {
 	b := &x.body.parts
 	switch {
@@ -175,7 +175,7 @@ func (x *Exchange) nextArrived() bool {
 	return c.r < c.w && (x.body.parts.next == partBytes || bytes.IndexByte(c.in[c.r:c.w], '\n') >= 0)
 }
 
-// readFraming reads the next line of the chunks, or the trailers.
+// readFraming reads the next line between chunks, or the trailers.
 func (x *Exchange) readFraming(limit int64) (f *fault.Fault) {
 	b := &x.body.parts
 	switch b.next {
@@ -268,8 +268,8 @@ func (x *Exchange) readChunks(limit int64) *fault.Fault {
 	}
 }
 
-// readChunkSize reads the line before a chunk of a body that may have limit bytes, and of which so many are read. The
-// size of the last one is 0.
+// readChunkSize reads the line before a chunk, and returns the size of the chunk; 0 after the last one. The body may have
+// limit bytes, of which read bytes were read.
 func (x *Exchange) readChunkSize(limit, read int64) (size int64, f *fault.Fault) {
 	line, f := x.readLine(maxChunkDigits + maxChunkExtension)
 	if f != nil {

@@ -12,37 +12,37 @@ import (
 	"runner.example/internal/system/socket"
 )
 
-// commentEvery is the pause after which an idle stream of events gets a comment: proxies and browsers close connections
-// that are silent for longer.
-const commentEvery = 15 * time.Second
+// commentInterval is the time after which a silent stream of events gets a comment: proxies and browsers close connections
+// that are silent for long.
+const commentInterval = 15 * time.Second
 
-// commentTime limits the write of a comment, for which the next part waits.
-const commentTime = 100 * time.Millisecond
+// commentTimeout limits the write of a comment, for which the next part waits.
+const commentTimeout = 100 * time.Millisecond
 
 var errGone = errors.New("the client takes no more of the answer")
 
-// stream is an answer that is sent in parts. Its bytes are written to the connection as they come, not by fasthttp.
+// stream is an answer that is sent in parts. Its bytes are written to the connection at once, and not by fasthttp.
 type stream struct {
 	conn      *conn
-	direct    *socket.Writer // the socket, if bytes are written to it as they are
+	direct    *socket.Writer // the socket, if the connection has no TLS
 	keepAlive bool           // the connection stays open after the last part
-	chunked   bool           // else the end of the connection is the end of the body
-	bodyless  bool           // the head was all, as for HEAD
+	chunked   bool           // else the body ends with the connection
+	bodyless  bool           // the answer is its head, as for HEAD
 	events    bool           // it is a text/event-stream
 
 	limit   time.Duration // of each write
 	mu      sync.Mutex    // guards what follows, and writes to the connection: comments come from a timer
-	framed  []byte        // of the last part; nil when it is sent
-	unsent  []byte        // the rest of it
-	buffer  *[]byte       // that framed is in, from Server.parts; nil: framed is in none
+	framed  []byte        // the last part as it is sent; nil when all of it is sent
+	unsent  []byte        // the rest of framed
+	buffer  *[]byte       // the buffer of framed, from Server.parts; nil: framed is in no such buffer
 	gone    bool
 	tail    [2]byte // the last bytes of the body
 	wrote   time.Time
-	comment *time.Timer // of the next comment; nil: no comment follows
+	comment *time.Timer // sends the next comment; nil: no comment follows
 }
 
-// BeginStream sends the head of r, whose body follows in parts with WritePart. The exchange has its answer then, and
-// EndStream must be called. waits and the error are as those of WritePart.
+// BeginStream sends the head of r, whose body follows in parts with WritePart. After it, also after an error, EndStream must
+// be called. waits and the error have the meaning that they have for WritePart.
 func (x *Exchange) BeginStream(r *abi.Response) (waits bool, err error) {
 	h, c := x.head(r), x.conn
 	s := &stream{conn: c, chunked: x.framing.minor > 0, limit: x.srv.opt.WriteTimeout}
@@ -79,13 +79,13 @@ func (x *Exchange) BeginStream(r *abi.Response) (waits bool, err error) {
 	}
 	if s.events && !s.bodyless {
 		s.tail = [2]byte{'\n', '\n'}
-		s.comment = time.AfterFunc(commentEvery, s.sendComment)
+		s.comment = time.AfterFunc(commentInterval, s.sendComment)
 	}
 	return len(s.unsent) > 0, nil
 }
 
-// WritePart sends a part of the body as one chunk. It copies the part, and does not wait for the client: if waits is
-// true, Flush must be called before the next part. With an error the client is gone.
+// WritePart sends a part of the body as one chunk. It copies the part, and does not wait for the client: if waits is true,
+// the kernel has not taken all of it, and Flush must be called before the next part. An error means that the client is gone.
 func (x *Exchange) WritePart(part []byte) (waits bool, err error) {
 	s := x.stream
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (x *Exchange) Flush() error {
 	return x.stream.flush()
 }
 
-// frame makes a part the next bytes to send, after those that are not sent: a comment that the kernel has not taken.
+// frame appends a part to the bytes to send. Before it there may be a rest of a comment, which the kernel has not taken.
 func (s *stream) frame(part []byte) {
 	if s.buffer == nil {
 		s.buffer = s.conn.gate.srv.parts.Get().(*[]byte)
@@ -128,7 +128,7 @@ func (s *stream) frame(part []byte) {
 	*s.buffer = s.framed
 }
 
-// release gives the buffer back when all of it is sent: the stream may wait for minutes now.
+// release returns the buffer when all of it is sent: the stream may now be silent for minutes.
 func (s *stream) release() {
 	if len(s.unsent) > 0 {
 		return
@@ -140,7 +140,7 @@ func (s *stream) release() {
 	}
 }
 
-// send sends what is framed: all, or what the kernel takes at once.
+// send sends what is framed: all of it, or what the kernel takes at once.
 func (s *stream) send(all bool) error {
 	s.unsent, s.wrote = s.framed, clock.Mark()
 	if s.direct != nil {
@@ -179,7 +179,7 @@ func (s *stream) flush() error {
 	return nil
 }
 
-// limitWrites gives the client the write timeout, from now on. direct writes need it on the connection itself.
+// limitWrites starts the write timeout. For direct writes it is set on the connection itself.
 func (s *stream) limitWrites(direct bool) error {
 	err := s.conn.SetWriteDeadline(clock.In(s.limit))
 	if err == nil && direct {
@@ -194,36 +194,36 @@ func (s *stream) lost() error {
 	return errGone
 }
 
-// sendComment keeps the connection of a silent stream of events awake. That the client does not take it is seen at the
-// next part.
+// sendComment keeps the connection of a silent stream of events open. If the client does not take the comment, the next part
+// finds that out.
 func (s *stream) sendComment() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone || s.comment == nil {
 		return
 	}
-	next := commentEvery
-	if idle := time.Since(s.wrote); idle < commentEvery {
+	next := commentInterval
+	if idle := time.Since(s.wrote); idle < commentInterval {
 		next -= idle
-	} else if len(s.unsent) == 0 && s.tail == [2]byte{'\n', '\n'} { // else it would be inside of an event
+	} else if len(s.unsent) == 0 && s.tail == [2]byte{'\n', '\n'} { // not inside of an event
 		s.frame([]byte(":\n\n"))
 		write := s.limit
-		s.limit = commentTime
+		s.limit = commentTimeout
 		_ = s.send(s.direct == nil)
 		s.limit = write
 	}
 	s.comment.Reset(next)
 }
 
-// HungUp reports whether the client has hung up, as far as the system can tell without a write. Any goroutine may call it,
-// until handle returns.
+// HungUp reports whether the client has closed the connection, or its sending side, as far as the system can tell without a
+// write. Any goroutine may call it, until the exchange ends.
 func (x *Exchange) HungUp() bool { return socket.HungUp(x.conn.Conn) }
 
-// Interrupt ends the connection of an answer that has begun. Any goroutine may call it, until handle returns.
+// Interrupt closes the connection of an answer that has begun. Any goroutine may call it, until the exchange ends.
 func (x *Exchange) Interrupt() { x.conn.reset() }
 
-// EndStream ends an answer that has begun. If it is not whole, the client can see that: a chunked body has no last chunk,
-// and a stream of events gets the event before, if it is not nil.
+// EndStream ends an answer that has begun. If it is not whole, the client can see that: a chunked body has no last chunk. A
+// stream of events that is not whole also gets event as its last one, if event is not nil.
 func (x *Exchange) EndStream(whole bool, event []byte) {
 	s := x.stream
 	s.mu.Lock()
@@ -237,7 +237,7 @@ func (x *Exchange) EndStream(whole bool, event []byte) {
 		return
 	}
 	if err == nil && !whole && event != nil && s.events {
-		if s.tail != [2]byte{'\n', '\n'} { // ends the event that is not complete
+		if s.tail != [2]byte{'\n', '\n'} { // end the incomplete event
 			event = append([]byte("\n\n"), event...)
 		}
 		s.frame(event)

@@ -7,8 +7,8 @@ import (
 	"runner.example/state/store"
 )
 
-// WidenReads makes what was read at most one range for each entity and one for each index, and one for each kind of
-// the other keys with ids: those of jobs, API keys and so on. Keys without an id, as that of the catalog, stay.
+// WidenReads widens r to at most one range for each entity, one for each index, and one for each kind of other keys with
+// ids, such as those of jobs and API keys. Keys without an id, such as that of the catalog, stay as they are.
 func WidenReads(r *store.Reads) { r.Widen(wholeOf) }
 
 // wholeOf returns the prefix of all keys of the same entity, index or kind.

@@ -2,5 +2,5 @@ package socket
 
 import "net"
 
-// hungUp: sockets block there, and a read of what has arrived could wait.
+// hungUp returns false: sockets block on Windows, so a read of what has arrived could wait.
 func hungUp(net.Conn) bool { return false }
