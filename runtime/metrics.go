@@ -68,8 +68,8 @@ func newMetrics(m *telemetry.Metrics) *metrics {
 		jobDuration: m.Histograms("job_duration_seconds", "Time of a run of a job.",
 			telemetry.Buckets(1e-3, 4, 10), "job_name"), // to 4 minutes
 	}
-	all.liveRuns = m.Counters("live_runs_total", "Runs of handlers for watched routes.").With()
-	events := m.Counters("live_events_total", "Events sent to those who watch routes, by kind: value, problem or end.", "kind")
+	all.liveRuns = m.Counters("live_runs_total", "Runs of handlers of live routes.").With()
+	events := m.Counters("live_events_total", "Events sent to watches of live routes, by kind: value, problem or end.", "kind")
 	all.liveEvents = map[string]telemetry.Counter{}
 	for _, kind := range []string{eventValue, eventProblem, eventEnd} {
 		all.liveEvents[kind] = events.With(kind)
@@ -178,11 +178,11 @@ func (r *Runtime) addGauges() {
 		set("used", float64(used))
 		set("limit", float64(limit))
 	})
-	m.Gauge("live_watches", "Watches of routes that are open.", "",
+	m.Gauge("live_watches", "Open watches of live routes.", "",
 		one(func() float64 { return float64(r.live.Stats().Subscriptions) }))
-	m.Gauge("live_queries", "Different answers that are watched.", "",
+	m.Gauge("live_queries", "Watched answers; watches with the same path, query and caller share one.", "",
 		one(func() float64 { return float64(r.live.Stats().Queries) }))
-	m.Gauge("live_value_bytes", "Memory of the answers that are watched.", "",
+	m.Gauge("live_value_bytes", "Memory of the watched answers.", "",
 		one(func() float64 { return float64(r.live.Stats().Bytes) }))
 	m.Gauge("store_writable", "1 if the store accepts writes.", "",
 		one(func() float64 { return truth(st.Health().Writable) }))

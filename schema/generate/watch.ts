@@ -3,9 +3,9 @@ export interface WatchOptions {
   /** Stops the watch. An iteration throws the signal's reason. */
   signal?: AbortSignal | undefined;
   /**
-   * Called when the app answers with an error in place of a value. The watch goes on, and the next answer may be a value
-   * again, unless it has ended: a revoked key, for example. The end of an iteration is thrown instead. Without onError,
-   * the end of a watch with callbacks is an uncaught error.
+   * Called when the app answers with an error in place of a value. If ended is false, the watch goes on, and the next answer
+   * may be a value again. If ended is true, the watch has ended, such as after the key was revoked. An iteration throws the
+   * error that ends it instead. Without onError, the error that ends a watch with a callback is an uncaught error.
    */
   onError?: ((error: ProblemError, ended: boolean) => void) | undefined;
 }
@@ -15,7 +15,7 @@ interface WatchRequest extends WatchOptions {
   params?: Record<string, Param>;
 }
 
-// Client declares the types of each watch: with onValue it returns what stops it, otherwise it is iterated.
+// The type Client declares the types of each watch: with onValue it returns a function that stops it, otherwise an iterable.
 type Watch = (request?: WatchRequest, onValue?: (value: any) => void) => any;
 
 interface Listener {
@@ -23,14 +23,14 @@ interface Listener {
   error(error: ProblemError, ended: boolean): void;
 }
 
-// The most watches of one connection.
+// The maximum number of watches of one connection.
 const maxWatches = 100;
-// A connection on which nothing arrives for so many milliseconds is lost: the server sends a comment each 15 s.
+// Milliseconds without a byte after which a connection counts as lost. The server sends a comment after 15 s.
 const maxSilence = 45_000;
-// A credential that is refused so soon, in milliseconds, after another one was refused ends the watch.
+// Milliseconds after the renewal of a refused credential in which another refusal ends the watch.
 const renewalTime = 30_000;
 
-// watcher makes the watches of a client's live routes. Watches below the same path share a connection.
+// watcher returns a function that makes the watch method of a live route. Watches with the same path live share connections.
 function watcher(transport: Transport): (live: string, path: string) => Watch {
   const open = new Map<string, Set<LiveConnection>>();
 
@@ -74,7 +74,7 @@ function watcher(transport: Transport): (live: string, path: string) => Watch {
   };
 }
 
-// iterate returns the newest value whenever the reader asks: values in between are skipped.
+// iterate returns an iterator that gives the newest value when the reader asks for the next one, and skips older ones.
 function iterate(start: (listener: Listener) => () => void, { signal, onError }: WatchOptions): AsyncIterator<unknown> {
   let newest: { value: unknown } | undefined;
   let over: "returned" | { reason: unknown } | undefined;
@@ -126,20 +126,20 @@ function iterate(start: (listener: Listener) => () => void, { signal, onError }:
   return {
     next: () => all.next(),
     return() {
-      end("returned"); // also wakes a next that waits
+      end("returned"); // also wakes a pending call of next
       return all.return(undefined);
     },
   };
 }
 
-// Watched is what one or more listeners watch.
+// Watched is a path that one or more listeners watch.
 interface Watched {
   readonly name: string;
   readonly path: string;
   readonly listeners: Set<Listener>;
-  /** The id of the last event, with which the server knows what need not be sent again. */
+  /** The id of the last event, so that the server does not send that event again. */
   lastEventId?: string | undefined;
-  /** The last value or error, for listeners that come later. */
+  /** The last value or error, for listeners that are added later. */
   last?: { value: unknown } | { error: ProblemError };
 }
 
@@ -148,21 +148,21 @@ interface LiveConnection {
   size(): number;
   /** Whether there is a watch of the path and query. */
   watches(url: string): boolean;
-  /** Adds a listener, and returns what removes it. The connection is closed after the last one, for good. */
+  /** Adds a listener, and returns a function that removes it. After the last one the connection is closed for good. */
   watch(url: string, listener: Listener): () => void;
 }
 
-// liveConnection is one connection for up to maxWatches watches. It is opened again, with the last ids, until no watch is left.
-// Changes of one turn of the event loop are sent together. Listeners are called in turns of their own, so that their errors
-// are those of the caller.
+// liveConnection is one connection for up to maxWatches watches. It is opened again, with the last ids, until no watch is
+// left. Changes in one turn of the event loop are sent together. Each listener is called in its own microtask, so an error
+// that it throws is an uncaught error of the page, and does not end the connection.
 function liveConnection(transport: Transport, live: string, onClose: () => void): LiveConnection {
   const watched = new Map<string, Watched>(); // by path
   const closed = new AbortController();
   let attempt = new AbortController(); // aborted when this attempt is over
-  let known = new Set<string>(); // the names of watches that the server was told
+  let known = new Set<string>(); // the names of the watches that the server has
   let token: string | undefined; // of the open connection
   let credential: string | undefined; // of this attempt
-  let renewed = -Infinity; // when another credential was used because one was refused
+  let renewed = -Infinity; // the time when a refused credential was replaced
   let names = 0;
   let [running, scheduled, updating] = [false, false, false];
 
@@ -209,7 +209,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
     }
   }
 
-  // update makes the server's watches those of this connection.
+  // update tells the server which watches to add and to remove.
   async function update() {
     if (watched.size === 0) {
       closed.abort();
@@ -222,7 +222,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
       void run();
     }
     if (token === undefined || updating) {
-      return; // called again then
+      return; // the open event, or the end of the other update, calls it again
     }
     const all = [...watched.values()];
     const add = all.filter(({ name }) => !known.has(name)).map(asked);
@@ -230,17 +230,17 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
     if (add.length + remove.length === 0) {
       return;
     }
-    const at = attempt;
+    const current = attempt;
     updating = true;
     known = new Set(all.map(({ name }) => name));
     try {
-      const response = await post({ connection: token, add, remove }, at.signal);
+      const response = await post({ connection: token, add, remove }, current.signal);
       await response.body?.cancel();
       if (!response.ok) {
-        at.abort(); // the connection is not open any more
+        current.abort(); // the connection is not open any more
       }
     } catch {
-      at.abort();
+      current.abort();
     }
     updating = false;
     schedule();
@@ -248,23 +248,23 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
 
   async function run() {
     for (let failures = 0; !closed.signal.aborted; failures++) {
-      const at = (attempt = new AbortController());
+      const current = (attempt = new AbortController());
       const before = failures;
       let wait = 0;
       let silence: ReturnType<typeof setTimeout> | undefined;
       const heard = () => {
         clearTimeout(silence);
-        silence = setTimeout(() => at.abort(), maxSilence);
+        silence = setTimeout(() => current.abort(), maxSilence);
       };
       heard();
       try {
         credential = await transport.credential();
         const all = [...watched.values()];
         known = new Set(all.map(({ name }) => name));
-        const response = await post({ watches: all.map(asked) }, at.signal);
+        const response = await post({ watches: all.map(asked) }, current.signal);
         if (response.ok && response.body) {
           for await (const event of readEvents(response.body, heard)) {
-            if (at.signal.aborted) {
+            if (current.signal.aborted) {
               break;
             }
             if (event.event === "open") {
@@ -272,10 +272,10 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
               failures = 0;
               schedule();
             } else if (event.event === "end" && eventProblem(event.data).status >= 500) {
-              failures = before; // the server cannot answer now: this is no better than a refused connection
+              failures = before; // the server cannot answer now: this counts as a failed attempt
               break;
             } else {
-              receive(event, at);
+              receive(event, current);
             }
           }
         } else {
@@ -283,7 +283,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
           if (refusal.status >= 500 || refusal.status === 429 || refusal.status === 408) {
             wait = refusal.retryAfter ?? 0;
           } else {
-            await end([...watched.values()], refusal, at);
+            await end([...watched.values()], refusal, current);
           }
         }
       } catch {
@@ -291,19 +291,19 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
       }
       clearTimeout(silence);
       token = undefined;
-      at.abort();
+      current.abort();
       const backoff = Math.min(30, 0.5 * 2 ** failures) * (0.5 + Math.random() / 2);
       await pause(Math.max(wait, backoff), closed.signal).catch(() => {});
     }
   }
 
-  function receive(event: ServerEvent, at: AbortController) {
+  function receive(event: ServerEvent, current: AbortController) {
     const one = [...watched.values()].find(({ name }) => name === event.watch);
     if (!one) {
       return; // removed meanwhile
     }
     if (event.event === "end") {
-      void end([one], eventProblem(event.data), at);
+      void end([one], eventProblem(event.data), current);
     } else if (event.event === "value" || event.event === "problem") {
       one.lastEventId = event.id;
       const last = (one.last = event.event === "value" ? { value: eventValue(event.data) } : { error: eventProblem(event.data) });
@@ -311,16 +311,16 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
     }
   }
 
-  // end ends watches, unless the client has another credential than the one that was refused.
-  async function end(some: Watched[], error: ProblemError, at: AbortController) {
+  // end ends watches, unless they were refused for a credential that the client can replace: then it connects again.
+  async function end(some: Watched[], error: ProblemError, current: AbortController) {
     if (error.status === 401 && Date.now() - renewed > renewalTime) {
       const next = await transport.credential().catch(() => undefined);
-      if (at.signal.aborted) {
+      if (current.signal.aborted) {
         return;
       }
       if (next !== undefined && next !== credential) {
         renewed = Date.now();
-        at.abort();
+        current.abort();
         return;
       }
     }
@@ -343,7 +343,7 @@ function liveConnection(transport: Transport, live: string, onClose: () => void)
   return { size: () => watched.size, watches: (path) => watched.has(path), watch };
 }
 
-// ServerEvent has the fields of an event: "event", "data", "id" and "watch".
+// ServerEvent has the fields of an event.
 interface ServerEvent {
   event: string;
   data: string;
@@ -355,8 +355,8 @@ interface ServerEvent {
 async function* readEvents(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<ServerEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  let unfinished = ""; // the line that the next bytes continue
-  let afterCR = false; // a LF that follows belongs to the same end of a line
+  let unfinished = ""; // the start of a line whose end has not arrived
+  let afterCR = false; // the last byte was a CR: a LF that follows belongs to the same line end
   let fields = new Map<string, string>();
   let data: string[] = [];
   try {
@@ -387,7 +387,7 @@ async function* readEvents(body: ReadableStream<Uint8Array>, heard: () => void):
         } else if (name === "data") {
           data.push(content);
         } else if (name !== "") {
-          fields.set(name, content); // without a name it is a comment
+          fields.set(name, content); // a line without a name is a comment
         }
       }
     }
@@ -396,7 +396,7 @@ async function* readEvents(body: ReadableStream<Uint8Array>, heard: () => void):
   }
 }
 
-// eventValue is the value of an answer: parsed JSON, text if it is not JSON, or undefined if it is empty.
+// eventValue returns the value of an answer: parsed JSON, text if it is not JSON, or undefined if it is empty.
 function eventValue(data: string): unknown {
   if (data === "") {
     return undefined;
@@ -408,7 +408,7 @@ function eventValue(data: string): unknown {
   }
 }
 
-// eventProblem is the error that stands in an event in place of a response.
+// eventProblem returns the error of a problem or end event.
 function eventProblem(data: string): ProblemError {
   const body = eventValue(data);
   const { status, requestId } = Object(body) as Record<string, unknown>;
