@@ -56,16 +56,15 @@ export async function vote(req: RouteRequest) {
 export const other = async () => ok((await insert("Other", { text: "unrelated" })).id);
 `
 
-// crowd is how many watch in the tests with many watches: 8,000 in the long form.
-func crowd() int {
+// watchCount returns the number of watches in the tests with many watches: 8,000 in the long form.
+func watchCount() int {
 	if harness.Soak {
 		return 8000
 	}
 	return 400
 }
 
-// serveBoards serves boards to as many connections of one address as the tests need, and to not many more at a time than
-// the kernel's queue of new connections has.
+// serveBoards serves boards. One address may have as many connections as the tests need.
 func serveBoards(t *testing.T) (s *harness.Server, metrics string) {
 	a := harness.NewApp(t, boardsSchema, `
 [front]
@@ -81,7 +80,7 @@ listen = "127.0.0.1:0"
 	return s, a.MetricsURL()
 }
 
-// boardWatch is one connection that watches boards. Its goroutine reads it.
+// boardWatch is one connection that watches boards. One goroutine may read it.
 type boardWatch struct {
 	conn  net.Conn
 	lines *bufio.Reader
@@ -89,8 +88,8 @@ type boardWatch struct {
 	moved func(watch int, votes int64)
 }
 
-// eachAtOnce calls do for each number below n, in a few goroutines, and returns an error of it.
-func eachAtOnce(n int, do func(i int) error) (err error) {
+// eachInParallel calls do for each number below n in 16 goroutines, and returns one of the errors.
+func eachInParallel(n int, do func(i int) error) (err error) {
 	var mu sync.Mutex
 	var next atomic.Int64
 	var work sync.WaitGroup
@@ -110,7 +109,7 @@ func eachAtOnce(n int, do func(i int) error) (err error) {
 	return err
 }
 
-// dialBoards opens a connection that watches boards: alone, or all together.
+// dialBoards opens a connection that watches one board, or a shared connection that watches several.
 func dialBoards(s *harness.Server, boards ...int) (*boardWatch, error) {
 	request := fmt.Sprintf("GET /v1/boards/%d HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n", boards[0])
 	if len(boards) > 1 {
@@ -135,7 +134,7 @@ func dialBoards(s *harness.Server, boards ...int) (*boardWatch, error) {
 	return w, nil
 }
 
-// dialIdle opens a connection with a request that was answered.
+// dialIdle opens a connection, and sends a request and reads its answer.
 func dialIdle(s *harness.Server) (net.Conn, error) {
 	conn, err := net.Dial("tcp", s.Addr)
 	if err != nil {
@@ -180,7 +179,7 @@ func (w *boardWatch) read(n int) error {
 func watchBoards(t *testing.T, s *harness.Server, n int, board func(i int) []int) []*boardWatch {
 	t.Helper()
 	all := make([]*boardWatch, n)
-	err := eachAtOnce(n, func(i int) (err error) {
+	err := eachInParallel(n, func(i int) (err error) {
 		if all[i], err = dialBoards(s, board(i)...); err != nil {
 			return err
 		}
@@ -197,14 +196,14 @@ func watchBoards(t *testing.T, s *harness.Server, n int, board func(i int) []int
 	return all
 }
 
-// follow reads the events of all connections until they end.
+// followBoards reads the events of all connections until they end.
 func followBoards(all []*boardWatch) {
 	for _, w := range all {
 		go func() { _ = w.read(0) }()
 	}
 }
 
-// vote adds a vote to a board, and returns the votes.
+// vote adds a vote to a board, and returns the number of votes.
 func vote(s *harness.Server, board int) (int64, error) {
 	got, err := s.Try("POST", fmt.Sprint("/v1/boards/", board), "")
 	if err != nil || got.Status != 200 {
@@ -213,7 +212,7 @@ func vote(s *harness.Server, board int) (int64, error) {
 	return strconv.ParseInt(got.Body, 10, 64)
 }
 
-// quantile returns a quantile of times, which it sorts.
+// quantile returns a quantile of times. It sorts them.
 func quantile(all []time.Duration, q float64) time.Duration {
 	slices.Sort(all)
 	return all[min(len(all)-1, int(q*float64(len(all))))].Round(10 * time.Microsecond)
@@ -226,7 +225,7 @@ func liveMetrics(t *testing.T, url string) (queries, watches, runs, events float
 	return m["runner_live_queries"], m["runner_live_watches"], m["runner_live_runs_total"], m[`runner_live_events_total{kind="value"}`]
 }
 
-// ownMemory is the server's own memory, after its garbage was collected and what is free was given back.
+// ownMemory returns the server's own memory when it does not shrink any more.
 func ownMemory(s *harness.Server) int64 {
 	var last int64
 	for range 20 { // Go gives memory back in the background
@@ -244,7 +243,7 @@ func TestEachWatcherGetsTheNewestOfManyWrites(t *testing.T) {
 	if !harness.Soak {
 		t.Parallel()
 	}
-	watches, rate, length := crowd(), 100, 2*time.Second
+	watches, rate, length := watchCount(), 100, 2*time.Second
 	if harness.Soak {
 		rate, length = 500, 10*time.Minute
 	}
@@ -256,11 +255,11 @@ func TestEachWatcherGetsTheNewestOfManyWrites(t *testing.T) {
 	}
 	boards := watches / 8
 	s, metrics := serveBoards(t)
-	if err := eachAtOnce(boards, func(i int) error { _, err := vote(s, i); return err }); err != nil {
+	if err := eachInParallel(boards, func(i int) error { _, err := vote(s, i); return err }); err != nil {
 		t.Fatal(err)
 	}
 	all := watchBoards(t, s, watches, func(i int) []int { return []int{i % boards} })
-	// acknowledged has when each vote of a board was answered.
+	// acknowledged has the time when each vote of a board was answered.
 	type vector struct {
 		sync.Mutex
 		at []time.Time
@@ -277,7 +276,7 @@ func TestEachWatcherGetsTheNewestOfManyWrites(t *testing.T) {
 			now := time.Now()
 			v := &acknowledged[i%boards]
 			v.Lock()
-			// An event may be here before the answer of its write. Votes between are in it.
+			// An event may arrive before the answer of its write. It includes the votes since the event before.
 			var of []time.Duration
 			for n := seen; n < votes; n++ {
 				if int(n) < len(v.at) && !v.at[n].IsZero() {
@@ -383,10 +382,10 @@ func TestWatchesTakeLittleMemory(t *testing.T) {
 	if !harness.Soak {
 		t.Skip("RUNNER_SOAK is not set: it compares the memory of thousands of connections")
 	}
-	n := crowd()
+	n := watchCount()
 	idle := func(s *harness.Server, connections int) {
 		all := make([]net.Conn, connections)
-		if err := eachAtOnce(connections, func(i int) (err error) { all[i], err = dialIdle(s); return err }); err != nil {
+		if err := eachInParallel(connections, func(i int) (err error) { all[i], err = dialIdle(s); return err }); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
@@ -398,7 +397,7 @@ func TestWatchesTakeLittleMemory(t *testing.T) {
 	measure := func(what string, open func(s *harness.Server)) int64 {
 		s, metrics := serveBoards(t)
 		defer s.Kill()
-		followBoards(watchBoards(t, s, 1, func(int) []int { return []int{1} })) // the first run is another one's
+		followBoards(watchBoards(t, s, 1, func(int) []int { return []int{1} })) // the memory of the first run is not measured
 		before := ownMemory(s)
 		open(s)
 		after := ownMemory(s)
@@ -430,7 +429,7 @@ func TestIdleWatchesDoNotSlowWrites(t *testing.T) {
 	if !harness.Soak {
 		t.Skip("RUNNER_SOAK is not set: it compares times")
 	}
-	n := crowd()
+	n := watchCount()
 	s, _ := serveBoards(t)
 	rate := func() float64 {
 		var done atomic.Int64
@@ -485,7 +484,7 @@ func TestRequestsAreAnsweredWhileAllWatchersWake(t *testing.T) {
 	if !harness.Soak {
 		t.Skip("RUNNER_SOAK is not set: it compares times")
 	}
-	n := crowd()
+	n := watchCount()
 	s, _ := serveBoards(t)
 	followBoards(watchBoards(t, s, n, func(int) []int { return []int{1} }))
 	// measure returns the time of each request: one after the other, with a pause.
@@ -565,7 +564,7 @@ func TestWatchersThatHangUpLeaveNothing(t *testing.T) {
 			}
 		})
 	}
-	err := eachAtOnce(n, func(i int) error {
+	err := eachInParallel(n, func(i int) error {
 		mu.Lock()
 		boards := []int{random.IntN(10)}
 		for random.IntN(4) == 0 {
@@ -577,12 +576,12 @@ func TestWatchersThatHangUpLeaveNothing(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if reset { // without a goodbye: the server gets RST
+		if reset { // the server gets RST instead of FIN
 			_ = w.conn.(*net.TCPConn).SetLinger(0)
 		}
 		defer w.conn.Close()
 		if events == 0 {
-			return nil // maybe before the watch begins
+			return nil // perhaps before the watch begins
 		}
 		return w.read(events)
 	})

@@ -1,5 +1,5 @@
-// Package live_test has the tests of live routes that need many watchers: against a plain model of rows and rules, with
-// kills and in a cluster, and what thousands of watches cost.
+// Package live_test tests live routes with many watchers: against a plain model of rows and rules, with servers that are
+// killed, and in a cluster. It also measures what thousands of watches cost.
 package live_test
 
 import (

@@ -18,8 +18,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// stage is servers of a world, with writers and watchers.
-type stage struct {
+// scenario runs the servers of a world, with writers and watchers.
+type scenario struct {
 	t       *testing.T
 	world   *world
 	seed    uint64
@@ -34,12 +34,12 @@ type stage struct {
 	until     atomic.Int64   // unix milliseconds of the last time in a row
 	written   atomic.Int64
 
-	watching   context.Context
-	stopWatch  context.CancelFunc
-	watchWork  sync.WaitGroup
-	connected  atomic.Int64 // connections that were opened
-	unchanged  atomic.Int64 // comments that the client has the newest value
-	withoutEnd atomic.Int64 // connections that were cut off
+	watching  context.Context
+	stopWatch context.CancelFunc
+	watchWork sync.WaitGroup
+	connected atomic.Int64 // connections that were opened
+	unchanged atomic.Int64 // comments ": unchanged"
+	cutOff    atomic.Int64 // connections that ended without the last chunk
 
 	mu       sync.Mutex
 	seen     []seen
@@ -54,13 +54,13 @@ type seen struct {
 	event
 }
 
-// anchor says that a commit has a version of a part.
+// anchor is the version of a part at a commit, which a watch of the version has shown.
 type anchor struct {
 	commit  uint64
 	part, n int
 }
 
-// watched is a watch, whose connection may change.
+// watched is a watch. It may have several connections, one after the other.
 type watched struct {
 	ask  *ask
 	who  *who
@@ -76,7 +76,7 @@ func (w *watched) newest() event {
 	return w.last
 }
 
-// seeds are those of the worlds of a test: of RUNNER_LIVE_SEED, or random ones.
+// seeds returns the seeds of the worlds of a test: RUNNER_LIVE_SEED, or random ones.
 func seeds(t *testing.T, short, long int) (all []uint64) {
 	if text := os.Getenv("RUNNER_LIVE_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
@@ -94,7 +94,7 @@ func seeds(t *testing.T, short, long int) (all []uint64) {
 	return all
 }
 
-// eachWorld runs a test for several worlds, whose seeds are the names.
+// eachWorld runs a test for several worlds. The names of the subtests have their seeds.
 func eachWorld(t *testing.T, short, long int, run func(t *testing.T, seed uint64)) {
 	t.Parallel()
 	for _, seed := range seeds(t, short, long) {
@@ -110,7 +110,7 @@ var module = sync.OnceValues(func() ([]byte, error) {
 })
 
 // newApp returns the app of a world, whose handlers are built.
-func (st *stage) newApp() *harness.App {
+func (st *scenario) newApp() *harness.App {
 	st.t.Helper()
 	built, err := module()
 	if err != nil {
@@ -123,9 +123,9 @@ func (st *stage) newApp() *harness.App {
 	return a
 }
 
-// newStage returns a stage whose servers do not run.
-func newStage(t *testing.T, seed uint64, nodes int) *stage {
-	st := &stage{t: t, world: newWorld(seed), seed: seed, servers: make([]atomic.Pointer[harness.Server], nodes)}
+// newScenario returns a scenario whose servers do not run yet.
+func newScenario(t *testing.T, seed uint64, nodes int) *scenario {
+	st := &scenario{t: t, world: newWorld(seed), seed: seed, servers: make([]atomic.Pointer[harness.Server], nodes)}
 	st.watched = []string{"900ms", "30m"}[st.world.random.IntN(2)]
 	st.writing, st.stopWrite = context.WithCancel(t.Context())
 	st.watching, st.stopWatch = context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func newStage(t *testing.T, seed uint64, nodes int) *stage {
 }
 
 // cast creates the credentials of writers and callers in a.
-func (st *stage) cast(a *harness.App) {
+func (st *scenario) createCallers(a *harness.App) {
 	tenants := []string{""}
 	if st.world.tenants {
 		tenants = []string{"t0", "t1"}
@@ -170,10 +170,10 @@ func (st *stage) cast(a *harness.App) {
 }
 
 // server returns the server of a node.
-func (st *stage) server(node int) *harness.Server { return st.servers[node].Load() }
+func (st *scenario) server(node int) *harness.Server { return st.servers[node].Load() }
 
 // write starts writers, each of which writes random rows of a part.
-func (st *stage) write() {
+func (st *scenario) write() {
 	for i, c := range st.writers {
 		for part := range st.world.parts {
 			random := rand.New(rand.NewPCG(st.seed, uint64(1000+i*10+part)))
@@ -187,7 +187,7 @@ func (st *stage) write() {
 	}
 }
 
-func (st *stage) writeOnce(random *rand.Rand, c *who, part int) {
+func (st *scenario) writeOnce(random *rand.Rand, c *who, part int) {
 	st.until.Store(time.Now().Add(maxUntil).UnixMilli())
 	body, err := json.Marshal(map[string]any{"part": part, "tenant": c.tenant, "changes": st.world.changes(random, part, c.tenant)})
 	if err != nil {
@@ -206,7 +206,7 @@ func (st *stage) writeOnce(random *rand.Rand, c *who, part int) {
 }
 
 // watch starts n connections, each with one watch or several.
-func (st *stage) watch(n int) {
+func (st *scenario) watch(n int) {
 	for i := range n {
 		random := rand.New(rand.NewPCG(st.seed, uint64(5000+i)))
 		c := st.callers[random.IntN(len(st.callers))]
@@ -223,7 +223,7 @@ func (st *stage) watch(n int) {
 	}
 }
 
-func (st *stage) newWatched(random *rand.Rand, c *who, node int) *watched {
+func (st *scenario) newWatched(random *rand.Rand, c *who, node int) *watched {
 	w := &watched{ask: st.world.ask(random, c), who: c, node: node}
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -231,23 +231,23 @@ func (st *stage) newWatched(random *rand.Rand, c *who, node int) *watched {
 	return w
 }
 
-// forget removes a watch that ends.
-func (st *stage) forget(w *watched) {
+// removeWatch removes a watch that ends from those that settle compares.
+func (st *scenario) removeWatch(w *watched) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.watches = slices.DeleteFunc(st.watches, func(o *watched) bool { return o == w })
 }
 
-// patience is after how long a client hangs up by itself. While rows are written it is short.
-func (st *stage) patience(random *rand.Rand) <-chan time.Time {
+// hangUp returns a channel that has a value when the client must hang up; nil: it does not hang up by itself.
+func (st *scenario) hangUp(random *rand.Rand) <-chan time.Time {
 	if random.IntN(3) == 0 {
 		return nil
 	}
 	return time.After(time.Duration(random.IntN(1500)) * time.Millisecond)
 }
 
-// goesOn reports whether to connect again, and waits before if the server was away.
-func (st *stage) goesOn(failed bool) bool {
+// reconnects reports whether to connect again. If the last attempt has failed, it waits before.
+func (st *scenario) reconnects(failed bool) bool {
 	if failed {
 		select {
 		case <-st.watching.Done():
@@ -258,8 +258,8 @@ func (st *stage) goesOn(failed bool) bool {
 }
 
 // watchAlone keeps w on a connection of its own.
-func (st *stage) watchAlone(random *rand.Rand, w *watched) {
-	for st.goesOn(false) {
+func (st *scenario) watchAlone(random *rand.Rand, w *watched) {
+	for st.reconnects(false) {
 		var last string
 		if id := w.newest().ID; id != "" && random.IntN(5) > 0 {
 			last = "Last-Event-ID: " + id
@@ -270,24 +270,24 @@ func (st *stage) watchAlone(random *rand.Rand, w *watched) {
 				st.t.Errorf("watch %s as %s: %v", w.ask.path(w.who), w.who.name, err)
 				return
 			}
-			st.goesOn(true)
+			st.reconnects(true)
 			continue
 		}
 		st.connected.Add(1)
-		st.follow(s, st.patience(random), st.writing.Done(), func(e event) { st.note(w, e) })
+		st.follow(s, st.hangUp(random), st.writing.Done(), func(e event) { st.record(w, e) })
 		s.stop()
 	}
 }
 
-// follow calls note for the events of a stream, until it ends or the client hangs up: after a time, unless a channel was
-// closed before.
-func (st *stage) follow(s *stream, patience <-chan time.Time, settled <-chan struct{}, note func(event)) {
+// follow calls record for the events of a stream, until the stream ends, or the client hangs up: when hangUp has a value,
+// unless settled was closed before.
+func (st *scenario) follow(s *stream, hangUp <-chan time.Time, settled <-chan struct{}, record func(event)) {
 	for {
 		select {
 		case e, ok := <-s.events:
 			if !ok {
 				if !s.clean && st.watching.Err() == nil {
-					st.withoutEnd.Add(1)
+					st.cutOff.Add(1)
 				}
 				return
 			}
@@ -295,18 +295,18 @@ func (st *stage) follow(s *stream, patience <-chan time.Time, settled <-chan str
 			case e.Comment == "unchanged":
 				st.unchanged.Add(1)
 			case e.Event != harness.Event{}: // else a comment of a silent connection
-				note(e)
+				record(e)
 			}
-		case <-patience:
+		case <-hangUp:
 			return
 		case <-settled: // stay connected from now on
-			patience, settled = nil, nil
+			hangUp, settled = nil, nil
 		}
 	}
 }
 
-// note keeps an event of a watch.
-func (st *stage) note(w *watched, e event) {
+// record keeps an event of a watch for check.
+func (st *scenario) record(w *watched, e event) {
 	if e.Kind != "value" && e.Kind != "problem" {
 		st.t.Errorf("%s as %s: event %+v", w.ask.path(w.who), w.who.name, e)
 		return
@@ -320,11 +320,11 @@ func (st *stage) note(w *watched, e event) {
 }
 
 // watchVersion watches the version of a part.
-func (st *stage) watchVersion(part int) {
-	for st.goesOn(false) {
+func (st *scenario) watchVersion(part int) {
+	for st.reconnects(false) {
 		s, _, err := openStream(st.watching, st.t, "GET", fmt.Sprintf("%s/v1/version/%d", st.server(part%len(st.servers)).URL, part), "", st.writers[0].header)
 		if err != nil {
-			st.goesOn(true)
+			st.reconnects(true)
 			continue
 		}
 		st.follow(s, nil, nil, func(e event) {
@@ -346,7 +346,7 @@ func (st *stage) watchVersion(part int) {
 }
 
 // watchTogether keeps random watches on one connection, and changes them.
-func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
+func (st *scenario) watchTogether(random *rand.Rand, c *who, node int) {
 	prefix := "/v1/_live"
 	if c.kind == anonymous {
 		prefix = "/open/_live"
@@ -370,7 +370,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 		return all
 	}
 	specs(1 + random.IntN(5))
-	for st.goesOn(false) {
+	for st.reconnects(false) {
 		var request struct {
 			Watches []spec `json:"watches"`
 		}
@@ -391,7 +391,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 				st.t.Errorf("%s as %s: %v", prefix, c.name, err)
 				return
 			}
-			st.goesOn(true)
+			st.reconnects(true)
 			continue
 		}
 		st.connected.Add(1)
@@ -421,33 +421,28 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 			change["add"] = specs(random.IntN(3))
 			mu.Unlock()
 			for _, w := range removed {
-				st.forget(w)
+				st.removeWatch(w)
 			}
 			text, err := json.Marshal(change)
 			if err != nil {
 				panic(err)
 			}
 			got, err := st.server(node).Try("POST", prefix, string(text), c.header, "Content-Type: application/json")
-			switch {
-			case err == nil && got.Status == 204:
-				mu.Lock()
-				defer mu.Unlock()
-				for name := range removed {
-					delete(watches, name)
-				}
-			case err == nil && got.Status != 404:
+			if err == nil && got.Status != 204 && got.Status != 404 {
 				st.t.Errorf("change %s as %s: %d %s", url, c.name, got.Status, got.Body)
-			default: // the server was killed, or the connection has ended: the next one has other watches
-				mu.Lock()
-				defer mu.Unlock()
-				for name := range removed {
-					delete(watches, name)
-				}
+				return
+			}
+			if err != nil || got.Status == 404 { // the server was killed, or the connection has ended: the next one has other watches
 				s.stop()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for name := range removed {
+				delete(watches, name)
 			}
 		}()
 		first := true
-		st.follow(s, st.patience(random), st.writing.Done(), func(e event) {
+		st.follow(s, st.hangUp(random), st.writing.Done(), func(e event) {
 			if first {
 				first = false
 				var open struct{ Connection string }
@@ -463,7 +458,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 			if w == nil { // removed meanwhile
 				return
 			}
-			st.note(w, e)
+			st.record(w, e)
 		})
 		s.stop()
 		if first {
@@ -474,7 +469,7 @@ func (st *stage) watchTogether(random *rand.Rand, c *who, node int) {
 }
 
 // settle ends the writers, and waits until each watcher has what a request answers. It returns how long that took.
-func (st *stage) settle() time.Duration {
+func (st *scenario) settle() time.Duration {
 	st.t.Helper()
 	st.stopWrite()
 	st.work.Wait()
@@ -511,16 +506,16 @@ func (st *stage) settle() time.Duration {
 }
 
 // end ends the watchers.
-func (st *stage) end() {
+func (st *scenario) end() {
 	st.stopWatch()
 	st.watchWork.Wait()
 }
 
-// history are the states of a part by version.
+// history has the states of a part by version.
 type history []*state
 
 // replay reads what the writers have done, from the app of one node.
-func (st *stage) replay(a *harness.App) []history {
+func (st *scenario) replay(a *harness.App) []history {
 	st.t.Helper()
 	type entry struct {
 		Part, N int
@@ -554,12 +549,12 @@ func (st *stage) replay(a *harness.App) []history {
 	return parts
 }
 
-// runTime is how long ago a value may have been computed that a client receives.
+// runTime is the maximum time between the computation of a value and its arrival at a client.
 const runTime = 30 * time.Second
 
-// check compares all events with the model: for each part there are versions that ascend with the commits, so that each event
-// is the answer at the version of its commit.
-func (st *stage) check(parts []history) {
+// check compares all events with the model. It looks for a version of each part at each commit, in ascending order, so that
+// each event is the answer at the versions of its commit.
+func (st *scenario) check(parts []history) {
 	st.t.Helper()
 	slices.SortStableFunc(st.seen, func(a, b seen) int {
 		x, err := a.commit()
@@ -586,7 +581,7 @@ func (st *stage) check(parts []history) {
 		anchors[a.commit][a.part] = a.n
 	}
 	commits := slices.Sorted(maps.Keys(anchors))
-	c := &checker{stage: st, parts: parts, at: make([]int, len(parts)), shares: map[shareOf]string{}, times: st.times(parts)}
+	c := &checker{scenario: st, parts: parts, at: make([]int, len(parts)), shares: map[shareOf]string{}, times: st.times(parts)}
 	for i := 0; i < len(st.seen) && !st.t.Failed(); {
 		commit, _ := st.seen[i].commit()
 		for len(commits) > 0 && commits[0] < commit {
@@ -613,11 +608,11 @@ func (st *stage) check(parts []history) {
 		st.t.Errorf("only %d values were seen", values)
 	}
 	st.t.Logf("%d writes, %d versions seen of parts with %v, %d events, %d of them values, %d connections, of which %d were cut off, %d comments that nothing has changed",
-		st.written.Load(), len(st.versions), c.at, len(st.seen), values, st.connected.Load(), st.withoutEnd.Load(), st.unchanged.Load())
+		st.written.Load(), len(st.versions), c.at, len(st.seen), values, st.connected.Load(), st.cutOff.Load(), st.unchanged.Load())
 }
 
-// times are the times at which a rule changes, ascending.
-func (st *stage) times(parts []history) []time.Time {
+// times returns the times at which the result of a rule may change, ascending.
+func (st *scenario) times(parts []history) []time.Time {
 	all := map[int64]bool{}
 	for _, h := range parts {
 		for _, s := range h {
@@ -638,11 +633,11 @@ func (st *stage) times(parts []history) []time.Time {
 }
 
 type checker struct {
-	stage  *stage
-	parts  []history
-	at     []int // the versions of the commit before
-	shares map[shareOf]string
-	times  []time.Time
+	scenario *scenario
+	parts    []history
+	at       []int // the versions of the commit before
+	shares   map[shareOf]string
+	times    []time.Time
 }
 
 type shareOf struct {
@@ -656,14 +651,14 @@ type shareOf struct {
 func (c *checker) anchor(known map[int]int) {
 	for part, n := range known {
 		if n < c.at[part] || n >= len(c.parts[part]) {
-			c.stage.t.Errorf("part %d has version %d, and version %d before", part, n, c.at[part])
+			c.scenario.t.Errorf("part %d has version %d, and version %d before", part, n, c.at[part])
 			return
 		}
 		c.at[part] = n
 	}
 }
 
-// group finds the versions of a commit, at which all events were true.
+// group finds versions of the parts at which all events of a commit are true.
 func (c *checker) group(commit uint64, events []seen, known map[int]int) {
 	type claim struct {
 		*seen
@@ -674,20 +669,20 @@ func (c *checker) group(commit uint64, events []seen, known map[int]int) {
 		e := &events[i]
 		if e.ask.refused(e.who) {
 			if e.Kind != "problem" || e.status() != 403 {
-				c.stage.t.Errorf("%s as %s, who may not read that: %+v", e.ask.path(e.who), e.who.name, e.event)
+				c.scenario.t.Errorf("%s as %s, who may not read that: %+v", e.ask.path(e.who), e.who.name, e.event)
 			}
 			continue
 		}
 		if e.Kind == "problem" {
 			if e.status() != 404 || e.ask.how != "must" {
-				c.stage.t.Errorf("%s as %s: %+v", e.ask.path(e.who), e.who.name, e.event)
+				c.scenario.t.Errorf("%s as %s: %+v", e.ask.path(e.who), e.who.name, e.event)
 				continue
 			}
 			e.Data = "null"
 		}
 		shares, err := e.ask.divide(e.Data, len(c.parts))
 		if err != nil {
-			c.stage.t.Errorf("%s as %s: %+v: %v", e.ask.path(e.who), e.who.name, e.event, err)
+			c.scenario.t.Errorf("%s as %s: %+v: %v", e.ask.path(e.who), e.who.name, e.event, err)
 			continue
 		}
 		claims = append(claims, claim{e, shares})
@@ -716,7 +711,7 @@ func (c *checker) group(commit uint64, events []seen, known map[int]int) {
 		}
 		if wrong != nil {
 			share, _ := wrong.ask.answer(c.stateAt(part, c.at[part], wrong.event.at), wrong.who, part)
-			c.stage.t.Errorf("%s as %s: at commit %d the share of part %d is\n%s\nwhich is not true at any version from %d to %d; at the first one it is\n%s",
+			c.scenario.t.Errorf("%s as %s: at commit %d the share of part %d is\n%s\nwhich is not true at any version from %d to %d; at the first one it is\n%s",
 				wrong.ask.path(wrong.who), wrong.who.name, commit, part, wrong.shares[part], c.at[part], last, share)
 			return
 		}
@@ -730,7 +725,7 @@ func (c *checker) stateAt(part, n int, at time.Time) *state {
 	return &s
 }
 
-// holds reports whether the share of an event is true at a version, when its value may have been computed.
+// holds reports whether the share of an event is true at a version, at a time when its value may have been computed.
 func (c *checker) holds(e *seen, share string, part, n int) bool {
 	if c.share(e, part, n, e.event.at) == share {
 		return true

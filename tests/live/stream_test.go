@@ -19,18 +19,18 @@ type event struct {
 	at time.Time
 }
 
-// watching has no limits on connections or time: what a test watches ends with its context.
-var watching = &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+// unlimited is a client without limits on connections or time: a stream ends with its context.
+var unlimited = &http.Client{Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
 
 // stream is an open stream of events.
 type stream struct {
 	events chan event // closed at its end
 	answer *http.Response
 	stop   context.CancelFunc
-	clean  bool // the answer was whole; valid after its end
+	clean  bool // the answer was complete; valid when events is closed
 }
 
-// openStream sends a request that asks for events. If the answer is another one, it returns its status.
+// openStream sends a request for a stream of events. If the server sends another answer, it returns the status and an error.
 func openStream(ctx context.Context, t testing.TB, method, url, body string, headers ...string) (*stream, int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -47,7 +47,7 @@ func openStream(ctx context.Context, t testing.TB, method, url, body string, hea
 			req.Header.Add(name, value)
 		}
 	}
-	answer, err := watching.Do(req)
+	answer, err := unlimited.Do(req)
 	if err != nil {
 		stop()
 		return nil, 0, err
@@ -82,13 +82,13 @@ func (s *stream) read(ctx context.Context, t testing.TB) {
 	}
 }
 
-// commit is the number of the commit that the event names.
+// commit returns the number of the commit in the id of the event.
 func (e *event) commit() (n uint64, err error) {
 	_, err = fmt.Sscanf(e.ID, "%d-", &n)
 	return n, err
 }
 
-// status is that of the problem in the event.
+// status returns the status of the problem in the event; 0 if there is none.
 func (e *event) status() (n int) {
 	var problem struct{ Status int }
 	_ = json.Unmarshal([]byte(e.Data), &problem)

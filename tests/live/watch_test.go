@@ -9,58 +9,58 @@ import (
 	"runner.example/tests/harness"
 )
 
-// watchTime is for how long rows are written in one phase of a test.
-func watchTime() time.Duration {
+// phaseTime is how long rows are written in one phase of a test.
+func phaseTime() time.Duration {
 	if harness.Soak {
 		return 10 * time.Second
 	}
 	return time.Second
 }
 
-func TestWatchersSeeWhatIsTrueAndMissNothing(t *testing.T) {
+func TestWatchersGetOnlyTrueValuesAndMissNothing(t *testing.T) {
 	eachWorld(t, 1, 40, func(t *testing.T, seed uint64) {
-		st := newStage(t, seed, 1)
+		st := newScenario(t, seed, 1)
 		a := st.newApp()
 		st.servers[0].Store(a.Serve())
-		st.cast(a)
+		st.createCallers(a)
 		st.write()
 		st.watch(24)
-		<-time.After(watchTime())
+		<-time.After(phaseTime())
 		took := st.settle()
 		st.end()
 		st.check(st.replay(a))
-		t.Logf("all watchers had the last values within %s", took)
+		t.Logf("all watchers had the newest values after %s", took)
 	})
 }
 
 func TestWatchersMissNothingWhenTheServerIsKilled(t *testing.T) {
 	eachWorld(t, 1, 40, func(t *testing.T, seed uint64) {
-		st := newStage(t, seed, 1)
+		st := newScenario(t, seed, 1)
 		a := st.newApp()
 		st.servers[0].Store(a.Serve())
-		st.cast(a)
+		st.createCallers(a)
 		st.write()
 		st.watch(24)
 		for range 2 {
-			<-time.After(watchTime() / 2)
+			<-time.After(phaseTime() / 2)
 			st.server(0).Kill()
 			st.servers[0].Store(a.Serve())
 		}
-		<-time.After(watchTime() / 2)
+		<-time.After(phaseTime() / 2)
 		took := st.settle()
 		st.end()
 		st.check(st.replay(a))
-		t.Logf("all watchers had the last values within %s", took)
+		t.Logf("all watchers had the newest values after %s", took)
 	})
 }
 
 func TestWatchersOfAClusterMissNothing(t *testing.T) {
 	eachWorld(t, 1, 20, func(t *testing.T, seed uint64) {
-		st := newStage(t, seed, 3)
+		st := newScenario(t, seed, 3)
 		c := harness.NewCluster(t, nil, st.newApp)
 		c.Nodes[0].Serve()
 		c.Nodes[0].WaitReady()
-		st.cast(c.Nodes[0].App)
+		st.createCallers(c.Nodes[0].App)
 		for range 2 {
 			c.Add().Serve()
 		}
@@ -76,20 +76,20 @@ func TestWatchersOfAClusterMissNothing(t *testing.T) {
 			rounds = 4
 		}
 		for range rounds {
-			<-time.After(watchTime())
+			<-time.After(phaseTime())
 			i := random.IntN(len(c.Nodes))
 			if random.IntN(2) == 0 {
 				i = slices.Index(c.Nodes, c.Leader(c.Nodes[i]))
 			}
 			c.Nodes[i].Server.Kill()
-			<-time.After(watchTime() / 2)
+			<-time.After(phaseTime() / 2)
 			st.servers[i].Store(c.Nodes[i].Serve())
 			c.Nodes[i].WaitReady()
 		}
-		<-time.After(watchTime() / 2)
+		<-time.After(phaseTime() / 2)
 		took := st.settle()
 		st.end()
 		st.check(st.replay(c.Nodes[0].App))
-		t.Logf("all watchers had the last values within %s", took)
+		t.Logf("all watchers had the newest values after %s", took)
 	})
 }

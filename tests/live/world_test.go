@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// world is a random schema: entities with relations, and rules about who reads their rows. It is also a plain model of them.
+// world is a random schema: entities with relations, and rules about who reads their rows. It is also a plain model of these
+// rows and rules.
 //
-// Rows belong to parts. A write changes rows of one part, and a rule looks only at rows of the part of its row. So each part
-// has a serial order of writes of its own, its versions, while writes of different parts may be one commit.
+// Each row belongs to a part. A write changes rows of one part, and a rule looks only at rows of the part of its row. So each
+// part has its own serial order of writes, its versions, while one commit may have writes of several parts.
 type world struct {
 	random   *rand.Rand
 	tenants  bool
@@ -41,7 +42,7 @@ const (
 // who is a caller.
 type who struct {
 	name   string // in messages
-	header string // what it presents
+	header string // with its credential
 	kind   string // sessions, anonymous or a scope
 	user   string
 	tenant string
@@ -55,7 +56,7 @@ type rule struct {
 	holds func(s *state, r *row, w *who) truth
 }
 
-// truth is a truth value of three: SQL's.
+// truth is a truth value of three-valued logic, as in SQL.
 type truth int
 
 const (
@@ -71,7 +72,7 @@ func truthOf(b bool) truth {
 	return no
 }
 
-// row is a row as the model has it.
+// row is a row of the model.
 type row struct {
 	ID     string     `json:"id"`
 	Name   string     `json:"name"`
@@ -86,7 +87,7 @@ type row struct {
 	tenant string
 }
 
-// state is the rows of a part at a version, and a time.
+// state has the rows of a part at a version, and a time.
 type state struct {
 	rows map[*entity]map[string]*row // by id
 	at   time.Time
@@ -209,7 +210,7 @@ func existsIn(s *state, e *entity, c *who, holds func(*row) truth) truth {
 	return no
 }
 
-// schema is the text of the schema, whose routes can be watched for that long.
+// schema returns the text of the schema. watched is the value of live: of its routes.
 func (w *world) schema(watched string) string {
 	var b strings.Builder
 	b.WriteString("auth {\n  session cookie { absolute: 12h }\n  roles: [boss]\n")
@@ -278,7 +279,7 @@ routes("/open", auth: none, rateLimit: none) {
 	return b.String()
 }
 
-// handlers are those of all worlds.
+// handlers is the source of the handlers of all worlds.
 const handlers = `
 import { insert, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
 
@@ -344,7 +345,7 @@ export async function write(req: RouteRequest) {
 }
 `
 
-// change is one of a write: of a row by its name. Without Set the row is removed.
+// change is a change of one row, by its name, in a write. Without Set the row is removed.
 type change struct {
 	Entity string         `json:"e"`
 	Name   string         `json:"name"`
@@ -365,7 +366,7 @@ func rowName(e *entity, part int, tenant string, n int) string {
 	return fmt.Sprintf("%d.%s.%s.%d", part, e.name, tenant, n)
 }
 
-// changes are what a random write does.
+// changes returns the changes of a random write.
 func (w *world) changes(random *rand.Rand, part int, tenant string) (all []change) {
 	for range 1 + random.IntN(3) {
 		e := w.entities[random.IntN(len(w.entities))]
@@ -468,7 +469,7 @@ func (e *entity) timed(c *who) bool {
 	return false
 }
 
-// ask is what a watch or a request asks for.
+// ask is the question of a watch or a request: which rows, and in what form.
 type ask struct {
 	e     *entity
 	other *entity // of "both"
@@ -508,7 +509,7 @@ func (a *ask) path(c *who) string {
 	return path
 }
 
-// refused reports whether c may not ask that at all.
+// refused reports whether c gets 403, whatever the rows are.
 func (a *ask) refused(c *who) bool {
 	for _, e := range a.sees() {
 		if !e.reads(c) || e.tenant && c.tenant == "" {
@@ -534,7 +535,8 @@ func (a *ask) timed(c *who) bool {
 	return slices.ContainsFunc(a.sees(), func(e *entity) bool { return e.timed(c) })
 }
 
-// answer is the share of part in the answer to c: a JSON text for each row, or another text. missing: the answer is 404.
+// answer returns the share of a part in the answer to c: a JSON text for each row, or another text. If missing is true, the
+// answer is 404.
 func (a *ask) answer(s *state, c *who, part int) (text string, missing bool) {
 	if a.ofPart() && part != a.part {
 		return "", false
@@ -576,7 +578,7 @@ func (a *ask) answer(s *state, c *who, part int) (text string, missing bool) {
 	return b.String(), false
 }
 
-// rows are those of e that c sees, by name.
+// rows returns the rows of e that c may read, ordered by name.
 func (a *ask) rows(e *entity, s *state, c *who) (visible []*row) {
 	for _, r := range s.rows[e] {
 		if e.readsRow(s, r, c) {
@@ -609,7 +611,7 @@ func (r shownRow) text() string {
 	return string(text) + "\n"
 }
 
-// divide divides the body of an answer to a into the shares of parts, as answer returns them.
+// divide divides the body of an answer into the shares of parts, in the form that answer returns.
 func (a *ask) divide(body string, parts int) ([]string, error) {
 	shares := make([]string, parts)
 	if a.how == "count" || body == "null" {
